@@ -1,0 +1,271 @@
+//! API keys: 256 random bits behind a checkable prefix, stored as SHA-256 only (T-08).
+
+use std::fmt;
+use std::str::FromStr;
+
+use base64::Engine as _;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{Digest, KeyId, Tenant};
+
+/// What a key may be used for. `admin` includes the others.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, utoipa::ToSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// Run skills and code, read executions.
+    Run,
+    /// Publish, read and delete skills.
+    Skills,
+    /// Manage keys, and everything else.
+    Admin,
+}
+
+impl Scope {
+    /// Every scope.
+    pub const ALL: [Self; 3] = [Self::Run, Self::Skills, Self::Admin];
+
+    /// The name in the API and the store.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Skills => "skills",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl FromStr for Scope {
+    type Err = InvalidKey;
+
+    fn from_str(text: &str) -> Result<Self, InvalidKey> {
+        Self::ALL
+            .into_iter()
+            .find(|scope| scope.as_str() == text)
+            .ok_or(InvalidKey)
+    }
+}
+
+/// A set of scopes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Scopes(Vec<Scope>);
+
+impl Scopes {
+    /// The set of `scopes`, sorted, each once.
+    pub fn new(scopes: impl IntoIterator<Item = Scope>) -> Self {
+        Self(
+            scopes
+                .into_iter()
+                .collect::<std::collections::BTreeSet<_>>()
+                .into_iter()
+                .collect(),
+        )
+    }
+
+    /// Whether a key with these scopes may do what needs `scope`.
+    #[must_use]
+    pub fn allow(&self, scope: Scope) -> bool {
+        self.0.iter().any(|held| *held == scope || *held == Scope::Admin)
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The scopes in order.
+    pub fn iter(&self) -> impl Iterator<Item = Scope> + '_ {
+        self.0.iter().copied()
+    }
+}
+
+/// Not an API key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not an API key of this server; keys look like `skb_…`")]
+pub struct InvalidKey;
+
+/// A presented or fresh key: the secret itself. Never stored, never in `Debug`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKey(String);
+
+const PREFIX: &str = "skb_";
+/// 32 random bytes and 3 check bytes in unpadded base64url.
+const BODY_CHARS: usize = 47;
+
+impl ApiKey {
+    /// Makes a key from 32 bytes of the operating system's random source.
+    #[must_use]
+    pub fn from_random(random: [u8; 32]) -> Self {
+        let mut bytes = [0; 35];
+        bytes[..32].copy_from_slice(&random);
+        bytes[32..].copy_from_slice(&Digest::of(&random).as_bytes()[..3]);
+        Self(format!(
+            "{PREFIX}{}",
+            base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes)
+        ))
+    }
+
+    /// The secret, to be shown once.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// What the store keeps and looks up.
+    #[must_use]
+    pub fn hash(&self) -> Digest {
+        Digest::of(self.0.as_bytes())
+    }
+
+    /// The first 8 characters: enough to recognise a key in a list, useless to guess it.
+    #[must_use]
+    pub fn hint(&self) -> &str {
+        &self.0[..8]
+    }
+}
+
+impl FromStr for ApiKey {
+    type Err = InvalidKey;
+
+    /// Checks form and checksum, so that a typo or a foreign secret costs no look-up.
+    fn from_str(text: &str) -> Result<Self, InvalidKey> {
+        let body = text.strip_prefix(PREFIX).ok_or(InvalidKey)?;
+        if body.len() != BODY_CHARS {
+            return Err(InvalidKey);
+        }
+        let bytes = base64::engine::general_purpose::URL_SAFE_NO_PAD
+            .decode(body)
+            .map_err(|_| InvalidKey)?;
+        let (random, check) = bytes.split_at_checked(32).ok_or(InvalidKey)?;
+        if check == &Digest::of(random).as_bytes()[..3] {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidKey)
+        }
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ApiKey({}…)", self.hint())
+    }
+}
+
+/// A key as the store keeps it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeyRecord {
+    /// Its public id.
+    pub id: KeyId,
+    /// Whose it is.
+    pub tenant: Tenant,
+    /// What the owner calls it.
+    pub name: String,
+    /// The first characters of the secret.
+    pub hint: String,
+    /// SHA-256 of the secret.
+    pub hash: Digest,
+    /// What it may do.
+    pub scopes: Scopes,
+    /// When it was made.
+    pub created_at: jiff::Timestamp,
+    /// When it stops working.
+    pub expires_at: Option<jiff::Timestamp>,
+    /// When it was revoked.
+    pub revoked_at: Option<jiff::Timestamp>,
+}
+
+/// Who makes a request: proof that a key was checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Caller {
+    tenant: Tenant,
+    key: KeyId,
+    scopes: Scopes,
+}
+
+impl Caller {
+    /// The one way in: the record found for a presented key's hash, if it still holds at `now`.
+    pub fn check(record: &KeyRecord, now: jiff::Timestamp) -> Result<Self, InvalidKey> {
+        let expired = record.expires_at.is_some_and(|at| at <= now);
+        if record.revoked_at.is_some() || expired {
+            return Err(InvalidKey);
+        }
+        Ok(Self {
+            tenant: record.tenant.clone(),
+            key: record.id,
+            scopes: record.scopes.clone(),
+        })
+    }
+
+    /// Whose data the caller sees.
+    #[must_use]
+    pub fn tenant(&self) -> &Tenant {
+        &self.tenant
+    }
+
+    /// The key that was presented.
+    #[must_use]
+    pub fn key(&self) -> KeyId {
+        self.key
+    }
+
+    /// Whether the caller may do what needs `scope`.
+    #[must_use]
+    pub fn may(&self, scope: Scope) -> bool {
+        self.scopes.allow(scope)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(revoked: bool, expires_at: Option<jiff::Timestamp>) -> KeyRecord {
+        let now = jiff::Timestamp::UNIX_EPOCH;
+        KeyRecord {
+            id: KeyId::generate(),
+            tenant: Tenant::default_tenant(),
+            name: "ci".to_owned(),
+            hint: "skb_abcd".to_owned(),
+            hash: Digest::of(b"x"),
+            scopes: Scopes::new([Scope::Run]),
+            created_at: now,
+            expires_at,
+            revoked_at: revoked.then_some(now),
+        }
+    }
+
+    #[test]
+    fn a_key_reads_back_and_a_typo_is_caught() {
+        let key = ApiKey::from_random([7; 32]);
+        assert_eq!(key.reveal().parse::<ApiKey>().unwrap(), key);
+        let typo = key.reveal().replacen("BwcH", "BwcI", 1);
+        assert_eq!(typo.parse::<ApiKey>(), Err(InvalidKey));
+        for wrong in ["", "null", "skb_", "Bearer x", &format!("{} ", key.reveal())] {
+            assert_eq!(wrong.parse::<ApiKey>(), Err(InvalidKey), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn debug_output_holds_no_secret() {
+        let key = ApiKey::from_random([7; 32]);
+        assert!(!format!("{key:?}").contains(key.reveal()));
+    }
+
+    #[test]
+    fn a_revoked_or_expired_key_makes_no_caller() {
+        let now = jiff::Timestamp::UNIX_EPOCH;
+        assert!(Caller::check(&record(false, None), now).is_ok());
+        assert!(Caller::check(&record(true, None), now).is_err());
+        assert!(Caller::check(&record(false, Some(now)), now).is_err());
+    }
+
+    #[test]
+    fn admin_includes_the_other_scopes() {
+        assert!(Scopes::new([Scope::Admin]).allow(Scope::Run));
+        assert!(!Scopes::new([Scope::Run]).allow(Scope::Skills));
+    }
+}

@@ -1,0 +1,1 @@
+//! Keeps bytes: skill archives and artifacts.

@@ -1,0 +1,1 @@
+//! Archives of skills: checked, unpacked, digested, packed.

@@ -1,0 +1,1 @@
+//! Settings: composed here, declared where they are used.

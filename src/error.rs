@@ -1,0 +1,202 @@
+//! What a caller is told when a request cannot be served, and the one table from a code to HTTP.
+//!
+//! A failing skill is not an error: it is an outcome with a status.
+
+use std::time::Duration;
+
+/// The stable machine-readable reason; clients switch on [`Code::as_str`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Code {
+    /// The request is wrong; the message names the field and the remedy.
+    Invalid,
+    /// No valid API key.
+    Unauthenticated,
+    /// The key is valid but lacks the scope.
+    Forbidden,
+    /// It is not there, or belongs to another tenant: the two look the same.
+    NotFound,
+    /// The path exists, the method does not.
+    MethodNotAllowed,
+    /// The client took too long to send its request.
+    RequestTimeout,
+    /// Something else already has this name with other content.
+    Conflict,
+    /// Above a documented size.
+    TooLarge,
+    /// A content type or encoding that is not taken here.
+    UnsupportedMediaType,
+    /// A `Host` that this server does not answer for.
+    Misdirected,
+    /// Too many requests from this caller.
+    RateLimited,
+    /// All slots and the queue are full; try again later.
+    Busy,
+    /// No sandbox can be made on this host now; the message says why.
+    SandboxUnavailable,
+    /// The disk or the quota is full.
+    StorageFull,
+    /// Our fault; the log has the cause under the request id.
+    Internal,
+}
+
+impl Code {
+    /// Every code, for tables and documents.
+    pub const ALL: [Self; 15] = [
+        Self::Invalid,
+        Self::Unauthenticated,
+        Self::Forbidden,
+        Self::NotFound,
+        Self::MethodNotAllowed,
+        Self::RequestTimeout,
+        Self::Conflict,
+        Self::TooLarge,
+        Self::UnsupportedMediaType,
+        Self::Misdirected,
+        Self::RateLimited,
+        Self::Busy,
+        Self::SandboxUnavailable,
+        Self::StorageFull,
+        Self::Internal,
+    ];
+
+    /// The name in the `code` member of an error body, and the HTTP status.
+    const fn row(self) -> (&'static str, u16, &'static str) {
+        match self {
+            Self::Invalid => ("invalid", 400, "Invalid request"),
+            Self::Unauthenticated => ("unauthenticated", 401, "Not authenticated"),
+            Self::Forbidden => ("forbidden", 403, "Not allowed"),
+            Self::NotFound => ("not_found", 404, "Not found"),
+            Self::MethodNotAllowed => ("method_not_allowed", 405, "Method not allowed"),
+            Self::RequestTimeout => ("request_timeout", 408, "Request timed out"),
+            Self::Conflict => ("conflict", 409, "Conflict"),
+            Self::TooLarge => ("too_large", 413, "Too large"),
+            Self::UnsupportedMediaType => ("unsupported_media_type", 415, "Unsupported media type"),
+            Self::Misdirected => ("misdirected", 421, "Misdirected request"),
+            Self::RateLimited => ("rate_limited", 429, "Too many requests"),
+            Self::Busy => ("busy", 503, "Busy"),
+            Self::SandboxUnavailable => ("sandbox_unavailable", 503, "No sandbox available"),
+            Self::StorageFull => ("storage_full", 507, "Storage full"),
+            Self::Internal => ("internal", 500, "Internal error"),
+        }
+    }
+
+    /// The stable name, as in `"code": "not_found"`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        self.row().0
+    }
+
+    /// The HTTP status.
+    #[must_use]
+    pub const fn http_status(self) -> u16 {
+        self.row().1
+    }
+
+    /// The short title of a problem document.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        self.row().2
+    }
+
+    /// Whether the same request may succeed later without a change.
+    #[must_use]
+    pub const fn retryable(self) -> bool {
+        matches!(
+            self,
+            Self::RequestTimeout
+                | Self::RateLimited
+                | Self::Busy
+                | Self::SandboxUnavailable
+                | Self::StorageFull
+        )
+    }
+}
+
+/// What lies behind an [`Error`]: for the log only.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// A request that cannot be served. `Display` is for the caller, `source` for the log.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    code: Code,
+    message: String,
+    retry_after: Option<Duration>,
+    #[source]
+    source: Option<Cause>,
+}
+
+impl Error {
+    /// An error with a message that is safe to show to the caller.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            retry_after: None,
+            source: None,
+        }
+    }
+
+    /// The request is wrong; `message` names the field and the remedy.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(Code::Invalid, message)
+    }
+
+    /// `what` is not there for this caller.
+    pub fn not_found(what: impl std::fmt::Display) -> Self {
+        Self::new(Code::NotFound, format!("{what} not found"))
+    }
+
+    /// Our fault: the caller sees nothing but the request id, the log gets `source`.
+    pub fn internal(source: impl Into<Cause>) -> Self {
+        Self {
+            code: Code::Internal,
+            message: "internal error; the server's log has the cause under this request id".to_owned(),
+            retry_after: None,
+            source: Some(source.into()),
+        }
+    }
+
+    /// Keeps the cause for the log.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Cause>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// Tells the caller when to come back.
+    #[must_use]
+    pub fn with_retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
+    /// The stable reason.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// When to come back, if that is known.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_its_own_name() {
+        let names: std::collections::BTreeSet<_> = Code::ALL.iter().map(|c| c.as_str()).collect();
+        assert_eq!(names.len(), Code::ALL.len());
+    }
+
+    #[test]
+    fn an_internal_error_does_not_show_its_cause() {
+        let error = Error::internal("dsn=postgres://secret");
+        assert!(!error.to_string().contains("secret"));
+    }
+}

@@ -1,0 +1,183 @@
+//! What one execution may use: the skill asks, the server's maxima decide.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits;
+use crate::skill::Resources;
+
+/// The bounds of one sandbox, all positive, scratch always fitting into memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResourceLimits {
+    /// Memory in bytes, swap and tmpfs included.
+    pub memory_bytes: u64,
+    /// CPU in thousandths of a core.
+    pub cpu_millis: u32,
+    /// Processes and threads.
+    pub processes_max: u32,
+    /// Wall clock from the program's start.
+    pub timeout: Duration,
+    /// Size of `/workspace` in bytes.
+    pub workspace_bytes: u64,
+    /// Size of `/sandbox` in bytes.
+    pub sandbox_bytes: u64,
+    /// Size of `/tmp` in bytes.
+    pub tmp_bytes: u64,
+    /// Size of `/root` in bytes.
+    pub root_bytes: u64,
+    /// Size of `/dev/shm` in bytes.
+    pub shm_bytes: u64,
+}
+
+/// The most that any skill gets on this server, and what it gets if it asks for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Maxima {
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// CPU in thousandths of a core.
+    pub cpu_millis: u32,
+    /// Wall clock of a skill that names none.
+    pub timeout_default: Duration,
+    /// Wall clock of any execution.
+    pub timeout_max: Duration,
+}
+
+impl Default for Maxima {
+    fn default() -> Self {
+        Self {
+            memory_bytes: limits::MEMORY_BYTES,
+            cpu_millis: limits::CPU_MILLIS,
+            timeout_default: limits::TIMEOUT,
+            timeout_max: limits::TIMEOUT_MAX,
+        }
+    }
+}
+
+impl ResourceLimits {
+    /// Clamps what a skill and a request ask for: a skill may lower (its timeout may also rise up to the maximum), a request only shortens.
+    #[must_use]
+    pub fn clamp(
+        asked: &Resources,
+        skill_timeout: Option<Duration>,
+        request_timeout: Option<Duration>,
+        maxima: &Maxima,
+    ) -> Self {
+        let memory_bytes = asked.memory_bytes.unwrap_or(maxima.memory_bytes).clamp(
+            limits::MEMORY_BYTES_MIN,
+            maxima.memory_bytes.max(limits::MEMORY_BYTES_MIN),
+        );
+        let cpu_millis = asked.cpu_millis.unwrap_or(maxima.cpu_millis).clamp(
+            limits::CPU_MILLIS_MIN,
+            maxima.cpu_millis.max(limits::CPU_MILLIS_MIN),
+        );
+        let timeout = skill_timeout
+            .unwrap_or(maxima.timeout_default)
+            .min(maxima.timeout_max);
+        let timeout = request_timeout
+            .map_or(timeout, |asked| asked.min(timeout))
+            .clamp(limits::TIMEOUT_MIN, limits::TIMEOUT_MAX);
+        let workspace = asked
+            .disk_bytes
+            .unwrap_or(limits::WORKSPACE_BYTES)
+            .clamp(limits::MIB, limits::WORKSPACE_BYTES);
+        let wanted = [
+            workspace,
+            limits::SANDBOX_BYTES,
+            limits::TMP_BYTES,
+            limits::ROOT_BYTES,
+            limits::SHM_BYTES,
+        ];
+        let [workspace_bytes, sandbox_bytes, tmp_bytes, root_bytes, shm_bytes] =
+            fit(wanted, memory_bytes - limits::MEMORY_BEYOND_SCRATCH_BYTES);
+        Self {
+            memory_bytes,
+            cpu_millis,
+            processes_max: limits::PROCESSES_MAX,
+            timeout,
+            workspace_bytes,
+            sandbox_bytes,
+            tmp_bytes,
+            root_bytes,
+            shm_bytes,
+        }
+    }
+}
+
+/// Shrinks all sizes in proportion until their sum is at most `budget`, page-aligned: a full tmpfs must end in
+/// `ENOSPC`, not in the kernel killing for want of memory.
+fn fit<const N: usize>(sizes: [u64; N], budget: u64) -> [u64; N] {
+    const PAGE: u64 = 4096;
+    let sum: u64 = sizes.iter().sum();
+    if sum <= budget {
+        return sizes;
+    }
+    sizes.map(|size| {
+        let share = u128::from(size) * u128::from(budget) / u128::from(sum);
+        (u64::try_from(share).unwrap_or(size) / PAGE * PAGE).max(PAGE)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scratch(limits: &ResourceLimits) -> u64 {
+        limits.workspace_bytes
+            + limits.sandbox_bytes
+            + limits.tmp_bytes
+            + limits.root_bytes
+            + limits.shm_bytes
+    }
+
+    #[test]
+    fn scratch_always_fits_into_memory() {
+        for memory_bytes in [
+            0,
+            limits::MEMORY_BYTES_MIN,
+            64 * limits::MIB,
+            200 * limits::MIB,
+            limits::MEMORY_BYTES,
+        ] {
+            let asked = Resources {
+                memory_bytes: Some(memory_bytes),
+                ..Resources::default()
+            };
+            let clamped = ResourceLimits::clamp(&asked, None, None, &Maxima::default());
+            assert!(
+                scratch(&clamped) + limits::MEMORY_BEYOND_SCRATCH_BYTES <= clamped.memory_bytes + 5 * 4096
+            );
+        }
+    }
+
+    /// Z-21: nothing asked for becomes "unlimited".
+    #[test]
+    fn whatever_is_asked_for_ends_within_the_maxima() {
+        let asked = Resources {
+            memory_bytes: Some(u64::MAX),
+            cpu_millis: Some(u32::MAX),
+            disk_bytes: Some(u64::MAX),
+        };
+        let clamped = ResourceLimits::clamp(
+            &asked,
+            Some(Duration::MAX),
+            Some(Duration::MAX),
+            &Maxima::default(),
+        );
+        assert_eq!(clamped.memory_bytes, limits::MEMORY_BYTES);
+        assert_eq!(clamped.cpu_millis, limits::CPU_MILLIS);
+        assert_eq!(clamped.timeout, limits::TIMEOUT_MAX);
+    }
+
+    #[test]
+    fn a_request_only_shortens() {
+        let maxima = Maxima::default();
+        let seconds = Duration::from_secs;
+        let timeout =
+            |skill, request| ResourceLimits::clamp(&Resources::default(), skill, request, &maxima).timeout;
+        assert_eq!(timeout(None, None), limits::TIMEOUT);
+        assert_eq!(timeout(Some(seconds(10)), Some(seconds(100))), seconds(10));
+        assert_eq!(timeout(Some(seconds(10)), Some(seconds(3))), seconds(3));
+        assert_eq!(timeout(Some(seconds(300)), None), seconds(300));
+    }
+}

@@ -1,0 +1,11 @@
+//! What an execution is: its states, its limits, its result. Pure.
+
+mod json_text;
+mod limits;
+mod outcome;
+mod record;
+
+pub use json_text::{InvalidJson, JsonText};
+pub use limits::{Maxima, ResourceLimits};
+pub use outcome::{Failure, FileEntry, Logs, Outcome, Skipped, Status, Timings, Usage};
+pub use record::{Execution, NewExecution};

@@ -1,0 +1,184 @@
+//! How an execution ended, and everything that is told about it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::execution::JsonText;
+use crate::ids::Digest;
+
+/// The state of an execution. All but the first two are final, and there is exactly one final state per execution.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// Waits for a slot.
+    Queued,
+    /// Has a sandbox.
+    Running,
+    /// The program exited with 0 and its output, if any, is valid.
+    Success,
+    /// The program failed, or its output is not valid.
+    Failed,
+    /// The deadline passed.
+    Timeout,
+    /// The program's main process was killed for want of memory.
+    Oom,
+    /// Somebody cancelled it.
+    Cancelled,
+    /// Refused by policy after it was recorded.
+    Denied,
+    /// The server stopped or lost the sandbox while it ran.
+    Interrupted,
+}
+
+impl Status {
+    /// Every status.
+    pub const ALL: [Self; 9] = [
+        Self::Queued,
+        Self::Running,
+        Self::Success,
+        Self::Failed,
+        Self::Timeout,
+        Self::Oom,
+        Self::Cancelled,
+        Self::Denied,
+        Self::Interrupted,
+    ];
+
+    /// The name in the API and the store.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Success => "success",
+            Self::Failed => "failed",
+            Self::Timeout => "timeout",
+            Self::Oom => "oom",
+            Self::Cancelled => "cancelled",
+            Self::Denied => "denied",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// The status of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == name)
+    }
+
+    /// Whether nothing can change it any more.
+    #[must_use]
+    pub const fn is_final(self) -> bool {
+        !matches!(self, Self::Queued | Self::Running)
+    }
+}
+
+impl std::fmt::Display for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Why an execution is not a `success`: a stable code and a sentence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Failure {
+    /// `exit_code`, `signal`, `output_invalid`, `output_too_large`, `start_failed`, `timeout`, `oom`, `cancelled`, `interrupted`, `sandbox_lost`, `artifacts_not_stored`, `image_refused`.
+    pub code: String,
+    /// What happened and what to do.
+    pub message: String,
+}
+
+/// What was kept of the program's two streams. The head is kept, exact up to the cap.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Logs {
+    /// Standard output, as bytes: it need not be UTF-8.
+    pub stdout: Vec<u8>,
+    /// Standard error, as bytes.
+    pub stderr: Vec<u8>,
+    /// Bytes the program wrote to standard output in all.
+    pub stdout_total: u64,
+    /// Bytes the program wrote to standard error in all.
+    pub stderr_total: u64,
+}
+
+impl Logs {
+    /// Whether anything was left out.
+    #[must_use]
+    pub fn truncated(&self) -> bool {
+        self.stdout_total > self.stdout.len() as u64 || self.stderr_total > self.stderr.len() as u64
+    }
+}
+
+/// One file artifact.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEntry {
+    /// Path below `out/files`, `/`-separated. Bytes that are not UTF-8 are written `\xNN`.
+    pub path: String,
+    /// Size in bytes.
+    pub size: u64,
+    /// Digest of the content.
+    pub sha256: Digest,
+    /// Where the content starts in the execution's tar object, in bytes.
+    pub offset: u64,
+}
+
+/// A file that was written but not collected.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Skipped {
+    /// As in [`FileEntry::path`].
+    pub path: String,
+    /// `link`, `special`, `too_large`, `too_many`, `too_deep`, `unreadable`, `name`.
+    pub reason: String,
+}
+
+/// What the sandbox used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Usage {
+    /// CPU time of the whole sandbox, in milliseconds.
+    pub cpu_ms: u64,
+    /// Highest memory use, in bytes; 0 where the host cannot tell.
+    pub memory_peak_bytes: u64,
+    /// Most processes at once; 0 where the host cannot tell.
+    pub processes_peak: u64,
+    /// Processes of the sandbox that were killed for want of memory.
+    pub oom_kills: u64,
+}
+
+/// Where the time went, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Timings {
+    /// Waiting for a slot.
+    pub queue_ms: f64,
+    /// Making the sandbox until the program was started.
+    pub sandbox_ms: f64,
+    /// The program itself.
+    pub run_ms: f64,
+    /// Reading back output and files.
+    pub collect_ms: f64,
+}
+
+/// The end of an execution as it is recorded, once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// A final status.
+    pub status: Status,
+    /// Why it is not a success.
+    pub error: Option<Failure>,
+    /// The exit code, where the program exited by itself.
+    pub exit_code: Option<i32>,
+    /// The output, where it is valid; kept whatever the status.
+    pub output: Option<JsonText>,
+    /// The two streams.
+    pub logs: Logs,
+    /// Files in the execution's tar object.
+    pub files: Vec<FileEntry>,
+    /// The first files that were not collected.
+    pub skipped: Vec<Skipped>,
+    /// How many files were not collected in all.
+    pub skipped_total: u64,
+    /// What was used.
+    pub usage: Usage,
+    /// Where the time went.
+    pub timings: Timings,
+    /// When it ended.
+    pub finished_at: jiff::Timestamp,
+}

@@ -1,0 +1,22 @@
+//! Skillbox runs AI-agent skills and code in hardened sandboxes.
+//!
+//! The rooms stand on floors (see `docs/ARCHITECTURE.md`); a room uses rooms on lower floors only, and `tests/tidy.rs` holds that.
+
+pub mod auth;
+pub mod blob;
+pub mod bundle;
+pub mod cli;
+pub mod config;
+pub mod engine;
+pub mod error;
+pub mod execution;
+pub mod guest;
+pub mod http;
+pub mod ids;
+pub mod limits;
+pub mod sandbox;
+pub mod server;
+pub mod skill;
+pub mod store;
+pub mod sys;
+pub mod telemetry;

@@ -1,0 +1,144 @@
+//! Every bound of the product in one place, with its unit. What an operator may change lives in `config` and starts from here.
+
+use std::time::Duration;
+
+/// One kibibyte in bytes.
+pub const KIB: u64 = 1024;
+/// One mebibyte in bytes.
+pub const MIB: u64 = 1024 * KIB;
+
+// ---- one execution -------------------------------------------------------------------------------------------
+
+/// Memory of one sandbox, swap and tmpfs included, unless the skill asks for less.
+pub const MEMORY_BYTES: u64 = 512 * MIB;
+/// The least memory a skill may ask for: an interpreter, the guest and its scratch fit.
+pub const MEMORY_BYTES_MIN: u64 = 48 * MIB;
+/// What memory must hold beyond the sum of all tmpfs sizes.
+pub const MEMORY_BEYOND_SCRATCH_BYTES: u64 = 16 * MIB;
+/// CPU of one sandbox, in thousandths of a core.
+pub const CPU_MILLIS: u32 = 1000;
+/// The least CPU a skill may ask for, in thousandths of a core.
+pub const CPU_MILLIS_MIN: u32 = 50;
+/// Processes and threads of one sandbox (promise P5).
+pub const PROCESSES_MAX: u32 = 128;
+/// Wall clock of one execution unless the skill or the request says otherwise.
+pub const TIMEOUT: Duration = Duration::from_secs(120);
+/// No execution runs longer, whoever asks (promise P8).
+pub const TIMEOUT_MAX: Duration = Duration::from_secs(600);
+/// The shortest timeout that can be asked for.
+pub const TIMEOUT_MIN: Duration = Duration::from_millis(100);
+/// After its deadline a sandbox has this long to be gone (promise P8); then the engine kills it.
+pub const KILL_GRACE: Duration = Duration::from_secs(1);
+/// A sandbox must have answered its first frame within this time of being asked for.
+pub const SANDBOX_START_MAX: Duration = Duration::from_secs(30);
+/// Reading back output and files may take this long after the program has ended.
+pub const COLLECT_MAX: Duration = Duration::from_secs(60);
+/// The guest drains the program's pipes for at most this long after everything in the sandbox was killed.
+pub const DRAIN_MAX: Duration = Duration::from_millis(500);
+
+/// Size of `/workspace`.
+pub const WORKSPACE_BYTES: u64 = 256 * MIB;
+/// Size of `/sandbox`.
+pub const SANDBOX_BYTES: u64 = 64 * MIB;
+/// Size of `/tmp`.
+pub const TMP_BYTES: u64 = 64 * MIB;
+/// Size of `/root`.
+pub const ROOT_BYTES: u64 = MIB;
+/// Size of `/dev/shm`.
+pub const SHM_BYTES: u64 = 64 * MIB;
+/// Inodes of each tmpfs.
+pub const TMPFS_INODES: u64 = 16_384;
+/// Open files of one process in the sandbox.
+pub const OPEN_FILES_MAX: u64 = 4096;
+
+/// The input, as JSON text.
+pub const INPUT_BYTES_MAX: u64 = 10 * MIB;
+/// `SANDBOX_INPUT` and `SKILL_INSTRUCTIONS` hold their text only up to here: one variable above 131,057 bytes makes `execve` fail.
+pub const INLINE_TEXT_BYTES_MAX: usize = 64 * 1024;
+/// `output.json`.
+pub const OUTPUT_BYTES_MAX: u64 = 10 * MIB;
+/// Nesting of any JSON that is taken in or handed out.
+pub const JSON_DEPTH_MAX: usize = 128;
+/// What is kept of stdout, and as much of stderr. The head is kept.
+pub const LOG_BYTES_MAX: u64 = MIB;
+/// File artifacts of one execution.
+pub const FILES_MAX: usize = 1000;
+/// All file artifacts of one execution together.
+pub const FILES_BYTES_MAX: u64 = 256 * MIB;
+/// Directory depth below `out/files` that is collected.
+pub const FILES_DEPTH_MAX: usize = 32;
+/// Skipped files that are named in a result; more are only counted.
+pub const SKIPPED_NAMED_MAX: usize = 50;
+/// Input files of one request.
+pub const INPUT_FILES_MAX: usize = 100;
+/// Arguments of one request, and bytes of each.
+pub const ARGS_MAX: usize = 256;
+/// Bytes of one argument.
+pub const ARG_BYTES_MAX: usize = 64 * 1024;
+
+// ---- skills --------------------------------------------------------------------------------------------------
+
+/// A skill's archive as uploaded.
+pub const ARCHIVE_BYTES_MAX: u64 = 50 * MIB;
+/// A skill's files unpacked.
+pub const UNPACKED_BYTES_MAX: u64 = 256 * MIB;
+/// Entries of an archive.
+pub const ARCHIVE_ENTRIES_MAX: usize = 10_000;
+/// Bytes of one path inside an archive (below what a ustar header plus prefix, ext4 and S3 all take).
+pub const ARCHIVE_PATH_BYTES_MAX: usize = 240;
+/// SKILL.md as a whole.
+pub const SKILL_MD_BYTES_MAX: u64 = MIB;
+/// The YAML between the `---` lines.
+pub const FRONT_MATTER_BYTES_MAX: usize = 64 * 1024;
+/// Characters of a skill's name.
+pub const SKILL_NAME_CHARS_MAX: usize = 64;
+/// Characters of a skill's description (the Agent Skills specification's own limit).
+pub const DESCRIPTION_CHARS_MAX: usize = 1024;
+/// Characters of a version.
+pub const VERSION_CHARS_MAX: usize = 64;
+
+// ---- doors ---------------------------------------------------------------------------------------------------
+
+/// Body of a JSON request that carries no input.
+pub const BODY_BYTES_MAX: u64 = 64 * KIB;
+/// Body of `POST /v1/executions`: the input at its cap, files as base64, and room for the rest.
+pub const EXECUTION_BODY_BYTES_MAX: u64 = 48 * MIB;
+/// Time to send all request headers.
+pub const HEADER_READ_MAX: Duration = Duration::from_secs(10);
+/// Longest pause between two pieces of a request body.
+pub const BODY_IDLE_MAX: Duration = Duration::from_secs(20);
+/// Time for one whole request body.
+pub const BODY_READ_MAX: Duration = Duration::from_secs(300);
+/// Header lines of one request.
+pub const HEADERS_MAX: usize = 100;
+/// Bytes of all headers of one request.
+pub const HEADER_BYTES_MAX: usize = 32 * 1024;
+/// Connections served at once; more wait in the listen backlog.
+pub const CONNECTIONS_MAX: usize = 4096;
+/// Rows of one page unless the caller asks for fewer or more.
+pub const PAGE_ROWS: u32 = 50;
+/// Rows of one page at most.
+pub const PAGE_ROWS_MAX: u32 = 200;
+/// Life of a signed link unless the operator says otherwise.
+pub const LINK_LIFE: Duration = Duration::from_secs(3600);
+
+// ---- the server ----------------------------------------------------------------------------------------------
+
+/// Executions waiting for a free slot; more are answered `busy`.
+pub const QUEUE_MAX: usize = 256;
+/// Longest wait for a free slot.
+pub const QUEUE_WAIT_MAX: Duration = Duration::from_secs(60);
+/// Running executions get this long at shutdown; the rest become `interrupted`.
+pub const DRAIN_SERVER_MAX: Duration = Duration::from_secs(30);
+/// Pause between two rounds of upkeep: reconciler, retention.
+pub const UPKEEP_EVERY: Duration = Duration::from_secs(60);
+/// A container that was created and never started is removed after this long.
+pub const CREATED_NEVER_STARTED_MAX: Duration = Duration::from_secs(15 * 60);
+/// A keeper container that was not used for this long is removed.
+pub const KEEPER_IDLE_MAX: Duration = Duration::from_secs(24 * 3600);
+/// One call to the container engine that is not a wait, an attach or a pull.
+pub const ENGINE_CALL_MAX: Duration = Duration::from_secs(20);
+/// One image pull.
+pub const PULL_MAX: Duration = Duration::from_secs(15 * 60);
+/// Wrong API keys from one address in a minute before it is answered 429.
+pub const WRONG_KEYS_PER_MINUTE_MAX: u32 = 60;

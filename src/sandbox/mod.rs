@@ -1,0 +1,1 @@
+//! Runs one job in a sandbox.

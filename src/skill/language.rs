@@ -1,0 +1,79 @@
+//! The languages that run, and what each takes for granted.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A language with an interpreter in the base images.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Language {
+    /// CPython 3.
+    Python,
+    /// Node.js.
+    Node,
+    /// GNU bash.
+    Bash,
+}
+
+impl Language {
+    /// Every language.
+    pub const ALL: [Self; 3] = [Self::Python, Self::Node, Self::Bash];
+
+    /// The name in `lang:` and in the API.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Python => "python",
+            Self::Node => "node",
+            Self::Bash => "bash",
+        }
+    }
+
+    /// What people write for it in `lang:`, in lower case.
+    #[must_use]
+    pub fn from_alias(text: &str) -> Option<Self> {
+        match text {
+            "python" | "python3" | "py" => Some(Self::Python),
+            "node" | "nodejs" | "javascript" | "js" => Some(Self::Node),
+            "bash" | "sh" | "shell" => Some(Self::Bash),
+            _ => None,
+        }
+    }
+
+    /// The entrypoint that a skill has unless it names another.
+    #[must_use]
+    pub const fn default_entrypoint(self) -> &'static str {
+        match self {
+            Self::Python => "scripts/main.py",
+            Self::Node => "scripts/main.js",
+            Self::Bash => "scripts/main.sh",
+        }
+    }
+
+    /// The interpreter, looked up in the sandbox's own `PATH`.
+    #[must_use]
+    pub const fn interpreter(self) -> &'static str {
+        match self {
+            Self::Python => "python3",
+            Self::Node => "node",
+            Self::Bash => "bash",
+        }
+    }
+
+    /// The base image that is used unless the operator sets another.
+    #[must_use]
+    pub const fn default_image(self) -> &'static str {
+        match self {
+            Self::Python => "python:3.12-slim",
+            Self::Node => "node:20-slim",
+            Self::Bash => "bash:5",
+        }
+    }
+}
+
+impl fmt::Display for Language {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,100 @@
+//! A skill's name, and how it looks in an import path.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::ids::{is_label, serde_as_text};
+use crate::limits;
+
+/// Labels of `[a-z0-9][a-z0-9-]*` joined by dots, at most 64 characters: safe as a path segment, as an object key and in a container name.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct SkillName(String);
+
+/// Says the rule for a skill's name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "skill name must be 1 to 64 characters: labels of a-z, 0-9 and '-' that do not start with '-', joined by '.' (for example `data-analysis` or `salesforce.leads`)"
+)]
+pub struct InvalidName;
+
+impl SkillName {
+    /// The checked text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// How the name is written in an import: `-` becomes `_`. Two skills of one tenant must not share it.
+    #[must_use]
+    pub fn import_path(&self) -> String {
+        self.0.replace('-', "_")
+    }
+}
+
+impl FromStr for SkillName {
+    type Err = InvalidName;
+
+    fn from_str(text: &str) -> Result<Self, InvalidName> {
+        let max = limits::SKILL_NAME_CHARS_MAX;
+        if text.len() <= max && text.split('.').all(|label| is_label(label, max)) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidName)
+        }
+    }
+}
+
+impl fmt::Display for SkillName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+serde_as_text!(SkillName);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Z-22, W-15: one anchored ASCII rule.
+    #[test]
+    fn a_name_that_could_mislead_a_path_or_a_reader_is_refused() {
+        let wrong = [
+            "",
+            ".",
+            "..",
+            "../x",
+            "a/b",
+            "-rf",
+            "a.",
+            ".a",
+            "a..b",
+            "a.-b",
+            "A",
+            "skill ",
+            " skill",
+            "a\0",
+            "%2e%2e",
+            "dаta",
+            "ｄata",
+            "a\u{200b}b",
+            "a_b",
+            "a\n",
+        ];
+        for name in wrong {
+            assert_eq!(name.parse::<SkillName>(), Err(InvalidName), "{name:?}");
+        }
+        assert!("x".repeat(65).parse::<SkillName>().is_err());
+        for right in ["a", "data-analysis", "salesforce.leads", "0x", &"x".repeat(64)] {
+            assert_eq!(
+                right.parse::<SkillName>().map(|n| n.to_string()).as_deref(),
+                Ok(right)
+            );
+        }
+    }
+
+    #[test]
+    fn hyphens_become_underscores_in_imports() {
+        let name: SkillName = "salesforce.lead-sync".parse().unwrap();
+        assert_eq!(name.import_path(), "salesforce.lead_sync");
+    }
+}

@@ -1,0 +1,1 @@
+//! Remembers skills, executions and keys.

@@ -1,0 +1,1 @@
+//! One function per system call; the only place with `unsafe`.
