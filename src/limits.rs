@@ -34,7 +34,7 @@ pub const SANDBOX_START_MAX: Duration = Duration::from_secs(30);
 /// Reading back output and files may take this long after the program has ended.
 pub const COLLECT_MAX: Duration = Duration::from_secs(60);
 /// The guest drains the program's pipes for at most this long after everything in the sandbox was killed.
-pub const DRAIN_MAX: Duration = Duration::from_millis(500);
+pub const DRAIN_MAX: Duration = Duration::from_secs(2);
 
 /// Size of `/workspace`.
 pub const WORKSPACE_BYTES: u64 = 256 * MIB;

@@ -1,1 +1,33 @@
-//! All that runs inside a sandbox: PID 1 and the frames it speaks.
+//! All that runs inside a sandbox: PID 1 and the frames it speaks. Knows nothing of the server.
+//!
+//! Only [`wire`] is for the host's eyes.
+
+#[cfg(target_os = "linux")]
+mod cgroup;
+#[cfg(target_os = "linux")]
+mod collect;
+#[cfg(target_os = "linux")]
+mod init;
+#[cfg(target_os = "linux")]
+mod place;
+#[cfg(target_os = "linux")]
+mod program;
+pub mod wire;
+
+/// The argument that turns the binary into PID 1 of a sandbox.
+pub const COMMAND: &str = "sandbox-init";
+
+/// Runs as PID 1 of a sandbox; never returns to a caller that would do anything else.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn main() -> std::process::ExitCode {
+    init::main()
+}
+
+/// Runs as PID 1 of a sandbox: there are none on this operating system.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub fn main() -> std::process::ExitCode {
+    eprintln!("{COMMAND} runs only inside a Linux sandbox");
+    std::process::ExitCode::FAILURE
+}

@@ -1,1 +1,233 @@
-//! Runs one job in a sandbox.
+//! Runs one job in one sandbox that exists for this job alone, and leaves nothing behind.
+//!
+//! The promises P1–P16 (`docs/ARCHITECTURE.md`) hold for every variant; a caller chooses *what* runs, never *how*.
+
+pub mod docker;
+#[cfg(feature = "testing")]
+mod scripted;
+pub mod seccomp;
+mod session;
+
+use std::path::PathBuf;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::bundle::ArtifactTar;
+use crate::error::Cause;
+use crate::execution::{FileEntry, JsonText, Logs, ResourceLimits, Skipped, Usage};
+use crate::ids::{Digest, ExecutionId, InstanceId};
+use crate::skill::{ApprovedImage, SkillName};
+
+/// What is to run: everything that a backend needs, nothing that could loosen it.
+#[derive(Debug)]
+pub struct Job {
+    /// The execution; names the sandbox.
+    pub execution: ExecutionId,
+    /// The root filesystem.
+    pub image: ApprovedImage,
+    /// The skill, if any.
+    pub skill: Option<SkillFiles>,
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// The whole environment of the program.
+    pub env: Vec<(String, String)>,
+    /// The input: `/sandbox/input.json` and standard input, byte for byte.
+    pub input: JsonText,
+    /// Files placed below `/workspace`.
+    pub files: Vec<InputFile>,
+    /// The bounds.
+    pub limits: ResourceLimits,
+}
+
+/// A skill's unpacked files on this host.
+#[derive(Clone, Debug)]
+pub struct SkillFiles {
+    /// Seen inside at `/skills/<name>`.
+    pub name: SkillName,
+    /// Digest of the content.
+    pub digest: Digest,
+    /// The folder that holds them.
+    pub folder: PathBuf,
+}
+
+/// One file that comes with a request.
+#[derive(Clone, Debug)]
+pub struct InputFile {
+    /// Relative path below `/workspace`.
+    pub path: String,
+    /// Content.
+    pub content: bytes::Bytes,
+}
+
+/// How the program ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal.
+    Signaled(i32),
+    /// Killed at the deadline.
+    TimedOut,
+    /// Killed for want of memory.
+    OutOfMemory,
+    /// Killed because the caller asked for it.
+    Cancelled,
+    /// Never started, for this reason.
+    NotStarted(String),
+    /// The sandbox vanished before it could report, for this reason.
+    Lost(String),
+}
+
+/// What the program left as its output.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// Nothing.
+    Missing,
+    /// Valid JSON.
+    Json(JsonText),
+    /// Something that cannot be taken, for this reason.
+    Invalid(String),
+}
+
+/// Everything a finished job tells. Files are in the [`ArtifactTar`] that was passed in.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// How it ended.
+    pub end: End,
+    /// Its output.
+    pub output: Output,
+    /// Its two streams.
+    pub logs: Logs,
+    /// Files that were written to the tar.
+    pub files: Vec<FileEntry>,
+    /// The first files that were not collected.
+    pub skipped: Vec<Skipped>,
+    /// How many were not collected in all.
+    pub skipped_total: u64,
+    /// What was used.
+    pub usage: Usage,
+    /// Milliseconds until the program was started.
+    pub sandbox_ms: f64,
+    /// Milliseconds that it ran.
+    pub run_ms: f64,
+    /// Milliseconds to read its results.
+    pub collect_ms: f64,
+}
+
+/// Why a job could not be run at all. The program has not run, or its outcome is unknown.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No sandbox can be made on this host now; the sentence says why and what to do.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The image cannot be used; the sentence says why and what to do.
+    #[error("{0}")]
+    Image(String),
+    /// The engine failed in a way that is nobody's wish.
+    #[error("the sandbox engine failed while {doing}")]
+    Engine {
+        /// What was being done.
+        doing: &'static str,
+        /// What it said.
+        #[source]
+        source: Cause,
+    },
+}
+
+/// Progress of something that takes long, for whoever watches.
+#[derive(Clone, Debug)]
+pub enum Progress {
+    /// An image is being fetched; a sentence with how far.
+    Pulling {
+        /// Which.
+        image: String,
+        /// How far, as the engine says it.
+        detail: String,
+    },
+}
+
+/// Takes [`Progress`]; dropped messages do not matter.
+pub type ProgressSender = tokio::sync::mpsc::Sender<Progress>;
+
+/// What accompanies one run.
+#[derive(Debug)]
+pub struct Run<'a> {
+    /// Takes the file artifacts.
+    pub artifacts: &'a mut ArtifactTar,
+    /// Ends the program early.
+    pub cancel: CancellationToken,
+    /// Hears of long waits.
+    pub progress: Option<ProgressSender>,
+}
+
+/// What every backend can do. Private: callers see only [`Sandbox`].
+trait Backend {
+    async fn run(&self, job: &Job, run: Run<'_>) -> Result<Report, Error>;
+    async fn check(&self) -> Result<(), Error>;
+    async fn reconcile(&self, dead: &[InstanceId]) -> Result<usize, Error>;
+    async fn settle(&self);
+}
+
+/// A maker of sandboxes.
+#[derive(Debug)]
+pub enum Sandbox {
+    /// Containers of a Docker-compatible engine.
+    Docker(docker::Docker),
+    /// Answers from a script: for tests of what lies above.
+    #[cfg(feature = "testing")]
+    Scripted(scripted::Scripted),
+}
+
+macro_rules! on_backend {
+    ($sandbox:expr, $backend:ident => $call:expr) => {
+        match $sandbox {
+            Self::Docker($backend) => $call,
+            #[cfg(feature = "testing")]
+            Self::Scripted($backend) => $call,
+        }
+    };
+}
+
+impl Sandbox {
+    /// Sandboxes of a Docker-compatible engine, which need not be there yet.
+    #[must_use]
+    pub fn docker(settings: docker::Settings, instance: InstanceId) -> Self {
+        Self::Docker(docker::Docker::new(settings, instance))
+    }
+
+    /// Sandboxes that answer as `script` says; nothing is run.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn scripted(script: fn(&Job) -> Result<Report, Error>) -> Self {
+        Self::Scripted(scripted::Scripted::new(script))
+    }
+
+    /// The name of the backend in results.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Docker(_) => "docker",
+            #[cfg(feature = "testing")]
+            Self::Scripted(_) => "scripted",
+        }
+    }
+
+    /// Runs `job` to its end in a sandbox of its own.
+    pub async fn run(&self, job: &Job, run: Run<'_>) -> Result<Report, Error> {
+        on_backend!(self, backend => backend.run(job, run).await)
+    }
+
+    /// Whether a sandbox could be made now.
+    pub async fn check(&self) -> Result<(), Error> {
+        on_backend!(self, backend => backend.check().await)
+    }
+
+    /// Removes what ended, expired or dead processes left; `dead` are instances that are known to be gone. Returns how many sandboxes were removed.
+    pub async fn reconcile(&self, dead: &[InstanceId]) -> Result<usize, Error> {
+        on_backend!(self, backend => backend.reconcile(dead).await)
+    }
+    /// Waits until nothing that was left to the background is still going on.
+    pub async fn settle(&self) {
+        on_backend!(self, backend => backend.settle().await);
+    }
+}

@@ -1,0 +1,241 @@
+//! Reads back what the program left in `out/`. Everything in the sandbox is dead by now, but its files are as hostile as it was.
+
+use std::ffi::{CStr, OsStr};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+
+use rustix::fs::{Dir, FileType, Mode, OFlags, openat};
+use rustix::io::Errno;
+use tokio::io::AsyncWriteExt as _;
+
+use crate::guest::place;
+use crate::guest::wire::{self, Caps, Item};
+
+/// The out directory, held open since before the program could rename or replace it (O-03).
+#[derive(Debug)]
+pub(super) struct Out {
+    folder: OwnedFd,
+    files: OwnedFd,
+}
+
+/// Never follow a link, never wait for a FIFO's other end.
+const READ: OFlags = OFlags::RDONLY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::NOCTTY);
+const READ_FOLDER: OFlags = READ.union(OFlags::DIRECTORY);
+
+impl Out {
+    /// Opens what is needed at the end.
+    pub(super) fn open() -> io::Result<Self> {
+        let folder = rustix::fs::open(place::OUT, READ_FOLDER, Mode::empty())?;
+        let files = openat(&folder, "files", READ_FOLDER, Mode::empty())?;
+        Ok(Self { folder, files })
+    }
+
+    /// Sends `output.json` and the files, within the caps; what is left out is said.
+    pub(super) async fn send(&self, results: &mut wire::Stream, caps: &Caps) -> io::Result<()> {
+        self.send_output(results, caps).await?;
+        let mut walk = Walk {
+            results,
+            caps,
+            files: 0,
+            bytes: 0,
+            skipped: 0,
+            buffer: vec![0; 64 * 1024],
+        };
+        walk.run(&self.files).await?;
+        let skipped_total = walk.skipped;
+        wire::send(results, &Item::End { skipped_total }).await
+    }
+
+    async fn send_output(&self, results: &mut wire::Stream, caps: &Caps) -> io::Result<()> {
+        let bad = |reason: &str| Item::BadOutput {
+            reason: reason.to_owned(),
+        };
+        let file = match openat(&self.folder, "output.json", READ, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT) => return Ok(()),
+            Err(Errno::LOOP) => return wire::send(results, &bad("it is a link")).await,
+            Err(Errno::NXIO) => return wire::send(results, &bad("it is not a regular file")).await,
+            Err(error) => return wire::send(results, &bad(&format!("it cannot be read: {error}"))).await,
+        };
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return wire::send(results, &bad("it is not a regular file")).await;
+        }
+        if metadata.len() > caps.output_bytes {
+            let reason = format!(
+                "it has {} bytes, more than the limit of {}",
+                metadata.len(),
+                caps.output_bytes
+            );
+            return wire::send(results, &bad(&reason)).await;
+        }
+        wire::send(results, &Item::Output { size: metadata.len() }).await?;
+        copy_exactly(file, metadata.len(), results, &mut vec![0; 64 * 1024]).await
+    }
+}
+
+/// One walk over `out/files`.
+struct Walk<'a> {
+    results: &'a mut wire::Stream,
+    caps: &'a Caps,
+    files: usize,
+    bytes: u64,
+    skipped: u64,
+    buffer: Vec<u8>,
+}
+
+/// A folder still to be read.
+struct Pending {
+    folder: OwnedFd,
+    path: String,
+    depth: usize,
+}
+
+impl Walk<'_> {
+    async fn run(&mut self, files: &OwnedFd) -> io::Result<()> {
+        // A second descriptor: reading moves the position of the first, and its name may be gone.
+        let folder = openat(files, ".", READ_FOLDER, Mode::empty())?;
+        let mut pending = vec![Pending {
+            folder,
+            path: String::new(),
+            depth: 0,
+        }];
+        while let Some(next) = pending.pop() {
+            self.folder(&next, &mut pending).await?;
+        }
+        Ok(())
+    }
+
+    async fn folder(&mut self, here: &Pending, pending: &mut Vec<Pending>) -> io::Result<()> {
+        let mut names = match Dir::read_from(&here.folder).and_then(Iterator::collect::<Result<Vec<_>, _>>) {
+            Ok(entries) => entries
+                .into_iter()
+                .map(|entry| entry.file_name().to_owned())
+                .collect::<Vec<_>>(),
+            Err(_) => return self.skip(&here.path, "unreadable").await,
+        };
+        names.sort_unstable();
+        for name in &names {
+            if !matches!(name.to_bytes(), b"." | b"..") {
+                self.entry(here, name, pending).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn entry(&mut self, here: &Pending, name: &CStr, pending: &mut Vec<Pending>) -> io::Result<()> {
+        let path = join(&here.path, name);
+        let opened = match openat(&here.folder, name, READ, Mode::empty()) {
+            Ok(opened) => opened,
+            Err(Errno::LOOP) => return self.skip(&path, "link").await,
+            Err(Errno::NXIO | Errno::NODEV) => return self.skip(&path, "special").await,
+            Err(_) => return self.skip(&path, "unreadable").await,
+        };
+        let stat = rustix::fs::fstat(&opened)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory if here.depth >= self.caps.files_depth => self.skip(&path, "too_deep").await,
+            FileType::Directory => {
+                // Descriptors are the bound on breadth: a folder that cannot wait in the list is not read.
+                if pending.len() >= PENDING_MAX {
+                    return self.skip(&path, "too_many").await;
+                }
+                pending.push(Pending {
+                    folder: opened,
+                    path,
+                    depth: here.depth + 1,
+                });
+                Ok(())
+            }
+            FileType::RegularFile => {
+                let size = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
+                self.file(File::from(opened), path, size).await
+            }
+            _ => self.skip(&path, "special").await,
+        }
+    }
+
+    async fn file(&mut self, file: File, path: String, size: u64) -> io::Result<()> {
+        if self.files >= self.caps.files {
+            return self.skip(&path, "too_many").await;
+        }
+        if size > self.caps.files_bytes - self.bytes {
+            return self.skip(&path, "too_large").await;
+        }
+        self.files += 1;
+        self.bytes += size;
+        wire::send(self.results, &Item::File { path, size }).await?;
+        copy_exactly(file, size, self.results, &mut self.buffer).await
+    }
+
+    async fn skip(&mut self, path: &str, reason: &str) -> io::Result<()> {
+        self.skipped += 1;
+        if self.skipped > self.caps.skipped_named as u64 {
+            return Ok(());
+        }
+        let item = Item::Skipped {
+            path: path.to_owned(),
+            reason: reason.to_owned(),
+        };
+        wire::send(self.results, &item).await
+    }
+}
+
+/// Folders whose descriptors wait at the same time.
+const PENDING_MAX: usize = 1000;
+
+/// Sends exactly `size` bytes. Nothing runs any more that could shorten a file; zeros stand in if it happens all the same.
+async fn copy_exactly(
+    mut file: File,
+    size: u64,
+    results: &mut wire::Stream,
+    buffer: &mut [u8],
+) -> io::Result<()> {
+    let mut left = size;
+    while left > 0 {
+        let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+        let read = file.read(&mut buffer[..wanted])?;
+        let sent = if read == 0 {
+            buffer[..wanted].fill(0);
+            wanted
+        } else {
+            read
+        };
+        results.write_all(&buffer[..sent]).await?;
+        left -= sent as u64;
+    }
+    Ok(())
+}
+
+/// `folder/name`, with bytes that are not UTF-8 written `\xNN`.
+fn join(folder: &str, name: &CStr) -> String {
+    let mut path = String::with_capacity(folder.len() + name.to_bytes().len() + 1);
+    if !folder.is_empty() {
+        path.push_str(folder);
+        path.push('/');
+    }
+    for chunk in OsStr::from_bytes(name.to_bytes()).as_bytes().utf8_chunks() {
+        path.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            path.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// O-09.
+    #[test]
+    fn a_name_that_is_not_utf8_is_written_out() {
+        assert_eq!(join("a", c"b\xffc"), "a/b\\xffc");
+        assert_eq!(join("", c"plain"), "plain");
+    }
+}

@@ -1,0 +1,268 @@
+//! PID 1 of every sandbox: one thread for life, non-dumpable from its first instruction.
+//!
+//! The end of a run, in this order: the main process ends, everything is killed and reaped, the pipes are drained,
+//! `out/` is read, all of it is sent, then PID 1 exits and the kernel takes the rest.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::process::ExitCode;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use rustix::process::{DumpableBehavior, WaitStatus};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::unix::pipe;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::guest::cgroup::Counters;
+use crate::guest::collect::Out;
+use crate::guest::place;
+use crate::guest::program::{self, Program};
+use crate::guest::wire::{self, Channel, End, Link, Side, Start, ToGuest, ToHost};
+use crate::limits;
+
+/// Serves one execution and exits. Any error of our own ends the sandbox: its host sees the connection break.
+pub(super) fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("skillbox sandbox-init: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> io::Result<()> {
+    // The file's mode (0111, owned by root) made the kernel set this at exec already; this holds where it did not.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    if std::process::id() != 1 {
+        return Err(io::Error::other(
+            "this is PID 1 of a sandbox; the server starts it, nobody else does",
+        ));
+    }
+    let (reader, writer) = take_stdio()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async { serve(Socket::new(reader, writer)?).await })
+}
+
+/// Moves the connection off descriptors 0 and 1, where a program would inherit it.
+fn take_stdio() -> io::Result<(OwnedFd, OwnedFd)> {
+    let reader = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+    let writer = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
+    let null = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    Ok((reader, writer))
+}
+
+async fn serve(socket: Socket) -> io::Result<()> {
+    let mut link = Link::new(socket, Side::Guest);
+    let mut channels = Channels::accept(&mut link).await?;
+    wire::send(
+        &mut channels.control,
+        &ToHost::Hello {
+            version: wire::VERSION,
+        },
+    )
+    .await?;
+    let start = match wire::receive(&mut channels.control, wire::FRAME_TO_GUEST_BYTES_MAX).await? {
+        Some(ToGuest::Start(start)) if start.version == wire::VERSION => start,
+        Some(ToGuest::Start(_)) => return Err(wire::invalid("the host speaks another version")),
+        Some(ToGuest::Cancel | ToGuest::KeepAlive) | None => return Err(wire::invalid("expected a start")),
+    };
+    place::lay_out(start.skill.as_deref())?;
+    place::receive_inputs(&mut channels.inputs).await?;
+    execute(&start, channels, &mut link).await?;
+    link.close().await;
+    Ok(())
+}
+
+async fn execute(start: &Start, channels: Channels, link: &mut Link) -> io::Result<()> {
+    let Channels {
+        mut control,
+        inputs: _,
+        stdout,
+        stderr,
+        mut results,
+    } = channels;
+    // All that is needed at the end is opened now: afterwards names and descriptors may be gone.
+    let out = Out::open()?;
+    let counters = Counters::open();
+    let mut children = signal(SignalKind::child())?;
+    let (end, pumps) = match program::start(start) {
+        Err(reason) => (End::NotStarted(reason), None),
+        Ok(Program {
+            pid,
+            stdout: stdout_pipe,
+            stderr: stderr_pipe,
+        }) => {
+            let deadline = Instant::now() + Duration::from_millis(start.timeout_ms);
+            wire::send(&mut control, &ToHost::Started).await?;
+            let pumps = Pumps {
+                stdout: tokio::spawn(program::pump(stdout_pipe, stdout, start.caps.log_bytes)),
+                stderr: tokio::spawn(program::pump(stderr_pipe, stderr, start.caps.log_bytes)),
+            };
+            let end = tokio::select! {
+                status = main_process_ended(&mut children, pid) => end_of(status),
+                () = sleep_until(deadline) => End::TimedOut,
+                () = cancelled(&mut control) => End::Cancelled,
+                () = link.ended() => return Err(io::ErrorKind::ConnectionAborted.into()),
+            };
+            kill_all(&mut children, pid).await?;
+            (end, Some(pumps))
+        }
+    };
+    wire::send(&mut control, &ToHost::Ended { end }).await?;
+    let (stdout_bytes, stderr_bytes) = match pumps {
+        Some(pumps) => pumps.drain().await,
+        None => (0, 0),
+    };
+    let usage = counters.read();
+    out.send(&mut results, &start.caps).await?;
+    wire::send(
+        &mut control,
+        &ToHost::Done {
+            stdout_bytes,
+            stderr_bytes,
+            usage,
+        },
+    )
+    .await
+}
+
+/// The streams of one execution.
+struct Channels {
+    control: wire::Stream,
+    inputs: wire::Stream,
+    stdout: wire::Stream,
+    stderr: wire::Stream,
+    results: wire::Stream,
+}
+
+impl Channels {
+    /// Takes the five streams, in whatever order they arrive.
+    async fn accept(link: &mut Link) -> io::Result<Self> {
+        let mut arrived: HashMap<Channel, wire::Stream> = HashMap::new();
+        while arrived.len() < Channel::ALL.len() {
+            let (channel, stream) = link.accept().await?;
+            if arrived.insert(channel, stream).is_some() {
+                return Err(wire::invalid("a channel was opened twice"));
+            }
+        }
+        let mut take = |channel| {
+            arrived
+                .remove(&channel)
+                .ok_or_else(|| wire::invalid("a channel is missing"))
+        };
+        Ok(Self {
+            control: take(Channel::Control)?,
+            inputs: take(Channel::Inputs)?,
+            stdout: take(Channel::Stdout)?,
+            stderr: take(Channel::Stderr)?,
+            results: take(Channel::Results)?,
+        })
+    }
+}
+
+async fn main_process_ended(children: &mut Signal, main: rustix::process::Pid) -> WaitStatus {
+    loop {
+        if let Some(status) = program::reap(main) {
+            return status;
+        }
+        children.recv().await;
+    }
+}
+
+fn end_of(status: WaitStatus) -> End {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => End::Exited(code),
+        (None, Some(signal)) => End::Signaled(signal),
+        (None, None) => End::NotStarted("the program ended in no known way".to_owned()),
+    }
+}
+
+/// Resolves when the host asks for the end.
+async fn cancelled(control: &mut wire::Stream) {
+    loop {
+        match wire::receive(control, wire::FRAME_TO_GUEST_BYTES_MAX).await {
+            Ok(Some(ToGuest::KeepAlive)) => {}
+            Ok(Some(ToGuest::Cancel)) => return,
+            // The connection's own end is watched elsewhere.
+            Ok(Some(ToGuest::Start(_)) | None) | Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+/// Kills and reaps until nothing is left. A process that is just being born is caught by the next round.
+async fn kill_all(children: &mut Signal, main: rustix::process::Pid) -> io::Result<()> {
+    loop {
+        crate::sys::kill_everything()?;
+        program::reap(main);
+        if program::is_alone() {
+            return Ok(());
+        }
+        let _ = timeout(Duration::from_millis(5), children.recv()).await;
+    }
+}
+
+/// The two running copies of the program's output.
+struct Pumps {
+    stdout: JoinHandle<u64>,
+    stderr: JoinHandle<u64>,
+}
+
+impl Pumps {
+    /// Every writer is dead, so the end of both pipes is near; a host that does not read cannot hold it up for long.
+    async fn drain(self) -> (u64, u64) {
+        let drained = async { (self.stdout.await.unwrap_or(0), self.stderr.await.unwrap_or(0)) };
+        timeout(limits::DRAIN_MAX, drained).await.unwrap_or((0, 0))
+    }
+}
+
+/// Descriptors 0 and 1 as one connection. They are pipes under a container engine.
+struct Socket {
+    reader: pipe::Receiver,
+    writer: pipe::Sender,
+}
+
+impl Socket {
+    fn new(reader: OwnedFd, writer: OwnedFd) -> io::Result<Self> {
+        Ok(Self {
+            reader: pipe::Receiver::from_owned_fd(reader)?,
+            writer: pipe::Sender::from_owned_fd(writer)?,
+        })
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.reader).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.writer).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.writer).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.writer).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,95 @@
+//! Lays out the writable part of the sandbox before the program starts.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, symlink};
+use std::path::{Component, Path, PathBuf};
+
+use tokio::io::AsyncReadExt as _;
+
+use crate::guest::wire::{self, Input, Place};
+use crate::limits;
+
+/// The input as a file, and the program's standard input.
+pub(super) const INPUT: &str = "/sandbox/input.json";
+/// Where the program leaves its results.
+pub(super) const OUT: &str = "/sandbox/out";
+/// The program's working directory.
+pub(super) const WORKSPACE: &str = "/workspace";
+
+/// Makes the folders that every program finds.
+pub(super) fn lay_out(skill: Option<&str>) -> io::Result<()> {
+    let mut private = DirBuilder::new();
+    private.mode(0o700).recursive(true);
+    for folder in ["/sandbox/out/files", "/sandbox/out/blobs"] {
+        private.create(folder)?;
+    }
+    if let Some(name) = skill {
+        let scripts = Path::new("/skills").join(name).join("scripts");
+        if scripts.is_dir() {
+            symlink(scripts, "/sandbox/scripts")?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes all inputs from the host and writes them; each write is bounded by the tmpfs it goes to.
+pub(super) async fn receive_inputs(stream: &mut wire::Stream) -> io::Result<()> {
+    let mut buffer = vec![0; 64 * 1024];
+    while let Some(input) = wire::receive::<_, Input>(stream, wire::FRAME_TO_GUEST_BYTES_MAX).await? {
+        let mut file = create(&input.place)?;
+        let mut left = input.size;
+        while left > 0 {
+            let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+            let read = stream.read(&mut buffer[..wanted]).await?;
+            if read == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            file.write_all(&buffer[..read])?;
+            left -= read as u64;
+        }
+    }
+    Ok(())
+}
+
+fn create(place: &Place) -> io::Result<File> {
+    let path = match place {
+        Place::Json => PathBuf::from(INPUT),
+        Place::Workspace(relative) => workspace_path(relative)?,
+    };
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+}
+
+/// `/workspace` plus a path that cannot leave it.
+fn workspace_path(relative: &str) -> io::Result<PathBuf> {
+    let path = Path::new(relative);
+    let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
+    if plain && !relative.is_empty() && relative.len() <= limits::ARCHIVE_PATH_BYTES_MAX {
+        Ok(Path::new(WORKSPACE).join(path))
+    } else {
+        Err(wire::invalid("input path leaves the workspace"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_cannot_leave_the_workspace() {
+        for wrong in ["", "..", "../x", "/etc/passwd", "a/../../b", "./a"] {
+            assert!(workspace_path(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(
+            workspace_path("data/a.csv").unwrap(),
+            Path::new("/workspace/data/a.csv")
+        );
+    }
+}

@@ -1,0 +1,118 @@
+//! The one program of the sandbox: started, its streams pumped, everything reaped.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitOptions, WaitStatus};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::unix::pipe;
+
+use crate::guest::place;
+use crate::guest::wire::{self, Start};
+
+/// The started program: its id and the read ends of its two pipes.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) pid: Pid,
+    pub(super) stdout: pipe::Receiver,
+    pub(super) stderr: pipe::Receiver,
+}
+
+/// Starts the program in a process group of its own, with exactly the given environment and the input as its standard input.
+///
+/// The error is a sentence for the skill's author.
+pub(super) fn start(start: &Start) -> Result<Program, String> {
+    let (name, arguments) = start.argv.split_first().ok_or("the command is empty")?;
+    let path =
+        find(name, &start.env).ok_or_else(|| format!("`{name}` was not found in the sandbox's PATH"))?;
+    let (stdout, stdout_writer) = pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
+    let (stderr, stderr_writer) = pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
+    let stdin = File::open(place::INPUT).map_or_else(|_| Stdio::null(), Stdio::from);
+    let child = Command::new(path)
+        .arg0(name)
+        .args(arguments)
+        .env_clear()
+        .envs(start.env.iter().map(|(key, value)| (key, value)))
+        .current_dir(place::WORKSPACE)
+        .stdin(stdin)
+        .stdout(stdout_writer)
+        .stderr(stderr_writer)
+        .process_group(0)
+        .spawn()
+        .map_err(|error| format!("cannot start `{name}`: {error}"))?;
+    // The kernel then chooses the program, never PID 1, when memory runs out.
+    let _ = std::fs::write(format!("/proc/{}/oom_score_adj", child.id()), "1000");
+    let pid = i32::try_from(child.id())
+        .ok()
+        .and_then(Pid::from_raw)
+        .ok_or("the program has no process id")?;
+    Ok(Program { pid, stdout, stderr })
+}
+
+fn pipe() -> io::Result<(pipe::Receiver, OwnedFd)> {
+    let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    Ok((pipe::Receiver::from_owned_fd(reader)?, writer))
+}
+
+/// The file that `name` means in the program's own `PATH`.
+fn find(name: &str, env: &[(String, String)]) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Some(PathBuf::from(name));
+    }
+    let path = env
+        .iter()
+        .find_map(|(key, value)| (key == "PATH").then_some(value))?;
+    path.split(':')
+        .map(|folder| Path::new(folder).join(name))
+        .find(|candidate| {
+            candidate
+                .metadata()
+                .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+        })
+}
+
+/// Sends a pipe's bytes to the host up to the cap, then reads on and throws away: a full pipe would stop the program.
+/// Returns how many bytes the program wrote.
+pub(super) async fn pump(mut pipe: pipe::Receiver, mut stream: wire::Stream, bytes_max: u64) -> u64 {
+    use tokio::io::AsyncReadExt as _;
+
+    let (mut total, mut left) = (0u64, bytes_max);
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let read = match pipe.read(&mut buffer).await {
+            Ok(0) | Err(_) => break,
+            Ok(read) => read,
+        };
+        total += read as u64;
+        let kept = usize::try_from(left).unwrap_or(usize::MAX).min(read);
+        left -= kept as u64;
+        if kept > 0 && stream.write_all(&buffer[..kept]).await.is_err() {
+            left = 0;
+        }
+    }
+    let _ = stream.shutdown().await;
+    total
+}
+
+/// Waits for every child that has already ended. Returns how the process `main` ended, if it was among them.
+pub(super) fn reap(main: Pid) -> Option<WaitStatus> {
+    let mut ended = None;
+    loop {
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) if pid == main => ended = Some(status),
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) | Err(_) => return ended,
+        }
+    }
+}
+
+/// Whether there is no child left to wait for.
+pub(super) fn is_alone() -> bool {
+    matches!(rustix::process::wait(WaitOptions::NOHANG), Err(Errno::CHILD))
+}

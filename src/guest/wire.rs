@@ -1,0 +1,416 @@
+//! What host and guest say to each other: streams of one yamux connection, and the frames on them.
+//!
+//! Both sides parse what the other says as hostile: every frame has a cap.
+
+use std::io;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt as _};
+
+/// The version of this protocol; host and guest are one binary, so any difference is a refusal.
+pub const VERSION: u32 = 1;
+/// Bytes of a frame from the host: a job with its environment and arguments.
+pub const FRAME_TO_GUEST_BYTES_MAX: u32 = 4 * 1024 * 1024;
+/// Bytes of a frame from the guest: a state or one file's name.
+pub const FRAME_TO_HOST_BYTES_MAX: u32 = 64 * 1024;
+/// Streams of one connection: five are used.
+const STREAMS_MAX: usize = 16;
+/// What one side may have in flight to the other in all.
+const WINDOW_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// One stream of the connection. The host opens them all; its first byte on each says which it is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum Channel {
+    /// [`ToGuest`] and [`ToHost`] frames.
+    Control = b'c',
+    /// Host to guest: [`Input`] frames, each followed by its content; ends with the stream.
+    Inputs = b'i',
+    /// Guest to host: the program's standard output.
+    Stdout = b'o',
+    /// Guest to host: the program's standard error.
+    Stderr = b'e',
+    /// Guest to host: [`Item`] frames, each followed by its content.
+    Results = b'r',
+}
+
+impl Channel {
+    /// Every channel.
+    pub const ALL: [Self; 5] = [
+        Self::Control,
+        Self::Inputs,
+        Self::Stdout,
+        Self::Stderr,
+        Self::Results,
+    ];
+
+    /// The channel of this first byte.
+    #[must_use]
+    pub fn from_byte(byte: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|channel| *channel as u8 == byte)
+    }
+}
+
+/// What the host says on [`Channel::Control`].
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ToGuest {
+    /// Start the program, once.
+    Start(Start),
+    /// Kill it and report.
+    Cancel,
+    /// Nothing: keeps proxies between host and engine from cutting an idle tunnel.
+    KeepAlive,
+}
+
+/// The program to start.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Start {
+    /// [`VERSION`] of the host.
+    pub version: u32,
+    /// The skill's name: `/sandbox/scripts` then leads to its scripts.
+    pub skill: Option<String>,
+    /// Program and arguments; the program is looked up in `PATH` of `env`.
+    pub argv: Vec<String>,
+    /// The whole environment.
+    pub env: Vec<(String, String)>,
+    /// Wall clock from the program's start, in milliseconds.
+    pub timeout_ms: u64,
+    /// Caps on what is sent back.
+    pub caps: Caps,
+}
+
+/// Caps on what the guest sends back. The host enforces them again.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Caps {
+    /// Bytes of `output.json`.
+    pub output_bytes: u64,
+    /// Bytes of each of stdout and stderr.
+    pub log_bytes: u64,
+    /// Files.
+    pub files: usize,
+    /// Bytes of all files together.
+    pub files_bytes: u64,
+    /// Directory depth below `out/files`.
+    pub files_depth: usize,
+    /// Skipped files that are named.
+    pub skipped_named: usize,
+}
+
+/// One file that the host places before the program starts. Its content follows the frame.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Input {
+    /// Where it goes.
+    pub place: Place,
+    /// Bytes that follow.
+    pub size: u64,
+}
+
+/// Where an input goes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// `/sandbox/input.json`, which is also the program's standard input.
+    Json,
+    /// A relative path below `/workspace`.
+    Workspace(String),
+}
+
+/// What the guest says on [`Channel::Control`].
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ToHost {
+    /// The guest is up and restricted.
+    Hello {
+        /// [`VERSION`] of the guest.
+        version: u32,
+    },
+    /// The program was started.
+    Started,
+    /// The program has ended and everything in the sandbox was killed; results follow on their channels.
+    Ended {
+        /// How it ended.
+        end: End,
+    },
+    /// Everything was sent; the guest exits.
+    Done {
+        /// Bytes the program wrote to its standard output.
+        stdout_bytes: u64,
+        /// Bytes the program wrote to its standard error.
+        stderr_bytes: u64,
+        /// What the sandbox used.
+        usage: Usage,
+    },
+}
+
+/// How the program ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// It exited with this code.
+    Exited(i32),
+    /// This signal ended it.
+    Signaled(i32),
+    /// The deadline passed and it was killed.
+    TimedOut,
+    /// The host asked for its end.
+    Cancelled,
+    /// It could not be started.
+    NotStarted(String),
+}
+
+/// What the sandbox used, as far as the guest can see it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// CPU time in milliseconds.
+    pub cpu_ms: u64,
+    /// Highest memory use in bytes; 0 if unknown.
+    pub memory_peak_bytes: u64,
+    /// Most processes at once; 0 if unknown.
+    pub processes_peak: u64,
+    /// Processes killed for want of memory.
+    pub oom_kills: u64,
+}
+
+/// One piece of the results. Content of `size` bytes follows an output or a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Item {
+    /// `output.json`, whole.
+    Output {
+        /// Bytes that follow.
+        size: u64,
+    },
+    /// `output.json` is there and cannot be taken: a link, not a regular file, unreadable or too large.
+    BadOutput {
+        /// Which of these.
+        reason: String,
+    },
+    /// One file artifact.
+    File {
+        /// Path below `out/files`; bytes that are not UTF-8 written `\xNN`.
+        path: String,
+        /// Bytes that follow.
+        size: u64,
+    },
+    /// A file that is not sent.
+    Skipped {
+        /// As for a file.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// There is no more.
+    End {
+        /// All files that were not sent, named or not.
+        skipped_total: u64,
+    },
+}
+
+/// One stream of the connection, ready for tokio.
+pub type Stream = Compat<yamux::Stream>;
+
+/// Opens and accepts streams of a connection that a task of its own drives.
+#[derive(Debug)]
+pub struct Link {
+    inbound: mpsc::Receiver<yamux::Stream>,
+    opened: mpsc::Receiver<yamux::Stream>,
+    close: Option<oneshot::Sender<()>>,
+    driver: tokio::task::JoinHandle<()>,
+}
+
+/// Which side of the connection this is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    /// Opens the streams.
+    Host,
+    /// Accepts them.
+    Guest,
+}
+
+impl Link {
+    /// Starts to speak over `socket`.
+    pub fn new<T>(socket: T, side: Side) -> Self
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let mut config = yamux::Config::default();
+        config.set_max_num_streams(STREAMS_MAX);
+        config.set_max_connection_receive_window(Some(WINDOW_BYTES_MAX));
+        let mode = if side == Side::Host {
+            yamux::Mode::Client
+        } else {
+            yamux::Mode::Server
+        };
+        let socket = tokio_util::compat::TokioAsyncReadCompatExt::compat(socket);
+        let connection = yamux::Connection::new(socket, config, mode);
+        let (inbound_sender, inbound) = mpsc::channel(STREAMS_MAX);
+        let (opened_sender, opened) = mpsc::channel(Channel::ALL.len());
+        let (close, closing) = oneshot::channel();
+        let to_open = if side == Side::Host { Channel::ALL.len() } else { 0 };
+        let driver = tokio::spawn(drive(connection, inbound_sender, opened_sender, to_open, closing));
+        Self {
+            inbound,
+            opened,
+            close: Some(close),
+            driver,
+        }
+    }
+
+    /// Opens the next stream and says which it is. The host opens each of [`Channel::ALL`] once.
+    pub async fn open(&mut self, channel: Channel) -> io::Result<Stream> {
+        let mut stream = self.opened.recv().await.ok_or_else(closed)?.compat();
+        stream.write_all(&[channel as u8]).await?;
+        Ok(stream)
+    }
+
+    /// The next stream that the other side opened.
+    pub async fn accept(&mut self) -> io::Result<(Channel, Stream)> {
+        let mut stream = self.inbound.recv().await.ok_or_else(closed)?.compat();
+        let byte = stream.read_u8().await?;
+        let channel = Channel::from_byte(byte).ok_or_else(|| invalid("unknown channel"))?;
+        Ok((channel, stream))
+    }
+
+    /// Resolves when the connection has ended, whoever ended it.
+    pub async fn ended(&mut self) {
+        while self.inbound.recv().await.is_some() {}
+    }
+
+    /// Sends what is left, says goodbye and waits until that is done.
+    pub async fn close(mut self) {
+        if let Some(close) = self.close.take() {
+            let _ = close.send(());
+        }
+        let _ = (&mut self.driver).await;
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+/// Drives the connection: nothing moves on any stream unless this is polled.
+async fn drive<T>(
+    mut connection: yamux::Connection<T>,
+    inbound: mpsc::Sender<yamux::Stream>,
+    opened: mpsc::Sender<yamux::Stream>,
+    to_open: usize,
+    mut closing: oneshot::Receiver<()>,
+) where
+    T: futures::io::AsyncRead + futures::io::AsyncWrite + Unpin,
+{
+    use std::future::{Future as _, poll_fn};
+    use std::pin::Pin;
+    use std::task::Poll;
+
+    for _ in 0..to_open {
+        let Ok(stream) = poll_fn(|context| connection.poll_new_outbound(context)).await else {
+            return;
+        };
+        if opened.send(stream).await.is_err() {
+            return;
+        }
+    }
+    poll_fn(|context| {
+        loop {
+            if Pin::new(&mut closing).poll(context).is_ready() {
+                return Poll::Ready(());
+            }
+            match connection.poll_next_inbound(context) {
+                Poll::Ready(Some(Ok(stream))) => {
+                    if inbound.try_send(stream).is_err() {
+                        return Poll::Ready(());
+                    }
+                }
+                Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(()),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    })
+    .await;
+    let _ = poll_fn(|context| connection.poll_close(context)).await;
+}
+
+/// Writes one frame: its length as 4 bytes, big endian, then JSON.
+pub async fn send<W, T>(writer: &mut W, frame: &T) -> io::Result<()>
+where
+    W: AsyncWrite + Unpin,
+    T: Serialize,
+{
+    let mut bytes = vec![0; 4];
+    serde_json::to_writer(&mut bytes, frame)?;
+    let length = u32::try_from(bytes.len() - 4).map_err(|_| invalid("frame too large"))?;
+    bytes[..4].copy_from_slice(&length.to_be_bytes());
+    writer.write_all(&bytes).await?;
+    writer.flush().await
+}
+
+/// Reads one frame of at most `bytes_max`; `None` at the end of the stream.
+pub async fn receive<R, T>(reader: &mut R, bytes_max: u32) -> io::Result<Option<T>>
+where
+    R: AsyncRead + Unpin,
+    T: DeserializeOwned,
+{
+    let length = match reader.read_u32().await {
+        Ok(length) => length,
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if length > bytes_max {
+        return Err(invalid("frame too large"));
+    }
+    let mut bytes = Vec::new();
+    reader.take(u64::from(length)).read_to_end(&mut bytes).await?;
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|_| invalid("malformed frame"))
+}
+
+/// An error for what the other side said.
+#[must_use]
+pub fn invalid(message: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, message)
+}
+
+fn closed() -> io::Error {
+    io::Error::new(io::ErrorKind::BrokenPipe, "the connection has ended")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_frame_above_the_cap_is_refused_unread() {
+        let mut bytes = Vec::new();
+        send(&mut bytes, &ToHost::Hello { version: VERSION })
+            .await
+            .unwrap();
+        let read: Option<ToHost> = receive(&mut &bytes[..], 1024).await.unwrap();
+        assert!(matches!(read, Some(ToHost::Hello { version: VERSION })));
+        let huge = u32::MAX.to_be_bytes();
+        assert!(receive::<_, ToHost>(&mut &huge[..], 1024).await.is_err());
+        assert!(receive::<_, ToHost>(&mut &bytes[..7], 1024).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn streams_cross_and_the_end_is_seen() {
+        let (near, far) = tokio::io::duplex(1024);
+        let mut host = Link::new(near, Side::Host);
+        let mut guest = Link::new(far, Side::Guest);
+        let mut control = host.open(Channel::Control).await.unwrap();
+        send(&mut control, &ToGuest::KeepAlive).await.unwrap();
+        let (channel, mut stream) = guest.accept().await.unwrap();
+        assert_eq!(channel, Channel::Control);
+        let frame: Option<ToGuest> = receive(&mut stream, 1024).await.unwrap();
+        assert!(matches!(frame, Some(ToGuest::KeepAlive)));
+        guest.close().await;
+        host.ended().await;
+    }
+}

@@ -1,0 +1,134 @@
+//! One container that this process must remove.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bollard::models::ContainerCreateBody;
+use bollard::query_parameters::{
+    AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, EventsOptionsBuilder,
+    RemoveContainerOptionsBuilder,
+};
+use futures::StreamExt as _;
+use tokio_util::task::TaskTracker;
+
+use crate::sandbox::docker::engine::{self, Connection};
+use crate::sandbox::docker::link::{Diagnostics, Socket};
+use crate::sandbox::session::Heard;
+use crate::sandbox::{End, Error};
+
+/// A container of one execution.
+///
+/// [`remove_in_background`](Self::remove_in_background) when done; `Drop` does the same for early returns, and the
+/// reconciler is the net under both.
+#[derive(Debug)]
+pub(super) struct Container {
+    connection: Arc<Connection>,
+    removals: TaskTracker,
+    id: String,
+    created: jiff::Timestamp,
+}
+
+impl Container {
+    pub(super) async fn create(
+        connection: &Arc<Connection>,
+        removals: &TaskTracker,
+        name: &str,
+        body: ContainerCreateBody,
+    ) -> Result<Self, bollard::errors::Error> {
+        let options = CreateContainerOptionsBuilder::default().name(name).build();
+        let created = jiff::Timestamp::now();
+        let answer = connection.docker.create_container(Some(options), body).await?;
+        Ok(Self {
+            connection: connection.clone(),
+            removals: removals.clone(),
+            id: answer.id,
+            created,
+        })
+    }
+
+    /// Attaches to all three streams. Before the start, or the guest's first words are lost; never twice, or its end goes unseen.
+    pub(super) async fn attach(&self) -> Result<(Socket, Diagnostics), Error> {
+        let options = AttachContainerOptionsBuilder::default()
+            .stdin(true)
+            .stdout(true)
+            .stderr(true)
+            .stream(true)
+            .build();
+        let attached = engine::bounded(self.connection.patient.attach_container(&self.id, Some(options)))
+            .await?
+            .map_err(|error| engine::failed("attaching to the container", error))?;
+        Ok(Socket::new(attached))
+    }
+
+    pub(super) async fn start(&self) -> Result<(), Error> {
+        engine::bounded(self.connection.docker.start_container(&self.id, None))
+            .await?
+            .map_err(|error| engine::failed("starting the container", error))
+    }
+
+    /// Why a sandbox ended without saying how: killed for want of memory, or lost.
+    pub(super) async fn explain(&self, heard: &Heard, diagnostics: &Diagnostics) -> Result<End, Error> {
+        if self.was_out_of_memory().await {
+            return Ok(End::OutOfMemory);
+        }
+        tracing::warn!(container.id = %self.id, hello = heard.hello, said = %diagnostics.text(), "A sandbox ended without a report");
+        if heard.hello {
+            Ok(End::Lost("the sandbox ended before it could report; it was removed from outside, or the engine restarted".to_owned()))
+        } else {
+            Err(Error::Unavailable(format!(
+                "the sandbox's first process did not come up and said {:?}; `skillbox doctor` shows what this engine can do",
+                diagnostics.text()
+            )))
+        }
+    }
+
+    /// Asks for the engine's own word after the container has ended: it may be removed already, its events stay.
+    async fn was_out_of_memory(&self) -> bool {
+        const PATIENCE: Duration = Duration::from_secs(2);
+        // The engine notices the end of a container some 25 ms late.
+        const LATENESS: Duration = Duration::from_millis(200);
+        let seconds = |time: jiff::Timestamp| format!("{}.{:09}", time.as_second(), time.subsec_nanosecond());
+        let (since, until) = (seconds(self.created), seconds(jiff::Timestamp::now() + LATENESS));
+        let filters =
+            std::collections::HashMap::from([("container", vec![self.id.as_str()]), ("event", vec!["oom"])]);
+        let options = EventsOptionsBuilder::default()
+            .since(&since)
+            .until(&until)
+            .filters(&filters)
+            .build();
+        let mut events = Box::pin(self.connection.docker.events(Some(options)));
+        matches!(
+            tokio::time::timeout(PATIENCE, events.next()).await,
+            Ok(Some(Ok(_)))
+        )
+    }
+
+    /// Removes the container while nobody waits; a failure is left to the reconciler.
+    pub(super) fn remove_in_background(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        let (connection, id) = (self.connection.clone(), std::mem::take(&mut self.id));
+        self.removals.spawn(async move {
+            if let Err(error) = remove(&connection, &id).await {
+                tracing::warn!(container.id = %id, %error, "Left container {id} to the reconciler");
+            }
+        });
+    }
+}
+
+/// Kills and removes a container and its own volumes. One that has gone, or is going, is fine.
+pub(super) async fn remove(connection: &Connection, id: &str) -> Result<(), Error> {
+    let options = RemoveContainerOptionsBuilder::default()
+        .force(true)
+        .v(true)
+        .build();
+    match engine::bounded(connection.docker.remove_container(id, Some(options))).await? {
+        Ok(()) => Ok(()),
+        Err(error) if engine::is_status(&error, &[404, 409]) => Ok(()),
+        Err(error) => Err(engine::failed("removing a container", error)),
+    }
+}

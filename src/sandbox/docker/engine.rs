@@ -1,0 +1,193 @@
+//! The connection to the engine: made when needed, checked for what a sandbox needs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::OnceCell;
+
+use crate::limits;
+use crate::sandbox::docker::guest_binary::GuestBinary;
+use crate::sandbox::docker::{Settings, policy};
+use crate::sandbox::{Error, seccomp};
+
+/// What the engine says of itself, for `doctor`.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct EngineFacts {
+    /// The engine's version.
+    pub version: String,
+    /// The version of its API that is spoken.
+    pub api_version: String,
+    /// Its operating system.
+    pub os: String,
+    /// Its architecture as it names it.
+    pub architecture: String,
+    /// Its kernel.
+    pub kernel: String,
+    /// `1` or `2`.
+    pub cgroup_version: String,
+    /// Where layers are kept.
+    pub storage_driver: String,
+    /// The runtime used unless another is configured.
+    pub runtime: String,
+    /// Whether memory, swap, pids and CPU can be limited: `(name, whether)`.
+    pub limits: Vec<(&'static str, bool)>,
+    /// `seccomp`, `apparmor`, `rootless` … as the engine lists them.
+    pub security_options: Vec<String>,
+}
+
+/// A usable engine.
+#[derive(Debug)]
+pub(super) struct Connection {
+    /// For calls that end soon.
+    pub(super) docker: bollard::Docker,
+    /// For attach and pull, which last.
+    pub(super) patient: bollard::Docker,
+    /// The guest that runs there.
+    pub(super) guest: GuestBinary,
+    /// The profile for its architecture.
+    pub(super) seccomp: String,
+}
+
+/// Connects once and keeps the connection; a failure is tried anew the next time.
+#[derive(Debug)]
+pub(super) struct Connector {
+    settings: Settings,
+    connection: OnceCell<Arc<Connection>>,
+}
+
+impl Connector {
+    pub(super) fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            connection: OnceCell::new(),
+        }
+    }
+
+    pub(super) async fn connect(&self) -> Result<Arc<Connection>, Error> {
+        self.connection
+            .get_or_try_init(|| async { Connection::open(&self.settings).await.map(Arc::new) })
+            .await
+            .cloned()
+    }
+}
+
+impl Connection {
+    async fn open(settings: &Settings) -> Result<Self, Error> {
+        let unreachable = |error: bollard::errors::Error| {
+            let place = settings
+                .host
+                .as_deref()
+                .unwrap_or("DOCKER_HOST or /var/run/docker.sock");
+            Error::Unavailable(format!(
+                "no container engine answers at {place} ({error}); install and start Docker, or set SKILLBOX_DOCKER_HOST"
+            ))
+        };
+        let docker = match &settings.host {
+            Some(host) => bollard::Docker::connect_with_host(host),
+            None => bollard::Docker::connect_with_defaults(),
+        };
+        let docker = docker.map_err(unreachable)?.with_timeout(limits::ENGINE_CALL_MAX);
+        let docker = bounded(docker.negotiate_version()).await?.map_err(unreachable)?;
+        let version = bounded(docker.version()).await?.map_err(unreachable)?;
+        let os = version.os.unwrap_or_default();
+        let architecture = version.arch.unwrap_or_default();
+        let guest = GuestBinary::find(settings.guest_binary.as_deref(), &os, &architecture)?;
+        let patient = docker.clone().with_timeout(limits::PULL_MAX);
+        let seccomp = seccomp::docker_profile(&architecture).to_string();
+        tracing::info!(
+            engine = version.version,
+            architecture,
+            "Connected to the container engine"
+        );
+        Ok(Self {
+            docker,
+            patient,
+            guest,
+            seccomp,
+        })
+    }
+
+    pub(super) async fn ping(&self) -> Result<(), Error> {
+        bounded(self.docker.ping()).await?.map(|_| ()).map_err(|error| {
+            Error::Unavailable(format!(
+                "the container engine does not answer ({error}); is it running?"
+            ))
+        })
+    }
+
+    pub(super) async fn facts(&self) -> Result<EngineFacts, Error> {
+        let version = bounded(self.docker.version())
+            .await?
+            .map_err(|error| failed("asking its version", error))?;
+        let info = bounded(self.docker.info())
+            .await?
+            .map_err(|error| failed("asking its state", error))?;
+        let known = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
+        let cgroup_version = info
+            .cgroup_version
+            .map_or_else(|| "1".to_owned(), |version| version.to_string());
+        Ok(EngineFacts {
+            version: known(version.version),
+            api_version: self.docker.client_version().to_string(),
+            os: known(version.os),
+            architecture: known(version.arch),
+            kernel: known(version.kernel_version),
+            cgroup_version,
+            storage_driver: known(info.driver),
+            runtime: known(info.default_runtime),
+            limits: vec![
+                ("memory", info.memory_limit.unwrap_or(false)),
+                ("swap", info.swap_limit.unwrap_or(false)),
+                ("pids", info.pids_limit.unwrap_or(false)),
+                ("cpu", info.cpu_cfs_quota.unwrap_or(false)),
+            ],
+            security_options: info.security_options.unwrap_or_default(),
+        })
+    }
+
+    /// All containers of ours, in any state.
+    pub(super) async fn ours(&self) -> Result<Vec<bollard::models::ContainerSummary>, Error> {
+        let options = bollard::query_parameters::ListContainersOptionsBuilder::default()
+            .all(true)
+            .filters(&std::collections::HashMap::from([(
+                "label",
+                vec![policy::LABEL_ROLE],
+            )]))
+            .build();
+        bounded(self.docker.list_containers(Some(options)))
+            .await?
+            .map_err(|error| failed("listing containers", error))
+    }
+}
+
+/// Bounds one call that should end soon.
+pub(super) async fn bounded<F: Future>(call: F) -> Result<F::Output, Error> {
+    const SLACK: Duration = Duration::from_secs(5);
+    tokio::time::timeout(limits::ENGINE_CALL_MAX + SLACK, call)
+        .await
+        .map_err(|_| {
+            Error::Unavailable(
+                "the container engine accepts calls but does not answer them; restart it".to_owned(),
+            )
+        })
+}
+
+/// An engine's failure while doing something.
+pub(super) fn failed(doing: &'static str, error: bollard::errors::Error) -> Error {
+    use bollard::errors::Error as Bollard;
+    match error {
+        Bollard::DockerResponseServerError { .. } => Error::Engine {
+            doing,
+            source: error.into(),
+        },
+        // Everything else means that it cannot be talked to.
+        other => Error::Unavailable(format!(
+            "the container engine could not be reached while {doing} ({other})"
+        )),
+    }
+}
+
+/// Whether the engine answered with one of these statuses.
+pub(super) fn is_status(error: &bollard::errors::Error, statuses: &[u16]) -> bool {
+    matches!(error, bollard::errors::Error::DockerResponseServerError { status_code, .. } if statuses.contains(status_code))
+}

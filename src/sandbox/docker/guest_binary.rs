@@ -1,0 +1,168 @@
+//! Finds the binary that becomes PID 1 of every container: this very one where it fits.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use crate::ids::Digest;
+use crate::sandbox::Error;
+
+/// A static Linux binary for the engine's architecture.
+#[derive(Debug, Clone)]
+pub(super) struct GuestBinary {
+    pub(super) path: PathBuf,
+    pub(super) digest: Digest,
+}
+
+impl GuestBinary {
+    /// The configured binary, or this one, or `skillbox-guest-linux-<arch>` beside it: the first that fits the engine.
+    pub(super) fn find(configured: Option<&Path>, os: &str, architecture: &str) -> Result<Self, Error> {
+        if os != "linux" {
+            return Err(Error::Unavailable(format!(
+                "the container engine runs `{os}` containers; Skillbox needs a Linux engine"
+            )));
+        }
+        let machine = Machine::of(architecture).ok_or_else(|| {
+            Error::Unavailable(format!(
+                "no guest is known for an engine of architecture `{architecture}`"
+            ))
+        })?;
+        if let Some(path) = configured {
+            return Self::read(path, machine).map_err(|why| {
+                Error::Unavailable(format!(
+                    "sandbox.guest_binary `{}` cannot be the guest: {why}",
+                    path.display()
+                ))
+            });
+        }
+        let own = std::env::current_exe()
+            .map_err(|error| Error::Unavailable(format!("this binary cannot find itself: {error}")))?;
+        let sibling = own.with_file_name(format!("skillbox-guest-linux-{}", machine.name()));
+        let own_fits = Self::read(&own, machine);
+        let Err(why) = own_fits else {
+            return own_fits.map_err(Error::Unavailable);
+        };
+        Self::read(&sibling, machine).map_err(|_| {
+            Error::Unavailable(format!(
+                "this binary cannot be the guest ({why}) and there is no `{}`; put a static Linux build there or set sandbox.guest_binary",
+                sibling.display()
+            ))
+        })
+    }
+
+    /// Takes the file if it is what must run inside; the error says why not.
+    fn read(path: &Path, machine: Machine) -> Result<Self, String> {
+        let mut bytes = Vec::new();
+        let mut file = File::open(path)
+            .map_err(|error| error.to_string())?
+            .take(GUEST_BYTES_MAX);
+        file.read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+        check_elf(&bytes, machine)?;
+        Ok(Self {
+            path: path.to_owned(),
+            digest: Digest::of(&bytes),
+        })
+    }
+}
+
+/// Far above any build of ours, debug ones included.
+const GUEST_BYTES_MAX: u64 = 1 << 30;
+
+/// The architectures that have a guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Machine {
+    X86_64,
+    Aarch64,
+}
+
+impl Machine {
+    /// As engines (`amd64`) and kernels (`x86_64`) name it.
+    fn of(architecture: &str) -> Option<Self> {
+        match architecture {
+            "amd64" | "x86_64" => Some(Self::X86_64),
+            "arm64" | "aarch64" => Some(Self::Aarch64),
+            _ => None,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::X86_64 => "x86_64",
+            Self::Aarch64 => "aarch64",
+        }
+    }
+
+    /// `e_machine` in an ELF header (System V ABI).
+    const fn elf(self) -> u16 {
+        match self {
+            Self::X86_64 => 62,
+            Self::Aarch64 => 183,
+        }
+    }
+}
+
+/// Whether this is a static 64-bit little-endian ELF executable for `machine`: an image may lack any loader and library.
+fn check_elf(bytes: &[u8], machine: Machine) -> Result<(), String> {
+    const PT_INTERP: u32 = 3;
+    let short = || "it is not a Linux executable".to_owned();
+    let half = |at: usize| bytes.get(at..at + 2).map(|b| u16::from_le_bytes([b[0], b[1]]));
+    if bytes.get(..6) != Some(b"\x7fELF\x02\x01") {
+        return Err(short());
+    }
+    if half(18).ok_or_else(short)? != machine.elf() {
+        return Err(format!("it is not built for {}", machine.name()));
+    }
+    let table: [u8; 8] = bytes
+        .get(32..40)
+        .and_then(|b| b.try_into().ok())
+        .ok_or_else(short)?;
+    let table = usize::try_from(u64::from_le_bytes(table)).map_err(|_| short())?;
+    let size = usize::from(half(54).ok_or_else(short)?);
+    for index in 0..usize::from(half(56).ok_or_else(short)?) {
+        let at = index
+            .checked_mul(size)
+            .and_then(|offset| table.checked_add(offset))
+            .ok_or_else(short)?;
+        let kind: [u8; 4] = at
+            .checked_add(4)
+            .and_then(|end| bytes.get(at..end))
+            .and_then(|b| b.try_into().ok())
+            .ok_or_else(short)?;
+        if u32::from_le_bytes(kind) == PT_INTERP {
+            return Err("it is not statically linked".to_owned());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_of_another_kind_is_refused_with_a_reason() {
+        let windows = GuestBinary::find(None, "windows", "amd64").unwrap_err();
+        assert!(windows.to_string().contains("Linux engine"), "{windows}");
+        let riscv = GuestBinary::find(None, "linux", "riscv64").unwrap_err();
+        assert!(riscv.to_string().contains("riscv64"), "{riscv}");
+    }
+
+    #[test]
+    fn what_is_no_static_binary_is_refused() {
+        let path = Path::new("/bin/sh");
+        if path.exists() {
+            assert!(GuestBinary::read(path, Machine::X86_64).is_err());
+        }
+        for bytes in [&b""[..], b"\x7fELF\x02\x01", b"#!/bin/sh\n"] {
+            assert!(check_elf(bytes, Machine::X86_64).is_err());
+        }
+    }
+
+    #[cfg(all(target_os = "linux", target_feature = "crt-static"))]
+    #[test]
+    fn this_build_can_be_a_guest() {
+        let own = std::env::current_exe().unwrap();
+        let machine = Machine::of(std::env::consts::ARCH).unwrap();
+        assert!(GuestBinary::read(&own, machine).is_ok());
+    }
+}

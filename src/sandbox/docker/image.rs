@@ -1,0 +1,117 @@
+//! Makes sure that an approved image is on the engine and fit to be a root filesystem.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use bollard::query_parameters::CreateImageOptionsBuilder;
+use futures::StreamExt as _;
+
+use crate::limits;
+use crate::sandbox::docker::engine::{self, Connection};
+use crate::sandbox::{Error, Progress, ProgressSender};
+use crate::skill::ApprovedImage;
+
+/// The images that were found fit since this process started.
+#[derive(Debug, Default)]
+pub(super) struct Images {
+    ready: Mutex<BTreeSet<ApprovedImage>>,
+    /// One pull at a time: two of the same image would fetch it twice.
+    pulling: tokio::sync::Mutex<()>,
+}
+
+impl Images {
+    /// Finds or pulls the image.
+    pub(super) async fn ensure(
+        &self,
+        connection: &Connection,
+        image: &ApprovedImage,
+        progress: Option<&ProgressSender>,
+    ) -> Result<(), Error> {
+        if self.ready().contains(image) {
+            return Ok(());
+        }
+        if !inspect(connection, image).await? {
+            let _one = self.pulling.lock().await;
+            if !inspect(connection, image).await? {
+                pull(connection, image, progress).await?;
+                if !inspect(connection, image).await? {
+                    return Err(Error::Image(format!(
+                        "image `{image}` was pulled and is not there; check the container engine"
+                    )));
+                }
+            }
+        }
+        self.ready().insert(image.clone());
+        Ok(())
+    }
+
+    /// Looks again the next time.
+    pub(super) fn forget(&self, image: &ApprovedImage) {
+        self.ready().remove(image);
+    }
+
+    fn ready(&self) -> std::sync::MutexGuard<'_, BTreeSet<ApprovedImage>> {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether the image is there. One that brings volumes of its own is refused: they would be writable, on disk and unbounded (S-34).
+async fn inspect(connection: &Connection, image: &ApprovedImage) -> Result<bool, Error> {
+    let inspected = match engine::bounded(connection.docker.inspect_image(image.as_str())).await? {
+        Ok(inspected) => inspected,
+        Err(error) if engine::is_status(&error, &[404]) => return Ok(false),
+        Err(error) => return Err(engine::failed("inspecting the image", error)),
+    };
+    let volumes = inspected
+        .config
+        .and_then(|config| config.volumes)
+        .unwrap_or_default();
+    let foreign = volumes
+        .iter()
+        .find(|path| !COVERED.contains(&path.trim_end_matches('/')));
+    match foreign {
+        None => Ok(true),
+        Some(path) => Err(Error::Image(format!(
+            "image `{image}` declares the volume {path:?}, which would be writable and unbounded; build it without VOLUME"
+        ))),
+    }
+}
+
+/// Paths that a tmpfs of ours covers, so that a volume of the image there is never made.
+const COVERED: &[&str] = &["/tmp", "/root", "/workspace", "/sandbox"];
+
+async fn pull(
+    connection: &Connection,
+    image: &ApprovedImage,
+    progress: Option<&ProgressSender>,
+) -> Result<(), Error> {
+    tracing::info!(image = %image, "Pulling image {image}");
+    let failed = |why: String| {
+        Error::Image(format!(
+            "image `{image}` is not on the engine and could not be pulled ({why}); run `docker pull {image}` yourself, load it with `docker load`, or set another image (SKILLBOX_IMAGE_PYTHON, SKILLBOX_IMAGE_NODE, SKILLBOX_IMAGE_BASH)"
+        ))
+    };
+    let options = CreateImageOptionsBuilder::default()
+        .from_image(image.as_str())
+        .build();
+    let mut events = Box::pin(connection.patient.create_image(Some(options), None, None));
+    let all = async {
+        while let Some(event) = events.next().await {
+            let event = event.map_err(|error| failed(error.to_string()))?;
+            if let Some(detail) = event.error_detail.and_then(|detail| detail.message) {
+                return Err(failed(detail));
+            }
+            if let (Some(sender), Some(status)) = (progress, event.status) {
+                let layer = event.id.map(|id| format!("{id}: ")).unwrap_or_default();
+                let _ = sender.try_send(Progress::Pulling {
+                    image: image.to_string(),
+                    detail: format!("{layer}{status}"),
+                });
+            }
+        }
+        Ok(())
+    };
+    tokio::time::timeout(limits::PULL_MAX, all)
+        .await
+        .unwrap_or_else(|_| Err(failed("it took too long".to_owned())))
+}

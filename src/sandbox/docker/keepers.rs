@@ -1,0 +1,179 @@
+//! Containers that are never started and keep a volume each: the guest's binary, a skill's files.
+//!
+//! Sandboxes mount these volumes read-only. Made once per content, shared by all servers on the engine, named only when complete.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bollard::query_parameters::{
+    CreateContainerOptionsBuilder, RenameContainerOptionsBuilder, UploadToContainerOptionsBuilder,
+};
+use tokio::time::Instant;
+use tokio_util::io::{ReaderStream, SyncIoBridge};
+
+use crate::limits;
+use crate::sandbox::docker::container::remove;
+use crate::sandbox::docker::engine::{self, Connection};
+use crate::sandbox::docker::policy;
+use crate::sandbox::{Error, Job};
+use crate::skill::ApprovedImage;
+
+/// The keepers that are known to exist, and when each was last used.
+#[derive(Debug, Default)]
+pub(super) struct Keepers {
+    used: Mutex<HashMap<String, Instant>>,
+    /// Held while one is made, so that each content is uploaded once.
+    making: tokio::sync::Mutex<()>,
+}
+
+/// What a keeper keeps.
+struct Content {
+    /// The keeper's name; says the content.
+    name: String,
+    mount_point: String,
+    source: Source,
+}
+
+enum Source {
+    /// One file that becomes `init`, executable and unreadable: the kernel then makes the process non-dumpable at exec (P16).
+    Guest(PathBuf),
+    /// A skill's folder.
+    Skill(PathBuf),
+}
+
+impl Keepers {
+    /// The names of the keepers that a job mounts, made if they are missing.
+    pub(super) async fn ensure(&self, connection: &Arc<Connection>, job: &Job) -> Result<Vec<String>, Error> {
+        let guest = &connection.guest;
+        let mut contents = vec![Content {
+            name: format!("skillbox-guest-{}", &guest.digest.hex()[..32]),
+            mount_point: policy::GUEST_FOLDER.to_owned(),
+            source: Source::Guest(guest.path.clone()),
+        }];
+        if let Some(skill) = &job.skill {
+            contents.push(Content {
+                name: format!("skillbox-skill-{}-{}", &skill.digest.hex()[..32], skill.name),
+                mount_point: format!("/skills/{}", skill.name),
+                source: Source::Skill(skill.folder.clone()),
+            });
+        }
+        let mut names = Vec::with_capacity(contents.len());
+        for content in contents {
+            if !self.is_known(&content.name) {
+                let _one = self.making.lock().await;
+                if !self.is_known(&content.name) {
+                    make(connection, &job.image, &content).await?;
+                }
+            }
+            self.used().insert(content.name.clone(), Instant::now());
+            names.push(content.name);
+        }
+        Ok(names)
+    }
+
+    /// Looks again the next time: one of these has gone.
+    pub(super) fn forget(&self, names: &[String]) {
+        self.used().retain(|name, _| !names.contains(name));
+    }
+
+    fn is_known(&self, name: &str) -> bool {
+        self.used().contains_key(name)
+    }
+
+    /// How long this process has not used a keeper; `None` if it never has.
+    pub(super) fn idle(&self, name: &str) -> Option<std::time::Duration> {
+        self.used().get(name).map(Instant::elapsed)
+    }
+
+    fn used(&self) -> std::sync::MutexGuard<'_, HashMap<String, Instant>> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes a keeper under a name of its own and renames it when it is complete: whoever sees the name sees all of it.
+async fn make(connection: &Arc<Connection>, image: &ApprovedImage, content: &Content) -> Result<(), Error> {
+    match engine::bounded(connection.docker.inspect_container(&content.name, None)).await? {
+        Ok(_) => return Ok(()),
+        Err(error) if engine::is_status(&error, &[404]) => {}
+        Err(error) => return Err(engine::failed("looking for a keeper", error)),
+    }
+    let body = policy::keeper(image, &content.mount_point, jiff::Timestamp::now().as_second());
+    let options = CreateContainerOptionsBuilder::default()
+        .name(&format!("skillbox-making-{}", uuid::Uuid::now_v7()))
+        .build();
+    let created = engine::bounded(connection.docker.create_container(Some(options), body))
+        .await?
+        .map_err(|error| engine::failed("creating a keeper", error))?;
+    let filled = fill(connection, &created.id, content).await;
+    if filled.is_err() {
+        let _ = remove(connection, &created.id).await;
+        return filled;
+    }
+    let options = RenameContainerOptionsBuilder::default()
+        .name(&content.name)
+        .build();
+    match engine::bounded(connection.docker.rename_container(&created.id, options)).await? {
+        Ok(()) => Ok(()),
+        // Another server was faster; its keeper has the same content.
+        Err(error) if engine::is_status(&error, &[409]) => remove(connection, &created.id).await,
+        Err(error) => {
+            let _ = remove(connection, &created.id).await;
+            Err(engine::failed("naming a keeper", error))
+        }
+    }
+}
+
+/// Streams the content into the volume as an uncompressed tar (CVE-2026-41567: never a compressed one).
+async fn fill(connection: &Connection, id: &str, content: &Content) -> Result<(), Error> {
+    const BUFFER_BYTES: usize = 256 * 1024;
+    let (reader, writer) = tokio::io::duplex(BUFFER_BYTES);
+    let source = match &content.source {
+        Source::Guest(path) => Source::Guest(path.clone()),
+        Source::Skill(folder) => Source::Skill(folder.clone()),
+    };
+    let tar = tokio::task::spawn_blocking(move || {
+        let mut writer = SyncIoBridge::new(writer);
+        write_tar(&source, &mut writer).and_then(|()| writer.shutdown())
+    });
+    let options = UploadToContainerOptionsBuilder::default()
+        .path(&content.mount_point)
+        .build();
+    let body = bollard::body_try_stream(ReaderStream::with_capacity(reader, BUFFER_BYTES));
+    let upload = connection.patient.upload_to_container(id, Some(options), body);
+    let uploaded = tokio::time::timeout(limits::COLLECT_MAX, upload)
+        .await
+        .map_err(|_| {
+            Error::Unavailable("the container engine took too long to take a skill's files".to_owned())
+        })?;
+    let written = tar.await.map_err(|error| Error::Engine {
+        doing: "packing a keeper",
+        source: error.into(),
+    })?;
+    uploaded.map_err(|error| engine::failed("filling a keeper", error))?;
+    written.map_err(|error| Error::Engine {
+        doing: "packing a keeper",
+        source: error.into(),
+    })
+}
+
+fn write_tar(source: &Source, writer: &mut impl io::Write) -> io::Result<()> {
+    let mut tar = tar::Builder::new(writer);
+    tar.mode(tar::HeaderMode::Deterministic);
+    tar.follow_symlinks(false);
+    match source {
+        Source::Guest(path) => {
+            let mut file = std::fs::File::open(path)?;
+            let mut header = tar::Header::new_gnu();
+            header.set_size(file.metadata()?.len());
+            header.set_mode(0o111);
+            header.set_uid(0);
+            header.set_gid(0);
+            header.set_mtime(0);
+            tar.append_data(&mut header, "init", &mut file)?;
+        }
+        Source::Skill(folder) => tar.append_dir_all(".", folder)?,
+    }
+    tar.finish()
+}

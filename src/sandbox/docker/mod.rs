@@ -1,0 +1,214 @@
+//! Sandboxes as containers of a Docker-compatible engine, local, remote or behind a socket proxy.
+//!
+//! No container of ours shares a folder with the host: files go in through keepers, results come back as a stream.
+
+mod container;
+mod engine;
+mod guest_binary;
+mod image;
+mod keepers;
+mod link;
+mod policy;
+mod reconcile;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
+use crate::guest::wire;
+use crate::ids::InstanceId;
+use crate::sandbox::session::{self, Heard};
+use crate::sandbox::{Backend, End, Error, Job, ProgressSender, Report, Run};
+
+use container::Container;
+use engine::{Connection, Connector};
+use keepers::Keepers;
+use policy::Plan;
+
+pub use engine::EngineFacts;
+
+/// How the engine is reached and used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// `unix:///…`, `tcp://…`, `http://…`; `DOCKER_HOST` or the local socket if absent.
+    pub host: Option<String>,
+    /// Another runtime of the engine by name, for example `runsc`.
+    pub runtime: Option<String>,
+    /// The guest for an engine of another operating system or architecture than this binary's.
+    pub guest_binary: Option<PathBuf>,
+}
+
+/// The Docker backend. Made without an engine; each use finds out anew whether one is there.
+#[derive(Debug)]
+pub struct Docker {
+    settings: Settings,
+    instance: InstanceId,
+    connector: Connector,
+    images: image::Images,
+    keepers: Keepers,
+    /// Removals that nobody waits for.
+    removals: TaskTracker,
+}
+
+impl Docker {
+    pub(super) fn new(settings: Settings, instance: InstanceId) -> Self {
+        let connector = Connector::new(settings.clone());
+        Self {
+            settings,
+            instance,
+            connector,
+            images: image::Images::default(),
+            keepers: Keepers::default(),
+            removals: TaskTracker::new(),
+        }
+    }
+
+    /// What the engine says of itself.
+    pub async fn facts(&self) -> Result<EngineFacts, Error> {
+        self.connector.connect().await?.facts().await
+    }
+
+    /// Makes sure that the image is there, pulling it if it is missing.
+    pub async fn ensure_image(
+        &self,
+        image: &crate::skill::ApprovedImage,
+        progress: Option<&ProgressSender>,
+    ) -> Result<(), Error> {
+        let connection = self.connector.connect().await?;
+        self.images.ensure(&connection, image, progress).await
+    }
+
+    /// Makes the container: image and keepers first, each made again once if it has gone meanwhile.
+    async fn create(
+        &self,
+        connection: &Arc<Connection>,
+        job: &Job,
+        progress: Option<&ProgressSender>,
+    ) -> Result<Container, Error> {
+        let mut last = None;
+        for _ in 0..2 {
+            self.images.ensure(connection, &job.image, progress).await?;
+            let keepers = self.keepers.ensure(connection, job).await?;
+            let plan = Plan {
+                execution: job.execution,
+                instance: self.instance,
+                image: &job.image,
+                limits: &job.limits,
+                keepers: &keepers,
+                seccomp: &connection.seccomp,
+                runtime: self.settings.runtime.as_deref(),
+                created: jiff::Timestamp::now().as_second(),
+            };
+            let name = format!("skillbox-run-{}", job.execution);
+            match Container::create(connection, &self.removals, &name, policy::container(&plan)).await {
+                Ok(container) => return Ok(container),
+                // 400: a keeper has gone; 404: the image has gone.
+                Err(error) if engine::is_status(&error, &[400, 404]) => {
+                    self.images.forget(&job.image);
+                    self.keepers.forget(&keepers);
+                    last = Some(error);
+                }
+                Err(error) => return Err(engine::failed("creating the container", error)),
+            }
+        }
+        let cause = last.map_or_else(|| "gone twice".to_owned(), |error| error.to_string());
+        Err(Error::Unavailable(format!(
+            "the container engine refuses the sandbox: {cause}"
+        )))
+    }
+}
+
+impl Backend for Docker {
+    async fn run(&self, job: &Job, run: Run<'_>) -> Result<Report, Error> {
+        let asked_at = Instant::now();
+        let connection = self.connector.connect().await?;
+        let container = self.create(&connection, job, run.progress.as_ref()).await?;
+        let (socket, diagnostics) = container.attach().await?;
+        let heard = converse_and_start(&container, session::converse(socket, job, run)).await?;
+        let report = match &heard.end {
+            Some(_) => report(heard, asked_at),
+            None => {
+                let end = container.explain(&heard, &diagnostics).await?;
+                Report {
+                    end,
+                    ..report(heard, asked_at)
+                }
+            }
+        };
+        container.remove_in_background();
+        Ok(report)
+    }
+
+    async fn check(&self) -> Result<(), Error> {
+        self.connector.connect().await?.ping().await
+    }
+
+    async fn reconcile(&self, dead: &[InstanceId]) -> Result<usize, Error> {
+        let connection = self.connector.connect().await?;
+        reconcile::round(&connection, self.instance, dead, &self.keepers).await
+    }
+
+    async fn settle(&self) {
+        self.removals.close();
+        self.removals.wait().await;
+        self.removals.reopen();
+    }
+}
+
+/// Starts the container while already listening: the guest may speak before the engine has answered that it started it.
+async fn converse_and_start(
+    container: &Container,
+    conversation: impl Future<Output = Heard>,
+) -> Result<Heard, Error> {
+    let start = container.start();
+    tokio::pin!(start, conversation);
+    let mut started = false;
+    let heard = loop {
+        tokio::select! {
+            result = &mut start, if !started => {
+                result?;
+                started = true;
+            }
+            heard = &mut conversation => break heard,
+        }
+    };
+    if !heard.hello && !started {
+        // The engine knows why nobody spoke.
+        start.await?;
+    }
+    Ok(heard)
+}
+
+fn report(heard: Heard, asked_at: Instant) -> Report {
+    let now = Instant::now();
+    let started_at = heard.started_at.unwrap_or(now);
+    let ended_at = heard.ended_at.unwrap_or(now).max(started_at);
+    let out_of_memory = heard.usage.oom_kills > 0;
+    let end = match heard.end {
+        Some(wire::End::Exited(code)) => End::Exited(code),
+        Some(wire::End::Signaled(9)) if out_of_memory => End::OutOfMemory,
+        Some(wire::End::Signaled(signal)) => End::Signaled(signal),
+        Some(wire::End::TimedOut) => End::TimedOut,
+        Some(wire::End::Cancelled) => End::Cancelled,
+        Some(wire::End::NotStarted(reason)) => End::NotStarted(reason),
+        None => End::Lost("the sandbox ended without a word".to_owned()),
+    };
+    let milliseconds = |duration: Duration| duration.as_secs_f64() * 1000.0;
+    Report {
+        end,
+        output: heard.output,
+        logs: heard.logs,
+        files: heard.files,
+        skipped: heard.skipped,
+        skipped_total: heard.skipped_total,
+        usage: heard.usage,
+        sandbox_ms: milliseconds(started_at.saturating_duration_since(asked_at)),
+        run_ms: milliseconds(ended_at - started_at),
+        collect_ms: milliseconds(now - ended_at),
+    }
+}

@@ -1,0 +1,286 @@
+//! What a container of ours is, as a plain value: the reviewed posture. A snapshot test holds it.
+//!
+//! There is no parameter to loosen anything here, and there must never be one: the caller chooses *what* runs,
+//! only this file chooses *how*.
+
+use std::collections::HashMap;
+
+use bollard::models::{
+    ContainerCreateBody, HealthConfig, HostConfig, HostConfigCgroupnsModeEnum, HostConfigLogConfig,
+    ResourcesUlimits, RestartPolicy, RestartPolicyNameEnum,
+};
+
+use crate::execution::ResourceLimits;
+use crate::guest;
+use crate::ids::{ExecutionId, InstanceId};
+use crate::limits;
+use crate::skill::ApprovedImage;
+
+/// The user inside: nobody, in no other group.
+const USER: &str = "65534:65534";
+/// Where the guest's keeper puts PID 1.
+pub(super) const GUEST_FOLDER: &str = "/.skillbox";
+/// PID 1.
+pub(super) const GUEST: &str = "/.skillbox/init";
+
+/// Label: `run` or `keeper`.
+pub(super) const LABEL_ROLE: &str = "dev.skillbox.role";
+/// Label: the process that made it.
+pub(super) const LABEL_INSTANCE: &str = "dev.skillbox.instance";
+/// Label: when it was made, in seconds since 1970.
+pub(super) const LABEL_CREATED: &str = "dev.skillbox.created";
+/// Label: when nobody can need it any more, in seconds since 1970.
+pub(super) const LABEL_EXPIRES: &str = "dev.skillbox.expires";
+/// Label: the execution it belongs to.
+pub(super) const LABEL_EXECUTION: &str = "dev.skillbox.execution";
+
+/// The role of a container that runs one execution.
+pub(super) const ROLE_RUN: &str = "run";
+/// The role of a container that is never started and only keeps a volume.
+pub(super) const ROLE_KEEPER: &str = "keeper";
+
+/// Everything about one sandbox that differs from another.
+#[derive(Debug)]
+pub(super) struct Plan<'a> {
+    pub(super) execution: ExecutionId,
+    pub(super) instance: InstanceId,
+    pub(super) image: &'a ApprovedImage,
+    pub(super) limits: &'a ResourceLimits,
+    /// Keepers whose volumes are mounted read-only: the guest's first, then the skill's.
+    pub(super) keepers: &'a [String],
+    /// Our profile for the engine's architecture, as JSON text.
+    pub(super) seccomp: &'a str,
+    /// The operator's runtime, for example `runsc`; the engine's default if `None`.
+    pub(super) runtime: Option<&'a str>,
+    /// Seconds since 1970.
+    pub(super) created: i64,
+}
+
+/// Describes the container of one execution.
+pub(super) fn container(plan: &Plan<'_>) -> ContainerCreateBody {
+    ContainerCreateBody {
+        image: Some(plan.image.as_str().to_owned()),
+        entrypoint: Some(vec![GUEST.to_owned(), guest::COMMAND.to_owned()]),
+        cmd: Some(Vec::new()),
+        env: Some(Vec::new()),
+        user: Some(USER.to_owned()),
+        working_dir: Some("/".to_owned()),
+        hostname: Some("sandbox".to_owned()),
+        // Without it, dockerd before 23 re-executes itself at each start, although the mode below is `none`.
+        network_disabled: Some(true),
+        attach_stdin: Some(true),
+        attach_stdout: Some(true),
+        attach_stderr: Some(true),
+        open_stdin: Some(true),
+        // The link is stdin: when it ends, for whatever reason, the guest ends.
+        stdin_once: Some(true),
+        tty: Some(false),
+        healthcheck: Some(HealthConfig {
+            test: Some(vec!["NONE".to_owned()]),
+            ..HealthConfig::default()
+        }),
+        stop_signal: Some("SIGKILL".to_owned()),
+        labels: Some(labels(plan)),
+        host_config: Some(host_config(plan)),
+        ..ContainerCreateBody::default()
+    }
+}
+
+fn labels(plan: &Plan<'_>) -> HashMap<String, String> {
+    let life = limits::SANDBOX_START_MAX + plan.limits.timeout + limits::KILL_GRACE + limits::COLLECT_MAX;
+    let expires = plan
+        .created
+        .saturating_add(i64::try_from(life.as_secs()).unwrap_or(i64::MAX));
+    HashMap::from([
+        (LABEL_ROLE.to_owned(), ROLE_RUN.to_owned()),
+        (LABEL_INSTANCE.to_owned(), plan.instance.to_string()),
+        (LABEL_EXECUTION.to_owned(), plan.execution.to_string()),
+        (LABEL_CREATED.to_owned(), plan.created.to_string()),
+        (LABEL_EXPIRES.to_owned(), expires.to_string()),
+    ])
+}
+
+fn host_config(plan: &Plan<'_>) -> HostConfig {
+    let memory = signed(plan.limits.memory_bytes);
+    HostConfig {
+        auto_remove: Some(true),
+        network_mode: Some("none".to_owned()),
+        ipc_mode: Some("private".to_owned()),
+        cgroupns_mode: Some(HostConfigCgroupnsModeEnum::PRIVATE),
+        privileged: Some(false),
+        cap_drop: Some(vec!["ALL".to_owned()]),
+        security_opt: Some(vec![
+            "no-new-privileges:true".to_owned(),
+            format!("seccomp={}", plan.seccomp),
+        ]),
+        readonly_rootfs: Some(true),
+        masked_paths: Some(MASKED_PATHS.iter().map(|path| (*path).to_owned()).collect()),
+        readonly_paths: Some(READONLY_PATHS.iter().map(|path| (*path).to_owned()).collect()),
+        pids_limit: Some(i64::from(plan.limits.processes_max)),
+        memory: Some(memory),
+        // Equal to `memory`, or the engine grants as much again in swap.
+        memory_swap: Some(memory),
+        nano_cpus: Some(i64::from(plan.limits.cpu_millis) * 1_000_000),
+        // When the host runs out of memory, sandboxes go before the server.
+        oom_score_adj: Some(500),
+        ulimits: Some(vec![
+            ulimit("nofile", signed(limits::OPEN_FILES_MAX)),
+            ulimit("core", 0),
+            ulimit("memlock", 65_536),
+        ]),
+        tmpfs: Some(tmpfs(plan.limits)),
+        shm_size: Some(signed(plan.limits.shm_bytes)),
+        volumes_from: Some(plan.keepers.iter().map(|keeper| format!("{keeper}:ro")).collect()),
+        log_config: Some(HostConfigLogConfig {
+            typ: Some("none".to_owned()),
+            config: None,
+        }),
+        restart_policy: Some(RestartPolicy {
+            name: Some(RestartPolicyNameEnum::NO),
+            maximum_retry_count: None,
+        }),
+        runtime: plan.runtime.map(ToOwned::to_owned),
+        init: Some(false),
+        ..HostConfig::default()
+    }
+}
+
+fn tmpfs(limits: &ResourceLimits) -> HashMap<String, String> {
+    let sizes = [
+        ("/workspace", limits.workspace_bytes),
+        ("/sandbox", limits.sandbox_bytes),
+        ("/tmp", limits.tmp_bytes),
+        ("/root", limits.root_bytes),
+    ];
+    sizes
+        .into_iter()
+        .map(|(path, bytes)| (path.to_owned(), tmpfs_options(bytes)))
+        .collect()
+}
+
+fn tmpfs_options(bytes: u64) -> String {
+    let inodes = limits::TMPFS_INODES;
+    format!("rw,noexec,nosuid,nodev,size={bytes},nr_inodes={inodes},mode=0700,uid=65534,gid=65534")
+}
+
+fn ulimit(name: &str, value: i64) -> ResourcesUlimits {
+    ResourcesUlimits {
+        name: Some(name.to_owned()),
+        soft: Some(value),
+        hard: Some(value),
+    }
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+/// Hidden from the sandbox (S-15); ours, so that it does not depend on the engine's version.
+const MASKED_PATHS: &[&str] = &[
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/interrupts",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/sys/devices/virtual/powercap",
+    "/sys/firmware",
+];
+
+/// Readable, never writable (S-16).
+const READONLY_PATHS: &[&str] = &[
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/irq",
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+];
+
+/// Describes a keeper: a container that is never started and only holds a volume at `mount_point`.
+pub(super) fn keeper(image: &ApprovedImage, mount_point: &str, created: i64) -> ContainerCreateBody {
+    ContainerCreateBody {
+        image: Some(image.as_str().to_owned()),
+        entrypoint: Some(vec!["/never-started".to_owned()]),
+        cmd: Some(Vec::new()),
+        user: Some(USER.to_owned()),
+        network_disabled: Some(true),
+        volumes: Some(vec![mount_point.to_owned()]),
+        labels: Some(HashMap::from([
+            (LABEL_ROLE.to_owned(), ROLE_KEEPER.to_owned()),
+            (LABEL_CREATED.to_owned(), created.to_string()),
+        ])),
+        host_config: Some(HostConfig {
+            network_mode: Some("none".to_owned()),
+            cap_drop: Some(vec!["ALL".to_owned()]),
+            security_opt: Some(vec!["no-new-privileges:true".to_owned()]),
+            log_config: Some(HostConfigLogConfig {
+                typ: Some("none".to_owned()),
+                config: None,
+            }),
+            ..HostConfig::default()
+        }),
+        ..ContainerCreateBody::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execution::Maxima;
+    use crate::skill::{ImageAllowlist, Resources};
+
+    fn posture() -> serde_json::Value {
+        let image = ImageAllowlist::new(["python:3.12-slim".to_owned()])
+            .approve("python:3.12-slim")
+            .unwrap();
+        let limits = ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default());
+        let plan = Plan {
+            execution: "01987c5c-0000-7000-8000-000000000001".parse().unwrap(),
+            instance: "01987c5c-0000-7000-8000-000000000002".parse().unwrap(),
+            image: &image,
+            limits: &limits,
+            keepers: &["skillbox-guest".to_owned(), "skillbox-skill".to_owned()],
+            seccomp: "{}",
+            runtime: None,
+            created: 1_000_000,
+        };
+        serde_json::to_value(container(&plan)).unwrap()
+    }
+
+    /// S-33: the snapshot is the reviewed posture; any change to it is a change of policy.
+    #[test]
+    fn the_container_is_the_reviewed_posture() {
+        insta::with_settings!({ sort_maps => true }, { insta::assert_json_snapshot!(posture()) });
+    }
+
+    #[test]
+    fn the_seccomp_profile_is_the_reviewed_table() {
+        insta::assert_json_snapshot!(crate::sandbox::seccomp::docker_profile("amd64"));
+    }
+
+    #[test]
+    fn nothing_in_the_posture_reaches_the_host() {
+        let host = &posture()["HostConfig"];
+        for absent in [
+            "Binds",
+            "Mounts",
+            "Devices",
+            "DeviceRequests",
+            "CapAdd",
+            "GroupAdd",
+            "PidMode",
+            "UTSMode",
+            "UsernsMode",
+            "PortBindings",
+        ] {
+            assert!(
+                host.get(absent).is_none_or(serde_json::Value::is_null),
+                "{absent}"
+            );
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! Which system calls a sandbox may make: one allow-list for every backend, whatever the engine's own default is (P13).
+//!
+//! Arguments are 64 bits wide here and 32 bits wide in most system calls: `socket(40 | 1 << 32)` walks past a rule that
+//! compares all 64. So every argument rule masks, and there is no rule that denies by argument.
+
+mod table;
+
+pub use table::RULES;
+
+use serde_json::{Value, json};
+
+/// What one entry of the table allows.
+#[derive(Debug, Clone, Copy)]
+pub enum Rule {
+    /// These calls, whatever their arguments.
+    Always(&'static [&'static str]),
+    /// This call where every comparison holds; further entries for the same call are alternatives.
+    When(&'static str, &'static [Masked]),
+    /// This call unless the low 32 bits of one argument are 1: processes may limit themselves, never PID 1 (P16).
+    UnlessPidOne(&'static str, u32),
+    /// `ioctl` unless its request is one of the two that type into a terminal or paste its selection (S-24).
+    IoctlUnlessInjecting,
+    /// This call answers `ENOSYS`, so that programs fall back to an older one whose arguments a filter can see.
+    Absent(&'static str),
+}
+
+/// A comparison of one argument: `argument & mask == value`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Masked {
+    /// Which argument, from 0.
+    pub index: u32,
+    /// The bits that count; never more than the low 32.
+    pub mask: u32,
+    /// What they must be.
+    pub value: u32,
+}
+
+/// All 32 bits must equal `value`.
+const fn is(index: u32, value: u32) -> Masked {
+    Masked {
+        index,
+        mask: u32::MAX,
+        value,
+    }
+}
+
+/// The errno of a refused call: `EPERM`.
+pub const REFUSED: u32 = 1;
+/// The errno of an absent call: `ENOSYS`.
+pub const ABSENT: u32 = 38;
+
+/// The alternatives of one entry: any one set of comparisons that holds allows the call. An empty set always holds.
+fn alternatives(rule: &Rule) -> Vec<Vec<Masked>> {
+    match rule {
+        Rule::Always(_) | Rule::Absent(_) => vec![Vec::new()],
+        Rule::When(_, comparisons) => vec![comparisons.to_vec()],
+        Rule::UnlessPidOne(_, index) => differs_from(*index, 1, u32::MAX),
+        Rule::IoctlUnlessInjecting => {
+            // TIOCSTI and TIOCLINUX agree in all but these three bits; of the eight values they span, six are harmless.
+            const TIOCSTI: u32 = 0x5412;
+            const TIOCLINUX: u32 = 0x541c;
+            const SPAN: u32 = TIOCSTI ^ TIOCLINUX;
+            let mut allowed = differs_from(1, TIOCSTI, !SPAN);
+            let harmless = (0..=SPAN)
+                .filter(|bits| bits & !SPAN == 0)
+                .map(|bits| (TIOCSTI & !SPAN) | bits);
+            allowed.extend(
+                harmless
+                    .filter(|value| ![TIOCSTI, TIOCLINUX].contains(value))
+                    .map(|value| vec![is(1, value)]),
+            );
+            allowed
+        }
+    }
+}
+
+/// "Is not `value`" said with masked equalities only: at least one bit within `mask` differs.
+fn differs_from(index: u32, value: u32, mask: u32) -> Vec<Vec<Masked>> {
+    let bits = (0..32).map(|bit| 1u32 << bit).filter(|bit| mask & bit != 0);
+    bits.map(|bit| {
+        vec![Masked {
+            index,
+            mask: bit,
+            value: !value & bit,
+        }]
+    })
+    .collect()
+}
+
+/// The calls that an entry speaks of.
+fn names(rule: &Rule) -> &[&'static str] {
+    match rule {
+        Rule::Always(names) => names,
+        Rule::When(name, _) | Rule::UnlessPidOne(name, _) | Rule::Absent(name) => std::slice::from_ref(name),
+        Rule::IoctlUnlessInjecting => &["ioctl"],
+    }
+}
+
+/// The profile in the form a container engine takes inline, for an engine of this architecture (`amd64`, `arm64`).
+///
+/// Only the native ABI is listed, so calls through any other (i386, x32) end the thread.
+#[must_use]
+pub fn docker_profile(architecture: &str) -> Value {
+    let native = match architecture {
+        "arm64" | "aarch64" => "SCMP_ARCH_AARCH64",
+        _ => "SCMP_ARCH_X86_64",
+    };
+    let syscalls: Vec<Value> = RULES.iter().flat_map(entries).collect();
+    json!({
+        "defaultAction": "SCMP_ACT_ERRNO",
+        "defaultErrnoRet": REFUSED,
+        "architectures": [native],
+        "syscalls": syscalls,
+    })
+}
+
+fn entries(rule: &Rule) -> Vec<Value> {
+    if let Rule::Absent(name) = rule {
+        return vec![json!({ "names": [name], "action": "SCMP_ACT_ERRNO", "errnoRet": ABSENT })];
+    }
+    let entry = |comparisons: Vec<Masked>| {
+        let args: Vec<Value> = comparisons
+            .iter()
+            .map(|c| json!({ "index": c.index, "value": c.mask, "valueTwo": c.value, "op": "SCMP_CMP_MASKED_EQ" }))
+            .collect();
+        json!({ "names": names(rule), "action": "SCMP_ACT_ALLOW", "args": args })
+    };
+    alternatives(rule).into_iter().map(entry).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the table allows a call with these arguments, judged as the kernel judges: 64-bit arguments.
+    fn allows(name: &str, arguments: [u64; 6]) -> bool {
+        let holds = |c: &Masked| {
+            let argument = arguments[usize::try_from(c.index).unwrap()];
+            argument & u64::from(c.mask) == u64::from(c.value)
+        };
+        RULES
+            .iter()
+            .filter(|rule| !matches!(rule, Rule::Absent(_)) && names(rule).contains(&name))
+            .any(|rule| alternatives(rule).iter().any(|set| set.iter().all(holds)))
+    }
+
+    /// S-10, S-11, S-09.
+    #[test]
+    fn what_reaches_beyond_the_sandbox_is_not_in_the_table() {
+        let forbidden = [
+            "bpf",
+            "perf_event_open",
+            "userfaultfd",
+            "kexec_load",
+            "init_module",
+            "finit_module",
+            "open_by_handle_at",
+            "name_to_handle_at",
+            "fanotify_init",
+            "quotactl",
+            "acct",
+            "swapon",
+            "reboot",
+            "settimeofday",
+            "clock_settime",
+            "clock_adjtime",
+            "adjtimex",
+            "syslog",
+            "iopl",
+            "ioperm",
+            "add_key",
+            "request_key",
+            "keyctl",
+            "mbind",
+            "move_pages",
+            "io_uring_setup",
+            "io_uring_enter",
+            "io_uring_register",
+            "mount",
+            "umount2",
+            "pivot_root",
+            "chroot",
+            "unshare",
+            "setns",
+            "fsopen",
+            "fsmount",
+            "move_mount",
+            "open_tree",
+            "mount_setattr",
+            "clone3",
+            "ptrace",
+            "process_vm_readv",
+            "process_vm_writev",
+            "pidfd_getfd",
+            "kcmp",
+            "process_madvise",
+            "ioprio_set",
+            "modify_ldt",
+            "lookup_dcookie",
+            "vhangup",
+            "io_setup",
+            "vmsplice",
+            "set_mempolicy",
+            "memfd_secret",
+        ];
+        for name in forbidden {
+            assert!(!allows(name, [0; 6]), "{name}");
+        }
+    }
+
+    /// P13: the high half of an argument changes nothing.
+    #[test]
+    fn high_bits_do_not_walk_past_a_rule() {
+        const HIGH: u64 = 1 << 32;
+        const AF_VSOCK: u64 = 40;
+        for family in [AF_VSOCK, 17, 38, 44, 0, 3] {
+            assert!(!allows("socket", [family, 1, 0, 0, 0, 0]), "{family}");
+            assert!(!allows("socket", [family | HIGH, 1, 0, 0, 0, 0]), "{family}");
+        }
+        for family in [1, 2, 10] {
+            assert!(allows("socket", [family, 1, 0, 0, 0, 0]), "{family}");
+        }
+        assert!(!allows("socket", [2, 3, 132, 0, 0, 0]), "SCTP");
+        for name in [
+            "prlimit64",
+            "sched_setaffinity",
+            "sched_setscheduler",
+            "sched_setparam",
+            "sched_setattr",
+        ] {
+            assert!(!allows(name, [1, 0, 0, 0, 0, 0]), "{name}");
+            assert!(!allows(name, [1 | HIGH, 0, 0, 0, 0, 0]), "{name}");
+            for pid in [0, 2, 3, 4711, 1 << 31] {
+                assert!(allows(name, [pid, 0, 0, 0, 0, 0]), "{name} {pid}");
+            }
+        }
+        assert!(
+            !allows("setpriority", [2, 0, 19, 0, 0, 0]),
+            "PRIO_USER reaches PID 1 too"
+        );
+        assert!(!allows("setpriority", [0, 1 | HIGH, 19, 0, 0, 0]));
+        assert!(allows("setpriority", [0, 0, 19, 0, 0, 0]));
+    }
+
+    /// S-24.
+    #[test]
+    fn only_the_two_injecting_ioctls_are_refused() {
+        for request in [0x5412, 0x541c, 0x5412 | (1 << 40), 0x541c | (7 << 32)] {
+            assert!(!allows("ioctl", [0, request, 0, 0, 0, 0]), "{request:x}");
+        }
+        for request in (0x5400..0x5500).chain([0, 0x12, 0x1c, 0x8004_5430, 0xffff_ffff, 0x0001_5412]) {
+            let injecting = [0x5412, 0x541c].contains(&request);
+            assert_eq!(
+                allows("ioctl", [0, request, 0, 0, 0, 0]),
+                !injecting,
+                "{request:x}"
+            );
+        }
+    }
+
+    /// S-09.
+    #[test]
+    fn clone_makes_threads_and_processes_but_no_namespace() {
+        const CLONE_THREAD_FLAGS: u64 = 0x003d_0f00;
+        assert!(allows("clone", [CLONE_THREAD_FLAGS, 0, 0, 0, 0, 0]));
+        assert!(allows("clone", [17, 0, 0, 0, 0, 0]));
+        for namespace in [
+            0x0002_0000,
+            0x0200_0000,
+            0x0400_0000,
+            0x0800_0000,
+            0x1000_0000,
+            0x2000_0000,
+            0x4000_0000,
+        ] {
+            assert!(!allows("clone", [namespace | 17, 0, 0, 0, 0, 0]), "{namespace:x}");
+        }
+    }
+
+    /// S-20: FIFOs yes, devices no.
+    #[test]
+    fn mknod_makes_fifos_only() {
+        assert!(allows("mknod", [0, 0o010_644, 0, 0, 0, 0]));
+        for mode in [0o020_600, 0o060_600] {
+            assert!(!allows("mknod", [0, mode, 0, 0, 0, 0]));
+            assert!(!allows("mknodat", [0, 0, mode, 0, 0, 0]));
+        }
+    }
+
+    #[test]
+    fn no_call_is_both_unconditional_and_conditional() {
+        let unconditional: Vec<_> = RULES
+            .iter()
+            .filter(|rule| matches!(rule, Rule::Always(_)))
+            .flat_map(names)
+            .collect();
+        let unique: std::collections::BTreeSet<_> = unconditional.iter().collect();
+        assert_eq!(unique.len(), unconditional.len(), "a call is listed twice");
+        for rule in RULES.iter().filter(|rule| !matches!(rule, Rule::Always(_))) {
+            for name in names(rule) {
+                assert!(
+                    !unconditional.contains(&name),
+                    "{name} has a rule that an unconditional entry undoes"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! The host's side of one execution: speaks to the guest over any byte stream and believes nothing it says.
+
+use std::collections::HashSet;
+use std::io;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::time::{Instant, interval, sleep_until, timeout};
+
+use crate::bundle::ArtifactTar;
+use crate::execution::{FileEntry, JsonText, Logs, Skipped, Usage};
+use crate::guest::wire::{self, Caps, Channel, End, Input, Item, Link, Place, Side, Start, ToGuest, ToHost};
+use crate::limits;
+use crate::sandbox::{Job, Output};
+
+/// What the guest said by the time it, or its connection, ended.
+#[derive(Debug)]
+pub(super) struct Heard {
+    /// How the program ended; `None` if the guest never said.
+    pub(super) end: Option<End>,
+    /// Whether the guest answered at all.
+    pub(super) hello: bool,
+    pub(super) output: Output,
+    pub(super) logs: Logs,
+    pub(super) files: Vec<FileEntry>,
+    pub(super) skipped: Vec<Skipped>,
+    pub(super) skipped_total: u64,
+    pub(super) usage: Usage,
+    pub(super) started_at: Option<Instant>,
+    pub(super) ended_at: Option<Instant>,
+}
+
+/// What the host may keep of one execution.
+fn caps() -> Caps {
+    Caps {
+        output_bytes: limits::OUTPUT_BYTES_MAX,
+        log_bytes: limits::LOG_BYTES_MAX,
+        files: limits::FILES_MAX,
+        files_bytes: limits::FILES_BYTES_MAX,
+        files_depth: limits::FILES_DEPTH_MAX,
+        skipped_named: limits::SKIPPED_NAMED_MAX,
+    }
+}
+
+/// Runs `job` over `socket` and listens until the guest is done, its connection ends, or it is overdue.
+/// Whatever happens, the caller destroys the sandbox afterwards.
+pub(super) async fn converse<S>(socket: S, job: &Job, run: super::Run<'_>) -> Heard
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut heard = Heard {
+        end: None,
+        hello: false,
+        output: Output::Missing,
+        logs: Logs::default(),
+        files: Vec::new(),
+        skipped: Vec::new(),
+        skipped_total: 0,
+        usage: Usage::default(),
+        started_at: None,
+        ended_at: None,
+    };
+    let mut link = Link::new(socket, Side::Host);
+    // An error here means that the connection broke: what was heard until then is all there is.
+    if let Err(error) = listen(&mut link, job, run, &mut heard).await {
+        tracing::debug!(%error, "The guest's connection ended early");
+    }
+    heard
+}
+
+async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Heard) -> io::Result<()> {
+    let super::Run {
+        artifacts,
+        cancel,
+        progress: _,
+    } = run;
+    let mut control = link.open(Channel::Control).await?;
+    let inputs = link.open(Channel::Inputs).await?;
+    let stdout = link.open(Channel::Stdout).await?;
+    let stderr = link.open(Channel::Stderr).await?;
+    let results = link.open(Channel::Results).await?;
+    wire::send(&mut control, &ToGuest::Start(start(job))).await?;
+
+    let Heard {
+        logs,
+        output,
+        files,
+        skipped,
+        skipped_total,
+        ..
+    } = heard;
+    let Logs {
+        stdout: kept_stdout,
+        stderr: kept_stderr,
+        ..
+    } = logs;
+    let mut collected = Collected {
+        artifacts,
+        output,
+        files,
+        skipped,
+        skipped_total,
+        bytes: 0,
+    };
+    let mut spoken = Spoken {
+        hello: false,
+        end: None,
+        totals: (0, 0),
+        usage: Usage::default(),
+        started_at: None,
+        ended_at: None,
+    };
+    let result = {
+        let streams = async {
+            let (inputs, stdout, stderr, results) = tokio::join!(
+                send_inputs(inputs, job),
+                keep_head(stdout, kept_stdout),
+                keep_head(stderr, kept_stderr),
+                collected.receive(results)
+            );
+            inputs.and(stdout).and(stderr).and(results)
+        };
+        let states = spoken.follow(&mut control, job.limits.timeout, cancel);
+        let both = async { tokio::try_join!(streams, states).map(|((), ())| ()) };
+        timeout(
+            limits::SANDBOX_START_MAX + job.limits.timeout + limits::KILL_GRACE + limits::COLLECT_MAX,
+            both,
+        )
+        .await
+        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    };
+    heard.hello = spoken.hello;
+    heard.end = spoken.end;
+    heard.usage = spoken.usage;
+    heard.started_at = spoken.started_at;
+    heard.ended_at = spoken.ended_at;
+    heard.logs.stdout_total = spoken.totals.0.max(heard.logs.stdout.len() as u64);
+    heard.logs.stderr_total = spoken.totals.1.max(heard.logs.stderr.len() as u64);
+    result
+}
+
+fn start(job: &Job) -> Start {
+    Start {
+        version: wire::VERSION,
+        skill: job.skill.as_ref().map(|skill| skill.name.to_string()),
+        argv: job.argv.clone(),
+        env: job.env.clone(),
+        timeout_ms: u64::try_from(job.limits.timeout.as_millis()).unwrap_or(u64::MAX),
+        caps: caps(),
+    }
+}
+
+async fn send_inputs(mut stream: wire::Stream, job: &Job) -> io::Result<()> {
+    let json = job.input.as_str().as_bytes();
+    let files = job
+        .files
+        .iter()
+        .map(|file| (Place::Workspace(file.path.clone()), &file.content[..]));
+    for (place, content) in std::iter::once((Place::Json, json)).chain(files) {
+        wire::send(
+            &mut stream,
+            &Input {
+                place,
+                size: content.len() as u64,
+            },
+        )
+        .await?;
+        stream.write_all(content).await?;
+    }
+    stream.shutdown().await
+}
+
+/// Reads a log to its end and keeps its head.
+async fn keep_head(mut stream: wire::Stream, kept: &mut Vec<u8>) -> io::Result<()> {
+    let bytes_max = usize::try_from(limits::LOG_BYTES_MAX).unwrap_or(usize::MAX);
+    let mut buffer = vec![0; 32 * 1024];
+    loop {
+        let read = stream.read(&mut buffer).await?;
+        if read == 0 {
+            return Ok(());
+        }
+        let room = bytes_max - kept.len();
+        kept.extend_from_slice(&buffer[..read.min(room)]);
+    }
+}
+
+/// What the guest says about the program.
+struct Spoken {
+    hello: bool,
+    end: Option<End>,
+    totals: (u64, u64),
+    usage: Usage,
+    started_at: Option<Instant>,
+    ended_at: Option<Instant>,
+}
+
+impl Spoken {
+    /// Follows the guest's states until it is done. Passes a cancel on, and gives up on a guest that is overdue.
+    async fn follow(
+        &mut self,
+        control: &mut wire::Stream,
+        run_max: Duration,
+        cancel: tokio_util::sync::CancellationToken,
+    ) -> io::Result<()> {
+        let (mut reader, mut writer) = tokio::io::split(control);
+        let mut overdue = Instant::now() + limits::SANDBOX_START_MAX;
+        let mut keep_alive = interval(KEEP_ALIVE_EVERY);
+        let mut cancelled = false;
+        let receive = |mut reader| async move {
+            let frame = wire::receive::<_, ToHost>(&mut reader, wire::FRAME_TO_HOST_BYTES_MAX).await;
+            (frame, reader)
+        };
+        // One read runs across the other branches: a frame that was half read must not be lost.
+        let mut next = Box::pin(receive(reader));
+        loop {
+            tokio::select! {
+                (frame, back) = &mut next => {
+                    reader = back;
+                    let frame = frame?.ok_or_else(|| wire::invalid("the guest fell silent"))?;
+                    if let ToHost::Done { stdout_bytes, stderr_bytes, usage } = frame {
+                        self.totals = (stdout_bytes, stderr_bytes);
+                        self.usage = Usage {
+                            cpu_ms: usage.cpu_ms,
+                            memory_peak_bytes: usage.memory_peak_bytes,
+                            processes_peak: usage.processes_peak,
+                            oom_kills: usage.oom_kills,
+                        };
+                        return Ok(());
+                    }
+                    overdue = self.take(frame, run_max)?;
+                    next = Box::pin(receive(reader));
+                }
+                () = cancel.cancelled(), if !cancelled => {
+                    cancelled = true;
+                    wire::send(&mut writer, &ToGuest::Cancel).await?;
+                    overdue = overdue.min(Instant::now() + limits::KILL_GRACE);
+                }
+                () = sleep_until(overdue) => return Err(io::ErrorKind::TimedOut.into()),
+                _ = keep_alive.tick() => wire::send(&mut writer, &ToGuest::KeepAlive).await?,
+            }
+        }
+    }
+
+    /// Takes one state; each may come once, in order. Returns when the next is overdue.
+    fn take(&mut self, frame: ToHost, run_max: Duration) -> io::Result<Instant> {
+        let now = Instant::now();
+        match frame {
+            ToHost::Hello { version } if version == wire::VERSION && !self.hello => {
+                self.hello = true;
+                Ok(now + limits::SANDBOX_START_MAX)
+            }
+            ToHost::Started if self.hello && self.started_at.is_none() => {
+                self.started_at = Some(now);
+                Ok(now + run_max + limits::KILL_GRACE)
+            }
+            ToHost::Ended { end } if self.hello && self.end.is_none() => {
+                self.end = Some(end);
+                self.ended_at = Some(now);
+                Ok(now + limits::COLLECT_MAX)
+            }
+            ToHost::Hello { .. } | ToHost::Started | ToHost::Ended { .. } | ToHost::Done { .. } => {
+                Err(wire::invalid("a state out of order"))
+            }
+        }
+    }
+}
+
+/// Well below the 10 minutes after which proxies cut an idle tunnel.
+const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(60);
+
+/// Takes the results off their stream. Every count and length is checked again: the sandbox may be anybody's by now.
+struct Collected<'a> {
+    artifacts: &'a mut ArtifactTar,
+    output: &'a mut Output,
+    files: &'a mut Vec<FileEntry>,
+    skipped: &'a mut Vec<Skipped>,
+    skipped_total: &'a mut u64,
+    bytes: u64,
+}
+
+impl Collected<'_> {
+    async fn receive(&mut self, mut stream: wire::Stream) -> io::Result<()> {
+        let mut paths = HashSet::new();
+        loop {
+            let item = wire::receive(&mut stream, wire::FRAME_TO_HOST_BYTES_MAX).await?;
+            match item.ok_or_else(|| wire::invalid("results without an end"))? {
+                Item::Output { size } => self.output(&mut stream, size).await?,
+                Item::BadOutput { reason } => {
+                    *self.output = Output::Invalid(format!("output.json: {reason}"))
+                }
+                Item::File { path, size } => {
+                    if !is_plain(&path) || !paths.insert(path.clone()) {
+                        return Err(wire::invalid("a file with an impossible name"));
+                    }
+                    self.file(&mut stream, &path, size).await?;
+                }
+                Item::Skipped { path, reason } => {
+                    if self.skipped.len() < limits::SKIPPED_NAMED_MAX {
+                        self.skipped.push(Skipped { path, reason });
+                    }
+                }
+                Item::End { skipped_total } => {
+                    *self.skipped_total = skipped_total.max(self.skipped.len() as u64);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    async fn output(&mut self, stream: &mut wire::Stream, size: u64) -> io::Result<()> {
+        if size > limits::OUTPUT_BYTES_MAX {
+            return Err(wire::invalid("an output above the cap"));
+        }
+        let mut bytes = Vec::new();
+        if stream.take(size).read_to_end(&mut bytes).await? as u64 != size {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        *self.output = match JsonText::parse(&bytes) {
+            Ok(text) => Output::Json(text),
+            Err(error) => Output::Invalid(format!("output.json is {error}")),
+        };
+        Ok(())
+    }
+
+    async fn file(&mut self, stream: &mut wire::Stream, path: &str, size: u64) -> io::Result<()> {
+        if self.files.len() >= limits::FILES_MAX || size > limits::FILES_BYTES_MAX - self.bytes {
+            return Err(wire::invalid("files above the cap"));
+        }
+        self.bytes += size;
+        self.artifacts.start(path, size)?;
+        let mut buffer = vec![0; 64 * 1024];
+        let mut left = size;
+        while left > 0 {
+            let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+            let read = stream.read(&mut buffer[..wanted]).await?;
+            if read == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.artifacts.write(&buffer[..read])?;
+            left -= read as u64;
+        }
+        self.files.push(self.artifacts.end()?);
+        Ok(())
+    }
+}
+
+/// Whether a path has only plain components, so that no reader of an archive is led elsewhere.
+fn is_plain(path: &str) -> bool {
+    !path.is_empty() && !path.contains('\0') && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_paths_are_taken() {
+        for wrong in ["", "/a", "a/", "a//b", "..", "a/../b", "./a", "a\0"] {
+            assert!(!is_plain(wrong), "{wrong:?}");
+        }
+        assert!(is_plain("a b/ü\n.txt"));
+    }
+}

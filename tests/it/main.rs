@@ -1,0 +1,3 @@
+//! All tests that need more than one room, in one binary: it is linked once.
+
+mod sandbox_docker;
