@@ -71,8 +71,10 @@ pub const FILES_DEPTH_MAX: usize = 32;
 pub const SKIPPED_NAMED_MAX: usize = 50;
 /// Input files of one request.
 pub const INPUT_FILES_MAX: usize = 100;
-/// Arguments of one request, and bytes of each.
+/// Arguments of one request.
 pub const ARGS_MAX: usize = 256;
+/// Bytes of all arguments of one request: with the environment they must fit into what `execve` takes.
+pub const ARGS_BYTES_MAX: usize = 512 * 1024;
 /// Bytes of one argument.
 pub const ARG_BYTES_MAX: usize = 64 * 1024;
 
@@ -96,6 +98,9 @@ pub const SKILL_NAME_CHARS_MAX: usize = 64;
 pub const DESCRIPTION_CHARS_MAX: usize = 1024;
 /// Characters of a version.
 pub const VERSION_CHARS_MAX: usize = 64;
+
+/// Characters of an API key's name.
+pub const KEY_NAME_CHARS_MAX: usize = 100;
 
 // ---- doors ---------------------------------------------------------------------------------------------------
 

@@ -1,1 +1,207 @@
-//! The use cases: the only place that decides.
+//! The use cases: the only place that decides. Doors translate into these calls, adapters obey them.
+
+mod admission;
+mod cache;
+mod executions;
+mod failure;
+mod instance;
+mod keys;
+mod plan;
+mod request;
+mod run;
+mod skills;
+mod upkeep;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::task::TaskTracker;
+
+use crate::auth::{ApiKey, Caller, Scope};
+use crate::blob::{Blob, LinkSigner};
+use crate::error::{Code, Error};
+use crate::execution::Maxima;
+use crate::ids::InstanceId;
+use crate::limits;
+use crate::sandbox::Sandbox;
+use crate::skill::{ImageAllowlist, Language};
+use crate::store::{Cursor, Store};
+
+use admission::Admission;
+use cache::SkillCache;
+use run::Running;
+
+pub use executions::{ArtifactFile, Artifacts};
+pub use instance::Instance;
+pub use keys::NewKey;
+pub use request::{Ask, RunRequest, What};
+pub use upkeep::{Check, Readiness};
+
+/// All use cases over one set of adapters. Cheap to clone; the state of every door.
+#[derive(Clone, Debug)]
+pub struct Engine(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    store: Store,
+    blob: Blob,
+    sandbox: Sandbox,
+    links: LinkSigner,
+    settings: Settings,
+    instance: Instance,
+    cache: SkillCache,
+    admission: Admission,
+    running: Running,
+    /// Pipelines run here, not in a handler's future: a client that goes away must not take the cleanup with it.
+    tasks: TaskTracker,
+}
+
+/// What an engine is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// Remembers.
+    pub store: Store,
+    /// Keeps bytes.
+    pub blob: Blob,
+    /// Runs.
+    pub sandbox: Sandbox,
+    /// Signs download links.
+    pub links: LinkSigner,
+    /// What the operator decided.
+    pub settings: Settings,
+    /// This process.
+    pub instance: Instance,
+}
+
+/// What the operator decided.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The most that any skill gets.
+    pub maxima: Maxima,
+    /// The image of each language.
+    pub images: Images,
+    /// The images that may run.
+    pub allowlist: ImageAllowlist,
+    /// Executions at once.
+    pub concurrency: usize,
+    /// Executions that wait for a slot; more are refused.
+    pub queue: usize,
+    /// Longest wait for a slot.
+    pub queue_wait: Duration,
+    /// How long ended executions are kept.
+    pub retention: RetentionPolicy,
+    /// Life of a signed link.
+    pub link_life: Duration,
+    /// Unpacked skills, private to this installation.
+    pub cache_dir: PathBuf,
+    /// Files that live as long as one request, private to this installation.
+    pub tmp_dir: PathBuf,
+    /// Why this sandbox backend, in a few words, for results.
+    pub backend_reason: String,
+}
+
+/// The image of each language.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Images {
+    /// For Python.
+    pub python: String,
+    /// For Node.js.
+    pub node: String,
+    /// For bash.
+    pub bash: String,
+}
+
+impl Default for Images {
+    fn default() -> Self {
+        let image = |language: Language| language.default_image().to_owned();
+        Self { python: image(Language::Python), node: image(Language::Node), bash: image(Language::Bash) }
+    }
+}
+
+impl Images {
+    /// The image of `language`.
+    #[must_use]
+    pub fn of(&self, language: Language) -> &str {
+        match language {
+            Language::Python => &self.python,
+            Language::Node => &self.node,
+            Language::Bash => &self.bash,
+        }
+    }
+}
+
+/// How long ended executions and their artifacts are kept; `None` keeps them for ever.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RetentionPolicy {
+    /// Since their end.
+    pub age: Option<Duration>,
+    /// How many of each tenant.
+    pub per_tenant: Option<u64>,
+}
+
+/// Which part of a list.
+#[derive(Clone, Debug, Default)]
+pub struct PageRequest {
+    /// Where it starts; the beginning if `None`.
+    pub after: Option<Cursor>,
+    /// Rows, between 1 and [`limits::PAGE_ROWS_MAX`].
+    pub rows: u32,
+}
+
+impl Engine {
+    /// An engine over these parts.
+    #[must_use]
+    pub fn new(parts: Parts) -> Self {
+        let Parts { store, blob, sandbox, links, settings, instance } = parts;
+        let cache = SkillCache::new(settings.cache_dir.clone());
+        let admission = Admission::new(settings.concurrency, settings.queue, settings.queue_wait);
+        let (running, tasks) = (Running::default(), TaskTracker::new());
+        Self(Arc::new(Inner { store, blob, sandbox, links, settings, instance, cache, admission, running, tasks }))
+    }
+
+    /// The caller behind a presented API key.
+    pub async fn authenticate(&self, presented: &str) -> Result<Caller, Error> {
+        let refused = || Error::new(Code::Unauthenticated, "the API key is not valid; send `Authorization: Bearer skb_…`");
+        let key: ApiKey = presented.parse().map_err(|_| refused())?;
+        let record = match self.0.store.key(&key.hash()).await {
+            Ok(record) => record,
+            Err(crate::store::Error::NotFound) => return Err(refused()),
+            Err(error) => return Err(failure::of_store(error, "key")),
+        };
+        Caller::check(&record, jiff::Timestamp::now()).map_err(|_| refused())
+    }
+
+    /// What the operator decided.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    /// The backend that makes sandboxes.
+    #[must_use]
+    pub fn sandbox(&self) -> &Sandbox {
+        &self.0.sandbox
+    }
+
+    /// This process.
+    #[must_use]
+    pub fn instance(&self) -> InstanceId {
+        self.0.instance.id()
+    }
+}
+
+/// Refuses a caller that has none of these scopes.
+fn require(caller: &Caller, scopes: &[Scope]) -> Result<(), Error> {
+    if scopes.iter().any(|scope| caller.may(*scope)) {
+        return Ok(());
+    }
+    let names: Vec<_> = scopes.iter().map(|scope| format!("`{}`", scope.as_str())).collect();
+    Err(Error::new(Code::Forbidden, format!("this API key lacks the scope {}", names.join(" or "))))
+}
+
+/// Clamps a page to what one answer may hold.
+fn rows(page: &PageRequest) -> u32 {
+    page.rows.clamp(1, limits::PAGE_ROWS_MAX)
+}

@@ -156,12 +156,11 @@ pub struct Run<'a> {
     pub artifacts: &'a mut ArtifactTar,
     /// Ends the program early.
     pub cancel: CancellationToken,
-    /// Hears of long waits.
-    pub progress: Option<ProgressSender>,
 }
 
 /// What every backend can do. Private: callers see only [`Sandbox`].
 trait Backend {
+    async fn prepare(&self, job: &Job, progress: Option<&ProgressSender>) -> Result<(), Error>;
     async fn run(&self, job: &Job, run: Run<'_>) -> Result<Report, Error>;
     async fn check(&self) -> Result<(), Error>;
     async fn reconcile(&self, dead: &[InstanceId]) -> Result<usize, Error>;
@@ -210,6 +209,11 @@ impl Sandbox {
             #[cfg(feature = "testing")]
             Self::Scripted(_) => "scripted",
         }
+    }
+
+    /// Makes ready what outlives the run: engine, image, the skill's files. A job that cannot run is refused here, before it is recorded.
+    pub async fn prepare(&self, job: &Job, progress: Option<&ProgressSender>) -> Result<(), Error> {
+        on_backend!(self, backend => backend.prepare(job, progress).await)
     }
 
     /// Runs `job` to its end in a sandbox of its own.

@@ -1,7 +1,7 @@
 //! A sandbox that answers from a script, for tests of the rooms above.
 
 use crate::ids::InstanceId;
-use crate::sandbox::{Backend, Error, Job, Report, Run};
+use crate::sandbox::{Backend, Error, Job, ProgressSender, Report, Run};
 
 /// Answers every job with its script.
 #[derive(Debug)]
@@ -18,6 +18,10 @@ impl Scripted {
 impl Backend for Scripted {
     async fn run(&self, job: &Job, _run: Run<'_>) -> Result<Report, Error> {
         (self.script)(job)
+    }
+
+    async fn prepare(&self, _job: &Job, _progress: Option<&ProgressSender>) -> Result<(), Error> {
+        Ok(())
     }
 
     async fn check(&self) -> Result<(), Error> {

@@ -69,11 +69,7 @@ where
 }
 
 async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Heard) -> io::Result<()> {
-    let super::Run {
-        artifacts,
-        cancel,
-        progress: _,
-    } = run;
+    let super::Run { artifacts, cancel } = run;
     let mut control = link.open(Channel::Control).await?;
     let inputs = link.open(Channel::Inputs).await?;
     let stdout = link.open(Channel::Stdout).await?;

@@ -83,51 +83,64 @@ impl Docker {
         self.images.ensure(&connection, image, progress).await
     }
 
-    /// Makes the container: image and keepers first, each made again once if it has gone meanwhile.
-    async fn create(
+    /// Makes sure of image and keepers; returns the keepers' names.
+    async fn make_ready(
         &self,
         connection: &Arc<Connection>,
         job: &Job,
         progress: Option<&ProgressSender>,
-    ) -> Result<Container, Error> {
-        let mut last = None;
-        for _ in 0..2 {
-            self.images.ensure(connection, &job.image, progress).await?;
-            let keepers = self.keepers.ensure(connection, job).await?;
-            let plan = Plan {
-                execution: job.execution,
-                instance: self.instance,
-                image: &job.image,
-                limits: &job.limits,
-                keepers: &keepers,
-                seccomp: &connection.seccomp,
-                runtime: self.settings.runtime.as_deref(),
-                created: jiff::Timestamp::now().as_second(),
-            };
-            let name = format!("skillbox-run-{}", job.execution);
-            match Container::create(connection, &self.removals, &name, policy::container(&plan)).await {
-                Ok(container) => return Ok(container),
-                // 400: a keeper has gone; 404: the image has gone.
-                Err(error) if engine::is_status(&error, &[400, 404]) => {
-                    self.images.forget(&job.image);
-                    self.keepers.forget(&keepers);
-                    last = Some(error);
-                }
-                Err(error) => return Err(engine::failed("creating the container", error)),
+    ) -> Result<Vec<String>, Error> {
+        self.images.ensure(connection, &job.image, progress).await?;
+        self.keepers.ensure(connection, job).await
+    }
+
+    /// Makes the container. Image and keepers are made again, once, if they have gone meanwhile.
+    async fn create(&self, connection: &Arc<Connection>, job: &Job) -> Result<Container, Error> {
+        let mut keepers = self.make_ready(connection, job, None).await?;
+        match self.create_once(connection, job, &keepers).await {
+            // 400: a keeper has gone; 404: the image has gone.
+            Err(error) if engine::is_status(&error, &[400, 404]) => {
+                self.images.forget(&job.image);
+                self.keepers.forget(&keepers);
+                keepers = self.make_ready(connection, job, None).await?;
+                self.create_once(connection, job, &keepers).await
             }
+            other => other,
         }
-        let cause = last.map_or_else(|| "gone twice".to_owned(), |error| error.to_string());
-        Err(Error::Unavailable(format!(
-            "the container engine refuses the sandbox: {cause}"
-        )))
+        .map_err(|error| engine::failed("creating the container", error))
+    }
+
+    async fn create_once(
+        &self,
+        connection: &Arc<Connection>,
+        job: &Job,
+        keepers: &[String],
+    ) -> Result<Container, bollard::errors::Error> {
+        let plan = Plan {
+            execution: job.execution,
+            instance: self.instance,
+            image: &job.image,
+            limits: &job.limits,
+            keepers,
+            seccomp: &connection.seccomp,
+            runtime: self.settings.runtime.as_deref(),
+            created: jiff::Timestamp::now().as_second(),
+        };
+        let name = format!("skillbox-run-{}", job.execution);
+        Container::create(connection, &self.removals, &name, policy::container(&plan)).await
     }
 }
 
 impl Backend for Docker {
+    async fn prepare(&self, job: &Job, progress: Option<&ProgressSender>) -> Result<(), Error> {
+        let connection = self.connector.connect().await?;
+        self.make_ready(&connection, job, progress).await.map(drop)
+    }
+
     async fn run(&self, job: &Job, run: Run<'_>) -> Result<Report, Error> {
         let asked_at = Instant::now();
         let connection = self.connector.connect().await?;
-        let container = self.create(&connection, job, run.progress.as_ref()).await?;
+        let container = self.create(&connection, job).await?;
         let (socket, diagnostics) = container.attach().await?;
         let heard = converse_and_start(&container, session::converse(socket, job, run)).await?;
         let report = match &heard.end {
