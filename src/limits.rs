@@ -147,3 +147,28 @@ pub const ENGINE_CALL_MAX: Duration = Duration::from_secs(20);
 pub const PULL_MAX: Duration = Duration::from_secs(15 * 60);
 /// Wrong API keys from one address in a minute before it is answered 429.
 pub const WRONG_KEYS_PER_MINUTE_MAX: u32 = 60;
+
+// ---- store and blob ------------------------------------------------------------------------------------------
+
+/// Read-only connections to the database; one more writes.
+pub const STORE_READERS: usize = 3;
+/// Prepared statements each connection keeps.
+pub const STORE_STATEMENTS: usize = 64;
+/// Longest wait for a lock that another process holds on the database.
+pub const STORE_LOCK_MAX: Duration = Duration::from_secs(5);
+/// Longest wait for a connection of this process.
+pub const STORE_QUEUE_MAX: Duration = Duration::from_secs(10);
+/// Longest wait at start for another process that opens or migrates the same database.
+pub const STORE_OPEN_MAX: Duration = Duration::from_secs(30);
+/// Looking for damage at start ends after this long; a database too big for it is checked in part.
+pub const STORE_CHECK_MAX: Duration = Duration::from_secs(2);
+/// The write-ahead log is cut back to this many bytes after a checkpoint.
+pub const STORE_LOG_BYTES: u64 = 64 * MIB;
+/// Characters of a page cursor.
+pub const CURSOR_CHARS_MAX: usize = 256;
+/// A temporary file in the blob folder that is older than this was left by a dead process.
+pub const BLOB_TEMPORARY_AGE_MAX: Duration = Duration::from_secs(3600);
+/// Bytes of the secret that signs links, at least.
+pub const LINK_SECRET_BYTES_MIN: usize = 32;
+/// Different byte values in that secret, at least: "changemechangeme…" is long but no secret.
+pub const LINK_SECRET_DISTINCT_MIN: usize = 8;

@@ -32,6 +32,12 @@ impl Version {
     pub fn is_prerelease(&self) -> bool {
         !self.0.pre.is_empty()
     }
+
+    /// Major, minor and patch: all that precedence among releases looks at. `None` for a pre-release.
+    #[must_use]
+    pub fn release(&self) -> Option<[u64; 3]> {
+        (!self.is_prerelease()).then_some([self.0.major, self.0.minor, self.0.patch])
+    }
 }
 
 impl FromStr for Version {

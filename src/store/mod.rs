@@ -1,1 +1,227 @@
-//! Remembers skills, executions and keys.
+//! Remembers skills, executions and keys. Every act is atomic and no transaction leaves this room; every query names its tenant.
+//!
+//! What a backend must keep to is written as tests in `contract`, the same for each.
+
+mod backend;
+#[cfg(test)]
+mod contract;
+mod cursor;
+mod error;
+mod record;
+mod sqlite;
+
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use crate::auth::KeyRecord;
+use crate::execution::{Execution, NewExecution, Outcome};
+use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
+use crate::skill::{Selector, SkillName, Version};
+
+use backend::Backend;
+use cursor::{List, Moment, page_rows};
+
+pub use cursor::Cursor;
+pub use error::{Conflict, Error, InvalidCursor};
+pub use record::{ExecutionFilter, Page, Published, Retention, SkillRecord};
+
+/// A database. Times are kept to the microsecond.
+#[derive(Debug)]
+pub struct Store(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Sqlite(sqlite::Sqlite),
+}
+
+macro_rules! on_backend {
+    ($store:expr, $backend:ident => $call:expr) => {
+        match &$store.0 {
+            Kind::Sqlite($backend) => $call,
+        }
+    };
+}
+
+impl Store {
+    /// Opens the database file at `path` and brings it to this program's schema; makes it (mode 0600) if it is not there.
+    ///
+    /// Several processes may have one file open. [`Error::Newer`], [`Error::Damaged`] and [`Error::Busy`] say why a file is refused.
+    pub async fn open_sqlite(path: &Path) -> Result<Self, Error> {
+        sqlite::Sqlite::open(path).await.map(Kind::Sqlite).map(Self)
+    }
+
+    /// Whether the database answers.
+    pub async fn ping(&self) -> Result<(), Error> {
+        on_backend!(self, b => b.ping().await)
+    }
+
+    /// Adds a version. The same content again is no error; other content under a published version is (Z-25).
+    pub async fn publish(&self, skill: SkillRecord) -> Result<Published, Error> {
+        on_backend!(self, b => b.publish(skill).await)
+    }
+
+    /// The version that `selector` means. `latest` is the highest release, of two that differ in build metadata only the
+    /// most recent push, and if there are only pre-releases the most recent push.
+    pub async fn skill(
+        &self,
+        tenant: &Tenant,
+        name: &SkillName,
+        selector: &Selector,
+    ) -> Result<SkillRecord, Error> {
+        on_backend!(self, b => b.skill(tenant, name, selector).await)
+    }
+
+    /// The latest version of each skill, by name.
+    pub async fn skills(
+        &self,
+        tenant: &Tenant,
+        after: Option<Cursor>,
+        rows: u32,
+    ) -> Result<Page<SkillRecord>, Error> {
+        let (list, rows) = (List::Skills(tenant), page_rows(rows));
+        let after = list.position(after)?;
+        let found = on_backend!(self, b => b.skills(tenant, after, rows + 1).await)?;
+        Ok(list.page(found, rows, |skill| skill.name.clone()))
+    }
+
+    /// The versions of one skill, the most recent push first.
+    pub async fn versions(
+        &self,
+        tenant: &Tenant,
+        name: &SkillName,
+        after: Option<Cursor>,
+        rows: u32,
+    ) -> Result<Page<SkillRecord>, Error> {
+        let (list, rows) = (List::Versions(tenant, name), page_rows(rows));
+        let after = list.position(after)?;
+        let found = on_backend!(self, b => b.versions(tenant, name, after, rows + 1).await)?;
+        let page = list.page(found, rows, |(push, _)| *push);
+        Ok(Page {
+            items: page.items.into_iter().map(|(_, skill)| skill).collect(),
+            next: page.next,
+        })
+    }
+
+    /// Removes a version and returns what it was.
+    pub async fn delete_version(
+        &self,
+        tenant: &Tenant,
+        name: &SkillName,
+        version: &Version,
+    ) -> Result<SkillRecord, Error> {
+        on_backend!(self, b => b.delete_version(tenant, name, version).await)
+    }
+
+    /// Whether any version of any tenant has this content.
+    pub async fn digest_is_used(&self, digest: &Digest) -> Result<bool, Error> {
+        on_backend!(self, b => b.digest_is_used(digest).await)
+    }
+
+    /// Records an execution as running. It is durable when this returns.
+    pub async fn begin(&self, execution: NewExecution) -> Result<(), Error> {
+        on_backend!(self, b => b.begin(execution).await)
+    }
+
+    /// Records the end of a running execution, once: `false` means that somebody else ended it before, and nothing was changed.
+    pub async fn finish(&self, id: ExecutionId, outcome: Outcome) -> Result<bool, Error> {
+        on_backend!(self, b => b.finish(id, outcome).await)
+    }
+
+    /// One execution with everything that is known of it.
+    pub async fn execution(&self, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error> {
+        on_backend!(self, b => b.execution(tenant, id).await)
+    }
+
+    /// Executions, the newest first. Their outcomes come without output, logs, files and the names of skipped files.
+    pub async fn executions(
+        &self,
+        tenant: &Tenant,
+        filter: &ExecutionFilter,
+        after: Option<Cursor>,
+        rows: u32,
+    ) -> Result<Page<Execution>, Error> {
+        let (list, rows) = (List::Executions(tenant, filter), page_rows(rows));
+        let after = list.position(after)?;
+        let found = on_backend!(self, b => b.executions(tenant, filter, after, rows + 1).await)?;
+        Ok(list.page(found, rows, |execution| Moment {
+            at: execution.new.created_at,
+            id: execution.new.id,
+        }))
+    }
+
+    /// Ends what a dead process left running, as interrupted; returns which.
+    pub async fn interrupt(
+        &self,
+        instance: InstanceId,
+        at: Timestamp,
+    ) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
+        on_backend!(self, b => b.interrupt(instance, at).await)
+    }
+
+    /// The processes that have running executions.
+    pub async fn instances(&self) -> Result<Vec<InstanceId>, Error> {
+        on_backend!(self, b => b.instances().await)
+    }
+
+    /// Executions that have ended and need not be kept, at most `rows`, each tenant's oldest first.
+    pub async fn expired(
+        &self,
+        retention: &Retention,
+        rows: u32,
+    ) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
+        on_backend!(self, b => b.expired(retention, rows).await)
+    }
+
+    /// Deletes an execution that has ended; one that runs is [`Error::NotFound`] here.
+    pub async fn forget(&self, tenant: &Tenant, id: ExecutionId) -> Result<(), Error> {
+        on_backend!(self, b => b.forget(tenant, id).await)
+    }
+
+    /// Adds a key.
+    pub async fn add_key(&self, key: KeyRecord) -> Result<(), Error> {
+        on_backend!(self, b => b.add_key(key).await)
+    }
+
+    /// Adds the very first key; `false` and nothing changed if there ever was one, revoked ones included (T-16).
+    pub async fn bootstrap_key(&self, key: KeyRecord) -> Result<bool, Error> {
+        on_backend!(self, b => b.bootstrap_key(key).await)
+    }
+
+    /// The key with this hash; whether it still holds is [`Caller::check`](crate::auth::Caller::check)'s question.
+    pub async fn key(&self, hash: &Digest) -> Result<KeyRecord, Error> {
+        on_backend!(self, b => b.key(hash).await)
+    }
+
+    /// A tenant's keys, the newest first.
+    pub async fn keys(
+        &self,
+        tenant: &Tenant,
+        after: Option<Cursor>,
+        rows: u32,
+    ) -> Result<Page<KeyRecord>, Error> {
+        let (list, rows) = (List::Keys(tenant), page_rows(rows));
+        let after = list.position(after)?;
+        let found = on_backend!(self, b => b.keys(tenant, after, rows + 1).await)?;
+        Ok(list.page(found, rows, |key| Moment {
+            at: key.created_at,
+            id: key.id,
+        }))
+    }
+
+    /// Ends a key's life for good; a second time keeps the first time.
+    pub async fn revoke_key(&self, tenant: &Tenant, id: KeyId, at: Timestamp) -> Result<KeyRecord, Error> {
+        on_backend!(self, b => b.revoke_key(tenant, id, at).await)
+    }
+
+    /// Revokes `old` and adds `new`, both or neither. A key that is revoked already is [`Error::NotFound`] here.
+    pub async fn replace_key(
+        &self,
+        tenant: &Tenant,
+        old: KeyId,
+        new: KeyRecord,
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        on_backend!(self, b => b.replace_key(tenant, old, new, at).await)
+    }
+}

@@ -1,0 +1,80 @@
+//! What every database behind [`Store`](crate::store::Store) can do. Each act is atomic; pages and cursors are not its business.
+
+use jiff::Timestamp;
+
+use crate::auth::KeyRecord;
+use crate::execution::{Execution, NewExecution, Outcome};
+use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
+use crate::skill::{Selector, SkillName, Version};
+use crate::store::{Error, ExecutionFilter, Moment, Published, Retention, SkillRecord};
+
+/// Lists come with at most `rows` rows, those after the given place.
+pub(super) trait Backend {
+    async fn ping(&self) -> Result<(), Error>;
+
+    async fn publish(&self, skill: SkillRecord) -> Result<Published, Error>;
+    async fn skill(
+        &self,
+        tenant: &Tenant,
+        name: &SkillName,
+        selector: &Selector,
+    ) -> Result<SkillRecord, Error>;
+    async fn skills(
+        &self,
+        tenant: &Tenant,
+        after: Option<SkillName>,
+        rows: u32,
+    ) -> Result<Vec<SkillRecord>, Error>;
+    /// Each with the number of its push.
+    async fn versions(
+        &self,
+        tenant: &Tenant,
+        name: &SkillName,
+        after: Option<u64>,
+        rows: u32,
+    ) -> Result<Vec<(u64, SkillRecord)>, Error>;
+    async fn delete_version(
+        &self,
+        tenant: &Tenant,
+        name: &SkillName,
+        version: &Version,
+    ) -> Result<SkillRecord, Error>;
+    async fn digest_is_used(&self, digest: &Digest) -> Result<bool, Error>;
+
+    async fn begin(&self, execution: NewExecution) -> Result<(), Error>;
+    async fn finish(&self, id: ExecutionId, outcome: Outcome) -> Result<bool, Error>;
+    async fn execution(&self, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error>;
+    async fn executions(
+        &self,
+        tenant: &Tenant,
+        filter: &ExecutionFilter,
+        after: Option<Moment<ExecutionId>>,
+        rows: u32,
+    ) -> Result<Vec<Execution>, Error>;
+    async fn interrupt(
+        &self,
+        instance: InstanceId,
+        at: Timestamp,
+    ) -> Result<Vec<(Tenant, ExecutionId)>, Error>;
+    async fn instances(&self) -> Result<Vec<InstanceId>, Error>;
+    async fn expired(&self, retention: &Retention, rows: u32) -> Result<Vec<(Tenant, ExecutionId)>, Error>;
+    async fn forget(&self, tenant: &Tenant, id: ExecutionId) -> Result<(), Error>;
+
+    async fn add_key(&self, key: KeyRecord) -> Result<(), Error>;
+    async fn bootstrap_key(&self, key: KeyRecord) -> Result<bool, Error>;
+    async fn key(&self, hash: &Digest) -> Result<KeyRecord, Error>;
+    async fn keys(
+        &self,
+        tenant: &Tenant,
+        after: Option<Moment<KeyId>>,
+        rows: u32,
+    ) -> Result<Vec<KeyRecord>, Error>;
+    async fn revoke_key(&self, tenant: &Tenant, id: KeyId, at: Timestamp) -> Result<KeyRecord, Error>;
+    async fn replace_key(
+        &self,
+        tenant: &Tenant,
+        old: KeyId,
+        new: KeyRecord,
+        at: Timestamp,
+    ) -> Result<(), Error>;
+}

@@ -1,0 +1,150 @@
+//! Promises about executions, begun and ended.
+
+use super::Place;
+use super::samples::{at, execution, outcome, tenant};
+use crate::execution::{NewExecution, Outcome, Status};
+use crate::ids::{ExecutionId, InstanceId, Tenant};
+use crate::store::{Conflict, Error, ExecutionFilter, Store};
+
+async fn status(store: &Store, id: ExecutionId) -> Status {
+    let found = store.execution(&Tenant::default_tenant(), id).await;
+    found.unwrap().status
+}
+
+/// A-04, O-11, O-17: what the program wrote comes back as it was.
+pub(in crate::store) async fn an_execution_reads_back_byte_for_byte(place: &impl Place) {
+    let store = place.open().await;
+    let new = execution(5);
+    store.begin(new.clone()).await.unwrap();
+    let running = store.execution(&new.tenant, new.id).await.unwrap();
+    assert_eq!(
+        (running.new, running.status, running.outcome),
+        (new.clone(), Status::Running, None)
+    );
+    let end = outcome(Status::Failed);
+    assert!(store.finish(new.id, end.clone()).await.unwrap());
+    let ended = store.execution(&new.tenant, new.id).await.unwrap();
+    assert_eq!(
+        (ended.new, ended.status, ended.outcome),
+        (new, Status::Failed, Some(end))
+    );
+}
+
+pub(in crate::store) async fn an_execution_begins_once(place: &impl Place) {
+    let store = place.open().await;
+    let new = execution(0);
+    store.begin(new.clone()).await.unwrap();
+    let again = store.begin(new).await;
+    assert!(matches!(again, Err(Error::Conflict(Conflict::Exists))));
+}
+
+pub(in crate::store) async fn an_execution_ends_once(place: &impl Place) {
+    let store = place.open().await;
+    let new = execution(0);
+    store.begin(new.clone()).await.unwrap();
+    assert!(store.finish(new.id, outcome(Status::Cancelled)).await.unwrap());
+    assert!(!store.finish(new.id, outcome(Status::Success)).await.unwrap());
+    assert_eq!(status(&store, new.id).await, Status::Cancelled);
+    let unknown = ExecutionId::generate();
+    assert!(!store.finish(unknown, outcome(Status::Success)).await.unwrap());
+}
+
+/// C-11.
+pub(in crate::store) async fn of_concurrent_ends_exactly_one_counts(place: &impl Place) {
+    let stores = [place.open().await, place.open().await];
+    let new = execution(0);
+    stores[0].begin(new.clone()).await.unwrap();
+    let ends = (0..20).zip(stores.iter().cycle()).map(|(code, store)| {
+        let end = Outcome {
+            exit_code: Some(code),
+            ..outcome(Status::Failed)
+        };
+        async move { store.finish(new.id, end).await.unwrap().then_some(code) }
+    });
+    let counted: Vec<i32> = futures::future::join_all(ends)
+        .await
+        .into_iter()
+        .flatten()
+        .collect();
+    assert_eq!(counted.len(), 1);
+    let ended = stores[1].execution(&new.tenant, new.id).await.unwrap();
+    assert_eq!(ended.outcome.unwrap().exit_code, Some(counted[0]));
+}
+
+/// F-02, F-03: no row stays `running` without a process behind it.
+pub(in crate::store) async fn a_dead_process_leaves_nothing_running(place: &impl Place) {
+    let store = place.open().await;
+    let (dead, alive) = (InstanceId::generate(), InstanceId::generate());
+    let mut of_dead = Vec::new();
+    for (n, instance) in [dead, dead, alive].into_iter().enumerate() {
+        let new = NewExecution {
+            instance,
+            tenant: tenant(["a", "b", "default"][n]),
+            ..execution(0)
+        };
+        store.begin(new.clone()).await.unwrap();
+        if instance == dead {
+            of_dead.push((new.tenant.clone(), new.id));
+        }
+    }
+    let ended = execution(0);
+    let ended_of_dead = NewExecution {
+        instance: dead,
+        ..ended
+    };
+    store.begin(ended_of_dead.clone()).await.unwrap();
+    store
+        .finish(ended_of_dead.id, outcome(Status::Success))
+        .await
+        .unwrap();
+
+    let mut owners = store.instances().await.unwrap();
+    owners.sort();
+    assert_eq!(owners, [dead, alive]);
+    let mut interrupted = store.interrupt(dead, at(9)).await.unwrap();
+    interrupted.sort();
+    assert_eq!(interrupted, of_dead);
+    assert_eq!(store.instances().await.unwrap(), [alive]);
+    assert_eq!(status(&store, ended_of_dead.id).await, Status::Success);
+
+    let (owner, id) = &of_dead[0];
+    assert!(!store.finish(*id, outcome(Status::Success)).await.unwrap());
+    let end = store.execution(owner, *id).await.unwrap().outcome.unwrap();
+    assert_eq!((end.status, end.finished_at), (Status::Interrupted, at(9)));
+    assert_eq!(end.error.unwrap().code, "interrupted");
+}
+
+/// A-06, A-12: quotes, statements and NUL in any free text are kept as they are and do nothing.
+pub(in crate::store) async fn text_is_data_and_never_a_statement(place: &impl Place) {
+    let store = place.open().await;
+    let text = "x'; drop table executions; --\" %_\\ \0 \u{202e}".to_owned();
+    let new = NewExecution {
+        image: text.clone(),
+        backend: text.clone(),
+        backend_reason: text,
+        ..execution(0)
+    };
+    store.begin(new.clone()).await.unwrap();
+    let bystander = execution(1);
+    store.begin(bystander.clone()).await.unwrap();
+    assert_eq!(store.execution(&new.tenant, new.id).await.unwrap().new, new);
+    assert_eq!(status(&store, bystander.id).await, Status::Running);
+}
+
+/// T-02.
+pub(in crate::store) async fn a_tenant_never_sees_the_executions_of_another(place: &impl Place) {
+    let store = place.open().await;
+    let new = execution(0);
+    store.begin(new.clone()).await.unwrap();
+    store.finish(new.id, outcome(Status::Success)).await.unwrap();
+    let foreign = tenant("default2");
+    let found = store.execution(&foreign, new.id).await;
+    assert!(matches!(found, Err(Error::NotFound)));
+    let page = store
+        .executions(&foreign, &ExecutionFilter::default(), None, 10)
+        .await;
+    assert!(page.unwrap().items.is_empty());
+    let forgotten = store.forget(&foreign, new.id).await;
+    assert!(matches!(forgotten, Err(Error::NotFound)));
+    assert_eq!(status(&store, new.id).await, Status::Success);
+}

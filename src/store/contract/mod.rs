@@ -1,0 +1,80 @@
+//! What every backend of the store promises, as tests: written once, run for each.
+
+pub(super) mod executions;
+pub(super) mod keys;
+pub(super) mod pages;
+pub(super) mod retention;
+mod samples;
+pub(super) mod skills;
+
+use crate::store::Store;
+
+pub(super) use samples::skill;
+
+/// Where the data of one test is. Opened twice it gives two handles on the same data, as two processes have.
+pub(super) trait Place {
+    async fn open(&self) -> Store;
+}
+
+/// Makes one test of each promise; `$place` is evaluated anew for each.
+macro_rules! contract_tests {
+    ($place:expr) => {
+        $crate::store::contract::contract_tests! { $place;
+            skills: [
+                a_record_reads_back_whole,
+                publishing_the_same_content_again_changes_nothing,
+                a_published_version_never_changes,
+                of_many_uploads_of_one_version_one_wins,
+                latest_is_the_highest_release,
+                of_equal_releases_the_last_push_is_latest,
+                without_a_release_the_last_push_is_latest,
+                a_skill_is_found_by_version_and_by_digest,
+                a_deleted_version_is_gone,
+                a_tenant_never_sees_the_skills_of_another,
+            ]
+            executions: [
+                an_execution_reads_back_byte_for_byte,
+                an_execution_begins_once,
+                an_execution_ends_once,
+                of_concurrent_ends_exactly_one_counts,
+                a_dead_process_leaves_nothing_running,
+                text_is_data_and_never_a_statement,
+                a_tenant_never_sees_the_executions_of_another,
+            ]
+            pages: [
+                skills_are_listed_once_each_by_name,
+                versions_are_listed_last_push_first,
+                executions_are_listed_newest_first,
+                executions_of_one_moment_are_all_listed,
+                filters_leave_exactly_what_they_say,
+                pages_stay_whole_while_rows_are_added,
+                keys_are_listed_newest_first,
+                a_cursor_of_another_list_is_refused,
+                a_page_is_never_empty_and_never_boundless,
+            ]
+            retention: [
+                old_executions_expire,
+                each_tenant_keeps_its_most_recent_executions,
+                a_running_execution_is_never_forgotten,
+                a_forgotten_execution_is_gone,
+            ]
+            keys: [
+                the_first_key_is_made_once,
+                a_key_is_found_by_its_hash,
+                a_revoked_key_stays_revoked,
+                a_key_is_replaced_whole_or_not_at_all,
+                a_revoked_key_cannot_be_replaced,
+                a_tenant_never_sees_the_keys_of_another,
+            ]
+        }
+    };
+    ($place:expr; $($group:ident: [$($claim:ident),* $(,)?])*) => {
+        $($(
+            #[tokio::test(flavor = "multi_thread")]
+            async fn $claim() {
+                $crate::store::contract::$group::$claim(&$place).await;
+            }
+        )*)*
+    };
+}
+pub(super) use contract_tests;

@@ -1,0 +1,190 @@
+//! Promises about skills.
+
+use super::Place;
+use super::samples::{skill, tenant};
+use crate::ids::{Digest, Tenant};
+use crate::skill::Selector;
+use crate::store::{Conflict, Error, Published, SkillRecord, Store};
+
+async fn publish_all(store: &Store, labels: &[&str]) {
+    for label in labels {
+        assert_eq!(
+            store.publish(skill(label)).await.unwrap(),
+            Published::New,
+            "{label}"
+        );
+    }
+}
+
+async fn latest(store: &Store) -> String {
+    let found = store
+        .skill(
+            &Tenant::default_tenant(),
+            &"csv".parse().unwrap(),
+            &Selector::Latest,
+        )
+        .await;
+    found.unwrap().version.to_string()
+}
+
+fn with_content(label: &str, content: &str) -> SkillRecord {
+    SkillRecord {
+        digest: Digest::of(content.as_bytes()),
+        ..skill(label)
+    }
+}
+
+pub(in crate::store) async fn a_record_reads_back_whole(place: &impl Place) {
+    let store = place.open().await;
+    let record = skill("csv@1.2.0");
+    store.publish(record.clone()).await.unwrap();
+    let found = store
+        .skill(&record.tenant, &record.name, &Selector::Latest)
+        .await
+        .unwrap();
+    assert_eq!(found, record);
+}
+
+pub(in crate::store) async fn publishing_the_same_content_again_changes_nothing(place: &impl Place) {
+    let store = place.open().await;
+    let first = skill("csv@1.2.0");
+    store.publish(first.clone()).await.unwrap();
+    let again = SkillRecord {
+        files: 99,
+        ..first.clone()
+    };
+    assert_eq!(
+        store.publish(again).await.unwrap(),
+        Published::Same(Box::new(first))
+    );
+}
+
+/// Z-25.
+pub(in crate::store) async fn a_published_version_never_changes(place: &impl Place) {
+    let store = place.open().await;
+    let first = skill("csv@1.2.0");
+    store.publish(first.clone()).await.unwrap();
+    let other = store.publish(with_content("csv@1.2.0", "other")).await;
+    assert!(matches!(other, Err(Error::Conflict(Conflict::VersionExists))));
+    let found = store
+        .skill(&first.tenant, &first.name, &Selector::Latest)
+        .await
+        .unwrap();
+    assert_eq!(found, first);
+}
+
+/// C-02.
+pub(in crate::store) async fn of_many_uploads_of_one_version_one_wins(place: &impl Place) {
+    let stores = [place.open().await, place.open().await];
+    let records: Vec<_> = (0..20)
+        .map(|n| with_content("csv@1.2.0", &n.to_string()))
+        .collect();
+    let uploads = records
+        .iter()
+        .zip(stores.iter().cycle())
+        .map(|(record, store)| store.publish(record.clone()));
+    let results = futures::future::join_all(uploads).await;
+    let (mut won, mut lost) = (Vec::new(), 0);
+    for (record, result) in records.iter().zip(results) {
+        match result {
+            Ok(Published::New) => won.push(record),
+            Err(Error::Conflict(Conflict::VersionExists)) => lost += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!((won.len(), lost), (1, 19));
+    let name = "csv".parse().unwrap();
+    let found = stores[0]
+        .skill(&Tenant::default_tenant(), &name, &Selector::Latest)
+        .await;
+    assert_eq!(&found.unwrap(), won[0]);
+}
+
+pub(in crate::store) async fn latest_is_the_highest_release(place: &impl Place) {
+    let store = place.open().await;
+    publish_all(
+        &store,
+        &["csv@2.0.0-rc.1", "csv@1.10.0", "csv@1.9.0", "csv@0.0.0+abc"],
+    )
+    .await;
+    assert_eq!(latest(&store).await, "1.10.0");
+    publish_all(&store, &["csv@18446744073709551615.0.0", "csv@99999.0.0"]).await;
+    assert_eq!(latest(&store).await, "18446744073709551615.0.0");
+}
+
+pub(in crate::store) async fn of_equal_releases_the_last_push_is_latest(place: &impl Place) {
+    let store = place.open().await;
+    publish_all(&store, &["csv@0.0.0+fff", "csv@0.0.0+aaa", "csv@0.0.0-rc.1"]).await;
+    assert_eq!(latest(&store).await, "0.0.0+aaa");
+}
+
+pub(in crate::store) async fn without_a_release_the_last_push_is_latest(place: &impl Place) {
+    let store = place.open().await;
+    publish_all(&store, &["csv@2.0.0-rc.1", "csv@1.0.0-rc.1"]).await;
+    assert_eq!(latest(&store).await, "1.0.0-rc.1");
+}
+
+pub(in crate::store) async fn a_skill_is_found_by_version_and_by_digest(place: &impl Place) {
+    let store = place.open().await;
+    publish_all(&store, &["csv@1.0.0", "csv@2.0.0", "other@1.0.0"]).await;
+    let old = skill("csv@1.0.0");
+    for selector in [
+        Selector::Version(old.version.clone()),
+        Selector::Digest(old.digest),
+    ] {
+        let found = store.skill(&old.tenant, &old.name, &selector).await;
+        assert_eq!(found.unwrap(), old, "{selector}");
+    }
+    let elsewhere = Selector::Digest(skill("other@1.0.0").digest);
+    let found = store.skill(&old.tenant, &old.name, &elsewhere).await;
+    assert!(matches!(found, Err(Error::NotFound)));
+}
+
+pub(in crate::store) async fn a_deleted_version_is_gone(place: &impl Place) {
+    let store = place.open().await;
+    publish_all(&store, &["csv@1.0.0", "csv@2.0.0"]).await;
+    let gone = skill("csv@2.0.0");
+    let deleted = store
+        .delete_version(&gone.tenant, &gone.name, &gone.version)
+        .await;
+    assert_eq!(deleted.unwrap(), gone);
+    assert_eq!(latest(&store).await, "1.0.0");
+    assert!(!store.digest_is_used(&gone.digest).await.unwrap());
+    assert!(store.digest_is_used(&skill("csv@1.0.0").digest).await.unwrap());
+    let again = store
+        .delete_version(&gone.tenant, &gone.name, &gone.version)
+        .await;
+    assert!(matches!(again, Err(Error::NotFound)));
+}
+
+/// T-02, T-11.
+pub(in crate::store) async fn a_tenant_never_sees_the_skills_of_another(place: &impl Place) {
+    let store = place.open().await;
+    let mine = skill("csv@1.0.0");
+    store.publish(mine.clone()).await.unwrap();
+    let foreign = tenant("default2");
+    for selector in [
+        Selector::Latest,
+        Selector::Version(mine.version.clone()),
+        Selector::Digest(mine.digest),
+    ] {
+        let found = store.skill(&foreign, &mine.name, &selector).await;
+        assert!(matches!(found, Err(Error::NotFound)), "{selector}");
+    }
+    let deleted = store.delete_version(&foreign, &mine.name, &mine.version).await;
+    assert!(matches!(deleted, Err(Error::NotFound)));
+    assert!(store.skills(&foreign, None, 10).await.unwrap().items.is_empty());
+    assert!(
+        store
+            .versions(&foreign, &mine.name, None, 10)
+            .await
+            .unwrap()
+            .items
+            .is_empty()
+    );
+    let theirs = SkillRecord {
+        tenant: foreign,
+        ..with_content("csv@1.0.0", "theirs")
+    };
+    assert_eq!(store.publish(theirs).await.unwrap(), Published::New);
+}

@@ -1,0 +1,201 @@
+//! Where the next page of a list starts: opaque to callers, and good for that one list only.
+
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+
+use crate::ids::{Digest, Tenant};
+use crate::limits;
+use crate::skill::SkillName;
+use crate::store::{ExecutionFilter, InvalidCursor, Page};
+
+/// A place in a list. It tells nothing that the page before it did not tell, so it needs no secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    list: Mark,
+    position: String,
+}
+
+type Mark = [u8; 8];
+
+/// Everything that makes a list the list it is: a cursor of one is refused by every other.
+pub(super) enum List<'a> {
+    Skills(&'a Tenant),
+    Versions(&'a Tenant, &'a SkillName),
+    Executions(&'a Tenant, &'a ExecutionFilter),
+    Keys(&'a Tenant),
+}
+
+/// A place in a list that is ordered by time and id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Moment<Id> {
+    pub(super) at: Timestamp,
+    pub(super) id: Id,
+}
+
+/// How many rows a page has: never none, never more than the limit.
+pub(super) fn page_rows(asked: u32) -> u32 {
+    asked.clamp(1, limits::PAGE_ROWS_MAX)
+}
+
+impl List<'_> {
+    /// Reads `cursor` as a place in this list.
+    pub(super) fn position<P: FromStr>(&self, cursor: Option<Cursor>) -> Result<Option<P>, InvalidCursor> {
+        let Some(cursor) = cursor else { return Ok(None) };
+        if cursor.list != self.mark() {
+            return Err(InvalidCursor);
+        }
+        cursor.position.parse().map(Some).map_err(|_| InvalidCursor)
+    }
+
+    /// Makes a page of `found`, which holds one row more than `rows` if the list goes on.
+    pub(super) fn page<T, P: Display>(&self, mut found: Vec<T>, rows: u32, place: fn(&T) -> P) -> Page<T> {
+        let rows = usize::try_from(rows).unwrap_or(usize::MAX);
+        let goes_on = found.len() > rows;
+        found.truncate(rows);
+        let next = found.last().filter(|_| goes_on).map(|last| Cursor {
+            list: self.mark(),
+            position: place(last).to_string(),
+        });
+        Page { items: found, next }
+    }
+
+    fn mark(&self) -> Mark {
+        // The parts cannot hold a line break, so no two lists are written alike.
+        let text = match self {
+            Self::Skills(tenant) => format!("skills\n{tenant}"),
+            Self::Versions(tenant, name) => format!("versions\n{tenant}\n{name}"),
+            Self::Executions(tenant, filter) => format!("executions\n{tenant}\n{filter:?}"),
+            Self::Keys(tenant) => format!("keys\n{tenant}"),
+        };
+        let mut mark = Mark::default();
+        mark.copy_from_slice(&Digest::of(text.as_bytes()).as_bytes()[..8]);
+        mark
+    }
+}
+
+impl Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = [&self.list, self.position.as_bytes()].concat();
+        f.write_str(&URL_SAFE_NO_PAD.encode(bytes))
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = InvalidCursor;
+
+    fn from_str(text: &str) -> Result<Self, InvalidCursor> {
+        if text.len() > limits::CURSOR_CHARS_MAX {
+            return Err(InvalidCursor);
+        }
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| InvalidCursor)?;
+        let (list, position) = bytes.split_first_chunk().ok_or(InvalidCursor)?;
+        let position = std::str::from_utf8(position).map_err(|_| InvalidCursor)?;
+        Ok(Self {
+            list: *list,
+            position: position.to_owned(),
+        })
+    }
+}
+
+impl<Id: Display> Display for Moment<Id> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.at.as_microsecond(), self.id)
+    }
+}
+
+impl<Id: FromStr> FromStr for Moment<Id> {
+    type Err = InvalidCursor;
+
+    fn from_str(text: &str) -> Result<Self, InvalidCursor> {
+        let (at, id) = text.split_once('/').ok_or(InvalidCursor)?;
+        let at = at.parse().map_err(|_| InvalidCursor)?;
+        Ok(Self {
+            at: Timestamp::from_microsecond(at).map_err(|_| InvalidCursor)?,
+            id: id.parse().map_err(|_| InvalidCursor)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::ExecutionId;
+
+    fn cursor_of(list: &List<'_>) -> Cursor {
+        list.page(vec![1, 2], 1, |n| *n).next.unwrap()
+    }
+
+    /// a cursor survives the way to the caller and back.
+    #[test]
+    fn a_cursor_reads_back_what_it_prints() {
+        let tenant = Tenant::default_tenant();
+        let cursor = cursor_of(&List::Keys(&tenant));
+        assert_eq!(cursor.to_string().parse(), Ok(cursor.clone()));
+        assert_eq!(List::Keys(&tenant).position(Some(cursor)), Ok(Some(1)));
+    }
+
+    ///
+    #[test]
+    fn a_cursor_of_another_list_is_refused() {
+        let (tenant, other) = (Tenant::default_tenant(), "other".parse().unwrap());
+        let (name, all) = ("a".parse().unwrap(), ExecutionFilter::default());
+        let narrow = ExecutionFilter {
+            skill: Some("a".parse().unwrap()),
+            ..ExecutionFilter::default()
+        };
+        let lists = [
+            List::Skills(&tenant),
+            List::Skills(&other),
+            List::Versions(&tenant, &name),
+            List::Executions(&tenant, &all),
+            List::Executions(&tenant, &narrow),
+            List::Keys(&tenant),
+        ];
+        for (i, of) in lists.iter().enumerate() {
+            for (j, list) in lists.iter().enumerate() {
+                let position = list.position::<u32>(Some(cursor_of(of)));
+                assert_eq!(position.is_ok(), i == j, "cursor {i} in list {j}");
+            }
+        }
+    }
+
+    ///
+    #[test]
+    fn garbage_is_no_cursor() {
+        let tenant = Tenant::default_tenant();
+        let list = List::Keys(&tenant);
+        let good = cursor_of(&list).to_string();
+        let long = "A".repeat(limits::CURSOR_CHARS_MAX + 1);
+        for text in ["", "AAAA", "%%%", "ä", " ", &format!("{good}="), &long] {
+            assert_eq!(text.parse::<Cursor>(), Err(InvalidCursor), "{text:?}");
+        }
+        for position in [
+            "",
+            "x",
+            "1/",
+            "1/x",
+            "99999999999999999999/x",
+            "-9223372036854775808/x",
+        ] {
+            let forged = Cursor {
+                list: list.mark(),
+                position: position.to_owned(),
+            };
+            assert_eq!(
+                list.position::<Moment<ExecutionId>>(Some(forged)),
+                Err(InvalidCursor),
+                "{position:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_last_page_has_no_cursor() {
+        let tenant = Tenant::default_tenant();
+        assert_eq!(List::Keys(&tenant).page(vec![1, 2], 2, |n| *n).next, None);
+    }
+}

@@ -1,0 +1,66 @@
+//! What can go wrong with the store. The detail is in `source`, for the log.
+
+use crate::error::Cause;
+use crate::skill::SkillName;
+
+/// Why the store did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It is not there, or belongs to another tenant.
+    #[error("not found")]
+    NotFound,
+    /// Something that is there already stands in the way.
+    #[error(transparent)]
+    Conflict(#[from] Conflict),
+    /// The cursor is not one of this list.
+    #[error(transparent)]
+    Cursor(#[from] InvalidCursor),
+    /// Locked by somebody else for too long.
+    #[error("the database is locked by another process or overloaded; try again later")]
+    Busy,
+    /// No room left.
+    #[error("no space left for the database")]
+    Full,
+    /// The database was made by a newer program.
+    #[error(
+        "the database has schema version {found}, this program knows versions up to {known}; start a newer skillbox"
+    )]
+    Newer {
+        /// The database's schema version.
+        found: i32,
+        /// The highest that this program knows.
+        known: i32,
+    },
+    /// The file is not a sound database. Only at start: the text names the file and is for the operator.
+    #[error("{0}")]
+    Damaged(String),
+    /// Anything else.
+    #[error("the database failed")]
+    Backend(#[source] Cause),
+}
+
+/// What stands in the way.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Conflict {
+    /// The version is there with other content (Z-25).
+    #[error("this version is already published with other content; publish a new version")]
+    VersionExists,
+    /// Another skill is imported under the same path.
+    #[error("the skill `{0}` has the same import path; choose another name")]
+    ImportPath(SkillName),
+    /// The id or hash is taken.
+    #[error("already exists")]
+    Exists,
+}
+
+/// Not a cursor, or the cursor of another list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("cursor does not belong to this list; ask for the first page again")]
+pub struct InvalidCursor;
+
+impl Error {
+    /// Wraps what only the log may see.
+    pub(super) fn backend(cause: impl Into<Cause>) -> Self {
+        Self::Backend(cause.into())
+    }
+}

@@ -1,0 +1,71 @@
+//! What goes into the store and comes out of it, as far as no lower room has a word for it.
+
+use jiff::Timestamp;
+
+use crate::execution::Status;
+use crate::ids::{Digest, Tenant};
+use crate::skill::{Manifest, SkillName, Version};
+use crate::store::Cursor;
+
+/// One published version of a skill.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SkillRecord {
+    /// Whose it is.
+    pub tenant: Tenant,
+    /// The skill.
+    pub name: SkillName,
+    /// The version: a label that never moves to other content.
+    pub version: Version,
+    /// The content.
+    pub digest: Digest,
+    /// What the author declared.
+    pub manifest: Manifest,
+    /// Size of the archive as uploaded, in bytes.
+    pub archive_bytes: u64,
+    /// Size of all files unpacked, in bytes.
+    pub unpacked_bytes: u64,
+    /// How many files.
+    pub files: u32,
+    /// When it was published.
+    pub created_at: Timestamp,
+}
+
+/// What became of a publication.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Published {
+    /// It was not there before.
+    New,
+    /// The very same content was already there under this version; this is its record.
+    Same(Box<SkillRecord>),
+}
+
+/// One page of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page<T> {
+    /// The rows, in the list's order.
+    pub items: Vec<T>,
+    /// Where the next page starts; `None` at the end of the list.
+    pub next: Option<Cursor>,
+}
+
+/// Which executions a list shows; each `None` shows all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExecutionFilter {
+    /// Only those in this state.
+    pub status: Option<Status>,
+    /// Only those of this skill.
+    pub skill: Option<SkillName>,
+    /// Only those accepted at this time or later.
+    pub since: Option<Timestamp>,
+    /// Only those accepted before this time.
+    pub until: Option<Timestamp>,
+}
+
+/// Which executions need not be kept; each `None` lets all stay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Those that ended before this time may go.
+    pub ended_before: Option<Timestamp>,
+    /// Of each tenant only this many stay: the most recent.
+    pub per_tenant: Option<u64>,
+}

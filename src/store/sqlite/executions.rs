@@ -1,0 +1,263 @@
+//! Executions: begun, ended once, listed. The big values are in a table that no list reads.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, Row, named_params};
+
+use super::row::{is_taken, json, optional_text, optional_time, text, time, to_json};
+use crate::execution::{Execution, Failure, JsonText, Logs, NewExecution, Outcome, Status};
+use crate::ids::{ExecutionId, InstanceId, Tenant};
+use crate::skill::Language;
+use crate::store::{Conflict, Error, ExecutionFilter, Moment};
+
+macro_rules! columns {
+    () => {
+        "id, tenant, status, skill, version, digest, language, image, backend, backend_reason, limits, instance, \
+         created_at, finished_at, error_code, error_message, exit_code, skipped_total, usage, timings"
+    };
+}
+
+// Each names its index: left alone the planner reads a whole tenant to find the rows of one status.
+macro_rules! page {
+    ($index:literal, $filter:literal) => {
+        concat!(
+            "select ",
+            columns!(),
+            " from executions indexed by ",
+            $index,
+            " where tenant = :tenant",
+            $filter,
+            " and (created_at, id) < (:at, :id) and created_at >= :since \
+             order by created_at desc, id desc limit :rows"
+        )
+    };
+}
+
+pub(super) const PAGE: &str = page!("executions_by_time", "");
+pub(super) const PAGE_OF_STATUS: &str = page!("executions_by_status", " and status = :status");
+pub(super) const PAGE_OF_SKILL: &str = page!("executions_by_skill", " and skill = :skill");
+pub(super) const PAGE_OF_SKILL_AND_STATUS: &str = page!(
+    "executions_by_skill_and_status",
+    " and skill = :skill and status = :status"
+);
+
+const BY_ID: &str = concat!(
+    "select ",
+    columns!(),
+    ", output, stdout, stderr, stdout_total, stderr_total, files, skipped \
+     from executions left join execution_results on execution = id where tenant = ?1 and id = ?2"
+);
+const INSERT: &str = "
+    insert into executions (
+        id, tenant, status, skill, version, digest, language, image, backend, backend_reason, limits,
+        instance, created_at
+    ) values (
+        :id, :tenant, 'running', :skill, :version, :digest, :language, :image, :backend, :backend_reason, :limits,
+        :instance, :created_at
+    )";
+const FINISH: &str = "
+    update executions set
+        status = :status, finished_at = :finished_at, error_code = :error_code, error_message = :error_message,
+        exit_code = :exit_code, skipped_total = :skipped_total, usage = :usage, timings = :timings
+    where id = :id and status = 'running'";
+const INSERT_RESULTS: &str = "
+    insert into execution_results (execution, output, stdout, stderr, stdout_total, stderr_total, files, skipped)
+    values (:id, :output, :stdout, :stderr, :stdout_total, :stderr_total, :files, :skipped)";
+const INTERRUPT: &str = "
+    update executions set
+        status = 'interrupted', finished_at = ?2, error_code = 'interrupted',
+        error_message = 'the server stopped while this ran; run it again', skipped_total = 0
+    where status = 'running' and instance = ?1
+    returning tenant, id";
+pub(super) const INSTANCES: &str = "select distinct instance from executions where status = 'running'";
+
+pub(super) fn begin(c: &Connection, new: &NewExecution) -> Result<(), Error> {
+    let inserted = c.prepare_cached(INSERT)?.execute(named_params! {
+        ":id": new.id.to_string(),
+        ":tenant": new.tenant.as_str(),
+        ":skill": new.skill.as_ref().map(|name| name.as_str()),
+        ":version": new.version.as_ref().map(ToString::to_string),
+        ":digest": new.digest.map(|digest| digest.to_string()),
+        ":language": new.language.as_str(),
+        ":image": new.image,
+        ":backend": new.backend,
+        ":backend_reason": new.backend_reason,
+        ":limits": to_json(&new.limits)?,
+        ":instance": new.instance.to_string(),
+        ":created_at": new.created_at.as_microsecond(),
+    });
+    match inserted {
+        Err(e) if is_taken(&e) => Err(Conflict::Exists.into()),
+        Err(e) => Err(e.into()),
+        Ok(_) => Ok(()),
+    }
+}
+
+pub(super) fn finish(c: &Connection, id: ExecutionId, outcome: &Outcome) -> Result<bool, Error> {
+    debug_assert!(outcome.status.is_final(), "an end is final");
+    let ended = c.prepare_cached(FINISH)?.execute(named_params! {
+        ":id": id.to_string(),
+        ":status": outcome.status.as_str(),
+        ":finished_at": outcome.finished_at.as_microsecond(),
+        ":error_code": outcome.error.as_ref().map(|failure| failure.code.as_str()),
+        ":error_message": outcome.error.as_ref().map(|failure| failure.message.as_str()),
+        ":exit_code": outcome.exit_code,
+        ":skipped_total": outcome.skipped_total,
+        ":usage": to_json(&outcome.usage)?,
+        ":timings": to_json(&outcome.timings)?,
+    })?;
+    if ended == 0 {
+        return Ok(false);
+    }
+    c.prepare_cached(INSERT_RESULTS)?.execute(named_params! {
+        ":id": id.to_string(),
+        ":output": outcome.output.as_ref().map(JsonText::as_str),
+        ":stdout": outcome.logs.stdout,
+        ":stderr": outcome.logs.stderr,
+        ":stdout_total": outcome.logs.stdout_total,
+        ":stderr_total": outcome.logs.stderr_total,
+        ":files": to_json(&outcome.files)?,
+        ":skipped": to_json(&outcome.skipped)?,
+    })?;
+    Ok(true)
+}
+
+pub(super) fn find(c: &Connection, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error> {
+    let mut statement = c.prepare_cached(BY_ID)?;
+    let mut rows = statement.query((tenant.as_str(), id.to_string()))?;
+    let row = rows.next()?.ok_or(Error::NotFound)?;
+    let mut execution = record(row)?;
+    // An interrupted execution has an end but no results.
+    let has_results = row.get::<_, Option<u64>>("stdout_total")?.is_some();
+    if let Some(outcome) = execution.outcome.as_mut().filter(|_| has_results) {
+        add_results(row, outcome)?;
+    }
+    Ok(execution)
+}
+
+pub(super) fn list(
+    c: &Connection,
+    tenant: &Tenant,
+    filter: &ExecutionFilter,
+    after: Option<Moment<ExecutionId>>,
+    rows: u32,
+) -> Result<Vec<Execution>, Error> {
+    // Before every id of its microsecond, so it excludes the whole of it.
+    let until = (
+        filter.until.map_or(i64::MAX, Timestamp::as_microsecond),
+        String::new(),
+    );
+    let after = after.map_or((i64::MAX, String::new()), |m| {
+        (m.at.as_microsecond(), m.id.to_string())
+    });
+    let (at, id) = until.min(after);
+    let since = filter.since.map_or(i64::MIN, Timestamp::as_microsecond);
+    let tenant = tenant.as_str();
+    let skill = filter.skill.as_ref().map(|name| name.as_str());
+    let status = filter.status.map(Status::as_str);
+    let sql = match (skill, status) {
+        (None, None) => PAGE,
+        (None, Some(_)) => PAGE_OF_STATUS,
+        (Some(_), None) => PAGE_OF_SKILL,
+        (Some(_), Some(_)) => PAGE_OF_SKILL_AND_STATUS,
+    };
+    let mut statement = c.prepare_cached(sql)?;
+    let mut params: Vec<(&str, &dyn rusqlite::ToSql)> = vec![
+        (":tenant", &tenant),
+        (":at", &at),
+        (":id", &id),
+        (":since", &since),
+        (":rows", &rows),
+    ];
+    params.extend(skill.as_ref().map(|s| (":skill", s as &dyn rusqlite::ToSql)));
+    params.extend(status.as_ref().map(|s| (":status", s as &dyn rusqlite::ToSql)));
+    let found = statement.query_and_then(params.as_slice(), record)?;
+    found.collect()
+}
+
+pub(super) fn interrupt(
+    c: &Connection,
+    instance: InstanceId,
+    at: Timestamp,
+) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
+    let mut statement = c.prepare_cached(INTERRUPT)?;
+    let ended = statement.query_and_then((instance.to_string(), at.as_microsecond()), |row| {
+        Ok((text(row, "tenant")?, text(row, "id")?))
+    })?;
+    ended.collect()
+}
+
+pub(super) fn instances(c: &Connection) -> Result<Vec<InstanceId>, Error> {
+    let mut statement = c.prepare_cached(INSTANCES)?;
+    let found = statement.query_and_then([], |row| text(row, "instance"))?;
+    found.collect()
+}
+
+fn record(row: &Row<'_>) -> Result<Execution, Error> {
+    let status: String = row.get("status")?;
+    let status = Status::from_name(&status).ok_or_else(|| Error::backend("column status: unknown name"))?;
+    let language: String = row.get("language")?;
+    let language =
+        Language::from_alias(&language).ok_or_else(|| Error::backend("column language: unknown name"))?;
+    let new = NewExecution {
+        id: text(row, "id")?,
+        tenant: text(row, "tenant")?,
+        skill: optional_text(row, "skill")?,
+        version: optional_text(row, "version")?,
+        digest: optional_text(row, "digest")?,
+        language,
+        image: row.get("image")?,
+        backend: row.get("backend")?,
+        backend_reason: row.get("backend_reason")?,
+        limits: json(row, "limits")?,
+        instance: text(row, "instance")?,
+        created_at: time(row, "created_at")?,
+    };
+    let outcome = optional_time(row, "finished_at")?
+        .map(|finished_at| outcome(row, status, finished_at))
+        .transpose()?;
+    Ok(Execution { new, status, outcome })
+}
+
+fn outcome(row: &Row<'_>, status: Status, finished_at: Timestamp) -> Result<Outcome, Error> {
+    let code: Option<String> = row.get("error_code")?;
+    let message: Option<String> = row.get("error_message")?;
+    let was_measured = row.get::<_, Option<String>>("usage")?.is_some();
+    Ok(Outcome {
+        status,
+        error: code.zip(message).map(|(code, message)| Failure { code, message }),
+        exit_code: row.get("exit_code")?,
+        output: None,
+        logs: Logs::default(),
+        files: Vec::new(),
+        skipped: Vec::new(),
+        skipped_total: row.get("skipped_total")?,
+        usage: if was_measured {
+            json(row, "usage")?
+        } else {
+            Default::default()
+        },
+        timings: if was_measured {
+            json(row, "timings")?
+        } else {
+            Default::default()
+        },
+        finished_at,
+    })
+}
+
+fn add_results(row: &Row<'_>, outcome: &mut Outcome) -> Result<(), Error> {
+    let output = row
+        .get_ref("output")?
+        .as_bytes_or_null()
+        .map_err(Error::backend)?;
+    outcome.output = output.map(JsonText::parse).transpose().map_err(Error::backend)?;
+    outcome.logs = Logs {
+        stdout: row.get("stdout")?,
+        stderr: row.get("stderr")?,
+        stdout_total: row.get("stdout_total")?,
+        stderr_total: row.get("stderr_total")?,
+    };
+    outcome.files = json(row, "files")?;
+    outcome.skipped = json(row, "skipped")?;
+    Ok(())
+}

@@ -1,0 +1,220 @@
+//! The store in one SQLite file: a write-ahead log, one connection that writes, a few that read.
+
+mod executions;
+mod keys;
+mod open;
+mod pool;
+mod retention;
+mod row;
+mod skills;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use rusqlite::Connection;
+
+use crate::auth::KeyRecord;
+use crate::execution::{Execution, NewExecution, Outcome};
+use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
+use crate::skill::{Selector, SkillName, Version};
+use crate::store::{Backend, Error, ExecutionFilter, Moment, Published, Retention, SkillRecord};
+
+use pool::Pool;
+
+/// An open database file.
+#[derive(Debug)]
+pub(super) struct Sqlite {
+    writer: Pool,
+    readers: Pool,
+}
+
+impl Sqlite {
+    pub(super) async fn open(path: &Path) -> Result<Self, Error> {
+        let path = path.to_owned();
+        let connections = tokio::task::spawn_blocking(move || open::open(&path))
+            .await
+            .map_err(Error::backend)??;
+        Ok(Self {
+            writer: Pool::new(vec![connections.writer]),
+            readers: Pool::new(connections.readers),
+        })
+    }
+
+    /// Runs `act` in one transaction: all of it is kept, or on an error nothing.
+    async fn write<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        in_transaction(&self.writer, act).await
+    }
+
+    /// Runs `act` on one unchanging view of the data.
+    async fn read<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        in_transaction(&self.readers, act).await
+    }
+}
+
+async fn in_transaction<T: Send + 'static>(
+    pool: &Pool,
+    act: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    pool.with(move |connection| {
+        let transaction = connection.transaction()?;
+        let value = act(&transaction)?;
+        transaction.commit()?;
+        Ok(value)
+    })
+    .await
+}
+
+impl Backend for Sqlite {
+    async fn ping(&self) -> Result<(), Error> {
+        self.read(|c| Ok(c.query_row("select 1", [], |_| Ok(()))?)).await
+    }
+
+    async fn publish(&self, skill: SkillRecord) -> Result<Published, Error> {
+        self.write(move |c| skills::publish(c, &skill)).await
+    }
+
+    async fn skill(
+        &self,
+        tenant: &Tenant,
+        name: &SkillName,
+        selector: &Selector,
+    ) -> Result<SkillRecord, Error> {
+        let (tenant, name, selector) = (tenant.clone(), name.clone(), selector.clone());
+        self.read(move |c| skills::find(c, &tenant, &name, &selector))
+            .await
+    }
+
+    async fn skills(
+        &self,
+        tenant: &Tenant,
+        after: Option<SkillName>,
+        rows: u32,
+    ) -> Result<Vec<SkillRecord>, Error> {
+        let tenant = tenant.clone();
+        self.read(move |c| skills::list(c, &tenant, after.as_ref(), rows))
+            .await
+    }
+
+    async fn versions(
+        &self,
+        tenant: &Tenant,
+        name: &SkillName,
+        after: Option<u64>,
+        rows: u32,
+    ) -> Result<Vec<(u64, SkillRecord)>, Error> {
+        let (tenant, name) = (tenant.clone(), name.clone());
+        self.read(move |c| skills::versions(c, &tenant, &name, after, rows))
+            .await
+    }
+
+    async fn delete_version(
+        &self,
+        tenant: &Tenant,
+        name: &SkillName,
+        version: &Version,
+    ) -> Result<SkillRecord, Error> {
+        let (tenant, name, version) = (tenant.clone(), name.clone(), version.clone());
+        self.write(move |c| skills::delete(c, &tenant, &name, &version))
+            .await
+    }
+
+    async fn digest_is_used(&self, digest: &Digest) -> Result<bool, Error> {
+        let digest = *digest;
+        self.read(move |c| skills::digest_is_used(c, &digest)).await
+    }
+
+    async fn begin(&self, execution: NewExecution) -> Result<(), Error> {
+        self.write(move |c| executions::begin(c, &execution)).await
+    }
+
+    async fn finish(&self, id: ExecutionId, outcome: Outcome) -> Result<bool, Error> {
+        self.write(move |c| executions::finish(c, id, &outcome)).await
+    }
+
+    async fn execution(&self, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error> {
+        let tenant = tenant.clone();
+        self.read(move |c| executions::find(c, &tenant, id)).await
+    }
+
+    async fn executions(
+        &self,
+        tenant: &Tenant,
+        filter: &ExecutionFilter,
+        after: Option<Moment<ExecutionId>>,
+        rows: u32,
+    ) -> Result<Vec<Execution>, Error> {
+        let (tenant, filter) = (tenant.clone(), filter.clone());
+        self.read(move |c| executions::list(c, &tenant, &filter, after, rows))
+            .await
+    }
+
+    async fn interrupt(
+        &self,
+        instance: InstanceId,
+        at: Timestamp,
+    ) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
+        self.write(move |c| executions::interrupt(c, instance, at)).await
+    }
+
+    async fn instances(&self) -> Result<Vec<InstanceId>, Error> {
+        self.read(executions::instances).await
+    }
+
+    async fn expired(&self, retention: &Retention, rows: u32) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
+        let retention = *retention;
+        self.read(move |c| retention::expired(c, &retention, rows)).await
+    }
+
+    async fn forget(&self, tenant: &Tenant, id: ExecutionId) -> Result<(), Error> {
+        let tenant = tenant.clone();
+        self.write(move |c| retention::forget(c, &tenant, id)).await
+    }
+
+    async fn add_key(&self, key: KeyRecord) -> Result<(), Error> {
+        self.write(move |c| keys::add(c, &key)).await
+    }
+
+    async fn bootstrap_key(&self, key: KeyRecord) -> Result<bool, Error> {
+        self.write(move |c| keys::bootstrap(c, &key)).await
+    }
+
+    async fn key(&self, hash: &Digest) -> Result<KeyRecord, Error> {
+        let hash = *hash;
+        self.read(move |c| keys::find(c, &hash)).await
+    }
+
+    async fn keys(
+        &self,
+        tenant: &Tenant,
+        after: Option<Moment<KeyId>>,
+        rows: u32,
+    ) -> Result<Vec<KeyRecord>, Error> {
+        let tenant = tenant.clone();
+        self.read(move |c| keys::list(c, &tenant, after, rows)).await
+    }
+
+    async fn revoke_key(&self, tenant: &Tenant, id: KeyId, at: Timestamp) -> Result<KeyRecord, Error> {
+        let tenant = tenant.clone();
+        self.write(move |c| keys::revoke(c, &tenant, id, at)).await
+    }
+
+    async fn replace_key(
+        &self,
+        tenant: &Tenant,
+        old: KeyId,
+        new: KeyRecord,
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        let tenant = tenant.clone();
+        self.write(move |c| keys::replace(c, &tenant, old, &new, at))
+            .await
+    }
+}

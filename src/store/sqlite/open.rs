@@ -1,0 +1,235 @@
+//! From a path to connections: makes the file, refuses what it must not touch, migrates.
+
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use refinery::{Migration, Runner};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, TransactionBehavior};
+
+use crate::limits;
+use crate::store::Error;
+
+/// Every migration, oldest first: forward only, never changed once released.
+const MIGRATIONS: [(&str, &str); 1] = [(
+    "V1__first",
+    include_str!("../../../migrations/sqlite/V1__first.sql"),
+)];
+
+/// Pause between two attempts at a file that another process has locked.
+const RETRY_EVERY: Duration = Duration::from_millis(20);
+
+const HAS_HISTORY: &str = "select 1 from sqlite_schema where name = 'refinery_schema_history'";
+const SCHEMA_VERSION: &str = "select max(version) from refinery_schema_history";
+
+/// The one connection that writes and some that only read. Blocks.
+pub(super) struct Connections {
+    pub(super) writer: Connection,
+    pub(super) readers: Vec<Connection>,
+}
+
+/// The file at `path` could not be used; for the operator.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot open the database {path}: {cause}")]
+struct CannotOpen {
+    path: String,
+    cause: Box<dyn std::error::Error + Send + Sync>,
+}
+
+pub(super) fn open(path: &Path) -> Result<Connections, Error> {
+    let named = |cause: Box<dyn std::error::Error + Send + Sync>| {
+        Error::backend(CannotOpen {
+            path: path.display().to_string(),
+            cause,
+        })
+    };
+    create_private(path).map_err(|e| named(e.into()))?;
+    let give_up = Instant::now() + limits::STORE_OPEN_MAX;
+    loop {
+        match connect_all(path) {
+            // Switching to a write-ahead log and the first migration do not always wait for a lock.
+            Err(Error::Busy) if Instant::now() < give_up => std::thread::sleep(RETRY_EVERY),
+            Err(Error::Backend(cause)) => return Err(named(cause)),
+            done => return done,
+        }
+    }
+}
+
+/// Makes an empty file that only its owner may read. SQLite gives its companions the same mode.
+///
+/// The file is closed before it has its name: closing it later would drop locks that this process holds on it.
+fn create_private(path: &Path) -> std::io::Result<()> {
+    if path.try_exists()? {
+        return Ok(());
+    }
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let empty = tempfile::NamedTempFile::new_in(folder)?.into_temp_path();
+    match empty.persist_noclobber(path) {
+        Err(refused) if refused.error.kind() != std::io::ErrorKind::AlreadyExists => Err(refused.error),
+        _ => Ok(()),
+    }
+}
+
+fn connect_all(path: &Path) -> Result<Connections, Error> {
+    let mut writer = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let sound = refuse_damaged(&writer).and_then(|()| refuse_newer(&writer));
+    sound.map_err(|error| damaged(path, error))?;
+    // History rows are promised to be durable when a call returns, hence `full`: 0.15 ms for each commit.
+    writer.execute_batch(&format!(
+        "pragma journal_mode = wal; pragma synchronous = full; pragma journal_size_limit = {};",
+        limits::STORE_LOG_BYTES
+    ))?;
+    migrate(&mut writer)?;
+    let readers = (0..limits::STORE_READERS)
+        .map(|_| connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY))
+        .collect::<Result<_, _>>()?;
+    Ok(Connections { writer, readers })
+}
+
+fn connect(path: &Path, access: OpenFlags) -> Result<Connection, Error> {
+    let mut connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(limits::STORE_LOCK_MAX)?;
+    connection.set_prepared_statement_cache_capacity(limits::STORE_STATEMENTS);
+    // A file from elsewhere must not make this program run anything but its own statements.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.execute_batch("pragma foreign_keys = on; pragma trusted_schema = off;")?;
+    connection.set_transaction_behavior(if access == OpenFlags::SQLITE_OPEN_READ_ONLY {
+        TransactionBehavior::Deferred
+    } else {
+        // A transaction that starts by reading could not always go on to write.
+        TransactionBehavior::Immediate
+    });
+    Ok(connection)
+}
+
+/// Looks for damage, as long as that takes no longer than its limit.
+fn refuse_damaged(connection: &Connection) -> Result<(), Error> {
+    let stop = connection.get_interrupt_handle();
+    let (checked, is_checked) = mpsc::channel::<()>();
+    let verdict = std::thread::scope(|scope| {
+        scope.spawn(move || {
+            if is_checked.recv_timeout(limits::STORE_CHECK_MAX) == Err(mpsc::RecvTimeoutError::Timeout) {
+                stop.interrupt();
+            }
+        });
+        let verdict = connection.query_row("pragma quick_check(1)", [], |row| row.get::<_, String>(0));
+        drop(checked);
+        verdict
+    });
+    match verdict {
+        Ok(verdict) if verdict == "ok" => Ok(()),
+        Ok(finding) => Err(Error::Damaged(finding)),
+        Err(e) if e.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => Ok(()),
+        Err(e) => Err(e.into()),
+    }
+}
+
+fn refuse_newer(connection: &Connection) -> Result<(), Error> {
+    let known = i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX);
+    match schema_version(connection)? {
+        Some(found) if found > known => Err(Error::Newer { found, known }),
+        _ => Ok(()),
+    }
+}
+
+fn schema_version(connection: &Connection) -> Result<Option<i32>, Error> {
+    let has_history = connection
+        .query_row(HAS_HISTORY, [], |_| Ok(()))
+        .optional()?
+        .is_some();
+    if !has_history {
+        return Ok(None);
+    }
+    Ok(connection.query_row(SCHEMA_VERSION, [], |row| row.get(0))?)
+}
+
+/// Tells damage from everything else that a first look at the file can end in.
+fn damaged(path: &Path, error: Error) -> Error {
+    let finding = match error {
+        Error::Damaged(finding) => finding,
+        Error::Backend(cause) => {
+            let code = cause
+                .downcast_ref::<rusqlite::Error>()
+                .and_then(rusqlite::Error::sqlite_error_code);
+            match code {
+                Some(ErrorCode::NotADatabase) => "it is not a database".to_owned(),
+                Some(ErrorCode::DatabaseCorrupt) => cause.to_string(),
+                _ => return Error::Backend(cause),
+            }
+        }
+        other => return other,
+    };
+    Error::Damaged(format!(
+        "the database {} is damaged ({finding}); restore it from a backup or move it away to start with an empty one",
+        path.display()
+    ))
+}
+
+/// Applies what is missing in one transaction, all or nothing.
+///
+/// Two processes may both find something missing. The one that comes second fails on the first statement, is rolled
+/// back whole, and finds less to do when it looks again.
+fn migrate(connection: &mut Connection) -> Result<(), Error> {
+    let known = MIGRATIONS
+        .iter()
+        .map(|(name, sql)| Migration::unapplied(name, sql))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(Error::backend)?;
+    let runner = Runner::new(&known).set_grouped(true);
+    let mut before = schema_version(connection)?;
+    loop {
+        // Refinery tells the log every step; what matters comes back as a result.
+        let quiet = tracing::subscriber::NoSubscriber::default();
+        let result = tracing::subscriber::with_default(quiet, || runner.run(connection));
+        let Err(error) = result else { return Ok(()) };
+        let now = schema_version(connection)?;
+        if now == before {
+            return Err(migration_error(error));
+        }
+        before = now;
+    }
+}
+
+fn migration_error(error: refinery::Error) -> Error {
+    match error.kind() {
+        refinery::error::Kind::Connection(_, cause) if is_busy(cause.as_ref()) => Error::Busy,
+        _ => Error::backend(error),
+    }
+}
+
+fn is_busy(cause: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    let code = cause
+        .downcast_ref::<rusqlite::Error>()
+        .and_then(rusqlite::Error::sqlite_error_code);
+    matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_in_the_folder_is_a_migration_in_the_list() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations/sqlite");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| {
+                entry
+                    .unwrap()
+                    .path()
+                    .file_stem()
+                    .unwrap()
+                    .to_str()
+                    .unwrap()
+                    .to_owned()
+            })
+            .collect();
+        files.sort_by_key(|name| name[1..].split("__").next().unwrap().parse::<i32>().unwrap());
+        let listed: Vec<&str> = MIGRATIONS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(files, listed);
+        for (number, name) in (1..).zip(listed) {
+            assert!(name.starts_with(&format!("V{number}__")), "{name}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Which executions may go, and letting them go.
+
+use std::collections::BTreeSet;
+
+use rusqlite::{Connection, OptionalExtension as _, Row};
+
+use super::row::text;
+use crate::ids::{ExecutionId, Tenant};
+use crate::store::{Error, Retention};
+
+pub(super) const ENDED_BEFORE: &str =
+    "select tenant, id from executions where finished_at < ?1 order by finished_at limit ?2";
+pub(super) const NEXT_TENANT: &str =
+    "select tenant from executions where tenant > ?1 order by tenant limit 1";
+/// The most recent execution that is one too many.
+pub(super) const FIRST_BEYOND: &str = "
+    select created_at, id from executions where tenant = ?1
+    order by created_at desc, id desc limit 1 offset ?2";
+pub(super) const BEYOND: &str = "
+    select tenant, id from executions
+    where tenant = ?1 and (created_at, id) <= (?2, ?3) and finished_at is not null
+    order by created_at, id limit ?4";
+/// Its results go with it.
+const FORGET: &str = "delete from executions where tenant = ?1 and id = ?2 and finished_at is not null";
+
+type Found = BTreeSet<(Tenant, ExecutionId)>;
+
+pub(super) fn expired(
+    c: &Connection,
+    retention: &Retention,
+    rows: u32,
+) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
+    let rows_max = usize::try_from(rows).unwrap_or(usize::MAX);
+    let mut found = Found::new();
+    if let Some(before) = retention.ended_before {
+        let mut statement = c.prepare_cached(ENDED_BEFORE)?;
+        for owned in statement.query_and_then((before.as_microsecond(), rows), owned)? {
+            found.insert(owned?);
+        }
+    }
+    if let Some(kept) = retention.per_tenant {
+        let mut next = next_tenant(c, "")?;
+        while let Some(tenant) = next.filter(|_| found.len() < rows_max) {
+            beyond(c, &tenant, kept, rows, &mut found)?;
+            next = next_tenant(c, &tenant)?;
+        }
+    }
+    Ok(found.into_iter().take(rows_max).collect())
+}
+
+fn next_tenant(c: &Connection, after: &str) -> Result<Option<String>, Error> {
+    let mut statement = c.prepare_cached(NEXT_TENANT)?;
+    Ok(statement.query_row([after], |row| row.get(0)).optional()?)
+}
+
+fn beyond(c: &Connection, tenant: &str, kept: u64, rows: u32, found: &mut Found) -> Result<(), Error> {
+    let kept = i64::try_from(kept).unwrap_or(i64::MAX);
+    let first = c
+        .prepare_cached(FIRST_BEYOND)?
+        .query_row((tenant, kept), |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+        })
+        .optional()?;
+    let Some((at, id)) = first else { return Ok(()) };
+    let mut statement = c.prepare_cached(BEYOND)?;
+    for owned in statement.query_and_then((tenant, at, id, rows), owned)? {
+        found.insert(owned?);
+    }
+    Ok(())
+}
+
+fn owned(row: &Row<'_>) -> Result<(Tenant, ExecutionId), Error> {
+    Ok((text(row, "tenant")?, text(row, "id")?))
+}
+
+pub(super) fn forget(c: &Connection, tenant: &Tenant, id: ExecutionId) -> Result<(), Error> {
+    let gone = c
+        .prepare_cached(FORGET)?
+        .execute((tenant.as_str(), id.to_string()))?;
+    if gone == 0 { Err(Error::NotFound) } else { Ok(()) }
+}

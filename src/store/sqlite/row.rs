@@ -1,0 +1,88 @@
+//! From columns to checked types and back. What does not parse was not written by this program.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use rusqlite::{ErrorCode, Row, ffi};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::store::Error;
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        if matches!(error, rusqlite::Error::QueryReturnedNoRows) {
+            return Self::NotFound;
+        }
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
+            Some(ErrorCode::DiskFull) => Self::Full,
+            _ => Self::backend(error),
+        }
+    }
+}
+
+/// Whether `error` says that a unique value is taken.
+pub(super) fn is_taken(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_extended_error_code(),
+        Some(ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY)
+    )
+}
+
+/// A column that does not hold what it should; the value itself is nobody's business.
+#[derive(Debug, thiserror::Error)]
+#[error("column {column}: {cause}")]
+struct BadColumn {
+    column: &'static str,
+    cause: String,
+}
+
+fn bad(column: &'static str, cause: impl Display) -> Error {
+    Error::backend(BadColumn {
+        column,
+        cause: cause.to_string(),
+    })
+}
+
+/// A text column as what it names.
+pub(super) fn text<T: FromStr<Err: Display>>(row: &Row<'_>, column: &'static str) -> Result<T, Error> {
+    let text = row.get_ref(column)?.as_str().map_err(|e| bad(column, e))?;
+    text.parse().map_err(|e| bad(column, e))
+}
+
+/// As [`text`], where the column may be null.
+pub(super) fn optional_text<T: FromStr<Err: Display>>(
+    row: &Row<'_>,
+    column: &'static str,
+) -> Result<Option<T>, Error> {
+    let text = row
+        .get_ref(column)?
+        .as_str_or_null()
+        .map_err(|e| bad(column, e))?;
+    text.map(|t| t.parse().map_err(|e| bad(column, e))).transpose()
+}
+
+/// A column of microseconds.
+pub(super) fn time(row: &Row<'_>, column: &'static str) -> Result<Timestamp, Error> {
+    Timestamp::from_microsecond(row.get(column)?).map_err(|e| bad(column, e))
+}
+
+/// As [`time`], where the column may be null.
+pub(super) fn optional_time(row: &Row<'_>, column: &'static str) -> Result<Option<Timestamp>, Error> {
+    let at: Option<i64> = row.get(column)?;
+    at.map(|at| Timestamp::from_microsecond(at).map_err(|e| bad(column, e)))
+        .transpose()
+}
+
+/// A text column that holds JSON of our own making.
+pub(super) fn json<T: DeserializeOwned>(row: &Row<'_>, column: &'static str) -> Result<T, Error> {
+    let text = row.get_ref(column)?.as_str().map_err(|e| bad(column, e))?;
+    serde_json::from_str(text).map_err(|e| bad(column, e))
+}
+
+/// What [`json`] reads.
+pub(super) fn to_json(value: &impl Serialize) -> Result<String, Error> {
+    serde_json::to_string(value).map_err(Error::backend)
+}

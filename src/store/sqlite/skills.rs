@@ -1,0 +1,183 @@
+//! Published versions of skills.
+
+use rusqlite::{Connection, Row, named_params};
+
+use super::row::{json, text, time, to_json};
+use crate::ids::{Digest, Tenant};
+use crate::skill::{Selector, SkillName, Version};
+use crate::store::{Conflict, Error, Published, SkillRecord};
+
+macro_rules! select_skill {
+    ($which:literal) => {
+        concat!(
+            "select tenant, name, version, push, digest, manifest, archive_bytes, unpacked_bytes, files, created_at \
+             from skills where ",
+            $which
+        )
+    };
+}
+
+const BY_VERSION: &str = select_skill!("tenant = ?1 and name = ?2 and version = ?3");
+const BY_DIGEST: &str = select_skill!("tenant = ?1 and name = ?2 and digest = ?3 order by push desc limit 1");
+pub(super) const LATEST: &str =
+    select_skill!("tenant = ?1 and name = ?2 order by rank desc, push desc limit 1");
+pub(super) const NEXT_LATEST: &str =
+    select_skill!("tenant = ?1 and name > ?2 order by name, rank desc, push desc limit 1");
+pub(super) const VERSIONS: &str =
+    select_skill!("tenant = ?1 and name = ?2 and push < ?3 order by push desc limit ?4");
+
+const SAME_IMPORT_PATH: &str =
+    "select name from skills where tenant = ?1 and import_path = ?2 and name <> ?3 limit 1";
+const INSERT: &str = "
+    insert into skills (
+        tenant, name, version, push, rank, digest, import_path, manifest,
+        archive_bytes, unpacked_bytes, files, created_at
+    ) values (
+        :tenant, :name, :version,
+        1 + coalesce((select max(push) from skills where tenant = :tenant and name = :name), 0),
+        :rank, :digest, :import_path, :manifest,
+        :archive_bytes, :unpacked_bytes, :files, :created_at
+    )";
+const DELETE: &str = "delete from skills where tenant = ?1 and name = ?2 and version = ?3";
+const DIGEST_IS_USED: &str = "select exists (select 1 from skills where digest = ?1)";
+
+pub(super) fn publish(c: &Connection, skill: &SkillRecord) -> Result<Published, Error> {
+    let (tenant, name) = (skill.tenant.as_str(), skill.name.as_str());
+    match by_version(c, &skill.tenant, &skill.name, &skill.version) {
+        Ok(there) if there.digest == skill.digest => return Ok(Published::Same(Box::new(there))),
+        Ok(_) => return Err(Conflict::VersionExists.into()),
+        Err(Error::NotFound) => {}
+        Err(other) => return Err(other),
+    }
+    let import_path = skill.name.import_path();
+    let same_import_path = c
+        .prepare_cached(SAME_IMPORT_PATH)?
+        .query_and_then((tenant, &import_path, name), |row| text(row, "name"))?
+        .next()
+        .transpose()?;
+    if let Some(other) = same_import_path {
+        return Err(Conflict::ImportPath(other).into());
+    }
+    c.prepare_cached(INSERT)?.execute(named_params! {
+        ":tenant": tenant,
+        ":name": name,
+        ":version": skill.version.to_string(),
+        ":rank": skill.version.release().map(rank),
+        ":digest": skill.digest.to_string(),
+        ":import_path": import_path,
+        ":manifest": to_json(&skill.manifest)?,
+        ":archive_bytes": skill.archive_bytes,
+        ":unpacked_bytes": skill.unpacked_bytes,
+        ":files": skill.files,
+        ":created_at": skill.created_at.as_microsecond(),
+    })?;
+    Ok(Published::New)
+}
+
+/// Sorts as text the way releases sort by precedence: 20 digits hold any u64.
+fn rank([major, minor, patch]: [u64; 3]) -> String {
+    format!("{major:020}.{minor:020}.{patch:020}")
+}
+
+pub(super) fn find(
+    c: &Connection,
+    tenant: &Tenant,
+    name: &SkillName,
+    selector: &Selector,
+) -> Result<SkillRecord, Error> {
+    let scope = (tenant.as_str(), name.as_str());
+    match selector {
+        Selector::Latest => one(c, LATEST, scope),
+        Selector::Version(version) => by_version(c, tenant, name, version),
+        Selector::Digest(digest) => one(c, BY_DIGEST, (scope.0, scope.1, digest.to_string())),
+    }
+}
+
+fn by_version(
+    c: &Connection,
+    tenant: &Tenant,
+    name: &SkillName,
+    version: &Version,
+) -> Result<SkillRecord, Error> {
+    one(
+        c,
+        BY_VERSION,
+        (tenant.as_str(), name.as_str(), version.to_string()),
+    )
+}
+
+fn one(c: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<SkillRecord, Error> {
+    let mut statement = c.prepare_cached(sql)?;
+    let mut rows = statement.query_and_then(params, record)?;
+    rows.next().ok_or(Error::NotFound)?
+}
+
+/// From one skill's first row straight to the next skill's: as many seeks as rows, however many versions lie between.
+pub(super) fn list(
+    c: &Connection,
+    tenant: &Tenant,
+    after: Option<&SkillName>,
+    rows: u32,
+) -> Result<Vec<SkillRecord>, Error> {
+    let mut found: Vec<SkillRecord> = Vec::new();
+    for _ in 0..rows {
+        // Every name sorts after the empty text.
+        let last = found
+            .last()
+            .map(|skill| &skill.name)
+            .or(after)
+            .map_or("", SkillName::as_str);
+        match one(c, NEXT_LATEST, (tenant.as_str(), last)) {
+            Ok(next) => found.push(next),
+            Err(Error::NotFound) => break,
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(found)
+}
+
+pub(super) fn versions(
+    c: &Connection,
+    tenant: &Tenant,
+    name: &SkillName,
+    after: Option<u64>,
+    rows: u32,
+) -> Result<Vec<(u64, SkillRecord)>, Error> {
+    let below = after.map_or(i64::MAX, |push| i64::try_from(push).unwrap_or(i64::MAX));
+    let mut statement = c.prepare_cached(VERSIONS)?;
+    let found = statement.query_and_then((tenant.as_str(), name.as_str(), below, rows), |row| {
+        Ok((row.get("push")?, record(row)?))
+    })?;
+    found.collect()
+}
+
+pub(super) fn delete(
+    c: &Connection,
+    tenant: &Tenant,
+    name: &SkillName,
+    version: &Version,
+) -> Result<SkillRecord, Error> {
+    let gone = by_version(c, tenant, name, version)?;
+    c.prepare_cached(DELETE)?
+        .execute((tenant.as_str(), name.as_str(), version.to_string()))?;
+    Ok(gone)
+}
+
+pub(super) fn digest_is_used(c: &Connection, digest: &Digest) -> Result<bool, Error> {
+    let mut statement = c.prepare_cached(DIGEST_IS_USED)?;
+    Ok(statement.query_row([digest.to_string()], |row| row.get(0))?)
+}
+
+fn record(row: &Row<'_>) -> Result<SkillRecord, Error> {
+    Ok(SkillRecord {
+        tenant: text(row, "tenant")?,
+        name: text(row, "name")?,
+        version: text(row, "version")?,
+        digest: text(row, "digest")?,
+        manifest: json(row, "manifest")?,
+        archive_bytes: row.get("archive_bytes")?,
+        unpacked_bytes: row.get("unpacked_bytes")?,
+        files: row.get("files")?,
+        created_at: time(row, "created_at")?,
+    })
+}

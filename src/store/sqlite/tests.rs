@@ -1,0 +1,369 @@
+//! The promises of every backend, run on SQLite, and those of this backend alone.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rusqlite::types::Null;
+use rusqlite::{Connection, TransactionBehavior, params_from_iter};
+
+use super::{Sqlite, executions, keys, retention, skills};
+use crate::auth::{ApiKey, KeyRecord, Scope, Scopes};
+use crate::ids::{KeyId, Tenant};
+use crate::limits;
+use crate::store::{Conflict, Error, ExecutionFilter, Kind, Store, contract};
+
+use contract::{Place, contract_tests, skill as record};
+
+/// A database file in a folder of its own.
+struct File(tempfile::TempDir);
+
+impl File {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("skillbox.db")
+    }
+
+    async fn try_open(&self) -> Result<Store, Error> {
+        Store::open_sqlite(&self.path()).await
+    }
+}
+
+impl Place for File {
+    async fn open(&self) -> Store {
+        self.try_open().await.unwrap()
+    }
+}
+
+contract_tests!(File::new());
+
+fn inner(store: &Store) -> &Sqlite {
+    match &store.0 {
+        Kind::Sqlite(sqlite) => sqlite,
+    }
+}
+
+/// Runs a statement behind the store's back.
+async fn execute(store: &Store, sql: &'static str) {
+    let done = inner(store).writer.with(move |c| Ok(c.execute_batch(sql)?));
+    done.await.unwrap();
+}
+
+fn key(secret: &ApiKey) -> KeyRecord {
+    KeyRecord {
+        id: KeyId::generate(),
+        tenant: Tenant::default_tenant(),
+        name: "ci".to_owned(),
+        hint: secret.hint().to_owned(),
+        hash: secret.hash(),
+        scopes: Scopes::new([Scope::Run]),
+        created_at: jiff::Timestamp::UNIX_EPOCH,
+        expires_at: None,
+        revoked_at: None,
+    }
+}
+
+fn numbered_key(n: u8) -> KeyRecord {
+    key(&ApiKey::from_random([n; 32]))
+}
+
+/// a page costs a seek and its rows, however deep it lies.
+#[tokio::test]
+async fn every_list_is_read_from_an_index_in_order() {
+    let file = File::new();
+    let store = file.open().await;
+    let by = |index: &str, terms: &str| format!("INDEX {index} ({terms})");
+    let place = "created_at>? AND (created_at,id)<(?,?)";
+    let plans = [
+        (
+            executions::PAGE,
+            by("executions_by_time", &format!("tenant=? AND {place}")),
+        ),
+        (
+            executions::PAGE_OF_STATUS,
+            by(
+                "executions_by_status",
+                &format!("tenant=? AND status=? AND {place}"),
+            ),
+        ),
+        (
+            executions::PAGE_OF_SKILL,
+            by(
+                "executions_by_skill",
+                &format!("tenant=? AND skill=? AND {place}"),
+            ),
+        ),
+        (
+            executions::PAGE_OF_SKILL_AND_STATUS,
+            by(
+                "executions_by_skill_and_status",
+                &format!("tenant=? AND skill=? AND status=? AND {place}"),
+            ),
+        ),
+        (
+            executions::INSTANCES,
+            "SCAN executions USING COVERING INDEX executions_running".to_owned(),
+        ),
+        (
+            keys::PAGE,
+            by("keys_by_time", "tenant=? AND (created_at,id)<(?,?)"),
+        ),
+        (keys::BY_HASH, by("sqlite_autoindex_keys_2", "hash=?")),
+        (
+            retention::BEYOND,
+            by("executions_by_time", "tenant=? AND (created_at,id)<(?,?)"),
+        ),
+        (retention::ENDED_BEFORE, by("executions_by_end", "finished_at<?")),
+        (retention::FIRST_BEYOND, by("executions_by_time", "tenant=?")),
+        (retention::NEXT_TENANT, by("executions_by_time", "tenant>?")),
+        (skills::LATEST, by("skills_by_rank", "tenant=? AND name=?")),
+        (skills::NEXT_LATEST, by("skills_by_rank", "tenant=? AND name>?")),
+        (
+            skills::VERSIONS,
+            by("skills_by_push", "tenant=? AND name=? AND push<?"),
+        ),
+    ];
+    for (sql, expected) in plans {
+        let plan = inner(&store).read(move |c| {
+            let mut statement = c.prepare(&format!("explain query plan {sql}"))?;
+            let none = vec![Null; statement.parameter_count()];
+            let steps = statement.query_map(params_from_iter(none), |row| row.get::<_, String>("detail"))?;
+            Ok(steps.collect::<Result<Vec<_>, _>>()?)
+        });
+        // One step: no sorting besides.
+        let steps = plan.await.unwrap();
+        assert_eq!(steps.len(), 1, "{steps:?}");
+        assert!(steps[0].ends_with(&expected), "{steps:?} for {sql}");
+    }
+}
+
+#[tokio::test]
+async fn only_the_owner_can_read_the_files() {
+    let file = File::new();
+    let store = file.open().await;
+    store.add_key(numbered_key(1)).await.unwrap();
+    let mut names = Vec::new();
+    for entry in file.0.path().read_dir().unwrap() {
+        let entry = entry.unwrap();
+        assert_eq!(entry.metadata().unwrap().mode() & 0o777, 0o600, "{entry:?}");
+        names.push(entry.file_name().into_string().unwrap());
+    }
+    names.sort();
+    assert_eq!(names, ["skillbox.db", "skillbox.db-shm", "skillbox.db-wal"]);
+}
+
+/// T-08.
+#[tokio::test]
+async fn the_files_hold_no_key() {
+    let file = File::new();
+    let store = file.open().await;
+    let secret = ApiKey::from_random([7; 32]);
+    store.add_key(key(&secret)).await.unwrap();
+    for entry in file.0.path().read_dir().unwrap() {
+        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+        let shown = &secret.reveal().as_bytes()[..9];
+        assert!(!bytes.windows(shown.len()).any(|window| window == shown));
+    }
+}
+
+/// F-17: whoever comes first migrates, the others wait.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_starts_at_once_make_one_database() {
+    for _ in 0..5 {
+        let file = File::new();
+        let starts = futures::future::join_all((0..8).map(|_| file.try_open())).await;
+        for (n, store) in (0..).zip(starts) {
+            store.unwrap().add_key(numbered_key(n)).await.unwrap();
+        }
+        let store = file.open().await;
+        let page = store.keys(&Tenant::default_tenant(), None, 100).await.unwrap();
+        assert_eq!(page.items.len(), 8);
+    }
+}
+
+/// F-17.
+#[tokio::test]
+async fn a_newer_database_is_refused_untouched() {
+    let file = File::new();
+    let store = file.open().await;
+    execute(
+        &store,
+        "insert into refinery_schema_history values (99, 'later', '2030-01-01T00:00:00Z', '1')",
+    )
+    .await;
+    drop(store);
+    let refused = file.try_open().await.unwrap_err();
+    assert!(
+        matches!(refused, Error::Newer { found: 99, known: 1 }),
+        "{refused:?}"
+    );
+    assert!(refused.to_string().contains("version 99") && refused.to_string().contains("up to 1"));
+}
+
+/// F-17: a migration that breaks off leaves nothing, and can be tried again.
+#[tokio::test]
+async fn a_failed_migration_leaves_nothing_behind() {
+    let file = File::new();
+    let planted = Connection::open(file.path()).unwrap();
+    planted.execute_batch("create table keys (x)").unwrap();
+    let refused = file.try_open().await.unwrap_err();
+    assert!(matches!(refused, Error::Backend(_)), "{refused:?}");
+    let tables = "select count(*) from sqlite_schema where name in ('skills', 'executions')";
+    let left: u32 = planted.query_row(tables, [], |row| row.get(0)).unwrap();
+    assert_eq!(left, 0);
+    planted.execute_batch("drop table keys").unwrap();
+    file.open().await.ping().await.unwrap();
+}
+
+/// F-13.
+#[tokio::test]
+async fn a_damaged_file_is_refused_by_name() {
+    let file = File::new();
+    let store = file.open().await;
+    for n in 0..100 {
+        store.add_key(numbered_key(n)).await.unwrap();
+    }
+    drop(store);
+    let sound = std::fs::read(file.path()).unwrap();
+    let mut scribbled = sound.clone();
+    scribbled[sound.len() / 2..][..4096].fill(0xa5);
+    let cut = sound[..sound.len() / 2].to_vec();
+    for bytes in [
+        scribbled,
+        cut,
+        b"not a database, but long enough for a header".repeat(100),
+    ] {
+        std::fs::write(file.path(), bytes).unwrap();
+        let refused = file.try_open().await.unwrap_err();
+        let Error::Damaged(text) = refused else {
+            panic!("{refused:?}")
+        };
+        assert!(text.contains(file.path().to_str().unwrap()), "{text}");
+    }
+}
+
+/// F-13: what a crash left of the log is used as far as it is whole.
+#[tokio::test]
+async fn a_torn_log_loses_only_its_end() {
+    let (file, copy) = (File::new(), File::new());
+    let store = file.open().await;
+    for n in 0..10 {
+        store.add_key(numbered_key(n)).await.unwrap();
+    }
+    let log = |path: PathBuf| path.with_extension("db-wal");
+    std::fs::copy(file.path(), copy.path()).unwrap();
+    let bytes = std::fs::read(log(file.path())).unwrap();
+    std::fs::write(log(copy.path()), &bytes[..bytes.len() - 100]).unwrap();
+    let page = copy
+        .open()
+        .await
+        .keys(&Tenant::default_tenant(), None, 100)
+        .await
+        .unwrap();
+    assert_eq!(page.items.len(), 9);
+}
+
+#[tokio::test]
+async fn a_path_that_cannot_be_opened_is_named_in_the_cause_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = Store::open_sqlite(folder.path()).await.unwrap_err();
+    let name = folder.path().to_str().unwrap();
+    assert!(!refused.to_string().contains(name), "{refused}");
+    let cause = std::error::Error::source(&refused).unwrap().to_string();
+    assert!(cause.contains(name), "{cause}");
+}
+
+/// F-13: readers go on while another process writes; a lock that stays is `Busy`.
+#[tokio::test]
+async fn a_lock_of_another_process_is_busy() {
+    let file = File::new();
+    let store = file.open().await;
+    let mut other = Connection::open(file.path()).unwrap();
+    let lock = other
+        .transaction_with_behavior(TransactionBehavior::Exclusive)
+        .unwrap();
+    assert!(store.keys(&Tenant::default_tenant(), None, 1).await.is_ok());
+    let impatient = inner(&store).writer.with(|c| {
+        c.busy_timeout(Duration::ZERO)?;
+        let begun = c.transaction().map(|_| ()).map_err(Error::from);
+        c.busy_timeout(limits::STORE_LOCK_MAX)?;
+        begun
+    });
+    assert!(matches!(impatient.await, Err(Error::Busy)));
+    let waiting = store.add_key(numbered_key(1));
+    let (added, ()) = tokio::join!(waiting, async { lock.commit().unwrap() });
+    added.unwrap();
+}
+
+/// F-11: a full disk is said to be one, nothing is half written, and room brings everything back.
+#[tokio::test]
+async fn a_full_disk_is_full_until_there_is_room() {
+    let file = File::new();
+    let store = file.open().await;
+    let (tenant, old) = (Tenant::default_tenant(), numbered_key(1));
+    store.add_key(old.clone()).await.unwrap();
+    let long = KeyRecord {
+        name: "x".repeat(100_000),
+        ..numbered_key(2)
+    };
+    let at = jiff::Timestamp::UNIX_EPOCH;
+    execute(&store, "pragma max_page_count = 1").await;
+    let refused = store.replace_key(&tenant, old.id, long.clone(), at).await;
+    assert!(matches!(refused, Err(Error::Full)), "{refused:?}");
+    assert_eq!(store.key(&old.hash).await.unwrap(), old);
+    execute(&store, "pragma max_page_count = 1000000").await;
+    store
+        .replace_key(&tenant, old.id, long.clone(), at)
+        .await
+        .unwrap();
+    assert_eq!(store.key(&long.hash).await.unwrap(), long);
+}
+
+/// F-22.
+#[tokio::test]
+async fn a_panic_costs_no_connection() {
+    let file = File::new();
+    let store = file.open().await;
+    for _ in 0..2 * limits::STORE_READERS {
+        let crashed = inner(&store).write(|_| -> Result<(), Error> { panic!("on purpose") });
+        assert!(matches!(crashed.await, Err(Error::Backend(_))));
+        let crashed = inner(&store).read(|_| -> Result<(), Error> { panic!("on purpose") });
+        assert!(matches!(crashed.await, Err(Error::Backend(_))));
+    }
+    store.add_key(numbered_key(1)).await.unwrap();
+    assert!(store.key(&numbered_key(1).hash).await.is_ok());
+}
+
+/// No two names of today's rule share a path; the check is for rows that an older or wider rule let in.
+#[tokio::test]
+async fn a_skill_that_would_be_imported_as_another_is_refused() {
+    let file = File::new();
+    let store = file.open().await;
+    execute(
+        &store,
+        "insert into skills values ('default', 'older', '1.0.0', 1, null, 'sha256:0', 'data_analysis', '{}', 0, 0, 0, 0)",
+    )
+    .await;
+    let mut clash = record("data-analysis@1.0.0");
+    let refused = store.publish(clash.clone()).await.unwrap_err();
+    assert!(
+        matches!(&refused, Error::Conflict(Conflict::ImportPath(name)) if name.as_str() == "older"),
+        "{refused:?}"
+    );
+    clash.tenant = "other".parse().unwrap();
+    store.publish(clash).await.unwrap();
+}
+
+#[test]
+fn calls_can_be_awaited_on_any_thread() {
+    fn is_send(_: impl Send) {}
+    fn check(store: &Store) {
+        is_send(store.instances());
+        is_send(store.bootstrap_key(numbered_key(1)));
+        is_send(store.executions(&Tenant::default_tenant(), &ExecutionFilter::default(), None, 1));
+    }
+    let _ = check;
+}
