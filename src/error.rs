@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use crate::limits;
+
 /// The stable machine-readable reason; clients switch on [`Code::as_str`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Code {
@@ -184,9 +186,34 @@ impl Error {
     }
 }
 
+/// Somebody else's text, fit for a message or a log line: what cannot be seen is escaped, what is long is cut.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    let mut shown = String::new();
+    for c in text.chars().take(limits::QUOTED_CHARS_MAX) {
+        if matches!(c, '\'' | '"') {
+            shown.push(c)
+        } else {
+            shown.extend(c.escape_debug())
+        }
+    }
+    let more = if text.chars().nth(limits::QUOTED_CHARS_MAX).is_some() {
+        "…"
+    } else {
+        ""
+    };
+    format!("`{shown}{more}`")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quotation_is_short_and_cannot_forge_a_line() {
+        assert_eq!(quoted("it's\nb\u{202e}"), "`it's\\nb\\u{202e}`");
+        assert!(quoted(&"x".repeat(10_000)).len() < 200);
+    }
 
     #[test]
     fn every_code_has_its_own_name() {

@@ -17,6 +17,10 @@ pub const MEMORY_BYTES_MIN: u64 = 48 * MIB;
 pub const MEMORY_BEYOND_SCRATCH_BYTES: u64 = 16 * MIB;
 /// CPU of one sandbox, in thousandths of a core.
 pub const CPU_MILLIS: u32 = 1000;
+/// The most CPU a skill may ask for, in thousandths of a core: more is a slip of the pen.
+pub const CPU_MILLIS_ASKED_MAX: u32 = 1024 * 1000;
+/// The most memory or disk a skill may ask for: more is a slip of the pen.
+pub const BYTES_ASKED_MAX: u64 = 1024 * 1024 * MIB;
 /// The least CPU a skill may ask for, in thousandths of a core.
 pub const CPU_MILLIS_MIN: u32 = 50;
 /// Processes and threads of one sandbox (promise P5).
@@ -92,10 +96,28 @@ pub const ARCHIVE_PATH_BYTES_MAX: usize = 240;
 pub const SKILL_MD_BYTES_MAX: u64 = MIB;
 /// The YAML between the `---` lines.
 pub const FRONT_MATTER_BYTES_MAX: usize = 64 * 1024;
+/// Nesting of the YAML in a front matter.
+pub const YAML_DEPTH_MAX: usize = 32;
+/// Parser events of one front matter: bounds the time that a hostile one takes.
+pub const YAML_EVENTS_MAX: usize = 8000;
+/// Parser events that the aliases of one front matter may repeat.
+pub const YAML_REPLAYED_MAX: usize = 2000;
+/// Aliases of one front matter.
+pub const YAML_ALIASES_MAX: usize = 64;
+/// Characters of somebody else's text that one of our error messages quotes.
+pub const QUOTED_CHARS_MAX: usize = 100;
+/// Warnings that are kept of one SKILL.md.
+pub const WARNINGS_MAX: usize = 50;
+/// Bytes of an archive's central directory: 10,000 entries with long names and generous extra fields.
+pub const ARCHIVE_DIRECTORY_BYTES_MAX: u64 = 8 * MIB;
 /// Characters of a skill's name.
 pub const SKILL_NAME_CHARS_MAX: usize = 64;
 /// Characters of a skill's description (the Agent Skills specification's own limit).
 pub const DESCRIPTION_CHARS_MAX: usize = 1024;
+/// Characters of a skill's `compatibility` (the Agent Skills specification's own limit).
+pub const COMPATIBILITY_CHARS_MAX: usize = 500;
+/// Characters of an image's name.
+pub const IMAGE_CHARS_MAX: usize = 255;
 /// Characters of a version.
 pub const VERSION_CHARS_MAX: usize = 64;
 

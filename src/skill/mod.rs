@@ -1,13 +1,30 @@
 //! What a skill is: its name, version, language and normal form, whatever dialect it was written in. Pure.
 
+mod document;
+mod entrypoint;
+mod fields;
+mod front_matter;
 mod image;
 mod language;
+mod lint;
 mod manifest;
 mod name;
+mod quantity;
+mod scaffold;
+#[cfg(test)]
+mod tests;
 mod version;
+mod visible;
+mod yaml;
 
+pub use document::SkillMdError;
+pub use front_matter::parse_skill_md;
 pub use image::{ApprovedImage, ImageAllowlist, ImageRefused};
 pub use language::Language;
+pub use lint::{Finding, Severity, Verdict, lint};
 pub use manifest::{Manifest, Resources, Warning};
 pub use name::{InvalidName, SkillName};
+pub use quantity::parse_timeout;
+pub use scaffold::scaffold;
 pub use version::{InvalidVersion, Selector, Version};
+pub use visible::hidden_character;

@@ -1,0 +1,176 @@
+//! SKILL.md as text in two parts: the front matter between its `---` lines, and the instructions below.
+
+use std::fmt;
+
+use crate::limits;
+
+/// Why a SKILL.md is not acceptable: what is wrong, where, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct SkillMdError {
+    /// Line in SKILL.md, from 1, where known.
+    pub line: Option<u32>,
+    /// What is wrong and what to do.
+    pub message: String,
+}
+
+impl SkillMdError {
+    pub(super) fn new(line: impl Into<Option<u32>>, message: impl Into<String>) -> Self {
+        Self {
+            line: line.into(),
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for SkillMdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "SKILL.md, line {line}: {}", self.message),
+            None => write!(f, "SKILL.md: {}", self.message),
+        }
+    }
+}
+
+/// The two parts of a SKILL.md.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Document<'a> {
+    /// From the opening `---` line, so that its lines are numbered as in the file, to before the closing one.
+    pub(super) front_matter: &'a str,
+    /// Everything below the closing line, trimmed.
+    pub(super) body: &'a str,
+}
+
+impl<'a> Document<'a> {
+    /// Splits the file. A UTF-8 byte order mark and CRLF are accepted, any other encoding is not.
+    pub(super) fn split(bytes: &'a [u8]) -> Result<Self, SkillMdError> {
+        let text = decode(bytes)?;
+        let mut lines = text.split_inclusive('\n');
+        let opening = lines.next().unwrap_or_default();
+        if opening.trim_end() != "---" {
+            return Err(SkillMdError::new(
+                1,
+                "must start with a line `---`, then `name:` and `description:`, then a line `---`",
+            ));
+        }
+        let mut end = opening.len();
+        for line in lines {
+            if line.trim_end() == "---" {
+                return Self {
+                    front_matter: &text[..end],
+                    body: text[end + line.len()..].trim(),
+                }
+                .bounded();
+            }
+            end += line.len();
+        }
+        Err(SkillMdError::new(
+            1,
+            "the front matter that `---` opens is never closed; add a line `---` after it",
+        ))
+    }
+
+    fn bounded(self) -> Result<Self, SkillMdError> {
+        let max = limits::FRONT_MATTER_BYTES_MAX;
+        if self.front_matter.len() > max {
+            return Err(SkillMdError::new(
+                1,
+                format!(
+                    "the front matter is {} bytes, more than {max}; move text below it",
+                    self.front_matter.len()
+                ),
+            ));
+        }
+        Ok(self)
+    }
+}
+
+fn decode(bytes: &[u8]) -> Result<&str, SkillMdError> {
+    if bytes.len() as u64 > limits::SKILL_MD_BYTES_MAX {
+        let max = limits::SKILL_MD_BYTES_MAX / limits::KIB;
+        return Err(SkillMdError::new(
+            None,
+            format!("is larger than {max} KiB; move text into references/"),
+        ));
+    }
+    if bytes.is_empty() {
+        return Err(SkillMdError::new(
+            None,
+            "is empty; it needs at least `name` and `description`",
+        ));
+    }
+    let utf16 = [&[0xff, 0xfe][..], &[0xfe, 0xff], b"-\0", b"\0-"];
+    if utf16.iter().any(|mark| bytes.starts_with(mark)) {
+        return Err(SkillMdError::new(None, "is UTF-16; save it as UTF-8"));
+    }
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        SkillMdError::new(
+            line_of(&bytes[..error.valid_up_to()]),
+            "is not UTF-8; save it as UTF-8",
+        )
+    })?;
+    match text.find('\0') {
+        Some(at) => Err(SkillMdError::new(
+            line_of(&bytes[..at]),
+            "holds a NUL byte; it must be plain text",
+        )),
+        None => Ok(text),
+    }
+}
+
+/// The line, from 1, of the byte that follows `before`.
+fn line_of(before: &[u8]) -> u32 {
+    let breaks = before.iter().filter(|byte| **byte == b'\n').count();
+    u32::try_from(breaks).map_or(u32::MAX, |breaks| breaks.saturating_add(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Z-17.
+    #[test]
+    fn a_byte_order_mark_and_windows_line_ends_are_no_matter() {
+        let plain = Document::split(b"---\nname: a\n---\nBody\n").unwrap();
+        assert_eq!(
+            plain,
+            Document {
+                front_matter: "---\nname: a\n",
+                body: "Body"
+            }
+        );
+        let windows = Document::split(b"\xef\xbb\xbf---\r\nname: a\r\n--- \r\n\r\nBody\r\n").unwrap();
+        assert_eq!(
+            windows,
+            Document {
+                front_matter: "---\r\nname: a\r\n",
+                body: "Body"
+            }
+        );
+    }
+
+    /// Z-17.
+    #[test]
+    fn a_file_that_is_no_skill_md_is_refused_precisely() {
+        let utf16: Vec<u8> = "---\nname: a".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let huge = vec![b'-'; 10 << 20];
+        let wide = format!("---\na: {}\n---\n", "x".repeat(limits::FRONT_MATTER_BYTES_MAX));
+        let wrong: [(&[u8], Option<u32>, &str); 10] = [
+            (b"", None, "empty"),
+            (b"\xef\xbb\xbf", Some(1), "must start with a line `---`"),
+            (b"# Title\n", Some(1), "must start with a line `---`"),
+            (b"\n---\nname: a\n---\n", Some(1), "must start with a line `---`"),
+            (b"---\nname: a\n", Some(1), "never closed"),
+            (&utf16, None, "UTF-16"),
+            (b"---\nname: \xff\n---\n", Some(2), "not UTF-8"),
+            (b"---\nname: a\n---\nx\0", Some(4), "NUL"),
+            (&huge, None, "larger than 1024 KiB"),
+            (wide.as_bytes(), Some(1), "more than 65536"),
+        ];
+        for (bytes, line, part) in wrong {
+            let error = Document::split(bytes).unwrap_err();
+            assert_eq!(error.line, line, "{error}");
+            assert!(error.to_string().contains(part), "{error}");
+        }
+    }
+}

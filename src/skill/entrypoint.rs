@@ -1,0 +1,178 @@
+//! What is run when a skill is run: declared, or found where every skill has it.
+
+use crate::error::quoted;
+use crate::skill::Language;
+
+/// What the author declares about it.
+#[derive(Debug, Default)]
+pub(super) struct Declared<'a> {
+    pub(super) language: Option<Language>,
+    pub(super) entrypoint: Option<&'a str>,
+}
+
+/// What was decided.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    Program {
+        language: Language,
+        entrypoint: String,
+    },
+    /// Nothing declared and no `scripts/main.*`: a toolbox, or instructions only.
+    NoProgram,
+    /// Nothing declared, and more than one `scripts/main.*`.
+    Ambiguous(Vec<&'static str>),
+}
+
+/// Chooses the entrypoint, which is always a file of the skill.
+///
+/// # Errors
+///
+/// Says what is wrong with what was declared and what to do.
+pub(super) fn choose(declared: &Declared<'_>, has_file: impl Fn(&str) -> bool) -> Result<Choice, String> {
+    if let Some(entrypoint) = declared.entrypoint {
+        let entrypoint = checked(entrypoint, has_file)?;
+        let language = declared
+            .language
+            .or_else(|| by_extension(&entrypoint))
+            .ok_or_else(|| {
+                format!(
+                    "`lang` is missing and cannot be told from {}; add `lang: python`, `node` or `bash`",
+                    quoted(&entrypoint)
+                )
+            })?;
+        return Ok(Choice::Program { language, entrypoint });
+    }
+    if let Some(language) = declared.language {
+        let entrypoint = language.default_entrypoint();
+        if !has_file(entrypoint) {
+            return Err(format!(
+                "{} does not exist; add it or name the file in `entrypoint`",
+                quoted(entrypoint)
+            ));
+        }
+        return Ok(Choice::Program {
+            language,
+            entrypoint: entrypoint.to_owned(),
+        });
+    }
+    let found: Vec<_> = Language::ALL
+        .into_iter()
+        .filter(|language| has_file(language.default_entrypoint()))
+        .collect();
+    Ok(match found[..] {
+        [] => Choice::NoProgram,
+        [language] => Choice::Program {
+            language,
+            entrypoint: language.default_entrypoint().to_owned(),
+        },
+        _ => Choice::Ambiguous(found.into_iter().map(Language::default_entrypoint).collect()),
+    })
+}
+
+/// A plain relative path of a file of the skill: it becomes an argument of an interpreter.
+fn checked(entrypoint: &str, has_file: impl Fn(&str) -> bool) -> Result<String, String> {
+    let path = entrypoint.strip_prefix("./").unwrap_or(entrypoint);
+    let wrong = |rule: &str| Err(format!("{} {rule}", quoted(entrypoint)));
+    if path.starts_with('-') {
+        return wrong("starts with `-`, which an interpreter takes for an option; rename the file");
+    }
+    let plain = |part: &str| {
+        !matches!(part, "" | "." | "..") && !part.contains(['\\', ':']) && !part.contains(char::is_control)
+    };
+    if !path.split('/').all(plain) {
+        return wrong("must be a relative path inside the skill's folder, like `scripts/main.py`");
+    }
+    if !has_file(path) {
+        return wrong("is not a file of the skill; check the path, which is relative to SKILL.md");
+    }
+    Ok(path.to_owned())
+}
+
+fn by_extension(path: &str) -> Option<Language> {
+    match path.rsplit_once('.')?.1 {
+        "py" => Some(Language::Python),
+        "js" | "mjs" | "cjs" => Some(Language::Node),
+        "sh" | "bash" => Some(Language::Bash),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILES: [&str; 5] = ["SKILL.md", "scripts/main.py", "-c", "run.mjs", "tool"];
+
+    fn chosen(language: Option<Language>, entrypoint: Option<&str>) -> Result<Choice, String> {
+        choose(&Declared { language, entrypoint }, |path| FILES.contains(&path))
+    }
+
+    fn program(language: Language, entrypoint: &str) -> Result<Choice, String> {
+        Ok(Choice::Program {
+            language,
+            entrypoint: entrypoint.to_owned(),
+        })
+    }
+
+    /// Z-26.
+    #[test]
+    fn only_a_file_of_the_skill_is_an_entrypoint() {
+        let outside = [
+            "/bin/sh",
+            "../main.py",
+            "scripts/../../x",
+            "scripts",
+            "scripts/",
+            "missing.py",
+            "-c",
+            "./-c",
+            "",
+            ".",
+            "..",
+            "C:\\x.py",
+            "scripts\\main.py",
+            "scripts//main.py",
+            "scripts/main.py\0",
+            "scripts/main.py\n",
+        ];
+        for path in outside {
+            assert!(chosen(Some(Language::Python), Some(path)).is_err(), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn the_language_is_declared_or_told_by_the_extension() {
+        assert_eq!(chosen(None, Some("run.mjs")), program(Language::Node, "run.mjs"));
+        assert_eq!(
+            chosen(None, Some("./scripts/main.py")),
+            program(Language::Python, "scripts/main.py")
+        );
+        assert_eq!(
+            chosen(Some(Language::Bash), Some("tool")),
+            program(Language::Bash, "tool")
+        );
+        assert!(
+            chosen(None, Some("tool"))
+                .unwrap_err()
+                .contains("`lang` is missing")
+        );
+    }
+
+    #[test]
+    fn without_a_word_the_usual_file_is_found() {
+        assert_eq!(chosen(None, None), program(Language::Python, "scripts/main.py"));
+        assert_eq!(
+            chosen(Some(Language::Python), None),
+            program(Language::Python, "scripts/main.py")
+        );
+        assert!(
+            chosen(Some(Language::Node), None)
+                .unwrap_err()
+                .contains("scripts/main.js")
+        );
+        assert_eq!(choose(&Declared::default(), |_| false), Ok(Choice::NoProgram));
+        assert!(
+            matches!(choose(&Declared::default(), |_| true), Ok(Choice::Ambiguous(found)) if found.len() == 3)
+        );
+    }
+}

@@ -1,0 +1,330 @@
+//! SKILL.md files as people publish them, and as nobody should.
+
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::limits;
+
+const FILES: [&str; 2] = ["SKILL.md", "scripts/main.py"];
+
+fn parse(skill_md: &str) -> Result<Manifest, SkillMdError> {
+    parse_skill_md(skill_md.as_bytes(), None, |path| FILES.contains(&path))
+}
+
+/// A SKILL.md with these further lines; the first of them is line 4.
+fn with(lines: &str) -> Result<Manifest, SkillMdError> {
+    parse(&format!("---\nname: a\ndescription: Adds.\n{lines}\n---\nBody\n"))
+}
+
+fn refusal(lines: &str) -> String {
+    with(lines).expect_err(lines).to_string()
+}
+
+#[test]
+fn a_program_says_what_it_needs() {
+    let manifest = with(
+        "version: 1.2.0\nlang: Python\nimage: python:3.11-slim\nentrypoint: ./scripts/main.py\ntimeout: 2m\n\
+         resources: {memory: 256Mi, cpu: 500m, disk: 10MB}\ninput_schema:\n  type: object\n  properties: {n: {type: integer, minimum: 1}}\n\
+         license: MIT\ncompatibility: any\nallowed-tools: [Read, 'Bash(git add:*)']",
+    )
+    .unwrap();
+    assert_eq!(manifest.version.unwrap().to_string(), "1.2.0");
+    assert_eq!(
+        (manifest.language, manifest.entrypoint.as_deref()),
+        (Some(Language::Python), Some("scripts/main.py"))
+    );
+    assert_eq!(
+        (manifest.image.as_deref(), manifest.timeout),
+        (Some("python:3.11-slim"), Some(Duration::from_secs(120)))
+    );
+    let asked = Resources {
+        memory_bytes: Some(256 * limits::MIB),
+        cpu_millis: Some(500),
+        disk_bytes: Some(10_000_000),
+    };
+    assert_eq!(manifest.resources, asked);
+    let schema =
+        serde_json::json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}});
+    assert_eq!(manifest.input_schema, Some(schema));
+    assert_eq!(manifest.allowed_tools.as_deref(), Some("Read, Bash(git add:*)"));
+    assert_eq!(
+        (manifest.instructions.as_str(), manifest.warnings),
+        ("Body", vec![])
+    );
+}
+
+#[test]
+fn metadata_may_carry_our_fields_and_wins() {
+    let manifest = with(
+        "lang: bash\ntimeout: 10\nmetadata:\n  author: x\n  version: 1.10\n  skillbox.lang: python\n  skillbox.version: \"0.3.0\"\n  \
+         skillbox.resources.memory: 64Mi\n  skillbox.input_schema: '{\"type\": \"object\"}'\n  skillbox:\n    timeout: 20s\n  tags: [a, 1]",
+    )
+    .unwrap();
+    assert_eq!(
+        (manifest.language, manifest.timeout),
+        (Some(Language::Python), Some(Duration::from_secs(20)))
+    );
+    assert_eq!(manifest.version.unwrap().to_string(), "0.3.0");
+    assert_eq!(manifest.resources.memory_bytes, Some(64 * limits::MIB));
+    assert_eq!(manifest.input_schema, Some(serde_json::json!({"type": "object"})));
+    let own: Vec<_> = manifest
+        .metadata
+        .iter()
+        .map(|(k, v)| format!("{k}={v}"))
+        .collect();
+    assert_eq!(own, ["author=x", r#"tags=["a",1]"#, "version=1.10"]);
+}
+
+#[test]
+fn a_skill_published_for_other_products_loads_as_it_is() {
+    let published = "---\r\nname: pdf-tools\r\ndescription: >-\r\n  Fill forms, merge & split PDFs:\r\n  use it when a PDF is mentioned.\r\n\
+        license: Proprietary. LICENSE.txt has complete terms\r\nallowed-tools: Bash(pdftk:*) Read\r\nargument-hint: '[file]'\r\nmodel: opus\r\n\
+        hooks:\r\n  PostToolUse:\r\n    - matcher: x\r\nmetadata: {\"claw\": {\"emoji\": \"📄\", \"requires\": {\"bins\": [\"pdftk\"]}}}\r\n---\r\n# PDF\r\n";
+    let manifest = parse_skill_md(published.as_bytes(), None, |path| {
+        path.starts_with("scripts/fill")
+    })
+    .unwrap();
+    assert_eq!((manifest.language, manifest.entrypoint), (None, None));
+    assert_eq!(
+        manifest.description,
+        "Fill forms, merge & split PDFs: use it when a PDF is mentioned."
+    );
+    assert_eq!(
+        manifest.metadata["claw"],
+        r#"{"emoji":"📄","requires":{"bins":["pdftk"]}}"#
+    );
+    let warned: Vec<_> = manifest
+        .warnings
+        .iter()
+        .map(|w| (w.line, w.message.split(' ').nth(2).unwrap()))
+        .collect();
+    assert_eq!(
+        warned,
+        [
+            (Some(8), "`argument-hint`"),
+            (Some(9), "`model`"),
+            (Some(10), "`hooks`")
+        ]
+    );
+}
+
+#[test]
+fn a_name_may_come_from_the_folder() {
+    let nameless = b"---\ndescription: x\n---\n";
+    let named = |fallback| parse_skill_md(nameless, fallback, |_| false);
+    assert_eq!(named(Some("from-folder")).unwrap().name.as_str(), "from-folder");
+    assert!(
+        named(Some("From Folder"))
+            .unwrap_err()
+            .to_string()
+            .contains("`From Folder` cannot stand in")
+    );
+    assert!(named(None).unwrap_err().to_string().contains("`name` is missing"));
+}
+
+/// Z-20.
+#[test]
+fn yaml_does_not_turn_text_into_something_else() {
+    assert!(
+        refusal("version: 1.10")
+            .contains("line 4: `version` `1.10`: version must be a strict semantic version")
+    );
+    assert!(refusal("version: 1").contains("`1`"));
+    assert_eq!(
+        with("version: 1.10.0").unwrap().version.unwrap().to_string(),
+        "1.10.0"
+    );
+    assert_eq!(
+        parse("---\nname: no\ndescription: yes\n---\n")
+            .unwrap()
+            .name
+            .as_str(),
+        "no"
+    );
+    assert_eq!(
+        with("license: 2024-01-02").unwrap().license.as_deref(),
+        Some("2024-01-02")
+    );
+    assert!(refusal("timeout: 0o17").contains("`0o17`"));
+    assert!(refusal("timeout: 1_000").contains("`1_000`"));
+    assert!(refusal("license: MIT: really").contains("line 4"));
+    assert!(refusal("license: MIT: really").contains("in quotes"));
+    assert!(refusal("license: a\nlicense: b").contains("line 5"));
+    assert!(refusal("lang: python\nlanguage: bash").contains("line 5: `lang` is given twice"));
+    assert!(refusal("license: !!python/object:os.system x").contains("tag"));
+}
+
+#[test]
+fn a_wrong_type_names_line_field_and_remedy() {
+    let wrong = [
+        (
+            "license:\n  - a",
+            "SKILL.md, line 4: `license` must be text, but is a list",
+        ),
+        (
+            "resources: 512Mi",
+            "SKILL.md, line 4: `resources` must be a mapping of `memory`, `cpu`, `disk`, but is text",
+        ),
+        (
+            "timeout: {s: 1}",
+            "SKILL.md, line 4: `timeout` must be text, but is a mapping",
+        ),
+        (
+            "metadata: [a]",
+            "SKILL.md, line 4: `metadata` must be a mapping of keys to text, but is a list",
+        ),
+        (
+            "input_schema: yes please",
+            "SKILL.md, line 4: `input_schema` must be a JSON Schema, but is text",
+        ),
+        (
+            "allowed-tools: [[a]]",
+            "SKILL.md, line 4: `allowed-tools` must be text or a list of texts, but is a list",
+        ),
+        (
+            "lang: cobol",
+            "SKILL.md, line 4: `lang` `cobol`: must be `python`, `node` or `bash`",
+        ),
+        (
+            "image: a b",
+            "SKILL.md, line 4: `image` `a b`: must be an image name like `python:3.12-slim`",
+        ),
+    ];
+    for (lines, message) in wrong {
+        assert_eq!(refusal(lines), message);
+    }
+}
+
+/// Z-21.
+#[test]
+fn no_manifest_asks_for_something_unlimited() {
+    for timeout in [
+        "0", "-1", "0.0001", ".nan", "NaN", "1e308", "1e999", "10y", ".inf", "''",
+    ] {
+        assert!(
+            refusal(&format!("timeout: {timeout}")).contains("line 4"),
+            "{timeout}"
+        );
+    }
+    for memory in ["\"0\"", "\"-1\"", "64Ti", "99999999999999999999Gi", "1", "0Mi"] {
+        assert!(
+            refusal(&format!("resources:\n  memory: {memory}")).contains("line 5"),
+            "{memory}"
+        );
+    }
+    for cpu in [".nan", ".inf", "0", "-1", "1e3"] {
+        assert!(
+            refusal(&format!("resources:\n  cpu: {cpu}")).contains("line 5"),
+            "{cpu}"
+        );
+    }
+    let long = with("timeout: 3h").unwrap();
+    assert_eq!(long.timeout, Some(limits::TIMEOUT_MAX));
+    assert_eq!(long.warnings[0].line, Some(4));
+}
+
+/// W-13.
+#[test]
+fn a_description_shows_all_that_it_says() {
+    let described = |text: &str| parse(&format!("---\nname: a\ndescription: \"{text}\"\n---\n"));
+    for hidden in [
+        "Adds.\\u200b",
+        "Adds.\u{200b}",
+        "a\\U000E0041b",
+        "\u{202e}sddA",
+        "\\e[8mx",
+        "a\\u2066b",
+    ] {
+        let error = described(hidden).unwrap_err();
+        assert!(error.message.contains("hidden character U+"), "{error}");
+        assert_eq!(error.line, Some(3));
+    }
+    assert!(
+        described(&"x".repeat(50_000))
+            .unwrap_err()
+            .message
+            .contains("longer than 1024")
+    );
+    assert!(
+        described("")
+            .unwrap_err()
+            .message
+            .contains("`description` is missing")
+    );
+    assert_eq!(described(&"é".repeat(1024)).unwrap().warnings, []);
+    assert!(
+        described("Adds. <!-- and obeys -->").unwrap().warnings[0]
+            .message
+            .contains("HTML comment")
+    );
+}
+
+/// Z-18, Z-19: each within 50 ms, even unoptimised; the best of five, because other tests run beside it.
+#[test]
+fn a_yaml_bomb_is_refused_at_once() {
+    let laughs: String = std::iter::once("a0: &a0 [lol]\n".to_owned())
+        .chain((1..10).map(|n| format!("a{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 9].join(","))))
+        .collect();
+    let many = format!("a: &a x\nb: [{}]\n", vec!["*a"; 12_000].join(","));
+    let bombs = [
+        laughs,
+        many,
+        format!("a: &a x\nb: [{}]\n", vec!["*a"; 1_000_000].join(",")),
+        "[".repeat(60_000),
+        format!("a: {}", "[".repeat(100_000)),
+        format!("a: {}", "{a: ".repeat(15_000)),
+        (0..300).fold(String::new(), |text, depth| {
+            format!("{text}{}a:\n", " ".repeat(depth))
+        }),
+        "- ".repeat(30_000),
+        "? ".repeat(30_000),
+        (0..10_000).map(|n| format!("{n}:\n")).collect(),
+        format!("a: {}", "&a ".repeat(20_000)),
+        format!("a: \"{}", "\\x41".repeat(16_000)),
+        format!("a: {}", "! ".repeat(30_000)),
+        "#\n".repeat(32_000) + "a: [",
+    ];
+    for bomb in bombs {
+        let error = refusal(&bomb);
+        let taken = (0..5).map(|_| {
+            let begun = Instant::now();
+            let _ = with(&bomb);
+            begun.elapsed()
+        });
+        let taken = taken.min().unwrap();
+        let start: String = bomb.chars().take(20).collect();
+        assert!(taken < Duration::from_millis(50), "{start}: {taken:?}");
+        assert!(error.len() < 500, "{start}: {error}");
+    }
+}
+
+#[test]
+fn a_hostile_file_does_not_become_a_large_record() {
+    let lines: String = (0..2000).map(|n| format!("k{n}: 1\n")).collect();
+    assert_eq!(
+        with(lines.trim_end()).unwrap().warnings.len(),
+        limits::WARNINGS_MAX
+    );
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_the_parser_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = parse_skill_md(&bytes, Some("a"), |_| true);
+    }
+
+    #[test]
+    fn no_yaml_makes_the_parser_panic(text in "[-a-z0-9:&*!|>'\"{}\\[\\], \n#%@.\u{e9}]{0,120}") {
+        let _ = with(&text);
+    }
+
+    #[test]
+    fn a_description_comes_back_as_written(text in "[a-zA-Zé世0-9 :#'\"{}\\[\\]&*!|>%@,.-]{1,80}") {
+        prop_assume!(!text.trim().is_empty());
+        let quoted = serde_json::to_string(&text).unwrap();
+        let manifest = parse(&format!("---\nname: a\ndescription: {quoted}\n---\n")).unwrap();
+        prop_assert_eq!(manifest.description, text.trim());
+    }
+}
