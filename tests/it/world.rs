@@ -1,0 +1,156 @@
+//! A whole installation in a temporary folder, over the real engine of this machine.
+
+use std::path::Path;
+use std::time::Duration;
+
+use skillbox::auth::Caller;
+use skillbox::blob::{Blob, LinkSigner};
+use skillbox::engine::{Ask, Engine, Images, Instance, Parts, RetentionPolicy, RunRequest, Settings, What};
+use skillbox::error::Error;
+use skillbox::execution::{Execution, JsonText, Maxima, Outcome};
+use skillbox::sandbox::{Sandbox, docker};
+use skillbox::skill::{ImageAllowlist, Language};
+use skillbox::store::Store;
+
+/// An engine with everything below it, and an administrator.
+pub(crate) struct World {
+    pub(crate) engine: Engine,
+    pub(crate) admin: Caller,
+    pub(crate) folder: tempfile::TempDir,
+}
+
+/// Names what is missing: prints why a test is skipped, or fails where `SKILLBOX_TEST_REQUIRE` asks for it.
+pub(crate) fn missing(what: &str, why: &str) {
+    let required = std::env::var("SKILLBOX_TEST_REQUIRE").unwrap_or_default();
+    assert!(!required.split(',').any(|name| name == what), "{what} is required and missing: {why}");
+    println!("skipped: {what} is missing: {why}");
+}
+
+/// The images of this machine: the ones that the environment names, else the defaults.
+pub(crate) fn images() -> Images {
+    let image = |variable: &str, language: Language| {
+        std::env::var(variable).unwrap_or_else(|_| language.default_image().to_owned())
+    };
+    Images {
+        python: image("SKILLBOX_IMAGE_PYTHON", Language::Python),
+        node: image("SKILLBOX_IMAGE_NODE", Language::Node),
+        bash: image("SKILLBOX_IMAGE_BASH", Language::Bash),
+    }
+}
+
+/// How the engine of this machine is reached.
+pub(crate) fn docker_settings() -> docker::Settings {
+    docker::Settings {
+        host: std::env::var("SKILLBOX_DOCKER_HOST").ok(),
+        runtime: None,
+        // The test binary itself cannot be PID 1.
+        guest_binary: Some(env!("CARGO_BIN_EXE_skillbox").into()),
+    }
+}
+
+impl World {
+    /// A world on the Docker engine, or `None` (and a word about it) where there is none.
+    pub(crate) async fn docker() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let instance = instance_in(folder.path());
+        let sandbox = Sandbox::docker(docker_settings(), instance.id());
+        if let Err(error) = sandbox.check().await {
+            missing("docker", &error.to_string());
+            return None;
+        }
+        Some(Self::over(folder, instance, sandbox).await)
+    }
+
+    /// A world over this sandbox, in this folder, which may hold an older world's data.
+    pub(crate) async fn over(folder: tempfile::TempDir, instance: Instance, sandbox: Sandbox) -> Self {
+        let engine = engine_in(folder.path(), instance, sandbox).await;
+        let key = engine.bootstrap_key().await.unwrap().expect("a fresh folder has no key");
+        let admin = engine.authenticate(key.reveal()).await.unwrap();
+        Self { engine, admin, folder }
+    }
+
+    /// Runs a program as a skill of its own.
+    pub(crate) async fn run(&self, language: Language, program: &str, ask: Ask) -> Execution {
+        self.try_run(language, program, ask).await.unwrap()
+    }
+
+    /// As [`run`](Self::run), where a refusal is expected.
+    pub(crate) async fn try_run(&self, language: Language, program: &str, ask: Ask) -> Result<Execution, Error> {
+        let archive = archive(language, "", program);
+        let what = What::Archive { archive, fallback_name: None };
+        self.engine.run(&self.admin, RunRequest { what, ask, progress: None }).await
+    }
+
+    /// Runs a Python program and returns how it ended.
+    pub(crate) async fn python(&self, program: &str) -> Outcome {
+        self.run(Language::Python, program, Ask::default()).await.outcome.unwrap()
+    }
+}
+
+/// Registers a process in `folder`.
+pub(crate) fn instance_in(folder: &Path) -> Instance {
+    let instances = folder.join("instances");
+    std::fs::create_dir_all(&instances).unwrap();
+    Instance::register(&instances).unwrap()
+}
+
+/// An engine over `folder`.
+pub(crate) async fn engine_in(folder: &Path, instance: Instance, sandbox: Sandbox) -> Engine {
+    let tmp_dir = folder.join("tmp");
+    std::fs::create_dir_all(&tmp_dir).unwrap();
+    let images = images();
+    let allowlist = [&images.python, &images.node, &images.bash].map(ToOwned::to_owned);
+    let settings = Settings {
+        maxima: Maxima { timeout_default: Duration::from_secs(20), ..Maxima::default() },
+        images,
+        allowlist: ImageAllowlist::new(allowlist),
+        concurrency: 4,
+        queue: 64,
+        queue_wait: Duration::from_secs(60),
+        retention: RetentionPolicy::default(),
+        link_life: Duration::from_secs(60),
+        cache_dir: folder.join("cache"),
+        tmp_dir,
+        backend_reason: "test".to_owned(),
+    };
+    let store = Store::open_sqlite(&folder.join("skillbox.db")).await.unwrap();
+    let blob = Blob::open_local(&folder.join("blobs")).unwrap();
+    let links = LinkSigner::new(&[7; 32]).unwrap();
+    Engine::new(Parts { store, blob, sandbox, links, settings, instance })
+}
+
+/// A zip with a SKILL.md and one program; `front_matter` adds lines.
+pub(crate) fn archive(language: Language, front_matter: &str, program: &str) -> std::fs::File {
+    use std::io::{Seek as _, Write as _};
+
+    let mut zip = zip::ZipWriter::new(tempfile::tempfile().unwrap());
+    let options = zip::write::SimpleFileOptions::default();
+    zip.start_file("SKILL.md", options).unwrap();
+    write!(zip, "---\nname: probe\ndescription: Probes the sandbox\nlang: {language}\n{front_matter}---\n\nProbe.\n").unwrap();
+    zip.start_file(language.default_entrypoint(), options).unwrap();
+    zip.write_all(program.as_bytes()).unwrap();
+    let mut file = zip.finish().unwrap();
+    file.rewind().unwrap();
+    file
+}
+
+/// Checked JSON.
+pub(crate) fn json(text: &str) -> JsonText {
+    JsonText::parse(text.as_bytes()).unwrap()
+}
+
+/// The output as a value.
+pub(crate) fn output(outcome: &Outcome) -> serde_json::Value {
+    let text = outcome.output.as_ref().unwrap_or_else(|| panic!("no output: {:?} {}", outcome.error, stderr(outcome)));
+    serde_json::from_str(text.as_str()).unwrap()
+}
+
+/// Standard output as text.
+pub(crate) fn stdout(outcome: &Outcome) -> String {
+    String::from_utf8_lossy(&outcome.logs.stdout).into_owned()
+}
+
+/// Standard error as text.
+pub(crate) fn stderr(outcome: &Outcome) -> String {
+    String::from_utf8_lossy(&outcome.logs.stderr).into_owned()
+}
