@@ -1,1 +1,105 @@
-//! Keeps bytes: skill archives and artifacts.
+//! Keeps bytes: skill archives and artifacts, each under a key made of checked names, each put whole or not at all.
+//!
+//! What a backend must keep to is written as tests in `contract`, the same for each.
+
+mod backend;
+#[cfg(test)]
+mod contract;
+mod error;
+mod key;
+pub mod links;
+mod local;
+
+use std::fs::File;
+use std::io::{Seek as _, SeekFrom};
+use std::ops::Range;
+use std::path::Path;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+use backend::Backend;
+
+pub use error::Error;
+pub use key::Key;
+
+/// A place for objects.
+#[derive(Debug)]
+pub struct Blob(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Local(local::Local),
+}
+
+macro_rules! on_backend {
+    ($blob:expr, $backend:ident => $call:expr) => {
+        match &$blob.0 {
+            Kind::Local($backend) => $call,
+        }
+    };
+}
+
+impl Blob {
+    /// Opens the folder `root`, made with mode 0700 if it is not there. Blocks.
+    ///
+    /// A folder that belongs to somebody else or that others may write to is refused (C-07).
+    pub fn open_local(root: &Path) -> Result<Self, Error> {
+        local::Local::open(root).map(Kind::Local).map(Self)
+    }
+
+    /// Keeps all of `source`, wherever its position is, under `key` and returns its size in bytes.
+    ///
+    /// What was under `key` is there until all of the new bytes are durable; on an error it stays.
+    pub async fn put(&self, key: &Key, source: File) -> Result<u64, Error> {
+        on_backend!(self, b => b.put(key, source).await)
+    }
+
+    /// The object under `key`, as it is now: it stays readable to its end when it is replaced or deleted meanwhile.
+    pub async fn open(&self, key: &Key) -> Result<Object, Error> {
+        on_backend!(self, b => b.open(key).await)
+    }
+
+    /// Removes what is under `key`, if anything is.
+    pub async fn delete(&self, key: &Key) -> Result<(), Error> {
+        on_backend!(self, b => b.delete(key).await)
+    }
+
+    /// Whether objects can be written: writes a few bytes and removes them.
+    pub async fn ping(&self) -> Result<(), Error> {
+        on_backend!(self, b => b.ping().await)
+    }
+}
+
+/// An object that can be read.
+#[derive(Debug)]
+pub struct Object {
+    size: u64,
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    Local(File),
+}
+
+impl Object {
+    /// Size in bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The bytes of `range`, as far as the object has them.
+    pub async fn into_reader(
+        self,
+        range: Range<u64>,
+    ) -> Result<impl AsyncRead + Send + Unpin + 'static, Error> {
+        let length = range.end.saturating_sub(range.start);
+        match self.source {
+            Source::Local(mut file) => {
+                file.seek(SeekFrom::Start(range.start))?;
+                Ok(tokio::fs::File::from_std(file).take(length))
+            }
+        }
+    }
+}

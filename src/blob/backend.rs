@@ -1,0 +1,12 @@
+//! What every place for objects behind [`Blob`](crate::blob::Blob) can do.
+
+use std::fs::File;
+
+use crate::blob::{Error, Key, Object};
+
+pub(super) trait Backend {
+    async fn put(&self, key: &Key, source: File) -> Result<u64, Error>;
+    async fn open(&self, key: &Key) -> Result<Object, Error>;
+    async fn delete(&self, key: &Key) -> Result<(), Error>;
+    async fn ping(&self) -> Result<(), Error>;
+}

@@ -1,0 +1,91 @@
+//! Under which name an object is kept. Only checked names go in, so no key can leave its place or meet another (T-11).
+
+use std::fmt;
+
+use crate::ids::{ExecutionId, Tenant};
+use crate::skill::{SkillName, Version};
+
+/// The name of an object.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Key {
+    /// A skill's archive as it was uploaded: `{tenant}/{skill}/{version}/skill.zip`.
+    SkillArchive {
+        /// Whose it is.
+        tenant: Tenant,
+        /// The skill.
+        skill: SkillName,
+        /// Its version. `+` is written `_`, which no version holds: some object stores hand `+` back as a blank.
+        version: Version,
+    },
+    /// The files that an execution left: `{tenant}/{execution}/files.tar`.
+    Artifacts {
+        /// Whose they are.
+        tenant: Tenant,
+        /// The execution.
+        execution: ExecutionId,
+    },
+}
+
+impl Key {
+    /// The folders on the way, outermost first.
+    pub(super) fn folders(&self) -> Vec<String> {
+        match self {
+            Self::SkillArchive {
+                tenant,
+                skill,
+                version,
+            } => vec![
+                tenant.to_string(),
+                skill.to_string(),
+                version.to_string().replace('+', "_"),
+            ],
+            Self::Artifacts { tenant, execution } => vec![tenant.to_string(), execution.to_string()],
+        }
+    }
+
+    /// The last part.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::SkillArchive { .. } => "skill.zip",
+            Self::Artifacts { .. } => "files.tar",
+        }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.folders().join("/"), self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn archive(tenant: &str, skill: &str, version: &str) -> String {
+        let key = Key::SkillArchive {
+            tenant: tenant.parse().unwrap(),
+            skill: skill.parse().unwrap(),
+            version: version.parse().unwrap(),
+        };
+        key.to_string()
+    }
+
+    #[test]
+    fn keys_are_spelt_as_documented() {
+        assert_eq!(
+            archive("acme", "a.b-c", "1.0.0-rc.1"),
+            "acme/a.b-c/1.0.0-rc.1/skill.zip"
+        );
+        assert_eq!(
+            archive("acme", "a", "0.0.0+0123456789ab"),
+            "acme/a/0.0.0_0123456789ab/skill.zip"
+        );
+        let execution = ExecutionId::generate();
+        let key = Key::Artifacts {
+            tenant: Tenant::default_tenant(),
+            execution,
+        };
+        assert_eq!(key.to_string(), format!("default/{execution}/files.tar"));
+    }
+}

@@ -1,0 +1,206 @@
+//! The folders and files of the local place. Every step on the way is opened on its own and never through a link.
+
+use std::fs::{DirBuilder, File};
+use std::io::{self, Seek as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::blob::Key;
+use crate::limits;
+
+/// No tenant is called so: a tenant's name has no dot.
+const TEMPORARIES: &str = ".tmp";
+
+/// Others may remove the folder that was just made, as often as they have just emptied it.
+const PLACE_ATTEMPTS: usize = 100;
+
+const FOLDER: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// The root and the folder for what is not yet whole.
+#[derive(Debug)]
+pub(super) struct Folders {
+    root: OwnedFd,
+    temporaries: OwnedFd,
+}
+
+impl Folders {
+    /// Makes both folders where they are missing and refuses them where others could meddle.
+    pub(super) fn open(root: &Path) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(root)?;
+        // The operator may give the root through a link; below it there are none.
+        let root = rustix::fs::open(root, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())?;
+        refuse_foreign(&root)?;
+        make_folder(&root, TEMPORARIES)?;
+        let temporaries = rustix::fs::openat(&root, TEMPORARIES, FOLDER, Mode::empty())?;
+        refuse_foreign(&temporaries)?;
+        Ok(Self { root, temporaries })
+    }
+
+    /// Removes what processes left that died while they wrote.
+    pub(super) fn remove_stale_temporaries(&self) -> io::Result<()> {
+        let now = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        let oldest = now.saturating_sub(limits::BLOB_TEMPORARY_AGE_MAX);
+        for entry in Dir::read_from(&self.temporaries)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name == c"." || name == c".." {
+                continue;
+            }
+            // Somebody else may start at the same moment and be quicker.
+            let Ok(found) = rustix::fs::statat(&self.temporaries, name, AtFlags::SYMLINK_NOFOLLOW) else {
+                continue;
+            };
+            let written = Duration::from_secs(u64::try_from(found.st_mtime).unwrap_or(0));
+            if written < oldest {
+                let _ = rustix::fs::unlinkat(&self.temporaries, name, AtFlags::empty());
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn put(&self, key: &Key, mut source: File) -> io::Result<u64> {
+        let mut temporary = Temporary::create(&self.temporaries)?;
+        source.rewind()?;
+        let size = io::copy(&mut source, &mut temporary.file)?;
+        temporary.file.sync_all()?;
+        let mut attempt = 1;
+        loop {
+            match self.place(&mut temporary, key) {
+                Err(Errno::NOENT) if attempt < PLACE_ATTEMPTS => attempt += 1,
+                placed => break placed?,
+            }
+        }
+        Ok(size)
+    }
+
+    /// Makes the folders on the way and moves `temporary` there, durably.
+    fn place(&self, temporary: &mut Temporary<'_>, key: &Key) -> Result<(), Errno> {
+        let mut folder = rustix::io::dup(&self.root)?;
+        for name in key.folders() {
+            make_folder(&folder, &name)?;
+            folder = rustix::fs::openat(&folder, name, FOLDER, Mode::empty())?;
+        }
+        temporary.move_to(&folder, key.name())?;
+        rustix::fs::fsync(&folder)
+    }
+
+    pub(super) fn find(&self, key: &Key) -> io::Result<File> {
+        let ways = self.ways(key)?;
+        let folder = ways.last().unwrap_or(&self.root);
+        // Not blocking: a pipe in this place must not hold us up.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(folder, key.name(), flags, Mode::empty())?;
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
+        if kind == FileType::RegularFile {
+            Ok(File::from(file))
+        } else {
+            Err(io::Error::other(format!("{key} is not a regular file")))
+        }
+    }
+
+    /// Removes the object and the folders that this empties.
+    pub(super) fn delete(&self, key: &Key) -> io::Result<()> {
+        let ways = self.ways(key)?;
+        let folder = ways.last().unwrap_or(&self.root);
+        rustix::fs::unlinkat(folder, key.name(), AtFlags::empty())?;
+        rustix::fs::fsync(folder)?;
+        let parents = std::iter::once(&self.root).chain(&ways);
+        let names = key.folders();
+        for (parent, name) in parents.zip(&names).collect::<Vec<_>>().into_iter().rev() {
+            match rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR) {
+                Ok(()) => {}
+                // Something else is in it, or somebody else removed it.
+                Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOENT) => break,
+                Err(other) => return Err(other.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the folders on the way to `key`, outermost first.
+    fn ways(&self, key: &Key) -> Result<Vec<OwnedFd>, Errno> {
+        let mut ways: Vec<OwnedFd> = Vec::new();
+        for name in key.folders() {
+            let parent = ways.last().unwrap_or(&self.root);
+            ways.push(rustix::fs::openat(parent, name, FOLDER, Mode::empty())?);
+        }
+        Ok(ways)
+    }
+
+    /// Writes and removes a few bytes.
+    pub(super) fn probe(&self) -> io::Result<()> {
+        let mut temporary = Temporary::create(&self.temporaries)?;
+        temporary.file.write_all(b"probe")?;
+        temporary.file.sync_all()
+    }
+}
+
+/// Makes a folder for its owner alone, durably; one that is there is fine.
+fn make_folder(parent: &OwnedFd, name: &str) -> Result<(), Errno> {
+    match rustix::fs::mkdirat(parent, name, Mode::RWXU) {
+        Ok(()) => rustix::fs::fsync(parent),
+        Err(Errno::EXIST) => Ok(()),
+        Err(other) => Err(other),
+    }
+}
+
+fn refuse_foreign(folder: &OwnedFd) -> io::Result<()> {
+    let found = rustix::fs::fstat(folder)?;
+    if found.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::other(
+            "it belongs to another user; give it to the one that runs skillbox",
+        ));
+    }
+    if Mode::from_raw_mode(found.st_mode).intersects(Mode::WGRP | Mode::WOTH) {
+        return Err(io::Error::other("others may write to it; chmod it to 0700"));
+    }
+    Ok(())
+}
+
+/// A file under a random name; removed when dropped, unless it was moved to its place.
+struct Temporary<'a> {
+    folder: &'a OwnedFd,
+    name: String,
+    file: File,
+    moved: bool,
+}
+
+impl<'a> Temporary<'a> {
+    fn create(folder: &'a OwnedFd) -> io::Result<Self> {
+        // 74 random bits; `EXCL` and `NOFOLLOW` refuse a name that is taken all the same.
+        let name = uuid::Uuid::now_v7().to_string();
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(folder, &name, flags, Mode::RUSR | Mode::WUSR)?;
+        Ok(Self {
+            folder,
+            name,
+            file: File::from(file),
+            moved: false,
+        })
+    }
+
+    fn move_to(&mut self, folder: &OwnedFd, name: &str) -> Result<(), Errno> {
+        rustix::fs::renameat(self.folder, &self.name, folder, name)?;
+        self.moved = true;
+        Ok(())
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if !self.moved {
+            // What cannot be removed now is stale in an hour.
+            let _ = rustix::fs::unlinkat(self.folder, &self.name, AtFlags::empty());
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Objects as files in a folder. An object is written beside the others under a random name and moved to its place when it is durable.
+
+mod folders;
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::blob::{Backend, Error, Key, Object, Source};
+
+use folders::Folders;
+
+/// An open folder of objects.
+#[derive(Debug)]
+pub(super) struct Local(Arc<Folders>);
+
+impl Local {
+    pub(super) fn open(root: &Path) -> Result<Self, Error> {
+        let folders = Folders::open(root).map_err(|cause| {
+            Error::backend(CannotOpen {
+                path: root.display().to_string(),
+                cause,
+            })
+        })?;
+        folders.remove_stale_temporaries()?;
+        Ok(Self(Arc::new(folders)))
+    }
+
+    /// Runs `act` where it may block. Once begun it runs to its end, even if the caller goes away.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&Folders) -> io::Result<T> + Send + 'static,
+    ) -> Result<T, Error> {
+        let folders = self.0.clone();
+        let done = tokio::task::spawn_blocking(move || act(&folders)).await;
+        Ok(done.map_err(Error::backend)??)
+    }
+}
+
+impl Backend for Local {
+    async fn put(&self, key: &Key, source: File) -> Result<u64, Error> {
+        let key = key.clone();
+        match self.blocking(move |folders| folders.put(&key, source)).await {
+            // Whatever was not found, it was not the object.
+            Err(Error::NotFound) => Err(Error::backend("the folder of objects is gone")),
+            done => done,
+        }
+    }
+
+    async fn open(&self, key: &Key) -> Result<Object, Error> {
+        let key = key.clone();
+        let file = self.blocking(move |folders| folders.find(&key)).await?;
+        Ok(Object {
+            size: file.metadata()?.len(),
+            source: Source::Local(file),
+        })
+    }
+
+    async fn delete(&self, key: &Key) -> Result<(), Error> {
+        let key = key.clone();
+        match self.blocking(move |folders| folders.delete(&key)).await {
+            Err(Error::NotFound) => Ok(()),
+            done => done,
+        }
+    }
+
+    async fn ping(&self) -> Result<(), Error> {
+        self.blocking(Folders::probe).await
+    }
+}
+
+/// The folder could not be used; for the operator.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use the folder {path}: {cause}")]
+struct CannotOpen {
+    path: String,
+    cause: io::Error,
+}
