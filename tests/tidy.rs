@@ -44,7 +44,9 @@ const CRATES: &[(&str, &[&str])] = &[
 ];
 
 const LINES_MAX: usize = 500;
-const BANNED_NAMES: &[&str] = &["util", "utils", "common", "helpers", "helper", "misc", "shared", "manager", "service"];
+const BANNED_NAMES: &[&str] = &[
+    "util", "utils", "common", "helpers", "helper", "misc", "shared", "manager", "service",
+];
 
 fn sources(folder: &str) -> Vec<(String, String)> {
     let mut pending = vec![PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(folder)];
@@ -53,7 +55,11 @@ fn sources(folder: &str) -> Vec<(String, String)> {
         if path.is_dir() {
             pending.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let relative = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap().display().to_string();
+            let relative = path
+                .strip_prefix(env!("CARGO_MANIFEST_DIR"))
+                .unwrap()
+                .display()
+                .to_string();
             found.push((relative, fs::read_to_string(&path).unwrap()));
         }
     }
@@ -74,17 +80,25 @@ fn code_lines(text: &str) -> impl Iterator<Item = &str> {
 
 #[test]
 fn rooms_use_lower_floors_only() {
-    let floors: BTreeMap<&str, usize> =
-        FLOORS.iter().enumerate().flat_map(|(floor, rooms)| rooms.iter().map(move |room| (*room, floor))).collect();
+    let floors: BTreeMap<&str, usize> = FLOORS
+        .iter()
+        .enumerate()
+        .flat_map(|(floor, rooms)| rooms.iter().map(move |room| (*room, floor)))
+        .collect();
     let mut complaints = Vec::new();
     for (path, text) in sources("src") {
         let here = room(&path);
         for line in code_lines(&text) {
             if line.contains("use crate::{") {
-                complaints.push(format!("{path}: `use crate::{{…}}` hides which rooms are used; one line each"));
+                complaints.push(format!(
+                    "{path}: `use crate::{{…}}` hides which rooms are used; one line each"
+                ));
             }
             for used in line.split("crate::").skip(1) {
-                let used: String = used.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                let used: String = used
+                    .chars()
+                    .take_while(|c| c.is_alphanumeric() || *c == '_')
+                    .collect();
                 if let Some(complaint) = judge(here, &used, line, &floors) {
                     complaints.push(format!("{path}: {complaint}"));
                 }
@@ -103,11 +117,15 @@ fn judge(here: &str, used: &str, line: &str, floors: &BTreeMap<&str, usize>) -> 
     }
     if used == "guest" {
         // The frames, the name of the command, and for `main` the way in.
-        let allowed = here == "main" || (here == "sandbox" && (line.contains("guest::wire") || line.contains("guest;")));
+        let allowed = here == "main"
+            || (here == "sandbox" && (line.contains("guest::wire") || line.contains("guest;")));
         return (!allowed).then(|| format!("`{here}` may see only the frames of `guest`"));
     }
     let (Some(home), Some(floor)) = (floors.get(here), floors.get(used)) else {
-        return floors.get(here).is_none().then(|| format!("room `{here}` stands on no floor; add it to tests/tidy.rs"));
+        return floors
+            .get(here)
+            .is_none()
+            .then(|| format!("room `{here}` stands on no floor; add it to tests/tidy.rs"));
     };
     let allowed = floor < home || SIDEWAYS.contains(&(here, used));
     (!allowed).then(|| format!("`{here}` must not know about `{used}`"))
@@ -142,7 +160,11 @@ fn each_outside_thing_is_known_in_one_place() {
 #[test]
 fn files_are_short_named_for_what_they_hold_and_say_what_it_is() {
     let mut complaints = Vec::new();
-    for (path, text) in sources("src").into_iter().chain(sources("tests")).chain(sources("benches")) {
+    for (path, text) in sources("src")
+        .into_iter()
+        .chain(sources("tests"))
+        .chain(sources("benches"))
+    {
         let lines = text.lines().count();
         if lines > LINES_MAX {
             complaints.push(format!("{path}: {lines} lines, at most {LINES_MAX}"));
@@ -164,7 +186,10 @@ fn files_are_short_named_for_what_they_hold_and_say_what_it_is() {
 fn every_unsafe_block_says_why_it_is_sound() {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sys.rs")).unwrap();
     let lines: Vec<&str> = text.lines().collect();
-    let blocks = lines.iter().enumerate().filter(|(_, line)| line.contains("unsafe {"));
+    let blocks = lines
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| line.contains("unsafe {"));
     let mut count = 0;
     for (index, line) in blocks {
         assert!(lines[index - 1].trim_start().starts_with("// SAFETY:"), "{line}");

@@ -219,6 +219,13 @@ make_root_filesystems() (
     wait "$node"
 )
 
+import() { # IMAGE
+    local name=${1%%:*}
+    docker -H "$private" import --change "CMD [\"$name\"]" --change 'ENV LANG=C.UTF-8' \
+        --change 'ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' \
+        "$images/$name.tar" "$1" >/dev/null
+}
+
 set_up_private() ( # a subshell: the lock, the umask and the environment end with it
     umask 022
     mkdir -p "$cache" "$run"
@@ -226,7 +233,7 @@ set_up_private() ( # a subshell: the lock, the umask and the environment end wit
     flock -w 1800 9 || die "another run has held $run/lock for half an hour"
     has "$private" "${private_images[@]}" "$policy_image" && return
 
-    local packages=() image name build=
+    local packages=() jobs=() build='' image job
     mkdir -p "$images"
     { command -v dockerd && command -v docker; } >/dev/null || packages+=(docker.io)
     if ! [ -e "$images/bash.tar" ] || ! [ -e "$images/python.tar" ] || ! [ -e "$images/node.tar" ]; then
@@ -240,12 +247,11 @@ set_up_private() ( # a subshell: the lock, the umask and the environment end wit
     await_engine
     for image in "${private_images[@]}"; do
         has "$private" "$image" && continue
-        name=${image%%:*}
         say "importing $image"
-        docker -H "$private" import --change "CMD [\"$name\"]" --change 'ENV LANG=C.UTF-8' \
-            --change 'ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' \
-            "$images/$name.tar" "$image" >/dev/null
+        import "$image" &
+        jobs+=($!)
     done
+    for job in "${jobs[@]}"; do wait "$job"; done
     make_policy_image "$private" bash:5
 )
 

@@ -7,7 +7,7 @@ mod backend;
 mod contract;
 mod error;
 mod key;
-pub mod links;
+mod links;
 mod local;
 
 use std::fs::File;
@@ -21,6 +21,7 @@ use backend::Backend;
 
 pub use error::Error;
 pub use key::Key;
+pub use links::{Link, LinkSigner, Refused, WeakSecret};
 
 /// A place for objects.
 #[derive(Debug)]

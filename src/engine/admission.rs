@@ -23,7 +23,12 @@ pub(super) struct Slot(#[expect(dead_code, reason = "held, not read")] OwnedSema
 
 impl Admission {
     pub(super) fn new(concurrency: usize, queue: usize, wait: Duration) -> Self {
-        Self { slots: Arc::new(Semaphore::new(concurrency)), waiting: AtomicUsize::new(0), queue, wait }
+        Self {
+            slots: Arc::new(Semaphore::new(concurrency)),
+            waiting: AtomicUsize::new(0),
+            queue,
+            wait,
+        }
     }
 
     /// A slot, now or after a bounded wait.

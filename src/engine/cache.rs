@@ -36,7 +36,10 @@ const USED_RECENTLY: Duration = Duration::from_secs(3600);
 
 impl SkillCache {
     pub(super) fn new(root: PathBuf) -> Self {
-        Self { root, used: Mutex::default() }
+        Self {
+            root,
+            used: Mutex::default(),
+        }
     }
 
     /// Checks and unpacks an archive. Blocks.
@@ -48,7 +51,9 @@ impl SkillCache {
 
     fn staging(&self) -> io::Result<tempfile::TempDir> {
         DirBuilder::new().mode(0o700).recursive(true).create(&self.root)?;
-        tempfile::Builder::new().prefix("unpacking-").tempdir_in(&self.root)
+        tempfile::Builder::new()
+            .prefix("unpacking-")
+            .tempdir_in(&self.root)
     }
 
     /// Keeps an unpacked archive under its digest; the content that is there already wins.
@@ -79,7 +84,10 @@ impl SkillCache {
     }
 
     fn touch(&self, digest: Digest) {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(digest, Instant::now());
+        self.used
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(digest, Instant::now());
     }
 
     /// The contents that nobody here has used of late.
@@ -87,7 +95,10 @@ impl SkillCache {
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let mut idle = Vec::new();
         for entry in entries(&self.root)? {
-            let digest = entry.file_name().to_str().and_then(|name| format!("sha256:{name}").parse().ok());
+            let digest = entry
+                .file_name()
+                .to_str()
+                .and_then(|name| format!("sha256:{name}").parse().ok());
             if let Some(digest) = digest
                 && used.get(&digest).is_none_or(|at| at.elapsed() > USED_RECENTLY)
                 && is_old(&entry)
@@ -100,7 +111,10 @@ impl SkillCache {
 
     /// Removes a content.
     pub(super) fn evict(&self, digest: &Digest) -> io::Result<()> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner).remove(digest);
+        self.used
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(digest);
         // Renamed first: nobody finds half a folder under its digest.
         let doomed = self.staging()?;
         fs::rename(self.path(digest), doomed.path().join("skill"))
@@ -128,5 +142,9 @@ fn entries(root: &Path) -> io::Result<Vec<fs::DirEntry>> {
 fn is_old(entry: &fs::DirEntry) -> bool {
     let modified = entry.metadata().and_then(|metadata| metadata.modified());
     // Content has a fixed time long ago; a folder that is being filled has a fresh one.
-    modified.is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age > USED_RECENTLY))
+    modified.is_ok_and(|at| {
+        SystemTime::now()
+            .duration_since(at)
+            .is_ok_and(|age| age > USED_RECENTLY)
+    })
 }

@@ -40,10 +40,19 @@ impl ArtifactFile {
 
 impl Engine {
     /// The caller's executions, the newest first, without output and logs.
-    pub async fn executions(&self, caller: &Caller, filter: ExecutionFilter, page: PageRequest) -> Result<Page<Execution>, Error> {
+    pub async fn executions(
+        &self,
+        caller: &Caller,
+        filter: ExecutionFilter,
+        page: PageRequest,
+    ) -> Result<Page<Execution>, Error> {
         require(caller, &[Scope::Run])?;
         let rows = rows(&page);
-        let found = self.0.store.executions(caller.tenant(), &filter, page.after, rows).await;
+        let found = self
+            .0
+            .store
+            .executions(caller.tenant(), &filter, page.after, rows)
+            .await;
         found.map_err(|error| failure::of_store(error, "execution"))
     }
 
@@ -69,7 +78,8 @@ impl Engine {
             if execution.status.is_final() {
                 return Ok(execution);
             }
-            let message = format!("execution `{id}` runs in another process of this installation; cancel it there");
+            let message =
+                format!("execution `{id}` runs in another process of this installation; cancel it there");
             return Err(Error::new(Code::Conflict, message));
         }
         let patience = limits::KILL_GRACE * 2 + limits::COLLECT_MAX;
@@ -83,22 +93,36 @@ impl Engine {
             }
         };
         tokio::time::timeout(patience, ended).await.unwrap_or_else(|_| {
-            Err(Error::new(Code::Busy, format!("execution `{id}` was asked to end and has not yet; ask for its state later")))
+            Err(Error::new(
+                Code::Busy,
+                format!("execution `{id}` was asked to end and has not yet; ask for its state later"),
+            ))
         })
     }
 
     /// All files of an execution. The door has checked a key or a link for `tenant`.
     pub async fn artifacts(&self, tenant: &Tenant, id: ExecutionId) -> Result<Artifacts, Error> {
         let execution = self.find_execution(tenant, id).await?;
-        if execution.outcome.as_ref().is_none_or(|outcome| outcome.files.is_empty()) {
-            return Err(Error::not_found(format!("execution `{id}` has no files; its archive was")));
+        if execution
+            .outcome
+            .as_ref()
+            .is_none_or(|outcome| outcome.files.is_empty())
+        {
+            return Err(Error::not_found(format!(
+                "execution `{id}` has no files; its archive was"
+            )));
         }
         let object = self.open_artifacts(tenant, id).await?;
         Ok(Artifacts { execution, object })
     }
 
     /// One file of an execution. The door has checked a key or a link for `tenant`.
-    pub async fn artifact_file(&self, tenant: &Tenant, id: ExecutionId, path: &str) -> Result<ArtifactFile, Error> {
+    pub async fn artifact_file(
+        &self,
+        tenant: &Tenant,
+        id: ExecutionId,
+        path: &str,
+    ) -> Result<ArtifactFile, Error> {
         let execution = self.find_execution(tenant, id).await?;
         let files = execution.outcome.map(|outcome| outcome.files).unwrap_or_default();
         let entry = files.into_iter().find(|entry| entry.path == path);
@@ -108,15 +132,23 @@ impl Engine {
     }
 
     async fn open_artifacts(&self, tenant: &Tenant, id: ExecutionId) -> Result<Object, Error> {
-        let key = blob::Key::Artifacts { tenant: tenant.clone(), execution: id };
-        self.0.blob.open(&key).await.map_err(|error| failure::of_blob(error, "the execution's files"))
+        let key = blob::Key::Artifacts {
+            tenant: tenant.clone(),
+            execution: id,
+        };
+        self.0
+            .blob
+            .open(&key)
+            .await
+            .map_err(|error| failure::of_blob(error, "the execution's files"))
     }
 
     /// When a link that is made now stops working.
     #[must_use]
     pub fn link_expiry(&self) -> jiff::Timestamp {
         let now = jiff::Timestamp::now();
-        let life = jiff::SignedDuration::try_from(self.0.settings.link_life).unwrap_or(jiff::SignedDuration::MAX);
+        let life =
+            jiff::SignedDuration::try_from(self.0.settings.link_life).unwrap_or(jiff::SignedDuration::MAX);
         now.checked_add(life).unwrap_or(jiff::Timestamp::MAX)
     }
 

@@ -1,7 +1,6 @@
 //! Turns the adapters' errors into the one error that callers see. Details stay in its source, for the log.
 
 use crate::blob;
-use crate::bundle;
 use crate::error::{Code, Error};
 use crate::sandbox;
 use crate::store;
@@ -28,38 +27,40 @@ pub(super) fn of_blob(error: blob::Error, what: &str) -> Error {
     }
 }
 
-/// An archive that cannot be taken, or a disk that cannot take it.
-pub(super) fn of_bundle(error: bundle::Error) -> Error {
-    if error.is_storage_full() {
-        return storage_full();
-    }
-    if error.is_ours() {
-        return Error::internal(error);
-    }
-    let code = if error.is_too_large() { Code::TooLarge } else { Code::Invalid };
-    Error::new(code, error.to_string())
-}
-
 /// A sandbox that could not be made.
 pub(super) fn of_sandbox(error: sandbox::Error) -> Error {
     let message = error.to_string();
     match error {
-        sandbox::Error::Unavailable(_) | sandbox::Error::Image(_) => Error::new(Code::SandboxUnavailable, message),
-        sandbox::Error::Engine { .. } => {
-            Error::new(Code::SandboxUnavailable, format!("{message}; the server's log has its answer")).with_source(error)
+        sandbox::Error::Unavailable(_) | sandbox::Error::Image(_) => {
+            Error::new(Code::SandboxUnavailable, message)
         }
+        sandbox::Error::Engine { .. } => Error::new(
+            Code::SandboxUnavailable,
+            format!("{message}; the server's log has its answer"),
+        )
+        .with_source(error),
     }
 }
 
 /// A failure of the file system outside any adapter.
 pub(super) fn of_io(error: std::io::Error) -> Error {
-    if is_full(&error) { storage_full() } else { Error::internal(error) }
+    if is_full(&error) {
+        storage_full()
+    } else {
+        Error::internal(error)
+    }
 }
 
 fn is_full(error: &std::io::Error) -> bool {
-    matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
+    matches!(
+        error.kind(),
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
+    )
 }
 
 fn storage_full() -> Error {
-    Error::new(Code::StorageFull, "the server has no space left; delete executions or skills, or shorten retention")
+    Error::new(
+        Code::StorageFull,
+        "the server has no space left; delete executions or skills, or shorten retention",
+    )
 }

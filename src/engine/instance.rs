@@ -25,10 +25,18 @@ impl Instance {
         let id = InstanceId::generate();
         // Locked under another name first: a file that is seen by its real name is locked already.
         let making = folder.join(format!("{id}.making"));
-        let lock = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&making)?;
+        let lock = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&making)?;
         lock.try_lock().map_err(io::Error::from)?;
         fs::rename(&making, path(folder, id))?;
-        Ok(Self { id, folder: folder.to_owned(), _lock: lock })
+        Ok(Self {
+            id,
+            folder: folder.to_owned(),
+            _lock: lock,
+        })
     }
 
     /// Its id.
@@ -42,7 +50,10 @@ impl Instance {
         let mut dead = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
             let name = entry?.file_name();
-            let id = name.to_str().and_then(|name| name.strip_suffix(".lock")).and_then(|id| id.parse().ok());
+            let id = name
+                .to_str()
+                .and_then(|name| name.strip_suffix(".lock"))
+                .and_then(|id| id.parse().ok());
             if let Some(id) = id.filter(|id| *id != self.id)
                 && !self.is_alive(id)
             {

@@ -26,18 +26,27 @@ impl Engine {
         require(caller, &[Scope::Admin])?;
         let tenant = new.tenant.clone().unwrap_or_else(|| caller.tenant().clone());
         if tenant != *caller.tenant() && *caller.tenant() != Tenant::default_tenant() {
-            return Err(Error::new(Code::Forbidden, "tenant: only an administrator of tenant `default` may make keys for another"));
+            return Err(Error::new(
+                Code::Forbidden,
+                "tenant: only an administrator of tenant `default` may make keys for another",
+            ));
         }
         check_name(&new.name)?;
         if new.scopes.is_empty() {
-            return Err(Error::invalid("scopes: name at least one of `run`, `skills`, `admin`"));
+            return Err(Error::invalid(
+                "scopes: name at least one of `run`, `skills`, `admin`",
+            ));
         }
         let now = jiff::Timestamp::now();
         if new.expires_at.is_some_and(|at| at <= now) {
             return Err(Error::invalid("expires_at: must lie in the future"));
         }
         let (record, key) = mint(tenant, new, now)?;
-        self.0.store.add_key(record.clone()).await.map_err(|error| failure::of_store(error, "key"))?;
+        self.0
+            .store
+            .add_key(record.clone())
+            .await
+            .map_err(|error| failure::of_store(error, "key"))?;
         tracing::info!(key.id = %record.id, tenant = %record.tenant, "Created key {}", record.id);
         Ok((record, key))
     }
@@ -46,13 +55,21 @@ impl Engine {
     pub async fn keys(&self, caller: &Caller, page: PageRequest) -> Result<Page<KeyRecord>, Error> {
         require(caller, &[Scope::Admin])?;
         let rows = rows(&page);
-        self.0.store.keys(caller.tenant(), page.after, rows).await.map_err(|error| failure::of_store(error, "key"))
+        self.0
+            .store
+            .keys(caller.tenant(), page.after, rows)
+            .await
+            .map_err(|error| failure::of_store(error, "key"))
     }
 
     /// Ends a key's life, at once and for good.
     pub async fn revoke_key(&self, caller: &Caller, id: KeyId) -> Result<KeyRecord, Error> {
         require(caller, &[Scope::Admin])?;
-        let revoked = self.0.store.revoke_key(caller.tenant(), id, jiff::Timestamp::now()).await;
+        let revoked = self
+            .0
+            .store
+            .revoke_key(caller.tenant(), id, jiff::Timestamp::now())
+            .await;
         let record = revoked.map_err(|error| failure::of_store(error, &format!("key `{id}`")))?;
         tracing::info!(key.id = %id, "Revoked key {id}");
         Ok(record)
@@ -63,23 +80,40 @@ impl Engine {
         require(caller, &[Scope::Admin])?;
         let old = self.find_key(caller, id).await?;
         let now = jiff::Timestamp::now();
-        let new = NewKey { name: old.name, scopes: old.scopes, tenant: None, expires_at: old.expires_at };
+        let new = NewKey {
+            name: old.name,
+            scopes: old.scopes,
+            tenant: None,
+            expires_at: old.expires_at,
+        };
         let (record, key) = mint(caller.tenant().clone(), new, now)?;
-        let replaced = self.0.store.replace_key(caller.tenant(), id, record.clone(), now).await;
+        let replaced = self
+            .0
+            .store
+            .replace_key(caller.tenant(), id, record.clone(), now)
+            .await;
         replaced.map_err(|error| failure::of_store(error, &format!("key `{id}`")))?;
         tracing::info!(key.id = %id, new_key.id = %record.id, "Rotated key {id}");
         Ok((record, key))
     }
 
     async fn find_key(&self, caller: &Caller, id: KeyId) -> Result<KeyRecord, Error> {
-        let mut page = PageRequest { after: None, rows: limits::PAGE_ROWS_MAX };
+        let mut page = PageRequest {
+            after: None,
+            rows: limits::PAGE_ROWS_MAX,
+        };
         loop {
             let found = self.keys(caller, page).await?;
             if let Some(key) = found.items.into_iter().find(|key| key.id == id) {
                 return Ok(key);
             }
-            let Some(next) = found.next else { return Err(Error::not_found(format!("key `{id}`"))) };
-            page = PageRequest { after: Some(next), rows: limits::PAGE_ROWS_MAX };
+            let Some(next) = found.next else {
+                return Err(Error::not_found(format!("key `{id}`")));
+            };
+            page = PageRequest {
+                after: Some(next),
+                rows: limits::PAGE_ROWS_MAX,
+            };
         }
     }
 
@@ -92,7 +126,12 @@ impl Engine {
             expires_at: None,
         };
         let (record, key) = mint(Tenant::default_tenant(), new, jiff::Timestamp::now())?;
-        let made = self.0.store.bootstrap_key(record).await.map_err(|error| failure::of_store(error, "key"))?;
+        let made = self
+            .0
+            .store
+            .bootstrap_key(record)
+            .await
+            .map_err(|error| failure::of_store(error, "key"))?;
         Ok(made.then_some(key))
     }
 }
@@ -100,7 +139,10 @@ impl Engine {
 fn check_name(name: &str) -> Result<(), Error> {
     let length = name.chars().count();
     if length == 0 || length > limits::KEY_NAME_CHARS_MAX || name.chars().any(char::is_control) {
-        let message = format!("name: 1 to {} characters, none of them a control character", limits::KEY_NAME_CHARS_MAX);
+        let message = format!(
+            "name: 1 to {} characters, none of them a control character",
+            limits::KEY_NAME_CHARS_MAX
+        );
         return Err(Error::invalid(message));
     }
     Ok(())

@@ -116,7 +116,11 @@ pub struct Images {
 impl Default for Images {
     fn default() -> Self {
         let image = |language: Language| language.default_image().to_owned();
-        Self { python: image(Language::Python), node: image(Language::Node), bash: image(Language::Bash) }
+        Self {
+            python: image(Language::Python),
+            node: image(Language::Node),
+            bash: image(Language::Bash),
+        }
     }
 }
 
@@ -154,16 +158,39 @@ impl Engine {
     /// An engine over these parts.
     #[must_use]
     pub fn new(parts: Parts) -> Self {
-        let Parts { store, blob, sandbox, links, settings, instance } = parts;
+        let Parts {
+            store,
+            blob,
+            sandbox,
+            links,
+            settings,
+            instance,
+        } = parts;
         let cache = SkillCache::new(settings.cache_dir.clone());
         let admission = Admission::new(settings.concurrency, settings.queue, settings.queue_wait);
         let (running, tasks) = (Running::default(), TaskTracker::new());
-        Self(Arc::new(Inner { store, blob, sandbox, links, settings, instance, cache, admission, running, tasks }))
+        Self(Arc::new(Inner {
+            store,
+            blob,
+            sandbox,
+            links,
+            settings,
+            instance,
+            cache,
+            admission,
+            running,
+            tasks,
+        }))
     }
 
     /// The caller behind a presented API key.
     pub async fn authenticate(&self, presented: &str) -> Result<Caller, Error> {
-        let refused = || Error::new(Code::Unauthenticated, "the API key is not valid; send `Authorization: Bearer skb_…`");
+        let refused = || {
+            Error::new(
+                Code::Unauthenticated,
+                "the API key is not valid; send `Authorization: Bearer skb_…`",
+            )
+        };
         let key: ApiKey = presented.parse().map_err(|_| refused())?;
         let record = match self.0.store.key(&key.hash()).await {
             Ok(record) => record,
@@ -197,8 +224,14 @@ fn require(caller: &Caller, scopes: &[Scope]) -> Result<(), Error> {
     if scopes.iter().any(|scope| caller.may(*scope)) {
         return Ok(());
     }
-    let names: Vec<_> = scopes.iter().map(|scope| format!("`{}`", scope.as_str())).collect();
-    Err(Error::new(Code::Forbidden, format!("this API key lacks the scope {}", names.join(" or "))))
+    let names: Vec<_> = scopes
+        .iter()
+        .map(|scope| format!("`{}`", scope.as_str()))
+        .collect();
+    Err(Error::new(
+        Code::Forbidden,
+        format!("this API key lacks the scope {}", names.join(" or ")),
+    ))
 }
 
 /// Clamps a page to what one answer may hold.

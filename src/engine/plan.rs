@@ -28,7 +28,11 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 /// Plans one execution. Refuses what has nothing to run and images that are not allowed.
 pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Result<Plan, Error> {
-    let Subject { manifest, version, files } = subject;
+    let Subject {
+        manifest,
+        version,
+        files,
+    } = subject;
     let (Some(language), Some(entrypoint)) = (manifest.language, &manifest.entrypoint) else {
         let message = format!(
             "skill `{}` has instructions only and nothing to run; give it `lang` and an entrypoint, or read its SKILL.md",
@@ -37,7 +41,10 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
         return Err(Error::invalid(message));
     };
     let image = approve(manifest, language, settings)?;
-    let mut argv = vec![language.interpreter().to_owned(), format!("/skills/{}/{entrypoint}", manifest.name)];
+    let mut argv = vec![
+        language.interpreter().to_owned(),
+        format!("/skills/{}/{entrypoint}", manifest.name),
+    ];
     argv.extend(ask.args.iter().cloned());
     let input = match &ask.input {
         Some(input) => input.clone(),
@@ -51,14 +58,22 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
         argv,
         input,
         files: ask.files.clone(),
-        limits: ResourceLimits::clamp(&manifest.resources, manifest.timeout, ask.timeout, &settings.maxima),
+        limits: ResourceLimits::clamp(
+            &manifest.resources,
+            manifest.timeout,
+            ask.timeout,
+            &settings.maxima,
+        ),
     };
     Ok(Plan { job, language })
 }
 
 /// Every decision about an image is made and logged here.
 fn approve(manifest: &Manifest, language: Language, settings: &Settings) -> Result<ApprovedImage, Error> {
-    let asked = manifest.image.as_deref().unwrap_or_else(|| settings.images.of(language));
+    let asked = manifest
+        .image
+        .as_deref()
+        .unwrap_or_else(|| settings.images.of(language));
     match settings.allowlist.approve(asked) {
         Ok(image) => {
             tracing::debug!(skill = %manifest.name, image = %image, "Approved image {image}");
@@ -85,10 +100,16 @@ fn environment(manifest: &Manifest, version: &Version, input: &JsonText) -> Vec<
         ("SANDBOX_FILES_DIR", "/sandbox/out/files"),
         ("SKILL_NAME", manifest.name.as_str()),
     ];
-    let mut env: Vec<_> = fixed.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    let mut env: Vec<_> = fixed
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect();
     env.push(("SKILL_VERSION".to_owned(), version.to_string()));
     // Above the cap, and for text that no variable can hold, there is the file.
-    for (key, text) in [("SANDBOX_INPUT", input.as_str()), ("SKILL_INSTRUCTIONS", &manifest.instructions)] {
+    for (key, text) in [
+        ("SANDBOX_INPUT", input.as_str()),
+        ("SKILL_INSTRUCTIONS", &manifest.instructions),
+    ] {
         if text.len() <= limits::INLINE_TEXT_BYTES_MAX && !text.contains('\0') {
             env.push((key.to_owned(), text.to_owned()));
         }

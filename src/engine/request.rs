@@ -59,15 +59,20 @@ impl Ask {
         if let Some(input) = &self.input
             && input.as_str().len() as u64 > limits::INPUT_BYTES_MAX
         {
-            let message = format!("input has {} bytes, the limit is {}", input.as_str().len(), limits::INPUT_BYTES_MAX);
+            let message = format!(
+                "input has {} bytes, the limit is {}",
+                input.as_str().len(),
+                limits::INPUT_BYTES_MAX
+            );
             return Err(Error::new(Code::TooLarge, message));
         }
         check_args(&self.args)?;
         check_files(&self.files)?;
         match self.timeout {
-            Some(timeout) if timeout < limits::TIMEOUT_MIN => {
-                Err(Error::invalid(format!("timeout must be at least {} seconds", limits::TIMEOUT_MIN.as_secs_f64())))
-            }
+            Some(timeout) if timeout < limits::TIMEOUT_MIN => Err(Error::invalid(format!(
+                "timeout must be at least {} seconds",
+                limits::TIMEOUT_MIN.as_secs_f64()
+            ))),
             Some(_) | None => Ok(()),
         }
     }
@@ -75,18 +80,36 @@ impl Ask {
 
 fn check_args(args: &[String]) -> Result<(), Error> {
     if args.len() > limits::ARGS_MAX {
-        return Err(Error::invalid(format!("args: {} arguments, the limit is {}", args.len(), limits::ARGS_MAX)));
+        return Err(Error::invalid(format!(
+            "args: {} arguments, the limit is {}",
+            args.len(),
+            limits::ARGS_MAX
+        )));
     }
     let total: usize = args.iter().map(String::len).sum();
     if total > limits::ARGS_BYTES_MAX {
-        return Err(Error::new(Code::TooLarge, format!("args: {total} bytes together, the limit is {}", limits::ARGS_BYTES_MAX)));
+        return Err(Error::new(
+            Code::TooLarge,
+            format!(
+                "args: {total} bytes together, the limit is {}",
+                limits::ARGS_BYTES_MAX
+            ),
+        ));
     }
     for (index, arg) in args.iter().enumerate() {
         if arg.contains('\0') {
-            return Err(Error::invalid(format!("args[{index}] contains a NUL character, which no program can be given")));
+            return Err(Error::invalid(format!(
+                "args[{index}] contains a NUL character, which no program can be given"
+            )));
         }
         if arg.len() > limits::ARG_BYTES_MAX {
-            return Err(Error::new(Code::TooLarge, format!("args[{index}] has more than {} bytes; use input", limits::ARG_BYTES_MAX)));
+            return Err(Error::new(
+                Code::TooLarge,
+                format!(
+                    "args[{index}] has more than {} bytes; use input",
+                    limits::ARG_BYTES_MAX
+                ),
+            ));
         }
     }
     Ok(())
@@ -94,14 +117,21 @@ fn check_args(args: &[String]) -> Result<(), Error> {
 
 fn check_files(files: &[InputFile]) -> Result<(), Error> {
     if files.len() > limits::INPUT_FILES_MAX {
-        return Err(Error::invalid(format!("files: {} files, the limit is {}", files.len(), limits::INPUT_FILES_MAX)));
+        return Err(Error::invalid(format!(
+            "files: {} files, the limit is {}",
+            files.len(),
+            limits::INPUT_FILES_MAX
+        )));
     }
     let mut seen = HashSet::new();
     for file in files {
         let plain = file.path.split('/').all(|part| !matches!(part, "" | "." | ".."));
         let short = file.path.len() <= limits::ARCHIVE_PATH_BYTES_MAX;
         if !plain || !short || file.path.chars().any(char::is_control) {
-            return Err(Error::invalid(format!("files: {:?} is not a plain relative path", file.path)));
+            return Err(Error::invalid(format!(
+                "files: {:?} is not a plain relative path",
+                file.path
+            )));
         }
         if !seen.insert(&file.path) {
             return Err(Error::invalid(format!("files: {:?} is given twice", file.path)));
@@ -115,31 +145,65 @@ mod tests {
     use super::*;
 
     fn file(path: &str) -> InputFile {
-        InputFile { path: path.to_owned(), content: bytes::Bytes::new() }
+        InputFile {
+            path: path.to_owned(),
+            content: bytes::Bytes::new(),
+        }
     }
 
     #[test]
     fn a_file_cannot_be_placed_outside_the_workspace() {
         for path in ["", "/etc/passwd", "../x", "a/../b", "a//b", "a\0b", "a\nb"] {
-            let refused = Ask { files: vec![file(path)], ..Ask::default() }.check();
+            let refused = Ask {
+                files: vec![file(path)],
+                ..Ask::default()
+            }
+            .check();
             assert!(refused.is_err(), "{path:?}");
         }
-        assert!(Ask { files: vec![file("data/a b.csv")], ..Ask::default() }.check().is_ok());
-        assert!(Ask { files: vec![file("a"), file("a")], ..Ask::default() }.check().is_err());
+        assert!(
+            Ask {
+                files: vec![file("data/a b.csv")],
+                ..Ask::default()
+            }
+            .check()
+            .is_ok()
+        );
+        assert!(
+            Ask {
+                files: vec![file("a"), file("a")],
+                ..Ask::default()
+            }
+            .check()
+            .is_err()
+        );
     }
 
     ///
     #[test]
     fn an_argument_that_no_program_can_take_is_refused_by_name() {
-        let refused = Ask { args: vec!["a".to_owned(), "b\0".to_owned()], ..Ask::default() }.check().unwrap_err();
+        let refused = Ask {
+            args: vec!["a".to_owned(), "b\0".to_owned()],
+            ..Ask::default()
+        }
+        .check()
+        .unwrap_err();
         assert!(refused.to_string().starts_with("args[1]"), "{refused}");
     }
 
     #[test]
     fn an_input_above_the_cap_is_too_large() {
-        let text = format!("\"{}\"", "x".repeat(usize::try_from(limits::INPUT_BYTES_MAX).unwrap()));
+        let text = format!(
+            "\"{}\"",
+            "x".repeat(usize::try_from(limits::INPUT_BYTES_MAX).unwrap())
+        );
         let input = JsonText::parse(text.as_bytes()).ok();
-        let refused = Ask { input, ..Ask::default() }.check().unwrap_err();
+        let refused = Ask {
+            input,
+            ..Ask::default()
+        }
+        .check()
+        .unwrap_err();
         assert_eq!(refused.code(), Code::TooLarge);
     }
 }

@@ -62,7 +62,10 @@ impl Engine {
     /// Runs a skill to its end, even when the caller goes away. A failing skill is no error: its execution says so.
     pub async fn run(&self, caller: &Caller, request: RunRequest) -> Result<Execution, Error> {
         let (engine, caller) = (self.clone(), caller.clone());
-        let task = self.0.tasks.spawn(async move { engine.run_attached(&caller, request).await });
+        let task = self
+            .0
+            .tasks
+            .spawn(async move { engine.run_attached(&caller, request).await });
         task.await.map_err(Error::internal)?
     }
 
@@ -75,12 +78,26 @@ impl Engine {
         let _slot = self.0.admission.admit().await?;
         let queue_ms = milliseconds(asked_at);
         let job = &found.plan.job;
-        self.0.sandbox.prepare(job, progress.as_ref()).await.map_err(failure::of_sandbox)?;
+        self.0
+            .sandbox
+            .prepare(job, progress.as_ref())
+            .await
+            .map_err(failure::of_sandbox)?;
         let new = self.new_execution(caller, &found);
-        self.0.store.begin(new.clone()).await.map_err(|error| failure::of_store(error, "execution"))?;
+        self.0
+            .store
+            .begin(new.clone())
+            .await
+            .map_err(|error| failure::of_store(error, "execution"))?;
         let cancel = self.0.running.enter(new.id);
         let outcome = self.perform(caller.tenant(), job, cancel).await;
-        let outcome = Outcome { timings: Timings { queue_ms, ..outcome.timings }, ..outcome };
+        let outcome = Outcome {
+            timings: Timings {
+                queue_ms,
+                ..outcome.timings
+            },
+            ..outcome
+        };
         let recorded = self.record(new, outcome).await;
         // Only now: whoever waits for the end of a cancelled execution finds it recorded.
         self.0.running.leave(job.execution);
@@ -94,19 +111,53 @@ impl Engine {
             What::Skill { name, selector } => {
                 let record = self.skill(caller, &name, &selector).await?;
                 let folder = self.folder(&record).await?;
-                let files = SkillFiles { name: name.clone(), digest: record.digest, folder };
-                let subject = Subject { manifest: &record.manifest, version: &record.version, files };
+                let files = SkillFiles {
+                    name: name.clone(),
+                    digest: record.digest,
+                    folder,
+                };
+                let subject = Subject {
+                    manifest: &record.manifest,
+                    version: &record.version,
+                    files,
+                };
                 let plan = plan::plan(subject, ask, settings)?;
-                Ok(Found { name, version: record.version, digest: record.digest, plan, _unpacked: None })
+                Ok(Found {
+                    name,
+                    version: record.version,
+                    digest: record.digest,
+                    plan,
+                    _unpacked: None,
+                })
             }
-            What::Archive { archive, fallback_name } => {
+            What::Archive {
+                archive,
+                fallback_name,
+            } => {
                 let (unpacked, manifest) = self.unpack(archive, fallback_name).await?;
                 let digest = unpacked.listing.digest();
-                let version = manifest.version.clone().unwrap_or_else(|| Version::unnamed(&digest));
-                let files = SkillFiles { name: manifest.name.clone(), digest, folder: unpacked.folder().to_owned() };
-                let subject = Subject { manifest: &manifest, version: &version, files };
+                let version = manifest
+                    .version
+                    .clone()
+                    .unwrap_or_else(|| Version::unnamed(&digest));
+                let files = SkillFiles {
+                    name: manifest.name.clone(),
+                    digest,
+                    folder: unpacked.folder().to_owned(),
+                };
+                let subject = Subject {
+                    manifest: &manifest,
+                    version: &version,
+                    files,
+                };
                 let plan = plan::plan(subject, ask, settings)?;
-                Ok(Found { name: manifest.name, version, digest, plan, _unpacked: Some(unpacked) })
+                Ok(Found {
+                    name: manifest.name,
+                    version,
+                    digest,
+                    plan,
+                    _unpacked: Some(unpacked),
+                })
             }
         }
     }
@@ -135,7 +186,10 @@ impl Engine {
             Ok(file) => ArtifactTar::create(file),
             Err(error) => return lost(&failure::of_io(error)),
         };
-        let run = Run { artifacts: &mut artifacts, cancel: cancel.clone() };
+        let run = Run {
+            artifacts: &mut artifacts,
+            cancel: cancel.clone(),
+        };
         let report = match self.0.sandbox.run(job, run).await {
             Ok(report) => report,
             Err(error) => {
@@ -144,7 +198,9 @@ impl Engine {
             }
         };
         let shutting_down = self.0.admission.is_closed() && cancel.is_cancelled();
-        let stored = self.store_artifacts(tenant, job.execution, artifacts, &report.files).await;
+        let stored = self
+            .store_artifacts(tenant, job.execution, artifacts, &report.files)
+            .await;
         let outcome = outcome(report, job, shutting_down);
         match stored {
             Ok(()) => outcome,
@@ -155,25 +211,48 @@ impl Engine {
         }
     }
 
-    async fn store_artifacts(&self, tenant: &Tenant, execution: ExecutionId, tar: ArtifactTar, files: &[FileEntry]) -> Result<(), Error> {
+    async fn store_artifacts(
+        &self,
+        tenant: &Tenant,
+        execution: ExecutionId,
+        tar: ArtifactTar,
+        files: &[FileEntry],
+    ) -> Result<(), Error> {
         if files.is_empty() {
             return Ok(());
         }
         let (file, _) = tar.finish().map_err(failure::of_io)?;
-        let key = blob::Key::Artifacts { tenant: tenant.clone(), execution };
-        self.0.blob.put(&key, file).await.map(drop).map_err(|error| failure::of_blob(error, "artifacts"))
+        let key = blob::Key::Artifacts {
+            tenant: tenant.clone(),
+            execution,
+        };
+        self.0
+            .blob
+            .put(&key, file)
+            .await
+            .map(drop)
+            .map_err(|error| failure::of_blob(error, "artifacts"))
     }
 
     /// Records the end. If somebody else ended it meanwhile, theirs counts and ours is not told.
     async fn record(&self, new: NewExecution, outcome: Outcome) -> Result<Execution, Error> {
         let id = new.id;
-        let ours = self.0.store.finish(id, outcome.clone()).await.map_err(|error| failure::of_store(error, "execution"))?;
+        let ours = self
+            .0
+            .store
+            .finish(id, outcome.clone())
+            .await
+            .map_err(|error| failure::of_store(error, "execution"))?;
         if !ours {
             let recorded = self.0.store.execution(&new.tenant, id).await;
             return recorded.map_err(|error| failure::of_store(error, "execution"));
         }
         tracing::info!(execution.id = %id, status = outcome.status.as_str(), "Finished execution {id}");
-        Ok(Execution { status: outcome.status, new, outcome: Some(outcome) })
+        Ok(Execution {
+            status: outcome.status,
+            new,
+            outcome: Some(outcome),
+        })
     }
 }
 
@@ -183,10 +262,17 @@ fn milliseconds(since: Instant) -> f64 {
 
 /// An outcome without a report: the program has not run, or nobody knows.
 fn lost(error: &Error) -> Outcome {
-    let code = if error.code() == Code::SandboxUnavailable { "sandbox_unavailable" } else { error.code().as_str() };
+    let code = if error.code() == Code::SandboxUnavailable {
+        "sandbox_unavailable"
+    } else {
+        error.code().as_str()
+    };
     Outcome {
         status: Status::Failed,
-        error: Some(Failure { code: code.to_owned(), message: error.to_string() }),
+        error: Some(Failure {
+            code: code.to_owned(),
+            message: error.to_string(),
+        }),
         exit_code: None,
         output: None,
         logs: Logs::default(),
@@ -203,8 +289,17 @@ fn lost(error: &Error) -> Outcome {
 fn without_artifacts(outcome: Outcome, error: &Error) -> Outcome {
     let message = format!("the program's files could not be stored: {error}");
     Outcome {
-        status: if outcome.status == Status::Success { Status::Failed } else { outcome.status },
-        error: outcome.error.or_else(|| Some(Failure { code: "artifacts_not_stored".to_owned(), message })),
+        status: if outcome.status == Status::Success {
+            Status::Failed
+        } else {
+            outcome.status
+        },
+        error: outcome.error.or_else(|| {
+            Some(Failure {
+                code: "artifacts_not_stored".to_owned(),
+                message,
+            })
+        }),
         files: Vec::new(),
         ..outcome
     }
@@ -212,33 +307,69 @@ fn without_artifacts(outcome: Outcome, error: &Error) -> Outcome {
 
 /// Judges what the sandbox reported.
 fn outcome(report: Report, job: &Job, shutting_down: bool) -> Outcome {
-    let fail = |status, code: &str, message: String| (status, Some(Failure { code: code.to_owned(), message }));
+    let fail = |status, code: &str, message: String| {
+        (
+            status,
+            Some(Failure {
+                code: code.to_owned(),
+                message,
+            }),
+        )
+    };
     let limits = &job.limits;
     let (status, error) = match (&report.end, &report.output) {
         (End::Exited(0), Output::Missing | Output::Json(_)) => (Status::Success, None),
         (End::Exited(0), Output::Invalid(reason)) => fail(Status::Failed, "output_invalid", reason.clone()),
-        (End::Exited(code), _) => {
-            fail(Status::Failed, "exit_code", format!("the program exited with code {code}; its stderr may say why"))
-        }
-        (End::Signaled(signal), _) => fail(Status::Failed, "signal", format!("the program was ended by signal {signal}")),
+        (End::Exited(code), _) => fail(
+            Status::Failed,
+            "exit_code",
+            format!("the program exited with code {code}; its stderr may say why"),
+        ),
+        (End::Signaled(signal), _) => fail(
+            Status::Failed,
+            "signal",
+            format!("the program was ended by signal {signal}"),
+        ),
         (End::TimedOut, _) => {
             let seconds = limits.timeout.as_secs_f64();
-            fail(Status::Timeout, "timeout", format!("the program ran longer than its {seconds} seconds"))
+            fail(
+                Status::Timeout,
+                "timeout",
+                format!("the program ran longer than its {seconds} seconds"),
+            )
         }
         (End::OutOfMemory, _) => {
             let mebibytes = limits.memory_bytes / crate::limits::MIB;
-            fail(Status::Oom, "oom", format!("the program needed more than its {mebibytes} MiB of memory"))
+            fail(
+                Status::Oom,
+                "oom",
+                format!("the program needed more than its {mebibytes} MiB of memory"),
+            )
         }
-        (End::Cancelled, _) if shutting_down => {
-            fail(Status::Interrupted, "interrupted", "the server stopped while the program ran".to_owned())
-        }
-        (End::Cancelled, _) => fail(Status::Cancelled, "cancelled", "the execution was cancelled".to_owned()),
+        (End::Cancelled, _) if shutting_down => fail(
+            Status::Interrupted,
+            "interrupted",
+            "the server stopped while the program ran".to_owned(),
+        ),
+        (End::Cancelled, _) => fail(
+            Status::Cancelled,
+            "cancelled",
+            "the execution was cancelled".to_owned(),
+        ),
         (End::NotStarted(reason), _) => fail(Status::Failed, "start_failed", reason.clone()),
         (End::Lost(reason), _) => fail(Status::Interrupted, "sandbox_lost", reason.clone()),
     };
-    let exit_code = if let End::Exited(code) = report.end { Some(code) } else { None };
+    let exit_code = if let End::Exited(code) = report.end {
+        Some(code)
+    } else {
+        None
+    };
     // Kept whatever the status: a program that was killed late may have written all it had to say (O-20).
-    let output = if let Output::Json(text) = report.output { Some(text) } else { None };
+    let output = if let Output::Json(text) = report.output {
+        Some(text)
+    } else {
+        None
+    };
     Outcome {
         status,
         error,

@@ -19,18 +19,34 @@ const READERS: &[Scope] = &[Scope::Run, Scope::Skills];
 impl Engine {
     /// Publishes an archive under the name and version it declares. The same content again is no error; other content under
     /// a published version is a conflict.
-    pub async fn publish(&self, caller: &Caller, archive: File, fallback_name: Option<&str>) -> Result<(SkillRecord, Published), Error> {
+    pub async fn publish(
+        &self,
+        caller: &Caller,
+        archive: File,
+        fallback_name: Option<&str>,
+    ) -> Result<(SkillRecord, Published), Error> {
         require(caller, &[Scope::Skills])?;
         let (engine, caller, fallback) = (self.clone(), caller.clone(), fallback_name.map(ToOwned::to_owned));
         // On the tracker: an uploader that goes away must not leave a row without its bytes.
-        let task = self.0.tasks.spawn(async move { engine.publish_to_the_end(&caller, archive, fallback).await });
+        let task = self
+            .0
+            .tasks
+            .spawn(async move { engine.publish_to_the_end(&caller, archive, fallback).await });
         task.await.map_err(Error::internal)?
     }
 
-    async fn publish_to_the_end(&self, caller: &Caller, archive: File, fallback: Option<String>) -> Result<(SkillRecord, Published), Error> {
+    async fn publish_to_the_end(
+        &self,
+        caller: &Caller,
+        archive: File,
+        fallback: Option<String>,
+    ) -> Result<(SkillRecord, Published), Error> {
         let archive_bytes = archive.metadata().map_err(failure::of_io)?.len();
         if archive_bytes > limits::ARCHIVE_BYTES_MAX {
-            let message = format!("the archive has {archive_bytes} bytes, the limit is {}", limits::ARCHIVE_BYTES_MAX);
+            let message = format!(
+                "the archive has {archive_bytes} bytes, the limit is {}",
+                limits::ARCHIVE_BYTES_MAX
+            );
             return Err(Error::new(Code::TooLarge, message));
         }
         let again = archive.try_clone().map_err(failure::of_io)?;
@@ -40,7 +56,10 @@ impl Engine {
         let record = SkillRecord {
             tenant: caller.tenant().clone(),
             name: manifest.name.clone(),
-            version: manifest.version.clone().unwrap_or_else(|| Version::unnamed(&digest)),
+            version: manifest
+                .version
+                .clone()
+                .unwrap_or_else(|| Version::unnamed(&digest)),
             digest,
             archive_bytes,
             unpacked_bytes: listing.bytes_total(),
@@ -50,7 +69,12 @@ impl Engine {
         };
         self.0.cache.keep(unpacked).map_err(failure::of_io)?;
         // The row decides a race between two uploads of one version; only its winner writes the bytes (C-02).
-        let published = self.0.store.publish(record.clone()).await.map_err(|error| failure::of_store(error, "skill"))?;
+        let published = self
+            .0
+            .store
+            .publish(record.clone())
+            .await
+            .map_err(|error| failure::of_store(error, "skill"))?;
         self.keep_archive(&record, &published, again).await?;
         tracing::info!(skill = %record.name, version = %record.version, digest = %record.digest, "Published {} {}", record.name, record.version);
         match published {
@@ -60,7 +84,12 @@ impl Engine {
     }
 
     /// Writes a new version's archive, or that of an old one whose bytes were lost before they were written.
-    async fn keep_archive(&self, record: &SkillRecord, published: &Published, archive: File) -> Result<(), Error> {
+    async fn keep_archive(
+        &self,
+        record: &SkillRecord,
+        published: &Published,
+        archive: File,
+    ) -> Result<(), Error> {
         let key = archive_key(record);
         let missing = match published {
             Published::New => true,
@@ -69,10 +98,16 @@ impl Engine {
         if !missing {
             return Ok(());
         }
-        let Err(error) = self.0.blob.put(&key, archive).await else { return Ok(()) };
+        let Err(error) = self.0.blob.put(&key, archive).await else {
+            return Ok(());
+        };
         if matches!(published, Published::New) {
             // Nothing half-published stays.
-            let undone = self.0.store.delete_version(&record.tenant, &record.name, &record.version).await;
+            let undone = self
+                .0
+                .store
+                .delete_version(&record.tenant, &record.name, &record.version)
+                .await;
             if let Err(error) = undone {
                 tracing::error!(skill = %record.name, %error, "Could not take back a version whose archive was not stored");
             }
@@ -81,14 +116,18 @@ impl Engine {
     }
 
     /// Checks, unpacks and loads an archive off the async threads.
-    pub(super) async fn unpack(&self, archive: File, fallback: Option<String>) -> Result<(Unpacked, Manifest), Error> {
+    pub(super) async fn unpack(
+        &self,
+        archive: File,
+        fallback: Option<String>,
+    ) -> Result<(Unpacked, Manifest), Error> {
         let engine = self.clone();
         let blocking = tokio::task::spawn_blocking(move || {
             let unpacked = engine.0.cache.unpack(&archive)?;
             let manifest = bundle::load(unpacked.folder(), &unpacked.listing, fallback.as_deref())?;
-            Ok((unpacked, manifest))
+            Ok::<_, bundle::Error>((unpacked, manifest))
         });
-        blocking.await.map_err(Error::internal)?.map_err(failure::of_bundle)
+        Ok(blocking.await.map_err(Error::internal)??)
     }
 
     /// The folder of a published skill on this host, fetched and unpacked if it is not here yet.
@@ -96,17 +135,30 @@ impl Engine {
         if let Some(folder) = self.0.cache.find(&record.digest) {
             return Ok(folder);
         }
-        let object = self.0.blob.open(&archive_key(record)).await.map_err(|error| failure::of_blob(error, "the skill's archive"))?;
+        let object = self
+            .0
+            .blob
+            .open(&archive_key(record))
+            .await
+            .map_err(|error| failure::of_blob(error, "the skill's archive"))?;
         let size = object.size();
-        let mut reader = object.into_reader(0..size).await.map_err(|error| failure::of_blob(error, "the skill's archive"))?;
+        let mut reader = object
+            .into_reader(0..size)
+            .await
+            .map_err(|error| failure::of_blob(error, "the skill's archive"))?;
         let file = tempfile::tempfile_in(&self.0.settings.tmp_dir).map_err(failure::of_io)?;
         let mut copy = tokio::fs::File::from_std(file);
-        tokio::io::copy(&mut reader, &mut copy).await.map_err(failure::of_io)?;
+        tokio::io::copy(&mut reader, &mut copy)
+            .await
+            .map_err(failure::of_io)?;
         let archive = copy.into_std().await;
         let (unpacked, _) = self.unpack(archive, Some(record.name.to_string())).await?;
         // F-20: a store that hands out other bytes is found out before anything runs.
         if unpacked.listing.digest() != record.digest {
-            return Err(Error::internal(format!("the archive of {} {} does not have its digest", record.name, record.version)));
+            return Err(Error::internal(format!(
+                "the archive of {} {} does not have its digest",
+                record.name, record.version
+            )));
         }
         self.0.cache.keep(unpacked).map_err(failure::of_io)
     }
@@ -115,42 +167,88 @@ impl Engine {
     pub async fn skills(&self, caller: &Caller, page: PageRequest) -> Result<Page<SkillRecord>, Error> {
         require(caller, READERS)?;
         let rows = rows(&page);
-        self.0.store.skills(caller.tenant(), page.after, rows).await.map_err(|error| failure::of_store(error, "skill"))
+        self.0
+            .store
+            .skills(caller.tenant(), page.after, rows)
+            .await
+            .map_err(|error| failure::of_store(error, "skill"))
     }
 
     /// The versions of one skill, the most recent push first.
-    pub async fn skill_versions(&self, caller: &Caller, name: &SkillName, page: PageRequest) -> Result<Page<SkillRecord>, Error> {
+    pub async fn skill_versions(
+        &self,
+        caller: &Caller,
+        name: &SkillName,
+        page: PageRequest,
+    ) -> Result<Page<SkillRecord>, Error> {
         require(caller, READERS)?;
         let (first, rows) = (page.after.is_none(), rows(&page));
-        let found = self.0.store.versions(caller.tenant(), name, page.after, rows).await;
+        let found = self
+            .0
+            .store
+            .versions(caller.tenant(), name, page.after, rows)
+            .await;
         let found = found.map_err(|error| failure::of_store(error, "skill"))?;
-        if first && found.items.is_empty() { Err(Error::not_found(format!("skill `{name}`"))) } else { Ok(found) }
+        if first && found.items.is_empty() {
+            Err(Error::not_found(format!("skill `{name}`")))
+        } else {
+            Ok(found)
+        }
     }
 
     /// One version of one skill.
-    pub async fn skill(&self, caller: &Caller, name: &SkillName, selector: &Selector) -> Result<SkillRecord, Error> {
+    pub async fn skill(
+        &self,
+        caller: &Caller,
+        name: &SkillName,
+        selector: &Selector,
+    ) -> Result<SkillRecord, Error> {
         require(caller, READERS)?;
         let found = self.0.store.skill(caller.tenant(), name, selector).await;
         found.map_err(|error| failure::of_store(error, &format!("skill `{name}` version `{selector}`")))
     }
 
     /// Deletes one version. Running executions of it end as if it were still there.
-    pub async fn delete_skill(&self, caller: &Caller, name: &SkillName, version: &Version) -> Result<(), Error> {
+    pub async fn delete_skill(
+        &self,
+        caller: &Caller,
+        name: &SkillName,
+        version: &Version,
+    ) -> Result<(), Error> {
         require(caller, &[Scope::Skills])?;
         let deleted = self.0.store.delete_version(caller.tenant(), name, version).await;
-        let record = deleted.map_err(|error| failure::of_store(error, &format!("skill `{name}` version `{version}`")))?;
+        let record = deleted
+            .map_err(|error| failure::of_store(error, &format!("skill `{name}` version `{version}`")))?;
         tracing::info!(skill = %name, version = %version, "Deleted {name} {version}");
-        self.0.blob.delete(&archive_key(&record)).await.map_err(|error| failure::of_blob(error, "archive"))
+        self.0
+            .blob
+            .delete(&archive_key(&record))
+            .await
+            .map_err(|error| failure::of_blob(error, "archive"))
     }
 
     /// The archive of one version as it was uploaded.
-    pub async fn skill_archive(&self, caller: &Caller, name: &SkillName, selector: &Selector) -> Result<(SkillRecord, blob::Object), Error> {
+    pub async fn skill_archive(
+        &self,
+        caller: &Caller,
+        name: &SkillName,
+        selector: &Selector,
+    ) -> Result<(SkillRecord, blob::Object), Error> {
         let record = self.skill(caller, name, selector).await?;
-        let object = self.0.blob.open(&archive_key(&record)).await.map_err(|error| failure::of_blob(error, "archive"))?;
+        let object = self
+            .0
+            .blob
+            .open(&archive_key(&record))
+            .await
+            .map_err(|error| failure::of_blob(error, "archive"))?;
         Ok((record, object))
     }
 }
 
 fn archive_key(record: &SkillRecord) -> blob::Key {
-    blob::Key::SkillArchive { tenant: record.tenant.clone(), skill: record.name.clone(), version: record.version.clone() }
+    blob::Key::SkillArchive {
+        tenant: record.tenant.clone(),
+        skill: record.name.clone(),
+        version: record.version.clone(),
+    }
 }

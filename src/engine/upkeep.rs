@@ -35,15 +35,35 @@ const FORGOTTEN_PER_ROUND: u32 = 1000;
 impl Engine {
     /// Whether this server can do its work now.
     pub async fn readiness(&self) -> Readiness {
-        let check = |name, result: Result<(), String>| Check { name, ok: result.is_ok(), message: result.err() };
-        let open = if self.0.admission.is_closed() { Err("the server is shutting down".to_owned()) } else { Ok(()) };
+        let check = |name, result: Result<(), String>| Check {
+            name,
+            ok: result.is_ok(),
+            message: result.err(),
+        };
+        let open = if self.0.admission.is_closed() {
+            Err("the server is shutting down".to_owned())
+        } else {
+            Ok(())
+        };
         let checks = vec![
             check("server", open),
-            check("store", self.0.store.ping().await.map_err(|error| error.to_string())),
-            check("blob", self.0.blob.ping().await.map_err(|error| error.to_string())),
-            check("sandbox", self.0.sandbox.check().await.map_err(|error| error.to_string())),
+            check(
+                "store",
+                self.0.store.ping().await.map_err(|error| error.to_string()),
+            ),
+            check(
+                "blob",
+                self.0.blob.ping().await.map_err(|error| error.to_string()),
+            ),
+            check(
+                "sandbox",
+                self.0.sandbox.check().await.map_err(|error| error.to_string()),
+            ),
         ];
-        Readiness { ready: checks.iter().all(|check| check.ok), checks }
+        Readiness {
+            ready: checks.iter().all(|check| check.ok),
+            checks,
+        }
     }
 
     /// One round of upkeep; each part that fails is logged and tried again in the next round.
@@ -67,8 +87,16 @@ impl Engine {
 
     /// Ends what dead processes left running.
     async fn interrupt_dead(&self) -> Result<(), Error> {
-        let owners = self.0.store.instances().await.map_err(|error| failure::of_store(error, "instance"))?;
-        for owner in owners.into_iter().filter(|owner| !self.0.instance.is_alive(*owner)) {
+        let owners = self
+            .0
+            .store
+            .instances()
+            .await
+            .map_err(|error| failure::of_store(error, "instance"))?;
+        for owner in owners
+            .into_iter()
+            .filter(|owner| !self.0.instance.is_alive(*owner))
+        {
             let ended = self.0.store.interrupt(owner, jiff::Timestamp::now()).await;
             for (_, id) in ended.map_err(|error| failure::of_store(error, "execution"))? {
                 tracing::warn!(execution.id = %id, "Execution {id} was interrupted by the end of its process");
@@ -79,7 +107,12 @@ impl Engine {
 
     /// Removes sandboxes that should not be there, then forgets the dead that left nothing.
     async fn reconcile(&self, dead: &[InstanceId]) -> Result<(), Error> {
-        let removed = self.0.sandbox.reconcile(dead).await.map_err(failure::of_sandbox)?;
+        let removed = self
+            .0
+            .sandbox
+            .reconcile(dead)
+            .await
+            .map_err(failure::of_sandbox)?;
         if removed > 0 {
             tracing::info!(removed, "Removed {removed} leftover sandboxes");
         }
@@ -96,12 +129,26 @@ impl Engine {
             let age = jiff::SignedDuration::try_from(age).ok()?;
             jiff::Timestamp::now().checked_sub(age).ok()
         });
-        let retention = Retention { ended_before, per_tenant: policy.per_tenant };
+        let retention = Retention {
+            ended_before,
+            per_tenant: policy.per_tenant,
+        };
         let expired = self.0.store.expired(&retention, FORGOTTEN_PER_ROUND).await;
         for (tenant, execution) in expired.map_err(|error| failure::of_store(error, "execution"))? {
-            let key = blob::Key::Artifacts { tenant: tenant.clone(), execution };
-            self.0.blob.delete(&key).await.map_err(|error| failure::of_blob(error, "artifacts"))?;
-            self.0.store.forget(&tenant, execution).await.map_err(|error| failure::of_store(error, "execution"))?;
+            let key = blob::Key::Artifacts {
+                tenant: tenant.clone(),
+                execution,
+            };
+            self.0
+                .blob
+                .delete(&key)
+                .await
+                .map_err(|error| failure::of_blob(error, "artifacts"))?;
+            self.0
+                .store
+                .forget(&tenant, execution)
+                .await
+                .map_err(|error| failure::of_store(error, "execution"))?;
         }
         Ok(())
     }
@@ -123,7 +170,10 @@ impl Engine {
         self.0.admission.close();
         self.0.tasks.close();
         if tokio::time::timeout(within, self.0.tasks.wait()).await.is_err() {
-            tracing::warn!("Interrupting executions that did not end within {} seconds", within.as_secs());
+            tracing::warn!(
+                "Interrupting executions that did not end within {} seconds",
+                within.as_secs()
+            );
             self.0.running.cancel_all();
             let last = limits::KILL_GRACE * 2 + limits::COLLECT_MAX;
             if tokio::time::timeout(last, self.0.tasks.wait()).await.is_err() {
