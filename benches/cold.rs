@@ -1,1 +1,173 @@
-fn main() {}
+//! How long one cold Docker execution takes next to the naive way of running the same hardened container by hand.
+//!
+//! Both run the same image, skill and limits on the same engine, in turn, in one process, with a pause between runs.
+//! `tests/with-engine.sh cargo bench --bench cold` prints medians and their ratio, and fails above the bar.
+
+#[path = "../tests/it/world.rs"]
+#[expect(dead_code, reason = "the tests' world has more than this bench needs")]
+mod world;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use bollard::models::{ContainerCreateBody, HostConfig, HostConfigLogConfig};
+use bollard::query_parameters::{CreateContainerOptions, LogsOptionsBuilder, RemoveContainerOptionsBuilder, WaitContainerOptions};
+use futures::StreamExt as _;
+use skillbox::engine::{Ask, RunRequest, What};
+use skillbox::execution::Status;
+use skillbox::sandbox::seccomp;
+use skillbox::skill::{Language, Selector};
+use world::World;
+
+const ROUNDS: usize = 30;
+const PAUSE: Duration = Duration::from_millis(30);
+/// Skillbox's median over the naive median, at most.
+const RATIO_MAX: f64 = 0.65;
+const PROGRAM: &str = "import json, os
+value = json.load(open(os.environ['SANDBOX_INPUT_FILE']))
+json.dump({'echo': value}, open(os.environ['SANDBOX_OUTPUT'], 'w'))
+print('done')
+";
+
+#[tokio::main]
+async fn main() {
+    // `cargo test --benches` only asks whether it builds.
+    if std::env::args().any(|argument| argument == "--test") {
+        return;
+    }
+    let Some(world) = World::docker().await else { return };
+    let archive = world::archive(Language::Python, "version: 1.0.0\n", PROGRAM);
+    world.engine.publish(&world.admin, archive, None).await.unwrap();
+    let naive = Naive::new(&world);
+    skillbox_once(&world).await;
+    naive.once().await;
+
+    let (mut ours, mut theirs, mut phases) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        tokio::time::sleep(PAUSE).await;
+        let (total, timings) = skillbox_once(&world).await;
+        ours.push(total);
+        phases.push(timings);
+        tokio::time::sleep(PAUSE).await;
+        theirs.push(naive.once().await);
+    }
+    print_row("skillbox, cold", &mut ours);
+    print_row("naive: create, start, wait, logs", &mut theirs);
+    let middle = |pick: fn(&[f64; 3]) -> f64| median(&mut phases.iter().map(pick).collect::<Vec<_>>());
+    println!(
+        "skillbox's median phases: sandbox {:.1} ms, program {:.1} ms, collect {:.1} ms",
+        middle(|p| p[0]),
+        middle(|p| p[1]),
+        middle(|p| p[2])
+    );
+    let ratio = median(&mut ours) / median(&mut theirs);
+    println!("ratio of medians: {ratio:.2} (bar: {RATIO_MAX})");
+    world.engine.shutdown(Duration::from_secs(10)).await;
+    assert!(ratio <= RATIO_MAX, "above the bar");
+}
+
+async fn skillbox_once(world: &World) -> (f64, [f64; 3]) {
+    let ask = Ask { input: Some(world::json("{\"n\": 1}")), ..Ask::default() };
+    let what = What::Skill { name: "probe".parse().unwrap(), selector: Selector::Latest };
+    let started = Instant::now();
+    let execution = world.engine.run(&world.admin, RunRequest { what, ask, progress: None }).await.unwrap();
+    let total = milliseconds(started);
+    let outcome = execution.outcome.unwrap();
+    assert_eq!(outcome.status, Status::Success, "{:?}", outcome.error);
+    (total, [outcome.timings.sandbox_ms, outcome.timings.run_ms, outcome.timings.collect_ms])
+}
+
+/// The same hardened container, driven as most tutorials do.
+struct Naive {
+    docker: bollard::Docker,
+    body: ContainerCreateBody,
+    /// The skill's folder, bound into each container.
+    _folder: tempfile::TempDir,
+}
+
+impl Naive {
+    fn new(world: &World) -> Self {
+        let docker = match &world::docker_settings().host {
+            Some(host) => bollard::Docker::connect_with_host(host),
+            None => bollard::Docker::connect_with_defaults(),
+        };
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("main.py"), PROGRAM).unwrap();
+        std::fs::write(folder.path().join("input.json"), "{\"n\": 1}").unwrap();
+        open_to_all(folder.path());
+        let body = body(&world.engine.settings().images.python, folder.path());
+        Self { docker: docker.unwrap(), body, _folder: folder }
+    }
+
+    async fn once(&self) -> f64 {
+        let started = Instant::now();
+        let created = self.docker.create_container(None::<CreateContainerOptions>, self.body.clone()).await.unwrap();
+        self.docker.start_container(&created.id, None).await.unwrap();
+        let ended = self.docker.wait_container(&created.id, None::<WaitContainerOptions>).next().await.unwrap();
+        let options = LogsOptionsBuilder::default().stdout(true).stderr(true).build();
+        let logs: Vec<_> = self.docker.logs(&created.id, Some(options)).collect().await;
+        let total = milliseconds(started);
+        assert_eq!(ended.unwrap().status_code, 0);
+        assert!(logs.iter().any(|log| log.as_ref().unwrap().to_string().contains("done")), "{logs:?}");
+        let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
+        self.docker.remove_container(&created.id, Some(options)).await.unwrap();
+        total
+    }
+}
+
+/// The naive container: the same restrictions and limits, a json-file log, no thought for the start-up.
+fn body(image: &str, folder: &Path) -> ContainerCreateBody {
+    let tmpfs = |bytes: u64| format!("rw,noexec,nosuid,nodev,size={bytes},mode=0700,uid=65534,gid=65534");
+    let seccomp = seccomp::docker_profile(std::env::consts::ARCH).to_string();
+    ContainerCreateBody {
+        image: Some(image.to_owned()),
+        cmd: Some(vec!["python3".to_owned(), "/skill/main.py".to_owned()]),
+        env: Some(vec![
+            "SANDBOX_INPUT_FILE=/skill/input.json".to_owned(),
+            "SANDBOX_OUTPUT=/workspace/output.json".to_owned(),
+        ]),
+        user: Some("65534:65534".to_owned()),
+        host_config: Some(HostConfig {
+            network_mode: Some("none".to_owned()),
+            cap_drop: Some(vec!["ALL".to_owned()]),
+            security_opt: Some(vec!["no-new-privileges:true".to_owned(), format!("seccomp={seccomp}")]),
+            readonly_rootfs: Some(true),
+            pids_limit: Some(128),
+            memory: Some(512 << 20),
+            memory_swap: Some(512 << 20),
+            nano_cpus: Some(1_000_000_000),
+            tmpfs: Some(HashMap::from([
+                ("/workspace".to_owned(), tmpfs(256 << 20)),
+                ("/sandbox".to_owned(), tmpfs(64 << 20)),
+                ("/tmp".to_owned(), tmpfs(64 << 20)),
+                ("/root".to_owned(), tmpfs(1 << 20)),
+            ])),
+            binds: Some(vec![format!("{}:/skill:ro", folder.display())]),
+            log_config: Some(HostConfigLogConfig { typ: Some("json-file".to_owned()), config: None }),
+            ..HostConfig::default()
+        }),
+        ..ContainerCreateBody::default()
+    }
+}
+
+fn open_to_all(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn print_row(name: &str, samples: &mut [f64]) {
+    let middle = median(samples);
+    let (first, last) = (samples[0], samples[samples.len() - 1]);
+    println!("{name:<36} min {first:7.1} ms   median {middle:7.1} ms   max {last:7.1} ms");
+}
+
+/// Sorts, and takes the middle.
+fn median(samples: &mut [f64]) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples[samples.len() / 2]
+}
+
+fn milliseconds(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1000.0
+}
