@@ -12,7 +12,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bollard::models::{ContainerCreateBody, HostConfig, HostConfigLogConfig};
-use bollard::query_parameters::{CreateContainerOptions, LogsOptionsBuilder, RemoveContainerOptionsBuilder, WaitContainerOptions};
+use bollard::query_parameters::{
+    CreateContainerOptions, LogsOptionsBuilder, RemoveContainerOptionsBuilder, WaitContainerOptions,
+};
 use futures::StreamExt as _;
 use skillbox::engine::{Ask, RunRequest, What};
 use skillbox::execution::Status;
@@ -36,7 +38,9 @@ async fn main() {
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }
-    let Some(world) = World::docker().await else { return };
+    let Some(world) = World::docker().await else {
+        return;
+    };
     let archive = world::archive(Language::Python, "version: 1.0.0\n", PROGRAM);
     world.engine.publish(&world.admin, archive, None).await.unwrap();
     let naive = Naive::new(&world);
@@ -68,14 +72,38 @@ async fn main() {
 }
 
 async fn skillbox_once(world: &World) -> (f64, [f64; 3]) {
-    let ask = Ask { input: Some(world::json("{\"n\": 1}")), ..Ask::default() };
-    let what = What::Skill { name: "probe".parse().unwrap(), selector: Selector::Latest };
+    let ask = Ask {
+        input: Some(world::json("{\"n\": 1}")),
+        ..Ask::default()
+    };
+    let what = What::Skill {
+        name: "probe".parse().unwrap(),
+        selector: Selector::Latest,
+    };
     let started = Instant::now();
-    let execution = world.engine.run(&world.admin, RunRequest { what, ask, progress: None }).await.unwrap();
+    let execution = world
+        .engine
+        .run(
+            &world.admin,
+            RunRequest {
+                what,
+                ask,
+                progress: None,
+            },
+        )
+        .await
+        .unwrap();
     let total = milliseconds(started);
     let outcome = execution.outcome.unwrap();
     assert_eq!(outcome.status, Status::Success, "{:?}", outcome.error);
-    (total, [outcome.timings.sandbox_ms, outcome.timings.run_ms, outcome.timings.collect_ms])
+    (
+        total,
+        [
+            outcome.timings.sandbox_ms,
+            outcome.timings.run_ms,
+            outcome.timings.collect_ms,
+        ],
+    )
 }
 
 /// The same hardened container, driven as most tutorials do.
@@ -97,21 +125,44 @@ impl Naive {
         std::fs::write(folder.path().join("input.json"), "{\"n\": 1}").unwrap();
         open_to_all(folder.path());
         let body = body(&world.engine.settings().images.python, folder.path());
-        Self { docker: docker.unwrap(), body, _folder: folder }
+        Self {
+            docker: docker.unwrap(),
+            body,
+            _folder: folder,
+        }
     }
 
     async fn once(&self) -> f64 {
         let started = Instant::now();
-        let created = self.docker.create_container(None::<CreateContainerOptions>, self.body.clone()).await.unwrap();
+        let created = self
+            .docker
+            .create_container(None::<CreateContainerOptions>, self.body.clone())
+            .await
+            .unwrap();
         self.docker.start_container(&created.id, None).await.unwrap();
-        let ended = self.docker.wait_container(&created.id, None::<WaitContainerOptions>).next().await.unwrap();
+        let ended = self
+            .docker
+            .wait_container(&created.id, None::<WaitContainerOptions>)
+            .next()
+            .await
+            .unwrap();
         let options = LogsOptionsBuilder::default().stdout(true).stderr(true).build();
         let logs: Vec<_> = self.docker.logs(&created.id, Some(options)).collect().await;
         let total = milliseconds(started);
         assert_eq!(ended.unwrap().status_code, 0);
-        assert!(logs.iter().any(|log| log.as_ref().unwrap().to_string().contains("done")), "{logs:?}");
-        let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
-        self.docker.remove_container(&created.id, Some(options)).await.unwrap();
+        assert!(
+            logs.iter()
+                .any(|log| log.as_ref().unwrap().to_string().contains("done")),
+            "{logs:?}"
+        );
+        let options = RemoveContainerOptionsBuilder::default()
+            .force(true)
+            .v(true)
+            .build();
+        self.docker
+            .remove_container(&created.id, Some(options))
+            .await
+            .unwrap();
         total
     }
 }
@@ -131,7 +182,10 @@ fn body(image: &str, folder: &Path) -> ContainerCreateBody {
         host_config: Some(HostConfig {
             network_mode: Some("none".to_owned()),
             cap_drop: Some(vec!["ALL".to_owned()]),
-            security_opt: Some(vec!["no-new-privileges:true".to_owned(), format!("seccomp={seccomp}")]),
+            security_opt: Some(vec![
+                "no-new-privileges:true".to_owned(),
+                format!("seccomp={seccomp}"),
+            ]),
             readonly_rootfs: Some(true),
             pids_limit: Some(128),
             memory: Some(512 << 20),
@@ -144,7 +198,10 @@ fn body(image: &str, folder: &Path) -> ContainerCreateBody {
                 ("/root".to_owned(), tmpfs(1 << 20)),
             ])),
             binds: Some(vec![format!("{}:/skill:ro", folder.display())]),
-            log_config: Some(HostConfigLogConfig { typ: Some("json-file".to_owned()), config: None }),
+            log_config: Some(HostConfigLogConfig {
+                typ: Some("json-file".to_owned()),
+                config: None,
+            }),
             ..HostConfig::default()
         }),
         ..ContainerCreateBody::default()

@@ -31,8 +31,9 @@ pub const TIMEOUT: Duration = Duration::from_secs(120);
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(600);
 /// The shortest timeout that can be asked for.
 pub const TIMEOUT_MIN: Duration = Duration::from_millis(100);
-/// After its deadline a sandbox has this long to be gone (promise P8); then the engine kills it.
-pub const KILL_GRACE: Duration = Duration::from_secs(1);
+/// After its deadline a sandbox has this long to say that all is killed; then the engine kills it, well within the
+/// second that promise P8 allows.
+pub const KILL_GRACE: Duration = Duration::from_millis(600);
 /// A sandbox must have answered its first frame within this time of being asked for.
 pub const SANDBOX_START_MAX: Duration = Duration::from_secs(30);
 /// Reading back output and files may take this long after the program has ended.

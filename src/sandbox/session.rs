@@ -20,6 +20,8 @@ pub(super) struct Heard {
     pub(super) end: Option<End>,
     /// Whether the guest answered at all.
     pub(super) hello: bool,
+    /// Whether everything it had to say was heard.
+    pub(super) complete: bool,
     pub(super) output: Output,
     pub(super) logs: Logs,
     pub(super) files: Vec<FileEntry>,
@@ -51,6 +53,7 @@ where
     let mut heard = Heard {
         end: None,
         hello: false,
+        complete: false,
         output: Output::Missing,
         logs: Logs::default(),
         files: Vec::new(),
@@ -132,6 +135,7 @@ async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Hea
     heard.ended_at = spoken.ended_at;
     heard.logs.stdout_total = spoken.totals.0.max(heard.logs.stdout.len() as u64);
     heard.logs.stderr_total = spoken.totals.1.max(heard.logs.stderr.len() as u64);
+    heard.complete = result.is_ok();
     result
 }
 
@@ -231,9 +235,20 @@ impl Spoken {
                     wire::send(&mut writer, &ToGuest::Cancel).await?;
                     overdue = overdue.min(Instant::now() + limits::KILL_GRACE);
                 }
-                () = sleep_until(overdue) => return Err(io::ErrorKind::TimedOut.into()),
+                () = sleep_until(overdue) => {
+                    self.give_up(cancelled);
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
                 _ = keep_alive.tick() => wire::send(&mut writer, &ToGuest::KeepAlive).await?,
             }
+        }
+    }
+
+    /// A guest that cannot keep the deadline, starved by its own program perhaps, does not change what happened.
+    fn give_up(&mut self, cancelled: bool) {
+        if self.started_at.is_some() && self.end.is_none() {
+            self.end = Some(if cancelled { End::Cancelled } else { End::TimedOut });
+            self.ended_at = Some(Instant::now());
         }
     }
 

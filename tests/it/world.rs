@@ -22,7 +22,10 @@ pub(crate) struct World {
 /// Names what is missing: prints why a test is skipped, or fails where `SKILLBOX_TEST_REQUIRE` asks for it.
 pub(crate) fn missing(what: &str, why: &str) {
     let required = std::env::var("SKILLBOX_TEST_REQUIRE").unwrap_or_default();
-    assert!(!required.split(',').any(|name| name == what), "{what} is required and missing: {why}");
+    assert!(
+        !required.split(',').any(|name| name == what),
+        "{what} is required and missing: {why}"
+    );
     println!("skipped: {what} is missing: {why}");
 }
 
@@ -64,9 +67,17 @@ impl World {
     /// A world over this sandbox, in this folder, which may hold an older world's data.
     pub(crate) async fn over(folder: tempfile::TempDir, instance: Instance, sandbox: Sandbox) -> Self {
         let engine = engine_in(folder.path(), instance, sandbox).await;
-        let key = engine.bootstrap_key().await.unwrap().expect("a fresh folder has no key");
+        let key = engine
+            .bootstrap_key()
+            .await
+            .unwrap()
+            .expect("a fresh folder has no key");
         let admin = engine.authenticate(key.reveal()).await.unwrap();
-        Self { engine, admin, folder }
+        Self {
+            engine,
+            admin,
+            folder,
+        }
     }
 
     /// Runs a program as a skill of its own.
@@ -75,15 +86,35 @@ impl World {
     }
 
     /// As [`run`](Self::run), where a refusal is expected.
-    pub(crate) async fn try_run(&self, language: Language, program: &str, ask: Ask) -> Result<Execution, Error> {
+    pub(crate) async fn try_run(
+        &self,
+        language: Language,
+        program: &str,
+        ask: Ask,
+    ) -> Result<Execution, Error> {
         let archive = archive(language, "", program);
-        let what = What::Archive { archive, fallback_name: None };
-        self.engine.run(&self.admin, RunRequest { what, ask, progress: None }).await
+        let what = What::Archive {
+            archive,
+            fallback_name: None,
+        };
+        self.engine
+            .run(
+                &self.admin,
+                RunRequest {
+                    what,
+                    ask,
+                    progress: None,
+                },
+            )
+            .await
     }
 
     /// Runs a Python program and returns how it ended.
     pub(crate) async fn python(&self, program: &str) -> Outcome {
-        self.run(Language::Python, program, Ask::default()).await.outcome.unwrap()
+        self.run(Language::Python, program, Ask::default())
+            .await
+            .outcome
+            .unwrap()
     }
 }
 
@@ -101,7 +132,10 @@ pub(crate) async fn engine_in(folder: &Path, instance: Instance, sandbox: Sandbo
     let images = images();
     let allowlist = [&images.python, &images.node, &images.bash].map(ToOwned::to_owned);
     let settings = Settings {
-        maxima: Maxima { timeout_default: Duration::from_secs(20), ..Maxima::default() },
+        maxima: Maxima {
+            timeout_default: Duration::from_secs(20),
+            ..Maxima::default()
+        },
         images,
         allowlist: ImageAllowlist::new(allowlist),
         concurrency: 4,
@@ -116,7 +150,14 @@ pub(crate) async fn engine_in(folder: &Path, instance: Instance, sandbox: Sandbo
     let store = Store::open_sqlite(&folder.join("skillbox.db")).await.unwrap();
     let blob = Blob::open_local(&folder.join("blobs")).unwrap();
     let links = LinkSigner::new(&[7; 32]).unwrap();
-    Engine::new(Parts { store, blob, sandbox, links, settings, instance })
+    Engine::new(Parts {
+        store,
+        blob,
+        sandbox,
+        links,
+        settings,
+        instance,
+    })
 }
 
 /// A zip with a SKILL.md and one program; `front_matter` adds lines.
@@ -126,7 +167,11 @@ pub(crate) fn archive(language: Language, front_matter: &str, program: &str) -> 
     let mut zip = zip::ZipWriter::new(tempfile::tempfile().unwrap());
     let options = zip::write::SimpleFileOptions::default();
     zip.start_file("SKILL.md", options).unwrap();
-    write!(zip, "---\nname: probe\ndescription: Probes the sandbox\nlang: {language}\n{front_matter}---\n\nProbe.\n").unwrap();
+    write!(
+        zip,
+        "---\nname: probe\ndescription: Probes the sandbox\nlang: {language}\n{front_matter}---\n\nProbe.\n"
+    )
+    .unwrap();
     zip.start_file(language.default_entrypoint(), options).unwrap();
     zip.write_all(program.as_bytes()).unwrap();
     let mut file = zip.finish().unwrap();
@@ -141,7 +186,10 @@ pub(crate) fn json(text: &str) -> JsonText {
 
 /// The output as a value.
 pub(crate) fn output(outcome: &Outcome) -> serde_json::Value {
-    let text = outcome.output.as_ref().unwrap_or_else(|| panic!("no output: {:?} {}", outcome.error, stderr(outcome)));
+    let text = outcome
+        .output
+        .as_ref()
+        .unwrap_or_else(|| panic!("no output: {:?} {}", outcome.error, stderr(outcome)));
     serde_json::from_str(text.as_str()).unwrap()
 }
 

@@ -202,14 +202,16 @@ fn report(heard: Heard, asked_at: Instant) -> Report {
     let started_at = heard.started_at.unwrap_or(now);
     let ended_at = heard.ended_at.unwrap_or(now).max(started_at);
     let out_of_memory = heard.usage.oom_kills > 0;
+    let lost = || End::Lost("the sandbox ended before all of its results were read".to_owned());
     let end = match heard.end {
+        Some(wire::End::Exited(_) | wire::End::Signaled(_)) if !heard.complete => lost(),
         Some(wire::End::Exited(code)) => End::Exited(code),
         Some(wire::End::Signaled(9)) if out_of_memory => End::OutOfMemory,
         Some(wire::End::Signaled(signal)) => End::Signaled(signal),
         Some(wire::End::TimedOut) => End::TimedOut,
         Some(wire::End::Cancelled) => End::Cancelled,
         Some(wire::End::NotStarted(reason)) => End::NotStarted(reason),
-        None => End::Lost("the sandbox ended without a word".to_owned()),
+        None => lost(),
     };
     let milliseconds = |duration: Duration| duration.as_secs_f64() * 1000.0;
     Report {
