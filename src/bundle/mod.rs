@@ -1,1 +1,22 @@
 //! Archives of skills: checked, unpacked, digested, packed.
+
+pub mod artifacts;
+mod directory;
+mod error;
+mod folder;
+mod listing;
+mod load;
+mod names;
+mod pack;
+#[cfg(test)]
+mod tests;
+mod transfer;
+mod unpack;
+
+pub use error::Error;
+pub use folder::list;
+pub use listing::{Entry, Listing};
+pub use load::load;
+pub use names::check_path;
+pub use pack::pack;
+pub use unpack::{MTIME_SECONDS, unpack};
