@@ -77,7 +77,9 @@ fn connect_all(path: &Path) -> Result<Connections, Error> {
     sound.map_err(|error| damaged(path, error))?;
     // History rows are promised to be durable when a call returns, hence `full`: 0.15 ms for each commit.
     writer.execute_batch(&format!(
-        "pragma journal_mode = wal; pragma synchronous = full; pragma journal_size_limit = {};",
+        "pragma journal_mode = wal; pragma synchronous = full;
+        pragma wal_autocheckpoint = {}; pragma journal_size_limit = {};",
+        limits::STORE_LOG_PAGES,
         limits::STORE_LOG_BYTES
     ))?;
     migrate(&mut writer)?;
