@@ -63,7 +63,10 @@ fn create_private(path: &Path) -> std::io::Result<()> {
     if path.try_exists()? {
         return Ok(());
     }
-    let folder = path.parent().unwrap_or(Path::new("."));
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
     let empty = tempfile::NamedTempFile::new_in(folder)?.into_temp_path();
     match empty.persist_noclobber(path) {
         Err(refused) if refused.error.kind() != std::io::ErrorKind::AlreadyExists => Err(refused.error),
