@@ -100,7 +100,10 @@ mod tests {
         let listing = |entries: &[Entry]| Listing::new(entries.to_vec(), None);
         let (a, b) = (entry("a", "1", false), entry("b", "2", false));
         let digest = listing(&[a.clone(), b.clone()]).digest();
-        assert_eq!(digest.to_string(), "sha256:5fbfc5be92116f5f3dd044346eb9de72a5d8745ad503c72192036ff83aba30cd");
+        assert_eq!(
+            digest.to_string(),
+            "sha256:5fbfc5be92116f5f3dd044346eb9de72a5d8745ad503c72192036ff83aba30cd"
+        );
         assert_eq!(listing(&[b.clone(), a.clone()]).digest(), digest);
         assert_eq!(
             Listing::new(vec![a.clone(), b], Some("x".to_owned())).digest(),

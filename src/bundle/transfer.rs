@@ -55,8 +55,13 @@ mod tests {
     fn it_stops_at_the_cap() {
         let mut copied = Vec::new();
         let content = transfer(&mut &b"abc"[..], &mut copied, 3).unwrap();
-        assert_eq!((copied.as_slice(), content.bytes, content.sha256), (&b"abc"[..], 3, Digest::of(b"abc")));
-        let error = transfer(&mut io::repeat(0), &mut io::sink(), 1 << 20).err().unwrap();
+        assert_eq!(
+            (copied.as_slice(), content.bytes, content.sha256),
+            (&b"abc"[..], 3, Digest::of(b"abc"))
+        );
+        let error = transfer(&mut io::repeat(0), &mut io::sink(), 1 << 20)
+            .err()
+            .unwrap();
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
     }
 

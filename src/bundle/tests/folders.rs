@@ -44,7 +44,10 @@ fn packing_is_repeatable_and_leaves_droppings_out() {
     ];
     let bytes = || {
         let (mut archive, listing) = packed(folder_of(&files).path()).unwrap();
-        assert_eq!(paths(&listing), ["SKILL.md", "node_modules/dep/index.js", "scripts/main.py"]);
+        assert_eq!(
+            paths(&listing),
+            ["SKILL.md", "node_modules/dep/index.js", "scripts/main.py"]
+        );
         let mut bytes = Vec::new();
         archive.read_to_end(&mut bytes).unwrap();
         bytes
@@ -55,15 +58,28 @@ fn packing_is_repeatable_and_leaves_droppings_out() {
 #[test]
 fn a_folder_that_would_not_unpack_is_not_packed() {
     let without = folder_of(&[("README.md", b"")]);
-    assert!(packed(without.path()).unwrap_err().to_string().contains("has no SKILL.md"));
+    assert!(
+        packed(without.path())
+            .unwrap_err()
+            .to_string()
+            .contains("has no SKILL.md")
+    );
     let linked = folder_of(&[("SKILL.md", b"x")]);
     symlink("/etc/passwd", linked.path().join("passwd")).unwrap();
-    assert!(packed(linked.path()).unwrap_err().to_string().contains("entry `passwd` is a link"));
+    assert!(
+        packed(linked.path())
+            .unwrap_err()
+            .to_string()
+            .contains("entry `passwd` is a link")
+    );
     assert!(list(linked.path()).is_err());
     assert!(packed(folder_of(&[("SKILL.md", b"x"), ("a\nb", b"")]).path()).is_err());
     assert!(packed(folder_of(&[("SKILL.md", b"x"), ("A/x", b""), ("a/y", b"")]).path()).is_err());
     let large = folder_of(&[("SKILL.md", b"x")]);
-    File::create(large.path().join("sparse")).unwrap().set_len(limits::UNPACKED_BYTES_MAX).unwrap();
+    File::create(large.path().join("sparse"))
+        .unwrap()
+        .set_len(limits::UNPACKED_BYTES_MAX)
+        .unwrap();
     assert!(matches!(packed(large.path()), Err(Error::TooLarge(_))));
 }
 
