@@ -279,10 +279,7 @@ mod tests {
         let budget = Budget::new(4 * limits::KIB);
         let body = || Body::from(vec![b'a'; 3000]);
         let first = budget.read(body(), 10_000).await.unwrap();
-        assert_eq!(
-            budget.read(body(), 10_000).await.unwrap_err().code(),
-            Code::Busy
-        );
+        assert_eq!(budget.read(body(), 10_000).await.unwrap_err().code(), Code::Busy);
         drop(first);
         assert!(budget.read(body(), 10_000).await.is_ok());
     }

@@ -148,7 +148,10 @@ mod tests {
             checked(&hosts, "http://evil.test/healthz", &[]),
             Err(Code::Misdirected)
         );
-        assert_eq!(checked(&hosts, "http://localhost/healthz", &["localhost"]), Ok(()));
+        assert_eq!(
+            checked(&hosts, "http://localhost/healthz", &["localhost"]),
+            Ok(())
+        );
     }
 
     #[test]

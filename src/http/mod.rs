@@ -8,4 +8,4 @@ mod serve;
 mod throttle;
 
 pub use problem::Problem;
-pub use serve::{Bounds, Peer, serve};
+pub use serve::{App, Bounds, Peer, serve};

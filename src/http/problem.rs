@@ -147,10 +147,9 @@ fn framework_error(status: StatusCode) -> Error {
             "this path does not take this method; the `Allow` header lists what it takes",
         ),
         StatusCode::PAYLOAD_TOO_LARGE => Error::new(Code::TooLarge, "the body is too large"),
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => Error::new(
-            Code::UnsupportedMediaType,
-            "this content type is not taken here",
-        ),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+            Error::new(Code::UnsupportedMediaType, "this content type is not taken here")
+        }
         StatusCode::REQUEST_TIMEOUT => {
             Error::new(Code::RequestTimeout, "the request took too long to arrive")
         }
@@ -199,7 +198,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_wait_is_rounded_up() {
-        let error = Error::new(Code::Busy, "all slots are taken").with_retry_after(Duration::from_millis(1200));
+        let error =
+            Error::new(Code::Busy, "all slots are taken").with_retry_after(Duration::from_millis(1200));
         let (_, headers, problem) = rendered(error).await;
         assert_eq!(headers[header::RETRY_AFTER], "2");
         assert_eq!(problem.retry_after, Some(2));
@@ -216,10 +216,7 @@ mod tests {
     fn what_the_framework_refuses_gets_our_codes() {
         let code = |status: StatusCode| reason(&status.into_response()).map(|error| error.code());
         assert_eq!(code(StatusCode::NOT_FOUND), Some(Code::NotFound));
-        assert_eq!(
-            code(StatusCode::METHOD_NOT_ALLOWED),
-            Some(Code::MethodNotAllowed)
-        );
+        assert_eq!(code(StatusCode::METHOD_NOT_ALLOWED), Some(Code::MethodNotAllowed));
         assert_eq!(code(StatusCode::UNPROCESSABLE_ENTITY), Some(Code::Invalid));
         assert_eq!(code(StatusCode::BAD_GATEWAY), Some(Code::Internal));
         assert_eq!(code(StatusCode::OK), None);

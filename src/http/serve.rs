@@ -56,13 +56,22 @@ impl Default for Bounds {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub SocketAddr);
 
-/// Serves `router` on `listener` (HTTP/1.1, and HTTP/2 for clients that start with it) until `shutdown`; then lets
+/// What is served, and within which bounds.
+#[derive(Clone, Debug)]
+pub struct App {
+    /// Answers one request.
+    pub router: Router,
+    /// Holds off whoever takes too much.
+    pub bounds: Bounds,
+}
+
+/// Serves `app` on `listener` (HTTP/1.1, and HTTP/2 for clients that start with it) until `shutdown`; then lets
 /// requests in work end within [`Bounds::drain`]. Returns when no connection is left.
-pub async fn serve(listener: TcpListener, router: Router, bounds: Bounds, shutdown: CancellationToken) {
+pub async fn serve(listener: TcpListener, app: App, shutdown: CancellationToken) {
+    let bounds = app.bounds;
     let door = Arc::new(Loop {
-        router,
         builder: builder(&bounds),
-        bounds,
+        app,
         shutdown,
         abort: CancellationToken::new(),
     });
@@ -81,16 +90,15 @@ pub async fn serve(listener: TcpListener, router: Router, bounds: Bounds, shutdo
 }
 
 struct Loop {
-    router: Router,
+    app: App,
     builder: Builder<TokioExecutor>,
-    bounds: Bounds,
     shutdown: CancellationToken,
     abort: CancellationToken,
 }
 
 impl Loop {
     async fn accept_all(self: &Arc<Self>, listener: &TcpListener, connections: &TaskTracker) {
-        let slots = Arc::new(Semaphore::new(self.bounds.connections_max));
+        let slots = Arc::new(Semaphore::new(self.app.bounds.connections_max));
         let accept = async {
             loop {
                 let slot = Arc::clone(&slots)
@@ -121,7 +129,7 @@ impl Loop {
         let service = service_fn(|mut request: hyper::Request<Incoming>| {
             let work = activity.begin();
             request.extensions_mut().insert(peer);
-            let response = self.router.clone().oneshot(request.map(Body::new));
+            let response = self.app.router.clone().oneshot(request.map(Body::new));
             async move {
                 let response = response.await;
                 drop(work);
@@ -130,7 +138,7 @@ impl Loop {
         });
         let io = TokioIo::new(Watched::new(stream, activity.clone()));
         let mut connection = std::pin::pin!(self.builder.serve_connection(io, service));
-        let mut check = tokio::time::interval(limits::CONNECTION_CHECK_EVERY.min(self.bounds.header));
+        let mut check = tokio::time::interval(limits::CONNECTION_CHECK_EVERY.min(self.app.bounds.header));
         let mut leaving = false;
         loop {
             tokio::select! {
@@ -144,7 +152,7 @@ impl Loop {
                     connection.as_mut().graceful_shutdown();
                     leaving = true;
                 }
-                _ = check.tick() => if activity.is_over(&self.bounds) { return },
+                _ = check.tick() => if activity.is_over(&self.app.bounds) { return },
                 () = self.abort.cancelled() => return,
             }
         }

@@ -70,7 +70,9 @@ mod tests {
     }
 
     fn refused(throttle: &Throttle, source: IpAddr, now: Instant) -> u32 {
-        (0..1000).map(|_| u32::from(throttle.wrong_key(source, now).is_err())).sum()
+        (0..1000)
+            .map(|_| u32::from(throttle.wrong_key(source, now).is_err()))
+            .sum()
     }
 
     /// T-10.
@@ -83,7 +85,10 @@ mod tests {
         assert!(throttle.wrong_key(ip(2), start).is_ok(), "another source");
         let wait = throttle.wrong_key(ip(1), start + Duration::from_secs(50));
         assert_eq!(wait, Err(Duration::from_secs(10)));
-        assert!(throttle.wrong_key(ip(1), start + WINDOW).is_ok(), "a minute later");
+        assert!(
+            throttle.wrong_key(ip(1), start + WINDOW).is_ok(),
+            "a minute later"
+        );
     }
 
     #[test]
@@ -96,7 +101,11 @@ mod tests {
                 .wrong_key("2001:db8::ffff:2".parse().unwrap(), now)
                 .is_err()
         );
-        assert!(throttle.wrong_key("2001:db8:0:1::1".parse().unwrap(), now).is_ok());
+        assert!(
+            throttle
+                .wrong_key("2001:db8:0:1::1".parse().unwrap(), now)
+                .is_ok()
+        );
     }
 
     #[test]
