@@ -1,9 +1,12 @@
 //! The REST door: translates, never decides.
 
 mod activity;
+mod attachment;
 mod body;
+mod exchange;
 mod host;
 mod problem;
+mod range;
 mod serve;
 mod throttle;
 
