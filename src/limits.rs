@@ -159,6 +159,12 @@ pub const UPLOADS_MAX: usize = 16;
 pub const LINGER_MAX: Duration = Duration::from_secs(10);
 /// At most this much of it.
 pub const LINGER_BYTES_MAX: u64 = 128 * MIB;
+/// A JSON body up to here is parsed where it was read; a larger one on a thread of its own.
+pub const INLINE_PARSE_BYTES_MAX: u64 = 256 * KIB;
+/// One look at the server's health serves everybody who asks for this long.
+pub const READINESS_AGE_MAX: Duration = Duration::from_secs(2);
+/// Bytes of a file or an archive that are read at once on their way out.
+pub const DOWNLOAD_CHUNK_BYTES: usize = 64 * 1024;
 /// Characters of an error message that quotes a request.
 pub const DETAIL_CHARS_MAX: usize = 300;
 /// Addresses whose wrong keys are counted apart.

@@ -183,10 +183,8 @@ impl Envelope {
     }
 }
 
-impl Summary {
-    /// The short JSON of `execution`.
-    #[must_use]
-    pub fn from_execution(execution: &Execution) -> Self {
+impl From<&Execution> for Summary {
+    fn from(execution: &Execution) -> Self {
         let new = &execution.new;
         let outcome = execution.outcome.as_ref();
         Self {
