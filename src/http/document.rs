@@ -9,7 +9,7 @@ use axum::response::IntoResponse;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{
-    Components, Content, Info, License, OpenApi, OpenApiBuilder, Ref, ResponseBuilder, Tag,
+    Components, Content, Info, License, OpenApi, OpenApiBuilder, Ref, RefOr, ResponseBuilder, Tag,
 };
 use utoipa::{PartialSchema as _, ToSchema as _};
 
@@ -20,6 +20,12 @@ use super::routes::{Access, Table};
 pub(crate) const KEY_SCHEME: &str = "api_key";
 /// The name of the signed link's scheme in the document.
 pub(crate) const LINK_SCHEME: &str = "signed_link";
+
+/// A body of bytes that are no JSON.
+#[derive(utoipa::ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[expect(dead_code, reason = "for the document only")]
+pub(crate) struct Raw(Vec<u8>);
 
 /// The document, written once.
 #[derive(Clone, Debug)]
@@ -44,6 +50,14 @@ pub(crate) fn complete(operation: &mut Operation, access: Access) {
             .build()
     };
     let responses = &mut operation.responses.responses;
+    let summary = operation.summary.clone().unwrap_or_default();
+    for response in responses.values_mut() {
+        if let RefOr::T(response) = response
+            && response.description.is_empty()
+        {
+            response.description.clone_from(&summary);
+        }
+    }
     responses.insert("default".to_owned(), problem("A refusal; `code` says why").into());
     if access != Access::Open {
         responses.insert("401".to_owned(), problem("No valid API key").into());

@@ -136,9 +136,9 @@ enum Stream {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct LogsQuery {
-    /// Which stream.
+    /// Which stream; both if absent.
     #[serde(default)]
-    #[param(inline, default = "both")]
+    #[param(inline)]
     stream: Stream,
 }
 
@@ -164,7 +164,7 @@ pub(crate) struct StreamTexts {
 /// As plain text byte for byte, or as JSON if `Accept` asks for it. The header `x-skillbox-truncated` says whether anything was left out.
 #[utoipa::path(get, path = "/v1/executions/{id}/logs", tag = "executions", operation_id = "show_logs",
     params(("id" = uuid::Uuid, Path, description = "The execution"), LogsQuery),
-    responses((status = OK, content((Vec<u8> = "text/plain"), (StreamTexts = "application/json")))))]
+    responses((status = OK, content((String = "text/plain"), (StreamTexts = "application/json")))))]
 pub(crate) async fn logs(
     State(door): State<Arc<Door>>,
     Authenticated(caller): Authenticated,

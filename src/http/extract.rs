@@ -167,7 +167,10 @@ mod tests {
     fn a_wrong_field_is_named() {
         let cases = [
             (&br#"{"skill":"a","args":[1]}"#[..], "args[0]: invalid type"),
-            (br#"{"skill":"a","skill":"b"}"#, "skill: duplicate field `skill`"),
+            (
+                br#"{"skill":"a","skill":"b"}"#,
+                "the body: duplicate field `skill`",
+            ),
             (
                 br#"{"skill":"a","netwrok":true}"#,
                 "netwrok: unknown field `netwrok`, expected `args` or `skill`",

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use tokio_util::io::ReaderStream;
 
 use super::attachment::disposition;
+use super::document::Raw;
 use super::door::Door;
 use super::extract::{Path, Query};
 use super::guard::Authenticated;
@@ -27,8 +28,8 @@ use crate::store::Published;
 /// The body is a zip archive of the skill's folder. The same content again is answered 200; other content under a published version is a conflict.
 #[utoipa::path(post, path = "/v1/skills", tag = "skills", operation_id = "publish_skill",
     request_body(content(
-        (Vec<u8> = "application/zip"),
-        (Vec<u8> = "application/octet-stream"),
+        (Raw = "application/zip"),
+        (Raw = "application/octet-stream"),
         (SkillForm = "multipart/form-data"),
     )),
     responses(
@@ -65,8 +66,8 @@ pub(crate) async fn publish(
 #[expect(dead_code, reason = "for the document only")]
 struct SkillForm {
     /// The zip archive.
-    #[schema(value_type = String, format = Binary, content_media_type = "application/zip")]
-    file: Vec<u8>,
+    #[schema(inline)]
+    file: Raw,
 }
 
 /// List skills
@@ -127,7 +128,7 @@ pub(crate) async fn show(
         ("version" = String, Path, description = "A semantic version, `latest` or a digest `sha256:…`"),
     ),
     responses(
-        (status = OK, description = "The archive", body = Vec<u8>, content_type = "application/zip"),
+        (status = OK, description = "The archive", body = Raw, content_type = "application/zip"),
         (status = NOT_MODIFIED, description = "The client has it already"),
     ))]
 pub(crate) async fn archive(

@@ -149,10 +149,10 @@ pub(crate) struct CreateExecution {
     /// The skill to run.
     #[schema(value_type = String, max_length = 64)]
     skill: SkillName,
-    /// A semantic version, `latest` or a digest `sha256:…`.
+    /// A semantic version, `latest` or a digest `sha256:…`; `latest` if absent.
     #[serde(default)]
-    #[schema(value_type = String, default = "latest", max_length = 71)]
-    version: Selector,
+    #[schema(value_type = Option<String>, max_length = 71)]
+    version: Option<Selector>,
     /// Any JSON, at most 10 MiB; it reaches the program byte for byte. `{}` if absent.
     #[serde(default, deserialize_with = "present")]
     #[schema(value_type = serde_json::Value)]
@@ -209,7 +209,7 @@ impl TryFrom<CreateExecution> for RunRequest {
         Ok(Self {
             what: What::Skill {
                 name: body.skill,
-                selector: body.version,
+                selector: body.version.unwrap_or_default(),
             },
             ask: Ask {
                 input: body.input,
