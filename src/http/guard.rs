@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, header};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
 
@@ -37,7 +37,7 @@ pub(crate) struct Guard {
     pub(crate) matrix: Arc<Matrix>,
 }
 
-/// Lets a request through to its handler if the route's line in the matrix allows it; a route without a line is closed.
+/// Lets a request through to its handler if the route's line in the matrix allows it; without a line nothing is let through.
 pub(crate) async fn guard(
     State(guard): State<Guard>,
     request: Request,
@@ -74,7 +74,8 @@ pub(crate) async fn guard(
 }
 
 impl Guard {
-    fn access(&self, parts: &Parts) -> Result<Access, Error> {
+    /// The route's line in the matrix; the router brings us other methods of a known path, too.
+    fn access(&self, parts: &Parts) -> Result<Access, Refusal> {
         let method = match &parts.method {
             // Answered by the handler for GET.
             &Method::HEAD => &Method::GET,
@@ -84,9 +85,12 @@ impl Guard {
             .extensions
             .get::<MatchedPath>()
             .map_or("", MatchedPath::as_str);
-        self.matrix
-            .access(method, path)
-            .ok_or_else(|| Error::new(Code::Forbidden, "nobody may call this"))
+        self.matrix.access(method, path).ok_or_else(|| {
+            let message = "this path does not take this method; the `Allow` header lists what it takes";
+            let allow =
+                HeaderValue::from_str(&self.matrix.allow(path)).unwrap_or(HeaderValue::from_static(""));
+            Refusal::from(Error::new(Code::MethodNotAllowed, message)).with_header(header::ALLOW, allow)
+        })
     }
 
     /// The caller, or why there is none; wrong keys are counted by where they come from.

@@ -78,6 +78,15 @@ impl Matrix {
         line.map(|(_, access)| *access)
     }
 
+    /// The methods that `path` takes, as in the header `Allow`.
+    pub(crate) fn allow(&self, path: &str) -> String {
+        let lines = self.0.keys().filter(|(route, _)| route == path);
+        let methods: Vec<_> = lines
+            .map(|(_, method)| if *method == "GET" { "GET, HEAD" } else { method })
+            .collect();
+        methods.join(", ")
+    }
+
     /// All lines, by path: `GET /v1/skills`, and who may call it.
     pub fn lines(&self) -> impl Iterator<Item = (String, Access)> + '_ {
         self.0

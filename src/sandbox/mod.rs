@@ -18,6 +18,9 @@ use crate::execution::{FileEntry, JsonText, Logs, ResourceLimits, Skipped, Usage
 use crate::ids::{Digest, ExecutionId, InstanceId};
 use crate::skill::{ApprovedImage, SkillName};
 
+#[cfg(feature = "testing")]
+pub use scripted::Script;
+
 /// What is to run: everything that a backend needs, nothing that could loosen it.
 #[derive(Debug)]
 pub struct Job {
@@ -197,7 +200,7 @@ impl Sandbox {
     /// Sandboxes that answer as `script` says; nothing is run.
     #[cfg(feature = "testing")]
     #[must_use]
-    pub fn scripted(script: scripted::Script) -> Self {
+    pub fn scripted(script: Script) -> Self {
         Self::Scripted(scripted::Scripted::new(script))
     }
 

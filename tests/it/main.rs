@@ -1,5 +1,5 @@
 //! All tests that need more than one room, in one binary: it is linked once.
 
-mod http_serve;
+mod http;
 mod run;
 mod world;

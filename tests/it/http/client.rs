@@ -1,0 +1,244 @@
+//! A door over a scripted sandbox, and a client that asks it.
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
+use serde_json::Value;
+use skillbox::auth::{Caller, Scope, Scopes};
+use skillbox::bundle::artifacts::ArtifactTar;
+use skillbox::engine::{Engine, NewKey};
+use skillbox::execution::{JsonText, Logs, Usage};
+use skillbox::http::{Settings, app};
+use skillbox::ids::Tenant;
+use skillbox::sandbox::{End, Error, Job, Output, Report, Sandbox};
+use skillbox::skill::Language;
+use tower::ServiceExt as _;
+
+use crate::world::{archive, engine_in, instance_in};
+
+/// A door with everything below it.
+pub(crate) struct Door {
+    pub(crate) engine: Engine,
+    /// An administrator's key of the tenant `default`.
+    pub(crate) admin: String,
+    pub(crate) folder: tempfile::TempDir,
+    admin_caller: Caller,
+    router: Router,
+}
+
+/// One request.
+pub(crate) struct Call {
+    method: Method,
+    path: String,
+    headers: HeaderMap,
+    body: Body,
+}
+
+/// Its answer.
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Door {
+    pub(crate) async fn open() -> Self {
+        Self::open_with(&Settings::default()).await
+    }
+
+    pub(crate) async fn open_with(settings: &Settings) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let instance = instance_in(folder.path());
+        let engine = engine_in(folder.path(), instance, Sandbox::scripted(script)).await;
+        let key = engine.bootstrap_key().await.unwrap().unwrap();
+        Self {
+            admin: key.reveal().to_owned(),
+            admin_caller: engine.authenticate(key.reveal()).await.unwrap(),
+            router: app(engine.clone(), settings).router,
+            engine,
+            folder,
+        }
+    }
+
+    /// A fresh key of this tenant.
+    pub(crate) async fn key(&self, tenant: &str, scopes: &[Scope]) -> String {
+        self.key_until(tenant, scopes, None).await
+    }
+
+    /// A fresh key that ends.
+    pub(crate) async fn key_until(
+        &self,
+        tenant: &str,
+        scopes: &[Scope],
+        expires_at: Option<jiff::Timestamp>,
+    ) -> String {
+        let new = NewKey {
+            name: "test".to_owned(),
+            scopes: Scopes::new(scopes.iter().copied()),
+            tenant: Some(tenant.parse::<Tenant>().unwrap()),
+            expires_at,
+        };
+        let (_, key) = self.engine.create_key(&self.admin_caller, new).await.unwrap();
+        key.reveal().to_owned()
+    }
+
+    /// Sends as whoever `call` says.
+    pub(crate) async fn send(&self, call: Call) -> Reply {
+        let mut request = Request::builder()
+            .method(call.method)
+            .uri(call.path)
+            .body(call.body)
+            .unwrap();
+        *request.headers_mut() = call.headers;
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        Reply {
+            status: parts.status,
+            headers: parts.headers,
+            body: axum::body::to_bytes(body, 100 << 20).await.unwrap().to_vec(),
+        }
+    }
+
+    /// Sends as the administrator.
+    pub(crate) async fn ask(&self, call: Call) -> Reply {
+        self.send(call.key(&self.admin)).await
+    }
+
+    /// Publishes the skill `probe` for the holder of `key`.
+    pub(crate) async fn publish(&self, key: &str) -> Reply {
+        self.send(Call::upload(probe("")).key(key)).await
+    }
+
+    /// Runs the skill `probe` as the administrator.
+    pub(crate) async fn run(&self, body: Value) -> Value {
+        let reply = self.ask(Call::post("/v1/executions").json(&body)).await;
+        assert_eq!(reply.status, StatusCode::OK, "{}", reply.text());
+        reply.json()
+    }
+}
+
+impl Call {
+    pub(crate) fn new(method: Method, path: &str) -> Self {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, HeaderValue::from_static("localhost:8080"));
+        Self {
+            method,
+            path: path.to_owned(),
+            headers,
+            body: Body::empty(),
+        }
+    }
+
+    pub(crate) fn get(path: &str) -> Self {
+        Self::new(Method::GET, path)
+    }
+
+    pub(crate) fn post(path: &str) -> Self {
+        Self::new(Method::POST, path)
+    }
+
+    pub(crate) fn delete(path: &str) -> Self {
+        Self::new(Method::DELETE, path)
+    }
+
+    /// Uploads a zip as it is.
+    pub(crate) fn upload(zip: Vec<u8>) -> Self {
+        Self::post("/v1/skills")
+            .header(header::CONTENT_TYPE, "application/zip")
+            .body(zip)
+    }
+
+    pub(crate) fn key(self, key: &str) -> Self {
+        self.header(header::AUTHORIZATION, &format!("Bearer {key}"))
+    }
+
+    /// Adds a header, even if it is there already.
+    pub(crate) fn header(mut self, name: HeaderName, value: &str) -> Self {
+        self.headers.append(name, HeaderValue::from_str(value).unwrap());
+        self
+    }
+
+    pub(crate) fn without(mut self, name: &HeaderName) -> Self {
+        self.headers.remove(name);
+        self
+    }
+
+    pub(crate) fn body(mut self, body: impl Into<Body>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    pub(crate) fn json(self, body: &Value) -> Self {
+        self.raw_json(body.to_string())
+    }
+
+    pub(crate) fn raw_json(self, body: impl Into<Body>) -> Self {
+        self.header(header::CONTENT_TYPE, "application/json").body(body)
+    }
+}
+
+impl Reply {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("no JSON: {}", self.text()))
+    }
+
+    pub(crate) fn header(&self, name: HeaderName) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// The stable code of a refusal, whose document is checked along the way.
+    pub(crate) fn code(&self) -> String {
+        let problem = self.json();
+        assert_eq!(self.header(header::CONTENT_TYPE), "application/problem+json");
+        assert_eq!(problem["status"], self.status.as_u16());
+        let id = HeaderName::from_static("x-request-id");
+        assert_eq!(problem["request_id"], self.header(id));
+        problem["code"].as_str().unwrap().to_owned()
+    }
+
+    /// Status and code of a refusal.
+    pub(crate) fn refusal(&self) -> (u16, String) {
+        (self.status.as_u16(), self.code())
+    }
+}
+
+/// The archive of the skill `probe`.
+pub(crate) fn probe(front_matter: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut file = archive(Language::Python, front_matter, "print()");
+    std::io::Read::read_to_end(&mut file, &mut bytes).unwrap();
+    bytes
+}
+
+/// Hands the input back as output and every input file as an artifact; an argument `exit=N` is the exit code.
+fn script(job: &Job, artifacts: &mut ArtifactTar) -> Result<Report, Error> {
+    let mut files = Vec::new();
+    for file in &job.files {
+        artifacts.start(&file.path, file.content.len() as u64).unwrap();
+        artifacts.write(&file.content).unwrap();
+        files.push(artifacts.end().unwrap());
+    }
+    let exit = job.argv.iter().find_map(|arg| arg.strip_prefix("exit="));
+    assert!(!job.argv.iter().any(|arg| arg == "panic"), "asked to panic");
+    Ok(Report {
+        end: End::Exited(exit.map_or(0, |code| code.parse().unwrap())),
+        output: Output::Json(JsonText::parse(job.input.as_str().as_bytes()).unwrap()),
+        logs: Logs {
+            stdout: b"out \xff\n".to_vec(),
+            stderr: b"err\n".to_vec(),
+            stdout_total: 100,
+            stderr_total: 4,
+        },
+        files,
+        skipped: Vec::new(),
+        skipped_total: 0,
+        usage: Usage::default(),
+        sandbox_ms: 1.0,
+        run_ms: 2.0,
+        collect_ms: 3.0,
+    })
+}

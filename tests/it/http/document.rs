@@ -1,0 +1,153 @@
+//! The OpenAPI document, health, and what every answer carries.
+
+use axum::http::{HeaderName, header};
+use serde_json::{Value, json};
+use skillbox::http::{Settings, matrix};
+
+use super::client::{Call, Door};
+
+/// The document is the contract: a change of it is seen in review.
+#[test]
+fn the_document_is_as_reviewed() {
+    insta::with_settings!({snapshot_path => "../../snapshots", prepend_module_to_snapshot => false}, {
+        insta::assert_json_snapshot!("openapi", skillbox::http::document());
+    });
+}
+
+#[tokio::test]
+async fn the_document_is_served_and_lists_every_route() {
+    let door = Door::open().await;
+    let reply = door.send(Call::get("/openapi.json")).await;
+    let document = reply.json();
+    assert_eq!(document, skillbox::http::document());
+    for (route, _) in matrix().lines() {
+        let (method, path) = route.split_once(' ').unwrap();
+        let path = path.replace("{*path}", "{path}");
+        let operation = &document["paths"][&path][method.to_lowercase()];
+        assert!(operation["security"].is_array(), "{route}");
+        for (status, response) in operation["responses"].as_object().unwrap() {
+            let description = response["description"].as_str().unwrap_or_default();
+            assert!(!description.is_empty(), "{route} {status}");
+        }
+    }
+}
+
+/// No reference leads nowhere.
+#[test]
+fn every_reference_of_the_document_is_there() {
+    fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+        match value {
+            Value::Object(members) => {
+                found.extend(members.get("$ref").and_then(Value::as_str));
+                members.values().for_each(|member| references(member, found));
+            }
+            Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+            _ => {}
+        }
+    }
+    let document = skillbox::http::document();
+    let mut found = Vec::new();
+    references(&document, &mut found);
+    assert!(!found.is_empty());
+    for reference in found {
+        let pointer = reference.strip_prefix('#').unwrap();
+        assert!(document.pointer(pointer).is_some(), "{reference}");
+    }
+}
+
+#[tokio::test]
+async fn health_needs_no_key_and_shows_no_secrets() {
+    let door = Door::open().await;
+    let alive = door.send(Call::get("/healthz")).await;
+    assert_eq!(
+        (alive.status.as_u16(), alive.json()),
+        (200, json!({"status": "ok"}))
+    );
+    let ready = door.send(Call::get("/readyz")).await;
+    assert_eq!(ready.status, 200, "{}", ready.text());
+    assert_eq!(ready.json()["ready"], true);
+    assert!(!ready.text().contains(door.folder.path().to_str().unwrap()));
+}
+
+/// A server that cannot work says so, and not why (A-23).
+#[tokio::test]
+async fn a_server_that_shuts_down_is_not_ready() {
+    let door = Door::open().await;
+    door.engine.shutdown(std::time::Duration::from_millis(1)).await;
+    let reply = door.send(Call::get("/readyz")).await;
+    assert_eq!(reply.status, 503);
+    let server = &reply.json()["checks"][0];
+    assert_eq!(*server, json!({"name": "server", "ok": false}));
+}
+
+/// W-08 for what there is: nothing is sniffed, framed, cached or told to others.
+#[tokio::test]
+async fn every_answer_is_protected_and_named() {
+    let door = Door::open().await;
+    let request_id = HeaderName::from_static("x-request-id");
+    for path in ["/", "/healthz", "/v1/skills", "/nowhere", "/v1/skills/x"] {
+        let call = Call::get(path).header(request_id.clone(), "trace-1");
+        let reply = door.ask(call).await;
+        assert_eq!(reply.header(header::X_CONTENT_TYPE_OPTIONS), "nosniff", "{path}");
+        assert_eq!(reply.header(header::CACHE_CONTROL), "no-store", "{path}");
+        assert_eq!(reply.header(header::REFERRER_POLICY), "no-referrer", "{path}");
+        assert!(
+            reply
+                .header(header::CONTENT_SECURITY_POLICY)
+                .contains("frame-ancestors 'none'"),
+            "{path}"
+        );
+        assert_eq!(reply.header(request_id.clone()), "trace-1", "{path}");
+    }
+    let forged = Call::get("/nowhere").header(request_id.clone(), "a\" ERROR");
+    let reply = door.send(forged).await;
+    assert!(!reply.header(request_id).contains("ERROR"));
+}
+
+/// W-06, A-14: on every route, key or not.
+#[tokio::test]
+async fn a_foreign_or_ambiguous_host_is_turned_away_everywhere() {
+    let settings = Settings {
+        server_url: Some("https://skillbox.example".to_owned()),
+        allowed_hosts: vec!["box.internal".to_owned()],
+    };
+    let door = Door::open_with(&settings).await;
+    for (route, _) in matrix().lines() {
+        let (method, path) = route.split_once(' ').unwrap();
+        let path = path.replace(['{', '}', '*'], "");
+        for host in ["evil.test", "localhost.evil", "10.0.0.1:8080"] {
+            let reply = door.ask(with_host(method, &path, &[host])).await;
+            assert_eq!(reply.refusal(), (421, "misdirected".to_owned()), "{route} {host}");
+        }
+        let two = door
+            .ask(with_host(method, &path, &["localhost", "localhost"]))
+            .await;
+        assert_eq!(two.refusal(), (400, "invalid".to_owned()), "{route}");
+    }
+    for host in ["skillbox.example", "box.internal:80", "127.0.0.1", "[::1]:8080"] {
+        assert_eq!(
+            door.ask(with_host("GET", "/healthz", &[host])).await.status,
+            200,
+            "{host}"
+        );
+    }
+}
+
+fn with_host(method: &str, path: &str, hosts: &[&str]) -> Call {
+    let call = Call::new(method.parse().unwrap(), path).without(&header::HOST);
+    hosts
+        .iter()
+        .fold(call, |call, host| call.header(header::HOST, host))
+}
+
+/// A-23: a handler that panics answers like any failure of ours, and the door lives on.
+#[tokio::test]
+async fn a_panic_is_an_internal_error_and_nothing_more() {
+    let door = Door::open().await;
+    door.publish(&door.admin).await;
+    let body = json!({"skill": "probe", "args": ["panic"]});
+    let reply = door.ask(Call::post("/v1/executions").json(&body)).await;
+    assert_eq!(reply.refusal(), (500, "internal".to_owned()));
+    assert!(!reply.text().contains("asked to panic"));
+    assert_eq!(door.send(Call::get("/healthz")).await.status, 200);
+}

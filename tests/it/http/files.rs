@@ -1,0 +1,239 @@
+//! What a program left, handed out so that it can do no harm.
+
+use axum::http::{Method, header};
+use serde_json::{Value, json};
+
+use super::client::{Call, Door, Reply};
+
+/// A run that left these files, all with the content `hello world`.
+async fn left(door: &Door, paths: &[&str]) -> Value {
+    door.publish(&door.admin).await;
+    let files: serde_json::Map<_, _> = paths
+        .iter()
+        .map(|path| ((*path).to_owned(), json!("aGVsbG8gd29ybGQ=")))
+        .collect();
+    door.run(json!({"skill": "probe", "files": files})).await
+}
+
+/// The path and query of a link.
+fn target(url: &Value) -> String {
+    url.as_str().unwrap().replacen("http://localhost:8080", "", 1)
+}
+
+fn path(envelope: &Value, file: &str) -> String {
+    format!(
+        "/v1/executions/{}/files/{file}",
+        envelope["execution_id"].as_str().unwrap()
+    )
+}
+
+/// O-15: whatever it claims to be, a browser only saves it.
+#[tokio::test]
+async fn no_file_is_run_by_a_browser() {
+    let door = Door::open().await;
+    let names = [
+        "page.html",
+        "image.svg",
+        "paper.pdf",
+        "script.js",
+        "mail.mhtml",
+        "noending",
+    ];
+    let envelope = left(&door, &names).await;
+    for file in envelope["files"].as_array().unwrap() {
+        let reply = door.send(Call::get(&target(&file["url"]))).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        assert_eq!(reply.body, b"hello world");
+        assert!(
+            reply
+                .header(header::CONTENT_DISPOSITION)
+                .starts_with("attachment; ")
+        );
+        assert_eq!(reply.header(header::X_CONTENT_TYPE_OPTIONS), "nosniff");
+        assert!(
+            reply
+                .header(header::CONTENT_SECURITY_POLICY)
+                .starts_with("sandbox; default-src 'none'")
+        );
+        assert_eq!(
+            reply.header(header::CONTENT_TYPE),
+            file["media_type"].as_str().unwrap()
+        );
+        assert!(!reply.headers.contains_key(header::SET_COOKIE));
+    }
+}
+
+/// O-09: odd names arrive under their own path and are saved under a safe one.
+#[tokio::test]
+async fn odd_names_are_served_under_safe_ones() {
+    let door = Door::open().await;
+    let names = [
+        "a b/ü.txt",
+        "-rf",
+        "semi;colon?.txt",
+        "percent%2e%2e.txt",
+        "quote\".txt",
+        "trailing ",
+        "\u{202e}fdp.exe",
+    ];
+    let envelope = left(&door, &names).await;
+    assert_eq!(envelope["files"].as_array().unwrap().len(), names.len());
+    for file in envelope["files"].as_array().unwrap() {
+        let reply = door.send(Call::get(&target(&file["url"]))).await;
+        assert_eq!(reply.status, 200, "{file}: {}", reply.text());
+        let name = reply.header(header::CONTENT_DISPOSITION);
+        assert!(
+            !name.contains('\u{202e}') && !name["attachment; filename=\"".len()..].contains("\".txt\""),
+            "{name}"
+        );
+    }
+}
+
+/// O-15.
+#[tokio::test]
+async fn ranges_and_conditions_are_answered() {
+    let door = Door::open().await;
+    let envelope = left(&door, &["first.bin", "report.txt"]).await;
+    let path = path(&envelope, "report.txt");
+    let whole = door.ask(Call::get(&path)).await;
+    let tag = whole.header(header::ETAG).to_owned();
+    assert_eq!(whole.header(header::CONTENT_LENGTH), "11");
+    assert_eq!(whole.header(header::ACCEPT_RANGES), "bytes");
+    let ranged = async |range: &str| door.ask(Call::get(&path).header(header::RANGE, range)).await;
+    let seen = |reply: &Reply| {
+        (
+            reply.status.as_u16(),
+            reply.text(),
+            reply.header(header::CONTENT_RANGE).to_owned(),
+        )
+    };
+    assert_eq!(
+        seen(&ranged("bytes=0-4").await),
+        (206, "hello".to_owned(), "bytes 0-4/11".to_owned())
+    );
+    assert_eq!(
+        seen(&ranged("bytes=6-").await),
+        (206, "world".to_owned(), "bytes 6-10/11".to_owned())
+    );
+    assert_eq!(
+        seen(&ranged("bytes=-5").await),
+        (206, "world".to_owned(), "bytes 6-10/11".to_owned())
+    );
+    assert_eq!(ranged("bytes=0-1,3-4").await.status, 200);
+    let beyond = ranged("bytes=11-").await;
+    assert_eq!(beyond.refusal(), (416, "range_not_satisfiable".to_owned()));
+    assert_eq!(beyond.header(header::CONTENT_RANGE), "bytes */11");
+
+    let known = door
+        .ask(Call::get(&path).header(header::IF_NONE_MATCH, &tag))
+        .await;
+    assert_eq!((known.status.as_u16(), known.body.len()), (304, 0));
+    let stale = Call::get(&path)
+        .header(header::RANGE, "bytes=0-4")
+        .header(header::IF_RANGE, "\"old\"");
+    assert_eq!(door.ask(stale).await.status, 200);
+    let head = door.ask(Call::new(Method::HEAD, &path)).await;
+    assert_eq!(
+        (
+            head.status.as_u16(),
+            head.header(header::CONTENT_LENGTH),
+            head.body.len()
+        ),
+        (200, "11", 0)
+    );
+    assert_eq!(head.header(header::ETAG), tag);
+}
+
+#[tokio::test]
+async fn all_files_come_as_one_archive() {
+    let door = Door::open().await;
+    let envelope = left(&door, &["a.txt", "sub/b.txt"]).await;
+    let reply = door.send(Call::get(&target(&envelope["files_url"]))).await;
+    assert_eq!(reply.header(header::CONTENT_TYPE), "application/gzip");
+    let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(&reply.body[..]));
+    let names: Vec<String> = archive
+        .entries()
+        .unwrap()
+        .map(|entry| entry.unwrap().path().unwrap().display().to_string())
+        .collect();
+    assert_eq!(names, ["a.txt", "sub/b.txt"]);
+    let head = Call::new(Method::HEAD, &target(&envelope["files_url"]));
+    assert_eq!(door.send(head).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_run_without_files_has_no_archive() {
+    let door = Door::open().await;
+    let envelope = left(&door, &[]).await;
+    assert_eq!(envelope["files_url"], Value::Null);
+    let path = path(&envelope, "").trim_end_matches('/').to_owned();
+    assert_eq!(
+        door.ask(Call::get(&path)).await.refusal(),
+        (404, "not_found".to_owned())
+    );
+}
+
+/// T-13: a link opens what it was made for, and nothing else.
+#[tokio::test]
+async fn a_link_that_was_changed_opens_nothing() {
+    let door = Door::open().await;
+    let envelope = left(&door, &["a.txt", "b.txt"]).await;
+    let good = target(&envelope["files"][0]["url"]);
+    assert_eq!(door.send(Call::get(&good)).await.status, 200);
+    assert_eq!(door.send(Call::new(Method::HEAD, &good)).await.status, 200);
+
+    let (path, query) = good.split_once('?').unwrap();
+    let (unsigned, signature) = query.split_once("&signature=").unwrap();
+    let expires = unsigned.split(['=', '&']).nth(1).unwrap();
+    let flipped = |index: usize| {
+        let mut text = signature.to_owned().into_bytes();
+        text[index] = if text[index] == b'A' { b'B' } else { b'A' };
+        String::from_utf8(text).unwrap()
+    };
+    let later = (expires.parse::<i64>().unwrap() + 1).to_string();
+    let changed = [
+        good.replace("a.txt", "b.txt"),
+        good.replace("/a.txt", ""),
+        good.replace("tenant=default", "tenant=other"),
+        good.replace(expires, &later),
+        good.replace(expires, "0"),
+        good.replace(expires, "99999999999999"),
+        format!("{path}?{unsigned}&signature={}", flipped(0)),
+        format!("{path}?{unsigned}&signature={}", flipped(20)),
+        format!("{path}?{unsigned}&signature="),
+        format!("{path}?{unsigned}&signature"),
+        format!("{path}?signature={signature}"),
+        format!("{good}&tenant=other"),
+        format!("{good}&signature={signature}"),
+    ];
+    for link in changed {
+        let reply = door.send(Call::get(&link)).await;
+        assert_eq!(reply.refusal(), (403, "forbidden".to_owned()), "{link}");
+    }
+    let unsigned = door.send(Call::get(&format!("{path}?{unsigned}"))).await;
+    assert_eq!(unsigned.refusal(), (401, "unauthenticated".to_owned()));
+    let query = query.to_owned();
+    for other in ["logs", "cancel", ""] {
+        let route = format!("{}/{other}?{query}", path.trim_end_matches("/files/a.txt"));
+        let method = if other == "cancel" {
+            Method::POST
+        } else {
+            Method::GET
+        };
+        let reply = door
+            .send(Call::new(method, route.replace("/?", "?").as_str()))
+            .await;
+        assert_eq!(reply.status, 401, "{route}");
+    }
+}
+
+/// T-02: a key of another tenant opens nothing, with or without somebody's link beside it.
+#[tokio::test]
+async fn a_key_is_not_helped_by_a_link() {
+    let door = Door::open().await;
+    let envelope = left(&door, &["a.txt"]).await;
+    let stranger = door.key("other", &[skillbox::auth::Scope::Run]).await;
+    let link = target(&envelope["files"][0]["url"]);
+    assert_eq!(door.send(Call::get(&link).key(&stranger)).await.status, 404);
+    assert_eq!(door.send(Call::get(&link).key("skb_wrong")).await.status, 401);
+}

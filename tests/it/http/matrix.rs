@@ -1,0 +1,204 @@
+//! Who may call what: every route of the router against a checked-in table.
+
+use axum::http::{HeaderName, Method, header};
+use skillbox::auth::Scope;
+use skillbox::http::{Access, matrix};
+
+use super::client::{Call, Door};
+
+/// What each kind of caller gets on each route: `-` refused as nobody (401), `x` refused for want of a scope (403), `o`
+/// let in (whatever comes of it).
+///
+/// Columns: no key, malformed, revoked, expired, `run`, `skills`, `admin`.
+const TABLE: &[(&str, &str)] = &[
+    ("GET /", "ooooooo"),
+    ("GET /healthz", "ooooooo"),
+    ("GET /openapi.json", "ooooooo"),
+    ("GET /readyz", "ooooooo"),
+    ("GET /v1/executions", "----oxo"),
+    ("POST /v1/executions", "----oxo"),
+    ("GET /v1/executions/{id}", "----oxo"),
+    ("POST /v1/executions/{id}/cancel", "----oxo"),
+    ("GET /v1/executions/{id}/files", "----oxo"),
+    ("GET /v1/executions/{id}/files/{*path}", "----oxo"),
+    ("GET /v1/executions/{id}/logs", "----oxo"),
+    ("GET /v1/keys", "----xxo"),
+    ("POST /v1/keys", "----xxo"),
+    ("DELETE /v1/keys/{id}", "----xxo"),
+    ("POST /v1/keys/{id}/rotate", "----xxo"),
+    ("GET /v1/skills", "----ooo"),
+    ("POST /v1/skills", "----xoo"),
+    ("GET /v1/skills/{name}", "----ooo"),
+    ("DELETE /v1/skills/{name}/{version}", "----xoo"),
+    ("GET /v1/skills/{name}/{version}", "----ooo"),
+    ("GET /v1/skills/{name}/{version}/archive", "----ooo"),
+];
+
+/// T-01, T-04.
+#[tokio::test]
+async fn every_route_lets_in_exactly_whom_the_table_says() {
+    let routes: Vec<String> = matrix().lines().map(|(route, _)| route).collect();
+    let listed: Vec<&str> = TABLE.iter().map(|(route, _)| *route).collect();
+    assert_eq!(routes, listed, "a new route needs a line in the table");
+
+    let door = Door::open().await;
+    let keys = callers(&door).await;
+    for (route, expected) in TABLE {
+        let mut got = String::new();
+        for key in &keys {
+            let mut call = call(route);
+            if let Some(key) = key {
+                call = call.key(key);
+            }
+            let reply = door.send(call).await;
+            got.push(match reply.status.as_u16() {
+                401 => {
+                    assert_eq!(reply.code(), "unauthenticated");
+                    assert_eq!(reply.header(header::WWW_AUTHENTICATE), "Bearer");
+                    '-'
+                }
+                403 => 'x',
+                _ => 'o',
+            });
+        }
+        assert_eq!(got, *expected, "{route}");
+    }
+}
+
+/// T-01: the same routes again by `HEAD`, which the handler for `GET` answers.
+#[tokio::test]
+async fn head_needs_what_get_needs() {
+    let door = Door::open().await;
+    for (route, access) in matrix().lines() {
+        let Some(path) = route.strip_prefix("GET ") else {
+            continue;
+        };
+        let path = concrete(path);
+        let reply = door.send(Call::new(Method::HEAD, &path)).await;
+        assert_eq!(reply.status == 401, access != Access::Open, "{route}");
+        assert!(reply.body.is_empty(), "{route}");
+    }
+}
+
+/// T-06: nothing but one bearer header with a valid key makes anybody somebody.
+#[tokio::test]
+async fn there_is_no_identity_but_the_key() {
+    let door = Door::open().await;
+    let admin = door.admin.clone();
+    let with = |name: HeaderName, values: &[&str]| {
+        let call = Call::get("/v1/skills");
+        values
+            .iter()
+            .fold(call, |call, value| call.header(name.clone(), value))
+    };
+    let bearer = format!("Bearer {admin}");
+    let authorization = header::AUTHORIZATION;
+    let calls = [
+        with(authorization.clone(), &["Bearer "]),
+        with(authorization.clone(), &["Bearer null"]),
+        with(authorization.clone(), &["Bearer undefined"]),
+        with(authorization.clone(), &["Bearer    "]),
+        with(authorization.clone(), &[""]),
+        with(authorization.clone(), &[&admin]),
+        with(authorization.clone(), &[&format!("Basic {admin}")]),
+        with(authorization.clone(), &[&format!("{bearer} x")]),
+        with(
+            authorization.clone(),
+            &[&format!("Bearer {}", admin.to_uppercase())],
+        ),
+        with(authorization.clone(), &[&bearer, &bearer]),
+        with(authorization, &[&bearer, "Bearer null"]),
+        with(
+            header::COOKIE,
+            &[&format!("api_key={admin}; Authorization={bearer}")],
+        ),
+        with(HeaderName::from_static("x-api-key"), &[&admin]),
+        with(HeaderName::from_static("x-forwarded-user"), &["admin"]),
+        with(HeaderName::from_static("x-tenant-id"), &["default"]),
+        with(HeaderName::from_static("proxy-authorization"), &[&bearer]),
+        Call::get(&format!("/v1/skills?api_key={admin}&access_token={admin}")),
+        Call::get(&format!("/v1/skills?authorization=Bearer%20{admin}")),
+    ];
+    for (index, call) in calls.into_iter().enumerate() {
+        let reply = door.send(call).await;
+        assert_eq!(reply.refusal(), (401, "unauthenticated".to_owned()), "{index}");
+    }
+    let lower = Call::get("/v1/skills").header(header::AUTHORIZATION, &format!("bearer {admin}"));
+    assert_eq!(
+        door.send(lower).await.status,
+        200,
+        "RFC 9110: a scheme has no case"
+    );
+}
+
+/// T-10: whoever guesses is slowed down; whoever has a key is not.
+#[tokio::test]
+async fn guessing_keys_is_throttled_and_a_valid_key_still_works() {
+    let door = Door::open().await;
+    let mut throttled = 0;
+    for _ in 0..200 {
+        let reply = door.send(Call::get("/v1/skills").key("skb_guess")).await;
+        if reply.status == 429 {
+            assert_eq!(reply.code(), "rate_limited");
+            assert!(reply.header(header::RETRY_AFTER).parse::<u32>().unwrap() <= 60);
+            throttled += 1;
+        }
+    }
+    assert_eq!(throttled, 200 - skillbox::limits::WRONG_KEYS_PER_MINUTE_MAX);
+    assert_eq!(door.ask(Call::get("/v1/skills")).await.status, 200);
+}
+
+/// T-07.
+#[tokio::test]
+async fn a_revoked_key_stops_at_once() {
+    let door = Door::open().await;
+    let key = door.key("default", &[Scope::Run]).await;
+    assert_eq!(door.send(Call::get("/v1/skills").key(&key)).await.status, 200);
+    revoke(&door, &key).await;
+    assert_eq!(door.send(Call::get("/v1/skills").key(&key)).await.status, 401);
+}
+
+/// Keys of each column of the table.
+async fn callers(door: &Door) -> Vec<Option<String>> {
+    let revoked = door.key("default", &[Scope::Admin]).await;
+    revoke(door, &revoked).await;
+    let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_millis(1);
+    let expired = door.key_until("default", &[Scope::Admin], Some(soon)).await;
+    while jiff::Timestamp::now() <= soon {
+        tokio::task::yield_now().await;
+    }
+    vec![
+        None,
+        Some("skb_malformed".to_owned()),
+        Some(revoked),
+        Some(expired),
+        Some(door.key("default", &[Scope::Run]).await),
+        Some(door.key("default", &[Scope::Skills]).await),
+        Some(door.key("default", &[Scope::Admin]).await),
+    ]
+}
+
+async fn revoke(door: &Door, key: &str) {
+    let keys = door.ask(Call::get("/v1/keys?limit=200")).await.json();
+    let key = keys["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["hint"] == key[..8])
+        .unwrap();
+    let path = format!("/v1/keys/{}", key["key_id"].as_str().unwrap());
+    assert_eq!(door.ask(Call::delete(&path)).await.status, 200);
+}
+
+/// A request to `route` that gets as far as its handler.
+fn call(route: &str) -> Call {
+    let (method, path) = route.split_once(' ').unwrap();
+    Call::new(method.parse().unwrap(), &concrete(path))
+}
+
+fn concrete(path: &str) -> String {
+    path.replace("{id}", "019a0000-0000-7000-8000-000000000000")
+        .replace("{name}", "nobodys")
+        .replace("{version}", "1.0.0")
+        .replace("{*path}", "report.pdf")
+}

@@ -1,0 +1,12 @@
+//! The REST door, asked without a network; only `serve` opens real connections.
+
+mod client;
+mod document;
+mod executions;
+mod files;
+mod keys;
+mod matrix;
+mod requests;
+mod serve;
+mod skills;
+mod tenants;

@@ -1,0 +1,188 @@
+//! Publishing skills through the door.
+
+use axum::body::{Body, Bytes};
+use axum::http::header;
+use futures::TryStreamExt as _;
+use serde_json::json;
+use skillbox::limits;
+
+use super::client::{Call, Door, probe};
+
+#[tokio::test]
+async fn a_skill_is_published_shown_fetched_and_deleted() {
+    let door = Door::open().await;
+    let zip = probe("version: 1.2.0\n");
+    let made = door.ask(Call::upload(zip.clone())).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    assert_eq!(made.header(header::LOCATION), "/v1/skills/probe/1.2.0");
+    let mut skill = made.json();
+    assert_eq!(skill["name"], "probe");
+    assert_eq!(skill["language"], "python");
+    assert_eq!(skill["instructions"], "Probe.");
+    let digest = skill["digest"].as_str().unwrap().to_owned();
+
+    let again = door.ask(Call::upload(zip.clone())).await;
+    // The store keeps times to the microsecond.
+    skill["created_at"] = again.json()["created_at"].clone();
+    assert_eq!(
+        (again.status.as_u16(), again.json()),
+        (200, skill.clone()),
+        "the same once more"
+    );
+    let other = door
+        .ask(Call::upload(probe("version: 1.2.0\nlicense: MIT\n")))
+        .await;
+    assert_eq!(other.refusal(), (409, "conflict".to_owned()));
+
+    for version in ["1.2.0", "latest", &digest] {
+        let path = format!("/v1/skills/probe/{version}");
+        assert_eq!(door.ask(Call::get(&path)).await.json(), skill, "{version}");
+        let archive = door.ask(Call::get(&format!("{path}/archive"))).await;
+        assert_eq!(archive.body, zip);
+        assert_eq!(archive.header(header::CONTENT_TYPE), "application/zip");
+        assert_eq!(
+            archive.header(header::CONTENT_DISPOSITION),
+            "attachment; filename=\"probe-1.2.0.zip\""
+        );
+        let tag = archive.header(header::ETAG);
+        let known = Call::get(&format!("{path}/archive")).header(header::IF_NONE_MATCH, tag);
+        assert_eq!(door.ask(known).await.status, 304);
+    }
+    let listed = door.ask(Call::get("/v1/skills")).await.json();
+    assert_eq!(listed["items"][0]["version"], "1.2.0");
+    let versions = door.ask(Call::get("/v1/skills/probe")).await.json();
+    assert_eq!(versions["items"], listed["items"]);
+
+    assert_eq!(
+        door.ask(Call::delete("/v1/skills/probe/latest")).await.status,
+        204
+    );
+    for path in [
+        "/v1/skills/probe",
+        "/v1/skills/probe/1.2.0",
+        "/v1/skills/probe/1.2.0/archive",
+    ] {
+        assert_eq!(door.ask(Call::get(path)).await.status, 404, "{path}");
+    }
+}
+
+/// A form with these fields: `(header lines, content)`.
+fn form(fields: &[(&str, &[u8])]) -> Call {
+    let mut body = Vec::new();
+    for (lines, content) in fields {
+        body.extend_from_slice(format!("--x\r\n{lines}\r\n\r\n").as_bytes());
+        body.extend_from_slice(content);
+        body.extend_from_slice(b"\r\n");
+    }
+    body.extend_from_slice(b"--x--\r\n");
+    Call::post("/v1/skills")
+        .header(header::CONTENT_TYPE, "multipart/form-data; boundary=x")
+        .body(body)
+}
+
+const FILE: &str =
+    "Content-Disposition: form-data; name=\"file\"; filename=\"probe.zip\"\r\nContent-Type: application/zip";
+const FIELD: &str = "Content-Disposition: form-data; name=\"version\"";
+
+#[tokio::test]
+async fn a_form_holds_exactly_one_file() {
+    let door = Door::open().await;
+    let zip = probe("");
+    assert_eq!(door.ask(form(&[(FILE, &zip)])).await.status, 201);
+    for (fields, why) in [
+        (vec![], "none"),
+        (vec![(FILE, &zip[..]), (FILE, &zip[..])], "two"),
+        (vec![(FIELD, &b"1.0.0"[..])], "no file"),
+        (vec![(FIELD, &b"1.0.0"[..]), (FILE, &zip[..])], "a field before"),
+        (vec![(FILE, &zip[..]), (FIELD, &b"1.0.0"[..])], "a field after"),
+    ] {
+        let reply = door.ask(form(&fields)).await;
+        assert_eq!(
+            reply.refusal(),
+            (400, "invalid".to_owned()),
+            "{why}: {}",
+            reply.text()
+        );
+    }
+    let cut = Call::post("/v1/skills")
+        .header(header::CONTENT_TYPE, "multipart/form-data; boundary=x")
+        .body(format!("--x\r\n{FILE}\r\n\r\nPK"));
+    assert_eq!(door.ask(cut).await.refusal(), (400, "invalid".to_owned()));
+}
+
+///
+#[tokio::test]
+async fn an_archive_comes_under_a_type_of_its_own() {
+    let door = Door::open().await;
+    for kind in [
+        "",
+        "text/plain",
+        "application/json",
+        "application/x-www-form-urlencoded",
+        "multipart/mixed; boundary=x",
+        "multipart/form-data",
+    ] {
+        let mut call = Call::post("/v1/skills").body(probe(""));
+        if !kind.is_empty() {
+            call = call.header(header::CONTENT_TYPE, kind);
+        }
+        assert_eq!(
+            door.ask(call).await.refusal(),
+            (415, "unsupported_media_type".to_owned()),
+            "{kind}"
+        );
+    }
+    for kind in ["application/octet-stream", "application/x-zip-compressed"] {
+        let call = Call::post("/v1/skills")
+            .header(header::CONTENT_TYPE, kind)
+            .body(probe(""));
+        assert!(door.ask(call).await.status.is_success(), "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn an_archive_above_the_cap_is_refused_while_it_comes() {
+    let door = Door::open().await;
+    let too_large = (413, "too_large".to_owned());
+    let piece = Bytes::from(vec![0; 1 << 20]);
+    let pieces = limits::ARCHIVE_BYTES_MAX / limits::MIB + 1;
+    let stream = move || {
+        let piece = piece.clone();
+        Body::from_stream(futures::stream::iter(
+            (0..pieces).map(move |_| Ok::<_, std::io::Error>(piece.clone())),
+        ))
+    };
+    let plain = Call::post("/v1/skills")
+        .header(header::CONTENT_TYPE, "application/zip")
+        .body(stream());
+    assert_eq!(door.ask(plain).await.refusal(), too_large);
+    let head = futures::stream::iter([Ok::<_, std::io::Error>(Bytes::from(format!(
+        "--x\r\n{FILE}\r\n\r\n"
+    )))]);
+    let body = Body::from_stream(futures::StreamExt::chain(
+        head,
+        stream().into_data_stream().map_err(std::io::Error::other),
+    ));
+    let in_form = Call::post("/v1/skills")
+        .header(header::CONTENT_TYPE, "multipart/form-data; boundary=x")
+        .body(body);
+    assert_eq!(door.ask(in_form).await.refusal(), too_large);
+}
+
+#[tokio::test]
+async fn what_is_no_skill_is_refused_with_the_reason_and_leaves_nothing() {
+    let door = Door::open().await;
+    for body in [&b""[..], b"PK", b"not a zip at all"] {
+        let call = Call::post("/v1/skills")
+            .header(header::CONTENT_TYPE, "application/zip")
+            .body(body.to_vec());
+        let reply = door.ask(call).await;
+        assert_eq!(reply.refusal(), (400, "invalid".to_owned()), "{}", reply.text());
+        assert!(!reply.text().contains(door.folder.path().to_str().unwrap()));
+    }
+    assert_eq!(door.ask(Call::get("/v1/skills")).await.json()["items"], json!([]));
+    assert_eq!(
+        std::fs::read_dir(door.folder.path().join("tmp")).unwrap().count(),
+        0
+    );
+}
