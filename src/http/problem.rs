@@ -45,14 +45,14 @@ pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 #[derive(Debug)]
 pub(crate) struct Refusal {
     error: Error,
-    header: Option<(HeaderName, HeaderValue)>,
+    header: Option<Box<(HeaderName, HeaderValue)>>,
 }
 
 impl Refusal {
     /// Adds a header to the answer.
     #[must_use]
     pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.header = Some((name, value));
+        self.header = Some(Box::new((name, value)));
         self
     }
 }
@@ -66,7 +66,8 @@ impl From<Error> for Refusal {
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let mut response = status(self.error.code()).into_response();
-        if let Some((name, value)) = self.header {
+        if let Some(header) = self.header {
+            let (name, value) = *header;
             response.headers_mut().insert(name, value);
         }
         response.extensions_mut().insert(Reason(Arc::new(self.error)));

@@ -3,7 +3,24 @@
 use serde_json::{Value, json};
 use skillbox::auth::Scope;
 
-use super::client::{Call, Door};
+use super::client::{Call, Door, Reply};
+
+const NEVER: &str = "019a0000-0000-7000-8000-000000000000";
+
+/// What names something of a tenant; `ID`, `KEY`, `SKILL` and `VERSION` stand for it.
+const OWNED: [&str; 11] = [
+    "GET /v1/executions/ID",
+    "GET /v1/executions/ID/logs",
+    "GET /v1/executions/ID/files",
+    "GET /v1/executions/ID/files/report.txt",
+    "POST /v1/executions/ID/cancel",
+    "GET /v1/skills/SKILL",
+    "GET /v1/skills/SKILL/VERSION",
+    "GET /v1/skills/SKILL/VERSION/archive",
+    "DELETE /v1/skills/SKILL/VERSION",
+    "DELETE /v1/keys/KEY",
+    "POST /v1/keys/KEY/rotate",
+];
 
 /// T-02, T-03: what belongs to another tenant answers like what never was, in status, headers and body.
 #[tokio::test]
@@ -12,90 +29,37 @@ async fn what_is_anothers_looks_like_what_never_was() {
     door.publish(&door.admin).await;
     let files = json!({"report.txt": "aGVsbG8="});
     let execution = door.run(json!({"skill": "probe", "files": files})).await;
-    let id = execution["execution_id"].as_str().unwrap();
-    let version = execution["version"].as_str().unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let (id, version) = (text(&execution["execution_id"]), text(&execution["version"]));
     let stranger = door.key("other", &[Scope::Admin]).await;
     let keys = door.ask(Call::get("/v1/keys")).await.json();
-    let key = keys["items"][0]["key_id"].as_str().unwrap();
+    let key = text(&keys["items"][0]["key_id"]);
 
-    let never = "019a0000-0000-7000-8000-000000000000";
-    let pairs = [
-        (
-            "GET",
-            format!("/v1/executions/{id}"),
-            format!("/v1/executions/{never}"),
-        ),
-        (
-            "GET",
-            format!("/v1/executions/{id}/logs"),
-            format!("/v1/executions/{never}/logs"),
-        ),
-        (
-            "GET",
-            format!("/v1/executions/{id}/files"),
-            format!("/v1/executions/{never}/files"),
-        ),
-        (
-            "GET",
-            format!("/v1/executions/{id}/files/report.txt"),
-            format!("/v1/executions/{never}/files/report.txt"),
-        ),
-        (
-            "POST",
-            format!("/v1/executions/{id}/cancel"),
-            format!("/v1/executions/{never}/cancel"),
-        ),
-        (
-            "GET",
-            "/v1/skills/probe".to_owned(),
-            "/v1/skills/never".to_owned(),
-        ),
-        (
-            "GET",
-            format!("/v1/skills/probe/{version}"),
-            format!("/v1/skills/never/{version}"),
-        ),
-        (
-            "GET",
-            format!("/v1/skills/probe/{version}/archive"),
-            format!("/v1/skills/never/{version}/archive"),
-        ),
-        (
-            "DELETE",
-            format!("/v1/skills/probe/{version}"),
-            format!("/v1/skills/never/{version}"),
-        ),
-        ("DELETE", format!("/v1/keys/{key}"), format!("/v1/keys/{never}")),
-        (
-            "POST",
-            format!("/v1/keys/{key}/rotate"),
-            format!("/v1/keys/{never}/rotate"),
-        ),
-    ];
-    for (method, theirs, nobodys) in pairs {
+    for route in OWNED {
+        let (method, path) = route.split_once(' ').unwrap();
+        let path = path.replace("VERSION", &version);
+        let theirs = path
+            .replace("ID", &id)
+            .replace("KEY", &key)
+            .replace("SKILL", "probe");
+        let nobodys = path
+            .replace("ID", NEVER)
+            .replace("KEY", NEVER)
+            .replace("SKILL", "never");
         let ask = |path: &str| door.send(Call::new(method.parse().unwrap(), path).key(&stranger));
-        let (theirs_reply, nobodys_reply) = (ask(&theirs).await, ask(&nobodys).await);
-        assert_eq!(theirs_reply.refusal(), (404, "not_found".to_owned()), "{theirs}");
-        let masked = |mut problem: Value| {
+        let (theirs, nobodys) = (ask(&theirs).await, ask(&nobodys).await);
+        assert_eq!(theirs.refusal(), (404, "not_found".to_owned()), "{route}");
+        let masked = |reply: &Reply| {
+            let mut problem = reply.json();
             problem["request_id"] = Value::Null;
-            problem
-                .to_string()
-                .replace(id, never)
-                .replace(key, never)
+            let text = problem.to_string();
+            text.replace(&id, NEVER)
+                .replace(&key, NEVER)
                 .replace("probe", "never")
         };
-        assert_eq!(
-            masked(theirs_reply.json()),
-            masked(nobodys_reply.json()),
-            "{theirs}"
-        );
-        let names =
-            |headers: &axum::http::HeaderMap| headers.keys().map(ToString::to_string).collect::<Vec<_>>();
-        assert_eq!(
-            names(&theirs_reply.headers),
-            names(&nobodys_reply.headers),
-            "{theirs}"
-        );
+        assert_eq!(masked(&theirs), masked(&nobodys), "{route}");
+        let names = |reply: &Reply| reply.headers.keys().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(names(&theirs), names(&nobodys), "{route}");
     }
     for list in ["/v1/executions", "/v1/skills"] {
         let listed = door.send(Call::get(list).key(&stranger)).await.json();
