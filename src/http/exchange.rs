@@ -4,7 +4,6 @@ use std::error::Error as StdError;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
@@ -42,9 +41,6 @@ pub(crate) async fn exchange(mut request: Request, next: Next) -> Response {
         response = problem::render(response, error, &id);
     }
     span.in_scope(|| log(&seen, &response, error.as_deref(), started));
-    if seen.method == Method::HEAD {
-        *response.body_mut() = Body::empty();
-    }
     protect(response.headers_mut());
     response.headers_mut().insert(
         REQUEST_ID,

@@ -115,8 +115,10 @@ pub(crate) fn render(response: Response, error: &Error, request_id: &str) -> Res
     let body = serde_json::to_vec(&problem).expect("strings and numbers always serialize");
     let (mut parts, _) = response.into_parts();
     parts.status = status(code);
-    parts.headers.remove(header::CONTENT_LENGTH);
-    parts.headers.remove(header::TRANSFER_ENCODING);
+    // Said here, since the answer to `HEAD` loses its body on the way.
+    parts
+        .headers
+        .insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
     parts
         .headers
         .insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));

@@ -1,5 +1,7 @@
 //! A door over a scripted sandbox, and a client that asks it.
 
+use std::net::SocketAddr;
+
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
@@ -8,10 +10,12 @@ use skillbox::auth::{Caller, Scope, Scopes};
 use skillbox::bundle::artifacts::ArtifactTar;
 use skillbox::engine::{Engine, NewKey};
 use skillbox::execution::{JsonText, Logs, Usage};
-use skillbox::http::{Settings, app};
+use skillbox::http::{App, Bounds, Settings, app, serve};
 use skillbox::ids::Tenant;
 use skillbox::sandbox::{End, Error, Job, Output, Report, Sandbox};
 use skillbox::skill::Language;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 use crate::world::{archive, engine_in, instance_in};
@@ -58,6 +62,18 @@ impl Door {
             engine,
             folder,
         }
+    }
+
+    /// Listens on a free port until `shutdown`.
+    pub(crate) async fn listen(&self, shutdown: CancellationToken) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let app = App {
+            router: self.router.clone(),
+            bounds: Bounds::default(),
+        };
+        tokio::spawn(serve(listener, app, shutdown));
+        address
     }
 
     /// A fresh key of this tenant.

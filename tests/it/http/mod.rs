@@ -5,6 +5,7 @@ mod document;
 mod executions;
 mod files;
 mod keys;
+mod logs;
 mod matrix;
 mod requests;
 mod serve;

@@ -14,6 +14,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::client::Door;
+
 /// A server on a free port.
 struct Server {
     address: std::net::SocketAddr,
@@ -295,4 +297,49 @@ async fn silent_connections_do_not_keep_others_out() {
         assert_eq!(rest(stream).await, "");
     }
     assert!(limits::CONNECTIONS_MAX > silent.len());
+}
+
+/// A-07: a client that sends everything before it reads still learns why it was refused.
+#[tokio::test]
+async fn a_client_that_sends_all_before_it_reads_is_answered_413() {
+    let door = Door::open().await;
+    let shutdown = CancellationToken::new();
+    let mut stream = TcpStream::connect(door.listen(shutdown.clone()).await)
+        .await
+        .unwrap();
+    let length = limits::EXECUTION_BODY_BYTES_MAX + 20 * limits::MIB;
+    let head = format!(
+        "POST /v1/executions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n",
+        door.admin
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let piece = vec![b' '; 1 << 20];
+    for _ in 0..length / limits::MIB {
+        stream.write_all(&piece).await.unwrap();
+    }
+    shutdown.cancel();
+    let answer = rest(&mut stream).await;
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+    assert!(answer.contains("\"code\":\"too_large\""), "{answer}");
+}
+
+/// An answer to `HEAD` says how long the answer to `GET` is, and holds none of it.
+#[tokio::test]
+async fn head_is_answered_with_the_length_alone() {
+    let door = Door::open().await;
+    let shutdown = CancellationToken::new();
+    let address = door.listen(shutdown.clone()).await;
+    for path in ["/healthz", "/nowhere", "/v1/skills"] {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let request = format!("HEAD {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let answer = rest(&mut stream).await;
+        assert!(
+            answer.contains("content-length: ") && !answer.contains("content-length: 0"),
+            "{answer}"
+        );
+        assert!(answer.ends_with("\r\n\r\n"), "{answer}");
+    }
+    shutdown.cancel();
 }

@@ -1,0 +1,63 @@
+//! What the log says of requests, and what it never says.
+
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use axum::http::HeaderName;
+use serde_json::json;
+
+use super::client::{Call, Door};
+
+#[derive(Clone, Default)]
+struct Memory(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Memory {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A-23, T-08, T-16: neither keys nor inputs, outputs, link signatures or what somebody guessed.
+#[tokio::test]
+async fn the_log_names_requests_and_holds_no_secret() {
+    let memory = Memory::default();
+    let writer = memory.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .json()
+        .with_max_level(tracing::Level::TRACE)
+        .with_writer(move || writer.clone())
+        .finish();
+    let guard = tracing::subscriber::set_default(subscriber);
+
+    let door = Door::open().await;
+    door.publish(&door.admin).await;
+    let request = json!({"skill": "probe", "input": "private-input", "args": ["private-arg"], "files": {"f.txt": "cHJpdmF0ZS1maWxl"}});
+    let envelope = door.run(request).await;
+    let link = envelope["files_url"].as_str().unwrap().to_owned();
+    let target = link.replace("http://localhost:8080", "");
+    assert_eq!(door.send(Call::get(&target)).await.status, 200);
+    door.send(Call::get("/v1/skills").key("skb_private-guess")).await;
+    let call = Call::get("/v1/skills/never").header(HeaderName::from_static("x-request-id"), "trace-77");
+    door.ask(call).await;
+    let panic = json!({"skill": "probe", "args": ["panic"]});
+    door.ask(Call::post("/v1/executions").json(&panic)).await;
+    drop(guard);
+
+    let log = String::from_utf8(memory.0.lock().unwrap().clone()).unwrap();
+    let signature = link.rsplit('=').next().unwrap();
+    for secret in [&door.admin[8..], "private", "cHJpdmF0ZS1maWxl", signature] {
+        let line = log.lines().find(|line| line.contains(secret));
+        assert_eq!(line, None, "{secret}");
+    }
+    let line = |needle: &str| log.lines().find(|line| line.contains(needle)).unwrap_or_default();
+    assert!(line("trace-77").contains("\"code\":\"not_found\""), "{log}");
+    assert!(line("trace-77").contains("\"tenant\":\"default\""), "{log}");
+    assert!(
+        line("Could not answer POST /v1/executions").contains("\"level\":\"ERROR\""),
+        "{log}"
+    );
+}
