@@ -24,15 +24,18 @@ pub(crate) fn slice(headers: &HeaderMap, size: u64, tag: &str) -> Slice {
     }
 }
 
-/// Whether the client has this content already.
+/// Whether the client has this content already; a weak tag stands for its strong one here.
 pub(crate) fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    fn opaque(tag: &str) -> &str {
+        tag.strip_prefix("W/").unwrap_or(tag)
+    }
     headers
         .get_all(header::IF_NONE_MATCH)
         .iter()
         .filter_map(|value| value.to_str().ok())
         .flat_map(|list| list.split(','))
         .map(str::trim)
-        .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
+        .any(|known| known == "*" || opaque(known) == opaque(tag))
 }
 
 /// A range that cannot be read is as if it were not there.

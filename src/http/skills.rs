@@ -138,7 +138,8 @@ pub(crate) async fn archive(
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let (record, object) = door.engine.skill_archive(&caller, &name, &selector).await?;
-    let tag = format!("\"{}\"", record.digest.hex());
+    // Weak: the digest is of what the archive holds, however it was packed.
+    let tag = format!("W/\"{}\"", record.digest.hex());
     let about = [
         (header::ETAG, tag.clone()),
         (header::CACHE_CONTROL, "private, no-cache".to_owned()),
