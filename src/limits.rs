@@ -184,7 +184,10 @@ pub const STORE_QUEUE_MAX: Duration = Duration::from_secs(10);
 /// Longest wait at start for another process that opens or migrates the same database.
 pub const STORE_OPEN_MAX: Duration = Duration::from_secs(30);
 /// Looking for damage at start ends after this long; a database too big for it is checked in part.
-pub const STORE_CHECK_MAX: Duration = Duration::from_secs(2);
+pub const STORE_CHECK_MAX: Duration = Duration::from_secs(1);
+/// The write-ahead log is carried over into the database when it has this many pages of 4 KiB. With SQLite's own 1,000
+/// the slowest commit in a hundred took 7 ms instead of 0.5.
+pub const STORE_LOG_PAGES: u32 = 4000;
 /// The write-ahead log is cut back to this many bytes after a checkpoint.
 pub const STORE_LOG_BYTES: u64 = 64 * MIB;
 /// Characters of a page cursor.

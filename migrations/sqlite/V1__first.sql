@@ -22,6 +22,20 @@ create unique index skills_by_push on skills (tenant, name, push);
 create index skills_by_digest on skills (digest, tenant, name);
 create index skills_by_import_path on skills (tenant, import_path);
 
+-- API keys; never the secret itself.
+create table keys (
+    id         text    not null primary key,
+    tenant     text    not null,
+    name       text    not null,
+    hint       text    not null,
+    hash       text    not null unique,
+    scopes     text    not null,  -- JSON
+    created_at integer not null,
+    expires_at integer,
+    revoked_at integer
+) strict;
+create index keys_by_time on keys (tenant, created_at desc, id desc);
+
 -- One small row for each execution: all that a list shows.
 create table executions (
     id             text    not null primary key,
@@ -64,17 +78,3 @@ create table execution_results (
     files        text    not null, -- JSON
     skipped      text    not null  -- JSON
 ) strict;
-
--- API keys; never the secret itself.
-create table keys (
-    id         text    not null primary key,
-    tenant     text    not null,
-    name       text    not null,
-    hint       text    not null,
-    hash       text    not null unique,
-    scopes     text    not null,  -- JSON
-    created_at integer not null,
-    expires_at integer,
-    revoked_at integer
-) strict;
-create index keys_by_time on keys (tenant, created_at desc, id desc);

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::auth::{Caller, Scope};
 use crate::blob;
-use crate::bundle::ArtifactTar;
+use crate::bundle::artifacts::ArtifactTar;
 use crate::engine::cache::Unpacked;
 use crate::engine::plan::{self, Plan, Subject};
 use crate::engine::{Ask, Engine, RunRequest, What, failure, require};

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::bundle::ArtifactTar;
+use crate::bundle::artifacts::ArtifactTar;
 use crate::error::Cause;
 use crate::execution::{FileEntry, JsonText, Logs, ResourceLimits, Skipped, Usage};
 use crate::ids::{Digest, ExecutionId, InstanceId};

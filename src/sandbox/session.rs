@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::{Instant, interval, sleep_until, timeout};
 
-use crate::bundle::ArtifactTar;
+use crate::bundle::artifacts::ArtifactTar;
 use crate::execution::{FileEntry, JsonText, Logs, Skipped, Usage};
 use crate::guest::wire::{self, Caps, Channel, End, Input, Item, Link, Place, Side, Start, ToGuest, ToHost};
 use crate::limits;

@@ -1,3 +1,4 @@
 //! All tests that need more than one room, in one binary: it is linked once.
 
-mod sandbox_docker;
+mod run;
+mod world;

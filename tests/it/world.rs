@@ -149,7 +149,7 @@ pub(crate) async fn engine_in(folder: &Path, instance: Instance, sandbox: Sandbo
     };
     let store = Store::open_sqlite(&folder.join("skillbox.db")).await.unwrap();
     let blob = Blob::open_local(&folder.join("blobs")).unwrap();
-    let links = LinkSigner::new(&[7; 32]).unwrap();
+    let links = LinkSigner::new(b"0123456789abcdef-links-of-a-test-").unwrap();
     Engine::new(Parts {
         store,
         blob,

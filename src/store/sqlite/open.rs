@@ -63,7 +63,10 @@ fn create_private(path: &Path) -> std::io::Result<()> {
     if path.try_exists()? {
         return Ok(());
     }
-    let folder = path.parent().unwrap_or(Path::new("."));
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
     let empty = tempfile::NamedTempFile::new_in(folder)?.into_temp_path();
     match empty.persist_noclobber(path) {
         Err(refused) if refused.error.kind() != std::io::ErrorKind::AlreadyExists => Err(refused.error),
@@ -77,7 +80,9 @@ fn connect_all(path: &Path) -> Result<Connections, Error> {
     sound.map_err(|error| damaged(path, error))?;
     // History rows are promised to be durable when a call returns, hence `full`: 0.15 ms for each commit.
     writer.execute_batch(&format!(
-        "pragma journal_mode = wal; pragma synchronous = full; pragma journal_size_limit = {};",
+        "pragma journal_mode = wal; pragma synchronous = full;
+        pragma wal_autocheckpoint = {}; pragma journal_size_limit = {};",
+        limits::STORE_LOG_PAGES,
         limits::STORE_LOG_BYTES
     ))?;
     migrate(&mut writer)?;

@@ -2,12 +2,13 @@
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
+use std::sync::Barrier;
 use std::time::Duration;
 
 use rusqlite::types::Null;
 use rusqlite::{Connection, TransactionBehavior, params_from_iter};
 
-use super::{Sqlite, executions, keys, retention, skills};
+use super::{Sqlite, executions, keys, open, retention, skills};
 use crate::auth::{ApiKey, KeyRecord, Scope, Scopes};
 use crate::ids::{KeyId, Tenant};
 use crate::limits;
@@ -169,18 +170,24 @@ async fn the_files_hold_no_key() {
     }
 }
 
-/// F-17: whoever comes first migrates, the others wait.
-#[tokio::test(flavor = "multi_thread")]
-async fn many_starts_at_once_make_one_database() {
-    for _ in 0..5 {
-        let file = File::new();
-        let starts = futures::future::join_all((0..8).map(|_| file.try_open())).await;
-        for (n, store) in (0..).zip(starts) {
-            store.unwrap().add_key(numbered_key(n)).await.unwrap();
-        }
-        let store = file.open().await;
-        let page = store.keys(&Tenant::default_tenant(), None, 100).await.unwrap();
-        assert_eq!(page.items.len(), 8);
+/// F-17: whoever comes first migrates, the others wait or look again.
+#[test]
+fn many_starts_at_once_make_one_database() {
+    for _ in 0..25 {
+        let (file, start) = (File::new(), Barrier::new(8));
+        std::thread::scope(|scope| {
+            for n in 0..8 {
+                let (file, start) = (&file, &start);
+                scope.spawn(move || {
+                    start.wait();
+                    let opened = open::open(&file.path()).unwrap();
+                    keys::add(&opened.writer, &numbered_key(n)).unwrap();
+                });
+            }
+        });
+        let opened = open::open(&file.path()).unwrap();
+        let found = keys::list(&opened.readers[0], &Tenant::default_tenant(), None, 100).unwrap();
+        assert_eq!(found.len(), 8);
     }
 }
 
@@ -203,18 +210,21 @@ async fn a_newer_database_is_refused_untouched() {
     assert!(refused.to_string().contains("version 99") && refused.to_string().contains("up to 1"));
 }
 
-/// F-17: a migration that breaks off leaves nothing, and can be tried again.
+/// F-17: a migration that breaks off at its last step leaves nothing, and can be tried again.
 #[tokio::test]
 async fn a_failed_migration_leaves_nothing_behind() {
     let file = File::new();
     let planted = Connection::open(file.path()).unwrap();
-    planted.execute_batch("create table keys (x)").unwrap();
+    let obstacle = "
+        create table refinery_schema_history (version int4 primary key, name, applied_on, checksum);
+        create trigger obstacle before insert on refinery_schema_history begin select raise(abort, 'no'); end";
+    planted.execute_batch(obstacle).unwrap();
     let refused = file.try_open().await.unwrap_err();
     assert!(matches!(refused, Error::Backend(_)), "{refused:?}");
-    let tables = "select count(*) from sqlite_schema where name in ('skills', 'executions')";
+    let tables = "select count(*) from sqlite_schema where name in ('skills', 'executions', 'keys')";
     let left: u32 = planted.query_row(tables, [], |row| row.get(0)).unwrap();
     assert_eq!(left, 0);
-    planted.execute_batch("drop table keys").unwrap();
+    planted.execute_batch("drop trigger obstacle").unwrap();
     file.open().await.ping().await.unwrap();
 }
 

@@ -1,0 +1,291 @@
+//! The tar object that holds the files of one execution, written as they arrive.
+
+use std::fs::File;
+use std::io::{self, Seek as _, SeekFrom, Write as _};
+
+use sha2::Digest as _;
+
+use crate::execution::FileEntry;
+use crate::ids::Digest;
+
+const BLOCK: u64 = 512;
+/// The classic header holds this many bytes of a path.
+const SHORT_PATH_BYTES: usize = 100;
+
+/// A tar of plain files under relative paths, and the index of what is in it.
+///
+/// Files come one at a time: [`start`](Self::start), any number of [`write`](Self::write), [`end`](Self::end).
+#[derive(Debug)]
+pub struct ArtifactTar {
+    file: File,
+    entries: Vec<FileEntry>,
+    /// Where the next header goes; always a multiple of 512.
+    end: u64,
+    open: Option<Open>,
+}
+
+/// The file that is being written.
+#[derive(Debug)]
+struct Open {
+    path: String,
+    size: u64,
+    written: u64,
+    offset: u64,
+    sha256: sha2::Sha256,
+}
+
+impl ArtifactTar {
+    /// A tar in `file`, which is empty and private.
+    #[must_use]
+    pub fn create(file: File) -> Self {
+        Self {
+            file,
+            entries: Vec::new(),
+            end: 0,
+            open: None,
+        }
+    }
+
+    /// Begins a file of exactly `size` bytes. A file that was begun and not ended is dropped.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` for a path that is not plainly relative; what writing fails with.
+    pub fn start(&mut self, path: &str, size: u64) -> io::Result<()> {
+        self.drop_open()?;
+        let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
+        if !path.split('/').all(plain) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "an artifact's path must be relative, without `.` and `..`",
+            ));
+        }
+        let headers = headers(path, size)?;
+        let offset = self.end + headers.len() as u64;
+        self.open = Some(Open {
+            path: path.to_owned(),
+            size,
+            written: 0,
+            offset,
+            sha256: sha2::Sha256::new(),
+        });
+        self.append(&headers)
+    }
+
+    /// Content of the file that was started.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` without a started file or beyond its size; what writing fails with.
+    pub fn write(&mut self, chunk: &[u8]) -> io::Result<()> {
+        let open = self.open.as_ref().ok_or_else(not_started)?;
+        if chunk.len() as u64 > open.size - open.written {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "more bytes than the artifact's size",
+            ));
+        }
+        self.append(chunk)?;
+        if let Some(open) = &mut self.open {
+            open.sha256.update(chunk);
+            open.written += chunk.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    ///
+    /// `UnexpectedEof` if fewer bytes came than its size: the tar is then as it was before [`start`](Self::start).
+    pub fn end(&mut self) -> io::Result<FileEntry> {
+        let open = self.open.as_ref().ok_or_else(not_started)?;
+        if open.written != open.size {
+            self.drop_open()?;
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "fewer bytes than the artifact's size",
+            ));
+        }
+        let content_end = open.offset + open.size;
+        let padded = content_end.next_multiple_of(BLOCK);
+        self.file
+            .write_all(&[0; 512][..usize::try_from(padded - content_end).map_err(io::Error::other)?])?;
+        let open = self.open.take().ok_or_else(not_started)?;
+        self.end = padded;
+        let entry = FileEntry {
+            path: open.path,
+            size: open.size,
+            sha256: Digest::from_bytes(open.sha256.finalize().into()),
+            offset: open.offset,
+        };
+        self.entries.push(entry.clone());
+        Ok(entry)
+    }
+
+    /// Completes the tar; the file is at its start. A file that was begun and not ended is dropped.
+    ///
+    /// # Errors
+    ///
+    /// What writing fails with.
+    pub fn finish(mut self) -> io::Result<(File, Vec<FileEntry>)> {
+        self.drop_open()?;
+        self.file.write_all(&[0; 1024])?;
+        self.file.rewind()?;
+        Ok((self.file, self.entries))
+    }
+
+    /// Writes; half a piece on a full disk drops the whole file, so that the tar stays one.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes).inspect_err(|_| {
+            // The next start or the finish tries again.
+            let _ = self.drop_open();
+        })
+    }
+
+    fn drop_open(&mut self) -> io::Result<()> {
+        if self.open.is_some() {
+            self.file.set_len(self.end)?;
+            self.file.seek(SeekFrom::Start(self.end))?;
+            self.open = None;
+        }
+        Ok(())
+    }
+}
+
+fn not_started() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "no artifact was started")
+}
+
+/// The header blocks of one file: a path that does not fit goes before it as a GNU long name.
+fn headers(path: &str, size: u64) -> io::Result<Vec<u8>> {
+    let mut blocks = Vec::new();
+    if path.len() > SHORT_PATH_BYTES {
+        let long = path.len() as u64 + 1;
+        blocks.extend_from_slice(header("././@LongLink", long, tar::EntryType::GNULongName)?.as_bytes());
+        blocks.extend_from_slice(path.as_bytes());
+        blocks.resize(
+            usize::try_from((BLOCK + long).next_multiple_of(BLOCK)).map_err(io::Error::other)?,
+            0,
+        );
+    }
+    blocks.extend_from_slice(header(path, size, tar::EntryType::Regular)?.as_bytes());
+    Ok(blocks)
+}
+
+fn header(path: &str, size: u64, kind: tar::EntryType) -> io::Result<tar::Header> {
+    let mut header = tar::Header::new_gnu();
+    let name = &mut header
+        .as_gnu_mut()
+        .ok_or_else(|| io::Error::other("a GNU header is one"))?
+        .name;
+    let shown = path.len().min(name.len());
+    name[..shown].copy_from_slice(&path.as_bytes()[..shown]);
+    header.set_size(size);
+    header.set_entry_type(kind);
+    header.set_mode(0o644);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(0);
+    header.set_cksum();
+    Ok(header)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::os::unix::fs::FileExt as _;
+
+    use super::*;
+
+    fn tar_of(files: &[(&str, &[u8])]) -> (File, Vec<FileEntry>) {
+        let mut tar = ArtifactTar::create(tempfile::tempfile().unwrap());
+        for (path, content) in files {
+            tar.start(path, content.len() as u64).unwrap();
+            for chunk in content.chunks(300) {
+                tar.write(chunk).unwrap();
+            }
+            tar.end().unwrap();
+        }
+        tar.finish().unwrap()
+    }
+
+    fn read_back(file: &File) -> Vec<(String, Vec<u8>)> {
+        let mut archive = tar::Archive::new(file);
+        let entries = archive.entries().unwrap();
+        entries
+            .map(|entry| {
+                let mut entry = entry.unwrap();
+                assert_eq!(entry.header().entry_type(), tar::EntryType::Regular);
+                assert_eq!(
+                    (entry.header().mode().unwrap(), entry.header().mtime().unwrap()),
+                    (0o644, 0)
+                );
+                let mut content = Vec::new();
+                entry.read_to_end(&mut content).unwrap();
+                (entry.path().unwrap().to_str().unwrap().to_owned(), content)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn another_reader_and_the_index_find_the_same_files() {
+        let long = format!("{}/é.txt", "deep".repeat(50));
+        let exact = "x".repeat(100);
+        let files: [(&str, &[u8]); 5] = [
+            ("a.txt", b"hello"),
+            ("empty", b""),
+            (&long, &[7; 1024]),
+            (&exact, &[1; 511]),
+            ("b/c.bin", &[2; 513]),
+        ];
+        let (file, index) = tar_of(&files);
+        let expected: Vec<_> = files
+            .iter()
+            .map(|(path, content)| ((*path).to_owned(), content.to_vec()))
+            .collect();
+        assert_eq!(read_back(&file), expected);
+        for (entry, (path, content)) in index.iter().zip(files) {
+            let mut bytes = vec![0; content.len()];
+            file.read_exact_at(&mut bytes, entry.offset).unwrap();
+            assert_eq!(
+                (entry.path.as_str(), entry.size, bytes.as_slice()),
+                (path, content.len() as u64, content)
+            );
+            assert_eq!(entry.sha256, Digest::of(content));
+        }
+    }
+
+    /// O-14.
+    #[test]
+    fn no_artifact_leads_out_of_the_folder_it_is_unpacked_into() {
+        let mut tar = ArtifactTar::create(tempfile::tempfile().unwrap());
+        for path in ["", "/etc/passwd", "../x", "a/../x", "a//b", "a/", ".", "a\0b"] {
+            assert_eq!(
+                tar.start(path, 1).unwrap_err().kind(),
+                io::ErrorKind::InvalidInput,
+                "{path:?}"
+            );
+        }
+        let (file, index) = tar.finish().unwrap();
+        assert_eq!((read_back(&file), index), (vec![], vec![]));
+    }
+
+    #[test]
+    fn an_incomplete_file_leaves_no_trace() {
+        let mut tar = ArtifactTar::create(tempfile::tempfile().unwrap());
+        tar.start("short", 2000).unwrap();
+        tar.write(&[1; 1999]).unwrap();
+        assert_eq!(tar.end().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        tar.start("forgotten", 5).unwrap();
+        tar.start("kept", 2).unwrap();
+        assert_eq!(tar.write(b"abc").unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        tar.write(b"ab").unwrap();
+        assert_eq!(tar.end().unwrap().offset, 512);
+        assert!(tar.end().is_err() && tar.write(b"x").is_err());
+        tar.start("forgotten too", 5).unwrap();
+        let (file, index) = tar.finish().unwrap();
+        assert_eq!(read_back(&file), [("kept".to_owned(), b"ab".to_vec())]);
+        assert_eq!((index.len(), file.metadata().unwrap().len()), (1, 2048));
+    }
+}

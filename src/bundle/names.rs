@@ -1,0 +1,164 @@
+//! Which paths a bundle may hold: the same on every file system, and none that leads out or hides something.
+
+use unicode_normalization::UnicodeNormalization as _;
+
+use crate::limits;
+use crate::skill::hidden_character;
+
+/// Whether `path` is a plain relative `/`-separated path: inside, visible, at most 240 bytes.
+///
+/// # Errors
+///
+/// The rule that it breaks, to be read after the path.
+pub fn check_path(path: &str) -> Result<(), &'static str> {
+    if path.is_empty() {
+        return Err("has no name");
+    }
+    if path.len() > limits::ARCHIVE_PATH_BYTES_MAX {
+        return Err("has a path of more than 240 bytes; shorten it");
+    }
+    if path.contains('\\') {
+        return Err("has a backslash in its path; pack it with `/` between folders");
+    }
+    if path.starts_with('/') || path.as_bytes().get(1) == Some(&b':') {
+        return Err("has an absolute path; pack it relative to the skill's folder");
+    }
+    if path.chars().any(char::is_control) || hidden_character(path).is_some() {
+        return Err("has a control or hidden character in its path; rename it");
+    }
+    if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
+        return Err("has an empty, `.` or `..` part in its path; pack it relative to the skill's folder");
+    }
+    Ok(())
+}
+
+/// A path and whether it names a folder.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Named<'a> {
+    pub(super) path: &'a str,
+    pub(super) folder: bool,
+}
+
+/// Finds two paths that cannot both be there: the same twice, a file that is also a folder, or two spellings that are one
+/// name on some file system (equal after lower-casing and Unicode normal form C, in any part).
+pub(super) fn clash<'a>(names: impl Iterator<Item = Named<'a>>) -> Option<(&'a str, &'a str)> {
+    let mut sorted: Vec<_> = names.map(|name| (folded(name.path), name)).collect();
+    // Parts of one path are joined by the lowest character, so a folder stands right before what it holds.
+    sorted.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    sorted.windows(2).find_map(|pair| {
+        let [(x_folded, x), (y_folded, y)] = pair else {
+            return None;
+        };
+        collide((x_folded, x), (y_folded, y)).then_some((x.path, y.path))
+    })
+}
+
+fn collide((x_folded, x): (&str, &Named<'_>), (y_folded, y): (&str, &Named<'_>)) -> bool {
+    let shared = x_folded
+        .split('\0')
+        .zip(y_folded.split('\0'))
+        .take_while(|(a, b)| a == b)
+        .count();
+    let spelled_alike = x.path.split('/').take(shared).eq(y.path.split('/').take(shared));
+    let x_is_on_the_way = x.path.split('/').count() == shared;
+    let y_is_deeper = y.path.split('/').count() > shared;
+    !spelled_alike || x_is_on_the_way && !(x.folder && y_is_deeper)
+}
+
+fn folded(path: &str) -> String {
+    path.nfc()
+        .flat_map(char::to_lowercase)
+        .nfc()
+        .map(|c| if c == '/' { '\0' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Z-01, Z-02, Z-16.
+    #[test]
+    fn a_path_that_leads_out_or_hides_something_is_refused() {
+        let long = "a/".repeat(120) + "b";
+        let wrong = [
+            "",
+            ".",
+            "..",
+            "../x",
+            "a/../x",
+            "a/..",
+            "a//b",
+            "/etc/x",
+            "a/",
+            "./a",
+            "C:\\x",
+            "C:/x",
+            "\\\\srv\\x",
+            "..\\x",
+            "a\\..\\..\\x",
+            "a\0b",
+            "a\nb",
+            "a\u{1b}[31m",
+            "a\u{202e}b",
+            "a\u{200b}",
+            "a\u{7f}",
+            &long,
+        ];
+        for path in wrong {
+            assert!(check_path(path).is_err(), "{path:?}");
+        }
+        for path in [
+            "SKILL.md",
+            "a/b.py",
+            "-rf",
+            "con",
+            "nul.txt",
+            "ünï/世界.txt",
+            "a b",
+            "...",
+            "..a",
+            "%2e%2e",
+            "10:30.txt",
+        ] {
+            assert_eq!(check_path(path), Ok(()), "{path:?}");
+        }
+    }
+
+    fn clashes(paths: &[&str]) -> bool {
+        let named = paths.iter().map(|path| match path.strip_suffix('/') {
+            Some(path) => Named { path, folder: true },
+            None => Named { path, folder: false },
+        });
+        clash(named).is_some()
+    }
+
+    /// Z-12, Z-13.
+    #[test]
+    fn two_names_that_are_one_somewhere_are_refused() {
+        let wrong: [&[&str]; 10] = [
+            &["a", "a"],
+            &["a/", "a/"],
+            &["a", "a/"],
+            &["a/", "a"],
+            &["a", "a-", "a.b", "a/b"],
+            &["SKILL.md", "x", "skill.md"],
+            &["\u{e9}", "e\u{301}"],
+            &["A/x", "a/y"],
+            &["a/B/1", "a/b/2"],
+            &["É/x", "e\u{301}/y"],
+        ];
+        for paths in wrong {
+            assert!(clashes(paths), "{paths:?}");
+        }
+        let fine: [&[&str]; 4] = [
+            &["a/", "a/b", "a/c", "b"],
+            &["a/b", "a/", "a/b.c"],
+            &["a", "ab", "a.b", "a-b/c"],
+            &["x/a", "y/A"],
+        ];
+        for paths in fine {
+            assert!(!clashes(paths), "{paths:?}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! From a folder to a zip: the same bytes for the same content, whoever packs it and when.
+
+use std::fs::File;
+use std::io::{self, Seek as _, Write as _};
+use std::path::Path;
+
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, DateTime, ZipWriter};
+
+use crate::bundle::folder::walk;
+use crate::bundle::{Error, Listing};
+use crate::limits;
+
+/// What lies in folders and nobody means to publish, wherever it lies.
+const IGNORED: [&str; 6] = [
+    ".git",
+    "__pycache__",
+    ".venv",
+    ".DS_Store",
+    "__MACOSX",
+    "node_modules/.cache",
+];
+
+/// Packs a skill's folder into `out`, an empty file that is left at its start. Version control, caches, virtual environments
+/// and droppings of desktops are left out. What is packed here always unpacks, and to the same listing.
+///
+/// # Errors
+///
+/// A folder without SKILL.md at its root, links and special files, and whatever [`crate::bundle::unpack`] refuses.
+pub fn pack(folder: &Path, out: &mut File) -> Result<Listing, Error> {
+    let found = walk(folder, is_ignored)?;
+    if !found.iter().any(|file| file.path == "SKILL.md") {
+        return Err(Error::Refused(
+            "the folder has no SKILL.md; add one, for example with `skillbox skill init`".to_owned(),
+        ));
+    }
+    let mut entries = Vec::with_capacity(found.len());
+    let mut zip = ZipWriter::new(&mut *out);
+    for file in found {
+        let options = SimpleFileOptions::default()
+            .compression_method(CompressionMethod::Deflated)
+            .last_modified_time(DateTime::default())
+            .unix_permissions(if file.executable { 0o755 } else { 0o644 });
+        zip.start_file(&file.path, options).map_err(io::Error::from)?;
+        entries.push(file.read(folder, &mut zip)?);
+    }
+    zip.finish().map_err(io::Error::from)?;
+    out.flush()?;
+    if out.stream_position()? > limits::ARCHIVE_BYTES_MAX {
+        let max = limits::ARCHIVE_BYTES_MAX / limits::MIB;
+        return Err(Error::TooLarge(format!(
+            "the archive is larger than {max} MiB; leave out what the skill does not need"
+        )));
+    }
+    out.rewind()?;
+    Ok(Listing::new(entries, None))
+}
+
+fn is_ignored(path: &str) -> bool {
+    IGNORED.iter().any(|name| {
+        path.strip_suffix(name)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_names_are_ignored() {
+        for path in [
+            ".git",
+            "a/.git",
+            "a/b/__pycache__",
+            "node_modules/.cache",
+            ".DS_Store",
+        ] {
+            assert!(is_ignored(path), "{path}");
+        }
+        for path in [
+            "x.git",
+            ".gitignore",
+            "git",
+            "node_modules",
+            ".cache",
+            "a/.git.md",
+        ] {
+            assert!(!is_ignored(path), "{path}");
+        }
+    }
+}

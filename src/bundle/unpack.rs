@@ -1,0 +1,172 @@
+//! From a zip to files on disk, under the caps of the checked directory.
+
+use std::fs::{DirBuilder, File, FileTimes, OpenOptions, Permissions};
+use std::io::{self, BufReader, Read};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use flate2::bufread::DeflateDecoder;
+
+use crate::bundle::directory::{self, Kind, Member};
+use crate::bundle::transfer::{Content, transfer};
+use crate::bundle::{Entry, Error, Listing};
+
+/// Modification time of every unpacked file and folder, in seconds since the Unix epoch (1980-01-01, the first that a zip
+/// can say): bytecode caches are validated by it.
+pub const MTIME_SECONDS: u64 = 315_532_800;
+
+const SKILL_MD: &str = "SKILL.md";
+/// What the archiver of macOS adds: resource forks beside the real files.
+const MACOS_FOLDER: &str = "__MACOSX/";
+
+/// Checks a zip by its directory (counts, sizes, names, modes, duplicates, overlap), then inflates it into `into`, an existing,
+/// empty, private folder: files 0444 or 0555, folders 0755, all of one fixed time.
+///
+/// If everything lies in one top-level folder and SKILL.md is in it, as `zip -r x.zip my-skill/` makes it, that folder is left
+/// out of all paths. `__MACOSX/` is left out too. An entry never claims more than it may produce, and never produces more than
+/// it claims, so the caps are on produced bytes; memory stays flat.
+///
+/// # Errors
+///
+/// Names the entry. What was written before the error stays in `into`: the caller removes the folder.
+pub fn unpack(archive: &File, into: &Path) -> Result<Listing, Error> {
+    let members: Vec<_> = directory::read(archive)?.into_iter().filter(is_wanted).collect();
+    let folder = top_folder(&members).map(str::to_owned);
+    let skip = folder.as_ref().map_or(0, |folder| folder.len() + 1);
+    let mut entries = Vec::with_capacity(members.len());
+    for member in &members {
+        let path = &member.path[skip..];
+        make_parents(into, path)?;
+        let content = write(archive, member, &into.join(path))?;
+        entries.push(Entry {
+            path: path.to_owned(),
+            size: content.bytes,
+            sha256: content.sha256,
+            executable: member.executable,
+        });
+    }
+    let listing = Listing::new(entries, folder);
+    settle_folders(into, &listing)?;
+    Ok(listing)
+}
+
+fn is_wanted(member: &Member) -> bool {
+    member.kind == Kind::File && !member.path.starts_with(MACOS_FOLDER)
+}
+
+/// The one folder that holds everything, SKILL.md included.
+fn top_folder(members: &[Member]) -> Option<&str> {
+    let (folder, _) = members.first()?.path.split_once('/')?;
+    let inside = |path: &str| {
+        path.strip_prefix(folder)
+            .and_then(|rest| rest.strip_prefix('/'))
+            .map(|rest| rest == SKILL_MD)
+    };
+    let found: Option<Vec<bool>> = members.iter().map(|member| inside(&member.path)).collect();
+    found?.contains(&true).then_some(folder)
+}
+
+fn make_parents(into: &Path, path: &str) -> Result<(), Error> {
+    for (at, _) in path.match_indices('/') {
+        match DirBuilder::new().mode(0o755).create(into.join(&path[..at])) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn write(archive: &File, member: &Member, to: &Path) -> Result<Content, Error> {
+    // Never through a link and never over anything that is already there.
+    let mut file = OpenOptions::new().write(true).create_new(true).open(to)?;
+    let content = inflate(archive, member, &mut file)?;
+    if content.bytes != member.size {
+        return Err(Error::entry(
+            &member.path,
+            "holds fewer bytes than it claims; pack the archive again",
+        ));
+    }
+    if content.crc32 != member.crc32 {
+        return Err(Error::entry(
+            &member.path,
+            "is damaged (wrong checksum); pack the archive again",
+        ));
+    }
+    file.set_permissions(Permissions::from_mode(if member.executable {
+        0o555
+    } else {
+        0o444
+    }))?;
+    file.set_times(times())?;
+    Ok(content)
+}
+
+fn inflate(archive: &File, member: &Member, to: &mut File) -> Result<Content, Error> {
+    let mut section = Section {
+        archive,
+        at: member.data,
+        left: member.packed,
+    };
+    let result = if member.deflated {
+        let mut decoder = DeflateDecoder::new(BufReader::new(&mut section));
+        transfer(&mut decoder, to, member.size).and_then(|content| {
+            if decoder.total_in() == member.packed {
+                Ok(content)
+            } else {
+                Err(io::ErrorKind::InvalidData.into())
+            }
+        })
+    } else {
+        transfer(&mut section, to, member.size)
+    };
+    result.map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
+            Error::entry(
+                &member.path,
+                "is damaged, or holds more than it claims; pack the archive again",
+            )
+        }
+        _ => error.into(),
+    })
+}
+
+/// Folders get their time last: each file made in them changes it.
+fn settle_folders(into: &Path, listing: &Listing) -> Result<(), Error> {
+    let folders = listing
+        .entries()
+        .iter()
+        .flat_map(|entry| entry.path.match_indices('/').map(|(at, _)| &entry.path[..at]));
+    let folders: std::collections::BTreeSet<_> = folders.collect();
+    for folder in folders {
+        let folder = File::open(into.join(folder))?;
+        folder.set_permissions(Permissions::from_mode(0o755))?;
+        folder.set_times(times())?;
+    }
+    Ok(())
+}
+
+fn times() -> FileTimes {
+    let fixed = SystemTime::UNIX_EPOCH + Duration::from_secs(MTIME_SECONDS);
+    FileTimes::new().set_accessed(fixed).set_modified(fixed)
+}
+
+/// The data of one entry.
+struct Section<'a> {
+    archive: &'a File,
+    at: u64,
+    left: u64,
+}
+
+impl Read for Section<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let wanted = usize::try_from(self.left).map_or(buffer.len(), |left| left.min(buffer.len()));
+        let read = self.archive.read_at(&mut buffer[..wanted], self.at)?;
+        if read == 0 && wanted != 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.at += read as u64;
+        self.left -= read as u64;
+        Ok(read)
+    }
+}

@@ -1,0 +1,266 @@
+//! One execution through the whole engine, in a real container.
+
+use std::time::Duration;
+
+use skillbox::engine::{Ask, RunRequest, What};
+use skillbox::error::Code;
+use skillbox::execution::Status;
+use skillbox::sandbox::InputFile;
+use skillbox::skill::{Language, Selector};
+
+use crate::world::{World, archive, json, output, stderr, stdout};
+
+const ECHO: &str = r#"
+import json, os, pathlib, sys
+value = json.load(open(os.environ["SANDBOX_INPUT_FILE"]))
+print("to stdout"); print("to stderr", file=sys.stderr)
+files = pathlib.Path(os.environ["SANDBOX_FILES_DIR"])
+(files / "sub").mkdir()
+(files / "sub" / "a b.txt").write_text("hello")
+result = {"value": value, "args": sys.argv[1:], "file": pathlib.Path("data/in.txt").read_text(), "stdin": json.load(sys.stdin)}
+json.dump(result, open(os.environ["SANDBOX_OUTPUT"], "w"))
+"#;
+
+#[tokio::test]
+async fn input_args_and_files_go_in_and_output_logs_and_files_come_back() {
+    let Some(world) = World::docker().await else {
+        return;
+    };
+    let file = InputFile {
+        path: "data/in.txt".to_owned(),
+        content: "inside".into(),
+    };
+    let ask = Ask {
+        input: Some(json(r#"{"x": 1.10}"#)),
+        args: vec!["--flag".to_owned(), "ü".to_owned()],
+        files: vec![file],
+        timeout: None,
+    };
+    let execution = world.run(Language::Python, ECHO, ask).await;
+    let outcome = execution.outcome.as_ref().unwrap();
+    assert_eq!(
+        outcome.status,
+        Status::Success,
+        "{:?} {}",
+        outcome.error,
+        stderr(outcome)
+    );
+    let result = output(outcome);
+    assert_eq!(result["value"]["x"], 1.1);
+    assert_eq!(result["stdin"], result["value"]);
+    assert_eq!(result["args"], serde_json::json!(["--flag", "ü"]));
+    assert_eq!(result["file"], "inside");
+    assert_eq!(
+        (stdout(outcome).as_str(), stderr(outcome).as_str()),
+        ("to stdout\n", "to stderr\n")
+    );
+    assert_eq!(outcome.files.len(), 1);
+    assert_eq!(
+        (outcome.files[0].path.as_str(), outcome.files[0].size),
+        ("sub/a b.txt", 5)
+    );
+    assert!(
+        outcome.usage.memory_peak_bytes > 0 && outcome.usage.cpu_ms > 0,
+        "{:?}",
+        outcome.usage
+    );
+
+    let found = world
+        .engine
+        .artifact_file(world.admin.tenant(), execution.new.id, "sub/a b.txt")
+        .await
+        .unwrap();
+    let range = found.range();
+    let mut reader = found.object.into_reader(range).await.unwrap();
+    let mut content = String::new();
+    tokio::io::AsyncReadExt::read_to_string(&mut reader, &mut content)
+        .await
+        .unwrap();
+    assert_eq!(content, "hello");
+    let recorded = world
+        .engine
+        .execution(&world.admin, execution.new.id)
+        .await
+        .unwrap();
+    assert_eq!(
+        recorded.outcome.unwrap().output.map(|text| text.to_string()),
+        outcome.output.as_ref().map(ToString::to_string)
+    );
+}
+
+#[tokio::test]
+async fn every_language_runs() {
+    let Some(world) = World::docker().await else {
+        return;
+    };
+    let node = "require('fs').writeFileSync(process.env.SANDBOX_OUTPUT, JSON.stringify({node: process.argv.length}))";
+    let bash = r#"printf '{"bash": "%s"}' "$SKILL_NAME" > "$SANDBOX_OUTPUT""#;
+    let node = world
+        .run(Language::Node, node, Ask::default())
+        .await
+        .outcome
+        .unwrap();
+    assert_eq!(output(&node), serde_json::json!({"node": 2}));
+    let bash = world
+        .run(Language::Bash, bash, Ask::default())
+        .await
+        .outcome
+        .unwrap();
+    assert_eq!(output(&bash), serde_json::json!({"bash": "probe"}));
+}
+
+#[tokio::test]
+async fn a_published_skill_runs_by_name_version_and_digest() {
+    let Some(world) = World::docker().await else {
+        return;
+    };
+    let file = archive(
+        Language::Bash,
+        "version: 1.2.0\n",
+        "echo '\"one\"' > $SANDBOX_OUTPUT",
+    );
+    let (record, _) = world.engine.publish(&world.admin, file, None).await.unwrap();
+    for selector in [
+        Selector::Latest,
+        Selector::Version(record.version.clone()),
+        Selector::Digest(record.digest),
+    ] {
+        let what = What::Skill {
+            name: record.name.clone(),
+            selector,
+        };
+        let request = RunRequest {
+            what,
+            ask: Ask::default(),
+            progress: None,
+        };
+        let execution = world.engine.run(&world.admin, request).await.unwrap();
+        assert_eq!(output(execution.outcome.as_ref().unwrap()), "one");
+        assert_eq!(execution.new.version, Some(record.version.clone()));
+    }
+}
+
+/// O-19: each way to end has its own status and code.
+#[tokio::test]
+async fn each_end_has_its_own_name() {
+    let Some(world) = World::docker().await else {
+        return;
+    };
+    let hog = "a = []\nwhile True: a.append(bytearray(8 << 20))";
+    let programs = [
+        ("import sys; sys.exit(3)", Status::Failed, "exit_code"),
+        ("import sys; sys.exit(137)", Status::Failed, "exit_code"),
+        ("import os; os.kill(os.getpid(), 9)", Status::Failed, "signal"),
+        (hog, Status::Oom, "oom"),
+        (
+            "open('/sandbox/out/output.json','w').write('{')",
+            Status::Failed,
+            "output_invalid",
+        ),
+    ];
+    for (program, status, code) in programs {
+        let outcome = world.python(program).await;
+        let failure = outcome
+            .error
+            .clone()
+            .unwrap_or_else(|| panic!("{program}: no error"));
+        assert_eq!(
+            (outcome.status, failure.code.as_str()),
+            (status, code),
+            "{program}: {failure:?} {:?}",
+            outcome.usage
+        );
+    }
+    let ask = Ask {
+        timeout: Some(Duration::from_millis(700)),
+        ..Ask::default()
+    };
+    let late = "import time; print('early', flush=True); open('/sandbox/out/output.json','w').write('1')\nwhile True: pass";
+    let outcome = world.run(Language::Python, late, ask).await.outcome.unwrap();
+    assert_eq!(outcome.status, Status::Timeout);
+    assert_eq!(stdout(&outcome), "early\n");
+    // O-20: what was written in time is kept.
+    assert_eq!(output(&outcome), 1);
+}
+
+/// C-11 and the cancel route: a cancelled execution is recorded as such, once, however often it is asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_execution_ends_within_a_second() {
+    let Some(world) = World::docker().await else {
+        return;
+    };
+    let (engine, admin) = (world.engine.clone(), world.admin.clone());
+    let file = archive(
+        Language::Python,
+        "",
+        "print('on', flush=True)\nimport time; time.sleep(60)",
+    );
+    let run = tokio::spawn(async move {
+        let what = What::Archive {
+            archive: file,
+            fallback_name: None,
+        };
+        engine
+            .run(
+                &admin,
+                RunRequest {
+                    what,
+                    ask: Ask::default(),
+                    progress: None,
+                },
+            )
+            .await
+            .unwrap()
+    });
+    let id = loop {
+        let page = skillbox::engine::PageRequest { after: None, rows: 1 };
+        let running = world
+            .engine
+            .executions(&world.admin, Default::default(), page)
+            .await
+            .unwrap();
+        if let Some(execution) = running.items.first() {
+            break execution.new.id;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    let cancelled = world.engine.cancel(&world.admin, id).await.unwrap();
+    assert_eq!(cancelled.status, Status::Cancelled);
+    assert_eq!(
+        world.engine.cancel(&world.admin, id).await.unwrap().status,
+        Status::Cancelled
+    );
+    assert_eq!(run.await.unwrap().status, Status::Cancelled);
+}
+
+/// A-07: an input arrives byte for byte, whatever its size; above the cap it is refused.
+#[tokio::test]
+async fn an_input_of_any_size_arrives_byte_for_byte() {
+    let Some(world) = World::docker().await else {
+        return;
+    };
+    let program = "import hashlib, json, os
+data = open(os.environ['SANDBOX_INPUT_FILE'], 'rb').read()
+json.dump({'size': len(data), 'sha256': hashlib.sha256(data).hexdigest()}, open(os.environ['SANDBOX_OUTPUT'], 'w'))";
+    let cap = usize::try_from(skillbox::limits::INPUT_BYTES_MAX).unwrap();
+    for size in [2, 131_056, 131_057, 131_058, 1 << 20, cap] {
+        let text = format!("\"{}\"", "y".repeat(size - 2));
+        let digest = skillbox::ids::Digest::of(text.as_bytes()).hex();
+        let ask = Ask {
+            input: Some(json(&text)),
+            ..Ask::default()
+        };
+        let outcome = world.run(Language::Python, program, ask).await.outcome.unwrap();
+        assert_eq!(
+            output(&outcome),
+            serde_json::json!({"size": size, "sha256": digest})
+        );
+    }
+    let text = format!("\"{}\"", "y".repeat(cap - 1));
+    let ask = Ask {
+        input: Some(json(&text)),
+        ..Ask::default()
+    };
+    let refused = world.try_run(Language::Python, program, ask).await.unwrap_err();
+    assert_eq!(refused.code(), Code::TooLarge);
+}

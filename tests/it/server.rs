@@ -1,0 +1,143 @@
+//! A real `skillbox serve` process in a folder of its own, and a client for it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// A running server; killed when dropped.
+pub(crate) struct Server {
+    pub(crate) process: Child,
+    pub(crate) url: String,
+    pub(crate) data: PathBuf,
+}
+
+/// An answer: its status and its JSON body (`null` if it has none).
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Value,
+}
+
+/// How long a server may take to come up, on a machine that is busy with other tests.
+const START_MAX: Duration = Duration::from_secs(30);
+
+impl Server {
+    /// Starts a server over `data` on a free port and waits until it answers.
+    pub(crate) fn start(data: &Path) -> Self {
+        Self::start_with(data, &[])
+    }
+
+    /// As [`start`](Self::start), with further environment variables.
+    pub(crate) fn start_with(data: &Path, env: &[(&str, &str)]) -> Self {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(data.with_extension("log")).unwrap();
+        let process = Command::new(env!("CARGO_BIN_EXE_skillbox"))
+            .arg("serve")
+            .env("SKILLBOX_DATA_DIR", data)
+            .env("SKILLBOX_API_PORT", port.to_string())
+            .env("SKILLBOX_LOG", "skillbox=info")
+            .env("HOME", data)
+            .envs(images())
+            .envs(env.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let mut server = Self { process, url: format!("http://127.0.0.1:{port}"), data: data.to_owned() };
+        let started = Instant::now();
+        while server.get("/healthz").is_none_or(|answer| answer.status != 200) {
+            let ended = server.process.try_wait().unwrap();
+            assert!(ended.is_none() && started.elapsed() < START_MAX, "the server did not come up: {}", server.log());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        server
+    }
+
+    /// What the server printed.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.data.with_extension("log")).unwrap_or_default()
+    }
+
+    /// The first key, as kept for the command line.
+    pub(crate) fn key(&self) -> String {
+        std::fs::read_to_string(self.data.join("admin.key")).unwrap().trim().to_owned()
+    }
+
+    /// `None` if nobody answers.
+    pub(crate) fn get(&self, path: &str) -> Option<Answer> {
+        let mut request = agent().get(format!("{}{path}", self.url));
+        if let Ok(key) = std::fs::read_to_string(self.data.join("admin.key")) {
+            request = request.header("authorization", format!("Bearer {}", key.trim()));
+        }
+        request.call().ok().map(answer)
+    }
+
+    /// Posts bytes of this content type.
+    pub(crate) fn post(&self, path: &str, content_type: &str, body: &[u8]) -> Answer {
+        let request = agent()
+            .post(format!("{}{path}", self.url))
+            .header("authorization", format!("Bearer {}", self.key()))
+            .header("content-type", content_type);
+        answer(request.send(body).unwrap())
+    }
+
+    /// Posts JSON.
+    pub(crate) fn post_json(&self, path: &str, body: &Value) -> Answer {
+        self.post(path, "application/json", body.to_string().as_bytes())
+    }
+
+    /// Publishes a skill named `probe`.
+    pub(crate) fn publish(&self, mut archive: std::fs::File) {
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut archive, &mut bytes).unwrap();
+        let answer = self.post("/v1/skills", "application/zip", &bytes);
+        assert!(matches!(answer.status, 200 | 201), "{} {}", answer.status, answer.body);
+    }
+
+    /// Ends the process as a power cut would.
+    pub(crate) fn kill_9(mut self) -> PathBuf {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+        self.data.clone()
+    }
+
+    /// Asks the process to end and returns its exit code.
+    pub(crate) fn terminate(mut self) -> Option<i32> {
+        let pid = i32::try_from(self.process.id()).unwrap();
+        let pid = rustix::process::Pid::from_raw(pid).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.process.wait().unwrap().code()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn agent() -> ureq::Agent {
+    let config = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(Duration::from_secs(120)));
+    config.build().into()
+}
+
+fn answer(mut response: ureq::http::Response<ureq::Body>) -> Answer {
+    let status = response.status().as_u16();
+    let text = response.body_mut().read_to_string().unwrap_or_default();
+    Answer { status, body: serde_json::from_str(&text).unwrap_or(Value::Null) }
+}
+
+/// The images of this machine, allowed.
+fn images() -> Vec<(&'static str, String)> {
+    let images = crate::world::images();
+    let list = [&images.python, &images.node, &images.bash].map(String::as_str).join(",");
+    vec![
+        ("SKILLBOX_IMAGE_PYTHON", images.python.clone()),
+        ("SKILLBOX_IMAGE_NODE", images.node.clone()),
+        ("SKILLBOX_IMAGE_BASH", images.bash.clone()),
+        ("SKILLBOX_IMAGE_ALLOWLIST", list),
+    ]
+}
