@@ -1,4 +1,6 @@
 //! All tests that need more than one room, in one binary: it is linked once.
 
 mod run;
+mod sandbox_confinement;
+mod sandbox_oracles;
 mod world;

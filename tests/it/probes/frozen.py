@@ -2,8 +2,8 @@
 import glob, hashlib
 
 FOLDERS = ["/", "/etc", "/usr", "/usr/bin", "/usr/lib", "/opt", "/var", "/var/tmp", "/home", "/skills", "/.skillbox", "/dev", "/run"]
-verdicts["new_file"] = {folder: write(f"{folder}/planted") for folder in FOLDERS}
-verdicts["overwrite"] = {path: write(path) for path in ["/etc/passwd", "/etc/hosts", "/etc/resolv.conf", "/etc/hostname", "/usr/bin/env"]}
+FILES = ["/etc/passwd", "/etc/hosts", "/etc/resolv.conf", "/etc/hostname", "/usr/bin/env"]
+verdicts["root"] = sorted({write(path) for path in FILES + [f"{folder}/planted" for folder in FOLDERS]})
 verdicts["remount"] = call(165, b"none", b"/", b"none", 32 | 4096, 0)
 
 skill = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -59,7 +59,7 @@ async function computing() {
   assert.equal(zlib.gunzipSync(zlib.gzipSync("x".repeat(1e5))).length, 1e5);
   const code = new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]);
   await WebAssembly.instantiate(code);
-  assert.equal((await dns.lookup("localhost")).family, 4);
+  assert.equal((await dns.lookup("127.0.0.1")).family, 4);
   assert.ok(os.cpus().length > 0 && os.networkInterfaces().lo);
 }
 

@@ -21,7 +21,9 @@ def processes():
 def shared_memory():
     block = multiprocessing.shared_memory.SharedMemory(create=True, size=4096)
     block.buf[:5] = b"hello"
-    assert bytes(multiprocessing.shared_memory.SharedMemory(block.name).buf[:5]) == b"hello"
+    other = multiprocessing.shared_memory.SharedMemory(block.name)
+    assert bytes(other.buf[:5]) == b"hello"
+    other.close()
     block.close()
     block.unlink()
     lock = multiprocessing.Lock()
@@ -105,7 +107,7 @@ def local_sockets():
     asyncio.run(main())
     selectors.DefaultSelector().close()
     socket.if_nameindex()
-    socket.getaddrinfo("localhost", 80)
+    socket.getaddrinfo("127.0.0.1", 80)
 
 
 def clocks_and_signals():

@@ -15,11 +15,11 @@ verdicts["descriptors"] = {number: link.split(":")[0] for number, link in sorted
 pids = {int(entry) for entry in os.listdir("/proc") if entry.isdigit()}
 verdicts["processes"] = sorted(pids - {os.getpid()})
 verdicts["answering_processes"] = [pid for pid in range(2, 32769) if pid != os.getpid() and call(62, pid, 0) != "ESRCH"]
-verdicts["first_process"] = {
-    entry: attempt(read, f"/proc/1/{entry}") for entry in ["environ", "maps", "mem", "auxv", "io", "stack", "syscall", "root/etc/passwd", "cwd"]
-}
-verdicts["first_process_files"] = attempt(os.listdir, "/proc/1/fd")
-verdicts["first_process_tuning"] = {entry: write(f"/proc/1/{entry}", "0") for entry in ["oom_score_adj", "coredump_filter", "timens_offsets", "comm", "attr/current"]}
+first = {entry: attempt(read, f"/proc/1/{entry}") for entry in ["environ", "maps", "mem", "auxv", "io", "stack", "syscall", "root/etc/passwd", "cwd"]}
+first["fd"] = attempt(os.listdir, "/proc/1/fd")
+tuning = {entry: write(f"/proc/1/{entry}", "0") for entry in ["oom_score_adj", "coredump_filter", "timens_offsets", "comm", "attr/current"]}
+verdicts["first_process_shows"] = [entry for entry, verdict in first.items() if verdict not in ("EACCES", "EPERM")]
+verdicts["first_process_tuned"] = [entry for entry, verdict in tuning.items() if verdict == "ok"]
 
 MASKED = ["/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/sched_debug", "/proc/latency_stats", "/proc/interrupts", "/proc/acpi", "/proc/scsi",
           "/proc/asound", "/sys/firmware", "/sys/devices/virtual/powercap", "/proc/kmsg", "/proc/vmcore"]
@@ -44,12 +44,13 @@ verdicts["opened_devices"] = [path for path in FORBIDDEN if attempt(os.open, f"/
 made = {}
 for folder in ["/workspace", "/tmp", "/sandbox", "/dev/shm"]:
     made[folder] = [attempt(os.mknod, f"{folder}/device", kind | 0o666, os.makedev(1, 3)) for kind in (stat.S_IFCHR, stat.S_IFBLK)]
-verdicts["made_devices"] = made
+verdicts["made_devices"] = sorted({verdict for verdicts_of_folder in made.values() for verdict in verdicts_of_folder})
 
 SOCKETS = ["/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock", "/run/crio/crio.sock"]
 verdicts["engine_sockets"] = [path for path in SOCKETS if os.path.exists(path)]
 verdicts["sockets_in_files"] = [path for top in ["/run", "/var", "/tmp", "/sandbox", "/workspace"] for path in glob.glob(f"{top}/**", recursive=True) if stat.S_ISSOCK(os.lstat(path).st_mode)]
-verdicts["unix_sockets"] = len(open("/proc/net/unix").read().splitlines()) - 1
+# The eighth field is a name, in a file system or abstract; those of the guest have none.
+verdicts["named_unix_sockets"] = [line for line in open("/proc/net/unix").read().splitlines()[1:] if len(line.split()) > 7]
 
 import fcntl, termios
 
@@ -90,7 +91,7 @@ for address in given_by_test["addresses"]:
     # The sandbox has a loopback of its own; there the host's ports are silent, which the test's listeners tell.
     for kind, port in [(tcp, given_by_test["tcp"]), (udp, given_by_test["udp"]), (tcp, 2375), (tcp, 2376), (udp, 53)]:
         verdict = attempt(kind, address, port)
-        if verdict == "ok" and not (kind is udp and address in ("127.0.0.1", "::1")):
+        if verdict == "ok" and not (kind is udp and (address.startswith("127.") or address == "::1")):
             reached.append([address, port])
 verdicts["reached"] = reached
 verdicts["resolver"] = attempt(socket.getaddrinfo, "allowed.example", 80)
