@@ -3,4 +3,5 @@
 mod run;
 mod sandbox_confinement;
 mod sandbox_oracles;
+mod sandbox_output;
 mod world;
