@@ -27,6 +27,8 @@ pub enum Code {
     TooLarge,
     /// A content type or encoding that is not taken here.
     UnsupportedMediaType,
+    /// A range of bytes that the file does not have.
+    RangeNotSatisfiable,
     /// A `Host` that this server does not answer for.
     Misdirected,
     /// Too many requests from this caller.
@@ -43,7 +45,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, for tables and documents.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Invalid,
         Self::Unauthenticated,
         Self::Forbidden,
@@ -53,6 +55,7 @@ impl Code {
         Self::Conflict,
         Self::TooLarge,
         Self::UnsupportedMediaType,
+        Self::RangeNotSatisfiable,
         Self::Misdirected,
         Self::RateLimited,
         Self::Busy,
@@ -73,6 +76,7 @@ impl Code {
             Self::Conflict => ("conflict", 409, "Conflict"),
             Self::TooLarge => ("too_large", 413, "Too large"),
             Self::UnsupportedMediaType => ("unsupported_media_type", 415, "Unsupported media type"),
+            Self::RangeNotSatisfiable => ("range_not_satisfiable", 416, "Range not satisfiable"),
             Self::Misdirected => ("misdirected", 421, "Misdirected request"),
             Self::RateLimited => ("rate_limited", 429, "Too many requests"),
             Self::Busy => ("busy", 503, "Busy"),

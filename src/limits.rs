@@ -143,6 +143,34 @@ pub const HEADERS_MAX: usize = 100;
 pub const HEADER_BYTES_MAX: usize = 32 * 1024;
 /// Connections served at once; more wait in the listen backlog.
 pub const CONNECTIONS_MAX: usize = 4096;
+/// A connection without a request in work and without a byte going out is closed after this long.
+pub const CONNECTION_IDLE_MAX: Duration = Duration::from_secs(60);
+/// Pause between two looks at whether a connection is idle.
+pub const CONNECTION_CHECK_EVERY: Duration = Duration::from_secs(1);
+/// Requests at once on one HTTP/2 connection.
+pub const STREAMS_MAX: u32 = 100;
+/// Pause after `accept` failed for want of descriptors or memory.
+pub const ACCEPT_BACKOFF: Duration = Duration::from_millis(200);
+/// All JSON bodies that are held at once; a request beyond is answered `busy`.
+pub const BODIES_BYTES_MAX: u64 = 512 * MIB;
+/// Archives that are received at once; a request beyond is answered `busy`.
+pub const UPLOADS_MAX: usize = 16;
+/// The rest of a body that was refused early is still read for this long, so that the client gets to the answer.
+pub const LINGER_MAX: Duration = Duration::from_secs(10);
+/// At most this much of it.
+pub const LINGER_BYTES_MAX: u64 = 128 * MIB;
+/// A JSON body up to here is parsed where it was read; a larger one on a thread of its own.
+pub const INLINE_PARSE_BYTES_MAX: u64 = 256 * KIB;
+/// One look at the server's health serves everybody who asks for this long.
+pub const READINESS_AGE_MAX: Duration = Duration::from_secs(2);
+/// Bytes of a file or an archive that are read at once on their way out.
+pub const DOWNLOAD_CHUNK_BYTES: usize = 64 * 1024;
+/// Characters of an error message that quotes a request.
+pub const DETAIL_CHARS_MAX: usize = 300;
+/// Addresses whose wrong keys are counted apart.
+pub const WRONG_KEY_SOURCES_MAX: usize = 4096;
+/// Characters of a request id that is taken over from the client.
+pub const REQUEST_ID_CHARS_MAX: usize = 64;
 /// Rows of one page unless the caller asks for fewer or more.
 pub const PAGE_ROWS: u32 = 50;
 /// Rows of one page at most.

@@ -7,8 +7,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-use crate::bundle::Error;
-use crate::bundle::names::{Named, check_path, clash};
+use crate::bundle::{
+    Error,
+    names::{Named, check_path, clash},
+};
 use crate::error::quoted;
 use crate::limits;
 

@@ -5,9 +5,11 @@ use std::io;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use crate::bundle::names::{Named, check_path, clash};
-use crate::bundle::transfer::transfer;
-use crate::bundle::{Entry, Error, Listing};
+use crate::bundle::{
+    Entry, Error, Listing,
+    names::{Named, check_path, clash},
+    transfer::transfer,
+};
 use crate::error::quoted;
 use crate::limits;
 

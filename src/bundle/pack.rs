@@ -7,8 +7,7 @@ use std::path::Path;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-use crate::bundle::folder::walk;
-use crate::bundle::{Error, Listing};
+use crate::bundle::{Error, Listing, folder::walk};
 use crate::limits;
 
 /// What lies in folders and nobody means to publish, wherever it lies.

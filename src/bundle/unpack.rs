@@ -8,9 +8,11 @@ use std::time::{Duration, SystemTime};
 
 use flate2::bufread::DeflateDecoder;
 
-use crate::bundle::directory::{self, Kind, Member};
-use crate::bundle::transfer::{Content, transfer};
-use crate::bundle::{Entry, Error, Listing};
+use crate::bundle::{
+    Entry, Error, Listing,
+    directory::{self, Kind, Member},
+    transfer::{Content, transfer},
+};
 
 /// Modification time of every unpacked file and folder, in seconds since the Unix epoch (1980-01-01, the first that a zip
 /// can say): bytecode caches are validated by it.

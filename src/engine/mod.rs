@@ -220,7 +220,7 @@ impl Engine {
 }
 
 /// Refuses a caller that has none of these scopes.
-fn require(caller: &Caller, scopes: &[Scope]) -> Result<(), Error> {
+pub fn require(caller: &Caller, scopes: &[Scope]) -> Result<(), Error> {
     if scopes.iter().any(|scope| caller.may(*scope)) {
         return Ok(());
     }

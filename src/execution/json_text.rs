@@ -26,7 +26,7 @@ impl JsonText {
     /// Checks `bytes`; white space around the value is not kept.
     pub fn parse(bytes: &[u8]) -> Result<Self, InvalidJson> {
         // Before the parser: whatever it does with depth, it never sees more than the cap.
-        check_depth(bytes)?;
+        check_depth(bytes, limits::JSON_DEPTH_MAX)?;
         serde_json::from_slice(bytes)
             .map(Self)
             .map_err(|e| InvalidJson::Syntax(e.to_string()))
@@ -34,7 +34,7 @@ impl JsonText {
 
     /// As [`parse`](Self::parse), for JSON that is already known to be well formed.
     pub fn from_raw(raw: Box<RawValue>) -> Result<Self, InvalidJson> {
-        check_depth(raw.get().as_bytes())?;
+        check_depth(raw.get().as_bytes(), limits::JSON_DEPTH_MAX)?;
         Ok(Self(raw))
     }
 
@@ -69,8 +69,15 @@ impl serde::Serialize for JsonText {
     }
 }
 
-/// Refuses nesting beyond the cap. Only counts brackets outside strings; the parser judges the rest.
-pub(crate) fn check_depth(bytes: &[u8]) -> Result<(), InvalidJson> {
+impl<'de> serde::Deserialize<'de> for JsonText {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Self::from_raw(raw).map_err(serde::de::Error::custom)
+    }
+}
+
+/// Refuses nesting beyond `levels`. Only counts brackets outside strings; the parser judges the rest.
+pub fn check_depth(bytes: &[u8], levels: usize) -> Result<(), InvalidJson> {
     let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
     for &byte in bytes {
         if in_string {
@@ -86,7 +93,7 @@ pub(crate) fn check_depth(bytes: &[u8]) -> Result<(), InvalidJson> {
             b'"' => in_string = true,
             b'[' | b'{' => {
                 depth += 1;
-                if depth > limits::JSON_DEPTH_MAX {
+                if depth > levels {
                     return Err(InvalidJson::TooDeep);
                 }
             }

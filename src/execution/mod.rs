@@ -1,11 +1,13 @@
 //! What an execution is: its states, its limits, its result. Pure.
 
+mod envelope;
 mod json_text;
 mod limits;
 mod outcome;
 mod record;
 
-pub use json_text::{InvalidJson, JsonText};
+pub use envelope::{Envelope, FileLink, Links, LogTexts, Summary, media_type};
+pub use json_text::{InvalidJson, JsonText, check_depth};
 pub use limits::{Maxima, ResourceLimits};
 pub use outcome::{Failure, FileEntry, Logs, Outcome, Skipped, Status, Timings, Usage};
 pub use record::{Execution, NewExecution};

@@ -197,7 +197,7 @@ impl Sandbox {
     /// Sandboxes that answer as `script` says; nothing is run.
     #[cfg(feature = "testing")]
     #[must_use]
-    pub fn scripted(script: fn(&Job) -> Result<Report, Error>) -> Self {
+    pub fn scripted(script: scripted::Script) -> Self {
         Self::Scripted(scripted::Scripted::new(script))
     }
 

@@ -1,23 +1,27 @@
 //! A sandbox that answers from a script, for tests of the rooms above.
 
+use crate::bundle::artifacts::ArtifactTar;
 use crate::ids::InstanceId;
 use crate::sandbox::{Backend, Error, Job, ProgressSender, Report, Run};
+
+/// What a job does: it may write files, and says how it ended.
+pub type Script = fn(&Job, &mut ArtifactTar) -> Result<Report, Error>;
 
 /// Answers every job with its script.
 #[derive(Debug)]
 pub struct Scripted {
-    script: fn(&Job) -> Result<Report, Error>,
+    script: Script,
 }
 
 impl Scripted {
-    pub(super) fn new(script: fn(&Job) -> Result<Report, Error>) -> Self {
+    pub(super) fn new(script: Script) -> Self {
         Self { script }
     }
 }
 
 impl Backend for Scripted {
-    async fn run(&self, job: &Job, _run: Run<'_>) -> Result<Report, Error> {
-        (self.script)(job)
+    async fn run(&self, job: &Job, run: Run<'_>) -> Result<Report, Error> {
+        (self.script)(job, run.artifacts)
     }
 
     async fn prepare(&self, _job: &Job, _progress: Option<&ProgressSender>) -> Result<(), Error> {

@@ -1,5 +1,6 @@
 //! All tests that need more than one room, in one binary: it is linked once.
 
+mod http_serve;
 mod run;
 mod sandbox_confinement;
 mod sandbox_oracles;

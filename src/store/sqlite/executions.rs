@@ -1,6 +1,7 @@
 //! Executions: begun, ended once, listed. The big values are in a table that no list reads.
 
 use jiff::Timestamp;
+use rusqlite::types::Value;
 use rusqlite::{Connection, Row, named_params};
 
 use super::row::{is_taken, json, optional_text, optional_time, text, time, to_json};
@@ -151,25 +152,28 @@ pub(super) fn list(
     });
     let (at, id) = until.min(after);
     let since = filter.since.map_or(i64::MIN, Timestamp::as_microsecond);
-    let tenant = tenant.as_str();
-    let skill = filter.skill.as_ref().map(|name| name.as_str());
-    let status = filter.status.map(Status::as_str);
-    let sql = match (skill, status) {
+    let skill = filter
+        .skill
+        .as_ref()
+        .map(|name| (":skill", Value::from(name.to_string())));
+    let status = filter
+        .status
+        .map(|status| (":status", Value::from(status.to_string())));
+    let sql = match (&skill, &status) {
         (None, None) => PAGE,
         (None, Some(_)) => PAGE_OF_STATUS,
         (Some(_), None) => PAGE_OF_SKILL,
         (Some(_), Some(_)) => PAGE_OF_SKILL_AND_STATUS,
     };
-    let mut statement = c.prepare_cached(sql)?;
-    let mut params: Vec<(&str, &dyn rusqlite::ToSql)> = vec![
-        (":tenant", &tenant),
-        (":at", &at),
-        (":id", &id),
-        (":since", &since),
-        (":rows", &rows),
+    let always = [
+        (":tenant", Value::from(tenant.to_string())),
+        (":at", at.into()),
+        (":id", id.into()),
+        (":since", since.into()),
+        (":rows", rows.into()),
     ];
-    params.extend(skill.as_ref().map(|s| (":skill", s as &dyn rusqlite::ToSql)));
-    params.extend(status.as_ref().map(|s| (":status", s as &dyn rusqlite::ToSql)));
+    let params: Vec<(&str, Value)> = always.into_iter().chain(skill).chain(status).collect();
+    let mut statement = c.prepare_cached(sql)?;
     let found = statement.query_and_then(params.as_slice(), record)?;
     found.collect()
 }

@@ -8,6 +8,7 @@ use refinery::{Migration, Runner};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, TransactionBehavior};
 
+use crate::error::Cause;
 use crate::limits;
 use crate::store::Error;
 
@@ -34,11 +35,11 @@ pub(super) struct Connections {
 #[error("cannot open the database {path}: {cause}")]
 struct CannotOpen {
     path: String,
-    cause: Box<dyn std::error::Error + Send + Sync>,
+    cause: Cause,
 }
 
 pub(super) fn open(path: &Path) -> Result<Connections, Error> {
-    let named = |cause: Box<dyn std::error::Error + Send + Sync>| {
+    let named = |cause: Cause| {
         Error::backend(CannotOpen {
             path: path.display().to_string(),
             cause,
@@ -153,16 +154,11 @@ fn schema_version(connection: &Connection) -> Result<Option<i32>, Error> {
 fn damaged(path: &Path, error: Error) -> Error {
     let finding = match error {
         Error::Damaged(finding) => finding,
-        Error::Backend(cause) => {
-            let code = cause
-                .downcast_ref::<rusqlite::Error>()
-                .and_then(rusqlite::Error::sqlite_error_code);
-            match code {
-                Some(ErrorCode::NotADatabase) => "it is not a database".to_owned(),
-                Some(ErrorCode::DatabaseCorrupt) => cause.to_string(),
-                _ => return Error::Backend(cause),
-            }
-        }
+        Error::Backend(cause) => match sqlite_code(&cause) {
+            Some(ErrorCode::NotADatabase) => "it is not a database".to_owned(),
+            Some(ErrorCode::DatabaseCorrupt) => cause.to_string(),
+            _ => return Error::Backend(cause),
+        },
         other => return other,
     };
     Error::Damaged(format!(
@@ -198,16 +194,20 @@ fn migrate(connection: &mut Connection) -> Result<(), Error> {
 
 fn migration_error(error: refinery::Error) -> Error {
     match error.kind() {
-        refinery::error::Kind::Connection(_, cause) if is_busy(cause.as_ref()) => Error::Busy,
+        refinery::error::Kind::Connection(_, cause)
+            if matches!(
+                sqlite_code(cause),
+                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+            ) =>
+        {
+            Error::Busy
+        }
         _ => Error::backend(error),
     }
 }
 
-fn is_busy(cause: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
-    let code = cause
-        .downcast_ref::<rusqlite::Error>()
-        .and_then(rusqlite::Error::sqlite_error_code);
-    matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+fn sqlite_code(cause: &Cause) -> Option<ErrorCode> {
+    cause.downcast_ref::<rusqlite::Error>()?.sqlite_error_code()
 }
 
 #[cfg(test)]

@@ -1,0 +1,192 @@
+//! `/v1/executions/{id}/files`: what a program left. Served so that no browser runs it under our name (O-15).
+
+use std::io::{self, Write as _};
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use futures::{Stream, stream};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio_util::io::ReaderStream;
+
+use super::document::Raw;
+use super::door::Door;
+use super::extract::Path;
+use super::guard::Reader;
+use super::links::Download;
+use super::problem::Refusal;
+use super::range::{self, Slice};
+use crate::blob::Object;
+use crate::engine::ArtifactFile;
+use crate::error::{Code, Error};
+use crate::limits;
+
+/// Download all files of an execution
+///
+/// One `tar.gz`. With a key, or by the execution's `files_url`.
+#[utoipa::path(get, path = "/v1/executions/{id}/files", tag = "executions", operation_id = "download_files",
+    params(("id" = uuid::Uuid, Path, description = "The execution")),
+    responses((status = OK, description = "The archive", body = Raw, content_type = "application/gzip")))]
+pub(crate) async fn archive(
+    State(door): State<Arc<Door>>,
+    Reader(tenant): Reader,
+    Path(download): Path<Download>,
+    method: Method,
+) -> Result<Response, Refusal> {
+    let artifacts = door.engine.artifacts(&tenant, download.id).await?;
+    let headers = headers(&download)?;
+    if method == Method::HEAD {
+        return Ok(headers.into_response());
+    }
+    let size = artifacts.object.size();
+    let tar = artifacts
+        .object
+        .into_reader(0..size)
+        .await
+        .map_err(Error::internal)?;
+    Ok((headers, Body::from_stream(gzip(tar))).into_response())
+}
+
+/// Download one file of an execution
+///
+/// With a key, or by the file's `url`. Ranges and conditional requests are answered.
+#[utoipa::path(get, path = "/v1/executions/{id}/files/{*path}", tag = "executions", operation_id = "download_file",
+    params(
+        ("id" = uuid::Uuid, Path, description = "The execution"),
+        ("path" = String, Path, description = "The file's path"),
+        ("range" = Option<String>, Header, description = "One range of bytes"),
+    ),
+    responses(
+        (status = OK, description = "The file", body = Raw, content_type = "application/octet-stream"),
+        (status = PARTIAL_CONTENT, description = "The range", body = Raw, content_type = "application/octet-stream"),
+        (status = NOT_MODIFIED, description = "The client has it already"),
+    ))]
+pub(crate) async fn file(
+    State(door): State<Arc<Door>>,
+    Reader(tenant): Reader,
+    Path(download): Path<Download>,
+    method: Method,
+    asked: HeaderMap,
+) -> Result<Response, Refusal> {
+    let path = download.path.as_deref().unwrap_or_default();
+    let file = door.engine.artifact_file(&tenant, download.id, path).await?;
+    let tag = format!("\"{}\"", file.entry.sha256.hex());
+    let size = file.entry.size;
+    let mut headers = headers(&download)?;
+    headers.insert(header::ETAG, value(&tag)?);
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    if range::is_known(&asked, &tag) {
+        return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
+    }
+    let slice = if method == Method::GET {
+        range::slice(&asked, size, &tag)
+    } else {
+        Slice::Whole
+    };
+    let (status, part) = match slice {
+        Slice::Whole => (StatusCode::OK, 0..size),
+        Slice::Part(part) => {
+            let range = format!("bytes {}-{}/{size}", part.start, part.end - 1);
+            headers.insert(header::CONTENT_RANGE, value(&range)?);
+            (StatusCode::PARTIAL_CONTENT, part)
+        }
+        Slice::Beyond => {
+            let error = Error::new(
+                Code::RangeNotSatisfiable,
+                format!("the file has {size} bytes; the range lies beyond them"),
+            );
+            return Err(
+                Refusal::from(error).with_header(header::CONTENT_RANGE, value(&format!("bytes */{size}"))?)
+            );
+        }
+    };
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(part.end - part.start));
+    if method == Method::HEAD {
+        return Ok((status, headers).into_response());
+    }
+    let ArtifactFile { entry, object } = file;
+    let body = bytes_of(object, entry.offset + part.start..entry.offset + part.end).await?;
+    Ok((status, headers, body).into_response())
+}
+
+/// The type and the name are signed in a link, so they depend on nothing but the path.
+fn headers(download: &Download) -> Result<HeaderMap, Error> {
+    let fixed: [(HeaderName, &str); 3] = [
+        (header::CACHE_CONTROL, "private, no-cache"),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "sandbox; default-src 'none'; frame-ancestors 'none'",
+        ),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    let mut headers: HeaderMap = fixed
+        .into_iter()
+        .map(|(name, text)| (name, HeaderValue::from_static(text)))
+        .collect();
+    headers.insert(header::CONTENT_TYPE, value(&download.content_type())?);
+    headers.insert(
+        header::CONTENT_DISPOSITION,
+        value(&download.content_disposition())?,
+    );
+    Ok(headers)
+}
+
+fn value(text: &str) -> Result<HeaderValue, Error> {
+    HeaderValue::from_str(text).map_err(Error::internal)
+}
+
+async fn bytes_of(object: Object, range: std::ops::Range<u64>) -> Result<Body, Error> {
+    let reader = object.into_reader(range).await.map_err(Error::internal)?;
+    Ok(Body::from_stream(ReaderStream::with_capacity(
+        reader,
+        limits::DOWNLOAD_CHUNK_BYTES,
+    )))
+}
+
+/// `tar`, compressed as fast as it is taken. A chunk takes less than a millisecond, so it needs no thread of its own: a
+/// thread could be held for ever by a client that does not read.
+fn gzip<R: AsyncRead + Unpin>(tar: R) -> impl Stream<Item = io::Result<Bytes>> {
+    let encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    stream::try_unfold(Some((tar, encoder)), |state| async {
+        let Some((mut tar, mut encoder)) = state else {
+            return Ok(None);
+        };
+        let mut chunk = vec![0; limits::DOWNLOAD_CHUNK_BYTES];
+        loop {
+            let read = tar.read(&mut chunk).await?;
+            if read == 0 {
+                return Ok(Some((Bytes::from(encoder.finish()?), None)));
+            }
+            encoder.write_all(&chunk[..read])?;
+            if !encoder.get_ref().is_empty() {
+                let ready = Bytes::from(std::mem::take(encoder.get_mut()));
+                return Ok(Some((ready, Some((tar, encoder)))));
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use futures::TryStreamExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_compressed_piece_by_piece_reads_back() {
+        let original: Raw = (0..1_000_000_u32).flat_map(u32::to_le_bytes).collect();
+        let pieces: Vec<Bytes> = gzip(&original[..]).try_collect().await.unwrap();
+        assert!(pieces.len() > 1);
+        let mut read = Vec::new();
+        flate2::read::GzDecoder::new(&pieces.concat()[..])
+            .read_to_end(&mut read)
+            .unwrap();
+        assert_eq!(read, original);
+    }
+}

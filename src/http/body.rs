@@ -1,0 +1,304 @@
+//! Request bodies: never slower, larger or more than agreed.
+
+use std::error::Error as StdError;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{Request, State};
+use axum::http::header;
+use axum::middleware::Next;
+use axum::response::Response;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::body::{Frame, SizeHint};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, Sleep};
+
+use super::Bounds;
+use crate::error::{Code, Error};
+use crate::limits;
+
+/// Gives every request body a deadline.
+pub(crate) async fn patient(State(bounds): State<Bounds>, request: Request, next: Next) -> Response {
+    // A client that waits for `100 Continue` has sent nothing yet: let it see the answer instead.
+    let waits = request.headers().contains_key(header::EXPECT);
+    let request = request.map(|body| {
+        if body.is_end_stream() {
+            body
+        } else {
+            Body::new(Patient::new(body, bounds, Linger::unless(waits)))
+        }
+    });
+    next.run(request).await
+}
+
+/// The client paused for too long, or took too long in all.
+#[derive(Debug, thiserror::Error)]
+#[error("the request body took too long to arrive")]
+struct TooSlow;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Linger {
+    Yes,
+    No,
+}
+
+impl Linger {
+    fn unless(waits: bool) -> Self {
+        if waits { Self::No } else { Self::Yes }
+    }
+}
+
+/// A body with an idle and a total deadline. Dropped half read, it is read on for a while: otherwise the kernel resets
+/// the connection, and a client that is still sending never sees why it was refused.
+struct Patient {
+    inner: Body,
+    idle_max: Duration,
+    deadline: Instant,
+    /// Set while we wait for the client, not while the client waits for us.
+    pause: Option<Pin<Box<Sleep>>>,
+    linger: Linger,
+}
+
+impl Patient {
+    fn new(inner: Body, bounds: Bounds, linger: Linger) -> Self {
+        Self {
+            inner,
+            idle_max: bounds.body_idle,
+            deadline: Instant::now() + bounds.body,
+            pause: None,
+            linger,
+        }
+    }
+}
+
+impl HttpBody for Patient {
+    type Data = Bytes;
+    type Error = axum::BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let this = &mut *self;
+        let late = match Pin::new(&mut this.inner).poll_frame(context) {
+            Poll::Ready(Some(Ok(frame))) => {
+                this.pause = None;
+                if Instant::now() < this.deadline {
+                    return Poll::Ready(Some(Ok(frame)));
+                }
+                true
+            }
+            Poll::Ready(end) => {
+                this.linger = Linger::No;
+                return Poll::Ready(end.map(|frame| frame.map_err(Into::into)));
+            }
+            Poll::Pending => {
+                let until = (Instant::now() + this.idle_max).min(this.deadline);
+                let pause = this
+                    .pause
+                    .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
+                pause.as_mut().poll(context).is_ready()
+            }
+        };
+        if late {
+            this.linger = Linger::No;
+            Poll::Ready(Some(Err(TooSlow.into())))
+        } else {
+            Poll::Pending
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+impl Drop for Patient {
+    fn drop(&mut self) {
+        if self.linger == Linger::No || self.inner.is_end_stream() {
+            return;
+        }
+        let rest = std::mem::take(&mut self.inner);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(tokio::time::timeout(limits::LINGER_MAX, discard(rest)));
+        }
+    }
+}
+
+async fn discard(mut body: Body) {
+    let mut left = limits::LINGER_BYTES_MAX;
+    while let Some(Ok(frame)) = body.frame().await {
+        let size = frame.data_ref().map_or(0, |data| data.len() as u64);
+        let Some(rest) = left.checked_sub(size) else {
+            return;
+        };
+        left = rest;
+    }
+}
+
+/// How much request JSON is held in memory at once, whoever sent it.
+#[derive(Clone, Debug)]
+pub(crate) struct Budget(Arc<Semaphore>);
+
+/// A share of the [`Budget`], given back when dropped: keep it as long as what was read.
+#[derive(Debug)]
+pub(crate) struct Held(#[expect(dead_code, reason = "held for its drop")] Option<OwnedSemaphorePermit>);
+
+impl Budget {
+    pub(crate) fn new(bytes: u64) -> Self {
+        Self(Arc::new(Semaphore::new(kibibytes(bytes) as usize)))
+    }
+
+    /// Reads `body` whole, at most `bytes_max`.
+    pub(crate) async fn read(&self, body: Body, bytes_max: u64) -> Result<(Vec<u8>, Held), Error> {
+        let too_large = || {
+            let message = format!("the body is too large; at most {bytes_max} bytes are taken here");
+            Error::new(Code::TooLarge, message)
+        };
+        if body.size_hint().lower() > bytes_max {
+            return Err(too_large());
+        }
+        let capped = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+        let mut body = Limited::new(body, capped);
+        let (mut bytes, mut held) = (Vec::new(), None::<OwnedSemaphorePermit>);
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| refusal(error.as_ref(), too_large))?;
+            let Ok(data) = frame.into_data() else { continue };
+            bytes.extend_from_slice(&data);
+            let wanted = kibibytes(bytes.len() as u64);
+            let has = held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+            let more = self.take(wanted.saturating_sub(u32::try_from(has).unwrap_or(u32::MAX)))?;
+            match &mut held {
+                Some(held) => held.merge(more),
+                None => held = Some(more),
+            }
+        }
+        Ok((bytes, Held(held)))
+    }
+
+    fn take(&self, kibibytes: u32) -> Result<OwnedSemaphorePermit, Error> {
+        Arc::clone(&self.0)
+            .try_acquire_many_owned(kibibytes)
+            .map_err(|_| {
+                Error::new(
+                    Code::Busy,
+                    "too many large requests at once; try again in a moment",
+                )
+                .with_retry_after(Duration::from_secs(1))
+            })
+    }
+}
+
+fn kibibytes(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(limits::KIB)).unwrap_or(u32::MAX)
+}
+
+/// Why a body could not be read, by looking for our own errors in the chain.
+pub(crate) fn refusal(error: &(dyn StdError + 'static), too_large: impl FnOnce() -> Error) -> Error {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if error.is::<TooSlow>() {
+            return Error::new(
+                Code::RequestTimeout,
+                "the request body took too long to arrive; send it in one go",
+            );
+        }
+        if error.is::<LengthLimitError>() {
+            return too_large();
+        }
+        next = error.source();
+    }
+    Error::invalid("the request body ended before it was complete")
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::{StreamExt as _, stream};
+
+    use super::*;
+
+    fn quick() -> Bounds {
+        Bounds {
+            body_idle: Duration::from_millis(20),
+            body: Duration::from_millis(200),
+            ..Bounds::default()
+        }
+    }
+
+    fn pieces(pieces: Vec<&'static str>) -> Body {
+        Body::from_stream(stream::iter(pieces).map(Ok::<_, std::io::Error>))
+    }
+
+    async fn code(body: Body, bytes_max: u64) -> Result<usize, Code> {
+        let read = Budget::new(limits::MIB).read(body, bytes_max).await;
+        read.map(|(bytes, _)| bytes.len()).map_err(|error| error.code())
+    }
+
+    #[tokio::test]
+    async fn a_body_up_to_its_cap_is_read_whole() {
+        assert_eq!(code(pieces(vec!["abc", "de"]), 5).await, Ok(5));
+        assert_eq!(code(pieces(vec!["abc", "def"]), 5).await, Err(Code::TooLarge));
+        assert_eq!(code(Body::from("abcdef"), 5).await, Err(Code::TooLarge));
+    }
+
+    /// one byte and then nothing.
+    #[tokio::test]
+    async fn a_client_that_stops_sending_is_given_up() {
+        let stuck = stream::iter([Ok::<_, std::io::Error>("a")]).chain(stream::pending());
+        let body = Patient::new(Body::from_stream(stuck), quick(), Linger::No);
+        assert_eq!(code(Body::new(body), 100).await, Err(Code::RequestTimeout));
+    }
+
+    /// a byte now and then, each in time, but for ever.
+    #[tokio::test]
+    async fn a_client_that_drips_is_given_up() {
+        let every = tokio::time::interval(Duration::from_millis(5));
+        let drip = stream::unfold(every, |mut every| async {
+            every.tick().await;
+            Some((Ok::<_, std::io::Error>("a"), every))
+        });
+        let body = Patient::new(Body::from_stream(drip), quick(), Linger::No);
+        assert_eq!(code(Body::new(body), 10_000).await, Err(Code::RequestTimeout));
+    }
+
+    #[tokio::test]
+    async fn a_broken_body_is_the_clients_fault() {
+        let broken = stream::iter([Ok("a"), Err(std::io::Error::other("reset"))]);
+        assert_eq!(code(Body::from_stream(broken), 100).await, Err(Code::Invalid));
+    }
+
+    #[tokio::test]
+    async fn bodies_together_stay_within_the_budget() {
+        let budget = Budget::new(4 * limits::KIB);
+        let body = || Body::from(vec![b'a'; 3000]);
+        let first = budget.read(body(), 10_000).await.unwrap();
+        assert_eq!(budget.read(body(), 10_000).await.unwrap_err().code(), Code::Busy);
+        drop(first);
+        assert!(budget.read(body(), 10_000).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn the_rest_of_a_refused_body_is_read_in_the_background() {
+        let (sender, mut taken) = tokio::sync::mpsc::channel(1);
+        let source = stream::iter(0..10).then(move |piece| {
+            let sender = sender.clone();
+            async move {
+                sender.send(piece).await.unwrap();
+                Ok::<_, std::io::Error>("piece")
+            }
+        });
+        drop(Patient::new(Body::from_stream(source), quick(), Linger::Yes));
+        let mut count = 0;
+        while taken.recv().await.is_some() {
+            count += 1;
+        }
+        assert_eq!(count, 10);
+    }
+}

@@ -1,0 +1,132 @@
+//! The OpenAPI document, generated from the code.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::http::header;
+use axum::response::IntoResponse;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::{
+    Components, Content, Info, License, OpenApi, OpenApiBuilder, Ref, RefOr, ResponseBuilder, Tag,
+};
+use utoipa::{PartialSchema as _, ToSchema as _};
+
+use super::problem::{self, Problem};
+use super::routes::{Access, Table};
+
+/// The name of the API key's scheme in the document.
+pub(crate) const KEY_SCHEME: &str = "api_key";
+/// The name of the signed link's scheme in the document.
+pub(crate) const LINK_SCHEME: &str = "signed_link";
+
+/// A body of bytes that are no JSON.
+#[derive(utoipa::ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[expect(dead_code, reason = "for the document only")]
+pub(crate) struct Raw(Vec<u8>);
+
+/// The document, written once.
+#[derive(Clone, Debug)]
+pub(crate) struct Document(Arc<Bytes>);
+
+/// This document
+///
+/// OpenAPI 3.1, generated from the code that answers.
+#[utoipa::path(get, path = "/openapi.json", tag = "server",
+    responses((status = OK, description = "The document", body = serde_json::Value, content_type = "application/json")))]
+pub(crate) async fn openapi(Extension(Document(text)): Extension<Document>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], Bytes::clone(&text))
+}
+
+/// What every operation answers besides its own: refusals.
+pub(crate) fn complete(operation: &mut Operation, access: Access) {
+    let problem = |description: &str| {
+        let content = Content::new(Some(Ref::from_schema_name(Problem::name())));
+        ResponseBuilder::new()
+            .description(description)
+            .content(problem::MEDIA_TYPE, content)
+            .build()
+    };
+    let responses = &mut operation.responses.responses;
+    let summary = operation.summary.clone().unwrap_or_default();
+    for response in responses.values_mut() {
+        if let RefOr::T(response) = response
+            && response.description.is_empty()
+        {
+            response.description.clone_from(&summary);
+        }
+    }
+    responses.insert("default".to_owned(), problem("A refusal; `code` says why").into());
+    if access != Access::Open {
+        responses.insert("401".to_owned(), problem("No valid API key").into());
+        responses.insert(
+            "403".to_owned(),
+            problem("The API key lacks the scope, or the link is not valid").into(),
+        );
+    }
+}
+
+/// The document of `table`.
+pub(crate) fn document(table: &Table) -> OpenApi {
+    let mut document = table.router.get_openapi().clone();
+    // A wildcard is the router's own word.
+    document.paths.paths = document
+        .paths
+        .paths
+        .into_iter()
+        .map(|(path, item)| (path.replace("{*path}", "{path}"), item))
+        .collect();
+    let components = document.components.get_or_insert_with(Components::default);
+    components
+        .schemas
+        .insert(Problem::name().into_owned(), Problem::schema());
+    let key = Http::builder()
+        .scheme(HttpAuthScheme::Bearer)
+        .bearer_format("skb_…")
+        .description(Some(
+            "An API key. The roles are scopes; `admin` includes the others.",
+        ))
+        .build();
+    let link = ApiKeyValue::with_description(
+        "signature",
+        "A link from an execution's `url` members, used as it is: `expires`, `tenant` and `signature` belong together.",
+    );
+    components.add_security_scheme(KEY_SCHEME, SecurityScheme::Http(key));
+    components.add_security_scheme(LINK_SCHEME, SecurityScheme::ApiKey(ApiKey::Query(link)));
+    let tag = |name: &str, description: &str| {
+        let mut tag = Tag::new(name);
+        tag.description = Some(description.to_owned());
+        tag
+    };
+    OpenApiBuilder::from(document)
+        .info(info())
+        .tags(Some([
+            tag("skills", "Publish, look at and delete skills."),
+            tag("executions", "Run skills, and see what became of it."),
+            tag("keys", "API keys: made, listed, revoked, rotated."),
+            tag("server", "Health and documents; no key needed."),
+        ]))
+        .build()
+}
+
+/// Writes the document of `table` for its route.
+pub(crate) fn written(table: &Table) -> Document {
+    let text = serde_json::to_vec(&document(table)).expect("the document always serializes");
+    Document(Arc::new(text.into()))
+}
+
+fn info() -> Info {
+    let mut info = Info::new("Skillbox", env!("CARGO_PKG_VERSION"));
+    info.description = Some(
+        "Runs AI-agent skills in hardened sandboxes. A failing skill is no error of this API: its execution answers 200 \
+         with a `status`. Errors are `application/problem+json` with a stable `code`. Unknown request fields are refused. \
+         Lists come in pages: send `next_page_token` back as `page_token`."
+            .to_owned(),
+    );
+    let mut license = License::new("Apache-2.0");
+    license.identifier = Some("Apache-2.0".to_owned());
+    info.license = Some(license);
+    info
+}

@@ -1,0 +1,177 @@
+//! The outermost layer: a request id, one log line, safe headers, and every refusal as a problem document.
+
+use std::error::Error as StdError;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::extract::{MatchedPath, Request};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use tracing::Instrument as _;
+use tracing::field::Empty;
+
+use super::{Peer, problem};
+use crate::error::Error;
+use crate::limits;
+use crate::telemetry::field;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Wraps one request and its answer.
+pub(crate) async fn exchange(mut request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let id = request_id(request.headers());
+    // So that whatever is proxied or recorded further in carries the same id.
+    request.headers_mut().insert(
+        REQUEST_ID,
+        HeaderValue::from_str(&id).expect("an id is plain ASCII"),
+    );
+    let seen = Seen::of(&request);
+    let span = tracing::info_span!(
+        "request",
+        { field::REQUEST_ID } = %id,
+        { field::PEER } = seen.peer.map(tracing::field::display),
+        { field::TENANT } = Empty,
+        { field::KEY_ID } = Empty,
+    );
+    let mut response = next.run(request).instrument(span.clone()).await;
+    let error = problem::reason(&response);
+    if let Some(error) = &error {
+        response = problem::render(response, error, &id);
+    }
+    span.in_scope(|| log(&seen, &response, error.as_deref(), started));
+    if seen.method == Method::HEAD {
+        *response.body_mut() = Body::empty();
+    }
+    protect(response.headers_mut());
+    response.headers_mut().insert(
+        REQUEST_ID,
+        HeaderValue::from_str(&id).expect("an id is plain ASCII"),
+    );
+    response
+}
+
+/// What the log says of a request: never its query, where a signed link has its signature.
+struct Seen {
+    method: Method,
+    route: String,
+    peer: Option<SocketAddr>,
+}
+
+impl Seen {
+    fn of(request: &Request) -> Self {
+        let extensions = request.extensions();
+        let route = extensions.get::<MatchedPath>().map(MatchedPath::as_str);
+        Self {
+            method: request.method().clone(),
+            route: route.unwrap_or("(none)").to_owned(),
+            peer: extensions.get::<Peer>().map(|Peer(address)| *address),
+        }
+    }
+}
+
+/// The client's own id if there is exactly one and it is harmless in a log, else a fresh one.
+fn request_id(headers: &HeaderMap) -> String {
+    let harmless = |id: &&str| {
+        (1..=limits::REQUEST_ID_CHARS_MAX).contains(&id.len())
+            && id
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+    };
+    let mut given = headers.get_all(REQUEST_ID).iter();
+    match (given.next(), given.next()) {
+        (Some(id), None) => id.to_str().ok().filter(harmless).map(str::to_owned),
+        _ => None,
+    }
+    .unwrap_or_else(|| uuid::Uuid::now_v7().to_string())
+}
+
+/// The one place where an error of the door is logged.
+fn log(seen: &Seen, response: &Response, error: Option<&Error>, started: Instant) {
+    let method: String = seen.method.as_str().chars().take(16).collect();
+    let route = seen.route.as_str();
+    let status = response.status().as_u16();
+    let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let code = error.map(|error| error.code().as_str());
+    let cause = error.and_then(causes);
+    if status >= 500 {
+        tracing::error!({ field::REQUEST_METHOD } = %method, { field::REQUEST_ROUTE } = route, { field::STATUS } = status,
+            { field::DURATION_MS } = duration_ms, { field::CODE } = code, { field::CAUSE } = cause, "Could not answer {method} {route}");
+    } else if route == "/healthz" || route == "/readyz" {
+        tracing::debug!({ field::REQUEST_METHOD } = %method, { field::REQUEST_ROUTE } = route, { field::STATUS } = status,
+            { field::DURATION_MS } = duration_ms, "Answered {method} {route}");
+    } else {
+        tracing::info!({ field::REQUEST_METHOD } = %method, { field::REQUEST_ROUTE } = route, { field::STATUS } = status,
+            { field::DURATION_MS } = duration_ms, { field::CODE } = code, { field::CAUSE } = cause, "Answered {method} {route}");
+    }
+}
+
+/// What lies behind `error`, outermost first, on one line.
+fn causes(error: &Error) -> Option<String> {
+    let mut chain = Vec::new();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        chain.push(cause.to_string());
+        next = cause.source();
+    }
+    (!chain.is_empty()).then(|| chain.join(": ").replace(char::is_control, " "))
+}
+
+/// Headers of every answer; a handler may have chosen its own.
+fn protect(headers: &mut HeaderMap) {
+    const DEFAULTS: [(HeaderName, &str); 6] = [
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; frame-ancestors 'none'",
+        ),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
+    ];
+    for (name, value) in DEFAULTS {
+        headers
+            .entry(name)
+            .or_insert_with(|| HeaderValue::from_static(value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id_for(given: &[&str]) -> String {
+        let headers = given
+            .iter()
+            .map(|id| (REQUEST_ID, HeaderValue::from_str(id).unwrap()));
+        let mut map = HeaderMap::new();
+        headers.for_each(|(name, value)| {
+            map.append(name, value);
+        });
+        request_id(&map)
+    }
+
+    #[test]
+    fn a_harmless_request_id_is_taken_over_and_any_other_replaced() {
+        assert_eq!(id_for(&["trace-1.a_B"]), "trace-1.a_B");
+        let long = "a".repeat(limits::REQUEST_ID_CHARS_MAX + 1);
+        for given in [&["a b"][..], &["a\"b"], &[""], &[&long], &["a", "b"], &[]] {
+            let id = id_for(given);
+            assert!(uuid::Uuid::try_parse(&id).is_ok(), "{given:?}: {id}");
+        }
+    }
+
+    #[test]
+    fn causes_are_one_line_in_order() {
+        let inner = std::io::Error::other("disk\nERROR forged line");
+        let error = Error::internal(inner);
+        assert_eq!(causes(&error).unwrap(), "disk ERROR forged line");
+        assert_eq!(causes(&Error::invalid("no cause")), None);
+    }
+}

@@ -1,0 +1,215 @@
+//! `/v1/executions`: run skills, and see what became of it.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, header};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, body::Bytes};
+use serde::{Deserialize, Serialize};
+
+use super::door::Door;
+use super::extract::{Json, Path, Query};
+use super::gate::Asked;
+use super::guard::Authenticated;
+use super::links::links;
+use super::page::{List, page_request};
+use super::problem::Refusal;
+use super::wire::CreateExecution;
+use crate::engine::RunRequest;
+use crate::execution::{Envelope, Execution, Logs, Status, Summary};
+use crate::ids::ExecutionId;
+use crate::skill::SkillName;
+use crate::store::ExecutionFilter;
+
+/// Run a skill
+///
+/// Answers when it has ended, with 200 whatever its status: a failing skill is an outcome, not an error. An execution goes on to its end even if the client hangs up.
+#[utoipa::path(post, path = "/v1/executions", tag = "executions", operation_id = "create_execution",
+    request_body = CreateExecution,
+    responses((status = OK, description = "How it ended", body = Envelope)))]
+pub(crate) async fn create(
+    State(door): State<Arc<Door>>,
+    Authenticated(caller): Authenticated,
+    Extension(asked): Extension<Asked>,
+    Json(body, _held): Json<CreateExecution>,
+) -> Result<axum::Json<Envelope>, Refusal> {
+    let execution = door.engine.run(&caller, RunRequest::try_from(body)?).await?;
+    Ok(envelope(&door, &execution, &asked))
+}
+
+/// The query of the list.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ExecutionQuery {
+    /// Rows of one page: at least 1; more than 200 are cut to 200.
+    #[param(value_type = Option<u64>, minimum = 1, example = 50)]
+    limit: Option<String>,
+    /// `next_page_token` of the page before.
+    #[param(max_length = 256)]
+    page_token: Option<String>,
+    /// Only those in this state.
+    status: Option<Status>,
+    /// Only those of this skill.
+    #[param(value_type = Option<String>)]
+    skill: Option<SkillName>,
+    /// Only those accepted at this time or later.
+    #[param(value_type = Option<String>, format = DateTime)]
+    since: Option<jiff::Timestamp>,
+    /// Only those accepted before this time.
+    #[param(value_type = Option<String>, format = DateTime)]
+    until: Option<jiff::Timestamp>,
+}
+
+/// List executions
+///
+/// The newest first, without output, logs and files.
+#[utoipa::path(get, path = "/v1/executions", tag = "executions", operation_id = "list_executions", params(ExecutionQuery),
+    responses((status = OK, body = List<Summary>)))]
+pub(crate) async fn list(
+    State(door): State<Arc<Door>>,
+    Authenticated(caller): Authenticated,
+    Query(query): Query<ExecutionQuery>,
+) -> Result<axum::Json<List<Summary>>, Refusal> {
+    let page = page_request(query.limit.as_deref(), query.page_token.as_deref())?;
+    let filter = ExecutionFilter {
+        status: query.status,
+        skill: query.skill,
+        since: query.since,
+        until: query.until,
+    };
+    let page = door.engine.executions(&caller, filter, page).await?;
+    Ok(axum::Json(List::of(&page)))
+}
+
+/// Show an execution
+#[utoipa::path(get, path = "/v1/executions/{id}", tag = "executions", operation_id = "show_execution",
+    params(("id" = uuid::Uuid, Path, description = "The execution")),
+    responses((status = OK, body = Envelope)))]
+pub(crate) async fn show(
+    State(door): State<Arc<Door>>,
+    Authenticated(caller): Authenticated,
+    Extension(asked): Extension<Asked>,
+    Path(id): Path<ExecutionId>,
+) -> Result<axum::Json<Envelope>, Refusal> {
+    let execution = door.engine.execution(&caller, id).await?;
+    Ok(envelope(&door, &execution, &asked))
+}
+
+/// Cancel an execution
+///
+/// Answers when it has ended. One that has ended already is answered as it is.
+#[utoipa::path(post, path = "/v1/executions/{id}/cancel", tag = "executions", operation_id = "cancel_execution",
+    params(("id" = uuid::Uuid, Path, description = "The execution")),
+    responses((status = OK, body = Envelope)))]
+pub(crate) async fn cancel(
+    State(door): State<Arc<Door>>,
+    Authenticated(caller): Authenticated,
+    Extension(asked): Extension<Asked>,
+    Path(id): Path<ExecutionId>,
+) -> Result<axum::Json<Envelope>, Refusal> {
+    let execution = door.engine.cancel(&caller, id).await?;
+    Ok(envelope(&door, &execution, &asked))
+}
+
+fn envelope(door: &Door, execution: &Execution, Asked(asked): &Asked) -> axum::Json<Envelope> {
+    let links = links(&door.engine, execution, &door.base_url(asked));
+    axum::Json(Envelope::from_execution(execution, Some(&links)))
+}
+
+/// Which stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+    /// Standard output, then standard error.
+    #[default]
+    Both,
+}
+
+/// The query of the logs.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct LogsQuery {
+    /// Which stream; both if absent.
+    #[serde(default)]
+    #[param(inline)]
+    stream: Stream,
+}
+
+/// What was kept of the streams, as text: what is not UTF-8 is shown as U+FFFD.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct StreamTexts {
+    /// Standard output; `null` if not asked for.
+    #[schema(required)]
+    stdout: Option<String>,
+    /// Standard error; `null` if not asked for.
+    #[schema(required)]
+    stderr: Option<String>,
+    /// Bytes written to standard output in all.
+    stdout_total: u64,
+    /// Bytes written to standard error in all.
+    stderr_total: u64,
+    /// Whether anything was left out of either: the head is kept.
+    truncated: bool,
+}
+
+/// Show what an execution printed
+///
+/// As plain text byte for byte, or as JSON if `Accept` asks for it. The header `x-skillbox-truncated` says whether anything was left out.
+#[utoipa::path(get, path = "/v1/executions/{id}/logs", tag = "executions", operation_id = "show_logs",
+    params(("id" = uuid::Uuid, Path, description = "The execution"), LogsQuery),
+    responses((status = OK, content((String = "text/plain"), (StreamTexts = "application/json")))))]
+pub(crate) async fn logs(
+    State(door): State<Arc<Door>>,
+    Authenticated(caller): Authenticated,
+    Path(id): Path<ExecutionId>,
+    Query(query): Query<LogsQuery>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let execution = door.engine.execution(&caller, id).await?;
+    let logs = execution.outcome.map(|outcome| outcome.logs).unwrap_or_default();
+    let truncated = [(
+        HeaderName::from_static("x-skillbox-truncated"),
+        logs.truncated().to_string(),
+    )];
+    if wants_json(&headers) {
+        return Ok((truncated, axum::Json(texts(&logs, query.stream))).into_response());
+    }
+    let bytes = match query.stream {
+        Stream::Stdout => logs.stdout,
+        Stream::Stderr => logs.stderr,
+        Stream::Both => [logs.stdout, logs.stderr].concat(),
+    };
+    let plain = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
+    Ok((truncated, plain, Bytes::from(bytes)).into_response())
+}
+
+fn texts(logs: &Logs, stream: Stream) -> StreamTexts {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    StreamTexts {
+        stdout: (stream != Stream::Stderr).then(|| text(&logs.stdout)),
+        stderr: (stream != Stream::Stdout).then(|| text(&logs.stderr)),
+        stdout_total: logs.stdout_total,
+        stderr_total: logs.stderr_total,
+        truncated: logs.truncated(),
+    }
+}
+
+/// Whether JSON is named before plain text.
+fn wants_json(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|list| list.split(','))
+        .filter_map(|range| range.split(';').next())
+        .map(str::trim)
+        .find(|range| matches!(*range, "application/json" | "text/plain" | "text/*" | "*/*"))
+        == Some("application/json")
+}

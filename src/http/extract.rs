@@ -1,0 +1,254 @@
+//! What handlers take out of a request: read under caps, refused with the field's name.
+
+use std::sync::Arc;
+
+use axum::extract::path::ErrorKind;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
+use serde::de::DeserializeOwned;
+
+use super::body::Held;
+use super::door::Door;
+use super::problem::Refusal;
+use crate::error::{Code, Error};
+use crate::execution::check_depth;
+use crate::limits;
+
+/// A JSON request body, and the share of memory that it holds until the answer is made.
+#[derive(Debug)]
+pub(crate) struct Json<T>(pub(crate) T, pub(crate) Held);
+
+/// What may come as a JSON body.
+pub(crate) trait Body: DeserializeOwned + Send + 'static {
+    /// The largest body taken, in bytes.
+    const BYTES_MAX: u64;
+}
+
+/// Path parameters.
+#[derive(Debug)]
+pub(crate) struct Path<T>(pub(crate) T);
+
+/// Query parameters; each at most once.
+#[derive(Debug)]
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl<T: Body> FromRequest<Arc<Door>> for Json<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, door: &Arc<Door>) -> Result<Self, Refusal> {
+        if !is_json(request.headers()) {
+            let message = "send the body as `content-type: application/json`, in UTF-8";
+            return Err(Error::new(Code::UnsupportedMediaType, message).into());
+        }
+        let (bytes, held) = door.budget.read(request.into_body(), T::BYTES_MAX).await?;
+        // A large body takes long enough to hold up other requests of this thread.
+        let value = if bytes.len() as u64 <= limits::INLINE_PARSE_BYTES_MAX {
+            parse(&bytes)
+        } else {
+            tokio::task::spawn_blocking(move || parse(&bytes))
+                .await
+                .map_err(Error::internal)?
+        };
+        Ok(Self(value?, held))
+    }
+}
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Door>> for Path<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, door: &Arc<Door>) -> Result<Self, Refusal> {
+        let found = axum::extract::Path::<T>::from_request_parts(parts, door).await;
+        match found {
+            Ok(axum::extract::Path(value)) => Ok(Self(value)),
+            Err(rejection) => Err(Error::invalid(path_message(&rejection)).into()),
+        }
+    }
+}
+
+impl<T: DeserializeOwned> FromRequestParts<Arc<Door>> for Query<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _door: &Arc<Door>) -> Result<Self, Refusal> {
+        match axum::extract::Query::<T>::try_from_uri(&parts.uri) {
+            Ok(axum::extract::Query(value)) => Ok(Self(value)),
+            Err(rejection) => {
+                let text = rejection.body_text();
+                let reason = text.strip_prefix("Failed to deserialize query string: ");
+                Err(Error::invalid(quoted(&format!("query: {}", reason.unwrap_or(&text)))).into())
+            }
+        }
+    }
+}
+
+/// Exactly one `Content-Type` that says JSON, in UTF-8 if it names a charset (A-10: a form or plain text that a foreign
+/// page can send is never parsed).
+fn is_json(headers: &HeaderMap) -> bool {
+    let mut types = headers.get_all(header::CONTENT_TYPE).iter();
+    let (Some(only), None) = (types.next(), types.next()) else {
+        return false;
+    };
+    let Ok(text) = only.to_str() else { return false };
+    let mut parts = text.split(';').map(str::trim);
+    let essence = parts.next().unwrap_or_default();
+    essence.eq_ignore_ascii_case("application/json") && parts.all(is_utf8)
+}
+
+fn is_utf8(parameter: &str) -> bool {
+    let Some((name, value)) = parameter.split_once('=') else {
+        return false;
+    };
+    name.eq_ignore_ascii_case("charset") && value.trim_matches('"').eq_ignore_ascii_case("utf-8")
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
+    // The body's own braces are one level more than what it carries may have.
+    check_depth(bytes, limits::JSON_DEPTH_MAX + 1).map_err(|error| Error::invalid(error.to_string()))?;
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let field = error.path().to_string();
+        let reason = error.into_inner();
+        let message = match field.as_str() {
+            "." | "?" => format!("the body: {reason}"),
+            field => format!("{field}: {reason}"),
+        };
+        Error::invalid(quoted(&message))
+    })?;
+    json.end()
+        .map_err(|error| Error::invalid(quoted(&format!("the body: {error}"))))?;
+    Ok(value)
+}
+
+fn path_message(rejection: &PathRejection) -> String {
+    match rejection {
+        PathRejection::FailedToDeserializePathParams(failed) => match failed.kind() {
+            ErrorKind::InvalidUtf8InPathParam { key } => format!("{key}: not valid UTF-8"),
+            ErrorKind::DeserializeError { key, message, .. } => quoted(&format!("{key}: {message}")),
+            other => quoted(&other.to_string()),
+        },
+        other => quoted(&other.body_text()),
+    }
+}
+
+/// A message that quotes the request: cut, and without anything that could forge a line of a log or a terminal.
+fn quoted(message: &str) -> String {
+    let mut chars = message
+        .chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    let mut text: String = chars.by_ref().take(limits::DETAIL_CHARS_MAX).collect();
+    if chars.next().is_some() {
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[derive(Debug, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Sample {
+        #[serde(default)]
+        args: Vec<String>,
+        #[expect(dead_code, reason = "only its presence matters")]
+        skill: String,
+    }
+
+    fn message(body: &[u8]) -> String {
+        parse::<Sample>(body).unwrap_err().to_string()
+    }
+
+    /// A-03, A-09.
+    #[test]
+    fn a_wrong_field_is_named() {
+        let cases = [
+            (&br#"{"skill":"a","args":[1]}"#[..], "args[0]: invalid type"),
+            (
+                br#"{"skill":"a","skill":"b"}"#,
+                "the body: duplicate field `skill`",
+            ),
+            (
+                br#"{"skill":"a","netwrok":true}"#,
+                "netwrok: unknown field `netwrok`, expected `args` or `skill`",
+            ),
+            (br#"{"args":[]}"#, "the body: missing field `skill`"),
+            (br#"{"skill":"a"} x"#, "the body: trailing characters"),
+            (b"", "the body: EOF"),
+            (b"null", "the body: invalid type: null"),
+        ];
+        for (body, expected) in cases {
+            let message = message(body);
+            assert!(message.starts_with(expected), "{message}");
+        }
+    }
+
+    /// A-02, A-05.
+    #[test]
+    fn hostile_text_is_refused_before_or_by_the_parser() {
+        assert!(message(&[b'['; 100_000]).contains("nested deeper"));
+        for body in [
+            &b"\xff\xfe{}"[..],
+            b"\xef\xbb\xbf{\"skill\":\"a\"}",
+            b"{\"skill\":\"\xff\"}",
+            b"{\"skill\":\"\xc0\xaf\"}",
+            b"{\"skill\":\"\\ud800\"}",
+        ] {
+            assert!(parse::<Sample>(body).is_err(), "{body:?}");
+        }
+        assert_eq!(
+            parse::<Sample>(br#"{"skill":"a","args":["b"]}"#).unwrap().args,
+            ["b"]
+        );
+    }
+
+    /// A-23.
+    #[test]
+    fn a_message_quotes_little_and_forges_nothing() {
+        let long = format!("{{\"skill\":\"a\",\"{}\\u001b\\n\":1}}", "x".repeat(10_000));
+        let message = message(long.as_bytes());
+        assert!(
+            message.chars().count() <= limits::DETAIL_CHARS_MAX + 1,
+            "{message}"
+        );
+        assert!(!quoted("a\n\u{1b}[31mb").contains(char::is_control));
+    }
+
+    /// A-10.
+    #[test]
+    fn only_json_in_utf8_is_json() {
+        let judged = |types: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in types {
+                headers.append(header::CONTENT_TYPE, HeaderValue::from_str(value).unwrap());
+            }
+            is_json(&headers)
+        };
+        for json in [
+            "application/json",
+            "Application/JSON",
+            "application/json; charset=utf-8",
+            "application/json;charset=\"UTF-8\"",
+        ] {
+            assert!(judged(&[json]), "{json}");
+        }
+        for other in [
+            "text/plain",
+            "text/json",
+            "application/x-www-form-urlencoded",
+            "multipart/form-data; boundary=x",
+            "application/json; charset=utf-7",
+            "application/json; charset=utf-16",
+            "application/json, text/plain",
+            "application/json; x",
+            "",
+        ] {
+            assert!(!judged(&[other]), "{other}");
+        }
+        assert!(!judged(&[]));
+        assert!(!judged(&["application/json", "application/json"]));
+    }
+}

@@ -1,0 +1,51 @@
+//! Turns away what no handler should see: foreign host names, tunnels, encoded bodies.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use super::host::Hosts;
+use super::problem::Refusal;
+use crate::error::{Code, Error};
+
+/// The host name and port that a request was sent to, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked(pub(crate) Authority);
+
+/// Lets a request in, or not.
+pub(crate) async fn gate(
+    State(hosts): State<Arc<Hosts>>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Refusal> {
+    let (mut parts, body) = request.into_parts();
+    if parts.method == Method::CONNECT {
+        let allow = HeaderValue::from_static("GET, HEAD, POST, DELETE");
+        let error = Error::new(Code::MethodNotAllowed, "this server is not a proxy");
+        return Err(Refusal::from(error).with_header(header::ALLOW, allow));
+    }
+    let asked = hosts.check(&parts)?;
+    refuse_encoding(&parts.headers)?;
+    parts.extensions.insert(Asked(asked));
+    Ok(next.run(Request::from_parts(parts, body)).await)
+}
+
+/// A compressed body could unpack to any size.
+fn refuse_encoding(headers: &HeaderMap) -> Result<(), Error> {
+    let plain = headers
+        .get_all(header::CONTENT_ENCODING)
+        .iter()
+        .all(|value| value.as_bytes().eq_ignore_ascii_case(b"identity"));
+    if plain {
+        Ok(())
+    } else {
+        Err(Error::new(
+            Code::UnsupportedMediaType,
+            "`content-encoding` is not taken here; send the body as it is",
+        ))
+    }
+}

@@ -1,0 +1,189 @@
+//! Who may call a route: checked before a handler, or a body, is looked at.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, header};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use super::door::Door;
+use super::extract::Path;
+use super::links::{self, Download};
+use super::problem::Refusal;
+use super::routes::{Access, Matrix};
+use super::serve::Peer;
+use crate::auth::Caller;
+use crate::engine::require;
+use crate::error::{Code, Error};
+use crate::ids::Tenant;
+use crate::telemetry::field;
+
+/// The caller behind the request's API key; there is no other way to one.
+#[derive(Clone, Debug)]
+pub(crate) struct Authenticated(pub(crate) Caller);
+
+/// Whose files may be read: the key's tenant, or the one a link was made for.
+#[derive(Clone, Debug)]
+pub(crate) struct Reader(pub(crate) Tenant);
+
+/// What the guard needs to know.
+#[derive(Clone, Debug)]
+pub(crate) struct Guard {
+    pub(crate) door: Arc<Door>,
+    pub(crate) matrix: Arc<Matrix>,
+}
+
+/// Lets a request through to its handler if the route's line in the matrix allows it; a route without a line is closed.
+pub(crate) async fn guard(
+    State(guard): State<Guard>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Refusal> {
+    let (mut parts, body) = request.into_parts();
+    let access = guard.access(&parts)?;
+    let (caller, tenant) = match access {
+        Access::Open => (None, None),
+        Access::KeyOrLink(_)
+            if !parts.headers.contains_key(header::AUTHORIZATION) && links::is_link(&parts.uri) =>
+        {
+            let Path(download) = Path::<Download>::from_request_parts(&mut parts, &guard.door).await?;
+            let tenant = links::check(&guard.door.engine, &download, &parts.uri)?;
+            (None, Some(tenant))
+        }
+        Access::Key(scopes) | Access::KeyOrLink(scopes) => {
+            let caller = guard.caller(&parts).await?;
+            require(&caller, scopes)?;
+            let tenant = caller.tenant().clone();
+            (Some(caller), Some(tenant))
+        }
+    };
+    let span = tracing::Span::current();
+    if let Some(caller) = caller {
+        span.record(field::KEY_ID, tracing::field::display(caller.key()));
+        parts.extensions.insert(Authenticated(caller));
+    }
+    if let Some(tenant) = tenant {
+        span.record(field::TENANT, tracing::field::display(&tenant));
+        parts.extensions.insert(Reader(tenant));
+    }
+    Ok(next.run(Request::from_parts(parts, body)).await)
+}
+
+impl Guard {
+    fn access(&self, parts: &Parts) -> Result<Access, Error> {
+        let method = match &parts.method {
+            // Answered by the handler for GET.
+            &Method::HEAD => &Method::GET,
+            method => method,
+        };
+        let path = parts
+            .extensions
+            .get::<MatchedPath>()
+            .map_or("", MatchedPath::as_str);
+        self.matrix
+            .access(method, path)
+            .ok_or_else(|| Error::new(Code::Forbidden, "nobody may call this"))
+    }
+
+    /// The caller, or why there is none; wrong keys are counted by where they come from.
+    async fn caller(&self, parts: &Parts) -> Result<Caller, Error> {
+        let presented = bearer(&parts.headers)?;
+        let refused = match presented {
+            Some(key) => match self.door.engine.authenticate(key).await {
+                Ok(caller) => return Ok(caller),
+                Err(error) if error.code() == Code::Unauthenticated => error,
+                Err(error) => return Err(error),
+            },
+            None => unauthenticated(),
+        };
+        let source = parts
+            .extensions
+            .get::<Peer>()
+            .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |Peer(address)| address.ip());
+        match self.door.throttle.wrong_key(source, Instant::now()) {
+            Ok(()) => Err(refused),
+            Err(wait) => Err(Error::new(
+                Code::RateLimited,
+                "too many wrong API keys from this address; wait, then send a valid one",
+            )
+            .with_retry_after(wait)),
+        }
+    }
+}
+
+/// The one bearer token: `None` where the header holds something else, an error where there is no header or two (T-06).
+fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Error> {
+    let mut given = headers.get_all(header::AUTHORIZATION).iter();
+    let (Some(only), None) = (given.next(), given.next()) else {
+        return Err(unauthenticated());
+    };
+    let Some((scheme, token)) = only.to_str().ok().and_then(|text| text.split_once(' ')) else {
+        return Ok(None);
+    };
+    // RFC 9110 compares schemes without regard to case and allows several spaces.
+    let token = token.trim_start_matches(' ');
+    Ok(scheme.eq_ignore_ascii_case("bearer").then_some(token))
+}
+
+fn unauthenticated() -> Error {
+    Error::new(
+        Code::Unauthenticated,
+        "send exactly one header `Authorization: Bearer skb_…` with an API key",
+    )
+}
+
+impl FromRequestParts<Arc<Door>> for Authenticated {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _door: &Arc<Door>) -> Result<Self, Refusal> {
+        parts
+            .extensions
+            .get::<Self>()
+            .cloned()
+            .ok_or_else(|| unauthenticated().into())
+    }
+}
+
+impl FromRequestParts<Arc<Door>> for Reader {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _door: &Arc<Door>) -> Result<Self, Refusal> {
+        parts
+            .extensions
+            .get::<Self>()
+            .cloned()
+            .ok_or_else(|| unauthenticated().into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn token(values: &[&str]) -> Option<Option<String>> {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(header::AUTHORIZATION, HeaderValue::from_str(value).unwrap());
+        }
+        bearer(&headers).ok().map(|token| token.map(str::to_owned))
+    }
+
+    /// T-06.
+    #[test]
+    fn only_one_bearer_header_holds_a_key() {
+        let key = Some(Some("skb_x".to_owned()));
+        assert_eq!(token(&["Bearer skb_x"]), key);
+        assert_eq!(token(&["bearer  skb_x"]), key);
+        assert_eq!(token(&["Basic skb_x"]), Some(None));
+        assert_eq!(token(&["skb_x"]), Some(None));
+        assert_eq!(token(&[""]), Some(None));
+        assert_eq!(token(&[]), None);
+        assert_eq!(token(&["Bearer skb_x", "Bearer skb_x"]), None);
+    }
+}

@@ -1,0 +1,85 @@
+//! Whether the server lives and can work; and where to read on.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Serialize;
+
+use super::door::Door;
+
+/// Where to read on.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct Index {
+    /// What this is.
+    name: &'static str,
+    /// The document of this API.
+    openapi: &'static str,
+    /// Whether the server can do its work.
+    ready: &'static str,
+}
+
+/// A sign of life.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct Alive {
+    /// `ok`.
+    #[schema(example = "ok")]
+    status: &'static str,
+}
+
+/// Whether the server can do its work. Why not is in its log, and in `skillbox doctor`: anybody may ask here.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct Ready {
+    /// Whether every check passed.
+    ready: bool,
+    /// Each part.
+    checks: Vec<Part>,
+}
+
+/// One part's health.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct Part {
+    /// `server`, `store`, `blob` or `sandbox`.
+    #[schema(example = "sandbox")]
+    name: &'static str,
+    /// Whether it works.
+    ok: bool,
+}
+
+/// Where to read on
+#[utoipa::path(get, path = "/", tag = "server", responses((status = OK, body = Index)))]
+pub(crate) async fn index() -> Json<Index> {
+    Json(Index {
+        name: "skillbox",
+        openapi: "/openapi.json",
+        ready: "/readyz",
+    })
+}
+
+/// A sign of life
+#[utoipa::path(get, path = "/healthz", tag = "server", responses((status = OK, body = Alive)))]
+pub(crate) async fn healthz() -> Json<Alive> {
+    Json(Alive { status: "ok" })
+}
+
+/// Whether the server can do its work
+#[utoipa::path(get, path = "/readyz", tag = "server",
+    responses((status = OK, body = Ready), (status = SERVICE_UNAVAILABLE, description = "Some part does not work", body = Ready)))]
+pub(crate) async fn readyz(State(door): State<Arc<Door>>) -> (StatusCode, Json<Ready>) {
+    let readiness = door.readiness().await;
+    let status = if readiness.ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    let checks = readiness.checks.iter().map(|check| Part {
+        name: check.name,
+        ok: check.ok,
+    });
+    let ready = Ready {
+        ready: readiness.ready,
+        checks: checks.collect(),
+    };
+    (status, Json(ready))
+}

@@ -1,0 +1,73 @@
+//! `/v1/keys`: API keys made, listed, revoked, rotated.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+
+use super::door::Door;
+use super::extract::{Json, Path, Query};
+use super::guard::Authenticated;
+use super::page::{List, PageQuery};
+use super::problem::Refusal;
+use super::wire::{CreateKey, FreshKey, Key};
+use crate::engine::NewKey;
+use crate::ids::KeyId;
+
+/// Make an API key
+///
+/// The answer holds the secret; it is told here and never again.
+#[utoipa::path(post, path = "/v1/keys", tag = "keys", operation_id = "create_key", request_body = CreateKey,
+    responses((status = CREATED, description = "Made", body = FreshKey)))]
+pub(crate) async fn create(
+    State(door): State<Arc<Door>>,
+    Authenticated(caller): Authenticated,
+    Json(body, _held): Json<CreateKey>,
+) -> Result<(StatusCode, axum::Json<FreshKey>), Refusal> {
+    let (record, key) = door.engine.create_key(&caller, NewKey::from(body)).await?;
+    Ok((StatusCode::CREATED, axum::Json(FreshKey::new(&record, &key))))
+}
+
+/// List API keys
+///
+/// The newest first, revoked ones included, without secrets.
+#[utoipa::path(get, path = "/v1/keys", tag = "keys", operation_id = "list_keys", params(PageQuery),
+    responses((status = OK, body = List<Key>)))]
+pub(crate) async fn list(
+    State(door): State<Arc<Door>>,
+    Authenticated(caller): Authenticated,
+    Query(page): Query<PageQuery>,
+) -> Result<axum::Json<List<Key>>, Refusal> {
+    let page = door.engine.keys(&caller, page.into_request()?).await?;
+    Ok(axum::Json(List::of(&page)))
+}
+
+/// Revoke an API key
+///
+/// It ends at once and for good. Revoking again changes nothing.
+#[utoipa::path(delete, path = "/v1/keys/{id}", tag = "keys", operation_id = "revoke_key",
+    params(("id" = uuid::Uuid, Path, description = "The key's public id")),
+    responses((status = OK, description = "Revoked", body = Key)))]
+pub(crate) async fn revoke(
+    State(door): State<Arc<Door>>,
+    Authenticated(caller): Authenticated,
+    Path(id): Path<KeyId>,
+) -> Result<axum::Json<Key>, Refusal> {
+    let record = door.engine.revoke_key(&caller, id).await?;
+    Ok(axum::Json(Key::from(&record)))
+}
+
+/// Replace an API key
+///
+/// A new key with the same name, scopes and expiry; the old one ends at once.
+#[utoipa::path(post, path = "/v1/keys/{id}/rotate", tag = "keys", operation_id = "rotate_key",
+    params(("id" = uuid::Uuid, Path, description = "The key's public id")),
+    responses((status = CREATED, description = "Replaced", body = FreshKey)))]
+pub(crate) async fn rotate(
+    State(door): State<Arc<Door>>,
+    Authenticated(caller): Authenticated,
+    Path(id): Path<KeyId>,
+) -> Result<(StatusCode, axum::Json<FreshKey>), Refusal> {
+    let (record, key) = door.engine.rotate_key(&caller, id).await?;
+    Ok((StatusCode::CREATED, axum::Json(FreshKey::new(&record, &key))))
+}

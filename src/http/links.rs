@@ -1,0 +1,145 @@
+//! Download links that work without a key, for a while.
+
+use axum::http::Uri;
+use jiff::Timestamp;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+
+use super::attachment::disposition;
+use crate::blob::Link;
+use crate::engine::Engine;
+use crate::error::{Code, Error};
+use crate::execution::{Execution, Links, media_type};
+use crate::ids::{ExecutionId, Tenant};
+
+/// What can be downloaded of an execution; the path parameters of both routes.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Download {
+    /// The execution.
+    pub(crate) id: ExecutionId,
+    /// One file of it, else all as an archive.
+    #[serde(default)]
+    pub(crate) path: Option<String>,
+}
+
+/// The query of a link.
+#[derive(Debug, Deserialize)]
+struct Presented {
+    expires: i64,
+    tenant: Tenant,
+    signature: String,
+}
+
+/// All but RFC 3986's unreserved characters.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+impl Download {
+    /// The one way this download's path is written.
+    pub(crate) fn url_path(&self) -> String {
+        let mut url = format!("/v1/executions/{}/files", self.id);
+        for segment in self.path.iter().flat_map(|path| path.split('/')) {
+            url.push('/');
+            url.extend(utf8_percent_encode(segment, SEGMENT));
+        }
+        url
+    }
+
+    /// The `Content-Type` of the answer.
+    pub(crate) fn content_type(&self) -> String {
+        match &self.path {
+            Some(path) => media_type(path),
+            None => "application/gzip".to_owned(),
+        }
+    }
+
+    /// The `Content-Disposition` of the answer.
+    pub(crate) fn content_disposition(&self) -> String {
+        match &self.path {
+            Some(path) => disposition(path),
+            None => disposition(&format!("{}.tar.gz", self.id)),
+        }
+    }
+
+    fn link(&self, tenant: Tenant, expires_at: Timestamp) -> Link {
+        Link {
+            method: "GET",
+            path: self.url_path(),
+            tenant,
+            expires_at,
+            content_type: self.content_type(),
+            content_disposition: self.content_disposition(),
+        }
+    }
+}
+
+/// Links to everything that `execution` left, each starting with `base_url`.
+pub(crate) fn links(engine: &Engine, execution: &Execution, base_url: &str) -> Links {
+    let (id, tenant) = (execution.new.id, &execution.new.tenant);
+    let expires_at = engine.link_expiry();
+    let url = |path: Option<String>| {
+        let link = Download { id, path }.link(tenant.clone(), expires_at);
+        let (expires, signature) = (expires_at.as_second(), engine.sign(&link));
+        format!(
+            "{base_url}{}?expires={expires}&tenant={tenant}&signature={signature}",
+            link.path
+        )
+    };
+    let files = execution.outcome.iter().flat_map(|outcome| &outcome.files);
+    Links {
+        archive: url(None),
+        files: files.map(|file| url(Some(file.path.clone()))).collect(),
+    }
+}
+
+/// Whether a request without a key came by a link.
+pub(crate) fn is_link(uri: &Uri) -> bool {
+    let pairs = uri.query().unwrap_or_default().split('&');
+    pairs
+        .map(|pair| pair.split('=').next())
+        .any(|name| name == Some("signature"))
+}
+
+/// The tenant whose `download` the link at `uri` allows.
+pub(crate) fn check(engine: &Engine, download: &Download, uri: &Uri) -> Result<Tenant, Error> {
+    let refused = || Error::new(Code::Forbidden, "the link's signature is not valid");
+    let axum::extract::Query(presented) =
+        axum::extract::Query::<Presented>::try_from_uri(uri).map_err(|_| refused())?;
+    let expires_at = Timestamp::from_second(presented.expires).map_err(|_| refused())?;
+    let link = download.link(presented.tenant, expires_at);
+    engine.check_link(&link, &presented.signature)?;
+    Ok(link.tenant)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_has_one_spelling() {
+        let id = ExecutionId::generate();
+        let path = |path: &str| {
+            let download = Download {
+                id,
+                path: Some(path.to_owned()),
+            };
+            download.url_path()
+        };
+        let base = format!("/v1/executions/{id}/files");
+        assert_eq!(path("a b/ü?.txt"), format!("{base}/a%20b/%C3%BC%3F.txt"));
+        assert_eq!(path("a%2fb~"), format!("{base}/a%252fb~"));
+        assert_eq!(Download { id, path: None }.url_path(), base);
+    }
+
+    #[test]
+    fn only_a_signature_makes_a_link() {
+        let judged = |uri: &str| is_link(&uri.parse().unwrap());
+        assert!(judged("/x?expires=1&tenant=a&signature="));
+        assert!(judged("/x?signature"));
+        assert!(!judged("/x?expires=1"));
+        assert!(!judged("/x"));
+    }
+}

@@ -1,0 +1,224 @@
+//! What a refused request is answered: an RFC 9457 problem document with a stable code.
+
+use std::sync::Arc;
+
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Code, Error};
+
+/// The body of every answer with an error status.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Problem {
+    /// Names the kind of problem; as stable as `code`.
+    #[serde(rename = "type")]
+    #[schema(example = "urn:skillbox:problem:not_found")]
+    pub kind: String,
+    /// The kind of problem in words.
+    #[schema(example = "Not found")]
+    pub title: String,
+    /// The HTTP status.
+    #[schema(example = 404)]
+    pub status: u16,
+    /// What is wrong with this request, and what to do.
+    #[schema(example = "skill `data-analysis` not found")]
+    pub detail: String,
+    /// The stable code to switch on.
+    #[schema(example = "not_found")]
+    pub code: String,
+    /// The request, as in `X-Request-Id` and in the server's log.
+    #[schema(example = "019a0000-0000-7000-8000-000000000000")]
+    pub request_id: String,
+    /// Whether the same request may succeed later without a change.
+    #[schema(example = false)]
+    pub retryable: bool,
+    /// When to come back, in seconds, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<u64>,
+}
+
+/// The media type of a [`Problem`].
+pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
+
+/// An error on its way to the client. The outermost layer writes the document, since only it knows the request id.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    error: Error,
+    header: Option<(HeaderName, HeaderValue)>,
+}
+
+impl Refusal {
+    /// Adds a header to the answer.
+    #[must_use]
+    pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.header = Some((name, value));
+        self
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self { error, header: None }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = status(self.error.code()).into_response();
+        if let Some((name, value)) = self.header {
+            response.headers_mut().insert(name, value);
+        }
+        response.extensions_mut().insert(Reason(Arc::new(self.error)));
+        response
+    }
+}
+
+/// Why an answer is an error, carried in its extensions.
+#[derive(Clone, Debug)]
+struct Reason(Arc<Error>);
+
+/// The error behind `response`, if it is one: ours, or the framework's own refusal put into our words.
+pub(crate) fn reason(response: &Response) -> Option<Arc<Error>> {
+    if let Some(Reason(error)) = response.extensions().get() {
+        return Some(Arc::clone(error));
+    }
+    let refused = response.status().is_client_error() || response.status().is_server_error();
+    // An answer with a JSON body is a handler's own, such as a readiness report.
+    let own = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|value| value == "application/json");
+    (refused && !own).then(|| Arc::new(framework_error(response.status())))
+}
+
+/// Turns `response` into the document for `error`; headers that a handler set stay.
+pub(crate) fn render(response: Response, error: &Error, request_id: &str) -> Response {
+    let code = error.code();
+    // Rounded up, so that a client that waits as told is not early.
+    let retry_after = error.retry_after().map(|wait| {
+        wait.as_secs()
+            .saturating_add(u64::from(wait.subsec_nanos() > 0))
+            .max(1)
+    });
+    let problem = Problem {
+        kind: format!("urn:skillbox:problem:{}", code.as_str()),
+        title: code.title().to_owned(),
+        status: code.http_status(),
+        detail: error.to_string(),
+        code: code.as_str().to_owned(),
+        request_id: request_id.to_owned(),
+        retryable: code.retryable(),
+        retry_after,
+    };
+    let body = serde_json::to_vec(&problem).expect("strings and numbers always serialize");
+    let (mut parts, _) = response.into_parts();
+    parts.status = status(code);
+    parts.headers.remove(header::CONTENT_LENGTH);
+    parts.headers.remove(header::TRANSFER_ENCODING);
+    parts
+        .headers
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+    if code == Code::Unauthenticated {
+        parts
+            .headers
+            .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if let Some(seconds) = retry_after {
+        parts
+            .headers
+            .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    Response::from_parts(parts, body.into())
+}
+
+fn status(code: Code) -> StatusCode {
+    StatusCode::from_u16(code.http_status()).expect("the table of codes holds valid statuses")
+}
+
+fn framework_error(status: StatusCode) -> Error {
+    match status {
+        StatusCode::NOT_FOUND => Error::new(
+            Code::NotFound,
+            "there is nothing at this path; /openapi.json lists what there is",
+        ),
+        StatusCode::METHOD_NOT_ALLOWED => Error::new(
+            Code::MethodNotAllowed,
+            "this path does not take this method; the `Allow` header lists what it takes",
+        ),
+        StatusCode::PAYLOAD_TOO_LARGE => Error::new(Code::TooLarge, "the body is too large"),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+            Error::new(Code::UnsupportedMediaType, "this content type is not taken here")
+        }
+        StatusCode::REQUEST_TIMEOUT => {
+            Error::new(Code::RequestTimeout, "the request took too long to arrive")
+        }
+        status if status.is_client_error() => {
+            Error::invalid("the request could not be read; /openapi.json says what is taken")
+        }
+        status => Error::internal(format!("the framework answered {status}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    async fn rendered(error: Error) -> (StatusCode, axum::http::HeaderMap, Problem) {
+        let response = Refusal::from(error).into_response();
+        let error = reason(&response).unwrap();
+        let response = render(response, &error, "r-1");
+        let (parts, body) = response.into_parts();
+        let bytes = axum::body::to_bytes(body, 10_000).await.unwrap();
+        (
+            parts.status,
+            parts.headers,
+            serde_json::from_slice(&bytes).unwrap(),
+        )
+    }
+
+    #[tokio::test]
+    async fn every_code_has_its_document() {
+        for code in Code::ALL {
+            let (status, headers, problem) = rendered(Error::new(code, "what to do")).await;
+            assert_eq!(status.as_u16(), code.http_status());
+            assert_eq!(headers[header::CONTENT_TYPE], MEDIA_TYPE);
+            assert_eq!(problem.code, code.as_str());
+            assert_eq!(problem.status, code.http_status());
+            assert_eq!(problem.request_id, "r-1");
+            assert_eq!(problem.retryable, code.retryable());
+            assert_eq!(
+                headers.contains_key(header::WWW_AUTHENTICATE),
+                code == Code::Unauthenticated
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_wait_is_rounded_up() {
+        let error =
+            Error::new(Code::Busy, "all slots are taken").with_retry_after(Duration::from_millis(1200));
+        let (_, headers, problem) = rendered(error).await;
+        assert_eq!(headers[header::RETRY_AFTER], "2");
+        assert_eq!(problem.retry_after, Some(2));
+    }
+
+    ///
+    #[tokio::test]
+    async fn an_internal_error_shows_nothing_of_its_cause() {
+        let (_, _, problem) = rendered(Error::internal("unable to open /var/lib/skillbox/store.db")).await;
+        assert!(!serde_json::to_string(&problem).unwrap().contains("store.db"));
+    }
+
+    #[test]
+    fn what_the_framework_refuses_gets_our_codes() {
+        let code = |status: StatusCode| reason(&status.into_response()).map(|error| error.code());
+        assert_eq!(code(StatusCode::NOT_FOUND), Some(Code::NotFound));
+        assert_eq!(code(StatusCode::METHOD_NOT_ALLOWED), Some(Code::MethodNotAllowed));
+        assert_eq!(code(StatusCode::UNPROCESSABLE_ENTITY), Some(Code::Invalid));
+        assert_eq!(code(StatusCode::BAD_GATEWAY), Some(Code::Internal));
+        assert_eq!(code(StatusCode::OK), None);
+    }
+}

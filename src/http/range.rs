@@ -1,0 +1,155 @@
+//! Which bytes of a file a request asks for (RFC 9110, sections 13 and 14). One range at most: more are answered whole.
+
+use std::ops::Range;
+
+use axum::http::{HeaderMap, HeaderName, header};
+
+/// What to answer of a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Slice {
+    /// All of it.
+    Whole,
+    /// These bytes.
+    Part(Range<u64>),
+    /// The range lies beyond the end.
+    Beyond,
+}
+
+/// What `headers` ask for of a file of `size` bytes whose strong entity tag is `tag`.
+pub(crate) fn slice(headers: &HeaderMap, size: u64, tag: &str) -> Slice {
+    let still_valid = text(headers, &header::IF_RANGE).is_none_or(|condition| condition == tag);
+    match text(headers, &header::RANGE) {
+        Some(range) if still_valid => parse(range, size),
+        _ => Slice::Whole,
+    }
+}
+
+/// Whether the client has this content already.
+pub(crate) fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    headers
+        .get_all(header::IF_NONE_MATCH)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|list| list.split(','))
+        .map(str::trim)
+        .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
+}
+
+/// A range that cannot be read is as if it were not there.
+fn parse(text: &str, size: u64) -> Slice {
+    let Some((first, last)) = text
+        .strip_prefix("bytes=")
+        .and_then(|range| range.split_once('-'))
+    else {
+        return Slice::Whole;
+    };
+    let number = |digits: &str| {
+        let decimal = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+        // More digits than fit are beyond any file.
+        decimal.then(|| digits.parse().unwrap_or(u64::MAX))
+    };
+    let range = match (number(first.trim()), number(last.trim())) {
+        (Some(first), Some(last)) if first <= last => first..last.saturating_add(1).min(size),
+        (Some(first), None) if last.trim().is_empty() => first..size,
+        (None, Some(suffix)) if first.trim().is_empty() => size.saturating_sub(suffix)..size,
+        _ => return Slice::Whole,
+    };
+    if range.is_empty() {
+        Slice::Beyond
+    } else {
+        Slice::Part(range)
+    }
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    const TAG: &str = "\"0123\"";
+
+    fn headers(pairs: &[(HeaderName, &str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap()))
+            .collect()
+    }
+
+    fn asked(range: &str) -> Slice {
+        slice(&headers(&[(header::RANGE, range)]), 10, TAG)
+    }
+
+    /// O-15.
+    #[test]
+    fn one_range_is_cut_to_the_file() {
+        assert_eq!(asked("bytes=0-0"), Slice::Part(0..1));
+        assert_eq!(asked("bytes=2-5"), Slice::Part(2..6));
+        assert_eq!(asked("bytes=2-"), Slice::Part(2..10));
+        assert_eq!(asked("bytes=-3"), Slice::Part(7..10));
+        assert_eq!(asked("bytes=-300"), Slice::Part(0..10));
+        assert_eq!(asked("bytes=5-18446744073709551615"), Slice::Part(5..10));
+        assert_eq!(asked("bytes=0-99999999999999999999999999"), Slice::Part(0..10));
+    }
+
+    /// O-15.
+    #[test]
+    fn a_range_beyond_the_end_is_refused() {
+        for range in [
+            "bytes=10-",
+            "bytes=10-20",
+            "bytes=-0",
+            "bytes=99999999999999999999999999-",
+        ] {
+            assert_eq!(asked(range), Slice::Beyond, "{range}");
+        }
+        let empty = slice(&headers(&[(header::RANGE, "bytes=0-")]), 0, TAG);
+        assert_eq!(empty, Slice::Beyond);
+    }
+
+    #[test]
+    fn a_range_that_cannot_be_read_is_ignored() {
+        for range in [
+            "bytes=5-2",
+            "bytes=0-1,3-4",
+            "bytes=-",
+            "bytes=",
+            "bytes=a-b",
+            "bytes=+1-2",
+            "bytes=--1",
+            "lines=0-1",
+            "0-1",
+            "",
+        ] {
+            assert_eq!(asked(range), Slice::Whole, "{range}");
+        }
+    }
+
+    #[test]
+    fn a_range_of_another_version_of_the_file_is_answered_whole() {
+        let asked = |condition| {
+            let headers = headers(&[(header::RANGE, "bytes=0-1"), (header::IF_RANGE, condition)]);
+            slice(&headers, 10, TAG)
+        };
+        assert_eq!(asked(TAG), Slice::Part(0..2));
+        assert_eq!(asked("W/\"0123\""), Slice::Whole);
+        assert_eq!(asked("\"other\""), Slice::Whole);
+        assert_eq!(asked("Wed, 21 Oct 2026 07:28:00 GMT"), Slice::Whole);
+    }
+
+    /// O-15.
+    #[test]
+    fn a_client_that_has_it_is_told_so() {
+        let known = |tags| is_known(&headers(&[(header::IF_NONE_MATCH, tags)]), TAG);
+        for tags in ["\"0123\"", "W/\"0123\"", "\"x\", \"0123\"", "*"] {
+            assert!(known(tags), "{tags}");
+        }
+        for tags in ["\"012\"", "0123", ""] {
+            assert!(!known(tags), "{tags}");
+        }
+    }
+}

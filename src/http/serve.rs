@@ -1,0 +1,191 @@
+//! The accept loop. Our own, since `axum::serve` installs no timeouts and ends only when its last client does.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
+
+use super::activity::{Activity, Watched};
+use crate::limits;
+use crate::telemetry::field;
+
+/// What clients may take of the server, one and all together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Time to send the headers of one request.
+    pub header: Duration,
+    /// Longest pause within a request body.
+    pub body_idle: Duration,
+    /// Time for one whole request body.
+    pub body: Duration,
+    /// A connection with nothing in work and nothing going out is closed after this long.
+    pub idle: Duration,
+    /// Requests in work get this long at shutdown.
+    pub drain: Duration,
+    /// Connections at once; more wait in the listen backlog.
+    pub connections_max: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            header: limits::HEADER_READ_MAX,
+            body_idle: limits::BODY_IDLE_MAX,
+            body: limits::BODY_READ_MAX,
+            idle: limits::CONNECTION_IDLE_MAX,
+            drain: limits::DRAIN_SERVER_MAX,
+            connections_max: limits::CONNECTIONS_MAX,
+        }
+    }
+}
+
+/// The other end of a connection, put into every request by [`serve`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer(pub SocketAddr);
+
+/// What is served, and within which bounds.
+#[derive(Clone, Debug)]
+pub struct App {
+    /// Answers one request.
+    pub router: Router,
+    /// Holds off whoever takes too much.
+    pub bounds: Bounds,
+}
+
+/// Serves `app` on `listener` (HTTP/1.1, and HTTP/2 for clients that start with it) until `shutdown`; then lets
+/// requests in work end within [`Bounds::drain`]. Returns when no connection is left.
+pub async fn serve(listener: TcpListener, app: App, shutdown: CancellationToken) {
+    let bounds = app.bounds;
+    let door = Arc::new(Loop {
+        builder: builder(&bounds),
+        app,
+        shutdown,
+        abort: CancellationToken::new(),
+    });
+    let connections = TaskTracker::new();
+    door.accept_all(&listener, &connections).await;
+    drop(listener);
+    connections.close();
+    if tokio::time::timeout(bounds.drain, connections.wait())
+        .await
+        .is_err()
+    {
+        tracing::warn!("Cut {} connections at shutdown", connections.len());
+        door.abort.cancel();
+        connections.wait().await;
+    }
+}
+
+struct Loop {
+    app: App,
+    builder: Builder<TokioExecutor>,
+    shutdown: CancellationToken,
+    abort: CancellationToken,
+}
+
+impl Loop {
+    async fn accept_all(self: &Arc<Self>, listener: &TcpListener, connections: &TaskTracker) {
+        let slots = Arc::new(Semaphore::new(self.app.bounds.connections_max));
+        let accept = async {
+            loop {
+                let slot = Arc::clone(&slots)
+                    .acquire_owned()
+                    .await
+                    .expect("nobody closes it");
+                match listener.accept().await {
+                    Ok((stream, peer)) => {
+                        let connection = Arc::clone(self).connection(stream, Peer(peer), slot);
+                        connections.spawn(connection);
+                    }
+                    Err(error) => pause_after(&error).await,
+                }
+            }
+        };
+        tokio::select! {
+            () = accept => {}
+            () = self.shutdown.cancelled() => {}
+        }
+    }
+
+    async fn connection(self: Arc<Self>, stream: TcpStream, peer: Peer, _slot: OwnedSemaphorePermit) {
+        // Answers are written whole: there is nothing to gain from waiting for more.
+        if stream.set_nodelay(true).is_err() {
+            return;
+        }
+        let activity = Activity::default();
+        let service = service_fn(|mut request: hyper::Request<Incoming>| {
+            let work = activity.begin();
+            request.extensions_mut().insert(peer);
+            let response = self.app.router.clone().oneshot(request.map(Body::new));
+            async move {
+                let response = response.await;
+                drop(work);
+                response as Result<_, Infallible>
+            }
+        });
+        let io = TokioIo::new(Watched::new(stream, activity.clone()));
+        let mut connection = std::pin::pin!(self.builder.serve_connection(io, service));
+        let mut check = tokio::time::interval(limits::CONNECTION_CHECK_EVERY.min(self.app.bounds.header));
+        let mut leaving = false;
+        loop {
+            tokio::select! {
+                end = connection.as_mut() => {
+                    if let Err(error) = end {
+                        tracing::debug!({ field::PEER } = %peer.0, { field::CAUSE } = %error, "A connection ended badly");
+                    }
+                    return;
+                }
+                () = self.shutdown.cancelled(), if !leaving => {
+                    connection.as_mut().graceful_shutdown();
+                    leaving = true;
+                }
+                _ = check.tick() => if activity.is_over(&self.app.bounds) { return },
+                () = self.abort.cancelled() => return,
+            }
+        }
+    }
+}
+
+fn builder(bounds: &Bounds) -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(bounds.header)
+        .max_headers(limits::HEADERS_MAX)
+        .max_buf_size(limits::HEADER_BYTES_MAX);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(bounds.idle / 2)
+        .keep_alive_timeout(bounds.header)
+        .max_concurrent_streams(limits::STREAMS_MAX)
+        .max_header_list_size(u32::try_from(limits::HEADER_BYTES_MAX).unwrap_or(u32::MAX));
+    builder
+}
+
+/// A client that hung up before it was accepted costs nothing; for want of descriptors or memory we wait, and go on.
+async fn pause_after(error: &io::Error) {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    if matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted
+    ) {
+        return;
+    }
+    tracing::warn!({ field::CAUSE } = %error, "Could not accept a connection; trying again");
+    tokio::time::sleep(limits::ACCEPT_BACKOFF).await;
+}

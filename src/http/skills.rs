@@ -1,0 +1,181 @@
+//! `/v1/skills`: publish, look at and delete skills.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use tokio_util::io::ReaderStream;
+
+use super::attachment::disposition;
+use super::document::Raw;
+use super::door::Door;
+use super::extract::{Path, Query};
+use super::guard::Authenticated;
+use super::page::{List, PageQuery};
+use super::problem::Refusal;
+use super::range::is_known;
+use super::upload;
+use super::wire::{Skill, SkillSummary};
+use crate::error::Error;
+use crate::limits;
+use crate::skill::{Selector, SkillName};
+use crate::store::Published;
+
+/// Publish a skill
+///
+/// The body is a zip archive of the skill's folder. The same content again is answered 200; other content under a published version is a conflict.
+#[utoipa::path(post, path = "/v1/skills", tag = "skills", operation_id = "publish_skill",
+    request_body(content(
+        (Raw = "application/zip"),
+        (Raw = "application/octet-stream"),
+        (SkillForm = "multipart/form-data"),
+    )),
+    responses(
+        (status = CREATED, description = "Published", body = Skill),
+        (status = OK, description = "Already there with the same content", body = Skill),
+    ))]
+pub(crate) async fn publish(
+    State(door): State<Arc<Door>>,
+    Authenticated(caller): Authenticated,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let upload = upload::receive(&door, request).await?;
+    let (record, published) = door
+        .engine
+        .publish(&caller, upload.file, upload.name.as_deref())
+        .await?;
+    drop(upload.slot);
+    let status = match published {
+        Published::New => StatusCode::CREATED,
+        Published::Same(_) => StatusCode::OK,
+    };
+    let location = format!("/v1/skills/{}/{}", record.name, record.version);
+    let location = HeaderValue::try_from(location).map_err(Error::internal)?;
+    Ok((
+        status,
+        [(header::LOCATION, location)],
+        axum::Json(Skill::from(record)),
+    )
+        .into_response())
+}
+
+/// The one file of a form.
+#[derive(utoipa::ToSchema)]
+#[expect(dead_code, reason = "for the document only")]
+struct SkillForm {
+    /// The zip archive.
+    #[schema(inline)]
+    file: Raw,
+}
+
+/// List skills
+///
+/// The latest version of each, by name.
+#[utoipa::path(get, path = "/v1/skills", tag = "skills", operation_id = "list_skills", params(PageQuery),
+    responses((status = OK, body = List<SkillSummary>)))]
+pub(crate) async fn list(
+    State(door): State<Arc<Door>>,
+    Authenticated(caller): Authenticated,
+    Query(page): Query<PageQuery>,
+) -> Result<axum::Json<List<SkillSummary>>, Refusal> {
+    let page = door.engine.skills(&caller, page.into_request()?).await?;
+    Ok(axum::Json(List::of(&page)))
+}
+
+/// List the versions of a skill
+///
+/// The most recent push first.
+#[utoipa::path(get, path = "/v1/skills/{name}", tag = "skills", operation_id = "list_skill_versions",
+    params(("name" = String, Path, description = "The skill"), PageQuery),
+    responses((status = OK, body = List<SkillSummary>)))]
+pub(crate) async fn versions(
+    State(door): State<Arc<Door>>,
+    Authenticated(caller): Authenticated,
+    Path(name): Path<SkillName>,
+    Query(page): Query<PageQuery>,
+) -> Result<axum::Json<List<SkillSummary>>, Refusal> {
+    let page = door
+        .engine
+        .skill_versions(&caller, &name, page.into_request()?)
+        .await?;
+    Ok(axum::Json(List::of(&page)))
+}
+
+/// Show a version of a skill
+#[utoipa::path(get, path = "/v1/skills/{name}/{version}", tag = "skills", operation_id = "show_skill",
+    params(
+        ("name" = String, Path, description = "The skill"),
+        ("version" = String, Path, description = "A semantic version, `latest` or a digest `sha256:…`"),
+    ),
+    responses((status = OK, body = Skill)))]
+pub(crate) async fn show(
+    State(door): State<Arc<Door>>,
+    Authenticated(caller): Authenticated,
+    Path((name, selector)): Path<(SkillName, Selector)>,
+) -> Result<axum::Json<Skill>, Refusal> {
+    let record = door.engine.skill(&caller, &name, &selector).await?;
+    Ok(axum::Json(record.into()))
+}
+
+/// Download a version's archive
+///
+/// The bytes as they were uploaded.
+#[utoipa::path(get, path = "/v1/skills/{name}/{version}/archive", tag = "skills", operation_id = "download_skill",
+    params(
+        ("name" = String, Path, description = "The skill"),
+        ("version" = String, Path, description = "A semantic version, `latest` or a digest `sha256:…`"),
+    ),
+    responses(
+        (status = OK, description = "The archive", body = Raw, content_type = "application/zip"),
+        (status = NOT_MODIFIED, description = "The client has it already"),
+    ))]
+pub(crate) async fn archive(
+    State(door): State<Arc<Door>>,
+    Authenticated(caller): Authenticated,
+    Path((name, selector)): Path<(SkillName, Selector)>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let (record, object) = door.engine.skill_archive(&caller, &name, &selector).await?;
+    let tag = format!("\"{}\"", record.digest.hex());
+    let about = [
+        (header::ETAG, tag.clone()),
+        (header::CACHE_CONTROL, "private, no-cache".to_owned()),
+    ];
+    if is_known(&headers, &tag) {
+        return Ok((StatusCode::NOT_MODIFIED, about).into_response());
+    }
+    let size = object.size();
+    let reader = object.into_reader(0..size).await.map_err(Error::internal)?;
+    let body = Body::from_stream(ReaderStream::with_capacity(reader, limits::DOWNLOAD_CHUNK_BYTES));
+    let file = format!("{}-{}.zip", record.name, record.version);
+    let content = [
+        (header::CONTENT_TYPE, "application/zip".to_owned()),
+        (header::CONTENT_LENGTH, size.to_string()),
+        (header::CONTENT_DISPOSITION, disposition(&file)),
+    ];
+    Ok((about, content, body).into_response())
+}
+
+/// Delete a version of a skill
+///
+/// `{version}` may be `latest` or a digest, too: what it means is looked up first.
+#[utoipa::path(delete, path = "/v1/skills/{name}/{version}", tag = "skills", operation_id = "delete_skill",
+    params(
+        ("name" = String, Path, description = "The skill"),
+        ("version" = String, Path, description = "A semantic version, `latest` or a digest `sha256:…`"),
+    ),
+    responses((status = NO_CONTENT, description = "Deleted")))]
+pub(crate) async fn delete(
+    State(door): State<Arc<Door>>,
+    Authenticated(caller): Authenticated,
+    Path((name, selector)): Path<(SkillName, Selector)>,
+) -> Result<StatusCode, Refusal> {
+    let version = match selector {
+        Selector::Version(version) => version,
+        other => door.engine.skill(&caller, &name, &other).await?.version,
+    };
+    door.engine.delete_skill(&caller, &name, &version).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,383 @@
+//! The JSON of skills and keys, and of the requests that this door takes. An execution's is `execution::Envelope`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use bytes::Bytes;
+use serde::de::{self, Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+
+use super::extract::Body;
+use crate::auth::{ApiKey, KeyRecord, Scope, Scopes};
+use crate::engine::{Ask, NewKey, RunRequest, What};
+use crate::error::Error;
+use crate::execution::JsonText;
+use crate::ids::{Digest, KeyId, Tenant};
+use crate::limits;
+use crate::sandbox::InputFile;
+use crate::skill::{Language, Manifest, Selector, SkillName, Version, Warning};
+use crate::store::SkillRecord;
+
+/// A version of a skill in a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct SkillSummary {
+    /// Its name.
+    #[schema(value_type = String, example = "data-analysis")]
+    pub name: SkillName,
+    /// Its version.
+    #[schema(value_type = String, example = "1.2.0")]
+    pub version: Version,
+    /// Its content.
+    #[schema(value_type = String)]
+    pub digest: Digest,
+    /// What it does and when to use it.
+    pub description: String,
+    /// The language of its program; `null` for a skill of instructions only.
+    #[schema(required)]
+    pub language: Option<Language>,
+    /// Size of the archive as uploaded, in bytes.
+    pub archive_bytes: u64,
+    /// Size of all files unpacked, in bytes.
+    pub unpacked_bytes: u64,
+    /// How many files.
+    pub files: u32,
+    /// When it was published.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: jiff::Timestamp,
+}
+
+/// A version of a skill with all that its author declared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Skill {
+    /// As in lists.
+    #[serde(flatten)]
+    pub summary: SkillSummary,
+    /// The file that is run, relative to the skill's folder.
+    #[schema(required)]
+    pub entrypoint: Option<String>,
+    /// The image asked for; `null` means the language's default.
+    #[schema(required)]
+    pub image: Option<String>,
+    /// The wall clock asked for, in seconds.
+    #[schema(required)]
+    pub timeout: Option<f64>,
+    /// The memory asked for, in bytes.
+    #[schema(required)]
+    pub memory_bytes: Option<u64>,
+    /// The CPU asked for, in thousandths of a core.
+    #[schema(required)]
+    pub cpu_millis: Option<u32>,
+    /// The size of `/workspace` asked for, in bytes.
+    #[schema(required)]
+    pub disk_bytes: Option<u64>,
+    /// JSON Schema of the input.
+    #[schema(required)]
+    pub input_schema: Option<serde_json::Value>,
+    /// JSON Schema of the output.
+    #[schema(required)]
+    pub output_schema: Option<serde_json::Value>,
+    /// The licence as declared.
+    #[schema(required)]
+    pub license: Option<String>,
+    /// Where it runs, as declared.
+    #[schema(required)]
+    pub compatibility: Option<String>,
+    /// The author's own keys.
+    pub metadata: BTreeMap<String, String>,
+    /// Tools an agent may use with it, as declared.
+    #[schema(required)]
+    pub allowed_tools: Option<String>,
+    /// Instructions for a model: the body of SKILL.md.
+    pub instructions: String,
+    /// What was accepted but looks wrong.
+    pub warnings: Vec<Warning>,
+}
+
+/// An API key, without the secret.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Key {
+    /// Its public id.
+    #[schema(value_type = String, format = Uuid)]
+    pub key_id: KeyId,
+    /// What its owner calls it.
+    #[schema(example = "ci")]
+    pub name: String,
+    /// The first characters of the secret.
+    #[schema(example = "skb_a1B2")]
+    pub hint: String,
+    /// What it may do.
+    pub scopes: Vec<Scope>,
+    /// Whose it is.
+    #[schema(value_type = String, example = "default")]
+    pub tenant: Tenant,
+    /// When it was made.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: jiff::Timestamp,
+    /// When it stops working.
+    #[schema(value_type = Option<String>, format = DateTime, required)]
+    pub expires_at: Option<jiff::Timestamp>,
+    /// When it was revoked.
+    #[schema(value_type = Option<String>, format = DateTime, required)]
+    pub revoked_at: Option<jiff::Timestamp>,
+}
+
+/// A fresh API key. The secret is told here and never again.
+#[derive(Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct FreshKey {
+    /// What is known of it.
+    #[serde(flatten)]
+    pub key: Key,
+    /// The secret: send it as `Authorization: Bearer …`.
+    #[schema(example = "skb_…")]
+    pub api_key: String,
+}
+
+impl fmt::Debug for FreshKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FreshKey").field(&self.key).finish()
+    }
+}
+
+/// One execution as asked for.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"skill": "text-summary", "version": "latest", "input": {"text": "Some text."}, "timeout": 30}))]
+pub(crate) struct CreateExecution {
+    /// The skill to run.
+    #[schema(value_type = String, max_length = 64)]
+    skill: SkillName,
+    /// A semantic version, `latest` or a digest `sha256:…`; `latest` if absent.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, max_length = 71)]
+    version: Option<Selector>,
+    /// Any JSON, at most 10 MiB; it reaches the program byte for byte. `{}` if absent.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = serde_json::Value)]
+    input: Option<JsonText>,
+    /// Arguments of the program, after its own name.
+    #[serde(default)]
+    #[schema(max_items = 256)]
+    args: Vec<String>,
+    /// Files placed below `/workspace`: relative path to content in base64.
+    #[serde(default)]
+    #[schema(value_type = BTreeMap<String, String>)]
+    files: Files,
+    /// Wall clock in seconds, at least 0.1; only shortens what the skill and the server allow.
+    #[serde(default)]
+    #[schema(minimum = 0.1)]
+    timeout: Option<f64>,
+}
+
+/// A key as asked for.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"name": "ci", "scopes": ["run"]}))]
+pub(crate) struct CreateKey {
+    /// What you call it.
+    #[schema(min_length = 1, max_length = 100)]
+    name: String,
+    /// What it may do.
+    #[schema(min_items = 1)]
+    scopes: Vec<Scope>,
+    /// Whose it is; yours if absent. Only an administrator of the tenant `default` may name another.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    tenant: Option<Tenant>,
+    /// When it stops working; never if absent.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<jiff::Timestamp>,
+}
+
+impl Body for CreateExecution {
+    const BYTES_MAX: u64 = limits::EXECUTION_BODY_BYTES_MAX;
+}
+
+impl Body for CreateKey {
+    const BYTES_MAX: u64 = limits::BODY_BYTES_MAX;
+}
+
+impl TryFrom<CreateExecution> for RunRequest {
+    type Error = Error;
+
+    fn try_from(body: CreateExecution) -> Result<Self, Error> {
+        let timeout = body.timeout.map(Duration::try_from_secs_f64).transpose();
+        let timeout = timeout.map_err(|_| Error::invalid("timeout: must be a positive number of seconds"))?;
+        Ok(Self {
+            what: What::Skill {
+                name: body.skill,
+                selector: body.version.unwrap_or_default(),
+            },
+            ask: Ask {
+                input: body.input,
+                args: body.args,
+                files: body.files.0,
+                timeout,
+            },
+            progress: None,
+        })
+    }
+}
+
+impl From<CreateKey> for NewKey {
+    fn from(body: CreateKey) -> Self {
+        Self {
+            name: body.name,
+            scopes: Scopes::new(body.scopes),
+            tenant: body.tenant,
+            expires_at: body.expires_at,
+        }
+    }
+}
+
+impl From<&SkillRecord> for SkillSummary {
+    fn from(record: &SkillRecord) -> Self {
+        Self {
+            name: record.name.clone(),
+            version: record.version.clone(),
+            digest: record.digest,
+            description: record.manifest.description.clone(),
+            language: record.manifest.language,
+            archive_bytes: record.archive_bytes,
+            unpacked_bytes: record.unpacked_bytes,
+            files: record.files,
+            created_at: record.created_at,
+        }
+    }
+}
+
+impl From<SkillRecord> for Skill {
+    fn from(record: SkillRecord) -> Self {
+        let summary = SkillSummary::from(&record);
+        let Manifest {
+            entrypoint,
+            image,
+            timeout,
+            resources,
+            input_schema,
+            output_schema,
+            license,
+            compatibility,
+            metadata,
+            allowed_tools,
+            instructions,
+            warnings,
+            ..
+        } = record.manifest;
+        Self {
+            summary,
+            entrypoint,
+            image,
+            timeout: timeout.map(|timeout| timeout.as_secs_f64()),
+            memory_bytes: resources.memory_bytes,
+            cpu_millis: resources.cpu_millis,
+            disk_bytes: resources.disk_bytes,
+            input_schema,
+            output_schema,
+            license,
+            compatibility,
+            metadata,
+            allowed_tools,
+            instructions,
+            warnings,
+        }
+    }
+}
+
+impl From<&KeyRecord> for Key {
+    fn from(record: &KeyRecord) -> Self {
+        Self {
+            key_id: record.id,
+            name: record.name.clone(),
+            hint: record.hint.clone(),
+            scopes: record.scopes.iter().collect(),
+            tenant: record.tenant.clone(),
+            created_at: record.created_at,
+            expires_at: record.expires_at,
+            revoked_at: record.revoked_at,
+        }
+    }
+}
+
+impl FreshKey {
+    /// The answer that tells the secret.
+    pub(crate) fn new(record: &KeyRecord, key: &ApiKey) -> Self {
+        Self {
+            key: record.into(),
+            api_key: key.reveal().to_owned(),
+        }
+    }
+}
+
+/// An explicit `null` is an input too: the program reads `null`.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<JsonText>, D::Error> {
+    JsonText::deserialize(deserializer).map(Some)
+}
+
+/// The member `files`, decoded as it is read.
+#[derive(Debug, Default)]
+struct Files(Vec<InputFile>);
+
+impl<'de> Deserialize<'de> for Files {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(FilesVisitor)
+    }
+}
+
+struct FilesVisitor;
+
+impl<'de> Visitor<'de> for FilesVisitor {
+    type Value = Files;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of paths and contents in base64")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Files, A::Error> {
+        let mut files = Vec::new();
+        while let Some((path, Base64(content))) = map.next_entry::<String, Base64>()? {
+            if files.len() == limits::INPUT_FILES_MAX {
+                return Err(de::Error::custom(format!(
+                    "more than {} files",
+                    limits::INPUT_FILES_MAX
+                )));
+            }
+            files.push(InputFile { path, content });
+        }
+        Ok(Files(files))
+    }
+}
+
+/// Text in base64, with or without padding.
+struct Base64(Bytes);
+
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+impl<'de> Deserialize<'de> for Base64 {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+
+        impl Visitor<'_> for Text {
+            type Value = Base64;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("text in base64")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Base64, E> {
+                let bytes = BASE64
+                    .decode(text)
+                    .map_err(|error| E::custom(format!("not base64: {error}")))?;
+                Ok(Base64(bytes.into()))
+            }
+        }
+
+        deserializer.deserialize_str(Text)
+    }
+}

@@ -1,0 +1,298 @@
+//! The accept loop, over real connections.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::routing::get;
+use futures::stream;
+use skillbox::http::{App, Bounds, serve};
+use skillbox::limits;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// A server on a free port.
+struct Server {
+    address: std::net::SocketAddr,
+    shutdown: CancellationToken,
+    served: JoinHandle<()>,
+}
+
+/// Bounds that a test can wait for.
+fn quick() -> Bounds {
+    Bounds {
+        header: Duration::from_millis(100),
+        idle: Duration::from_millis(300),
+        drain: Duration::from_millis(500),
+        ..Bounds::default()
+    }
+}
+
+impl Server {
+    async fn start(router: Router, bounds: Bounds) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shutdown = CancellationToken::new();
+        let served = tokio::spawn(serve(listener, App { router, bounds }, shutdown.clone()));
+        Self {
+            address,
+            shutdown,
+            served,
+        }
+    }
+
+    async fn hello(bounds: Bounds) -> Self {
+        Self::start(Router::new().route("/", get(|| async { "hello" })), bounds).await
+    }
+
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// Sends `request` and returns all that comes until the server closes.
+    async fn exchange(&self, request: &[u8]) -> String {
+        let mut stream = self.connect().await;
+        // The server may refuse and close before it has read everything.
+        let _ = stream.write_all(request).await;
+        rest(&mut stream).await
+    }
+}
+
+/// All that comes until the other side closes or resets.
+async fn rest(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let read = stream.read_to_end(&mut bytes);
+    let _ = tokio::time::timeout(Duration::from_secs(20), read)
+        .await
+        .expect("the server closes the connection");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+const HELLO: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+
+/// A-16.
+#[tokio::test]
+async fn a_silent_or_slow_client_is_cut_off() {
+    let server = Server::hello(quick()).await;
+    let beginnings: [&[u8]; 5] = [
+        b"",
+        b"G",
+        b"PRI * HTTP/2.0\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: local",
+    ];
+    for beginning in beginnings {
+        let answer = server.exchange(beginning).await;
+        assert!(!answer.contains("hello"), "{answer}");
+    }
+}
+
+/// A-16: a header byte now and then, each in time.
+#[tokio::test]
+async fn a_client_that_drips_headers_is_cut_off() {
+    let server = Server::hello(quick()).await;
+    let mut stream = server.connect().await;
+    let (mut read, mut write) = stream.split();
+    let drip = async {
+        let mut every = tokio::time::interval(Duration::from_millis(10));
+        while write.write_all(b"a").await.is_ok() {
+            every.tick().await;
+        }
+    };
+    let mut answer = Vec::new();
+    tokio::select! {
+        () = drip => {}
+        _ = read.read_to_end(&mut answer) => {}
+        () = tokio::time::sleep(Duration::from_secs(20)) => panic!("still served"),
+    }
+}
+
+/// A-14, A-15: the parser's own refusals, each followed by the end of the connection.
+#[tokio::test]
+async fn malformed_requests_are_refused_and_the_connection_closed() {
+    let server = Server::hello(Bounds::default()).await;
+    let many = format!(
+        "GET / HTTP/1.1\r\nHost: localhost\r\n{}\r\n",
+        "a: b\r\n".repeat(1000)
+    );
+    let long = format!(
+        "GET / HTTP/1.1\r\nHost: localhost\r\na: {}\r\n\r\n",
+        "b".repeat(64 * 1024)
+    );
+    let requests: [(&str, &str); 9] = [
+        (&many, "431"),
+        (&long, "431"),
+        (
+            "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n",
+            "400",
+        ),
+        (
+            "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+            "400",
+        ),
+        (
+            "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+            "400",
+        ),
+        (
+            "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n",
+            "400",
+        ),
+        (
+            "POST / HTTP/1.0\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            "400",
+        ),
+        (
+            "GET / HTTP/1.1\r\nHost: localhost\r\na: b\r\n folded\r\n\r\n",
+            "400",
+        ),
+        ("GET / HTTP/1.1\r\nHost : localhost\r\n\r\n", "400"),
+    ];
+    for (request, status) in requests {
+        let answer = server.exchange(request.as_bytes()).await;
+        let head = &request[..request.len().min(100)];
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}"))
+                || answer.starts_with(&format!("HTTP/1.0 {status}")),
+            "{head}: {answer}"
+        );
+        assert_eq!(answer.matches("HTTP/1.").count(), 1, "{head}: {answer}");
+    }
+}
+
+/// A-15: with both lengths given the chunks count, and nothing that follows on the connection is taken as a request.
+#[tokio::test]
+async fn a_smuggled_request_is_never_answered() {
+    let server = Server::hello(Bounds::default()).await;
+    let request = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60\r\nTransfer-Encoding: chunked\r\n\r\n\
+                   0\r\n\r\nGET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let answer = server.exchange(request.as_bytes()).await;
+    assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{answer}");
+    assert!(!answer.contains("hello"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_client_may_start_with_http2() {
+    let server = Server::hello(Bounds::default()).await;
+    let mut stream = server.connect().await;
+    let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    stream
+        .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        .await
+        .unwrap();
+    stream.write_all(&settings).await.unwrap();
+    let mut frame = [0; 9];
+    stream.read_exact(&mut frame).await.unwrap();
+    assert_eq!(frame[3], 4, "a SETTINGS frame");
+}
+
+#[tokio::test]
+async fn connections_beyond_the_cap_wait_their_turn() {
+    let bounds = Bounds {
+        connections_max: 1,
+        ..quick()
+    };
+    let server = Server::hello(bounds).await;
+    let first = server.connect().await;
+    let second = server.exchange(HELLO);
+    let (answer, ()) = tokio::join!(second, async { drop(first) });
+    assert!(answer.contains("hello"), "{answer}");
+}
+
+/// A client that takes nothing of a large answer.
+#[tokio::test]
+async fn a_client_that_does_not_read_is_cut_off() {
+    let (ended, mut ends) = mpsc::unbounded_channel();
+    let endless = move || {
+        let dropped = Dropped(ended.clone());
+        let pieces = stream::repeat_with(move || {
+            let _held = &dropped;
+            Ok::<_, std::io::Error>(vec![0_u8; 64 * 1024])
+        });
+        async { Body::from_stream(pieces) }
+    };
+    let router = Router::new().route("/endless", get(endless));
+    let server = Server::start(router, quick()).await;
+    let mut stream = server.connect().await;
+    stream
+        .write_all(b"GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await
+        .unwrap();
+    ends.recv().await.unwrap();
+}
+
+/// Tells when it is dropped.
+struct Dropped(mpsc::UnboundedSender<()>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
+}
+
+#[tokio::test]
+async fn requests_in_work_are_answered_at_shutdown() {
+    let (begun, mut begins) = mpsc::channel(1);
+    let release = CancellationToken::new();
+    let released = release.clone();
+    let slow = move || {
+        let (begun, released) = (begun.clone(), released.clone());
+        async move {
+            begun.send(()).await.unwrap();
+            released.cancelled().await;
+            "worked"
+        }
+    };
+    let server = Server::start(Router::new().route("/", get(slow)), Bounds::default()).await;
+    let idle = server.connect().await;
+    let mut busy = server.connect().await;
+    busy.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await
+        .unwrap();
+    begins.recv().await.unwrap();
+    server.shutdown.cancel();
+    release.cancel();
+    let answer = rest(&mut busy).await;
+    assert!(answer.contains("worked"), "{answer}");
+    server.served.await.unwrap();
+    assert!(TcpStream::connect(server.address).await.is_err());
+    drop(idle);
+}
+
+/// What takes longer than the drain is cut.
+#[tokio::test]
+async fn shutdown_does_not_wait_for_ever() {
+    let (begun, mut begins) = mpsc::channel(1);
+    let stuck = move || {
+        let begun = begun.clone();
+        async move {
+            begun.send(()).await.unwrap();
+            std::future::pending::<()>().await;
+        }
+    };
+    let server = Server::start(Router::new().route("/", get(stuck)), quick()).await;
+    let mut stream = server.connect().await;
+    stream.write_all(HELLO).await.unwrap();
+    begins.recv().await.unwrap();
+    server.shutdown.cancel();
+    server.served.await.unwrap();
+    assert_eq!(rest(&mut stream).await, "");
+}
+
+/// A-16: many at once that never say a word; somebody else is served meanwhile.
+#[tokio::test]
+async fn silent_connections_do_not_keep_others_out() {
+    let server = Server::hello(quick()).await;
+    let mut silent = Vec::new();
+    for _ in 0..200 {
+        silent.push(server.connect().await);
+    }
+    assert!(server.exchange(HELLO).await.contains("hello"));
+    for stream in &mut silent {
+        assert_eq!(rest(stream).await, "");
+    }
+    assert!(limits::CONNECTIONS_MAX > silent.len());
+}
