@@ -320,6 +320,12 @@ fn outcome(report: Report, job: &Job, shutting_down: bool) -> Outcome {
     let (status, error) = match (&report.end, &report.output) {
         (End::Exited(0), Output::Missing | Output::Json(_)) => (Status::Success, None),
         (End::Exited(0), Output::Invalid(reason)) => fail(Status::Failed, "output_invalid", reason.clone()),
+        (End::Exited(0), Output::TooLarge(bytes)) => {
+            let max = crate::limits::OUTPUT_BYTES_MAX;
+            let message =
+                format!("output.json has {bytes} bytes, the limit is {max}; write large results to files");
+            fail(Status::Failed, "output_too_large", message)
+        }
         (End::Exited(code), _) => fail(
             Status::Failed,
             "exit_code",
