@@ -25,7 +25,9 @@ async fn a_program_is_nobody_and_can_become_nobody_else() {
     let Some(watched) = Watched::docker().await else {
         return;
     };
-    let seen = watched.verdicts(Attack::python(include_str!("probes/identity.py"))).await;
+    let seen = watched
+        .verdicts(Attack::python(include_str!("probes/identity.py")))
+        .await;
     let none = "0000000000000000";
     let expected = json!({
         "self": {
@@ -91,8 +93,10 @@ async fn root_skill_kernel_knobs_cgroup_and_programs_cannot_be_changed() {
 /// What no sandbox may change on this host: the binary that is every sandbox's PID 1, and kernel settings.
 fn host_state() -> Vec<Vec<u8>> {
     let knobs = ["core_pattern", "hostname", "modprobe", "randomize_va_space"];
-    let mut state: Vec<_> =
-        knobs.iter().map(|knob| std::fs::read(format!("/proc/sys/kernel/{knob}")).unwrap_or_default()).collect();
+    let mut state: Vec<_> = knobs
+        .iter()
+        .map(|knob| std::fs::read(format!("/proc/sys/kernel/{knob}")).unwrap_or_default())
+        .collect();
     let guest = std::fs::read(env!("CARGO_BIN_EXE_skillbox")).unwrap();
     state.push(Sha256::digest(guest).to_vec());
     state
@@ -145,13 +149,24 @@ struct Listeners {
 
 impl Listeners {
     fn on_every_address() -> Self {
-        let (tcp, udp) = (TcpListener::bind("0.0.0.0:0").unwrap(), UdpSocket::bind("0.0.0.0:0").unwrap());
+        let (tcp, udp) = (
+            TcpListener::bind("0.0.0.0:0").unwrap(),
+            UdpSocket::bind("0.0.0.0:0").unwrap(),
+        );
         let (tcp_port, udp_port) = (tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port());
         // Where this host has IPv6, the same ports there.
-        let tcp: Vec<_> = [Some(tcp), TcpListener::bind(("::", tcp_port)).ok()].into_iter().flatten().collect();
-        let udp: Vec<_> = [Some(udp), UdpSocket::bind(("::", udp_port)).ok()].into_iter().flatten().collect();
-        tcp.iter().for_each(|listener| listener.set_nonblocking(true).unwrap());
-        udp.iter().for_each(|socket| socket.set_nonblocking(true).unwrap());
+        let tcp: Vec<_> = [Some(tcp), TcpListener::bind(("::", tcp_port)).ok()]
+            .into_iter()
+            .flatten()
+            .collect();
+        let udp: Vec<_> = [Some(udp), UdpSocket::bind(("::", udp_port)).ok()]
+            .into_iter()
+            .flatten()
+            .collect();
+        tcp.iter()
+            .for_each(|listener| listener.set_nonblocking(true).unwrap());
+        udp.iter()
+            .for_each(|socket| socket.set_nonblocking(true).unwrap());
         Self { tcp, udp }
     }
 
@@ -174,7 +189,10 @@ impl Listeners {
             assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
         }
         for socket in &self.udp {
-            assert_eq!(socket.recv_from(&mut [0; 64]).unwrap_err().kind(), ErrorKind::WouldBlock);
+            assert_eq!(
+                socket.recv_from(&mut [0; 64]).unwrap_err().kind(),
+                ErrorKind::WouldBlock
+            );
         }
     }
 }
@@ -186,7 +204,9 @@ async fn system_calls_beyond_the_table_are_refused_by_number_and_argument() {
     let Some(watched) = Watched::docker().await else {
         return;
     };
-    let seen = watched.verdicts(Attack::python(include_str!("probes/syscalls.py"))).await;
+    let seen = watched
+        .verdicts(Attack::python(include_str!("probes/syscalls.py")))
+        .await;
     let expected = json!({
         "forbidden": 79,
         "forbidden_let_through": [],
@@ -231,7 +251,10 @@ async fn honest_programs_notice_nothing() {
     for attack in programs().into_iter().chain(programs()).chain(programs()) {
         let seen = watched.verdicts(attack).await;
         let parts = seen.as_object().unwrap();
-        assert!(parts.len() >= 6 && parts.values().all(|verdict| verdict == "ok"), "{seen:#}");
+        assert!(
+            parts.len() >= 6 && parts.values().all(|verdict| verdict == "ok"),
+            "{seen:#}"
+        );
     }
     watched.close().await;
 }

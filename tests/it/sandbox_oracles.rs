@@ -39,7 +39,12 @@ impl Attack {
 
     /// A program as it is.
     pub(crate) fn plain(language: Language, program: &str) -> Self {
-        Self { language, program: program.to_owned(), front_matter: String::new(), ask: Ask::default() }
+        Self {
+            language,
+            program: program.to_owned(),
+            front_matter: String::new(),
+            ask: Ask::default(),
+        }
     }
 
     /// Adds lines to the skill's front matter.
@@ -84,20 +89,45 @@ impl Watched {
         let neighbour = world.folder.path().join("other-tenant");
         fs::create_dir(&neighbour).unwrap();
         let project = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-        let canaries = [neighbour, std::env::temp_dir(), project].iter().map(|folder| Canary::plant(folder)).collect();
+        let canaries = [neighbour, std::env::temp_dir(), project]
+            .iter()
+            .map(|folder| Canary::plant(folder))
+            .collect();
         let dangling_before = dangling_volumes(&docker).await;
-        Some(Self { world, docker, canaries, dangling_before, containers })
+        Some(Self {
+            world,
+            docker,
+            canaries,
+            dangling_before,
+            containers,
+        })
     }
 
     /// Where the canaries are: for programs that try to reach them.
     pub(crate) fn canary_paths(&self) -> Vec<String> {
-        self.canaries.iter().map(|canary| canary.path.display().to_string()).collect()
+        self.canaries
+            .iter()
+            .map(|canary| canary.path.display().to_string())
+            .collect()
     }
 
     pub(crate) async fn try_execution(&self, attack: Attack) -> Result<Execution, Error> {
         let archive = archive(attack.language, &attack.front_matter, &attack.program);
-        let what = What::Archive { archive, fallback_name: None };
-        self.world.engine.run(&self.world.admin, RunRequest { what, ask: attack.ask, progress: None }).await
+        let what = What::Archive {
+            archive,
+            fallback_name: None,
+        };
+        self.world
+            .engine
+            .run(
+                &self.world.admin,
+                RunRequest {
+                    what,
+                    ask: attack.ask,
+                    progress: None,
+                },
+            )
+            .await
     }
 
     pub(crate) async fn execution(&self, attack: Attack) -> Execution {
@@ -124,7 +154,9 @@ impl Watched {
     /// O-a, O-b, O-d: nothing was touched, nothing is left, no execution is without an end.
     pub(crate) async fn close(mut self) {
         self.world.engine.sandbox().settle().await;
-        let all_gone = self.containers.wait_for(|containers| containers.made == containers.gone);
+        let all_gone = self
+            .containers
+            .wait_for(|containers| containers.made == containers.gone);
         let containers = tokio::time::timeout(REMOVED_WITHIN, all_gone).await;
         let containers = containers.expect("a container is left").unwrap().clone();
         for id in &containers.made {
@@ -139,10 +171,25 @@ impl Watched {
             let left = names_in(&self.world.folder.path().join(name));
             assert!(left.is_empty(), "left in {name}: {left:?}");
         }
-        let filter = ExecutionFilter { status: Some(Status::Running), ..ExecutionFilter::default() };
-        let page = PageRequest { after: None, rows: 10 };
-        let running = self.world.engine.executions(&self.world.admin, filter, page).await.unwrap();
-        assert!(running.items.is_empty(), "still recorded as running: {:?}", running.items);
+        let filter = ExecutionFilter {
+            status: Some(Status::Running),
+            ..ExecutionFilter::default()
+        };
+        let page = PageRequest {
+            after: None,
+            rows: 10,
+        };
+        let running = self
+            .world
+            .engine
+            .executions(&self.world.admin, filter, page)
+            .await
+            .unwrap();
+        assert!(
+            running.items.is_empty(),
+            "still recorded as running: {:?}",
+            running.items
+        );
     }
 
     /// A volume that no container holds belongs to nobody. Other tests' come and go, so only what stays counts.
@@ -201,9 +248,16 @@ impl Containers {
 }
 
 async fn dangling_volumes(docker: &bollard::Docker) -> BTreeSet<String> {
-    let options = ListVolumesOptionsBuilder::default().filters(&HashMap::from([("dangling", vec!["true"])])).build();
+    let options = ListVolumesOptionsBuilder::default()
+        .filters(&HashMap::from([("dangling", vec!["true"])]))
+        .build();
     let listed = docker.list_volumes(Some(options)).await.unwrap();
-    listed.volumes.unwrap_or_default().into_iter().map(|volume| volume.name).collect()
+    listed
+        .volumes
+        .unwrap_or_default()
+        .into_iter()
+        .map(|volume| volume.name)
+        .collect()
 }
 
 /// Where the engine is on this host: no cgroup and no mount of a container that has gone.
@@ -220,7 +274,9 @@ fn names_in(folder: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
     };
-    entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+    entries
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect()
 }
 
 /// A file of this host that no sandbox may read or change.
@@ -232,7 +288,11 @@ struct Canary {
 
 impl Canary {
     fn plant(folder: &Path) -> Self {
-        let token = format!("canary-{}-{}", uuid::Uuid::now_v7().simple(), skillbox::ids::KeyId::generate());
+        let token = format!(
+            "canary-{}-{}",
+            uuid::Uuid::now_v7().simple(),
+            skillbox::ids::KeyId::generate()
+        );
         let path = folder.join(&token[..39]);
         fs::write(&path, &token).unwrap();
         let planted = fs::metadata(&path).unwrap();
@@ -242,16 +302,40 @@ impl Canary {
     fn assert_untouched(&self) {
         assert_eq!(fs::read_to_string(&self.path).unwrap(), self.token);
         let now = fs::metadata(&self.path).unwrap();
-        let stamp = |m: &Metadata| (m.mode(), m.uid(), m.gid(), m.mtime(), m.mtime_nsec(), m.ino(), m.nlink());
-        assert_eq!(stamp(&now), stamp(&self.planted), "{} was changed", self.path.display());
+        let stamp = |m: &Metadata| {
+            (
+                m.mode(),
+                m.uid(),
+                m.gid(),
+                m.mtime(),
+                m.mtime_nsec(),
+                m.ino(),
+                m.nlink(),
+            )
+        };
+        assert_eq!(
+            stamp(&now),
+            stamp(&self.planted),
+            "{} was changed",
+            self.path.display()
+        );
     }
 
     /// The path may be repeated by a program that was given it; the token is known to nobody.
     fn assert_untold(&self, outcome: &Outcome) {
         let output = outcome.output.as_ref().map_or("", |output| output.as_str());
         let error = outcome.error.as_ref().map_or("", |error| &error.message);
-        for text in [output.as_bytes(), error.as_bytes(), &outcome.logs.stdout, &outcome.logs.stderr] {
-            assert!(!contains(text, self.token.as_bytes()), "the token of {} came out", self.path.display());
+        for text in [
+            output.as_bytes(),
+            error.as_bytes(),
+            &outcome.logs.stdout,
+            &outcome.logs.stderr,
+        ] {
+            assert!(
+                !contains(text, self.token.as_bytes()),
+                "the token of {} came out",
+                self.path.display()
+            );
         }
     }
 
@@ -262,7 +346,11 @@ impl Canary {
                 self.assert_not_stored_in(&entry.path());
             } else if kind.is_file() && entry.path() != self.path {
                 let content = fs::read(entry.path()).unwrap();
-                assert!(!contains(&content, self.token.as_bytes()), "{} holds a canary's token", entry.path().display());
+                assert!(
+                    !contains(&content, self.token.as_bytes()),
+                    "{} holds a canary's token",
+                    entry.path().display()
+                );
             }
         }
     }

@@ -11,8 +11,14 @@ use crate::world::output;
 /// Runs one case of the program that leaves strange outputs.
 async fn kind(watched: &Watched, case: &str) -> Outcome {
     let input = json!({ "case": case, "canary": watched.canary_paths()[0] }).to_string();
-    let outcome = watched.run(Attack::python(include_str!("probes/output_kinds.py")).input(&input)).await;
-    assert!(outcome.timings.collect_ms < 1000.0, "{case}: collected for {} ms", outcome.timings.collect_ms);
+    let outcome = watched
+        .run(Attack::python(include_str!("probes/output_kinds.py")).input(&input))
+        .await;
+    assert!(
+        outcome.timings.collect_ms < 1000.0,
+        "{case}: collected for {} ms",
+        outcome.timings.collect_ms
+    );
     outcome
 }
 
@@ -46,7 +52,11 @@ async fn an_output_that_is_not_json_in_a_regular_file_is_output_invalid() {
     for (case, reason) in wrong {
         let outcome = kind(&watched, case).await;
         let error = outcome.error.as_ref().unwrap_or_else(|| panic!("{case} passed"));
-        assert_eq!((outcome.status, error.code.as_str()), (Status::Failed, "output_invalid"), "{case}: {error:?}");
+        assert_eq!(
+            (outcome.status, error.code.as_str()),
+            (Status::Failed, "output_invalid"),
+            "{case}: {error:?}"
+        );
         assert!(error.message.contains(reason), "{case}: {}", error.message);
         assert_eq!((&outcome.output, outcome.exit_code), (&None, Some(0)), "{case}");
     }
@@ -71,13 +81,18 @@ async fn an_output_that_is_json_is_kept_exactly() {
         ("null", Some("null")),
         (
             "numbers",
-            Some(r#"{"big": 9007199254740993, "precise": 0.1000000000000000055511151231257827021181, "zero": -0, "huge": 1e400}"#),
+            Some(
+                r#"{"big": 9007199254740993, "precise": 0.1000000000000000055511151231257827021181, "zero": -0, "huge": 1e400}"#,
+            ),
         ),
     ];
     for (case, expected) in right {
         let outcome = kind(&watched, case).await;
         assert_eq!(outcome.status, Status::Success, "{case}: {:?}", outcome.error);
-        assert!(outcome.output.as_ref().map(|text| text.as_str()) == expected, "{case} was changed");
+        assert!(
+            outcome.output.as_ref().map(|text| text.as_str()) == expected,
+            "{case} was changed"
+        );
     }
     watched.close().await;
 }
@@ -91,7 +106,11 @@ async fn an_output_above_the_cap_is_refused_by_its_size() {
     for case in ["100 MB", "1 TiB", "one byte above the cap"] {
         let outcome = kind(&watched, case).await;
         let error = outcome.error.unwrap();
-        assert_eq!((outcome.status, error.code.as_str()), (Status::Failed, "output_too_large"), "{case}: {error:?}");
+        assert_eq!(
+            (outcome.status, error.code.as_str()),
+            (Status::Failed, "output_too_large"),
+            "{case}: {error:?}"
+        );
         assert!(outcome.output.is_none());
     }
     watched.close().await;
@@ -100,7 +119,9 @@ async fn an_output_above_the_cap_is_refused_by_its_size() {
 /// Runs one case of the program that leaves hostile trees.
 async fn tree(watched: &Watched, case: &str) -> Execution {
     let input = json!({ "case": case, "canaries": watched.canary_paths() }).to_string();
-    let execution = watched.execution(Attack::python(include_str!("probes/tree.py")).input(&input)).await;
+    let execution = watched
+        .execution(Attack::python(include_str!("probes/tree.py")).input(&input))
+        .await;
     let outcome = execution.outcome.as_ref().unwrap();
     assert_eq!(outcome.status, Status::Success, "{case}: {:?}", outcome.error);
     execution
@@ -115,11 +136,18 @@ async fn contents(watched: &Watched, execution: &Execution) -> BTreeMap<String, 
     let mut contents = BTreeMap::new();
     for entry in &outcome(execution).files {
         let tenant = watched.world.admin.tenant();
-        let found = watched.world.engine.artifact_file(tenant, execution.new.id, &entry.path).await.unwrap();
+        let found = watched
+            .world
+            .engine
+            .artifact_file(tenant, execution.new.id, &entry.path)
+            .await
+            .unwrap();
         let range = found.range();
         let mut reader = found.object.into_reader(range).await.unwrap();
         let mut content = String::new();
-        tokio::io::AsyncReadExt::read_to_string(&mut reader, &mut content).await.unwrap();
+        tokio::io::AsyncReadExt::read_to_string(&mut reader, &mut content)
+            .await
+            .unwrap();
         contents.insert(entry.path.clone(), content);
     }
     contents
@@ -128,7 +156,10 @@ async fn contents(watched: &Watched, execution: &Execution) -> BTreeMap<String, 
 fn skipped(execution: &Execution) -> BTreeMap<&str, &str> {
     let skipped = &outcome(execution).skipped;
     assert_eq!(outcome(execution).skipped_total, skipped.len() as u64);
-    skipped.iter().map(|skipped| (skipped.path.as_str(), skipped.reason.as_str())).collect()
+    skipped
+        .iter()
+        .map(|skipped| (skipped.path.as_str(), skipped.reason.as_str()))
+        .collect()
 }
 
 /// O-04, O-05.
@@ -142,10 +173,22 @@ async fn links_among_files_are_skipped_and_said_and_hard_links_lead_nowhere_else
     assert_eq!(output(outcome(&execution))["hard"], hard);
     let contents = contents(&watched, &execution).await;
     assert_eq!(contents.keys().collect::<Vec<_>>(), ["input", "real", "sibling"]);
-    assert_eq!((contents["real"].as_str(), contents["sibling"].as_str()), ("own", "own"));
+    assert_eq!(
+        (contents["real"].as_str(), contents["sibling"].as_str()),
+        ("own", "own")
+    );
     let skipped = skipped(&execution);
-    let links =
-        ["absolute", "canary-0", "canary-1", "canary-2", "chain", "descriptor", "folder", "relative", "root"];
+    let links = [
+        "absolute",
+        "canary-0",
+        "canary-1",
+        "canary-2",
+        "chain",
+        "descriptor",
+        "folder",
+        "relative",
+        "root",
+    ];
     assert_eq!(skipped.keys().copied().collect::<Vec<_>>(), links);
     assert!(skipped.values().all(|reason| *reason == "link"), "{skipped:?}");
     watched.close().await;
@@ -173,7 +216,10 @@ async fn a_replaced_output_folder_leads_the_collector_nowhere() {
         return;
     };
     let execution = tree(&watched, "replaced").await;
-    assert_eq!(contents(&watched, &execution).await, BTreeMap::from([("own".to_owned(), "own".to_owned())]));
+    assert_eq!(
+        contents(&watched, &execution).await,
+        BTreeMap::from([("own".to_owned(), "own".to_owned())])
+    );
     assert_eq!(output(outcome(&execution)), json!({}));
     let execution = tree(&watched, "removed").await;
     assert!(outcome(&execution).files.is_empty() && outcome(&execution).output.is_none());
@@ -212,7 +258,12 @@ async fn every_name_is_listed_apart_and_leads_to_its_own_bytes() {
         ("*", "'*'"),
     ];
     for (name, content) in expected {
-        assert_eq!(contents.get(name).map(String::as_str), Some(content), "{name:?} of {:?}", contents.keys());
+        assert_eq!(
+            contents.get(name).map(String::as_str),
+            Some(content),
+            "{name:?} of {:?}",
+            contents.keys()
+        );
     }
     let deep = format!("{}deep", format!("{}/", "\u{1}".repeat(255)).repeat(12));
     assert_eq!(contents.get(&deep).map(String::as_str), Some("own"));
@@ -231,7 +282,10 @@ async fn locked_trees_are_reported_and_removed() {
     let execution = tree(&watched, "locked").await;
     let refused = json!({ "immutable": "EPERM", "chown": "EPERM", "trusted": "EPERM" });
     assert_eq!(output(outcome(&execution)), refused);
-    assert_eq!(contents(&watched, &execution).await.keys().collect::<Vec<_>>(), ["open/file"]);
+    assert_eq!(
+        contents(&watched, &execution).await.keys().collect::<Vec<_>>(),
+        ["open/file"]
+    );
     let unreadable = ["blind", "closed", "unreadable"].map(|name| (name, "unreadable"));
     assert_eq!(skipped(&execution), BTreeMap::from(unreadable));
     watched.close().await;
@@ -245,11 +299,19 @@ async fn the_archive_holds_relative_regular_files_without_foreign_metadata() {
     };
     let execution = tree(&watched, "metadata").await;
     let tenant = watched.world.admin.tenant();
-    let object = watched.world.engine.artifacts(tenant, execution.new.id).await.unwrap().object;
+    let object = watched
+        .world
+        .engine
+        .artifacts(tenant, execution.new.id)
+        .await
+        .unwrap()
+        .object;
     let size = object.size();
     let mut bytes = Vec::new();
     let mut reader = object.into_reader(0..size).await.unwrap();
-    tokio::io::AsyncReadExt::read_to_end(&mut reader, &mut bytes).await.unwrap();
+    tokio::io::AsyncReadExt::read_to_end(&mut reader, &mut bytes)
+        .await
+        .unwrap();
     let mut archive = tar::Archive::new(&bytes[..]);
     let mut paths = Vec::new();
     for entry in archive.entries().unwrap() {
@@ -274,8 +336,13 @@ async fn files_that_cannot_be_stored_make_no_success() {
     std::fs::remove_dir_all(&blobs).unwrap();
     std::fs::write(&blobs, "in the way").unwrap();
     let input = json!({ "case": "metadata", "canaries": Value::Null }).to_string();
-    let outcome = watched.run(Attack::python(include_str!("probes/tree.py")).input(&input)).await;
-    assert_eq!((outcome.status, outcome.error.unwrap().code.as_str()), (Status::Failed, "artifacts_not_stored"));
+    let outcome = watched
+        .run(Attack::python(include_str!("probes/tree.py")).input(&input))
+        .await;
+    assert_eq!(
+        (outcome.status, outcome.error.unwrap().code.as_str()),
+        (Status::Failed, "artifacts_not_stored")
+    );
     assert!(outcome.files.is_empty());
     watched.close().await;
 }
