@@ -5,4 +5,5 @@ mod run;
 mod sandbox_confinement;
 mod sandbox_oracles;
 mod sandbox_output;
+mod sandbox_survivors;
 mod world;
