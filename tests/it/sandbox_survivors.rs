@@ -15,7 +15,10 @@ fn way(name: &str) -> Attack {
 }
 
 fn code(outcome: &Outcome) -> (Status, Option<&str>) {
-    (outcome.status, outcome.error.as_ref().map(|error| error.code.as_str()))
+    (
+        outcome.status,
+        outcome.error.as_ref().map(|error| error.code.as_str()),
+    )
 }
 
 /// S-25: a neighbour that runs all the while notices nothing.
@@ -24,7 +27,10 @@ async fn killing_everything_reaches_only_the_own_sandbox() {
     let Some(watched) = Watched::docker().await else {
         return;
     };
-    let neighbour = watched.run(Attack::plain(Language::Bash, "sleep 2; echo '\"well\"' >$SANDBOX_OUTPUT"));
+    let neighbour = watched.run(Attack::plain(
+        Language::Bash,
+        "sleep 2; echo '\"well\"' >$SANDBOX_OUTPUT",
+    ));
     let attacks = async {
         let seen = watched.verdicts(way("kill_everything")).await;
         let expected = json!({
@@ -51,7 +57,11 @@ async fn a_daemon_dies_with_the_main_process() {
         let outcome = watched.run(way(name)).await;
         assert_eq!(code(&outcome), (Status::Success, None), "{name}");
         assert_eq!(output(&outcome), json!({}), "{name}");
-        assert!(outcome.timings.collect_ms < OVERTIME_MS, "{name}: {:?}", outcome.timings);
+        assert!(
+            outcome.timings.collect_ms < OVERTIME_MS,
+            "{name}: {:?}",
+            outcome.timings
+        );
     }
     watched.close().await;
 }
@@ -62,11 +72,21 @@ async fn nothing_survives_the_deadline() {
     let Some(watched) = Watched::docker().await else {
         return;
     };
-    for name in ["deaf", "stopped", "stopped_family", "sitting_in_vfork", "spinning"] {
+    for name in [
+        "deaf",
+        "stopped",
+        "stopped_family",
+        "sitting_in_vfork",
+        "spinning",
+    ] {
         let outcome = watched.run(way(name).seconds(1.0)).await;
         assert_eq!(code(&outcome), (Status::Timeout, Some("timeout")), "{name}");
         assert!(outcome.timings.run_ms >= 1000.0, "{name}: {:?}", outcome.timings);
-        assert!(outcome.timings.run_ms < 1000.0 + OVERTIME_MS, "{name}: {:?}", outcome.timings);
+        assert!(
+            outcome.timings.run_ms < 1000.0 + OVERTIME_MS,
+            "{name}: {:?}",
+            outcome.timings
+        );
         if name != "spinning" {
             assert_eq!(output(&outcome), json!({}), "{name}");
         }
@@ -84,7 +104,11 @@ async fn deadlines_hold_under_load() {
     let outcomes = futures::future::join_all((0..8).map(|_| spin())).await;
     for outcome in outcomes {
         assert_eq!(code(&outcome), (Status::Timeout, Some("timeout")));
-        assert!(outcome.timings.run_ms < 1500.0 + OVERTIME_MS, "{:?}", outcome.timings);
+        assert!(
+            outcome.timings.run_ms < 1500.0 + OVERTIME_MS,
+            "{:?}",
+            outcome.timings
+        );
     }
     watched.close().await;
 }
@@ -96,7 +120,10 @@ async fn orphans_are_reaped_and_zombies_count_as_processes() {
         return;
     };
     assert_eq!(watched.verdicts(way("orphans")).await, json!({}));
-    assert_eq!(watched.verdicts(way("zombies")).await, json!({ "zombies": [true, "EAGAIN"] }));
+    assert_eq!(
+        watched.verdicts(way("zombies")).await,
+        json!({ "zombies": [true, "EAGAIN"] })
+    );
     watched.close().await;
 }
 
@@ -154,20 +181,35 @@ async fn each_way_to_end_has_a_reason_of_its_own() {
     let node_on_bash = format!("image: {}\n", crate::world::images().bash);
     let endings = [
         (bash("exit 137"), Status::Failed, "exit_code"),
-        (bash(hungry).front_matter("resources: { memory: 64MiB }\n"), Status::Oom, "oom"),
+        (
+            bash(hungry).front_matter("resources: { memory: 64MiB }\n"),
+            Status::Oom,
+            "oom",
+        ),
         (bash("sleep 60").seconds(0.5), Status::Timeout, "timeout"),
         (bash("kill -KILL $$"), Status::Failed, "signal"),
-        (Attack::plain(Language::Node, "").front_matter(&node_on_bash), Status::Failed, "start_failed"),
-        (bash("truncate -s 11M $SANDBOX_OUTPUT"), Status::Failed, "output_too_large"),
+        (
+            Attack::plain(Language::Node, "").front_matter(&node_on_bash),
+            Status::Failed,
+            "start_failed",
+        ),
+        (
+            bash("truncate -s 11M $SANDBOX_OUTPUT"),
+            Status::Failed,
+            "output_too_large",
+        ),
     ];
     for (attack, status, reason) in endings {
         let outcome = watched.run(attack).await;
         assert_eq!(code(&outcome), (status, Some(reason)), "{:?}", outcome.error);
-        assert_eq!(outcome.exit_code, match reason {
-            "exit_code" => Some(137),
-            "output_too_large" => Some(0),
-            _ => None,
-        });
+        assert_eq!(
+            outcome.exit_code,
+            match reason {
+                "exit_code" => Some(137),
+                "output_too_large" => Some(0),
+                _ => None,
+            }
+        );
     }
     watched.close().await;
 }
@@ -179,8 +221,13 @@ async fn an_output_written_before_the_deadline_is_kept() {
         return;
     };
     let program = "echo started; echo '{\"done\": true}' >$SANDBOX_OUTPUT; while :; do :; done";
-    let outcome = watched.run(Attack::plain(Language::Bash, program).seconds(1.0)).await;
+    let outcome = watched
+        .run(Attack::plain(Language::Bash, program).seconds(1.0))
+        .await;
     assert_eq!(code(&outcome), (Status::Timeout, Some("timeout")));
-    assert_eq!((output(&outcome), stdout(&outcome)), (json!({ "done": true }), "started\n".to_owned()));
+    assert_eq!(
+        (output(&outcome), stdout(&outcome)),
+        (json!({ "done": true }), "started\n".to_owned())
+    );
     watched.close().await;
 }
