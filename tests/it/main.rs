@@ -3,7 +3,9 @@
 mod http_serve;
 mod run;
 mod sandbox_confinement;
+mod sandbox_exhaustion;
 mod sandbox_oracles;
 mod sandbox_output;
+mod sandbox_streams;
 mod sandbox_survivors;
 mod world;

@@ -72,10 +72,10 @@ def sitting_in_vfork():
 
 def spinning():
     conclude()
-    for _ in range(63):
-        threading.Thread(target=lambda: [0 for _ in iter(int, 1)]).start()
+    for _ in range(6):
+        os.fork()
     while True:
-        # Wakes the first process as often as it can.
+        # Wakes the first process as often as sixty-four can.
         os.kill(1, signal.SIGCHLD)
 
 
