@@ -68,6 +68,8 @@ impl Attack {
 pub(crate) struct Watched {
     pub(crate) world: World,
     pub(crate) docker: bollard::Docker,
+    /// In every canary, and nowhere else.
+    token: String,
     canaries: Vec<Canary>,
     dangling_before: BTreeSet<String>,
     containers: watch::Receiver<Containers>,
@@ -89,14 +91,16 @@ impl Watched {
         let neighbour = world.folder.path().join("other-tenant");
         fs::create_dir(&neighbour).unwrap();
         let project = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+        let token = uuid::Uuid::now_v7().simple().to_string();
         let canaries = [neighbour, std::env::temp_dir(), project]
             .iter()
-            .map(|folder| Canary::plant(folder))
+            .map(|folder| Canary::plant(folder, &token))
             .collect();
         let dangling_before = dangling_volumes(&docker).await;
         Some(Self {
             world,
             docker,
+            token,
             canaries,
             dangling_before,
             containers,
@@ -137,9 +141,7 @@ impl Watched {
     /// Runs a program and returns how it ended.
     pub(crate) async fn run(&self, attack: Attack) -> Outcome {
         let outcome = self.execution(attack).await.outcome.unwrap();
-        for canary in &self.canaries {
-            canary.assert_untold(&outcome);
-        }
+        assert_untold(&self.token, &outcome);
         outcome
     }
 
@@ -165,8 +167,8 @@ impl Watched {
         self.assert_no_volume_left().await;
         for canary in &self.canaries {
             canary.assert_untouched();
-            canary.assert_not_stored_in(self.world.folder.path());
         }
+        assert_not_stored(&self.token, self.world.folder.path());
         for name in ["tmp", "cache"] {
             let left = names_in(&self.world.folder.path().join(name));
             assert!(left.is_empty(), "left in {name}: {left:?}");
@@ -222,7 +224,9 @@ pub(crate) async fn connect() -> bollard::Docker {
 fn listen(docker: &bollard::Docker, instance: &str) -> watch::Receiver<Containers> {
     let label = format!("dev.skillbox.instance={instance}");
     let wanted = HashMap::from([("type", vec!["container"]), ("label", vec![label.as_str()])]);
-    let options = EventsOptionsBuilder::default().filters(&wanted).build();
+    // The request goes out later than the first container may be made.
+    let since = jiff::Timestamp::now().as_second().to_string();
+    let options = EventsOptionsBuilder::default().since(&since).filters(&wanted).build();
     let docker = docker.clone().with_timeout(Duration::from_secs(3600));
     let (sender, receiver) = watch::channel(Containers::default());
     tokio::spawn(async move {
@@ -282,77 +286,29 @@ fn names_in(folder: &Path) -> Vec<String> {
 /// A file of this host that no sandbox may read or change.
 struct Canary {
     path: PathBuf,
-    token: String,
+    content: String,
     planted: Metadata,
 }
 
 impl Canary {
-    fn plant(folder: &Path) -> Self {
-        let token = format!(
-            "canary-{}-{}",
-            uuid::Uuid::now_v7().simple(),
-            skillbox::ids::KeyId::generate()
-        );
-        let path = folder.join(&token[..39]);
-        fs::write(&path, &token).unwrap();
+    fn plant(folder: &Path, token: &str) -> Self {
+        let path = folder.join(format!("canary-{}", uuid::Uuid::now_v7()));
+        let content = format!("{token} of {}", path.display());
+        fs::write(&path, &content).unwrap();
         let planted = fs::metadata(&path).unwrap();
-        Self { path, token, planted }
+        Self {
+            path,
+            content,
+            planted,
+        }
     }
 
     fn assert_untouched(&self) {
-        assert_eq!(fs::read_to_string(&self.path).unwrap(), self.token);
+        assert_eq!(fs::read_to_string(&self.path).unwrap(), self.content);
         let now = fs::metadata(&self.path).unwrap();
-        let stamp = |m: &Metadata| {
-            (
-                m.mode(),
-                m.uid(),
-                m.gid(),
-                m.mtime(),
-                m.mtime_nsec(),
-                m.ino(),
-                m.nlink(),
-            )
-        };
-        assert_eq!(
-            stamp(&now),
-            stamp(&self.planted),
-            "{} was changed",
-            self.path.display()
-        );
-    }
-
-    /// The path may be repeated by a program that was given it; the token is known to nobody.
-    fn assert_untold(&self, outcome: &Outcome) {
-        let output = outcome.output.as_ref().map_or("", |output| output.as_str());
-        let error = outcome.error.as_ref().map_or("", |error| &error.message);
-        for text in [
-            output.as_bytes(),
-            error.as_bytes(),
-            &outcome.logs.stdout,
-            &outcome.logs.stderr,
-        ] {
-            assert!(
-                !contains(text, self.token.as_bytes()),
-                "the token of {} came out",
-                self.path.display()
-            );
-        }
-    }
-
-    fn assert_not_stored_in(&self, folder: &Path) {
-        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
-            let kind = entry.file_type().unwrap();
-            if kind.is_dir() {
-                self.assert_not_stored_in(&entry.path());
-            } else if kind.is_file() && entry.path() != self.path {
-                let content = fs::read(entry.path()).unwrap();
-                assert!(
-                    !contains(&content, self.token.as_bytes()),
-                    "{} holds a canary's token",
-                    entry.path().display()
-                );
-            }
-        }
+        let stamp = |m: &Metadata| (m.mode(), m.uid(), m.gid(), m.mtime(), m.mtime_nsec(), m.ino(), m.nlink());
+        let path = self.path.display();
+        assert_eq!(stamp(&now), stamp(&self.planted), "{path} was changed");
     }
 }
 
@@ -362,6 +318,29 @@ impl Drop for Canary {
     }
 }
 
-fn contains(text: &[u8], token: &[u8]) -> bool {
-    text.windows(token.len()).any(|window| window == token)
+/// Paths may be repeated by a program that was given them; the token is known to nobody.
+fn assert_untold(token: &str, outcome: &Outcome) {
+    let output = outcome.output.as_ref().map_or("", |output| output.as_str());
+    let error = outcome.error.as_ref().map_or("", |error| &error.message);
+    let logs = &outcome.logs;
+    for text in [output.as_bytes(), error.as_bytes(), &logs.stdout, &logs.stderr] {
+        assert!(!contains(text, token), "the token of a canary came out");
+    }
+}
+
+fn assert_not_stored(token: &str, folder: &Path) {
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let kind = entry.file_type().unwrap();
+        let is_canary = entry.file_name().to_string_lossy().starts_with("canary-");
+        if kind.is_dir() {
+            assert_not_stored(token, &entry.path());
+        } else if kind.is_file() && !is_canary {
+            let found = contains(&fs::read(entry.path()).unwrap(), token);
+            assert!(!found, "{} holds the token of a canary", entry.path().display());
+        }
+    }
+}
+
+fn contains(text: &[u8], token: &str) -> bool {
+    String::from_utf8_lossy(text).contains(token)
 }
