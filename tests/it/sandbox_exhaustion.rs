@@ -17,7 +17,10 @@ fn too_much_of_little(of: &str) -> Attack {
 }
 
 fn code(outcome: &Outcome) -> (Status, Option<&str>) {
-    (outcome.status, outcome.error.as_ref().map(|error| error.code.as_str()))
+    (
+        outcome.status,
+        outcome.error.as_ref().map(|error| error.code.as_str()),
+    )
 }
 
 ///
@@ -26,8 +29,14 @@ async fn processes_and_threads_end_at_the_limit_together() {
     let Some(watched) = Watched::docker().await else {
         return;
     };
-    assert_eq!(watched.verdicts(too_much("processes")).await, json!({ "processes": [true, "EAGAIN"] }));
-    assert_eq!(watched.verdicts(too_much("threads")).await, json!({ "threads": [true, "RuntimeError"] }));
+    assert_eq!(
+        watched.verdicts(too_much("processes")).await,
+        json!({ "processes": [true, "EAGAIN"] })
+    );
+    assert_eq!(
+        watched.verdicts(too_much("threads")).await,
+        json!({ "threads": [true, "RuntimeError"] })
+    );
     watched.close().await;
 }
 
@@ -45,7 +54,12 @@ async fn fork_bombs_end_at_the_deadline() {
     for bomb in bombs {
         let neighbour = watched.run(Attack::plain(Language::Bash, "echo 1 >$SANDBOX_OUTPUT"));
         let (outcome, neighbour) = tokio::join!(watched.run(bomb.seconds(2.0)), neighbour);
-        assert_eq!(code(&outcome), (Status::Timeout, Some("timeout")), "{:?}", outcome.error);
+        assert_eq!(
+            code(&outcome),
+            (Status::Timeout, Some("timeout")),
+            "{:?}",
+            outcome.error
+        );
         assert!(outcome.usage.processes_peak <= 128, "{:?}", outcome.usage);
         assert!(outcome.timings.run_ms < 4000.0, "{:?}", outcome.timings);
         assert_eq!(neighbour.status, Status::Success, "{:?}", neighbour.error);
@@ -59,10 +73,23 @@ async fn memory_of_every_kind_ends_in_oom_inside_only() {
     let Some(watched) = Watched::docker().await else {
         return;
     };
-    for of in ["anonymous", "shared", "grown_stack", "memory_files", "system_v", "fork_bomb_that_eats"] {
+    for of in [
+        "anonymous",
+        "shared",
+        "grown_stack",
+        "memory_files",
+        "system_v",
+        "fork_bomb_that_eats",
+    ] {
         let outcome = watched.run(too_much_of_little(of).seconds(15.0)).await;
         let expected = (Status::Oom, Some("oom"));
-        assert_eq!(code(&outcome), expected, "{of}: {:?} {:?}", outcome.error, outcome.usage);
+        assert_eq!(
+            code(&outcome),
+            expected,
+            "{of}: {:?} {:?}",
+            outcome.error,
+            outcome.usage
+        );
     }
     watched.close().await;
 }
@@ -74,10 +101,25 @@ async fn memory_that_outlives_a_program_hinders_no_collection() {
         return;
     };
     let outcome = watched.run(too_much_of_little("system_v_and_leave")).await;
-    assert_eq!(code(&outcome), (Status::Oom, Some("oom")), "{:?} {:?}", outcome.error, outcome.usage);
-    for attack in [too_much("scratch_and_leave"), too_much_of_little("scratch_and_leave")] {
+    assert_eq!(
+        code(&outcome),
+        (Status::Oom, Some("oom")),
+        "{:?} {:?}",
+        outcome.error,
+        outcome.usage
+    );
+    for attack in [
+        too_much("scratch_and_leave"),
+        too_much_of_little("scratch_and_leave"),
+    ] {
         let outcome = watched.run(attack).await;
-        assert_eq!(code(&outcome), (Status::Success, None), "{:?} {:?}", outcome.error, outcome.usage);
+        assert_eq!(
+            code(&outcome),
+            (Status::Success, None),
+            "{:?} {:?}",
+            outcome.error,
+            outcome.usage
+        );
         assert_eq!((outcome.files.len(), output(&outcome)), (1, json!({})));
     }
     watched.close().await;
@@ -91,10 +133,23 @@ async fn pipes_sockets_and_locked_pages_are_bounded() {
     };
     for of in ["pipes", "sockets", "locked", "small_maps"] {
         let outcome = watched.run(too_much_of_little(of).seconds(15.0)).await;
-        let expected = if of == "locked" { (Status::Success, None) } else { (Status::Oom, Some("oom")) };
-        assert_eq!(code(&outcome), expected, "{of}: {:?} {:?}", outcome.error, outcome.usage);
+        let expected = if of == "locked" {
+            (Status::Success, None)
+        } else {
+            (Status::Oom, Some("oom"))
+        };
+        assert_eq!(
+            code(&outcome),
+            expected,
+            "{of}: {:?} {:?}",
+            outcome.error,
+            outcome.usage
+        );
         if of == "locked" {
-            assert_eq!(output(&outcome), json!({ "mlock": "ENOMEM", "mlockall": "ENOMEM" }));
+            assert_eq!(
+                output(&outcome),
+                json!({ "mlock": "ENOMEM", "mlockall": "ENOMEM" })
+            );
         }
     }
     watched.close().await;
@@ -106,7 +161,12 @@ async fn scratch_ends_at_its_size_and_its_inodes() {
     let Some(watched) = Watched::docker().await else {
         return;
     };
-    let full = json!([["ENOSPC", true, true], ["ENOSPC", true, true], ["ENOSPC", true, true], ["ENOSPC", true, true]]);
+    let full = json!([
+        ["ENOSPC", true, true],
+        ["ENOSPC", true, true],
+        ["ENOSPC", true, true],
+        ["ENOSPC", true, true]
+    ]);
     let seen = watched.verdicts(too_much("disk")).await;
     for folder in ["/workspace", "/tmp", "/sandbox/out/files", "/dev/shm", "/root"] {
         assert_eq!(seen[folder], full, "{folder}: {seen:#}");
@@ -137,7 +197,10 @@ async fn descriptors_end_at_the_limit_in_flight_too() {
         return;
     };
     let seen = watched.verdicts(too_much("descriptors")).await;
-    assert_eq!(seen, json!({ "open": [true, "EMFILE"], "in flight": [true, true], "raised": "ValueError" }));
+    assert_eq!(
+        seen,
+        json!({ "open": [true, "EMFILE"], "in flight": [true, true], "raised": "ValueError" })
+    );
     watched.close().await;
 }
 
@@ -147,7 +210,9 @@ async fn memory_is_not_extended_by_swap() {
     let Some(watched) = Watched::docker().await else {
         return;
     };
-    let outcome = watched.run(too_much("swap").front_matter("resources: { memory: 64MiB }\n")).await;
+    let outcome = watched
+        .run(too_much("swap").front_matter("resources: { memory: 64MiB }\n"))
+        .await;
     assert_eq!(code(&outcome), (Status::Oom, Some("oom")));
     assert_eq!(output(&outcome), json!({ "limit": true }));
     watched.close().await;

@@ -75,10 +75,11 @@ pub(crate) struct Watched {
     containers: watch::Receiver<Containers>,
 }
 
-/// The containers of one world: all that were made, and those that have gone.
+/// The containers of one world: all that were made or started, and those that have gone.
 #[derive(Clone, Debug, Default)]
 struct Containers {
     made: BTreeSet<String>,
+    started: BTreeSet<String>,
     gone: BTreeSet<String>,
 }
 
@@ -151,6 +152,22 @@ impl Watched {
         let found = output(&outcome);
         assert_eq!(outcome.status, Status::Success, "{:?} {found:#}", outcome.error);
         found
+    }
+
+    /// The container of the only program that was started, as soon as it is.
+    pub(crate) async fn started(&self) -> String {
+        let mut containers = self.containers.clone();
+        let started = containers.wait_for(|containers| !containers.started.is_empty());
+        let started = tokio::time::timeout(REMOVED_WITHIN, started)
+            .await
+            .expect("nothing was started")
+            .unwrap();
+        started.started.iter().next().unwrap().clone()
+    }
+
+    /// Whether no container was made up to now. Only certain after a later one was.
+    pub(crate) fn has_made(&self) -> usize {
+        self.containers.borrow().made.len()
     }
 
     /// O-a, O-b, O-d: nothing was touched, nothing is left, no execution is without an end.
@@ -226,7 +243,10 @@ fn listen(docker: &bollard::Docker, instance: &str) -> watch::Receiver<Container
     let wanted = HashMap::from([("type", vec!["container"]), ("label", vec![label.as_str()])]);
     // The request goes out later than the first container may be made.
     let since = jiff::Timestamp::now().as_second().to_string();
-    let options = EventsOptionsBuilder::default().since(&since).filters(&wanted).build();
+    let options = EventsOptionsBuilder::default()
+        .since(&since)
+        .filters(&wanted)
+        .build();
     let docker = docker.clone().with_timeout(Duration::from_secs(3600));
     let (sender, receiver) = watch::channel(Containers::default());
     tokio::spawn(async move {
@@ -245,6 +265,7 @@ impl Containers {
         };
         match action.as_str() {
             "create" => self.made.insert(id),
+            "start" => self.started.insert(id),
             "destroy" => self.gone.insert(id),
             _ => false,
         };
@@ -306,7 +327,17 @@ impl Canary {
     fn assert_untouched(&self) {
         assert_eq!(fs::read_to_string(&self.path).unwrap(), self.content);
         let now = fs::metadata(&self.path).unwrap();
-        let stamp = |m: &Metadata| (m.mode(), m.uid(), m.gid(), m.mtime(), m.mtime_nsec(), m.ino(), m.nlink());
+        let stamp = |m: &Metadata| {
+            (
+                m.mode(),
+                m.uid(),
+                m.gid(),
+                m.mtime(),
+                m.mtime_nsec(),
+                m.ino(),
+                m.nlink(),
+            )
+        };
         let path = self.path.display();
         assert_eq!(stamp(&now), stamp(&self.planted), "{path} was changed");
     }
