@@ -130,6 +130,8 @@ def pipes():
             while True:
                 signal.pause()
 
+    # As likely as PID 1 to be chosen when memory runs out, and smaller: pipes are on nobody's account.
+    verdicts["as likely"] = write("/proc/self/oom_score_adj", "500")
     # One process cannot hold enough of them.
     for _ in range(20):
         child()

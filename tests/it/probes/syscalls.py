@@ -58,6 +58,7 @@ verdicts["on_pid_one_let_through"] = let_through({label: [act(1), act(1 | HIGH)]
 one = libc.syscall(434, 1, 0)
 verdicts["pidfd_of_pid_one"] = {"getfd": call(438, one, 1, 0), "madvise": call(440, one, zero, 1, 9, 0), "signal": call(424, one, 9, 0, 0)}
 verdicts["memory_of_pid_one"] = attempt(os.open, "/proc/1/mem", os.O_RDWR)
+verdicts["core_scheduling_of_pid_one"] = "ok" in [call(157, 62, command, pid, 0, 0) for command in (1, 2, 3) for pid in (1, 1 | HIGH)]
 verdicts["on_itself"] = {"prlimit64": call(302, 0, 7, 0, zero), "sched_setaffinity": call(203, 0, 128, mask), "setpriority": call(141, 0, 0, 5)}
 child = os.fork()
 if child == 0:
