@@ -1,5 +1,7 @@
 //! All tests that need more than one room, in one binary: it is linked once.
 
+#![expect(clippy::unwrap_used, reason = "where a test cannot go on, it fails")]
+
 mod http_serve;
 mod run;
 mod sandbox_confinement;
