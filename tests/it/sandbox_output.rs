@@ -15,7 +15,7 @@ async fn kind(watched: &Watched, case: &str) -> Outcome {
         .run(Attack::python(include_str!("probes/output_kinds.py")).input(&input))
         .await;
     assert!(
-        outcome.timings.collect_ms < 1000.0,
+        outcome.timings.collect_ms < 5000.0,
         "{case}: collected for {} ms",
         outcome.timings.collect_ms
     );
