@@ -76,7 +76,7 @@ async fn memory_of_every_kind_ends_in_oom_inside_only() {
     for of in [
         "anonymous",
         "shared",
-        "grown_stack",
+        "stack",
         "memory_files",
         "system_v",
         "fork_bomb_that_eats",

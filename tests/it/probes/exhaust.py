@@ -61,22 +61,11 @@ def shared():
         hoard.append(block)
 
 
-def grown_stack():
-    resource.setrlimit(resource.RLIMIT_STACK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    threading.stack_size(512 * MIB)
-    libc.memset.restype = ctypes.c_void_p
-
-    def dig():
-        here = ctypes.create_string_buffer(16)
-        base = ctypes.addressof(here)
-        block = libc.mmap
-        block.restype = ctypes.c_void_p
-        # A mapping that may grow down as a stack does (MAP_GROWSDOWN | MAP_STACK), touched from its top.
-        top = block(None, ctypes.c_size_t(512 * MIB), 3, 0x20122, -1, ctypes.c_long(0))
-        libc.memset(ctypes.c_void_p(top), 1, ctypes.c_size_t(512 * MIB))
-        return base
-
-    threading.Thread(target=dig).start()
+def stack():
+    """A mapping of the kind that thread stacks are (MAP_STACK | MAP_NORESERVE), dug to its bottom."""
+    libc.mmap.restype = libc.memset.restype = ctypes.c_void_p
+    size = ctypes.c_size_t(512 * MIB)
+    libc.memset(ctypes.c_void_p(libc.mmap(None, size, 3, 0x24022, -1, ctypes.c_long(0))), 1, size)
 
 
 def memory_files():

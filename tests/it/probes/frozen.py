@@ -34,7 +34,8 @@ KNOBS = [
     "/proc/sysrq-trigger", "/proc/irq/default_smp_affinity", "/proc/self/loginuid", "/sys/kernel/uevent_helper",
     "/sys/kernel/mm/transparent_hugepage/enabled", "/sys/kernel/profiling", "/sys/power/state",
 ]
-verdicts["knobs_written"] = [path for path in KNOBS if write(path) == "ok"]
+# Opened only: were one of them writable, a word in it could hurt the whole machine.
+verdicts["knobs_opened"] = [path for path in KNOBS if attempt(os.open, path, os.O_WRONLY) == "ok"]
 
 
 def writable_below(root):
@@ -56,9 +57,9 @@ verdicts["writable"] = {root: mutable_below(root) for root in ["/proc/sys", "/pr
 cgroup = {}
 for path in ["release_agent", "notify_on_release", "cgroup.procs", "tasks", "memory.max", "memory.limit_in_bytes", "pids.max", "cpu.max", "devices.allow", "cgroup.subtree_control"]:
     for found in glob.glob(f"/sys/fs/cgroup/{path}") + glob.glob(f"/sys/fs/cgroup/*/{path}"):
-        cgroup[found] = write(found, "1")
+        cgroup[found] = attempt(os.open, found, os.O_WRONLY)
 verdicts["cgroup_files"] = len(cgroup) > 0
-verdicts["cgroup_written"] = [path for path, verdict in cgroup.items() if verdict == "ok"]
+verdicts["cgroup_opened"] = [path for path, verdict in cgroup.items() if verdict == "ok"]
 verdicts["cgroup_made"] = [path for path in ["/sys/fs/cgroup"] + glob.glob("/sys/fs/cgroup/*") if os.path.isdir(path) and attempt(os.mkdir, f"{path}/planted") == "ok"]
 
 
