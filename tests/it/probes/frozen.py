@@ -31,7 +31,7 @@ KNOBS = [
     "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/hostname", "/proc/sys/kernel/modprobe",
     "/proc/sys/kernel/randomize_va_space", "/proc/sys/kernel/shmmax", "/proc/sys/vm/overcommit_memory",
     "/proc/sys/net/ipv4/ip_forward", "/proc/sys/fs/binfmt_misc/register", "/proc/sys/fs/mqueue/queues_max",
-    "/proc/sysrq-trigger", "/proc/irq/default_smp_affinity", "/proc/self/loginuid", "/sys/kernel/uevent_helper",
+    "/proc/sysrq-trigger", "/proc/irq/default_smp_affinity", "/sys/kernel/uevent_helper",
     "/sys/kernel/mm/transparent_hugepage/enabled", "/sys/kernel/profiling", "/sys/power/state",
 ]
 # Opened only: were one of them writable, a word in it could hurt the whole machine.
