@@ -27,6 +27,20 @@ pub fn kill_everything() -> io::Result<()> {
     }
 }
 
+/// Takes away the handlers that Rust's runtime installs to explain a stack overflow. PID 1 may not have them: signals of
+/// a program that arrive together nest on their small stack until it overflows, and the kernel then kills even PID 1,
+/// which it shields from every signal that has no handler.
+#[cfg(target_os = "linux")]
+pub fn drop_fault_handlers() -> io::Result<()> {
+    for signal in [libc::SIGSEGV, libc::SIGBUS] {
+        // SAFETY: the default action is no function of ours that a signal could run into.
+        if unsafe { libc::signal(signal, libc::SIG_DFL) } == libc::SIG_ERR {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
 /// CPU time of this process and of all its children that were waited for.
 #[cfg(target_os = "linux")]
 pub fn cpu_time() -> io::Result<Duration> {

@@ -305,60 +305,54 @@ fn without_artifacts(outcome: Outcome, error: &Error) -> Outcome {
     }
 }
 
-/// Judges what the sandbox reported.
-fn outcome(report: Report, job: &Job, shutting_down: bool) -> Outcome {
-    let fail = |status, code: &str, message: String| {
-        (
-            status,
-            Some(Failure {
-                code: code.to_owned(),
-                message,
-            }),
-        )
-    };
+/// Judges how the program ended: the status, and why it is no success.
+fn judge(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<Failure>) {
     let limits = &job.limits;
-    let (status, error) = match (&report.end, &report.output) {
-        (End::Exited(0), Output::Missing | Output::Json(_)) => (Status::Success, None),
-        (End::Exited(0), Output::Invalid(reason)) => fail(Status::Failed, "output_invalid", reason.clone()),
-        (End::Exited(code), _) => fail(
-            Status::Failed,
-            "exit_code",
-            format!("the program exited with code {code}; its stderr may say why"),
-        ),
-        (End::Signaled(signal), _) => fail(
-            Status::Failed,
-            "signal",
-            format!("the program was ended by signal {signal}"),
-        ),
+    let (status, code, message) = match (&report.end, &report.output) {
+        (End::Exited(0), Output::Missing | Output::Json(_)) => return (Status::Success, None),
+        (End::Exited(0), Output::Invalid(reason)) => (Status::Failed, "output_invalid", reason.clone()),
+        (End::Exited(0), Output::TooLarge(bytes)) => {
+            let max = crate::limits::OUTPUT_BYTES_MAX;
+            let message =
+                format!("output.json has {bytes} bytes, the limit is {max}; write large results to files");
+            (Status::Failed, "output_too_large", message)
+        }
+        (End::Exited(code), _) => {
+            let message = format!("the program exited with code {code}; its stderr may say why");
+            (Status::Failed, "exit_code", message)
+        }
+        (End::Signaled(signal), _) => {
+            let message = format!("the program was ended by signal {signal}");
+            (Status::Failed, "signal", message)
+        }
         (End::TimedOut, _) => {
             let seconds = limits.timeout.as_secs_f64();
-            fail(
-                Status::Timeout,
-                "timeout",
-                format!("the program ran longer than its {seconds} seconds"),
-            )
+            let message = format!("the program ran longer than its {seconds} seconds");
+            (Status::Timeout, "timeout", message)
         }
         (End::OutOfMemory, _) => {
             let mebibytes = limits.memory_bytes / crate::limits::MIB;
-            fail(
-                Status::Oom,
-                "oom",
-                format!("the program needed more than its {mebibytes} MiB of memory"),
-            )
+            let message = format!("the program needed more than its {mebibytes} MiB of memory");
+            (Status::Oom, "oom", message)
         }
-        (End::Cancelled, _) if shutting_down => fail(
-            Status::Interrupted,
-            "interrupted",
-            "the server stopped while the program ran".to_owned(),
-        ),
-        (End::Cancelled, _) => fail(
-            Status::Cancelled,
-            "cancelled",
-            "the execution was cancelled".to_owned(),
-        ),
-        (End::NotStarted(reason), _) => fail(Status::Failed, "start_failed", reason.clone()),
-        (End::Lost(reason), _) => fail(Status::Interrupted, "sandbox_lost", reason.clone()),
+        (End::Cancelled, _) if shutting_down => {
+            let message = "the server stopped while the program ran".to_owned();
+            (Status::Interrupted, "interrupted", message)
+        }
+        (End::Cancelled, _) => {
+            let message = "the execution was cancelled".to_owned();
+            (Status::Cancelled, "cancelled", message)
+        }
+        (End::NotStarted(reason), _) => (Status::Failed, "start_failed", reason.clone()),
+        (End::Lost(reason), _) => (Status::Interrupted, "sandbox_lost", reason.clone()),
     };
+    let code = code.to_owned();
+    (status, Some(Failure { code, message }))
+}
+
+/// What is recorded of a report.
+fn outcome(report: Report, job: &Job, shutting_down: bool) -> Outcome {
+    let (status, error) = judge(&report, job, shutting_down);
     let exit_code = if let End::Exited(code) = report.end {
         Some(code)
     } else {

@@ -111,7 +111,7 @@ impl Logs {
 /// One file artifact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry {
-    /// Path below `out/files`, `/`-separated. Bytes that are not UTF-8 are written `\xNN`.
+    /// Path below `out/files`, `/`-separated. Backslashes and bytes that are not UTF-8 are written `\xNN`.
     pub path: String,
     /// Size in bytes.
     pub size: u64,

@@ -68,12 +68,7 @@ impl Out {
             return wire::send(results, &bad("it is not a regular file")).await;
         }
         if metadata.len() > caps.output_bytes {
-            let reason = format!(
-                "it has {} bytes, more than the limit of {}",
-                metadata.len(),
-                caps.output_bytes
-            );
-            return wire::send(results, &bad(&reason)).await;
+            return wire::send(results, &Item::LargeOutput { size: metadata.len() }).await;
         }
         wire::send(results, &Item::Output { size: metadata.len() }).await?;
         copy_exactly(file, metadata.len(), results, &mut vec![0; 64 * 1024]).await
@@ -212,7 +207,7 @@ async fn copy_exactly(
     Ok(())
 }
 
-/// `folder/name`, with bytes that are not UTF-8 written `\xNN`.
+/// `folder/name`, with backslashes and bytes that are not UTF-8 written `\xNN`: no two names become the same.
 fn join(folder: &str, name: &CStr) -> String {
     let mut path = String::with_capacity(folder.len() + name.to_bytes().len() + 1);
     if !folder.is_empty() {
@@ -220,7 +215,7 @@ fn join(folder: &str, name: &CStr) -> String {
         path.push('/');
     }
     for chunk in OsStr::from_bytes(name.to_bytes()).as_bytes().utf8_chunks() {
-        path.push_str(chunk.valid());
+        path.push_str(&chunk.valid().replace('\\', "\\x5c"));
         for byte in chunk.invalid() {
             path.push_str(&format!("\\x{byte:02x}"));
         }
@@ -236,6 +231,7 @@ mod tests {
     #[test]
     fn a_name_that_is_not_utf8_is_written_out() {
         assert_eq!(join("a", c"b\xffc"), "a/b\\xffc");
+        assert_eq!(join("a", c"b\\xffc"), "a/b\\x5cxffc");
         assert_eq!(join("", c"plain"), "plain");
     }
 }

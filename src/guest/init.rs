@@ -24,6 +24,7 @@ use crate::guest::place;
 use crate::guest::program::{self, Program};
 use crate::guest::wire::{self, Channel, End, Link, Side, Start, ToGuest, ToHost};
 use crate::limits;
+use crate::sys;
 
 /// Serves one execution and exits. Any error of our own ends the sandbox: its host sees the connection break.
 pub(super) fn main() -> ExitCode {
@@ -39,6 +40,7 @@ pub(super) fn main() -> ExitCode {
 fn run() -> io::Result<()> {
     // The file's mode (0111, owned by root) made the kernel set this at exec already; this holds where it did not.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    sys::drop_fault_handlers()?;
     if std::process::id() != 1 {
         return Err(io::Error::other(
             "this is PID 1 of a sandbox; the server starts it, nobody else does",
@@ -205,7 +207,7 @@ async fn cancelled(control: &mut wire::Stream) {
 /// Kills and reaps until nothing is left. A process that is just being born is caught by the next round.
 async fn kill_all(children: &mut Signal, main: rustix::process::Pid) -> io::Result<()> {
     loop {
-        crate::sys::kill_everything()?;
+        sys::kill_everything()?;
         program::reap(main);
         if program::is_alone() {
             return Ok(());

@@ -184,14 +184,19 @@ pub enum Item {
         /// Bytes that follow.
         size: u64,
     },
-    /// `output.json` is there and cannot be taken: a link, not a regular file, unreadable or too large.
+    /// `output.json` has more bytes than the cap.
+    LargeOutput {
+        /// How many.
+        size: u64,
+    },
+    /// `output.json` is there and cannot be taken: a link, not a regular file or unreadable.
     BadOutput {
         /// Which of these.
         reason: String,
     },
     /// One file artifact.
     File {
-        /// Path below `out/files`; bytes that are not UTF-8 written `\xNN`.
+        /// Path below `out/files`; backslashes and bytes that are not UTF-8 written `\xNN`.
         path: String,
         /// Bytes that follow.
         size: u64,

@@ -90,6 +90,8 @@ pub enum Output {
     Json(JsonText),
     /// Something that cannot be taken, for this reason.
     Invalid(String),
+    /// More than [`crate::limits::OUTPUT_BYTES_MAX`]: this many bytes.
+    TooLarge(u64),
 }
 
 /// Everything a finished job tells. Files are in the [`ArtifactTar`] that was passed in.

@@ -296,6 +296,7 @@ impl Collected<'_> {
             let item = wire::receive(&mut stream, wire::FRAME_TO_HOST_BYTES_MAX).await?;
             match item.ok_or_else(|| wire::invalid("results without an end"))? {
                 Item::Output { size } => self.output(&mut stream, size).await?,
+                Item::LargeOutput { size } => *self.output = Output::TooLarge(size),
                 Item::BadOutput { reason } => {
                     *self.output = Output::Invalid(format!("output.json: {reason}"))
                 }

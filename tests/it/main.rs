@@ -6,4 +6,12 @@
 
 mod http;
 mod run;
+mod sandbox_confinement;
+mod sandbox_exhaustion;
+mod sandbox_inputs;
+mod sandbox_oracles;
+mod sandbox_output;
+mod sandbox_posture;
+mod sandbox_streams;
+mod sandbox_survivors;
 mod world;

@@ -41,6 +41,11 @@ pub(crate) fn images() -> Images {
     }
 }
 
+/// An image that declares a volume; `tests/with-engine.sh` makes it.
+pub(crate) const IMAGE_WITH_VOLUME: &str = "skillbox-test/volumes:1";
+/// An image that wants to be run in every way that it must not be run; the test that needs it makes it.
+pub(crate) const IMAGE_WITH_WISHES: &str = "skillbox-test/wishes:1";
+
 /// How the engine of this machine is reached.
 pub(crate) fn docker_settings() -> docker::Settings {
     docker::Settings {
@@ -130,7 +135,14 @@ pub(crate) async fn engine_in(folder: &Path, instance: Instance, sandbox: Sandbo
     let tmp_dir = folder.join("tmp");
     std::fs::create_dir_all(&tmp_dir).unwrap();
     let images = images();
-    let allowlist = [&images.python, &images.node, &images.bash].map(ToOwned::to_owned);
+    let allowlist = [
+        &images.python,
+        &images.node,
+        &images.bash,
+        IMAGE_WITH_VOLUME,
+        IMAGE_WITH_WISHES,
+    ]
+    .map(ToOwned::to_owned);
     let settings = Settings {
         maxima: Maxima {
             timeout_default: Duration::from_secs(20),

@@ -1,0 +1,250 @@
+# Takes more than there is: R-01 to R-06, R-08, R-14. The input names of what.
+import mmap, resource
+
+MIB = 1024 * 1024
+
+
+def count(make, most=1_000_000):
+    """How often `make` works, and what stops it."""
+    made = 0
+    while made < most:
+        verdict = attempt(make)
+        if verdict != "ok":
+            return made, verdict
+        made += 1
+    return made, "ok"
+
+
+def fork():
+    if os.fork() == 0:
+        while True:
+            signal.pause()
+
+
+def processes():
+    made, verdict = count(fork, 1000)
+    verdicts["processes"] = [100 < made < 127, verdict]
+    conclude()
+
+
+def threads():
+    started = threading.Event()
+    made, verdict = count(lambda: threading.Thread(target=started.wait, daemon=True).start(), 1000)
+    verdicts["threads"] = [100 < made < 127, verdict]
+    conclude()
+    os._exit(0)
+
+
+def fork_bomb():
+    while True:
+        attempt(os.fork)
+
+
+def fork_bomb_that_eats():
+    while True:
+        attempt(os.fork)
+        hoard.append(bytearray(MIB))
+
+
+hoard = []
+
+
+def anonymous():
+    while True:
+        hoard.append(bytearray(MIB))
+
+
+def shared():
+    while True:
+        block = mmap.mmap(-1, MIB)
+        block.write(b"x" * MIB)
+        hoard.append(block)
+
+
+def stack():
+    """A mapping of the kind that thread stacks are (MAP_STACK | MAP_NORESERVE), dug to its bottom."""
+    libc.mmap.restype = libc.memset.restype = ctypes.c_void_p
+    size = ctypes.c_size_t(512 * MIB)
+    libc.memset(ctypes.c_void_p(libc.mmap(None, size, 3, 0x24022, -1, ctypes.c_long(0))), 1, size)
+
+
+def memory_files():
+    while True:
+        file = os.memfd_create("hoard")
+        os.write(file, b"x" * MIB)
+
+
+def system_v():
+    libc.shmat.restype = ctypes.c_void_p
+    while True:
+        segment = libc.shmget(0, ctypes.c_size_t(8 * MIB), 0o1600)
+        libc.memset(ctypes.c_void_p(libc.shmat(segment, None, 0)), 1, ctypes.c_size_t(8 * MIB))
+
+
+def system_v_and_leave():
+    """The segments outlive the program: nothing is left for whoever collects."""
+    conclude()
+    for _ in range(2):
+        if os.fork() == 0:
+            system_v()
+        os.wait()
+
+
+def scratch_and_leave():
+    """All scratch full to the last page: enough must be left to collect it."""
+    conclude()
+    for folder in FOLDERS:
+        with open(f"{folder}/full", "wb", buffering=0) as file:
+            attempt(lambda: [file.write(b"x" * 65536) for _ in range(100_000)])
+
+
+def pipes():
+    def fill():
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        try:
+            __import__("fcntl").fcntl(writer, 1031, MIB)
+        except OSError:
+            pass
+        while True:
+            try:
+                os.write(writer, b"x" * 65536)
+            except BlockingIOError:
+                break
+        hoard.append((reader, writer))
+
+    def child():
+        if os.fork() == 0:
+            count(fill)
+            while True:
+                signal.pause()
+
+    # As likely as PID 1 to be chosen when memory runs out, and smaller: pipes are on nobody's account.
+    verdicts["as likely"] = write("/proc/self/oom_score_adj", "500")
+    # One process cannot hold enough of them.
+    for _ in range(20):
+        child()
+    verdicts["pipes"] = count(fill)[1]
+    conclude()
+
+
+def sockets():
+    def fill():
+        near, far = socket.socketpair()
+        near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8 * MIB)
+        near.setblocking(False)
+        try:
+            while True:
+                near.send(b"x" * 65536)
+        except BlockingIOError:
+            hoard.append((near, far))
+
+    verdicts["sockets"] = count(fill)[1]
+    conclude()
+
+
+def locked():
+    libc.mlock.restype = ctypes.c_int
+    block = mmap.mmap(-1, 32 * MIB)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(block))
+    verdicts["mlock"] = call(149, address, 32 * MIB)
+    verdicts["mlockall"] = call(151, 3)
+    conclude()
+
+
+def small_maps():
+    verdicts["maps"] = count(lambda: hoard.append(mmap.mmap(-1, 4096, prot=1 + len(hoard) % 2)), 100_000)[1]
+    hoard.clear()
+    conclude()
+
+
+FOLDERS = {"/workspace": 256, "/tmp": 64, "/sandbox/out/files": 64, "/dev/shm": 64, "/root": 1}
+
+
+def disk():
+    """How many MiB fit into each folder, each way; each folder is empty again afterwards."""
+
+    def write_all(path):
+        with open(path, "wb", buffering=0) as file:
+            while True:
+                file.write(b"x" * 65536)
+
+    def allocate(path):
+        with open(path, "wb") as file:
+            for part in range(100_000):
+                os.posix_fallocate(file.fileno(), part * 4096, 4096)
+
+    def sparse_then_write(path):
+        with open(path, "wb", buffering=0) as file:
+            file.truncate(1 << 40)
+            while True:
+                file.write(b"x" * 65536)
+
+    def renames(path):
+        for part in range(100_000):
+            with open(f"{path}.new", "wb", buffering=0) as file:
+                while file.tell() < 65536:
+                    file.write(b"x" * 65536)
+            os.rename(f"{path}.new", f"{path}.{part}")
+
+    for folder, size in FOLDERS.items():
+        before = os.statvfs(folder)
+        used = []
+        for way in (write_all, allocate, sparse_then_write, renames):
+            verdict = attempt(way, f"{folder}/filled")
+            now = os.statvfs(folder)
+            used.append([verdict, (before.f_bfree - now.f_bfree) * now.f_frsize <= size * MIB, now.f_bfree == 0])
+            for entry in os.listdir(folder):
+                if entry.startswith("filled"):
+                    os.unlink(f"{folder}/{entry}")
+        verdicts[folder] = used
+    conclude()
+
+
+def inodes():
+    for folder in ("/workspace", "/tmp", "/sandbox/out/files", "/root"):
+        numbers = iter(range(20_000))
+        made, verdict = count(lambda: os.mkdir(f"{folder}/{next(numbers)}"))
+        verdicts[folder] = [verdict, made < 16_384]
+    # One for the output.
+    os.rmdir("/sandbox/out/files/0")
+    conclude()
+
+
+def descriptors():
+    opened, verdict = count(lambda: os.open("/dev/null", os.O_RDONLY), 10_000)
+    os.closerange(100, 4096)
+    near, far = socket.socketpair()
+    near.setblocking(False)
+    own = [os.dup(0) for _ in range(200)]
+    flying = count(lambda: socket.send_fds(near, [b"x"], own), 10_000)
+    verdicts["open"] = [3900 < opened < 4096, verdict]
+    verdicts["in flight"] = [flying[0] * 200 <= 4296, flying[1] != "ok"]
+    verdicts["raised"] = attempt(resource.setrlimit, resource.RLIMIT_NOFILE, (8192, 8192))
+    conclude()
+
+
+def spin():
+    while True:
+        pass
+
+
+def cpu():
+    for _ in range(60):
+        threading.Thread(target=spin, daemon=True).start()
+    for _ in range(3):
+        if os.fork() == 0:
+            spin()
+    spin()
+
+
+def swap():
+    import glob
+
+    for path in glob.glob("/sys/fs/cgroup/memory.swap.max") + glob.glob("/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes"):
+        verdicts["limit"] = int(read(path)) in (0, 64 * MIB)
+    conclude()
+    anonymous()
+
+
+globals()[given()["of"]]()

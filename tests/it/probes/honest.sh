@@ -1,0 +1,61 @@
+# What honest shell scripts do, all of which must simply work: S-12.
+set -euo pipefail
+
+job_control() {
+    set -m
+    sleep 30 &
+    local job=$!
+    kill -STOP "$job" && kill -CONT "$job" && kill "$job"
+    ! wait "$job"
+}
+
+pipes() {
+    mkfifo /tmp/fifo
+    echo through >/tmp/fifo &
+    [ "$(cat /tmp/fifo)" = through ] && wait
+    [ "$(printf '%s\n' c a b | sort | tail -n 1)" = c ]
+}
+
+substitution() {
+    [ "$(cat <(echo one) <(echo two) | wc -l)" -eq 2 ]
+    coproc CAT { cat; }
+    echo hello >&"${CAT[1]}"
+    read -r line <&"${CAT[0]}"
+    [ "$line" = hello ]
+}
+
+tools() {
+    tar -C /tmp -cf /workspace/a.tar . && gzip -k /workspace/a.tar
+    find /usr/share -name '*.txt' | head -n 5 | xargs -r -n 1 wc -c >/dev/null
+    timeout 5 nice -n 3 date >/dev/null
+    dd if=/dev/urandom of=/tmp/random bs=64k count=4 status=none && sha256sum /tmp/random >/dev/null
+    cp -a /tmp/random /workspace/ && mv /workspace/random /sandbox/ && rm /sandbox/random
+    awk 'BEGIN { exit 0 }' && sed -n 1p /etc/os-release >/dev/null
+}
+
+limits() {
+    (ulimit -n 64 && ulimit -t 10 && ulimit -s 1024 && true)
+    (trap 'exit 0' TERM && kill "$BASHPID" && sleep 5 && exit 1)
+}
+
+sourced() {
+    echo 'here=1' >/tmp/here.sh && . /tmp/here.sh && [ "$here" = 1 ]
+    printf '#!/bin/sh\necho ran\n' >/workspace/run.sh
+    [ "$(bash /workspace/run.sh)" = ran ]
+    cat >/tmp/document <<TEXT
+$HOME
+TEXT
+    [ "$(cat /tmp/document)" = /workspace ]
+}
+
+separator='{'
+for work in job_control pipes substitution tools limits sourced; do
+    # A subshell of its own: `set -e` does not count within a condition.
+    set +e
+    (set -e; "$work") 2>/tmp/error
+    code=$?
+    set -e
+    printf '%s"%s": "%s"' "$separator" "$work" "$([ "$code" = 0 ] && echo ok || echo "$code $(tr -d '"\\\n' </tmp/error)")"
+    separator=', '
+done >"$SANDBOX_OUTPUT"
+echo '}' >>"$SANDBOX_OUTPUT"

@@ -1,0 +1,171 @@
+//! What reaches a program: its paths, its environment and its input, and how none of them leads further.
+
+use serde_json::json;
+use skillbox::error::Code;
+use skillbox::skill::Language;
+
+use crate::sandbox_oracles::{Attack, Watched};
+use crate::world::output;
+
+/// S-19: refused before there is a sandbox.
+#[tokio::test]
+async fn no_entrypoint_or_file_leads_out_of_its_folder() {
+    let Some(watched) = Watched::docker().await else {
+        return;
+    };
+    let paths = [
+        "/proc/self/fd/8",
+        "/proc/1/cwd",
+        "..",
+        "../main.sh",
+        "scripts/../../x",
+        "scripts/./main.sh",
+        "-c",
+        "/bin/sh",
+        "scripts",
+        "absent.sh",
+    ];
+    for path in paths {
+        let attack = Attack::plain(Language::Bash, "true").front_matter(&format!("entrypoint: \"{path}\"\n"));
+        assert_eq!(
+            watched.try_execution(attack).await.unwrap_err().code(),
+            Code::Invalid,
+            "{path:?}"
+        );
+    }
+    for path in [
+        "/proc/self/fd/8",
+        "../out/output.json",
+        "a/../../x",
+        "",
+        "a//b",
+        "./a",
+        "a\0b",
+    ] {
+        let mut attack = Attack::plain(Language::Bash, "true");
+        attack.ask.files = vec![skillbox::sandbox::InputFile {
+            path: path.to_owned(),
+            content: "x".into(),
+        }];
+        assert_eq!(
+            watched.try_execution(attack).await.unwrap_err().code(),
+            Code::Invalid,
+            "{path:?}"
+        );
+    }
+    // A working directory cannot be asked for at all.
+    let attack = Attack::plain(Language::Bash, "echo \"\\\"$PWD\\\"\" >$SANDBOX_OUTPUT").front_matter(
+        "workdir: /proc/self/fd/8\nworking_dir: /etc\nuser: root\nprivileged: true\nnetwork: host\n",
+    );
+    assert_eq!(watched.verdicts(attack).await, "/workspace");
+    assert_eq!(watched.has_made(), 1);
+    watched.close().await;
+}
+
+/// The names that skill authors were promised, sorted; with those that bash adds for itself.
+pub(crate) fn environment_names() -> Vec<&'static str> {
+    let mut names = vec![
+        "PATH",
+        "HOME",
+        "LANG",
+        "TMPDIR",
+        "PYTHONPATH",
+        "NODE_PATH",
+        "SANDBOX_INPUT_FILE",
+        "SANDBOX_OUTPUT",
+        "SANDBOX_FILES_DIR",
+        "SKILL_NAME",
+        "SKILL_VERSION",
+        "SANDBOX_INPUT",
+        "SKILL_INSTRUCTIONS",
+        "PWD",
+        "SHLVL",
+        "_",
+    ];
+    names.sort_unstable();
+    names
+}
+
+/// S-29, P11: neither the server's environment nor a manifest's wishes get in.
+#[tokio::test]
+async fn the_environment_holds_what_was_promised_and_nothing_else() {
+    let Some(watched) = Watched::docker().await else {
+        return;
+    };
+    let wishes = "env: { LD_PRELOAD: /x, BASH_ENV: /x, PATH: /evil, WISH: 1 }\nenvironment: [PYTHONSTARTUP=/x]\nmetadata: { skillbox.env: NODE_OPTIONS=--require=/x }\n";
+    let program = "verdicts.update(os.environ)\nverdicts['argv'] = sys.argv\nconclude()";
+    let seen = watched
+        .verdicts(Attack::python(program).front_matter(wishes))
+        .await;
+    let expected = json!({
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME": "/workspace", "LANG": "C.UTF-8", "TMPDIR": "/tmp",
+        "PYTHONPATH": "/sandbox/deps", "NODE_PATH": "/node_modules",
+        "SANDBOX_INPUT": "{}", "SANDBOX_INPUT_FILE": "/sandbox/input.json",
+        "SANDBOX_OUTPUT": "/sandbox/out/output.json", "SANDBOX_FILES_DIR": "/sandbox/out/files",
+        "SKILL_NAME": "probe", "SKILL_VERSION": seen["SKILL_VERSION"], "SKILL_INSTRUCTIONS": seen["SKILL_INSTRUCTIONS"],
+        "argv": ["/skills/probe/scripts/main.py"],
+    });
+    assert_eq!(seen, expected);
+    assert!(
+        seen["SKILL_VERSION"].as_str().unwrap().starts_with("0.0.0+"),
+        "{seen:#}"
+    );
+    assert_eq!(seen["SKILL_INSTRUCTIONS"].as_str().unwrap().trim(), "Probe.");
+    watched.close().await;
+}
+
+/// A-08: whatever the input holds, it makes no further variable and arrives as it was sent.
+#[tokio::test]
+async fn an_input_cannot_add_to_the_environment() {
+    let Some(watched) = Watched::docker().await else {
+        return;
+    };
+    let inputs = [
+        "{\n\"LD_PRELOAD=/x\":\n\"EVIL=1\"\n}".to_owned(),
+        r#"["$(touch /tmp/evil)", "`id`", "%s%n%x", "'\"\\", "a\nEVIL=1\n", "\u0000", "=", "\r\n"]"#
+            .to_owned(),
+        format!("\"{}\"", "A=1\\n".repeat(13_000)),
+        format!("[{}]", "\"LD_PRELOAD=/x\",".repeat(7_000) + "1"),
+    ];
+    let program = "print(json.dumps(sorted(os.environ)))\nverdicts['input'] = os.environ.get('SANDBOX_INPUT')\nverdicts['same'] = read(os.environ['SANDBOX_INPUT_FILE']).decode() == (verdicts['input'] or sys.stdin.read())\nconclude()";
+    for input in inputs {
+        let outcome = watched.run(Attack::python(program).input(&input)).await;
+        let seen = output(&outcome);
+        let inline = input.len() <= 64 * 1024;
+        assert_eq!(seen["input"].as_str(), inline.then_some(input.as_str()));
+        assert_eq!(seen["same"], json!(true));
+        let names: Vec<String> = serde_json::from_slice(&outcome.logs.stdout).unwrap();
+        let unknown: Vec<_> = names
+            .iter()
+            .filter(|name| !environment_names().contains(&name.as_str()))
+            .collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+    }
+    watched.close().await;
+}
+
+/// A-07: each size arrives to the byte, by file and by standard input.
+#[tokio::test]
+async fn inputs_of_every_size_arrive_to_the_byte() {
+    let Some(watched) = Watched::docker().await else {
+        return;
+    };
+    let cap = 10 * 1024 * 1024;
+    let program = "import hashlib\nfile, stdin = read(os.environ['SANDBOX_INPUT_FILE']), sys.stdin.buffer.read()\nverdicts['digest'] = hashlib.sha256(file).hexdigest()\nverdicts['size'] = len(file)\nverdicts['stdin'] = file == stdin\nverdicts['inline'] = os.environ.get('SANDBOX_INPUT') == file.decode()\nconclude()";
+    let texts = ["null", "1"].map(str::to_owned);
+    let sized = [64 * 1024, 64 * 1024 + 1, 131_056, 131_057, 131_058, 1 << 20, cap]
+        .map(|size: usize| format!("\"{}\"", "é".repeat((size - 2) / 2) + &"x".repeat(size % 2)));
+    for text in texts.iter().chain(&sized) {
+        let seen = watched.verdicts(Attack::python(program).input(text)).await;
+        let digest = skillbox::ids::Digest::of(text.as_bytes());
+        let expected = json!({ "digest": digest.hex(), "size": text.len(), "stdin": true, "inline": text.len() <= 64 * 1024 });
+        assert_eq!(seen, expected);
+    }
+    let above = Attack::python(program).input(&format!("\"{}\"", "x".repeat(cap - 1)));
+    assert_eq!(
+        watched.try_execution(above).await.unwrap_err().code(),
+        Code::TooLarge
+    );
+    watched.close().await;
+}

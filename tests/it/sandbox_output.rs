@@ -1,0 +1,348 @@
+//! What a program leaves as its output and its files, and what becomes of it.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use skillbox::execution::{Execution, Outcome, Status};
+
+use crate::sandbox_oracles::{Attack, Watched};
+use crate::world::output;
+
+/// Runs one case of the program that leaves strange outputs.
+async fn kind(watched: &Watched, case: &str) -> Outcome {
+    let input = json!({ "case": case, "canary": watched.canary_paths()[0] }).to_string();
+    let outcome = watched
+        .run(Attack::python(include_str!("probes/output_kinds.py")).input(&input))
+        .await;
+    assert!(
+        outcome.timings.collect_ms < 5000.0,
+        "{case}: collected for {} ms",
+        outcome.timings.collect_ms
+    );
+    outcome
+}
+
+/// O-01, O-02, O-11: no foreign byte, nothing blocks, and the state is clear.
+#[tokio::test]
+async fn an_output_that_is_not_json_in_a_regular_file_is_output_invalid() {
+    let Some(watched) = Watched::docker().await else {
+        return;
+    };
+    let wrong = [
+        ("link to a file of the image", "it is a link"),
+        ("link to a canary", "it is a link"),
+        ("link to the environment", "it is a link"),
+        ("link to the first process", "it is a link"),
+        ("link to itself", "it is a link"),
+        ("link to nowhere", "it is a link"),
+        ("link to a device", "it is a link"),
+        ("link to the input", "it is a link"),
+        ("fifo", "it is not a regular file"),
+        ("socket", "it is not a regular file"),
+        ("folder", "it is not a regular file"),
+        ("locked", "it cannot be read"),
+        ("empty", "not valid JSON"),
+        ("100,000 deep", "nested deeper than 128 levels"),
+        ("NaN", "not valid JSON"),
+        ("UTF-16", "not valid JSON"),
+        ("invalid UTF-8", "not valid JSON"),
+        ("NUL after it", "not valid JSON"),
+        ("two values", "not valid JSON"),
+    ];
+    for (case, reason) in wrong {
+        let outcome = kind(&watched, case).await;
+        let error = outcome.error.as_ref().unwrap_or_else(|| panic!("{case} passed"));
+        assert_eq!(
+            (outcome.status, error.code.as_str()),
+            (Status::Failed, "output_invalid"),
+            "{case}: {error:?}"
+        );
+        assert!(error.message.contains(reason), "{case}: {}", error.message);
+        assert_eq!((&outcome.output, outcome.exit_code), (&None, Some(0)), "{case}");
+    }
+    watched.close().await;
+}
+
+/// O-11: what is taken is kept to the byte.
+#[tokio::test]
+async fn an_output_that_is_json_is_kept_exactly() {
+    let Some(watched) = Watched::docker().await else {
+        return;
+    };
+    let digits = "7".repeat(100_000);
+    let full = format!("\"{}\"", "x".repeat(10 * 1024 * 1024 - 2));
+    let right = [
+        ("missing", None),
+        ("100,000 digits", Some(digits.as_str())),
+        ("at the cap", Some(full.as_str())),
+        ("duplicate keys", Some(r#"{"a": 1, "a": 2}"#)),
+        ("lone surrogate", Some(r#""\ud800""#)),
+        ("bare string", Some(r#""bare""#)),
+        ("null", Some("null")),
+        (
+            "numbers",
+            Some(
+                r#"{"big": 9007199254740993, "precise": 0.1000000000000000055511151231257827021181, "zero": -0, "huge": 1e400}"#,
+            ),
+        ),
+    ];
+    for (case, expected) in right {
+        let outcome = kind(&watched, case).await;
+        assert_eq!(outcome.status, Status::Success, "{case}: {:?}", outcome.error);
+        assert!(
+            outcome.output.as_ref().map(|text| text.as_str()) == expected,
+            "{case} was changed"
+        );
+    }
+    watched.close().await;
+}
+
+/// O-11, O-19: too large is a reason of its own, found without reading.
+#[tokio::test]
+async fn an_output_above_the_cap_is_refused_by_its_size() {
+    let Some(watched) = Watched::docker().await else {
+        return;
+    };
+    for case in ["100 MB", "1 TiB", "one byte above the cap"] {
+        let outcome = kind(&watched, case).await;
+        let error = outcome.error.unwrap();
+        assert_eq!(
+            (outcome.status, error.code.as_str()),
+            (Status::Failed, "output_too_large"),
+            "{case}: {error:?}"
+        );
+        assert!(outcome.output.is_none());
+    }
+    watched.close().await;
+}
+
+/// Runs one case of the program that leaves hostile trees.
+async fn tree(watched: &Watched, case: &str) -> Execution {
+    let input = json!({ "case": case, "canaries": watched.canary_paths() }).to_string();
+    let execution = watched
+        .execution(Attack::python(include_str!("probes/tree.py")).input(&input))
+        .await;
+    let outcome = execution.outcome.as_ref().unwrap();
+    assert_eq!(outcome.status, Status::Success, "{case}: {:?}", outcome.error);
+    execution
+}
+
+fn outcome(execution: &Execution) -> &Outcome {
+    execution.outcome.as_ref().unwrap()
+}
+
+/// The collected files with their contents, as a tenant would download them.
+async fn contents(watched: &Watched, execution: &Execution) -> BTreeMap<String, String> {
+    let mut contents = BTreeMap::new();
+    for entry in &outcome(execution).files {
+        let tenant = watched.world.admin.tenant();
+        let found = watched
+            .world
+            .engine
+            .artifact_file(tenant, execution.new.id, &entry.path)
+            .await
+            .unwrap();
+        let range = found.range();
+        let mut reader = found.object.into_reader(range).await.unwrap();
+        let mut content = String::new();
+        tokio::io::AsyncReadExt::read_to_string(&mut reader, &mut content)
+            .await
+            .unwrap();
+        contents.insert(entry.path.clone(), content);
+    }
+    contents
+}
+
+fn skipped(execution: &Execution) -> BTreeMap<&str, &str> {
+    let skipped = &outcome(execution).skipped;
+    assert_eq!(outcome(execution).skipped_total, skipped.len() as u64);
+    skipped
+        .iter()
+        .map(|skipped| (skipped.path.as_str(), skipped.reason.as_str()))
+        .collect()
+}
+
+/// O-04, O-05.
+#[tokio::test]
+async fn links_among_files_are_skipped_and_said_and_hard_links_lead_nowhere_else() {
+    let Some(watched) = Watched::docker().await else {
+        return;
+    };
+    let execution = tree(&watched, "links").await;
+    let hard = json!({ "skill": "EXDEV", "image": "EXDEV", "input": "ok", "sibling": "ok" });
+    assert_eq!(output(outcome(&execution))["hard"], hard);
+    let contents = contents(&watched, &execution).await;
+    assert_eq!(contents.keys().collect::<Vec<_>>(), ["input", "real", "sibling"]);
+    assert_eq!(
+        (contents["real"].as_str(), contents["sibling"].as_str()),
+        ("own", "own")
+    );
+    let skipped = skipped(&execution);
+    let links = [
+        "absolute",
+        "canary-0",
+        "canary-1",
+        "canary-2",
+        "chain",
+        "descriptor",
+        "folder",
+        "relative",
+        "root",
+    ];
+    assert_eq!(skipped.keys().copied().collect::<Vec<_>>(), links);
+    assert!(skipped.values().all(|reason| *reason == "link"), "{skipped:?}");
+    watched.close().await;
+}
+
+/// O-06.
+#[tokio::test]
+async fn a_thousand_fifos_and_sockets_block_nobody() {
+    let Some(watched) = Watched::docker().await else {
+        return;
+    };
+    let execution = tree(&watched, "special").await;
+    let outcome = outcome(&execution);
+    assert_eq!(outcome.files.len(), 1);
+    assert_eq!((outcome.skipped_total, outcome.skipped.len()), (1100, 50));
+    assert!(outcome.skipped.iter().all(|skipped| skipped.reason == "special"));
+    assert!(outcome.timings.collect_ms < 2000.0, "{:?}", outcome.timings);
+    watched.close().await;
+}
+
+/// O-03.
+#[tokio::test]
+async fn a_replaced_output_folder_leads_the_collector_nowhere() {
+    let Some(watched) = Watched::docker().await else {
+        return;
+    };
+    let execution = tree(&watched, "replaced").await;
+    assert_eq!(
+        contents(&watched, &execution).await,
+        BTreeMap::from([("own".to_owned(), "own".to_owned())])
+    );
+    assert_eq!(output(outcome(&execution)), json!({}));
+    let execution = tree(&watched, "removed").await;
+    assert!(outcome(&execution).files.is_empty() && outcome(&execution).output.is_none());
+    watched.close().await;
+}
+
+/// O-09.
+#[tokio::test]
+async fn every_name_is_listed_apart_and_leads_to_its_own_bytes() {
+    let Some(watched) = Watched::docker().await else {
+        return;
+    };
+    let execution = tree(&watched, "names").await;
+    let contents = contents(&watched, &execution).await;
+    let long = "n".repeat(255);
+    let expected = [
+        ("new\nline", r"'new\nline'"),
+        ("tab\tbed", r"'tab\tbed'"),
+        ("\u{1b}[31mred", r"'\x1b[31mred'"),
+        ("quo\"te'", r#"'quo"te\''"#),
+        ("-rf", "'-rf'"),
+        ("bidi\u{202e}gpj.exe", r"'bidi\u202egpj.exe'"),
+        (long.as_str(), &format!("'{long}'")),
+        ("%2e%2e", "'%2e%2e'"),
+        ("trailing ", "'trailing '"),
+        (r"back\x5cslash", r"'back\\slash'"),
+        ("...", "'...'"),
+        (" ", "' '"),
+        ("ü", "'ü'"),
+        (r"\x5cxff", r"'\\xff'"),
+        (r"\xff", r"b'\xff'"),
+        (r"half\xc3", r"b'half\xc3'"),
+        (r"C:\x5cx", r"'C:\\x'"),
+        ("con", "'con'"),
+        ("a:b", "'a:b'"),
+        ("*", "'*'"),
+    ];
+    for (name, content) in expected {
+        assert_eq!(
+            contents.get(name).map(String::as_str),
+            Some(content),
+            "{name:?} of {:?}",
+            contents.keys()
+        );
+    }
+    let deep = format!("{}deep", format!("{}/", "\u{1}".repeat(255)).repeat(12));
+    assert_eq!(contents.get(&deep).map(String::as_str), Some("own"));
+    assert_eq!(contents.len(), expected.len() + 1);
+    let skipped = skipped(&execution);
+    assert_eq!(skipped.values().copied().collect::<Vec<_>>(), ["too_deep"]);
+    watched.close().await;
+}
+
+/// O-12.
+#[tokio::test]
+async fn locked_trees_are_reported_and_removed() {
+    let Some(watched) = Watched::docker().await else {
+        return;
+    };
+    let execution = tree(&watched, "locked").await;
+    let refused = json!({ "immutable": "EPERM", "chown": "EPERM", "trusted": "EPERM" });
+    assert_eq!(output(outcome(&execution)), refused);
+    assert_eq!(
+        contents(&watched, &execution).await.keys().collect::<Vec<_>>(),
+        ["open/file"]
+    );
+    let unreadable = ["blind", "closed", "unreadable"].map(|name| (name, "unreadable"));
+    assert_eq!(skipped(&execution), BTreeMap::from(unreadable));
+    watched.close().await;
+}
+
+/// O-13, O-14: what is kept of a file is its path and its bytes.
+#[tokio::test]
+async fn the_archive_holds_relative_regular_files_without_foreign_metadata() {
+    let Some(watched) = Watched::docker().await else {
+        return;
+    };
+    let execution = tree(&watched, "metadata").await;
+    let tenant = watched.world.admin.tenant();
+    let object = watched
+        .world
+        .engine
+        .artifacts(tenant, execution.new.id)
+        .await
+        .unwrap()
+        .object;
+    let size = object.size();
+    let mut bytes = Vec::new();
+    let mut reader = object.into_reader(0..size).await.unwrap();
+    tokio::io::AsyncReadExt::read_to_end(&mut reader, &mut bytes)
+        .await
+        .unwrap();
+    let mut archive = tar::Archive::new(&bytes[..]);
+    let mut paths = Vec::new();
+    for entry in archive.entries().unwrap() {
+        let entry = entry.unwrap();
+        let header = entry.header();
+        assert!(header.entry_type().is_file());
+        assert_eq!((header.mode().unwrap(), header.mtime().unwrap()), (0o644, 0));
+        assert_eq!((header.uid().unwrap(), header.gid().unwrap()), (0, 0));
+        paths.push(entry.path().unwrap().into_owned());
+    }
+    assert_eq!(paths, ["file", "future"].map(std::path::PathBuf::from));
+    watched.close().await;
+}
+
+/// O-16.
+#[tokio::test]
+async fn files_that_cannot_be_stored_make_no_success() {
+    let Some(watched) = Watched::docker().await else {
+        return;
+    };
+    let blobs = watched.world.folder.path().join("blobs");
+    std::fs::remove_dir_all(&blobs).unwrap();
+    std::fs::write(&blobs, "in the way").unwrap();
+    let input = json!({ "case": "metadata", "canaries": Value::Null }).to_string();
+    let outcome = watched
+        .run(Attack::python(include_str!("probes/tree.py")).input(&input))
+        .await;
+    assert_eq!(
+        (outcome.status, outcome.error.unwrap().code.as_str()),
+        (Status::Failed, "artifacts_not_stored")
+    );
+    assert!(outcome.files.is_empty());
+    watched.close().await;
+}

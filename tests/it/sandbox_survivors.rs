@@ -1,0 +1,233 @@
+//! Programs that will not end, or will not let others end: what becomes of them, and when.
+
+use serde_json::json;
+use skillbox::execution::{Outcome, Status};
+use skillbox::skill::Language;
+
+use crate::sandbox_oracles::{Attack, Watched};
+use crate::world::{output, stdout};
+
+/// P8 allows one second from the deadline; these tests share two cores with each other, so they allow two.
+const OVERTIME_MS: f64 = 2000.0;
+
+fn way(name: &str) -> Attack {
+    Attack::python(include_str!("probes/survivors.py")).input(&json!({ "way": name }).to_string())
+}
+
+fn code(outcome: &Outcome) -> (Status, Option<&str>) {
+    (
+        outcome.status,
+        outcome.error.as_ref().map(|error| error.code.as_str()),
+    )
+}
+
+/// S-25: a neighbour that runs all the while notices nothing.
+#[tokio::test]
+async fn killing_everything_reaches_only_the_own_sandbox() {
+    let Some(watched) = Watched::docker().await else {
+        return;
+    };
+    let neighbour = watched.run(Attack::plain(
+        Language::Bash,
+        "sleep 2; echo '\"well\"' >$SANDBOX_OUTPUT",
+    ));
+    let attacks = async {
+        let seen = watched.verdicts(way("kill_everything")).await;
+        let expected = json!({
+            "first process": ["ok"], "everybody": "ok", "own child": 9, "stop the first": ["ok", "ok"], "queued": "EPERM",
+        });
+        assert_eq!(seen, expected);
+        let outcome = watched.run(way("kill_itself")).await;
+        assert_eq!(code(&outcome), (Status::Failed, Some("signal")));
+        assert!(outcome.error.unwrap().message.contains("signal 9"));
+        assert!(outcome.output.is_some(), "the output was there before");
+    };
+    let (neighbour, ()) = tokio::join!(neighbour, attacks);
+    assert_eq!(output(&neighbour), "well");
+    watched.close().await;
+}
+
+/// S-26, P16: the end of the main process is the end of all, and what was written until then counts.
+#[tokio::test]
+async fn a_daemon_dies_with_the_main_process() {
+    let Some(watched) = Watched::docker().await else {
+        return;
+    };
+    for name in ["daemonise", "close_everything"] {
+        let outcome = watched.run(way(name)).await;
+        assert_eq!(code(&outcome), (Status::Success, None), "{name}");
+        assert_eq!(output(&outcome), json!({}), "{name}");
+        assert!(
+            outcome.timings.collect_ms < OVERTIME_MS,
+            "{name}: {:?}",
+            outcome.timings
+        );
+    }
+    watched.close().await;
+}
+
+/// S-27, R-09, O-20: killed at the deadline; what it had left by then is kept.
+#[tokio::test]
+async fn nothing_survives_the_deadline() {
+    let Some(watched) = Watched::docker().await else {
+        return;
+    };
+    for name in [
+        "deaf",
+        "stopped",
+        "stopped_family",
+        "sitting_in_vfork",
+        "spinning",
+    ] {
+        let outcome = watched.run(way(name).seconds(1.0)).await;
+        assert_eq!(code(&outcome), (Status::Timeout, Some("timeout")), "{name}");
+        assert!(outcome.timings.run_ms > 900.0, "{name}: {:?}", outcome.timings);
+        assert!(
+            outcome.timings.run_ms < 1000.0 + OVERTIME_MS,
+            "{name}: {:?}",
+            outcome.timings
+        );
+        if name != "spinning" {
+            assert_eq!(output(&outcome), json!({}), "{name}");
+        }
+    }
+    watched.close().await;
+}
+
+/// with all slots busy.
+#[tokio::test]
+async fn deadlines_hold_under_load() {
+    let Some(watched) = Watched::docker().await else {
+        return;
+    };
+    let spin = || watched.run(Attack::plain(Language::Bash, "while :; do :; done").seconds(1.5));
+    let outcomes = futures::future::join_all((0..8).map(|_| spin())).await;
+    for outcome in outcomes {
+        assert_eq!(code(&outcome), (Status::Timeout, Some("timeout")));
+        assert!(
+            outcome.timings.run_ms < 1500.0 + OVERTIME_MS,
+            "{:?}",
+            outcome.timings
+        );
+    }
+    watched.close().await;
+}
+
+/// S-28, P16.
+#[tokio::test]
+async fn orphans_are_reaped_and_zombies_count_as_processes() {
+    let Some(watched) = Watched::docker().await else {
+        return;
+    };
+    assert_eq!(watched.verdicts(way("orphans")).await, json!({}));
+    assert_eq!(
+        watched.verdicts(way("zombies")).await,
+        json!({ "zombies": [true, "EAGAIN"] })
+    );
+    watched.close().await;
+}
+
+/// P14.
+#[tokio::test]
+async fn one_sandbox_finds_nothing_of_another() {
+    let Some(watched) = Watched::docker().await else {
+        return;
+    };
+    watched.verdicts(way("pollute")).await;
+    let seen = watched.verdicts(way("look_for_pollution")).await;
+    assert_eq!(seen, json!({ "left": [], "segment": "ENOENT" }));
+    watched.close().await;
+}
+
+/// S-32.
+#[tokio::test]
+async fn a_crash_leaves_no_core() {
+    let Some(watched) = Watched::docker().await else {
+        return;
+    };
+    let outcome = watched.run(way("crash")).await;
+    assert_eq!(code(&outcome), (Status::Failed, Some("signal")));
+    let expected = json!({ "child": "SIGSEGV", "core limit": [0, 0], "raised": "ValueError", "cores": [] });
+    assert_eq!(output(&outcome), expected);
+    watched.close().await;
+}
+
+///
+#[tokio::test]
+async fn a_large_input_blocks_nobody_whether_it_is_read_or_not() {
+    let Some(watched) = Watched::docker().await else {
+        return;
+    };
+    let padding = "x".repeat(9 * 1024 * 1024);
+    for name in ["read_all_input", "ignore_input"] {
+        let input = json!({ "way": name, "padding": padding }).to_string();
+        let size = input.len();
+        let seen = watched.verdicts(way(name).input(&input)).await;
+        if name == "read_all_input" {
+            assert_eq!(seen, json!({ "read": size, "then": "" }));
+        }
+    }
+    watched.close().await;
+}
+
+/// O-19: six endings, six reasons.
+#[tokio::test]
+async fn each_way_to_end_has_a_reason_of_its_own() {
+    let Some(watched) = Watched::docker().await else {
+        return;
+    };
+    let bash = |program: &str| Attack::plain(Language::Bash, program);
+    let hungry = "x=y; while :; do x=$x$x; done";
+    let node_on_bash = format!("image: {}\n", crate::world::images().bash);
+    let endings = [
+        (bash("exit 137"), Status::Failed, "exit_code"),
+        (
+            bash(hungry).front_matter("resources: { memory: 64MiB }\n"),
+            Status::Oom,
+            "oom",
+        ),
+        (bash("sleep 60").seconds(0.5), Status::Timeout, "timeout"),
+        (bash("kill -KILL $$"), Status::Failed, "signal"),
+        (
+            Attack::plain(Language::Node, "").front_matter(&node_on_bash),
+            Status::Failed,
+            "start_failed",
+        ),
+        (
+            bash("truncate -s 11M $SANDBOX_OUTPUT"),
+            Status::Failed,
+            "output_too_large",
+        ),
+    ];
+    for (attack, status, reason) in endings {
+        let outcome = watched.run(attack).await;
+        assert_eq!(code(&outcome), (status, Some(reason)), "{:?}", outcome.error);
+        assert_eq!(
+            outcome.exit_code,
+            match reason {
+                "exit_code" => Some(137),
+                "output_too_large" => Some(0),
+                _ => None,
+            }
+        );
+    }
+    watched.close().await;
+}
+
+/// O-20.
+#[tokio::test]
+async fn an_output_written_before_the_deadline_is_kept() {
+    let Some(watched) = Watched::docker().await else {
+        return;
+    };
+    let program = "echo started; echo '{\"done\": true}' >$SANDBOX_OUTPUT; while :; do :; done";
+    let outcome = watched
+        .run(Attack::plain(Language::Bash, program).seconds(1.0))
+        .await;
+    assert_eq!(code(&outcome), (Status::Timeout, Some("timeout")));
+    assert_eq!(
+        (output(&outcome), stdout(&outcome)),
+        (json!({ "done": true }), "started\n".to_owned())
+    );
+    watched.close().await;
+}
