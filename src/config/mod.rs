@@ -22,6 +22,7 @@ use crate::execution::Maxima;
 use crate::limits;
 use crate::sandbox::docker;
 use crate::skill::ImageAllowlist;
+use crate::telemetry::Format;
 
 pub use error::Error;
 pub use folder::DataFolder;
@@ -99,16 +100,7 @@ pub struct Log {
     /// What is logged; the program's own choice where nothing is set.
     pub filter: Option<String>,
     /// How lines look.
-    pub format: LogFormat,
-}
-
-/// How log lines look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogFormat {
-    /// For people.
-    Text,
-    /// One JSON object a line.
-    Json,
+    pub format: Format,
 }
 
 impl Config {

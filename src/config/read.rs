@@ -9,13 +9,14 @@ use figment::value::Value;
 
 use super::error::Error;
 use super::settings::{self, Kind, SETTINGS};
-use super::{Backend, Config, Limits, Log, LogFormat, Sandbox, values};
+use super::{Backend, Config, Limits, Log, Sandbox, values};
 use crate::engine::{Images, RetentionPolicy};
 use crate::error::quoted;
 use crate::execution::Maxima;
 use crate::limits;
 use crate::sandbox::docker;
 use crate::skill::{ImageAllowlist, Language, parse_bytes, parse_cpu};
+use crate::telemetry::Format;
 
 /// One setting as it stands.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -72,10 +73,10 @@ fn port(text: &str) -> Result<u16, String> {
     values::number(text, 0, u16::MAX)
 }
 
-fn log_format(text: &str) -> Result<LogFormat, String> {
+fn log_format(text: &str) -> Result<Format, String> {
     match text {
-        "text" => Ok(LogFormat::Text),
-        "json" => Ok(LogFormat::Json),
+        "text" => Ok(Format::Text),
+        "json" => Ok(Format::Json),
         _ => Err(format!("{} is not text or json", quoted(text))),
     }
 }

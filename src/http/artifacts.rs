@@ -180,7 +180,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_compressed_piece_by_piece_reads_back() {
-        let original: Raw = (0..1_000_000_u32).flat_map(u32::to_le_bytes).collect();
+        let original: Vec<u8> = (0..1_000_000_u32).flat_map(u32::to_le_bytes).collect();
         let pieces: Vec<Bytes> = gzip(&original[..]).try_collect().await.unwrap();
         assert!(pieces.len() > 1);
         let mut read = Vec::new();
