@@ -243,3 +243,17 @@ pub const RETENTION_PER_TENANT: u64 = 10_000;
 pub const LINK_LIFE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 /// A key file in the data folder.
 pub const KEY_FILE_BYTES_MAX: u64 = 4 * KIB;
+/// Input files of one command together; as base64 they must fit into [`EXECUTION_BODY_BYTES_MAX`].
+pub const INPUT_FILES_BYTES_MAX: u64 = 24 * MIB;
+/// One JSON answer of a server that the command line talks to: output and logs at their caps, escaped.
+pub const ANSWER_BYTES_MAX: u64 = 64 * MIB;
+/// Rows that the command line lists at most.
+pub const ROWS_LISTED_MAX: usize = 10_000;
+/// Time to connect to a server.
+pub const CLIENT_CONNECT_MAX: Duration = Duration::from_secs(10);
+/// Time for a server's answer.
+pub const CLIENT_ANSWER_MAX: Duration = Duration::from_secs(120);
+/// Time for the answer to a run: waiting for a place, a pull, the program and its results.
+pub const CLIENT_RUN_MAX: Duration = Duration::from_secs(45 * 60);
+/// Time for one download.
+pub const CLIENT_DOWNLOAD_MAX: Duration = Duration::from_secs(60 * 60);

@@ -79,6 +79,17 @@ impl DataFolder {
         key_file::api_key_or_fresh(&self.admin_key_path())
     }
 
+    /// Takes back a fresh key that the store did not adopt.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be removed.
+    pub fn remove_admin_key(&self) -> Result<(), Error> {
+        let path = self.admin_key_path();
+        fs::remove_file(&path)
+            .map_err(|error| Error::new(path.display(), format!("cannot be removed ({error})")))
+    }
+
     /// The secret that signs links: made once, whoever comes first (T-14).
     ///
     /// # Errors
