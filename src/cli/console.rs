@@ -128,6 +128,9 @@ impl Console {
                 Foreign::Raw => cell.replace('\n', " "),
             }));
         }
+        for column in table.column_iter_mut() {
+            column.set_padding((0, 2));
+        }
         let text = table.trim_fmt();
         let (heading, body) = text.split_once('\n').unwrap_or((&text, ""));
         let mut out = anstream::stdout().lock();

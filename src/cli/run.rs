@@ -125,10 +125,17 @@ fn hint_at_folder(failure: Failure, name: Option<&SkillName>) -> Failure {
     }
 }
 
+/// Lines of a failed program's standard error that are told besides the result.
+const LAST_LINES: usize = 10;
+
 /// The whole result, and for people a word about an end that is not a success.
-pub(crate) fn print(envelope: &Envelope, console: &Console) -> Result<()> {
+fn print(envelope: &Envelope, console: &Console) -> Result<()> {
     console.data(Format::Json, envelope, rows)?;
     if envelope.status != Status::Success {
+        let lines: Vec<_> = envelope.logs.stderr.lines().collect();
+        for line in &lines[lines.len().saturating_sub(LAST_LINES)..] {
+            console.say(line);
+        }
         let reason = envelope
             .error
             .as_ref()
@@ -166,7 +173,7 @@ pub(crate) fn rows(envelope: &Envelope) -> Rows {
         ),
         (
             "output",
-            optional(envelope.output.as_ref().map(ToString::to_string)),
+            optional(envelope.output.as_ref().map(|output| one_line(output.as_str()))),
         ),
         ("stdout", envelope.logs.stdout.trim_end().to_owned()),
         ("stderr", envelope.logs.stderr.trim_end().to_owned()),
@@ -184,4 +191,9 @@ pub(crate) fn rows(envelope: &Envelope) -> Rows {
         heading: &["what", "value"],
         rows,
     }
+}
+
+fn one_line(json: &str) -> String {
+    serde_json::from_str::<serde_json::Value>(json)
+        .map_or_else(|_| json.to_owned(), |value| value.to_string())
 }

@@ -33,8 +33,10 @@ pub(crate) fn save(
         place.file(id, file, &mut target)?;
         target.keep(file)?;
     }
-    if !files.is_empty() {
-        console.good(format!("saved {} files to {}", files.len(), folder.display()));
+    match files.len() {
+        0 => {}
+        1 => console.good(format!("saved 1 file to {}", folder.display())),
+        count => console.good(format!("saved {count} files to {}", folder.display())),
     }
     Ok(())
 }
