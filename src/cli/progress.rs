@@ -58,7 +58,8 @@ fn show(mut text: String, changes: &Receiver<String>) {
         .unwrap_or_else(|_| ProgressStyle::default_spinner());
     let bar = ProgressBar::new_spinner()
         .with_style(style)
-        .with_message(visible::line(&text).into_owned());
+        .with_message(visible::line(&text).into_owned())
+        .with_elapsed(PATIENCE);
     bar.enable_steady_tick(TICK);
     while let Ok(newer) = changes.recv() {
         bar.set_message(visible::line(&newer).into_owned());

@@ -1,5 +1,14 @@
 //! All tests that need more than one room, in one binary: it is linked once.
 
+mod cli_hostile;
+mod cli_local;
+mod cli_remote;
+mod cli_run;
+mod cli_serve;
+mod cli_shell;
+mod cli_start;
 mod http_serve;
+mod lifecycle;
 mod run;
+mod server;
 mod world;
