@@ -19,6 +19,7 @@ pub struct DataFolder {
 pub struct FirstKeyLock(#[expect(dead_code, reason = "the lock is held by the open file")] fs::File);
 
 const SETTING: &str = "data_dir";
+const ADMIN_KEY: &str = "admin.key";
 
 /// Where the data folder is when nothing says otherwise.
 pub(super) fn default_path() -> Result<PathBuf, Error> {
@@ -35,6 +36,18 @@ pub(super) fn default_path() -> Result<PathBuf, Error> {
                 .map(|home| home.join(".skillbox"))
         })
         .ok_or_else(|| Error::new(SETTING, "this user has no home folder; set SKILLBOX_DATA_DIR"))
+}
+
+/// The administrator's key in `folder`, which need not be there or ours.
+pub(super) fn kept_admin_key(folder: &Path) -> Result<Option<ApiKey>, Error> {
+    let path = folder.join(ADMIN_KEY);
+    let unreadable =
+        fs::File::open(&path).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied);
+    if unreadable {
+        Ok(None)
+    } else {
+        key_file::read_api_key(&path)
+    }
 }
 
 impl DataFolder {
@@ -58,7 +71,7 @@ impl DataFolder {
     /// Where the administrator's key is kept.
     #[must_use]
     pub fn admin_key_path(&self) -> PathBuf {
-        self.path.join("admin.key")
+        self.path.join(ADMIN_KEY)
     }
 
     /// The administrator's key, if there is one.

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
+use crate::auth::ApiKey;
 use crate::engine::{self, Images, RetentionPolicy};
 use crate::execution::Maxima;
 use crate::limits;
@@ -123,6 +124,19 @@ impl Config {
             Some(path) => DataFolder::open(path),
             None => DataFolder::open(&folder::default_path()?),
         }
+    }
+
+    /// The administrator's key in the data folder, if this user may read it there; nothing is made.
+    ///
+    /// # Errors
+    ///
+    /// The file is there and holds no key, or others can read it.
+    pub fn kept_admin_key(&self) -> Result<Option<ApiKey>, Error> {
+        let folder = match &self.data_dir {
+            Some(path) => path.clone(),
+            None => folder::default_path()?,
+        };
+        folder::kept_admin_key(&folder)
     }
 
     /// The database in (or beside) the data folder.

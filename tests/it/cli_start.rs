@@ -127,32 +127,3 @@ fn the_configuration_is_shown_without_secrets() {
         assert!(said.stderr.contains("not needed"), "{}", said.stderr);
     }
 }
-
-/// `docs/CONFIGURATION.md` and `docs/CLI.md` say what the program says.
-#[test]
-fn the_documents_hold_every_setting_and_every_exit_code() {
-    let read = |name: &str| {
-        std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
-    };
-    let settings = read("docs/CONFIGURATION.md");
-    for setting in skillbox::config::SETTINGS {
-        let default = if setting.default.is_empty() {
-            "–".to_owned()
-        } else {
-            format!("`{}`", setting.default)
-        };
-        let row = format!(
-            "| `{}` | `{}` | {default} | {} |",
-            setting.key,
-            setting.variable,
-            setting.about.replace('|', "\\|")
-        );
-        assert!(settings.contains(&row), "docs/CONFIGURATION.md lacks:\n{row}");
-    }
-    let commands = read("docs/CLI.md");
-    for exit in skillbox::cli::Exit::ALL {
-        let (number, meaning) = exit.row();
-        let row = format!("| {number} | {meaning} |");
-        assert!(commands.contains(&row), "docs/CLI.md lacks:\n{row}");
-    }
-}

@@ -1,5 +1,6 @@
 //! All tests that need more than one room, in one binary: it is linked once.
 
+mod cli_docs;
 mod cli_hostile;
 mod cli_local;
 mod cli_remote;

@@ -211,7 +211,7 @@ fn key_for(config: &Config, url: &str) -> Result<SecretString> {
         return Ok(key.expose_secret().into());
     }
     if remote::is_loopback(url)
-        && let Some(key) = config.data_folder()?.admin_key()?
+        && let Some(key) = config.kept_admin_key()?
     {
         return Ok(key.reveal().into());
     }
