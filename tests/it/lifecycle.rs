@@ -57,7 +57,7 @@ fn leftovers(data: &Path) -> BTreeSet<String> {
 
 fn run_count(server: &Server, status: &str) -> usize {
     let answer = server.get(&format!("/v1/executions?status={status}")).unwrap();
-    answer.body["executions"].as_array().map_or(0, Vec::len)
+    answer.body["items"].as_array().map_or(0, Vec::len)
 }
 
 /// The executions that have a container, in any state.
@@ -116,10 +116,7 @@ async fn a_killed_server_leaves_nothing_after_its_restart() {
             run_count(&server, "running") == 1
         });
         let listed = server.get("/v1/executions?status=running").unwrap().body;
-        let id = listed["executions"][0]["execution_id"]
-            .as_str()
-            .unwrap()
-            .to_owned();
+        let id = listed["items"][0]["execution_id"].as_str().unwrap().to_owned();
         eventually("a container", Duration::from_secs(30), || {
             containers().contains(&id)
         });
@@ -137,7 +134,9 @@ async fn a_killed_server_leaves_nothing_after_its_restart() {
         eventually("the end of the container", Duration::from_secs(30), || {
             !containers().contains(&id)
         });
-        assert_eq!(leftovers(&data).len(), before.len(), "{:?}", leftovers(&data));
+        eventually("an empty data folder", Duration::from_secs(30), || {
+            leftovers(&data).len() == before.len()
+        });
     })
     .await
     .unwrap();
@@ -255,6 +254,6 @@ async fn a_thousand_executions_leave_no_trace() {
 /// Whether none of this server's last executions has a container any more.
 fn nothing_left(server: &Server) -> bool {
     let (left, newest) = (containers(), server.get("/v1/executions?limit=200").unwrap().body);
-    let mut rows = newest["executions"].as_array().unwrap().iter();
+    let mut rows = newest["items"].as_array().unwrap().iter();
     rows.all(|row| !left.contains(row["execution_id"].as_str().unwrap()))
 }

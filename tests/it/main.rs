@@ -1,4 +1,8 @@
 //! All tests that need more than one room, in one binary: it is linked once.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should stop where it stands"
+)]
 
 mod cli_docs;
 mod cli_hostile;
