@@ -8,7 +8,8 @@ use crate::cli::console::{Console, Format, Rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::place::{Place, Wanted};
-use crate::cli::{run, save};
+use crate::cli::run;
+use crate::cli::save::Saver;
 use crate::error::quoted;
 use crate::execution::{FileLink, Status, Summary};
 use crate::ids::ExecutionId;
@@ -109,7 +110,15 @@ pub(crate) fn exec(command: ExecCommand, place: &Place, console: &Console) -> Re
         ExecCommand::Files { id, out, paths } => {
             let files = chosen(place.execution(id)?.files, &paths)?;
             match out {
-                Some(folder) => save::save(place, id, &files, &folder, console)?,
+                Some(folder) => {
+                    let folder = &folder;
+                    Saver {
+                        place,
+                        folder,
+                        console,
+                    }
+                    .save(id, &files)?;
+                }
                 None => console.data(Format::Table, &files, file_rows)?,
             }
         }

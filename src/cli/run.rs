@@ -10,7 +10,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::given::{self, Archive, Named};
 use crate::cli::place::{Place, Ran};
-use crate::cli::save;
+use crate::cli::save::Saver;
 use crate::config::Config;
 use crate::engine::{Ask, What};
 use crate::execution::{Envelope, Status};
@@ -67,49 +67,61 @@ pub(crate) fn run(args: RunArgs, config: &Config, console: &Console) -> Result<E
         Named::Path(path) => {
             let Archive { file, name } = Archive::open(&path)?;
             let fallback_name = name.map(|name| name.to_string());
-            (
-                Place::here(config)?,
-                What::Archive {
-                    archive: file,
-                    fallback_name,
-                },
-            )
+            let what = What::Archive {
+                archive: file,
+                fallback_name,
+            };
+            (Place::here(config)?, what)
         }
         Named::Published(name) => {
             let selector = args.version.unwrap_or_default();
             (Place::open(config, console)?, What::Skill { name, selector })
         }
     };
-    let result = run_at(&place, what, ask, args.out.as_deref(), console);
+    let work = Work {
+        what,
+        ask,
+        out: args.out,
+    };
+    let result = work.perform(&place, console);
     place.close();
     result
 }
 
-fn run_at(
-    place: &Place,
+/// What to run, with what, and where its files go.
+struct Work {
     what: What,
     ask: Ask,
-    out: Option<&std::path::Path>,
-    console: &Console,
-) -> Result<Exit> {
-    let name = match &what {
-        What::Skill { name, .. } => Some(name.clone()),
-        What::Archive { .. } => None,
-    };
-    let Ran {
-        envelope,
-        interrupted,
-    } = place
-        .run(what, ask)
-        .map_err(|failure| hint_at_folder(failure, name.as_ref()))?;
-    print(&envelope, console)?;
-    if let Some(folder) = out {
-        save::save(place, envelope.execution_id, &envelope.files, folder, console)?;
+    out: Option<PathBuf>,
+}
+
+impl Work {
+    fn perform(self, place: &Place, console: &Console) -> Result<Exit> {
+        let Self { what, ask, out } = self;
+        let name = match &what {
+            What::Skill { name, .. } => Some(name.clone()),
+            What::Archive { .. } => None,
+        };
+        let ran = place.run(what, ask);
+        let Ran {
+            envelope,
+            interrupted,
+        } = ran.map_err(|failure| hint_at_folder(failure, name.as_ref()))?;
+        print(&envelope, console)?;
+        if let Some(folder) = &out {
+            let saver = Saver {
+                place,
+                folder,
+                console,
+            };
+            saver.save(envelope.execution_id, &envelope.files)?;
+        }
+        Ok(if interrupted {
+            Exit::Interrupted
+        } else {
+            Exit::of_status(envelope.status)
+        })
     }
-    if interrupted {
-        return Ok(Exit::Interrupted);
-    }
-    Ok(Exit::of_status(envelope.status))
 }
 
 /// A name that is not published may be meant as the folder beside it.

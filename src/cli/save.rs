@@ -17,28 +17,37 @@ use crate::execution::FileLink;
 use crate::ids::{Digest, ExecutionId};
 use crate::limits;
 
-/// Saves all `files` of an execution below `folder`, which is made where it is missing. Existing files are replaced; links are never followed.
-pub(crate) fn save(
-    place: &Place,
-    id: ExecutionId,
-    files: &[FileLink],
-    folder: &Path,
-    console: &Console,
-) -> Result<()> {
-    let files = check(files, console)?;
-    std::fs::create_dir_all(folder).map_err(|error| Failure::file(folder, &error))?;
-    let root = open_folder(rustix::fs::CWD, folder).map_err(|error| Failure::file(folder, &error.into()))?;
-    for file in &files {
-        let mut target = Target::create(&root, &file.path).map_err(|error| refused(file, &error.into()))?;
-        place.file(id, file, &mut target)?;
-        target.keep(file)?;
+/// Where to save, and from where.
+pub(crate) struct Saver<'a> {
+    pub(crate) place: &'a Place,
+    pub(crate) folder: &'a Path,
+    pub(crate) console: &'a Console,
+}
+
+impl Saver<'_> {
+    /// Saves all `files` of an execution below the folder, which is made where it is missing. Existing files are
+    /// replaced; links are never followed.
+    pub(crate) fn save(&self, id: ExecutionId, files: &[FileLink]) -> Result<()> {
+        let folder = self.folder;
+        let files = check(files, self.console)?;
+        std::fs::create_dir_all(folder).map_err(|error| Failure::file(folder, &error))?;
+        let root =
+            open_folder(rustix::fs::CWD, folder).map_err(|error| Failure::file(folder, &error.into()))?;
+        for file in &files {
+            let mut target =
+                Target::create(&root, &file.path).map_err(|error| refused(file, &error.into()))?;
+            self.place.file(id, file, &mut target)?;
+            target.keep(file)?;
+        }
+        match files.len() {
+            0 => {}
+            1 => self.console.good(format!("saved 1 file to {}", folder.display())),
+            count => self
+                .console
+                .good(format!("saved {count} files to {}", folder.display())),
+        }
+        Ok(())
     }
-    match files.len() {
-        0 => {}
-        1 => console.good(format!("saved 1 file to {}", folder.display())),
-        count => console.good(format!("saved {count} files to {}", folder.display())),
-    }
-    Ok(())
 }
 
 /// The files to write. A name that leads out comes from no honest server: nothing is written then. One that is only odd is left out.

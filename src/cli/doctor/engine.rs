@@ -34,59 +34,88 @@ pub(super) fn look(local: &Result<Local>, config: &Config, report: &mut Report<'
         })?;
     }
     match local.engine().sandbox() {
-        Sandbox::Docker(docker) => look_at_docker(local, docker, config, report),
+        Sandbox::Docker(docker) => Looked {
+            local,
+            docker,
+            config,
+        }
+        .look(report),
         #[cfg(feature = "testing")]
         Sandbox::Scripted(_) => trial::run_each(local, &Language::ALL, report),
     }
 }
 
-fn look_at_docker(local: &Local, docker: &Docker, config: &Config, report: &mut Report<'_>) -> Result<()> {
-    let facts = match local.wait(docker.facts()) {
-        Ok(facts) => facts,
-        Err(error) => return report.add(Finding::failed("container engine", error)),
-    };
-    let EngineFacts {
-        version,
-        api_version,
-        os,
-        architecture,
-        kernel,
-        ..
-    } = &facts;
-    report.add(Finding::ok(
-        "container engine",
-        format!("Docker {version}, API {api_version}, {os}/{architecture}, kernel {kernel}"),
-    ))?;
-    let EngineFacts {
-        cgroup_version,
-        storage_driver,
-        runtime,
-        security_options,
-        ..
-    } = &facts;
-    report.add(Finding::ok(
-        "engine set-up",
-        format!(
-            "cgroup v{cgroup_version}, storage {storage_driver}, runtime {runtime}, security {}",
-            security_options.join(" ")
-        ),
-    ))?;
-    for finding in limits(&facts) {
-        report.add(finding)?;
-    }
-    report.add(Finding::ok(
-        "guest",
-        format!("{} is static and fits the engine", facts.guest.display()),
-    ))?;
-    let mut ready = Vec::new();
-    for language in Language::ALL {
-        let finding = image(local, docker, language, config);
-        if finding.state == super::State::Ok {
-            ready.push(language);
+/// The engine, and what is to be run on it.
+struct Looked<'a> {
+    local: &'a Local,
+    docker: &'a Docker,
+    config: &'a Config,
+}
+
+impl Looked<'_> {
+    fn look(&self, report: &mut Report<'_>) -> Result<()> {
+        let facts = match self.local.wait(self.docker.facts()) {
+            Ok(facts) => facts,
+            Err(error) => return report.add(Finding::failed("container engine", error)),
+        };
+        let EngineFacts {
+            version,
+            api_version,
+            os,
+            architecture,
+            kernel,
+            ..
+        } = &facts;
+        report.add(Finding::ok(
+            "container engine",
+            format!("Docker {version}, API {api_version}, {os}/{architecture}, kernel {kernel}"),
+        ))?;
+        let EngineFacts {
+            cgroup_version,
+            storage_driver,
+            runtime,
+            security_options,
+            ..
+        } = &facts;
+        report.add(Finding::ok(
+            "engine set-up",
+            format!(
+                "cgroup v{cgroup_version}, storage {storage_driver}, runtime {runtime}, security {}",
+                security_options.join(" ")
+            ),
+        ))?;
+        for finding in limits(&facts) {
+            report.add(finding)?;
         }
-        report.add(finding)?;
+        report.add(Finding::ok(
+            "guest",
+            format!("{} is static and fits the engine", facts.guest.display()),
+        ))?;
+        let mut ready = Vec::new();
+        for language in Language::ALL {
+            let finding = self.image(language);
+            if finding.state == super::State::Ok {
+                ready.push(language);
+            }
+            report.add(finding)?;
+        }
+        trial::run_each(self.local, &ready, report)
     }
-    trial::run_each(local, &ready, report)
+
+    fn image(&self, language: Language) -> Finding {
+        let name = self.config.sandbox.images.of(language);
+        let approved: ApprovedImage = match self.config.sandbox.allowlist.approve(name) {
+            Ok(approved) => approved,
+            Err(refused) => {
+                return Finding::warning("image", refused, "allow it, or do without this language");
+            }
+        };
+        let _spinner = Spinner::start(format!("looking for image {name}"));
+        match self.local.wait(self.docker.ensure_image(&approved, None)) {
+            Ok(()) => Finding::ok("image", format!("{name} for {language} is there")),
+            Err(error) => Finding::failed("image", error),
+        }
+    }
 }
 
 /// Which limits the engine can hold: without one of them a promise is broken.
@@ -130,17 +159,4 @@ fn limits(facts: &EngineFacts) -> Vec<Finding> {
         ));
     }
     findings
-}
-
-fn image(local: &Local, docker: &Docker, language: Language, config: &Config) -> Finding {
-    let name = config.sandbox.images.of(language);
-    let approved: ApprovedImage = match config.sandbox.allowlist.approve(name) {
-        Ok(approved) => approved,
-        Err(refused) => return Finding::warning("image", refused, "allow it, or do without this language"),
-    };
-    let _spinner = Spinner::start(format!("looking for image {name}"));
-    match local.wait(docker.ensure_image(&approved, None)) {
-        Ok(()) => Finding::ok("image", format!("{name} for {language} is there")),
-        Err(error) => Finding::failed("image", error),
-    }
 }
