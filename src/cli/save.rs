@@ -74,12 +74,13 @@ fn check<'a>(files: &'a [FileLink], console: &Console) -> Result<Vec<&'a FileLin
             quoted(&file.path)
         )));
     }
-    let sound = |file: &&FileLink| match check_path(&file.path) {
-        Ok(()) => true,
-        Err(rule) => {
-            console.bad(format!("file {} {rule}; it was not saved", quoted(&file.path)));
-            false
+    let sound = |file: &&FileLink| {
+        let plain = check_path(&file.path).is_ok();
+        if !plain {
+            let rule = "its name is too long or holds a backslash, a drive, or a control or hidden character";
+            console.bad(format!("file {} was not saved: {rule}", quoted(&file.path)));
         }
+        plain
     };
     Ok(files.iter().filter(sound).collect())
 }
