@@ -226,3 +226,34 @@ pub const BLOB_TEMPORARY_AGE_MAX: Duration = Duration::from_secs(3600);
 pub const LINK_SECRET_BYTES_MIN: usize = 32;
 /// Different byte values in that secret, at least: "changemechangeme…" is long but no secret.
 pub const LINK_SECRET_DISTINCT_MIN: usize = 8;
+
+// ---- configuration and command line --------------------------------------------------------------------------
+
+/// A configuration file.
+pub const CONFIG_BYTES_MAX: u64 = 64 * KIB;
+/// Executions at once that can be configured.
+pub const CONCURRENCY_MAX: usize = 1024;
+/// Waiting executions that can be configured.
+pub const QUEUE_CONFIGURED_MAX: usize = 100_000;
+/// Ended executions and their files are kept this long unless the operator says otherwise.
+pub const RETENTION_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Ended executions kept for each tenant unless the operator says otherwise.
+pub const RETENTION_PER_TENANT: u64 = 10_000;
+/// Longest life of a signed link that can be configured.
+pub const LINK_LIFE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+/// A key file in the data folder.
+pub const KEY_FILE_BYTES_MAX: u64 = 4 * KIB;
+/// Input files of one command together; as base64 they must fit into [`EXECUTION_BODY_BYTES_MAX`].
+pub const INPUT_FILES_BYTES_MAX: u64 = 24 * MIB;
+/// One JSON answer of a server that the command line talks to: output and logs at their caps, escaped.
+pub const ANSWER_BYTES_MAX: u64 = 64 * MIB;
+/// Rows that the command line lists at most.
+pub const ROWS_LISTED_MAX: usize = 10_000;
+/// Time to connect to a server.
+pub const CLIENT_CONNECT_MAX: Duration = Duration::from_secs(10);
+/// Time for a server's answer.
+pub const CLIENT_ANSWER_MAX: Duration = Duration::from_secs(120);
+/// Time for the answer to a run: waiting for a place, a pull, the program and its results.
+pub const CLIENT_RUN_MAX: Duration = Duration::from_secs(45 * 60);
+/// Time for one download.
+pub const CLIENT_DOWNLOAD_MAX: Duration = Duration::from_secs(60 * 60);

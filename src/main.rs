@@ -10,5 +10,5 @@ fn main() -> ExitCode {
     {
         return skillbox::guest::main();
     }
-    ExitCode::SUCCESS
+    skillbox::cli::main()
 }

@@ -57,58 +57,39 @@ pub enum Format {
     Json,
 }
 
-/// The variable that names the format.
-const FORMAT_VARIABLE: &str = "SKILLBOX_LOG_FORMAT";
-/// The variable that holds the filter, in the syntax of `tracing_subscriber::EnvFilter`.
-const FILTER_VARIABLE: &str = "SKILLBOX_LOG";
 /// `refinery_core` reports each migration it looks at, even when there is nothing to do.
 const ALWAYS: &str = "refinery_core=warn";
 
 /// Logging could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The format has no such value.
-    #[error("{FORMAT_VARIABLE} is `{0}`; it must be `text` or `json`")]
-    Format(String),
     /// The filter cannot be read.
-    #[error("{FILTER_VARIABLE} is not a log filter such as `info` or `warn,skillbox=debug`")]
+    #[error("log.level (SKILLBOX_LOG) is not a level or a filter such as `warn,skillbox=debug`")]
     Filter(#[source] tracing_subscriber::filter::ParseError),
     /// It was set up before.
     #[error("logging is already set up")]
     Twice(#[source] tracing_subscriber::util::TryInitError),
 }
 
-impl Format {
-    /// The format of this name; an empty name means the default.
-    pub fn from_name(name: &str) -> Result<Self, Error> {
-        match name {
-            "" | "text" => Ok(Self::Text),
-            "json" => Ok(Self::Json),
-            other => Err(Error::Format(other.chars().take(32).collect())),
-        }
-    }
-}
-
-/// Sends log lines to standard error, from `level` up unless `SKILLBOX_LOG` says otherwise, in the format that `SKILLBOX_LOG_FORMAT` names.
-pub fn init(level: tracing::Level) -> Result<(), Error> {
-    let variable = |name| std::env::var(name).unwrap_or_default();
+/// Sends log lines to standard error: those that `directives` choose, in the syntax of `EnvFilter`.
+///
+/// # Errors
+///
+/// The directives cannot be read, or logging is already set up.
+pub fn init(directives: &str, format: Format) -> Result<(), Error> {
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let lines = Lines {
-        format: Format::from_name(&variable(FORMAT_VARIABLE))?,
-        filter: filter(&variable(FILTER_VARIABLE), level)?,
-        colour: std::io::stderr().is_terminal() && variable("NO_COLOR").is_empty(),
+        format,
+        filter: filter(directives)?,
+        colour: std::io::stderr().is_terminal() && !no_color,
     };
     subscriber(lines, std::io::stderr)
         .try_init()
         .map_err(Error::Twice)
 }
 
-/// What is logged: `directives`, or `level` and up if there are none.
-fn filter(directives: &str, level: tracing::Level) -> Result<EnvFilter, Error> {
-    let directives = match directives {
-        "" => format!("{level},{ALWAYS}"),
-        chosen => format!("{ALWAYS},{chosen}"),
-    };
-    EnvFilter::try_new(directives).map_err(Error::Filter)
+fn filter(directives: &str) -> Result<EnvFilter, Error> {
+    EnvFilter::try_new(format!("{ALWAYS},{directives}")).map_err(Error::Filter)
 }
 
 /// Which lines are written, and how they look.
@@ -155,7 +136,7 @@ mod tests {
         let writer = memory.clone();
         let lines = Lines {
             format,
-            filter: filter(directives, tracing::Level::INFO).unwrap(),
+            filter: filter(directives).unwrap(),
             colour: false,
         };
         let subscriber = subscriber(lines, move || writer.clone());
@@ -165,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_json_line_is_one_object_with_the_named_fields() {
-        let text = logged(Format::Json, "", || {
+        let text = logged(Format::Json, "info", || {
             let span = tracing::info_span!("request", { field::REQUEST_ID } = "r-1");
             let _inside = span.enter();
             tracing::info!({ field::SKILL } = "text-summary", "Ran text-summary");
@@ -182,25 +163,14 @@ mod tests {
             tracing::info!(target: "refinery_core::traits", "no migrations to apply");
             tracing::debug!("detail");
         };
-        assert_eq!(logged(Format::Text, "", log), "");
+        assert_eq!(logged(Format::Text, "info", log), "");
         assert!(!logged(Format::Text, "debug", log).contains("migrations"));
         assert!(logged(Format::Text, "debug", log).contains("detail"));
     }
 
     #[test]
-    fn a_wrong_format_or_filter_is_named() {
-        assert!(
-            Format::from_name("xml")
-                .unwrap_err()
-                .to_string()
-                .contains("SKILLBOX_LOG_FORMAT")
-        );
-        assert!(
-            filter("skillbox=loud", tracing::Level::INFO)
-                .unwrap_err()
-                .to_string()
-                .contains("SKILLBOX_LOG")
-        );
-        assert_eq!(Format::from_name("").unwrap(), Format::Text);
+    fn a_wrong_filter_is_named() {
+        let refused = filter("skillbox=loud").unwrap_err();
+        assert!(refused.to_string().contains("SKILLBOX_LOG"), "{refused}");
     }
 }

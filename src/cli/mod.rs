@@ -1,1 +1,261 @@
-//! The command line.
+//! The command line: what is typed, parsed once into types, and one function for each command.
+
+mod completions;
+mod console;
+mod doctor;
+mod exec;
+mod exit;
+mod failure;
+mod given;
+mod key;
+mod place;
+mod progress;
+mod run;
+mod save;
+mod show_config;
+mod skill;
+mod visible;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
+
+use crate::config::{Config, Sources};
+use crate::server;
+use crate::telemetry;
+
+use console::{Console, Foreign, Format};
+use failure::Result;
+use place::Place;
+
+pub use exit::Exit;
+
+/// Runs AI-agent skills in hardened sandboxes.
+#[derive(Debug, Parser)]
+#[command(
+    name = "skillbox",
+    version,
+    max_term_width = 100,
+    after_help = after_help(),
+    arg_required_else_help = true
+)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Flags of every command.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+struct Global {
+    /// Configuration file, instead of ~/.skillbox/config.yaml
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Folder for everything that is kept
+    #[arg(long, global = true, value_name = "DIR")]
+    data_dir: Option<String>,
+    /// Server to talk to; without one the command does its work itself
+    #[arg(long, global = true, value_name = "URL")]
+    server: Option<String>,
+    /// API key for the server; SKILLBOX_API_KEY is not seen by other users of this machine
+    #[arg(long, global = true, value_name = "KEY", hide_env_values = true)]
+    api_key: Option<String>,
+    /// How data is printed
+    #[arg(long, global = true, value_enum)]
+    format: Option<Format>,
+    /// Print foreign text to a terminal as it is, control characters included
+    #[arg(long, global = true)]
+    raw: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve the REST API
+    #[command(after_help = "Example:\n  SKILLBOX_API_PORT=9000 skillbox serve")]
+    Serve(ServeArgs),
+    /// As `serve`: `server start`
+    #[command(hide = true, subcommand)]
+    Server(ServerCommand),
+    /// Run a skill and print its result
+    Run(run::RunArgs),
+    /// Make, check, publish and look at skills
+    #[command(subcommand)]
+    Skill(skill::SkillCommand),
+    /// Look at executions
+    #[command(subcommand)]
+    Exec(exec::ExecCommand),
+    /// Manage API keys
+    #[command(subcommand)]
+    Key(key::KeyCommand),
+    /// Check this machine: data folder, database, container engine, images, a real run
+    #[command(after_help = "Example:\n  skillbox doctor --format json")]
+    Doctor,
+    /// Show every setting, its value and where it came from
+    #[command(after_help = "Example:\n  skillbox config --format json")]
+    Config,
+    /// Print a completion script
+    Completions(completions::CompletionsArgs),
+    /// Print the version
+    #[command(after_help = "Example:\n  skillbox version")]
+    Version,
+}
+
+#[derive(Debug, Subcommand)]
+enum ServerCommand {
+    /// Serve the REST API
+    #[command(after_help = "Example:\n  skillbox server start --port 9000")]
+    Start(ServeArgs),
+}
+
+#[derive(Debug, Args)]
+struct ServeArgs {
+    /// Address to listen on
+    #[arg(long, value_name = "ADDRESS")]
+    host: Option<String>,
+    /// Port to listen on; 0 takes a free one
+    #[arg(long, value_name = "PORT")]
+    port: Option<String>,
+    /// Print no banner: where standard output is kept as a log, the first key would stay there
+    #[arg(long)]
+    quiet: bool,
+}
+
+fn after_help() -> String {
+    use std::fmt::Write as _;
+    let mut text = String::from("Exit codes:\n");
+    for exit in Exit::ALL {
+        let (number, meaning) = exit.row();
+        let _ = writeln!(text, "  {number:>3}  {meaning}");
+    }
+    text.push_str(
+        "\nExample:\n  skillbox run examples/skills/text-summary --input '{\"text\": \"One. Two.\"}'",
+    );
+    text
+}
+
+/// Does what the command line says.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help goes to standard output and is no failure; everything else is.
+            let _ = error.print();
+            return if error.use_stderr() {
+                Exit::Usage
+            } else {
+                Exit::Success
+            }
+            .into();
+        }
+    };
+    let foreign = if cli.global.raw {
+        Foreign::Raw
+    } else {
+        Foreign::Escaped
+    };
+    let console = Console::new(cli.global.format, foreign);
+    match obey(cli, &console) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            console.bad(&failure);
+            failure.exit().into()
+        }
+    }
+}
+
+fn obey(cli: Cli, console: &Console) -> Result<Exit> {
+    let Cli { global, command } = cli;
+    match command {
+        Command::Serve(args) | Command::Server(ServerCommand::Start(args)) => serve(global, args),
+        Command::Run(args) => run::run(args, &configured(global)?, console),
+        Command::Skill(command) => skill::skill(command, || configured(global), console),
+        Command::Exec(command) => with_place(global, console, |place| exec::exec(command, place, console)),
+        Command::Key(command) => with_place(global, console, |place| key::key(command, place, console)),
+        Command::Doctor => doctor::doctor(global.load(Vec::new()), console),
+        Command::Config => show_config::show(&global.load(Vec::new())?, console),
+        Command::Completions(args) => completions::print(&args, &mut Cli::command(), console),
+        Command::Version => {
+            console.text(concat!("skillbox ", env!("CARGO_PKG_VERSION"), "\n"))?;
+            Ok(Exit::Success)
+        }
+    }
+}
+
+impl Global {
+    /// The configuration with these flags and `more` on top.
+    fn load(self, more: Vec<(&'static str, String)>) -> Result<Config> {
+        let own = [
+            ("data_dir", self.data_dir),
+            ("server_url", self.server),
+            ("api_key", self.api_key),
+        ];
+        let own = own.into_iter().filter_map(|(key, value)| Some((key, value?)));
+        let flags = own.chain(more).collect();
+        Ok(Config::load(&Sources::of_process(self.config, flags))?)
+    }
+}
+
+/// The configuration of a command, with only warnings logged unless more is asked for.
+fn configured(global: Global) -> Result<Config> {
+    let config = global.load(Vec::new())?;
+    telemetry::init(config.log.filter.as_deref().unwrap_or("error"), config.log.format)
+        .map_err(server::Error::from)?;
+    Ok(config)
+}
+
+fn with_place(global: Global, console: &Console, act: impl FnOnce(&Place) -> Result<Exit>) -> Result<Exit> {
+    let place = Place::open(&configured(global)?, console)?;
+    let result = act(&place);
+    place.close();
+    result
+}
+
+fn serve(global: Global, args: ServeArgs) -> Result<Exit> {
+    let flags = [("api.host", args.host), ("api.port", args.port)];
+    let config = global.load(
+        flags
+            .into_iter()
+            .filter_map(|(key, value)| Some((key, value?)))
+            .collect(),
+    )?;
+    let greeting = if args.quiet {
+        server::Greeting::Quiet
+    } else {
+        server::Greeting::Banner
+    };
+    let runtime = server::runtime()?;
+    let served = runtime.block_on(server::serve(config, greeting));
+    server::end_runtime(runtime);
+    served?;
+    Ok(Exit::Success)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_an_example_in_its_help() {
+        fn visit(command: &mut clap::Command, path: &str) {
+            let path = format!("{path} {}", command.get_name());
+            let leaf = command.get_subcommands().next().is_none();
+            if leaf && command.get_name() != "help" {
+                let help = command.render_long_help().to_string();
+                assert!(help.contains("Example"), "{path}");
+            }
+            for inner in command.get_subcommands_mut() {
+                visit(inner, &path);
+            }
+        }
+        visit(&mut Cli::command(), "");
+    }
+}

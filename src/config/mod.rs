@@ -1,1 +1,171 @@
-//! Settings: composed here, declared where they are used.
+//! What the operator decided: defaults, files, variables and flags, composed and checked into one [`Config`].
+
+mod error;
+mod folder;
+mod key_file;
+mod layers;
+mod read;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod values;
+mod yaml;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use secrecy::SecretString;
+
+use crate::auth::ApiKey;
+use crate::engine::{self, Images, RetentionPolicy};
+use crate::execution::Maxima;
+use crate::limits;
+use crate::sandbox::docker;
+use crate::skill::ImageAllowlist;
+use crate::telemetry::Format;
+
+pub use error::Error;
+pub use folder::DataFolder;
+pub use layers::{FILE_VARIABLE, Source, Sources};
+pub use read::Effective;
+pub use settings::{Kind, SETTINGS, Setting};
+
+/// A checked configuration.
+#[derive(Debug)]
+pub struct Config {
+    /// Folder for everything that is kept; where none is set, found when it is needed.
+    pub data_dir: Option<PathBuf>,
+    /// Where clients reach the server.
+    pub server_url: Option<String>,
+    /// API key of the command line.
+    pub api_key: Option<SecretString>,
+    /// Where the REST API listens.
+    pub listen: SocketAddr,
+    /// Further host names that the server answers for.
+    pub allowed_hosts: Vec<String>,
+    /// The database, where it is not in the data folder.
+    pub database: Option<PathBuf>,
+    /// The sandbox.
+    pub sandbox: Sandbox,
+    /// The bounds.
+    pub limits: Limits,
+    /// How long ended executions are kept.
+    pub retention: RetentionPolicy,
+    /// Life of a signed link.
+    pub link_life: Duration,
+    /// Logging.
+    pub log: Log,
+    /// What was accepted and has no effect, one sentence each.
+    pub notices: Vec<String>,
+    /// Every setting, its value and where it came from.
+    pub effective: Vec<Effective>,
+}
+
+/// What makes sandboxes, and of what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sandbox {
+    /// What was asked for.
+    pub backend: Backend,
+    /// The engine.
+    pub docker: docker::Settings,
+    /// The image of each language.
+    pub images: Images,
+    /// The images that may run.
+    pub allowlist: ImageAllowlist,
+}
+
+/// What was asked for as the maker of sandboxes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// Whatever keeps every promise on this host.
+    Auto,
+    /// Containers.
+    Docker,
+}
+
+/// The bounds that the operator may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most that any skill gets.
+    pub maxima: Maxima,
+    /// Executions at once.
+    pub concurrency: usize,
+    /// Executions that wait.
+    pub queue: usize,
+}
+
+/// Logging.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// What is logged; the program's own choice where nothing is set.
+    pub filter: Option<String>,
+    /// How lines look.
+    pub format: Format,
+}
+
+impl Config {
+    /// Reads and checks all sources.
+    ///
+    /// # Errors
+    ///
+    /// One line that names the setting, what set it, and the remedy (F-24).
+    pub fn load(sources: &Sources) -> Result<Self, Error> {
+        read::config(&sources.stack()?)
+    }
+
+    /// The data folder, made where it is missing and checked.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be made, or others could write into it.
+    pub fn data_folder(&self) -> Result<DataFolder, Error> {
+        match &self.data_dir {
+            Some(path) => DataFolder::open(path),
+            None => DataFolder::open(&folder::default_path()?),
+        }
+    }
+
+    /// The administrator's key in the data folder, if this user may read it there; nothing is made.
+    ///
+    /// # Errors
+    ///
+    /// The file is there and holds no key, or others can read it.
+    pub fn kept_admin_key(&self) -> Result<Option<ApiKey>, Error> {
+        let folder = match &self.data_dir {
+            Some(path) => path.clone(),
+            None => folder::default_path()?,
+        };
+        folder::kept_admin_key(&folder)
+    }
+
+    /// The database in (or beside) the data folder.
+    #[must_use]
+    pub fn database_in(&self, folder: &DataFolder) -> PathBuf {
+        self.database
+            .clone()
+            .unwrap_or_else(|| folder.path().join("skillbox.db"))
+    }
+
+    /// The part that the engine is told, with its folders in `folder`.
+    #[must_use]
+    pub fn engine_settings(&self, folder: &Path) -> engine::Settings {
+        let backend_reason = match self.sandbox.backend {
+            Backend::Auto => "auto: the container engine keeps every promise",
+            Backend::Docker => "configured",
+        };
+        engine::Settings {
+            maxima: self.limits.maxima,
+            images: self.sandbox.images.clone(),
+            allowlist: self.sandbox.allowlist.clone(),
+            concurrency: self.limits.concurrency,
+            queue: self.limits.queue,
+            queue_wait: limits::QUEUE_WAIT_MAX,
+            retention: self.retention,
+            link_life: self.link_life,
+            cache_dir: folder.join("cache"),
+            tmp_dir: folder.join("tmp"),
+            backend_reason: backend_reason.to_owned(),
+        }
+    }
+}

@@ -119,20 +119,25 @@ impl Engine {
 
     /// Makes the very first key, an administrator's; `None` if there ever was one (T-16).
     pub async fn bootstrap_key(&self) -> Result<Option<ApiKey>, Error> {
+        let key = random_key()?;
+        Ok(self.adopt_first_key(&key).await?.then_some(key))
+    }
+
+    /// As [`bootstrap_key`](Self::bootstrap_key) with a key that was written down before, so that no crash can lose it;
+    /// `false` if there ever was a key.
+    pub async fn adopt_first_key(&self, key: &ApiKey) -> Result<bool, Error> {
         let new = NewKey {
             name: "first key".to_owned(),
             scopes: Scopes::new([Scope::Admin]),
             tenant: None,
             expires_at: None,
         };
-        let (record, key) = mint(Tenant::default_tenant(), new, jiff::Timestamp::now())?;
-        let made = self
-            .0
+        let record = record(Tenant::default_tenant(), new, key, jiff::Timestamp::now());
+        self.0
             .store
             .bootstrap_key(record)
             .await
-            .map_err(|error| failure::of_store(error, "key"))?;
-        Ok(made.then_some(key))
+            .map_err(|error| failure::of_store(error, "key"))
     }
 }
 
@@ -149,10 +154,18 @@ fn check_name(name: &str) -> Result<(), Error> {
 }
 
 fn mint(tenant: Tenant, new: NewKey, now: jiff::Timestamp) -> Result<(KeyRecord, ApiKey), Error> {
+    let key = random_key()?;
+    Ok((record(tenant, new, &key, now), key))
+}
+
+fn random_key() -> Result<ApiKey, Error> {
     let mut random = [0; 32];
     getrandom::fill(&mut random).map_err(|error| Error::internal(error.to_string()))?;
-    let key = ApiKey::from_random(random);
-    let record = KeyRecord {
+    Ok(ApiKey::from_random(random))
+}
+
+fn record(tenant: Tenant, new: NewKey, key: &ApiKey, now: jiff::Timestamp) -> KeyRecord {
+    KeyRecord {
         id: KeyId::generate(),
         tenant,
         name: new.name,
@@ -162,6 +175,5 @@ fn mint(tenant: Tenant, new: NewKey, now: jiff::Timestamp) -> Result<(KeyRecord,
         created_at: now,
         expires_at: new.expires_at,
         revoked_at: None,
-    };
-    Ok((record, key))
+    }
 }

@@ -44,7 +44,7 @@ impl Hosts {
         }
         Err(Error::new(
             Code::Misdirected,
-            "this server does not answer for this host name; set `server_url` or add the name to `allowed_hosts`",
+            "this server does not answer for this host name; set `server_url` or add the name to `allowed_hosts` (SKILLBOX_ALLOWED_HOSTS)",
         ))
     }
 }

@@ -24,7 +24,7 @@ pub use language::Language;
 pub use lint::{Finding, Severity, Verdict, lint};
 pub use manifest::{Manifest, Resources, Warning};
 pub use name::{InvalidName, SkillName};
-pub use quantity::parse_timeout;
+pub use quantity::{parse_bytes, parse_cpu, parse_timeout};
 pub use scaffold::scaffold;
 pub use version::{InvalidVersion, Selector, Version};
 pub use visible::hidden_character;

@@ -32,7 +32,7 @@ pub fn parse_timeout(text: &str) -> Result<Duration, String> {
 /// # Errors
 ///
 /// Says what is wrong and what to write.
-pub(super) fn parse_bytes(text: &str, min: u64) -> Result<u64, String> {
+pub fn parse_bytes(text: &str, min: u64) -> Result<u64, String> {
     let (kilo, kibi) = (1000.0_f64, 1024.0_f64);
     let units = [
         ("", 1.0),
@@ -66,7 +66,7 @@ pub(super) fn parse_bytes(text: &str, min: u64) -> Result<u64, String> {
 /// # Errors
 ///
 /// Says what is wrong and what to write.
-pub(super) fn parse_cpu(text: &str) -> Result<u32, String> {
+pub fn parse_cpu(text: &str) -> Result<u32, String> {
     let millis =
         measure(text, &[("", 1000.0), ("m", 1.0)]).ok_or("must be a number of cores or like `500m`")?;
     whole(

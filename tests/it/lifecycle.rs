@@ -28,7 +28,11 @@ async fn has_docker() -> bool {
 fn eventually(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
     let started = Instant::now();
     while !holds() {
-        assert!(started.elapsed() < within, "{what} did not come true within {} s", within.as_secs());
+        assert!(
+            started.elapsed() < within,
+            "{what} did not come true within {} s",
+            within.as_secs()
+        );
         std::thread::sleep(Duration::from_millis(100));
     }
 }
@@ -39,7 +43,11 @@ fn leftovers(data: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     while let Some(path) = pending.pop() {
         if path.is_dir() {
-            pending.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            pending.extend(
+                std::fs::read_dir(&path)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
         } else if path.exists() {
             found.insert(path.strip_prefix(data).unwrap().display().to_string());
         }
@@ -49,22 +57,31 @@ fn leftovers(data: &Path) -> BTreeSet<String> {
 
 fn run_count(server: &Server, status: &str) -> usize {
     let answer = server.get(&format!("/v1/executions?status={status}")).unwrap();
-    answer.body["executions"].as_array().map_or(0, Vec::len)
+    answer.body["items"].as_array().map_or(0, Vec::len)
 }
 
 /// The executions that have a container, in any state.
 fn containers() -> BTreeSet<String> {
     let socket = std::env::var("SKILLBOX_DOCKER_HOST").ok();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let docker = match &socket {
             Some(host) => bollard::Docker::connect_with_host(host),
             None => bollard::Docker::connect_with_defaults(),
         };
-        let options = bollard::query_parameters::ListContainersOptionsBuilder::default().all(true).build();
+        let options = bollard::query_parameters::ListContainersOptionsBuilder::default()
+            .all(true)
+            .build();
         let all = docker.unwrap().list_containers(Some(options)).await.unwrap();
-        let names = all.into_iter().flat_map(|container| container.names.unwrap_or_default());
-        names.filter_map(|name| name.strip_prefix("/skillbox-run-").map(ToOwned::to_owned)).collect()
+        let names = all
+            .into_iter()
+            .flat_map(|container| container.names.unwrap_or_default());
+        names
+            .filter_map(|name| name.strip_prefix("/skillbox-run-").map(ToOwned::to_owned))
+            .collect()
     })
 }
 
@@ -78,7 +95,11 @@ async fn a_killed_server_leaves_nothing_after_its_restart() {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
         let server = Arc::new(Server::start(&data));
-        server.publish(archive(Language::Python, "version: 1.0.0\n", "import time; time.sleep(100)"));
+        server.publish(archive(
+            Language::Python,
+            "version: 1.0.0\n",
+            "import time; time.sleep(100)",
+        ));
         let before = leftovers(&data);
         let body = json!({"skill": "probe", "timeout": 60});
         let client = std::thread::spawn({
@@ -86,21 +107,36 @@ async fn a_killed_server_leaves_nothing_after_its_restart() {
             let key = server.key();
             move || {
                 let request = ureq::post(url).header("authorization", format!("Bearer {key}"));
-                let _ = request.header("content-type", "application/json").send(body.to_string().as_bytes());
+                let _ = request
+                    .header("content-type", "application/json")
+                    .send(body.to_string().as_bytes());
             }
         });
-        eventually("a running execution", Duration::from_secs(30), || run_count(&server, "running") == 1);
+        eventually("a running execution", Duration::from_secs(30), || {
+            run_count(&server, "running") == 1
+        });
         let listed = server.get("/v1/executions?status=running").unwrap().body;
-        let id = listed["executions"][0]["execution_id"].as_str().unwrap().to_owned();
-        eventually("a container", Duration::from_secs(30), || containers().contains(&id));
+        let id = listed["items"][0]["execution_id"].as_str().unwrap().to_owned();
+        eventually("a container", Duration::from_secs(30), || {
+            containers().contains(&id)
+        });
         Arc::into_inner(server).unwrap().kill_9();
         client.join().unwrap();
 
         let server = Server::start(&data);
-        eventually("the end of the execution", Duration::from_secs(30), || run_count(&server, "running") == 0);
-        assert_eq!(server.get(&format!("/v1/executions/{id}")).unwrap().body["status"], "interrupted");
-        eventually("the end of the container", Duration::from_secs(30), || !containers().contains(&id));
-        assert_eq!(leftovers(&data).len(), before.len(), "{:?}", leftovers(&data));
+        eventually("the end of the execution", Duration::from_secs(30), || {
+            run_count(&server, "running") == 0
+        });
+        assert_eq!(
+            server.get(&format!("/v1/executions/{id}")).unwrap().body["status"],
+            "interrupted"
+        );
+        eventually("the end of the container", Duration::from_secs(30), || {
+            !containers().contains(&id)
+        });
+        eventually("an empty data folder", Duration::from_secs(30), || {
+            leftovers(&data).len() == before.len()
+        });
     })
     .await
     .unwrap();
@@ -121,8 +157,13 @@ async fn a_terminated_server_finishes_what_runs() {
             let server = server.clone();
             move || server.post_json("/v1/executions", &json!({"skill": "probe"}))
         });
-        eventually("a running execution", Duration::from_secs(30), || run_count(&server, "running") == 1);
-        let pid = i32::try_from(server.process.id()).ok().and_then(rustix::process::Pid::from_raw).unwrap();
+        eventually("a running execution", Duration::from_secs(30), || {
+            run_count(&server, "running") == 1
+        });
+        let pid = i32::try_from(server.process.id())
+            .ok()
+            .and_then(rustix::process::Pid::from_raw)
+            .unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
         let answer = client.join().unwrap();
         assert_eq!(answer.body["status"], "success", "{}", answer.body);
@@ -157,7 +198,11 @@ async fn a_thousand_executions_leave_no_trace() {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
         let server = Server::start(&data);
-        server.publish(archive(Language::Bash, "version: 1.0.0\n", "echo \"$SANDBOX_INPUT\" > \"$SANDBOX_OUTPUT\""));
+        server.publish(archive(
+            Language::Bash,
+            "version: 1.0.0\n",
+            "echo \"$SANDBOX_INPUT\" > \"$SANDBOX_OUTPUT\"",
+        ));
         let run = |count: usize| {
             std::thread::scope(|scope| {
                 for client in 0..CLIENTS {
@@ -165,8 +210,13 @@ async fn a_thousand_executions_leave_no_trace() {
                     scope.spawn(move || {
                         for turn in 0..count / CLIENTS {
                             let input = json!({"client": client, "turn": turn});
-                            let answer = server.post_json("/v1/executions", &json!({"skill": "probe", "input": input}));
-                            assert_eq!(answer.body["status"], "success", "{} {}", answer.status, answer.body);
+                            let answer = server
+                                .post_json("/v1/executions", &json!({"skill": "probe", "input": input}));
+                            assert_eq!(
+                                answer.body["status"], "success",
+                                "{} {}",
+                                answer.status, answer.body
+                            );
                             assert_eq!(answer.body["output"], input);
                         }
                     });
@@ -175,7 +225,11 @@ async fn a_thousand_executions_leave_no_trace() {
         };
         // The allocator, the pools and the database's caches reach their size.
         run(CLIENTS * 10);
-        let settle = || eventually("the end of all containers", Duration::from_secs(60), || nothing_left(&server));
+        let settle = || {
+            eventually("the end of all containers", Duration::from_secs(60), || {
+                nothing_left(&server)
+            })
+        };
         settle();
         let before = footprint(server.process.id());
         run(RUNS);
@@ -183,8 +237,15 @@ async fn a_thousand_executions_leave_no_trace() {
         let after = footprint(server.process.id());
         println!("descriptors, KiB resident: {before:?} before {RUNS} executions, {after:?} after");
         assert!(after.0 <= before.0 + 5, "descriptors: {before:?} {after:?}");
-        assert!(after.1 <= before.1 + before.1 / 10, "resident memory: {before:?} {after:?}");
-        assert!(leftovers(&data).iter().all(|path| !path.starts_with("tmp")), "{:?}", leftovers(&data));
+        assert!(
+            after.1 <= before.1 + before.1 / 10,
+            "resident memory: {before:?} {after:?}"
+        );
+        assert!(
+            leftovers(&data).iter().all(|path| !path.starts_with("tmp")),
+            "{:?}",
+            leftovers(&data)
+        );
     })
     .await
     .unwrap();
@@ -193,6 +254,6 @@ async fn a_thousand_executions_leave_no_trace() {
 /// Whether none of this server's last executions has a container any more.
 fn nothing_left(server: &Server) -> bool {
     let (left, newest) = (containers(), server.get("/v1/executions?limit=200").unwrap().body);
-    let mut rows = newest["executions"].as_array().unwrap().iter();
+    let mut rows = newest["items"].as_array().unwrap().iter();
     rows.all(|row| !left.contains(row["execution_id"].as_str().unwrap()))
 }

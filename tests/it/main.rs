@@ -4,7 +4,16 @@
     reason = "a test that cannot go on has failed; clippy sees tests only in functions marked so"
 )]
 
+mod cli_docs;
+mod cli_hostile;
+mod cli_local;
+mod cli_remote;
+mod cli_run;
+mod cli_serve;
+mod cli_shell;
+mod cli_start;
 mod http;
+mod lifecycle;
 mod run;
 mod sandbox_confinement;
 mod sandbox_exhaustion;
@@ -14,4 +23,5 @@ mod sandbox_output;
 mod sandbox_posture;
 mod sandbox_streams;
 mod sandbox_survivors;
+mod server;
 mod world;

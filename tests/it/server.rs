@@ -30,8 +30,16 @@ impl Server {
 
     /// As [`start`](Self::start), with further environment variables.
     pub(crate) fn start_with(data: &Path, env: &[(&str, &str)]) -> Self {
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(data.with_extension("log")).unwrap();
+        let port = std::net::TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let log = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(data.with_extension("log"))
+            .unwrap();
         let process = Command::new(env!("CARGO_BIN_EXE_skillbox"))
             .arg("serve")
             .env("SKILLBOX_DATA_DIR", data)
@@ -45,11 +53,19 @@ impl Server {
             .stderr(log)
             .spawn()
             .unwrap();
-        let mut server = Self { process, url: format!("http://127.0.0.1:{port}"), data: data.to_owned() };
+        let mut server = Self {
+            process,
+            url: format!("http://127.0.0.1:{port}"),
+            data: data.to_owned(),
+        };
         let started = Instant::now();
         while server.get("/healthz").is_none_or(|answer| answer.status != 200) {
             let ended = server.process.try_wait().unwrap();
-            assert!(ended.is_none() && started.elapsed() < START_MAX, "the server did not come up: {}", server.log());
+            assert!(
+                ended.is_none() && started.elapsed() < START_MAX,
+                "the server did not come up: {}",
+                server.log()
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
         server
@@ -62,7 +78,10 @@ impl Server {
 
     /// The first key, as kept for the command line.
     pub(crate) fn key(&self) -> String {
-        std::fs::read_to_string(self.data.join("admin.key")).unwrap().trim().to_owned()
+        std::fs::read_to_string(self.data.join("admin.key"))
+            .unwrap()
+            .trim()
+            .to_owned()
     }
 
     /// `None` if nobody answers.
@@ -93,7 +112,12 @@ impl Server {
         let mut bytes = Vec::new();
         std::io::Read::read_to_end(&mut archive, &mut bytes).unwrap();
         let answer = self.post("/v1/skills", "application/zip", &bytes);
-        assert!(matches!(answer.status, 200 | 201), "{} {}", answer.status, answer.body);
+        assert!(
+            matches!(answer.status, 200 | 201),
+            "{} {}",
+            answer.status,
+            answer.body
+        );
     }
 
     /// Ends the process as a power cut would.
@@ -120,20 +144,27 @@ impl Drop for Server {
 }
 
 fn agent() -> ureq::Agent {
-    let config = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(Duration::from_secs(120)));
+    let config = ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .timeout_global(Some(Duration::from_secs(120)));
     config.build().into()
 }
 
 fn answer(mut response: ureq::http::Response<ureq::Body>) -> Answer {
     let status = response.status().as_u16();
     let text = response.body_mut().read_to_string().unwrap_or_default();
-    Answer { status, body: serde_json::from_str(&text).unwrap_or(Value::Null) }
+    Answer {
+        status,
+        body: serde_json::from_str(&text).unwrap_or(Value::Null),
+    }
 }
 
 /// The images of this machine, allowed.
 fn images() -> Vec<(&'static str, String)> {
     let images = crate::world::images();
-    let list = [&images.python, &images.node, &images.bash].map(String::as_str).join(",");
+    let list = [&images.python, &images.node, &images.bash]
+        .map(String::as_str)
+        .join(",");
     vec![
         ("SKILLBOX_IMAGE_PYTHON", images.python.clone()),
         ("SKILLBOX_IMAGE_NODE", images.node.clone()),

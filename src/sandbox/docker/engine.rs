@@ -33,6 +33,8 @@ pub struct EngineFacts {
     pub limits: Vec<(&'static str, bool)>,
     /// `seccomp`, `apparmor`, `rootless` … as the engine lists them.
     pub security_options: Vec<String>,
+    /// The binary that becomes PID 1 of every sandbox.
+    pub guest: std::path::PathBuf,
 }
 
 /// A usable engine.
@@ -142,6 +144,7 @@ impl Connection {
                 ("cpu", info.cpu_cfs_quota.unwrap_or(false)),
             ],
             security_options: info.security_options.unwrap_or_default(),
+            guest: self.guest.path.clone(),
         })
     }
 

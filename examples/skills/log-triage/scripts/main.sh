@@ -32,81 +32,82 @@ utf8() {
   printf -v char '%b' "$octets"
 }
 
-# decode RAW: sets $decoded to a JSON string's text. Walks from backslash to backslash, so that it stays linear.
+# decode RAW: sets $decoded to a JSON string's text. Walks from backslash to backslash and joins once: appending to one
+# long string would copy it each time.
 decode() {
-  local -a parts=()
+  local -a parts=() out=()
   local part code high='' verbatim=''
-  decoded=''
   mapfile -d \\ -t parts <<<"$1"
   # The here-string adds one line feed.
   parts[-1]=${parts[-1]%$'\n'}
-  decoded=${parts[0]}
+  out=("${parts[0]}")
   for part in "${parts[@]:1}"; do
     if [[ $verbatim ]]; then
-      decoded+=$part verbatim=''
+      out+=("$part") verbatim=''
       continue
     fi
     if [[ $high && $part != u* ]]; then
-      decoded+=$'\xEF\xBF\xBD' high=''
+      out+=($'\xEF\xBF\xBD') high=''
     fi
     case $part in
-      '') decoded+=\\ verbatim=1 ;;
-      n*) decoded+=$'\n'${part:1} ;;
-      t*) decoded+=$'\t'${part:1} ;;
-      r*) decoded+=$'\r'${part:1} ;;
-      b*) decoded+=$'\b'${part:1} ;;
-      f*) decoded+=$'\f'${part:1} ;;
-      '"'* | /*) decoded+=$part ;;
+      '') out+=(\\) verbatim=1 ;;
+      n*) out+=($'\n'"${part:1}") ;;
+      t*) out+=($'\t'"${part:1}") ;;
+      r*) out+=($'\r'"${part:1}") ;;
+      b*) out+=($'\b'"${part:1}") ;;
+      f*) out+=($'\f'"${part:1}") ;;
+      '"'* | /*) out+=("$part") ;;
       u[0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F]*)
         code=${part:1:4} char=''
         if [[ $high && $code == [dD][c-fC-F]* ]]; then
           printf -v code '%x' $((0x10000 + ((16#$high & 0x3FF) << 10) + (16#$code & 0x3FF)))
           high=''
         elif [[ $high ]]; then
-          decoded+=$'\xEF\xBF\xBD' high=''
+          out+=($'\xEF\xBF\xBD') high=''
         fi
         if [[ $code == [dD][89abAB]?? && ${part:5} == '' ]]; then
           high=$code
         elif [[ $code == [dD][89a-fA-F]?? || $code == 0000 ]]; then
-          decoded+=$'\xEF\xBF\xBD'${part:5}
+          out+=($'\xEF\xBF\xBD'"${part:5}")
         else
           utf8 "$code"
-          decoded+=$char${part:5}
+          out+=("$char${part:5}")
         fi
         ;;
       *) fail "the input is not JSON: unknown escape \\${part:0:1}" ;;
     esac
   done
-  [[ ! $high ]] || decoded+=$'\xEF\xBF\xBD'
+  [[ ! $high ]] || out+=($'\xEF\xBF\xBD')
+  printf -v decoded '%s' "${out[@]}"
 }
 
 # read_input: sets ${given[name]} for every member. Quotes cut the text into pieces that lie outside and inside strings in turn.
 read_input() {
-  local -a pieces=()
-  local piece string='' tail name='' inside='' wants=open
+  local -a pieces=() held=()
+  local piece string tail name='' inside='' wants=open
   mapfile -d '"' -t pieces <"$SANDBOX_INPUT_FILE" || fail "the input cannot be read"
   local last=$((${#pieces[@]} - 1)) index=-1
   for piece in "${pieces[@]}"; do
     index=$((index + 1))
     if [[ $inside ]]; then
-      string+=$piece
+      held+=("$piece")
       tail=${piece##*[!\\]}
       if ((${#tail} % 2 == 1)); then
         ((index < last)) || fail "the input is not JSON: a string does not end"
-        string+='"'
         continue
       fi
       ((index < last)) || fail "the input is not JSON: a string does not end"
+      # What was cut at an escaped quote is put together again.
+      printf -v string '%s"' "${held[@]}"
+      decode "${string%\"}"
       if [[ $wants == key ]]; then
-        decode "$string"
         # Only a plain name may become a subscript; other members are ignored.
         name=ignored wants=colon
         [[ $decoded == *[!a-z]* || ! $decoded ]] || name=$decoded
       else
-        decode "$string"
         given[$name]=$decoded wants=comma
       fi
-      inside='' string=''
+      inside='' held=()
       continue
     fi
     outside "$piece"
@@ -179,7 +180,7 @@ find_level() {
   level=other
   local -a words=()
   local word bare
-  if [[ ${1:0:400} =~ $FIELD ]] && level_of "${BASH_REMATCH[2],,}"; then
+  if [[ ($1 == *level* || $1 == *severity* || $1 == *lvl*) && ${1:0:400} =~ $FIELD ]] && level_of "${BASH_REMATCH[2],,}"; then
     return 0
   fi
   read -r -a words <<<"${1:0:160}" || true
@@ -201,26 +202,35 @@ readonly MESSAGE='"(msg|message|error|event)" ?: ?"([^"]+)"'
 
 # normalise TEXT: sets $message, in which everything that varies between two lines of one kind is a placeholder.
 normalise() {
-  local text=${1:0:400} word
+  local text=${1:0:400} word at
   local -a words=()
   message=''
   # Of a JSON line the message says what happened; the rest is context.
   if [[ $text == '{'* && $1 =~ $MESSAGE ]]; then text=${BASH_REMATCH[2]:0:400}; fi
-  # Quoted values vary; an apostrophe inside a word is none.
-  text=${text//\"*([!\"])\"/<str>}
-  text=${text//" '"*([!\'])"'"/ <str>}
+  # Quoted values vary. Cut at the quotes every second piece is one; the last stands open when their number is odd.
+  if [[ $text == *\"*\"* ]]; then
+    IFS=\" read -r -a words <<<"$text" || true
+    text=''
+    for ((at = 0; at < ${#words[@]}; at++)); do
+      if ((at % 2 == 0)); then text+=${words[at]}; else text+='<str>'; fi
+    done
+  fi
   read -r -a words <<<"$text" || true
   for word in "${words[@]}"; do
     if [[ $word == *[0-9]* ]]; then
-      if [[ $word =~ $UUID ]]; then
+      # The cheap question first: a regular expression costs as much as the rest of the line.
+      if [[ $word == *-*-*-*-* && $word =~ $UUID ]]; then
         word=${word/"${BASH_REMATCH[0]}"/<id>}
-      elif [[ $word =~ $IP ]]; then
+      elif [[ $word == *.*.*.* && $word =~ $IP ]]; then
         word='<ip>'
-      elif [[ ${#word} -ge 8 && $word =~ $HEX && ${#BASH_REMATCH[0]} -ge 8 ]]; then
+      elif [[ ${#word} -ge 8 && $word == *[a-fA-F]* && $word =~ $HEX && ${#BASH_REMATCH[0]} -ge 8 ]]; then
         word=${word/"${BASH_REMATCH[0]}"/<hex>}
       fi
-      word=${word//+([0-9])/<n>}
-      word=${word//'<n>.<n>'/<n>}
+      # An extended pattern would do it in one step and take fifty times as long.
+      word=${word//[0-9]/0}
+      while [[ $word == *00* ]]; do word=${word//00/0}; done
+      word=${word//0.0/0}
+      word=${word//0/<n>}
     fi
     message+=${message:+ }$word
   done
@@ -233,12 +243,12 @@ normalise() {
 
 # quote TEXT: sets $quoted to a JSON string. Bytes that are not UTF-8 become U+FFFD, so the output is always valid.
 quote() {
-  local text=$1 out='' piece byte code need
+  local text=$1 json='' piece byte code need
   local -i at=0 size=${#1}
   while ((at < size)); do
     piece=${text:at}
     piece=${piece%%[!\ !\#-\[\]-~]*}
-    out+=$piece
+    json+=$piece
     at+=${#piece}
     ((at < size)) || break
     byte=${text:at:1}
@@ -248,25 +258,25 @@ quote() {
     if ((code >= 0xE0 && code <= 0xEF)); then need=3; fi
     if ((code >= 0xF0 && code <= 0xF4)); then need=4; fi
     case $byte in
-      '"') out+='\"' ;;
-      \\) out+=\\\\ ;;
-      $'\n') out+='\n' ;;
-      $'\t') out+='\t' ;;
+      '"') json+='\"' ;;
+      \\) json+=\\\\ ;;
+      $'\n') json+='\n' ;;
+      $'\t') json+='\t' ;;
       *)
         if ((need > 0)) && sequence "${text:at:need}" "$need"; then
-          out+=${text:at:need}
+          json+=${text:at:need}
           at+=$((need - 1))
         elif ((code < 0x20 || code == 0x7F)); then
           printf -v byte '\\u%04x' "$code"
-          out+=$byte
+          json+=$byte
         else
-          out+='\ufffd'
+          json+='\ufffd'
         fi
         ;;
     esac
     at+=1
   done
-  quoted="\"$out\""
+  quoted="\"$json\""
 }
 
 # sequence BYTES LENGTH: whether the bytes are one well-formed UTF-8 sequence.
@@ -392,7 +402,9 @@ top=${given[top]:-5} step=${given[bucket]:-hour}
 [[ $top == [1-9] || $top == [1-4][0-9] || $top == 50 ]] || fail "top must be a whole number from 1 to 50"
 [[ $step == @(minute|hour|day) ]] || fail "bucket must be minute, hour or day"
 if [[ ${given[log]+set} ]]; then
-  mapfile -t lines <<<"${given[log]%$'\n'}"
+  mapfile -t lines <<<"${given[log]}"
+  # A text that ends in a line feed has one more here: the here-string's own.
+  [[ ${lines[-1]} ]] || unset 'lines[-1]'
 elif [[ ${given[path]:-} ]]; then
   [[ -f ${given[path]} && -r ${given[path]} ]] || fail "path cannot be read; send the file with the run"
   mapfile -t lines <"${given[path]}"

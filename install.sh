@@ -1,0 +1,144 @@
+#!/usr/bin/env bash
+# Installs Skillbox from this folder. See usage() below.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+unit=/etc/systemd/system/skillbox.service
+
+usage() {
+    cat <<USAGE
+Usage: ./install.sh [OPTION...]
+
+Builds the static binary with cargo and installs it with completions for bash, zsh and fish.
+Nothing is downloaded but what cargo needs for the build. Running it again updates what is there.
+
+Options:
+  --prefix DIR    where to install (default: /usr/local as root, else ~/.local)
+  --binary FILE   install this binary instead of building one
+  --systemd       also install the hardened service unit (as root); it is not started
+  --uninstall     remove what an installation put there; data and configuration stay
+  --help          print this
+
+Examples:
+  ./install.sh
+  sudo ./install.sh --binary ./skillbox --systemd
+USAGE
+}
+
+say() { printf 'install: %s\n' "$*"; }
+
+die() {
+    printf 'install: %s\n' "$*" >&2
+    exit 1
+}
+
+put() { # MODE SOURCE TARGET: complete or not at all, also while the old one runs
+    install -d "$(dirname "$3")"
+    install -m "$1" "$2" "$3.new"
+    mv -f "$3.new" "$3"
+    say "installed $3"
+}
+
+completion_file() { # SHELL
+    case $1 in
+        bash) echo "$prefix/share/bash-completion/completions/skillbox" ;;
+        zsh) echo "$prefix/share/zsh/site-functions/_skillbox" ;;
+        fish) echo "$prefix/share/fish/vendor_completions.d/skillbox.fish" ;;
+    esac
+}
+
+build() { # into $work/bin/skillbox
+    command -v cargo >/dev/null || die "cargo is missing: install Rust from your distribution or https://rustup.rs, or give --binary FILE"
+    say "building; this takes some minutes the first time"
+    # --root keeps cargo's own records out of the prefix.
+    cargo install --locked --quiet --path "$here" --root "$work" --no-track
+}
+
+has_systemd() { [ -d /run/systemd/system ] && command -v systemctl >/dev/null; }
+
+install_unit() {
+    [ "$(id -u)" = 0 ] || die "--systemd needs root"
+    command -v systemctl >/dev/null || die "--systemd needs systemd"
+    sed "s|^ExecStart=/usr/local/bin/skillbox |ExecStart=$prefix/bin/skillbox |" \
+        "$here/deploy/systemd/skillbox.service" >"$work/skillbox.service"
+    put 644 "$work/skillbox.service" "$unit"
+    getent group docker >/dev/null || say "note: there is no group docker; remove SupplementaryGroups from $unit or set SKILLBOX_DOCKER_HOST"
+    if has_systemd; then systemctl daemon-reload; fi
+    say "start it with: systemctl enable --now skillbox"
+    say "its first key is then in /var/lib/skillbox/admin.key"
+}
+
+install_all() {
+    if [ -n "$binary" ]; then
+        [ -f "$binary" ] || die "there is no file $binary"
+    else
+        build
+        binary=$work/bin/skillbox
+    fi
+    "$binary" version >/dev/null || die "$binary does not run here"
+    put 755 "$binary" "$prefix/bin/skillbox"
+    local shell
+    for shell in bash zsh fish; do
+        "$prefix/bin/skillbox" completions "$shell" >"$work/completion"
+        put 644 "$work/completion" "$(completion_file "$shell")"
+    done
+    if [ -n "$systemd" ]; then install_unit; fi
+    case ":$PATH:" in
+        *":$prefix/bin:"*) ;;
+        *) say "note: $prefix/bin is not in your PATH" ;;
+    esac
+    say "done: $("$prefix/bin/skillbox" version); check this machine with: skillbox doctor"
+}
+
+remove() {
+    if [ -e "$1" ]; then
+        rm -f "$1"
+        say "removed $1"
+    fi
+}
+
+uninstall() {
+    # Only root can have installed the unit, and only root can remove it.
+    if [ -e "$unit" ] && [ "$(id -u)" = 0 ]; then
+        if has_systemd; then systemctl disable --now skillbox || true; fi
+        remove "$unit"
+        if has_systemd; then systemctl daemon-reload; fi
+    fi
+    local shell
+    for shell in bash zsh fish; do
+        remove "$(completion_file "$shell")"
+    done
+    remove "$prefix/bin/skillbox"
+    say "done; data folders and /etc/skillbox were left as they are"
+}
+
+prefix=$HOME/.local binary='' systemd='' action=install_all
+if [ "$(id -u)" = 0 ]; then prefix=/usr/local; fi
+while [ $# -gt 0 ]; do
+    case $1 in
+        --prefix | --binary)
+            [ -n "${2:-}" ] || die "$1 needs a value"
+            if [ "$1" = --prefix ]; then prefix=$2; else binary=$2; fi
+            shift
+            ;;
+        --systemd) systemd=1 ;;
+        --uninstall) action=uninstall ;;
+        -h | --help)
+            usage
+            exit
+            ;;
+        *)
+            usage >&2
+            exit 2
+            ;;
+    esac
+    shift
+done
+case $prefix in
+    /*) ;;
+    *) prefix=$PWD/$prefix ;;
+esac
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+$action

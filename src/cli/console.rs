@@ -1,0 +1,235 @@
+//! Standard output for data, standard error for talk; what is foreign is escaped where a terminal would act on it.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use anstyle::{AnsiColor, Style};
+use clap::ValueEnum;
+use comfy_table::{ContentArrangement, Table, presets};
+use serde::Serialize;
+
+use crate::cli::failure::{Failure, Result};
+use crate::cli::visible;
+
+/// How data is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For programs.
+    Json,
+    /// For people.
+    Table,
+    /// For both.
+    Yaml,
+}
+
+/// Where a command speaks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Console {
+    format: Option<Format>,
+    /// Standard output is a terminal that must be protected.
+    guarded: bool,
+    talk_guarded: bool,
+    foreign: Foreign,
+}
+
+const GOOD: Style = AnsiColor::Green.on_default();
+const BAD: Style = AnsiColor::Red.on_default().bold();
+const DOUBTFUL: Style = AnsiColor::Yellow.on_default();
+const HEADING: Style = Style::new().bold();
+
+/// What a check found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    Good,
+    Doubtful,
+    Bad,
+}
+
+/// Rows under a heading.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    pub(crate) heading: &'static [&'static str],
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+/// Whether foreign text is let through to a terminal as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Foreign {
+    /// Escaped.
+    Escaped,
+    /// As it is.
+    Raw,
+}
+
+impl Console {
+    pub(crate) fn new(format: Option<Format>, foreign: Foreign) -> Self {
+        let guarded = |is_terminal: bool| is_terminal && foreign == Foreign::Escaped;
+        Self {
+            format,
+            guarded: guarded(io::stdout().is_terminal()),
+            talk_guarded: guarded(io::stderr().is_terminal()),
+            foreign,
+        }
+    }
+
+    /// The format asked for.
+    pub(crate) fn format_or(&self, default: Format) -> Format {
+        self.format.unwrap_or(default)
+    }
+
+    /// Prints data in the format asked for; `table` makes it readable.
+    pub(crate) fn data<T: Serialize>(
+        &self,
+        default: Format,
+        value: &T,
+        table: impl FnOnce(&T) -> Rows,
+    ) -> Result<()> {
+        match self.format_or(default) {
+            Format::Json => self.json(value),
+            Format::Yaml => self.yaml(value),
+            Format::Table => self.table(&table(value)),
+        }
+    }
+
+    pub(crate) fn json<T: Serialize>(&self, value: &T) -> Result<()> {
+        let text =
+            serde_json::to_string_pretty(value).map_err(|error| Failure::internal("writing JSON", error))?;
+        let text = if self.guarded {
+            visible::json(&text)
+        } else {
+            text.as_str().into()
+        };
+        write_out(format!("{text}\n").as_bytes())
+    }
+
+    fn yaml<T: Serialize>(&self, value: &T) -> Result<()> {
+        let failed = |error: &dyn std::fmt::Display| Failure::internal("writing YAML", error);
+        // By way of JSON, which knows how to write what is kept as JSON text.
+        let tree = serde_json::to_value(value).map_err(|error| failed(&error))?;
+        let text = serde_saphyr::to_string(&tree).map_err(|error| failed(&error))?;
+        self.text(&text)
+    }
+
+    pub(crate) fn table(&self, rows: &Rows) -> Result<()> {
+        let mut table = Table::new();
+        table
+            .load_style(presets::NOTHING)
+            .set_header(rows.heading.iter().map(|heading| heading.to_uppercase()));
+        // Only a terminal has a width to fit into; for everything else a row is a line.
+        if let Ok(size) = rustix::termios::tcgetwinsize(io::stdout())
+            && size.ws_col > 0
+        {
+            table
+                .set_width(size.ws_col)
+                .set_content_arrangement(ContentArrangement::Dynamic);
+        }
+        for row in &rows.rows {
+            table.add_row(row.iter().map(|cell| match self.foreign {
+                Foreign::Escaped => visible::line(cell).into_owned(),
+                Foreign::Raw => cell.replace('\n', " "),
+            }));
+        }
+        for column in table.column_iter_mut() {
+            column.set_padding((0, 2));
+        }
+        let text = table.trim_fmt();
+        let (heading, body) = text.split_once('\n').unwrap_or((&text, ""));
+        let mut out = anstream::stdout().lock();
+        let body = if body.is_empty() {
+            String::new()
+        } else {
+            format!("{body}\n")
+        };
+        finish(write!(out, "{HEADING}{heading}{HEADING:#}\n{body}").and_then(|()| out.flush()))
+    }
+
+    /// Prints text of several lines that may hold foreign parts.
+    pub(crate) fn text(&self, text: &str) -> Result<()> {
+        let text = if self.guarded {
+            visible::lines(text)
+        } else {
+            text.into()
+        };
+        write_out(text.as_bytes())
+    }
+
+    /// Hands foreign bytes to standard output, as they are unless it is a terminal.
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<()> {
+        if !self.guarded {
+            return write_out(bytes);
+        }
+        self.text(&String::from_utf8_lossy(bytes))
+    }
+
+    /// Hands foreign bytes to standard error.
+    pub(crate) fn talk_bytes(&self, bytes: &[u8]) {
+        let lossy = String::from_utf8_lossy(bytes);
+        let shown = visible::lines(&lossy);
+        let bytes = if self.talk_guarded {
+            shown.as_bytes()
+        } else {
+            bytes
+        };
+        // There is nobody left to tell if this fails.
+        let _ = io::stderr().lock().write_all(bytes);
+    }
+
+    /// A line of talk.
+    pub(crate) fn say(&self, text: impl std::fmt::Display) {
+        self.talk(Style::new(), "", &text.to_string());
+    }
+
+    /// Says that something went well.
+    pub(crate) fn good(&self, text: impl std::fmt::Display) {
+        self.talk(GOOD, "✓ ", &text.to_string());
+    }
+
+    /// Says that something went wrong.
+    pub(crate) fn bad(&self, text: impl std::fmt::Display) {
+        self.talk(BAD, "error: ", &text.to_string());
+    }
+
+    fn talk(&self, style: Style, mark: &str, text: &str) {
+        let text = if self.talk_guarded {
+            visible::lines(text)
+        } else {
+            text.into()
+        };
+        let _ = writeln!(anstream::stderr().lock(), "{style}{mark}{style:#}{text}");
+    }
+
+    /// A line of a check: a coloured mark and what was found.
+    #[expect(
+        clippy::unused_self,
+        reason = "all that a command prints goes through its console"
+    )]
+    pub(crate) fn check(&self, mark: Mark, text: &str) -> Result<()> {
+        let (style, sign) = match mark {
+            Mark::Good => (GOOD, '✓'),
+            Mark::Doubtful => (DOUBTFUL, '!'),
+            Mark::Bad => (BAD, '✗'),
+        };
+        let text = visible::lines(text);
+        finish(writeln!(
+            anstream::stdout().lock(),
+            "{style}{sign}{style:#} {text}"
+        ))
+    }
+
+    /// Whether progress may be drawn.
+    pub(crate) fn draws_progress() -> bool {
+        io::stderr().is_terminal()
+    }
+}
+
+fn write_out(bytes: &[u8]) -> Result<()> {
+    let mut out = io::stdout().lock();
+    finish(out.write_all(bytes).and_then(|()| out.flush()))
+}
+
+/// A reader that has had enough, as `head` has, is no failure.
+fn finish(result: io::Result<()>) -> Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other.map_err(|error| Failure::internal("writing to standard output", error)),
+    }
+}

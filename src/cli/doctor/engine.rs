@@ -1,0 +1,162 @@
+//! What the store, the file store and the container engine say of themselves.
+
+use super::trial;
+use super::{Finding, Report};
+use crate::cli::failure::Result;
+use crate::cli::place::Local;
+use crate::cli::progress::Spinner;
+use crate::config::Config;
+use crate::sandbox::Sandbox;
+use crate::sandbox::docker::{Docker, EngineFacts};
+use crate::skill::{ApprovedImage, Language};
+
+pub(super) fn look(local: &Result<Local>, config: &Config, report: &mut Report<'_>) -> Result<()> {
+    let local = match local {
+        Ok(local) => local,
+        Err(failure) => return report.add(Finding::failed("API key", failure)),
+    };
+    for check in local
+        .readiness()
+        .checks
+        .into_iter()
+        .filter(|check| matches!(check.name, "store" | "blob"))
+    {
+        let part = if check.name == "store" {
+            "database"
+        } else {
+            "files"
+        };
+        let message = check.message.unwrap_or_default();
+        report.add(if check.ok {
+            Finding::ok(part, "can be read and written")
+        } else {
+            Finding::failed(part, message)
+        })?;
+    }
+    match local.engine().sandbox() {
+        Sandbox::Docker(docker) => Looked {
+            local,
+            docker,
+            config,
+        }
+        .look(report),
+        #[cfg(feature = "testing")]
+        Sandbox::Scripted(_) => trial::run_each(local, &Language::ALL, report),
+    }
+}
+
+/// The engine, and what is to be run on it.
+struct Looked<'a> {
+    local: &'a Local,
+    docker: &'a Docker,
+    config: &'a Config,
+}
+
+impl Looked<'_> {
+    fn look(&self, report: &mut Report<'_>) -> Result<()> {
+        let facts = match self.local.wait(self.docker.facts()) {
+            Ok(facts) => facts,
+            Err(error) => return report.add(Finding::failed("container engine", error)),
+        };
+        let EngineFacts {
+            version,
+            api_version,
+            os,
+            architecture,
+            kernel,
+            ..
+        } = &facts;
+        report.add(Finding::ok(
+            "container engine",
+            format!("Docker {version}, API {api_version}, {os}/{architecture}, kernel {kernel}"),
+        ))?;
+        let EngineFacts {
+            cgroup_version,
+            storage_driver,
+            runtime,
+            security_options,
+            ..
+        } = &facts;
+        report.add(Finding::ok(
+            "engine set-up",
+            format!(
+                "cgroup v{cgroup_version}, storage {storage_driver}, runtime {runtime}, security {}",
+                security_options.join(" ")
+            ),
+        ))?;
+        for finding in limits(&facts) {
+            report.add(finding)?;
+        }
+        report.add(Finding::ok(
+            "guest",
+            format!("{} is static and fits the engine", facts.guest.display()),
+        ))?;
+        let mut ready = Vec::new();
+        for language in Language::ALL {
+            let finding = self.image(language);
+            if finding.state == super::State::Ok {
+                ready.push(language);
+            }
+            report.add(finding)?;
+        }
+        trial::run_each(self.local, &ready, report)
+    }
+
+    fn image(&self, language: Language) -> Finding {
+        let name = self.config.sandbox.images.of(language);
+        let approved: ApprovedImage = match self.config.sandbox.allowlist.approve(name) {
+            Ok(approved) => approved,
+            Err(refused) => {
+                return Finding::warning("image", refused, "allow it, or do without this language");
+            }
+        };
+        let _spinner = Spinner::start(format!("looking for image {name}"));
+        match self.local.wait(self.docker.ensure_image(&approved, None)) {
+            Ok(()) => Finding::ok("image", format!("{name} for {language} is there")),
+            Err(error) => Finding::failed("image", error),
+        }
+    }
+}
+
+/// Which limits the engine can hold: without one of them a promise is broken.
+fn limits(facts: &EngineFacts) -> Vec<Finding> {
+    let missing = |name: &str| facts.limits.iter().any(|(limit, held)| *limit == name && !held);
+    let mut findings = Vec::new();
+    for (name, promise) in [("memory", "P6"), ("pids", "P5"), ("cpu", "P7")] {
+        if missing(name) {
+            let found = format!("the engine cannot limit {name} (promise {promise})");
+            findings.push(Finding::failed_with(
+                "limits",
+                found,
+                "enable this cgroup controller in the kernel and restart the engine",
+            ));
+        }
+    }
+    if missing("swap") {
+        let remedy = "turn swap off, or boot with swapaccount=1";
+        findings.push(Finding::warning(
+            "limits",
+            "the engine cannot limit swap: memory may be exceeded by it",
+            remedy,
+        ));
+    }
+    if !facts
+        .security_options
+        .iter()
+        .any(|option| option.contains("seccomp"))
+    {
+        let remedy = "use an engine and a kernel with seccomp";
+        findings.push(Finding::failed_with(
+            "limits",
+            "the engine has no seccomp (promise P13)",
+            remedy,
+        ));
+    }
+    if findings.is_empty() {
+        findings.push(Finding::ok(
+            "limits",
+            "memory, swap, processes and CPU can be limited; seccomp is there",
+        ));
+    }
+    findings
+}

@@ -1,0 +1,151 @@
+//! `skillbox doctor`: looks at everything that a run needs, and runs something for real.
+
+mod engine;
+mod trial;
+
+use serde::Serialize;
+
+use crate::cli::console::{Console, Format, Mark, Rows};
+use crate::cli::exit::Exit;
+use crate::cli::failure::Result;
+use crate::cli::place::{Local, Place};
+use crate::config::Config;
+use crate::server::{self, Assembled};
+
+/// What was found out about one part.
+#[derive(Debug, Serialize)]
+pub(super) struct Finding {
+    part: &'static str,
+    state: State,
+    found: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Ok,
+    /// It works, less well than it could.
+    Warning,
+    Failed,
+}
+
+impl Finding {
+    fn ok(part: &'static str, found: impl ToString) -> Self {
+        Self {
+            part,
+            state: State::Ok,
+            found: found.to_string(),
+            remedy: None,
+        }
+    }
+
+    fn warning(part: &'static str, found: impl ToString, remedy: &str) -> Self {
+        Self {
+            state: State::Warning,
+            remedy: Some(remedy.to_owned()),
+            ..Self::ok(part, found)
+        }
+    }
+
+    /// `found` says what to do itself.
+    fn failed(part: &'static str, found: impl ToString) -> Self {
+        Self {
+            state: State::Failed,
+            ..Self::ok(part, found)
+        }
+    }
+
+    fn failed_with(part: &'static str, found: impl ToString, remedy: &str) -> Self {
+        Self {
+            remedy: Some(remedy.to_owned()),
+            ..Self::failed(part, found)
+        }
+    }
+}
+
+/// Findings, told as they come to people and all at once to programs.
+pub(super) struct Report<'a> {
+    console: &'a Console,
+    findings: Vec<Finding>,
+}
+
+impl Report<'_> {
+    fn add(&mut self, finding: Finding) -> Result<()> {
+        if self.console.format_or(Format::Table) == Format::Table {
+            let mark = match finding.state {
+                State::Ok => Mark::Good,
+                State::Warning => Mark::Doubtful,
+                State::Failed => Mark::Bad,
+            };
+            let remedy = finding
+                .remedy
+                .as_ref()
+                .map(|remedy| format!("\n    → {remedy}"))
+                .unwrap_or_default();
+            self.console
+                .check(mark, &format!("{:<17} {}{remedy}", finding.part, finding.found))?;
+        }
+        self.findings.push(finding);
+        Ok(())
+    }
+}
+
+pub(crate) fn doctor(config: Result<Config>, console: &Console) -> Result<Exit> {
+    let mut report = Report {
+        console,
+        findings: Vec::new(),
+    };
+    look(config, &mut report)?;
+    if console.format_or(Format::Table) != Format::Table {
+        console.data(Format::Json, &report.findings, |_| Rows::default())?;
+    }
+    let failed = report
+        .findings
+        .iter()
+        .any(|finding| finding.state == State::Failed);
+    Ok(if failed { Exit::Failed } else { Exit::Success })
+}
+
+fn look(config: Result<Config>, report: &mut Report<'_>) -> Result<()> {
+    let config = match config {
+        Ok(config) => config,
+        Err(failure) => return report.add(Finding::failed("configuration", failure)),
+    };
+    let set = config
+        .effective
+        .iter()
+        .filter(|row| row.source != "default")
+        .count();
+    report.add(Finding::ok(
+        "configuration",
+        format!("valid, {set} settings changed; `skillbox config` lists them"),
+    ))?;
+    for notice in &config.notices {
+        report.add(Finding::warning("configuration", notice, "remove the setting"))?;
+    }
+    if config.server_url.is_some() {
+        report.add(ask_server(&config, report.console))?;
+    }
+    let runtime = server::runtime()?;
+    let Assembled { engine, folder } = match runtime.block_on(server::assemble(&config)) {
+        Ok(assembled) => assembled,
+        Err(error) => return report.add(Finding::failed("data folder", error)),
+    };
+    report.add(Finding::ok(
+        "data folder",
+        format!("{} is private and writable", folder.path().display()),
+    ))?;
+    let local = Local::over(runtime, Assembled { engine, folder }, &config);
+    engine::look(&local, &config, report)
+}
+
+fn ask_server(config: &Config, console: &Console) -> Finding {
+    let url = config.server_url.as_deref().unwrap_or_default();
+    match Place::open(config, console).and_then(|place| place.skills(1)) {
+        Ok(_) => Finding::ok("server", format!("{url} answers and takes the API key")),
+        Err(failure) => Finding::failed("server", failure),
+    }
+}

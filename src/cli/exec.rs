@@ -1,0 +1,180 @@
+//! `skillbox exec`: what ran, what came of it, and its end.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+use crate::cli::console::{Console, Format, Rows};
+use crate::cli::exit::Exit;
+use crate::cli::failure::{Failure, Result};
+use crate::cli::place::{Place, Wanted};
+use crate::cli::run;
+use crate::cli::save::Saver;
+use crate::error::quoted;
+use crate::execution::{FileLink, Status, Summary};
+use crate::ids::ExecutionId;
+use crate::limits;
+use crate::skill::SkillName;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ExecCommand {
+    /// List executions, the newest first
+    #[command(after_help = "Example:\n  skillbox exec list --status failed --limit 20")]
+    List {
+        /// Only those in this state
+        #[arg(long, value_parser = status)]
+        status: Option<Status>,
+        /// Only those of this skill
+        #[arg(long, value_name = "NAME")]
+        skill: Option<SkillName>,
+        /// Rows at most
+        #[arg(long, default_value_t = limits::PAGE_ROWS as usize, value_parser = rows)]
+        limit: usize,
+    },
+    /// Show an execution with output, logs and files
+    #[command(after_help = "Example:\n  skillbox exec show 019a0000-0000-7000-8000-000000000000")]
+    Show {
+        /// The execution
+        id: ExecutionId,
+    },
+    /// Print what the program printed: its standard output to standard output, its standard error to standard error
+    #[command(
+        after_help = "Example:\n  skillbox exec logs 019a0000-0000-7000-8000-000000000000 2> errors.txt"
+    )]
+    Logs {
+        /// The execution
+        id: ExecutionId,
+    },
+    /// List the file artifacts, or save them
+    #[command(
+        after_help = "Example:\n  skillbox exec files 019a0000-0000-7000-8000-000000000000 --out reports report.md"
+    )]
+    Files {
+        /// The execution
+        id: ExecutionId,
+        /// Save below this folder
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+        /// Only these
+        #[arg(value_name = "PATH")]
+        paths: Vec<String>,
+    },
+    /// End a running execution
+    #[command(after_help = "Example:\n  skillbox exec cancel 019a0000-0000-7000-8000-000000000000")]
+    Cancel {
+        /// The execution
+        id: ExecutionId,
+    },
+}
+
+fn status(text: &str) -> std::result::Result<Status, String> {
+    Status::from_name(text).ok_or_else(|| format!("one of {}", Status::ALL.map(Status::as_str).join(", ")))
+}
+
+/// `--limit` of a list.
+pub(crate) fn rows(text: &str) -> std::result::Result<usize, String> {
+    let rows = text
+        .parse()
+        .ok()
+        .filter(|rows| (1..=limits::ROWS_LISTED_MAX).contains(rows));
+    rows.ok_or_else(|| format!("a whole number from 1 to {}", limits::ROWS_LISTED_MAX))
+}
+
+pub(crate) fn exec(command: ExecCommand, place: &Place, console: &Console) -> Result<Exit> {
+    match command {
+        ExecCommand::List { status, skill, limit } => {
+            let listed = place.executions(&Wanted {
+                status,
+                skill,
+                rows: limit,
+            })?;
+            console.data(Format::Table, &listed.items, |items| Rows {
+                heading: &["execution", "status", "skill", "version", "duration", "created"],
+                rows: items.iter().map(row).collect(),
+            })?;
+            if listed.more {
+                console.say("there are more; raise --limit");
+            }
+        }
+        ExecCommand::Show { id } => {
+            console.data(Format::Json, &place.execution(id)?, run::rows)?;
+        }
+        ExecCommand::Logs { id } => {
+            let printed = place.printed(id)?;
+            console.bytes(&printed.stdout)?;
+            console.talk_bytes(&printed.stderr);
+            if printed.truncated {
+                console.say("the program printed more than was kept");
+            }
+        }
+        ExecCommand::Files { id, out, paths } => {
+            let files = chosen(place.execution(id)?.files, &paths)?;
+            match out {
+                Some(folder) => {
+                    let folder = &folder;
+                    Saver {
+                        place,
+                        folder,
+                        console,
+                    }
+                    .save(id, &files)?;
+                }
+                None => console.data(Format::Table, &files, file_rows)?,
+            }
+        }
+        ExecCommand::Cancel { id } => {
+            let envelope = place.cancel(id)?;
+            console.say(format!("execution {id} ended as {}", envelope.status));
+        }
+    }
+    Ok(Exit::Success)
+}
+
+fn row(execution: &Summary) -> Vec<String> {
+    let optional = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    vec![
+        execution.execution_id.to_string(),
+        execution.status.to_string(),
+        optional(execution.skill.as_ref().map(ToString::to_string)),
+        optional(execution.version.as_ref().map(ToString::to_string)),
+        optional(execution.duration_ms.map(|duration| format!("{duration} ms"))),
+        moment(execution.created_at),
+    ]
+}
+
+/// To the second: more only widens a table.
+pub(crate) fn moment(at: jiff::Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M:%SZ").to_string()
+}
+
+#[expect(clippy::ptr_arg, reason = "the console hands over what it was given")]
+fn file_rows(files: &Vec<FileLink>) -> Rows {
+    let row = |file: &FileLink| {
+        vec![
+            file.path.clone(),
+            file.size.to_string(),
+            file.media_type.clone(),
+            file.sha256.to_string(),
+        ]
+    };
+    Rows {
+        heading: &["path", "bytes", "type", "digest"],
+        rows: files.iter().map(row).collect(),
+    }
+}
+
+fn chosen(files: Vec<FileLink>, paths: &[String]) -> Result<Vec<FileLink>> {
+    if let Some(missing) = paths
+        .iter()
+        .find(|path| files.iter().all(|file| file.path != **path))
+    {
+        return Err(Failure::refused(format!(
+            "the execution has no file {}",
+            quoted(missing)
+        )));
+    }
+    Ok(files
+        .into_iter()
+        .filter(|file| paths.is_empty() || paths.contains(&file.path))
+        .collect())
+}

@@ -1,0 +1,126 @@
+//! The exit codes: one table, for the program, its help and `docs/CLI.md`.
+
+use crate::error::Code;
+use crate::execution::Status;
+
+/// How a command ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// It did what was asked; an execution ended as `success`.
+    Success,
+    /// The execution ended as `failed`, or a check found something.
+    Failed,
+    /// The command line is wrong.
+    Usage,
+    /// Refused: invalid, forbidden, not found, conflict, too large, or the execution ended as `denied`.
+    Refused,
+    /// The execution ended as `timeout`.
+    Timeout,
+    /// The execution ended as `oom`.
+    Oom,
+    /// The execution ended as `cancelled` or `interrupted`.
+    Cancelled,
+    /// Something needed is not there now: server, container engine, image, space. The same command may work later.
+    Unavailable,
+    /// A fault of Skillbox or of this machine.
+    Internal,
+    /// The configuration is refused.
+    Config,
+    /// Ctrl-C.
+    Interrupted,
+}
+
+impl Exit {
+    /// Every code, for the help and the documents.
+    pub const ALL: [Self; 11] = [
+        Self::Success,
+        Self::Failed,
+        Self::Usage,
+        Self::Refused,
+        Self::Timeout,
+        Self::Oom,
+        Self::Cancelled,
+        Self::Unavailable,
+        Self::Internal,
+        Self::Config,
+        Self::Interrupted,
+    ];
+
+    /// The number and what it means.
+    #[must_use]
+    pub const fn row(self) -> (u8, &'static str) {
+        match self {
+            Self::Success => (0, "success"),
+            Self::Failed => (1, "the execution failed, or a check found something wrong"),
+            Self::Usage => (2, "the command line is wrong"),
+            Self::Refused => (3, "refused: invalid, forbidden, not found, conflict or too large"),
+            Self::Timeout => (4, "the execution ran into its timeout"),
+            Self::Oom => (5, "the execution ran out of memory"),
+            Self::Cancelled => (6, "the execution was cancelled or interrupted"),
+            Self::Unavailable => (69, "unavailable now: server, container engine, image or space"),
+            Self::Internal => (70, "internal error"),
+            Self::Config => (78, "the configuration is refused"),
+            Self::Interrupted => (130, "ended by Ctrl-C"),
+        }
+    }
+
+    /// Of a command that ran something to this end.
+    #[must_use]
+    pub const fn of_status(status: Status) -> Self {
+        match status {
+            Status::Success => Self::Success,
+            Status::Failed | Status::Queued | Status::Running => Self::Failed,
+            Status::Timeout => Self::Timeout,
+            Status::Oom => Self::Oom,
+            Status::Cancelled | Status::Interrupted => Self::Cancelled,
+            Status::Denied => Self::Refused,
+        }
+    }
+
+    /// Of a command that was refused with this code.
+    #[must_use]
+    pub const fn of_code(code: Code) -> Self {
+        match code {
+            Code::Invalid
+            | Code::Unauthenticated
+            | Code::Forbidden
+            | Code::NotFound
+            | Code::MethodNotAllowed
+            | Code::Conflict
+            | Code::TooLarge
+            | Code::RangeNotSatisfiable
+            | Code::UnsupportedMediaType
+            | Code::Misdirected => Self::Refused,
+            Code::RequestTimeout
+            | Code::RateLimited
+            | Code::Busy
+            | Code::SandboxUnavailable
+            | Code::StorageFull => Self::Unavailable,
+            Code::Internal => Self::Internal,
+        }
+    }
+}
+
+impl From<Exit> for std::process::ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.row().0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_success_is_zero_and_each_end_has_its_own_code() {
+        let numbers: std::collections::BTreeSet<_> = Exit::ALL.iter().map(|exit| exit.row().0).collect();
+        assert_eq!(numbers.len(), Exit::ALL.len());
+        for status in Status::ALL {
+            assert_eq!(
+                Exit::of_status(status) == Exit::Success,
+                status == Status::Success,
+                "{status}"
+            );
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Why a command did not do what was asked: a line for people and an exit code for scripts.
+
+use std::fmt;
+
+use crate::bundle;
+use crate::cli::exit::Exit;
+use crate::config;
+use crate::error;
+use crate::server;
+
+/// A command's failure.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    exit: Exit,
+    message: String,
+}
+
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+impl Failure {
+    /// Ends with `exit`; `message` says what is wrong and what to do.
+    pub(crate) fn new(exit: Exit, message: impl fmt::Display) -> Self {
+        Self {
+            exit,
+            message: message.to_string(),
+        }
+    }
+
+    /// What the user gave is not acceptable.
+    pub(crate) fn refused(message: impl fmt::Display) -> Self {
+        Self::new(Exit::Refused, message)
+    }
+
+    /// A file or folder of the user's could not be used.
+    pub(crate) fn file(path: &std::path::Path, error: &std::io::Error) -> Self {
+        Self::refused(format!("`{}`: {error}", path.display()))
+    }
+
+    /// This machine failed us.
+    pub(crate) fn internal(doing: &str, error: impl fmt::Display) -> Self {
+        Self::new(Exit::Internal, format!("{doing} failed: {error}"))
+    }
+
+    /// The code that the process ends with.
+    pub(crate) fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    /// Adds what may help.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl fmt::Display) -> Self {
+        self.message = format!("{}; {hint}", self.message);
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl From<error::Error> for Failure {
+    fn from(error: error::Error) -> Self {
+        let exit = Exit::of_code(error.code());
+        // Here nobody else reads a log: the cause belongs to the one line.
+        let mut message = error.to_string();
+        if error.code() == error::Code::Internal {
+            "internal error".clone_into(&mut message);
+            let mut cause = std::error::Error::source(&error);
+            while let Some(source) = cause {
+                message = format!("{message}: {source}");
+                cause = source.source();
+            }
+        }
+        Self::new(exit, message)
+    }
+}
+
+impl From<config::Error> for Failure {
+    fn from(error: config::Error) -> Self {
+        Self::new(Exit::Config, error)
+    }
+}
+
+impl From<server::Error> for Failure {
+    fn from(error: server::Error) -> Self {
+        use server::Error as Server;
+        let exit = match &error {
+            Server::Config(_) | Server::Logging(_) | Server::Signing(_) => Exit::Config,
+            Server::Database { .. }
+            | Server::Files { .. }
+            | Server::Instance { .. }
+            | Server::Listen { .. } => Exit::Unavailable,
+            Server::Refused(error) => Exit::of_code(error.code()),
+            Server::Signals(_) | Server::Runtime(_) => Exit::Internal,
+        };
+        match error {
+            Server::Refused(error) => error.into(),
+            other => Self::new(exit, other),
+        }
+    }
+}
+
+impl From<bundle::Error> for Failure {
+    fn from(error: bundle::Error) -> Self {
+        error::Error::from(error).into()
+    }
+}

@@ -1,0 +1,204 @@
+//! What the user hands over: JSON, files, skills by name or as folder or archive.
+
+use std::fs::File;
+use std::io::{self, Read, Seek as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::bundle;
+use crate::cli::exit::Exit;
+use crate::cli::failure::{Failure, Result};
+use crate::error::quoted;
+use crate::execution::JsonText;
+use crate::limits;
+use crate::sandbox::InputFile;
+use crate::skill::{SkillName, parse_timeout};
+
+/// A skill as it is named on a command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    /// A published skill.
+    Published(SkillName),
+    /// A folder or an archive.
+    Path(PathBuf),
+}
+
+impl Named {
+    /// What has a slash or ends in `.zip`, and `.` and `..`, is a path; everything else must be a name.
+    pub(crate) fn parse(text: &str) -> std::result::Result<Self, String> {
+        let is_path =
+            text.contains('/') || matches!(text, "." | "..") || text.to_ascii_lowercase().ends_with(".zip");
+        if is_path {
+            return Ok(Self::Path(text.into()));
+        }
+        text.parse()
+            .map(Self::Published)
+            .map_err(|error| format!("{error}; a folder is written with a slash, as in `./{text}`"))
+    }
+}
+
+/// A zip archive, and the name that a skill without one in its SKILL.md gets.
+#[derive(Debug)]
+pub(crate) struct Archive {
+    pub(crate) file: File,
+    pub(crate) name: Option<SkillName>,
+}
+
+impl Archive {
+    /// Opens an archive, or packs a folder.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let metadata = std::fs::metadata(path).map_err(|error| Failure::file(path, &error))?;
+        let name = name_of(path);
+        if metadata.is_dir() {
+            return Ok(Self {
+                file: pack(path)?,
+                name,
+            });
+        }
+        if !metadata.is_file() {
+            return Err(Failure::refused(format!(
+                "`{}` is neither a folder nor a zip archive",
+                path.display()
+            )));
+        }
+        let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
+        Ok(Self { file, name })
+    }
+}
+
+/// Packs a folder into a nameless file.
+pub(crate) fn pack(folder: &Path) -> Result<File> {
+    let mut file =
+        tempfile::tempfile().map_err(|error| Failure::internal("making a temporary file", error))?;
+    bundle::pack(folder, &mut file)?;
+    file.rewind()
+        .map_err(|error| Failure::internal("packing", error))?;
+    Ok(file)
+}
+
+/// What a folder or archive is called, if that is a skill's name.
+fn name_of(path: &Path) -> Option<SkillName> {
+    let path = std::path::absolute(path).ok()?;
+    let path = path.canonicalize().unwrap_or(path);
+    let name = if path.is_dir() {
+        path.file_name()
+    } else {
+        path.file_stem()
+    };
+    name?.to_str()?.parse().ok()
+}
+
+/// `--input`: JSON, `@file`, or `-` for standard input.
+pub(crate) fn input(text: &str) -> Result<JsonText> {
+    let bytes = match (text, text.strip_prefix('@')) {
+        ("-", _) => read_capped(io::stdin().lock(), limits::INPUT_BYTES_MAX)
+            .map_err(|error| Failure::refused(format!("--input -: {error}")))?,
+        (_, Some(path)) => read_file(Path::new(path), limits::INPUT_BYTES_MAX)?,
+        (text, None) => text.as_bytes().to_vec(),
+    };
+    JsonText::parse(&bytes).map_err(|error| {
+        let hint = "give JSON, @file, or - for standard input";
+        Failure::new(Exit::Refused, format!("--input: {error}")).hint(hint)
+    })
+}
+
+/// `--file [NAME=]PATH`, each placed under its name in the working directory of the program.
+pub(crate) fn files(given: &[String]) -> Result<Vec<InputFile>> {
+    let mut left = limits::INPUT_FILES_BYTES_MAX;
+    let mut files = Vec::with_capacity(given.len());
+    for text in given {
+        let (name, path) = named_path(text)?;
+        let content = read_file(&path, left)?;
+        left -= content.len() as u64;
+        files.push(InputFile {
+            path: name,
+            content: content.into(),
+        });
+    }
+    Ok(files)
+}
+
+fn named_path(text: &str) -> Result<(String, PathBuf)> {
+    let whole = Path::new(text);
+    if let Some((name, path)) = text.split_once('=')
+        && !whole.exists()
+    {
+        return Ok((name.to_owned(), path.into()));
+    }
+    let name = whole.file_name().and_then(|name| name.to_str());
+    let name = name.ok_or_else(|| {
+        Failure::refused(format!(
+            "--file: {} has no plain file name; write NAME=PATH",
+            quoted(text)
+        ))
+    })?;
+    Ok((name.to_owned(), whole.to_owned()))
+}
+
+/// `--timeout`.
+pub(crate) fn timeout(text: &str) -> std::result::Result<Duration, String> {
+    parse_timeout(text)
+}
+
+fn read_file(path: &Path, max: u64) -> Result<Vec<u8>> {
+    let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
+    read_capped(file, max).map_err(|error| Failure::file(path, &error))
+}
+
+fn read_capped(reader: impl Read, max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.take(max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("more than {max} bytes"),
+        ));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_told_from_a_name_by_its_looks() {
+        for path in [".", "..", "./a", "a/b", "/a", "a.zip", "A.ZIP"] {
+            assert_eq!(Named::parse(path), Ok(Named::Path(path.into())), "{path}");
+        }
+        assert_eq!(
+            Named::parse("a-b.c"),
+            Ok(Named::Published("a-b.c".parse().unwrap()))
+        );
+        assert!(Named::parse("My_Skill").unwrap_err().contains("./My_Skill"));
+    }
+
+    #[test]
+    fn input_comes_from_the_text_or_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("input.json");
+        std::fs::write(&path, "{\"n\": 1.10}\n").unwrap();
+        assert_eq!(input("{\"n\": 1.10}").unwrap().as_str(), "{\"n\": 1.10}");
+        assert_eq!(
+            input(&format!("@{}", path.display())).unwrap().as_str(),
+            "{\"n\": 1.10}"
+        );
+        for wrong in ["{", "", "@/nowhere"] {
+            assert!(input(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn files_are_named_and_capped() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a=b.csv");
+        std::fs::write(&path, "x").unwrap();
+        let path = path.display();
+        let files = files(&[path.to_string(), format!("data/c.csv={path}")]).unwrap();
+        assert_eq!(
+            files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(),
+            ["a=b.csv", "data/c.csv"]
+        );
+        assert!(read_capped(io::repeat(b'x'), 10).is_err());
+    }
+}

@@ -1,0 +1,122 @@
+//! `skillbox key`: API keys, made, listed, ended, replaced.
+
+use clap::Subcommand;
+
+use crate::auth::{Scope, Scopes};
+use crate::cli::console::{Console, Format, Rows};
+use crate::cli::exec::{moment, rows};
+use crate::cli::exit::Exit;
+use crate::cli::failure::Result;
+use crate::cli::place::{KeyWanted, Place};
+use crate::http::{FreshKey, Key};
+use crate::ids::{KeyId, Tenant};
+use crate::limits;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyCommand {
+    /// Make a key; its secret is printed once
+    #[command(after_help = "Example:\n  skillbox key create ci --scope run --expires 2030-01-01T00:00:00Z")]
+    Create {
+        /// What you call it
+        name: String,
+        /// What it may do: run, skills or admin; may be repeated
+        #[arg(long = "scope", value_parser = scope, default_value = "run")]
+        scopes: Vec<Scope>,
+        /// Whose it is; yours if left out
+        #[arg(long)]
+        tenant: Option<Tenant>,
+        /// When it stops working, as in 2030-01-01T00:00:00Z
+        #[arg(long, value_name = "TIME")]
+        expires: Option<jiff::Timestamp>,
+    },
+    /// List keys, the newest first, revoked ones included
+    #[command(after_help = "Example:\n  skillbox key list --format json")]
+    List {
+        /// Rows at most
+        #[arg(long, default_value_t = limits::PAGE_ROWS as usize, value_parser = rows)]
+        limit: usize,
+    },
+    /// End a key's life, at once and for good
+    #[command(after_help = "Example:\n  skillbox key revoke 019a0000-0000-7000-8000-000000000000")]
+    Revoke {
+        /// The key's id, as in the list
+        id: KeyId,
+    },
+    /// Replace a key by a fresh one with the same name, scopes and expiry; the old one ends at once
+    #[command(after_help = "Example:\n  skillbox key rotate 019a0000-0000-7000-8000-000000000000")]
+    Rotate {
+        /// The key's id, as in the list
+        id: KeyId,
+    },
+}
+
+fn scope(text: &str) -> std::result::Result<Scope, String> {
+    text.parse()
+        .map_err(|_| format!("one of {}", Scope::ALL.map(Scope::as_str).join(", ")))
+}
+
+pub(crate) fn key(command: KeyCommand, place: &Place, console: &Console) -> Result<Exit> {
+    match command {
+        KeyCommand::Create {
+            name,
+            scopes,
+            tenant,
+            expires,
+        } => {
+            let wanted = KeyWanted {
+                name,
+                scopes: Scopes::new(scopes),
+                tenant,
+                expires_at: expires,
+            };
+            print_fresh(&place.create_key(wanted)?, console)?;
+        }
+        KeyCommand::List { limit } => {
+            let listed = place.keys(limit)?;
+            console.data(Format::Table, &listed.items, |keys| Rows {
+                heading: &["key", "name", "hint", "scopes", "tenant", "created", "ends"],
+                rows: keys.iter().map(row).collect(),
+            })?;
+            if listed.more {
+                console.say("there are more; raise --limit");
+            }
+        }
+        KeyCommand::Revoke { id } => {
+            let key = place.revoke_key(id)?;
+            console.good(format!("key {id} ({}) is revoked", key.name));
+        }
+        KeyCommand::Rotate { id } => print_fresh(&place.rotate_key(id)?, console)?,
+    }
+    Ok(Exit::Success)
+}
+
+fn print_fresh(fresh: &FreshKey, console: &Console) -> Result<()> {
+    console.data(Format::Json, fresh, |fresh| Rows {
+        heading: &["key", "name", "secret"],
+        rows: vec![vec![
+            fresh.key.key_id.to_string(),
+            fresh.key.name.clone(),
+            fresh.api_key.clone(),
+        ]],
+    })?;
+    console.say("keep the secret now: it is not shown again");
+    Ok(())
+}
+
+fn row(key: &Key) -> Vec<String> {
+    let scopes: Vec<_> = key.scopes.iter().map(|scope| scope.as_str()).collect();
+    let ends = match (key.revoked_at, key.expires_at) {
+        (Some(at), _) => format!("revoked {}", moment(at)),
+        (None, Some(at)) => moment(at),
+        (None, None) => "never".to_owned(),
+    };
+    vec![
+        key.key_id.to_string(),
+        key.name.clone(),
+        key.hint.clone(),
+        scopes.join(","),
+        key.tenant.to_string(),
+        moment(key.created_at),
+        ends,
+    ]
+}

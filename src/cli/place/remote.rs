@@ -1,0 +1,476 @@
+//! Commands carried out by a server over REST. Its answers are foreign: bounded, and believed only as far as they can be checked.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write};
+use std::time::Duration;
+
+use base64::Engine as _;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use ureq::http::{Method, Response, Uri};
+use ureq::{Agent, Body};
+
+use super::{KeyWanted, Listed, Printed, Pushed, Ran, Wanted};
+use crate::cli::exit::Exit;
+use crate::cli::failure::{Failure, Result};
+use crate::cli::progress::Spinner;
+use crate::engine::Ask;
+use crate::error::Code;
+use crate::execution::{Envelope, FileLink, Summary};
+use crate::http::{FreshKey, Key, List, Problem, Skill, SkillSummary};
+use crate::ids::{ExecutionId, KeyId};
+use crate::limits;
+use crate::skill::{Selector, SkillName, Version};
+
+/// A server and the key for it.
+#[derive(Debug)]
+pub(crate) struct Remote {
+    base: String,
+    key: SecretString,
+    agent: Agent,
+}
+
+/// One request without its body.
+struct Call<'a> {
+    method: Method,
+    path: &'a str,
+    query: &'a [(&'a str, String)],
+    accept: &'static str,
+    answer_max: Duration,
+}
+
+/// The body of a request and its type.
+struct Sent {
+    content_type: String,
+    bytes: Vec<u8>,
+}
+
+/// What stands in a path segment as it is (RFC 3986, unreserved).
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// Whether the server is on this machine, so that its data folder may be ours.
+pub(super) fn is_loopback(url: &str) -> bool {
+    let host = url
+        .parse::<Uri>()
+        .ok()
+        .and_then(|uri| uri.host().map(str::to_owned))
+        .unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost"
+        || address
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|ip| ip.is_loopback())
+}
+
+impl Remote {
+    pub(super) fn new(base: &str, key: SecretString) -> Result<Self> {
+        let loopback = is_loopback(base);
+        let mut config = Agent::config_builder()
+            .http_status_as_error(false)
+            // Our key goes to the server that was named and nowhere else.
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .timeout_connect(Some(limits::CLIENT_CONNECT_MAX))
+            .timeout_recv_response(Some(limits::CLIENT_ANSWER_MAX))
+            .timeout_recv_body(Some(limits::CLIENT_DOWNLOAD_MAX))
+            .user_agent(concat!("skillbox/", env!("CARGO_PKG_VERSION")));
+        if loopback {
+            config = config.proxy(None);
+        }
+        Ok(Self {
+            base: base.to_owned(),
+            key,
+            agent: config.build().new_agent(),
+        })
+    }
+
+    /// Whether nobody on the way can read along.
+    pub(super) fn is_private(&self) -> bool {
+        self.base.starts_with("https://") || is_loopback(&self.base)
+    }
+
+    pub(crate) fn publish(&self, mut archive: File, name: Option<&SkillName>) -> Result<Pushed> {
+        let mut zip = Vec::new();
+        (&mut archive)
+            .take(limits::ARCHIVE_BYTES_MAX + 1)
+            .read_to_end(&mut zip)
+            .map_err(|error| Failure::internal("reading the archive", error))?;
+        let _spinner = Spinner::start("uploading");
+        let sent = match name {
+            Some(name) => form(&format!("{name}.zip"), &zip),
+            None => Sent {
+                content_type: "application/zip".to_owned(),
+                bytes: zip,
+            },
+        };
+        let answer = self.send(&Call::new(Method::POST, "/v1/skills"), sent)?;
+        let again = answer.status().as_u16() == 200;
+        Ok(Pushed {
+            skill: read_json(answer)?,
+            again,
+        })
+    }
+
+    pub(crate) fn skills(&self, rows: usize) -> Result<Listed<SkillSummary>> {
+        self.listed("/v1/skills", &[], rows)
+    }
+
+    pub(crate) fn versions(&self, name: &SkillName, rows: usize) -> Result<Listed<SkillSummary>> {
+        self.listed(&format!("/v1/skills/{name}"), &[], rows)
+    }
+
+    pub(crate) fn skill(&self, name: &SkillName, selector: &Selector) -> Result<Skill> {
+        self.json(&Call::new(Method::GET, &skill_path(name, selector)))
+    }
+
+    pub(crate) fn archive(&self, name: &SkillName, selector: &Selector, into: &mut File) -> Result<()> {
+        let path = format!("{}/archive", skill_path(name, selector));
+        let answer = self.call(&Call {
+            accept: "application/zip",
+            ..Call::new(Method::GET, &path)
+        })?;
+        copy(answer, into, limits::ARCHIVE_BYTES_MAX)
+    }
+
+    pub(crate) fn delete(&self, name: &SkillName, version: &Version) -> Result<()> {
+        let path = skill_path(name, &Selector::Version(version.clone()));
+        self.call(&Call::new(Method::DELETE, &path)).map(drop)
+    }
+
+    pub(crate) fn run(&self, name: &SkillName, selector: &Selector, ask: Ask) -> Result<Ran> {
+        let base64 = base64::engine::general_purpose::STANDARD;
+        let files: serde_json::Map<_, _> = ask
+            .files
+            .iter()
+            .map(|file| (file.path.clone(), base64.encode(&file.content).into()))
+            .collect();
+        let mut body = json!({ "skill": name, "version": selector, "args": ask.args, "files": files });
+        if let Some(timeout) = ask.timeout {
+            body["timeout"] = timeout.as_secs_f64().into();
+        }
+        let body = with_input(&body, ask.input.as_ref().map(|input| input.as_str()));
+        let _spinner = Spinner::start(format!("running {name} on {}", self.base));
+        let call = Call {
+            answer_max: limits::CLIENT_RUN_MAX,
+            ..Call::new(Method::POST, "/v1/executions")
+        };
+        let envelope = read_json(self.send(&call, Sent::json(body.into_bytes()))?)?;
+        Ok(Ran {
+            envelope,
+            interrupted: false,
+        })
+    }
+
+    pub(crate) fn executions(&self, wanted: &Wanted) -> Result<Listed<Summary>> {
+        let status = wanted.status.map(|status| ("status", status.to_string()));
+        let skill = wanted.skill.as_ref().map(|skill| ("skill", skill.to_string()));
+        let query: Vec<_> = status.into_iter().chain(skill).collect();
+        self.listed("/v1/executions", &query, wanted.rows)
+    }
+
+    pub(crate) fn execution(&self, id: ExecutionId) -> Result<Envelope> {
+        self.json(&Call::new(Method::GET, &format!("/v1/executions/{id}")))
+    }
+
+    pub(crate) fn printed(&self, id: ExecutionId) -> Result<Printed> {
+        let path = format!("/v1/executions/{id}/logs");
+        let stream = |name: &str| -> Result<(Vec<u8>, bool)> {
+            let query = [("stream", name.to_owned())];
+            let answer = self.call(&Call {
+                query: &query,
+                accept: "text/plain",
+                ..Call::new(Method::GET, &path)
+            })?;
+            let truncated = answer
+                .headers()
+                .get("x-skillbox-truncated")
+                .is_some_and(|value| value == "true");
+            let mut bytes = Vec::new();
+            copy(answer, &mut bytes, limits::LOG_BYTES_MAX)?;
+            Ok((bytes, truncated))
+        };
+        let ((stdout, truncated), (stderr, _)) = (stream("stdout")?, stream("stderr")?);
+        Ok(Printed {
+            stdout,
+            stderr,
+            truncated,
+        })
+    }
+
+    pub(crate) fn cancel(&self, id: ExecutionId) -> Result<Envelope> {
+        self.json(&Call::new(Method::POST, &format!("/v1/executions/{id}/cancel")))
+    }
+
+    /// By id and path: where the answer's own `url` points is not for us to follow with a key.
+    pub(crate) fn file(&self, id: ExecutionId, file: &FileLink, into: &mut dyn Write) -> Result<()> {
+        let segments: Vec<_> = file
+            .path
+            .split('/')
+            .map(|part| utf8_percent_encode(part, SEGMENT).to_string())
+            .collect();
+        let path = format!("/v1/executions/{id}/files/{}", segments.join("/"));
+        let answer = self.call(&Call {
+            accept: "*/*",
+            ..Call::new(Method::GET, &path)
+        })?;
+        copy(answer, into, file.size)
+    }
+
+    pub(crate) fn create_key(&self, wanted: KeyWanted) -> Result<FreshKey> {
+        let mut body = json!({ "name": wanted.name, "scopes": wanted.scopes });
+        if let Some(tenant) = wanted.tenant {
+            body["tenant"] = tenant.to_string().into();
+        }
+        if let Some(at) = wanted.expires_at {
+            body["expires_at"] = at.to_string().into();
+        }
+        read_json(self.send(
+            &Call::new(Method::POST, "/v1/keys"),
+            Sent::json(body.to_string().into_bytes()),
+        )?)
+    }
+
+    pub(crate) fn keys(&self, rows: usize) -> Result<Listed<Key>> {
+        self.listed("/v1/keys", &[], rows)
+    }
+
+    pub(crate) fn revoke_key(&self, id: KeyId) -> Result<Key> {
+        self.json(&Call::new(Method::DELETE, &format!("/v1/keys/{id}")))
+    }
+
+    pub(crate) fn rotate_key(&self, id: KeyId) -> Result<FreshKey> {
+        self.json(&Call::new(Method::POST, &format!("/v1/keys/{id}/rotate")))
+    }
+
+    /// Page after page until `rows` are there; a server that never stops is cut there too.
+    fn listed<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        filter: &[(&str, String)],
+        rows: usize,
+    ) -> Result<Listed<T>> {
+        let mut items = Vec::new();
+        let mut token: Option<String> = None;
+        loop {
+            let missing = (rows - items.len()).min(limits::PAGE_ROWS_MAX as usize);
+            let mut query = filter.to_vec();
+            query.push(("limit", missing.to_string()));
+            query.extend(token.take().map(|token| ("page_token", token)));
+            let page: List<T> = self.json(&Call {
+                query: &query,
+                ..Call::new(Method::GET, path)
+            })?;
+            let nothing = page.items.is_empty();
+            items.extend(page.items.into_iter().take(missing));
+            token = page.next_page_token;
+            if token.is_none() || nothing || items.len() >= rows {
+                return Ok(Listed {
+                    items,
+                    more: token.is_some(),
+                });
+            }
+        }
+    }
+
+    fn json<T: DeserializeOwned>(&self, call: &Call<'_>) -> Result<T> {
+        read_json(self.call(call)?)
+    }
+
+    fn call(&self, call: &Call<'_>) -> Result<Response<Body>> {
+        let request = self
+            .request(call)
+            .body(())
+            .map_err(|error| Failure::internal("writing the request", error))?;
+        let request = self
+            .agent
+            .configure_request(request)
+            .timeout_recv_response(Some(call.answer_max))
+            .build();
+        self.judge(self.agent.run(request))
+    }
+
+    fn send(&self, call: &Call<'_>, sent: Sent) -> Result<Response<Body>> {
+        let request = self
+            .request(call)
+            .header("content-type", sent.content_type)
+            .body(sent.bytes);
+        let request = request.map_err(|error| Failure::internal("writing the request", error))?;
+        let request = self
+            .agent
+            .configure_request(request)
+            .timeout_recv_response(Some(call.answer_max))
+            .build();
+        self.judge(self.agent.run(request))
+    }
+
+    fn request(&self, call: &Call<'_>) -> ureq::http::request::Builder {
+        let query: Vec<_> = call
+            .query
+            .iter()
+            .map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, SEGMENT)))
+            .collect();
+        let mark = if query.is_empty() { "" } else { "?" };
+        ureq::http::Request::builder()
+            .method(call.method.clone())
+            .uri(format!("{}{}{mark}{}", self.base, call.path, query.join("&")))
+            .header("authorization", format!("Bearer {}", self.key.expose_secret()))
+            .header("accept", call.accept)
+    }
+
+    /// An answer that is a success, or the server's own words why not.
+    fn judge(&self, answer: std::result::Result<Response<Body>, ureq::Error>) -> Result<Response<Body>> {
+        let answer = answer.map_err(|error| {
+            let message = format!(
+                "server_url: {} does not answer ({error}); is the server running?",
+                self.base
+            );
+            Failure::new(Exit::Unavailable, message)
+        })?;
+        let status = answer.status();
+        if status.is_success() {
+            return Ok(answer);
+        }
+        let mut body = Vec::new();
+        let problem: Option<Problem> = match copy(answer, &mut body, limits::BODY_BYTES_MAX) {
+            Ok(()) => serde_json::from_slice(&body).ok(),
+            Err(_) => None,
+        };
+        let Some(problem) = problem else {
+            return Err(Failure::new(
+                Exit::Unavailable,
+                format!("{} answered {status}; is it a Skillbox server?", self.base),
+            ));
+        };
+        let code = Code::ALL.into_iter().find(|code| code.as_str() == problem.code);
+        let exit = code.map_or(Exit::Refused, Exit::of_code);
+        let failure = Failure::new(exit, problem.detail);
+        Err(if exit == Exit::Internal {
+            failure.hint(format!("request {}", problem.request_id))
+        } else {
+            failure
+        })
+    }
+}
+
+impl<'a> Call<'a> {
+    fn new(method: Method, path: &'a str) -> Self {
+        Self {
+            method,
+            path,
+            query: &[],
+            accept: "application/json",
+            answer_max: limits::CLIENT_ANSWER_MAX,
+        }
+    }
+}
+
+impl Sent {
+    fn json(bytes: Vec<u8>) -> Self {
+        Self {
+            content_type: "application/json".to_owned(),
+            bytes,
+        }
+    }
+}
+
+fn skill_path(name: &SkillName, selector: &Selector) -> String {
+    format!(
+        "/v1/skills/{name}/{}",
+        utf8_percent_encode(&selector.to_string(), SEGMENT)
+    )
+}
+
+/// Adds the input as it was written: parsing it would change numbers that no parser can hold.
+fn with_input(body: &serde_json::Value, input: Option<&str>) -> String {
+    let text = body.to_string();
+    match (text.strip_suffix('}'), input) {
+        (Some(open), Some(input)) => format!("{open},\"input\":{input}}}"),
+        (None, _) | (_, None) => text,
+    }
+}
+
+/// A form with one file, so that the server learns its name.
+fn form(name: &str, content: &[u8]) -> Sent {
+    let boundary = format!("skillbox-{}", ExecutionId::generate());
+    let head = format!(
+        "--{boundary}\r\ncontent-disposition: form-data; name=\"file\"; filename=\"{name}\"\r\ncontent-type: application/zip\r\n\r\n"
+    );
+    let tail = format!("\r\n--{boundary}--\r\n");
+    Sent {
+        content_type: format!("multipart/form-data; boundary={boundary}"),
+        bytes: [head.as_bytes(), content, tail.as_bytes()].concat(),
+    }
+}
+
+fn read_json<T: DeserializeOwned>(answer: Response<Body>) -> Result<T> {
+    let mut bytes = Vec::new();
+    copy(answer, &mut bytes, limits::ANSWER_BYTES_MAX)?;
+    serde_json::from_slice(&bytes).map_err(|error| {
+        Failure::new(
+            Exit::Unavailable,
+            format!("the server's answer is not understood ({error}); is it of another version?"),
+        )
+    })
+}
+
+/// Copies an answer's body of at most `max` bytes.
+fn copy(answer: Response<Body>, into: &mut dyn Write, max: u64) -> Result<()> {
+    let mut reader = answer
+        .into_body()
+        .into_with_config()
+        .limit(u64::MAX)
+        .reader()
+        .take(max + 1);
+    let copied = io::copy(&mut reader, into).map_err(|error| {
+        Failure::new(
+            Exit::Unavailable,
+            format!("the server's answer broke off ({error})"),
+        )
+    })?;
+    if copied > max {
+        return Err(Failure::new(
+            Exit::Unavailable,
+            format!("the server sent more than the {max} bytes that were expected"),
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_gets_the_key_of_the_data_folder() {
+        for url in ["http://localhost:8080", "http://127.0.0.1", "http://[::1]:8080/x"] {
+            assert!(is_loopback(url), "{url}");
+        }
+        for url in [
+            "http://localhost.evil.example",
+            "http://127.0.0.1.evil.example",
+            "http://10.0.0.1",
+            "https://example.com",
+        ] {
+            assert!(!is_loopback(url), "{url}");
+        }
+    }
+
+    /// A-04.
+    #[test]
+    fn the_input_is_sent_as_it_was_written() {
+        let body = with_input(
+            &json!({ "skill": "a", "files": {} }),
+            Some("{\"n\": 9007199254740993.10}"),
+        );
+        assert_eq!(
+            body,
+            r#"{"skill":"a","files":{},"input":{"n": 9007199254740993.10}}"#
+        );
+    }
+}

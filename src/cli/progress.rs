@@ -1,0 +1,68 @@
+//! A spinner on standard error while something takes more than a second, if a terminal is there to show it.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::cli::console::Console;
+use crate::cli::visible;
+
+/// Shown until dropped.
+#[derive(Debug)]
+pub(crate) struct Spinner(Option<(Sender<String>, JoinHandle<()>)>);
+
+const PATIENCE: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_millis(120);
+
+impl Spinner {
+    pub(crate) fn start(text: impl Into<String>) -> Self {
+        if !Console::draws_progress() {
+            return Self(None);
+        }
+        let (sender, receiver) = channel();
+        let text = text.into();
+        let thread = std::thread::spawn(move || show(text, &receiver));
+        Self(Some((sender, thread)))
+    }
+
+    /// Changes the text.
+    pub(crate) fn say(&self, text: String) {
+        if let Some((sender, _)) = &self.0 {
+            let _ = sender.send(text);
+        }
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        if let Some((sender, thread)) = self.0.take() {
+            drop(sender);
+            let _ = thread.join();
+        }
+    }
+}
+
+fn show(mut text: String, changes: &Receiver<String>) {
+    let shown_from = std::time::Instant::now() + PATIENCE;
+    loop {
+        let wait = shown_from.saturating_duration_since(std::time::Instant::now());
+        match changes.recv_timeout(wait) {
+            Ok(newer) => text = newer,
+            Err(RecvTimeoutError::Timeout) => break,
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+    let style = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}")
+        .unwrap_or_else(|_| ProgressStyle::default_spinner());
+    let bar = ProgressBar::new_spinner()
+        .with_style(style)
+        .with_message(visible::line(&text).into_owned())
+        .with_elapsed(PATIENCE);
+    bar.enable_steady_tick(TICK);
+    while let Ok(newer) = changes.recv() {
+        bar.set_message(visible::line(&newer).into_owned());
+    }
+    bar.finish_and_clear();
+}

@@ -1,0 +1,211 @@
+//! `skillbox run`: one skill, run to its end; its result on standard output.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::cli::console::{Console, Format, Rows};
+use crate::cli::exit::Exit;
+use crate::cli::failure::{Failure, Result};
+use crate::cli::given::{self, Archive, Named};
+use crate::cli::place::{Place, Ran};
+use crate::cli::save::Saver;
+use crate::config::Config;
+use crate::engine::{Ask, What};
+use crate::execution::{Envelope, Status};
+use crate::skill::{Selector, SkillName};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A folder or archive is run on this machine without being published. A published skill is run by the configured server,
+or on this machine where none is configured.
+
+Examples:
+  skillbox run ./my-skill --input '{\"name\": \"World\"}'
+  skillbox run csv-report --input '{\"path\": \"sales.csv\"}' --file sales.csv --out reports
+  skillbox run text-summary --input @article.json --timeout 30s | jq .output.summary
+  skillbox run ./my-skill -- --verbose")]
+pub(crate) struct RunArgs {
+    /// Name of a published skill, or path of a folder or zip archive (with a slash, or ending in .zip)
+    #[arg(value_name = "NAME|DIR|ZIP", value_parser = Named::parse)]
+    skill: Named,
+    /// Input of the skill: JSON, @file, or - for standard input
+    #[arg(long, value_name = "JSON|@FILE|-", allow_hyphen_values = true)]
+    input: Option<String>,
+    /// Version of a published skill: 1.2.0, latest, or a digest sha256:…
+    #[arg(long)]
+    version: Option<Selector>,
+    /// File placed into the program's working directory, under its own name or NAME; may be repeated
+    #[arg(long = "file", value_name = "[NAME=]PATH")]
+    files: Vec<String>,
+    /// Save the file artifacts below this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Wall clock, such as 30s or 2m; only shortens
+    #[arg(long, value_parser = given::timeout)]
+    timeout: Option<Duration>,
+    /// Arguments of the program
+    #[arg(last = true)]
+    args: Vec<String>,
+}
+
+pub(crate) fn run(args: RunArgs, config: &Config, console: &Console) -> Result<Exit> {
+    let ask = Ask {
+        input: args.input.as_deref().map(given::input).transpose()?,
+        args: args.args,
+        files: given::files(&args.files)?,
+        timeout: args.timeout,
+    };
+    let (place, what) = match args.skill {
+        Named::Path(_) if args.version.is_some() => {
+            return Err(Failure::new(
+                Exit::Usage,
+                "--version is for published skills; a folder or archive has one",
+            ));
+        }
+        Named::Path(path) => {
+            let Archive { file, name } = Archive::open(&path)?;
+            let fallback_name = name.map(|name| name.to_string());
+            let what = What::Archive {
+                archive: file,
+                fallback_name,
+            };
+            (Place::here(config)?, what)
+        }
+        Named::Published(name) => {
+            let selector = args.version.unwrap_or_default();
+            (Place::open(config, console)?, What::Skill { name, selector })
+        }
+    };
+    let work = Work {
+        what,
+        ask,
+        out: args.out,
+    };
+    let result = work.perform(&place, console);
+    place.close();
+    result
+}
+
+/// What to run, with what, and where its files go.
+struct Work {
+    what: What,
+    ask: Ask,
+    out: Option<PathBuf>,
+}
+
+impl Work {
+    fn perform(self, place: &Place, console: &Console) -> Result<Exit> {
+        let Self { what, ask, out } = self;
+        let name = match &what {
+            What::Skill { name, .. } => Some(name.clone()),
+            What::Archive { .. } => None,
+        };
+        let ran = place.run(what, ask);
+        let Ran {
+            envelope,
+            interrupted,
+        } = ran.map_err(|failure| hint_at_folder(failure, name.as_ref()))?;
+        print(&envelope, console)?;
+        if let Some(folder) = &out {
+            let saver = Saver {
+                place,
+                folder,
+                console,
+            };
+            saver.save(envelope.execution_id, &envelope.files)?;
+        }
+        Ok(if interrupted {
+            Exit::Interrupted
+        } else {
+            Exit::of_status(envelope.status)
+        })
+    }
+}
+
+/// A name that is not published may be meant as the folder beside it.
+fn hint_at_folder(failure: Failure, name: Option<&SkillName>) -> Failure {
+    match name {
+        Some(name)
+            if failure.exit() == Exit::Refused
+                && std::path::Path::new(name.as_str()).join("SKILL.md").is_file() =>
+        {
+            failure.hint(format!("to run the folder, write `skillbox run ./{name}`"))
+        }
+        Some(_) | None => failure,
+    }
+}
+
+/// Lines of a failed program's standard error that are told besides the result.
+const LAST_LINES: usize = 10;
+
+/// The whole result, and for people a word about an end that is not a success.
+fn print(envelope: &Envelope, console: &Console) -> Result<()> {
+    console.data(Format::Json, envelope, rows)?;
+    if envelope.status != Status::Success {
+        let lines: Vec<_> = envelope.logs.stderr.lines().collect();
+        for line in &lines[lines.len().saturating_sub(LAST_LINES)..] {
+            console.say(line);
+        }
+        let reason = envelope
+            .error
+            .as_ref()
+            .map_or("no reason was recorded", |error| error.message.as_str());
+        console.bad(format!("the execution ended as {}: {reason}", envelope.status));
+    }
+    Ok(())
+}
+
+pub(crate) fn rows(envelope: &Envelope) -> Rows {
+    let optional = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let files = envelope
+        .files
+        .iter()
+        .map(|file| format!("{} ({} bytes)", file.path, file.size))
+        .collect::<Vec<_>>();
+    let rows = [
+        ("execution", envelope.execution_id.to_string()),
+        ("status", envelope.status.to_string()),
+        (
+            "skill",
+            optional(envelope.skill.as_ref().map(ToString::to_string)),
+        ),
+        (
+            "version",
+            optional(envelope.version.as_ref().map(ToString::to_string)),
+        ),
+        (
+            "exit code",
+            optional(envelope.exit_code.map(|code| code.to_string())),
+        ),
+        (
+            "error",
+            optional(envelope.error.as_ref().map(|error| error.message.clone())),
+        ),
+        (
+            "output",
+            optional(envelope.output.as_ref().map(|output| one_line(output.as_str()))),
+        ),
+        ("stdout", envelope.logs.stdout.trim_end().to_owned()),
+        ("stderr", envelope.logs.stderr.trim_end().to_owned()),
+        ("files", files.join(", ")),
+        (
+            "duration",
+            optional(envelope.duration_ms.map(|duration| format!("{duration} ms"))),
+        ),
+    ];
+    let rows = rows
+        .into_iter()
+        .map(|(name, value)| vec![name.to_owned(), value])
+        .collect();
+    Rows {
+        heading: &["what", "value"],
+        rows,
+    }
+}
+
+fn one_line(json: &str) -> String {
+    serde_json::from_str::<serde_json::Value>(json)
+        .map_or_else(|_| json.to_owned(), |value| value.to_string())
+}

@@ -1,0 +1,268 @@
+//! File artifacts written below a folder of the user's, and nowhere else, whatever their names and whoever sends them (O-14).
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, unlinkat};
+use sha2::Digest as _;
+
+use crate::bundle::check_path;
+use crate::cli::console::Console;
+use crate::cli::failure::{Failure, Result};
+use crate::cli::place::Place;
+use crate::error::quoted;
+use crate::execution::FileLink;
+use crate::ids::{Digest, ExecutionId};
+use crate::limits;
+
+/// Where to save, and from where.
+pub(crate) struct Saver<'a> {
+    pub(crate) place: &'a Place,
+    pub(crate) folder: &'a Path,
+    pub(crate) console: &'a Console,
+}
+
+impl Saver<'_> {
+    /// Saves all `files` of an execution below the folder, which is made where it is missing. Existing files are
+    /// replaced; links are never followed.
+    pub(crate) fn save(&self, id: ExecutionId, files: &[FileLink]) -> Result<()> {
+        let folder = self.folder;
+        let files = check(files, self.console)?;
+        std::fs::create_dir_all(folder).map_err(|error| Failure::file(folder, &error))?;
+        let root =
+            open_folder(rustix::fs::CWD, folder).map_err(|error| Failure::file(folder, &error.into()))?;
+        for file in &files {
+            let mut target =
+                Target::create(&root, &file.path).map_err(|error| refused(file, &error.into()))?;
+            self.place.file(id, file, &mut target)?;
+            target.keep(file)?;
+        }
+        match files.len() {
+            0 => {}
+            1 => self.console.good(format!("saved 1 file to {}", folder.display())),
+            count => self
+                .console
+                .good(format!("saved {count} files to {}", folder.display())),
+        }
+        Ok(())
+    }
+}
+
+/// The files to write. A name that leads out comes from no honest server: nothing is written then. One that is only odd is left out.
+fn check<'a>(files: &'a [FileLink], console: &Console) -> Result<Vec<&'a FileLink>> {
+    if files.len() > limits::FILES_MAX {
+        return Err(Failure::refused(format!(
+            "{} files, more than the {} of any execution",
+            files.len(),
+            limits::FILES_MAX
+        )));
+    }
+    let total = files
+        .iter()
+        .fold(0_u64, |sum, file| sum.saturating_add(file.size));
+    if total > limits::FILES_BYTES_MAX {
+        return Err(Failure::refused(format!(
+            "{total} bytes of files, more than the {} of any execution",
+            limits::FILES_BYTES_MAX
+        )));
+    }
+    if let Some(file) = files.iter().find(|file| leads_out(&file.path)) {
+        return Err(Failure::refused(format!(
+            "file {} does not lie below the folder; nothing was written",
+            quoted(&file.path)
+        )));
+    }
+    let sound = |file: &&FileLink| {
+        let plain = check_path(&file.path).is_ok();
+        if !plain {
+            let rule = "its name is too long or holds a backslash, a drive, or a control or hidden character";
+            console.bad(format!("file {} was not saved: {rule}", quoted(&file.path)));
+        }
+        plain
+    };
+    Ok(files.iter().filter(sound).collect())
+}
+
+fn leads_out(path: &str) -> bool {
+    path.split('/').any(|part| matches!(part, "" | "." | ".."))
+}
+
+fn refused(file: &FileLink, error: &io::Error) -> Failure {
+    Failure::refused(format!("file {} cannot be written: {error}", quoted(&file.path)))
+}
+
+fn open_folder(at: impl std::os::fd::AsFd, path: &Path) -> rustix::io::Result<OwnedFd> {
+    openat(
+        at,
+        path,
+        OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+}
+
+/// A file being written under another name in the folder that it belongs into.
+struct Target {
+    folder: OwnedFd,
+    temporary: String,
+    name: String,
+    file: File,
+    hash: sha2::Sha256,
+    size: u64,
+    kept: bool,
+}
+
+impl Target {
+    fn create(root: &OwnedFd, path: &str) -> rustix::io::Result<Self> {
+        let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let mut folder = root.try_clone().map_err(|_| rustix::io::Errno::MFILE)?;
+        for part in folders.split('/').filter(|part| !part.is_empty()) {
+            folder = enter(&folder, part)?;
+        }
+        let temporary = format!(".skillbox-{}", ExecutionId::generate());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(&folder, &temporary, flags, Mode::from_raw_mode(0o644))?;
+        Ok(Self {
+            folder,
+            temporary,
+            name: name.to_owned(),
+            file: file.into(),
+            hash: sha2::Sha256::new(),
+            size: 0,
+            kept: false,
+        })
+    }
+
+    /// Gives the file its name, if it is what was promised. A link of that name is replaced, not followed.
+    fn keep(mut self, file: &FileLink) -> Result<()> {
+        let digest = Digest::from_bytes(self.hash.clone().finalize().into());
+        if self.size != file.size || digest != file.sha256 {
+            return Err(Failure::refused(format!(
+                "file {} is not what was announced; it was not kept",
+                quoted(&file.path)
+            )));
+        }
+        renameat(&self.folder, &self.temporary, &self.folder, &self.name)
+            .map_err(|error| refused(file, &error.into()))?;
+        self.kept = true;
+        Ok(())
+    }
+}
+
+/// Opens a folder, making it where it is missing; a link in its place is refused.
+fn enter(above: &OwnedFd, name: &str) -> rustix::io::Result<OwnedFd> {
+    match mkdirat(above, name, Mode::from_raw_mode(0o755)) {
+        Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+        Err(error) => return Err(error),
+    }
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
+    openat(above, name, flags, Mode::empty())
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.hash.update(&bytes[..written]);
+        self.size += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        if !self.kept {
+            let _ = unlinkat(&self.folder, &self.temporary, AtFlags::empty());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(path: &str, content: &[u8]) -> FileLink {
+        FileLink {
+            path: path.to_owned(),
+            size: content.len() as u64,
+            sha256: Digest::of(content),
+            media_type: String::new(),
+            url: None,
+        }
+    }
+
+    fn write(root: &Path, path: &str, content: &[u8]) -> Result<()> {
+        let file = link(path, content);
+        let root = open_folder(rustix::fs::CWD, root).unwrap();
+        let mut target = Target::create(&root, path).map_err(|error| refused(&file, &error.into()))?;
+        target.write_all(content).unwrap();
+        target.keep(&file)
+    }
+
+    fn console() -> Console {
+        Console::new(None, crate::cli::console::Foreign::Escaped)
+    }
+
+    /// O-14.
+    #[test]
+    fn a_name_that_leads_out_stops_everything_before_anything_is_written() {
+        for path in ["../x", "/etc/x", "a/../../x", "a//b", "", ".", "a/./b"] {
+            assert!(
+                check(&[link("fine", b""), link(path, b"")], &console()).is_err(),
+                "{path:?}"
+            );
+        }
+        let mut huge = link("a", b"");
+        huge.size = u64::MAX;
+        assert!(check(&[huge.clone(), huge], &console()).is_err());
+        assert!(check(&vec![link("a", b""); limits::FILES_MAX + 1], &console()).is_err());
+    }
+
+    #[test]
+    fn a_name_that_is_only_odd_is_left_out() {
+        for path in ["a\nb", "a\u{202e}b", "C:/x", "a\\xff"] {
+            let files = [link("fine", b""), link(path, b"")];
+            let kept = check(&files, &console()).unwrap();
+            assert_eq!(
+                kept.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(),
+                ["fine"],
+                "{path:?}"
+            );
+        }
+    }
+
+    /// O-14.
+    #[test]
+    fn links_in_the_folder_are_not_followed() {
+        let (outside, inside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let canary = outside.path().join("canary");
+        std::fs::write(&canary, "old").unwrap();
+        std::os::unix::fs::symlink(outside.path(), inside.path().join("folder")).unwrap();
+        std::os::unix::fs::symlink(&canary, inside.path().join("file")).unwrap();
+        assert!(write(inside.path(), "folder/canary", b"new").is_err());
+        write(inside.path(), "file", b"new").unwrap();
+        assert_eq!(std::fs::read_to_string(&canary).unwrap(), "old");
+        assert_eq!(
+            std::fs::read_to_string(inside.path().join("file")).unwrap(),
+            "new"
+        );
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_not_as_announced_is_not_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = open_folder(rustix::fs::CWD, folder.path()).unwrap();
+        let mut target = Target::create(&root, "a/b").unwrap();
+        target.write_all(b"other").unwrap();
+        assert!(target.keep(&link("a/b", b"promised")).is_err());
+        assert_eq!(std::fs::read_dir(folder.path().join("a")).unwrap().count(), 0);
+        write(folder.path(), "a/b", b"promised").unwrap();
+        write(folder.path(), "a/b", b"replaced").unwrap();
+        assert_eq!(std::fs::read(folder.path().join("a/b")).unwrap(), b"replaced");
+    }
+}

@@ -1,0 +1,399 @@
+//! `skillbox skill`: made, checked, packed, published, looked at, fetched, deleted.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+
+use crate::bundle;
+use crate::cli::console::{Console, Format, Rows};
+use crate::cli::exec::{moment, rows};
+use crate::cli::exit::Exit;
+use crate::cli::failure::{Failure, Result};
+use crate::cli::given::{self, Archive};
+use crate::cli::place::Place;
+use crate::config::Config;
+use crate::http::{Skill, SkillSummary};
+use crate::limits;
+use crate::skill::{self as domain, Finding, Language, Selector, Severity, SkillName, Verdict, Version};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SkillCommand {
+    /// Make a small working skill to start from
+    #[command(after_help = "Example:\n  skillbox skill init my-skill --lang python")]
+    Init {
+        /// Its name; the folder of this name is made here
+        name: SkillName,
+        /// The language of its program
+        #[arg(long, value_parser = language, default_value = "python")]
+        lang: Language,
+    },
+    /// Check a skill as a push would, and against the Agent Skills specification
+    #[command(
+        after_help = "Ends with 1 if a push would be refused.\n\nExample:\n  skillbox skill lint ./my-skill"
+    )]
+    Lint {
+        /// The skill's folder, or a zip archive
+        #[arg(value_name = "DIR|ZIP")]
+        path: PathBuf,
+    },
+    /// Pack a skill's folder into a zip archive, always the same for the same content
+    #[command(after_help = "Example:\n  skillbox skill package ./my-skill --out my-skill.zip")]
+    Package {
+        /// The skill's folder
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// The archive; the folder's name and .zip if left out
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Publish a skill's folder or zip archive
+    #[command(after_help = "Example:\n  skillbox skill push ./my-skill")]
+    Push {
+        /// The skill's folder, or a zip archive
+        #[arg(value_name = "DIR|ZIP")]
+        path: PathBuf,
+    },
+    /// List skills, or the versions of one
+    #[command(
+        after_help = "Examples:\n  skillbox skill list\n  skillbox skill list text-summary --format json"
+    )]
+    List {
+        /// List the versions of this skill, the most recent push first
+        name: Option<SkillName>,
+        /// Rows at most
+        #[arg(long, default_value_t = limits::PAGE_ROWS as usize, value_parser = rows)]
+        limit: usize,
+    },
+    /// Show a version of a skill with all that its author declared
+    #[command(after_help = "Example:\n  skillbox skill show text-summary --version 1.0.0")]
+    Show {
+        /// The skill
+        name: SkillName,
+        /// 1.2.0, latest, or a digest sha256:…
+        #[arg(long, default_value = "latest")]
+        version: Selector,
+    },
+    /// Fetch a version's archive
+    #[command(
+        after_help = "Examples:\n  skillbox skill pull text-summary --out text-summary.zip\n  skillbox skill pull text-summary --unpack ./text-summary"
+    )]
+    Pull {
+        /// The skill
+        name: SkillName,
+        /// 1.2.0, latest, or a digest sha256:…
+        #[arg(long, default_value = "latest")]
+        version: Selector,
+        /// Where to write the archive; NAME.zip if left out
+        #[arg(long, value_name = "FILE", conflicts_with = "unpack")]
+        out: Option<PathBuf>,
+        /// Unpack into this folder instead, which must not exist
+        #[arg(long, value_name = "DIR")]
+        unpack: Option<PathBuf>,
+    },
+    /// Delete a version of a skill
+    #[command(after_help = "Example:\n  skillbox skill delete text-summary --version 1.0.0")]
+    Delete {
+        /// The skill
+        name: SkillName,
+        /// Exactly this version
+        #[arg(long)]
+        version: Version,
+    },
+}
+
+fn language(text: &str) -> std::result::Result<Language, String> {
+    Language::from_alias(text)
+        .ok_or_else(|| format!("one of {}", Language::ALL.map(Language::as_str).join(", ")))
+}
+
+pub(crate) fn skill(
+    command: SkillCommand,
+    config: impl FnOnce() -> Result<Config>,
+    console: &Console,
+) -> Result<Exit> {
+    match command {
+        SkillCommand::Init { name, lang } => init(&name, lang, console),
+        SkillCommand::Lint { path } => lint(&path, console),
+        SkillCommand::Package { folder, out } => package(&folder, out, console),
+        published => {
+            let place = Place::open(&config()?, console)?;
+            let result = at(published, &place, console);
+            place.close();
+            result
+        }
+    }
+}
+
+/// The commands that need somebody who keeps skills.
+fn at(command: SkillCommand, place: &Place, console: &Console) -> Result<Exit> {
+    match command {
+        SkillCommand::Push { path } => {
+            let Archive { file, name } = Archive::open(&path)?;
+            let pushed = place.publish(file, name.as_ref())?;
+            let Skill {
+                summary, warnings, ..
+            } = &pushed.skill;
+            for warning in warnings {
+                let line = warning
+                    .line
+                    .map(|line| format!("SKILL.md:{line}: "))
+                    .unwrap_or_default();
+                console.say(format!("warning: {line}{}", warning.message));
+            }
+            let done = if pushed.again {
+                "was published before, unchanged"
+            } else {
+                "published"
+            };
+            console.good(format!("{} {}: {done}", summary.name, summary.version));
+            console.data(Format::Table, summary, |summary| {
+                summaries(std::slice::from_ref(summary))
+            })?;
+        }
+        SkillCommand::List { name, limit } => {
+            let listed = match name {
+                Some(name) => place.versions(&name, limit)?,
+                None => place.skills(limit)?,
+            };
+            console.data(Format::Table, &listed.items, |items| summaries(items))?;
+            if listed.more {
+                console.say("there are more; raise --limit");
+            }
+        }
+        SkillCommand::Show { name, version } => {
+            console.data(Format::Json, &place.skill(&name, &version)?, details)?;
+        }
+        SkillCommand::Pull {
+            name,
+            version,
+            out,
+            unpack,
+        } => pull(
+            place,
+            &Fetched {
+                name,
+                version,
+                out,
+                unpack,
+            },
+            console,
+        )?,
+        SkillCommand::Delete { name, version } => {
+            place.delete(&name, &version)?;
+            console.good(format!("deleted {name} {version}"));
+        }
+        SkillCommand::Init { .. } | SkillCommand::Lint { .. } | SkillCommand::Package { .. } => {
+            unreachable!("these need nobody and were carried out before")
+        }
+    }
+    Ok(Exit::Success)
+}
+
+fn init(name: &SkillName, lang: Language, console: &Console) -> Result<Exit> {
+    let folder = PathBuf::from(name.as_str());
+    std::fs::create_dir(&folder).map_err(|error| Failure::file(&folder, &error))?;
+    for (path, text) in domain::scaffold(name, lang) {
+        let path = folder.join(path);
+        let parent = path.parent().unwrap_or(&folder);
+        std::fs::create_dir_all(parent)
+            .and_then(|()| std::fs::write(&path, text))
+            .map_err(|error| Failure::file(&path, &error))?;
+    }
+    console.good(format!(
+        "made {0}; try `skillbox run ./{0} --input @{0}/input.json`",
+        folder.display()
+    ));
+    Ok(Exit::Success)
+}
+
+fn lint(path: &Path, console: &Console) -> Result<Exit> {
+    // Packed and unpacked again, so that what is judged is what a push would send.
+    let Archive { file, name } = Archive::open(path)?;
+    let unpacked =
+        tempfile::tempdir().map_err(|error| Failure::internal("making a temporary folder", error))?;
+    let listing = bundle::unpack(&file, unpacked.path())?;
+    let paths: BTreeSet<_> = listing
+        .entries()
+        .iter()
+        .map(|entry| entry.path.as_str())
+        .collect();
+    let mut skill_md = Vec::new();
+    File::open(unpacked.path().join("SKILL.md"))
+        .and_then(|file| {
+            file.take(limits::SKILL_MD_BYTES_MAX + 1)
+                .read_to_end(&mut skill_md)
+        })
+        .map_err(|error| {
+            Failure::refused(format!(
+                "SKILL.md cannot be read ({error}); it must stand at the root of the skill"
+            ))
+        })?;
+    let name = listing.folder().or(name.as_ref().map(SkillName::as_str));
+    let findings = domain::lint(&skill_md, name, |path| paths.contains(path));
+    console.data(Format::Table, &findings, |findings| Rows {
+        heading: &["rule of", "severity", "line", "finding"],
+        rows: findings.iter().map(finding).collect(),
+    })?;
+    let refused = findings
+        .iter()
+        .any(|finding| finding.verdict == Verdict::Skillbox && finding.severity == Severity::Error);
+    if findings.is_empty() {
+        console.good("nothing to complain about");
+    }
+    Ok(if refused { Exit::Failed } else { Exit::Success })
+}
+
+fn finding(finding: &Finding) -> Vec<String> {
+    let verdict = match finding.verdict {
+        Verdict::Skillbox => "skillbox",
+        Verdict::AgentSkills => "agent-skills",
+    };
+    let severity = match finding.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    };
+    let line = finding
+        .line
+        .map_or_else(|| "-".to_owned(), |line| line.to_string());
+    vec![
+        verdict.to_owned(),
+        severity.to_owned(),
+        line,
+        finding.message.clone(),
+    ]
+}
+
+fn package(folder: &Path, out: Option<PathBuf>, console: &Console) -> Result<Exit> {
+    let mut archive = given::pack(folder)?;
+    let full = folder
+        .canonicalize()
+        .map_err(|error| Failure::file(folder, &error))?;
+    let named = || {
+        full.file_name()
+            .map(|name| PathBuf::from(name).with_added_extension("zip"))
+    };
+    let out = out
+        .or_else(named)
+        .ok_or_else(|| Failure::refused("this folder has no name; give --out"))?;
+    keep(&mut archive, &out)?;
+    console.good(format!("packed {} into {}", folder.display(), out.display()));
+    Ok(Exit::Success)
+}
+
+/// What to fetch and where to put it.
+struct Fetched {
+    name: SkillName,
+    version: Selector,
+    out: Option<PathBuf>,
+    unpack: Option<PathBuf>,
+}
+
+fn pull(place: &Place, fetched: &Fetched, console: &Console) -> Result<()> {
+    use std::io::Seek as _;
+    let Fetched {
+        name,
+        version,
+        out,
+        unpack,
+    } = fetched;
+    let mut archive =
+        tempfile::tempfile().map_err(|error| Failure::internal("making a temporary file", error))?;
+    place.archive(name, version, &mut archive)?;
+    archive
+        .flush()
+        .and_then(|()| archive.rewind())
+        .map_err(|error| Failure::internal("keeping the archive", error))?;
+    if let Some(folder) = unpack {
+        std::fs::create_dir(folder).map_err(|error| Failure::file(folder, &error))?;
+        // Through the same checks as an upload: what a server sends is foreign (O-14).
+        if let Err(error) = bundle::unpack(&archive, folder) {
+            let _ = std::fs::remove_dir_all(folder);
+            return Err(error.into());
+        }
+        console.good(format!("unpacked {name} {version} into {}", folder.display()));
+        return Ok(());
+    }
+    let out = out
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(format!("{name}.zip")));
+    keep(&mut archive, &out)?;
+    console.good(format!("fetched {name} {version} as {}", out.display()));
+    Ok(())
+}
+
+/// Gives a nameless file a name: complete, or not at all.
+fn keep(archive: &mut File, path: &Path) -> Result<()> {
+    let failed = |error: &std::io::Error| Failure::file(path, error);
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new()
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+        .tempfile_in(folder)
+        .map_err(|error| failed(&error))?;
+    std::io::copy(archive, &mut file).map_err(|error| failed(&error))?;
+    file.persist(path).map_err(|error| failed(&error.error))?;
+    Ok(())
+}
+
+fn summaries(items: &[SkillSummary]) -> Rows {
+    let row = |skill: &SkillSummary| {
+        let language = skill.language.map_or("-", Language::as_str);
+        let brief: String = skill.description.chars().take(60).collect();
+        let more = if brief.len() < skill.description.len() {
+            "…"
+        } else {
+            ""
+        };
+        vec![
+            skill.name.to_string(),
+            skill.version.to_string(),
+            language.to_owned(),
+            moment(skill.created_at),
+            format!("{brief}{more}"),
+        ]
+    };
+    Rows {
+        heading: &["skill", "version", "language", "published", "description"],
+        rows: items.iter().map(row).collect(),
+    }
+}
+
+fn details(skill: &Skill) -> Rows {
+    let optional = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let summary = &skill.summary;
+    let rows = [
+        ("skill", summary.name.to_string()),
+        ("version", summary.version.to_string()),
+        ("digest", summary.digest.to_string()),
+        ("description", summary.description.clone()),
+        (
+            "language",
+            optional(summary.language.map(|language| language.to_string())),
+        ),
+        ("entrypoint", optional(skill.entrypoint.clone())),
+        ("image", optional(skill.image.clone())),
+        (
+            "timeout",
+            optional(skill.timeout.map(|seconds| format!("{seconds} s"))),
+        ),
+        ("license", optional(skill.license.clone())),
+        (
+            "files",
+            format!("{} ({} bytes)", summary.files, summary.unpacked_bytes),
+        ),
+        ("published", moment(summary.created_at)),
+    ];
+    let rows = rows
+        .into_iter()
+        .map(|(name, value)| vec![name.to_owned(), value])
+        .collect();
+    Rows {
+        heading: &["what", "value"],
+        rows,
+    }
+}

@@ -1,0 +1,259 @@
+//! The data folder: private to one user, with a place for everything that is kept.
+
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use super::error::Error;
+use super::key_file;
+use crate::auth::ApiKey;
+
+/// An opened data folder.
+#[derive(Clone, Debug)]
+pub struct DataFolder {
+    path: PathBuf,
+}
+
+/// Held while the first key is made; dropping it lets others go on.
+#[derive(Debug)]
+pub struct FirstKeyLock(#[expect(dead_code, reason = "the lock is held by the open file")] fs::File);
+
+const SETTING: &str = "data_dir";
+const ADMIN_KEY: &str = "admin.key";
+
+/// Where the data folder is when nothing says otherwise.
+pub(super) fn default_path() -> Result<PathBuf, Error> {
+    if rustix::process::geteuid().is_root() {
+        return Ok(PathBuf::from("/var/lib/skillbox"));
+    }
+    let base = std::env::var_os("XDG_DATA_HOME")
+        .map(PathBuf::from)
+        .filter(|base| base.is_absolute());
+    base.map(|base| base.join("skillbox"))
+        .or_else(|| {
+            std::env::home_dir()
+                .filter(|home| home.is_absolute())
+                .map(|home| home.join(".skillbox"))
+        })
+        .ok_or_else(|| Error::new(SETTING, "this user has no home folder; set SKILLBOX_DATA_DIR"))
+}
+
+/// The administrator's key in `folder`, which need not be there or ours.
+pub(super) fn kept_admin_key(folder: &Path) -> Result<Option<ApiKey>, Error> {
+    let path = folder.join(ADMIN_KEY);
+    let unreadable =
+        fs::File::open(&path).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied);
+    if unreadable {
+        Ok(None)
+    } else {
+        key_file::read_api_key(&path)
+    }
+}
+
+impl DataFolder {
+    /// Makes what is missing, and refuses a folder that others could write into (F-24, C-07).
+    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+        make_private(path)?;
+        for inside in ["cache", "instances", "tmp"] {
+            make_private(&path.join(inside))?;
+        }
+        Ok(Self {
+            path: path.to_owned(),
+        })
+    }
+
+    /// Its absolute path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the administrator's key is kept.
+    #[must_use]
+    pub fn admin_key_path(&self) -> PathBuf {
+        self.path.join(ADMIN_KEY)
+    }
+
+    /// The administrator's key, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// The file is not private, or holds no key.
+    pub fn admin_key(&self) -> Result<Option<ApiKey>, Error> {
+        key_file::read_api_key(&self.admin_key_path())
+    }
+
+    /// The administrator's key; a fresh one is written first where there is none. Whether the store knows it is for the caller to see to.
+    ///
+    /// # Errors
+    ///
+    /// As [`admin_key`](Self::admin_key), or it cannot be written.
+    pub fn admin_key_or_fresh(&self) -> Result<ApiKey, Error> {
+        key_file::api_key_or_fresh(&self.admin_key_path())
+    }
+
+    /// Takes back a fresh key that the store did not adopt.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be removed.
+    pub fn remove_admin_key(&self) -> Result<(), Error> {
+        let path = self.admin_key_path();
+        fs::remove_file(&path)
+            .map_err(|error| Error::new(path.display(), format!("cannot be removed ({error})")))
+    }
+
+    /// The secret that signs links: made once, whoever comes first (T-14).
+    ///
+    /// # Errors
+    ///
+    /// It is not private, too short, or cannot be written.
+    pub fn signing_key(&self) -> Result<Vec<u8>, Error> {
+        key_file::signing_key(&self.path.join("signing.key"))
+    }
+
+    /// Keeps other processes from making the first key at the same time; waits for one that does (T-16).
+    ///
+    /// # Errors
+    ///
+    /// The lock file cannot be made.
+    pub fn lock_first_key(&self) -> Result<FirstKeyLock, Error> {
+        let path = self.path.join("admin.key.lock");
+        let failed =
+            |error: std::io::Error| Error::new(path.display(), format!("cannot be locked ({error})"));
+        let file = key_file::create_private(&path).map_err(failed)?;
+        file.lock().map_err(failed)?;
+        Ok(FirstKeyLock(file))
+    }
+}
+
+/// Makes a folder for this user alone, or checks the one that is there.
+fn make_private(path: &Path) -> Result<(), Error> {
+    if let Some(parent) = path.parent() {
+        // What lies above is not ours to keep private.
+        fs::create_dir_all(parent).map_err(|error| {
+            Error::new(
+                SETTING,
+                format!(
+                    "`{}` cannot be made ({error}); set SKILLBOX_DATA_DIR",
+                    parent.display()
+                ),
+            )
+        })?;
+    }
+    match DirBuilder::new().mode(0o700).create(path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+        Err(error) => {
+            return Err(Error::new(
+                SETTING,
+                format!(
+                    "`{}` cannot be made ({error}); set SKILLBOX_DATA_DIR",
+                    path.display()
+                ),
+            ));
+        }
+    }
+    check_private(path)
+}
+
+fn check_private(path: &Path) -> Result<(), Error> {
+    let wrong = |problem: String| Err(Error::new(SETTING, format!("`{}` {problem}", path.display())));
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) => return wrong(format!("cannot be looked at ({error})")),
+    };
+    let user = rustix::process::geteuid().as_raw();
+    if !metadata.is_dir() {
+        return wrong("is not a folder; set SKILLBOX_DATA_DIR to one".to_owned());
+    }
+    if metadata.uid() != user {
+        let owner = metadata.uid();
+        return wrong(format!(
+            "belongs to user {owner}, not to {user}; run as that user or set SKILLBOX_DATA_DIR"
+        ));
+    }
+    if metadata.mode() & 0o022 != 0 {
+        return wrong(format!(
+            "can be written by others; run `chmod 700 {}`",
+            path.display()
+        ));
+    }
+    if rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_err() {
+        return wrong("cannot be written; set SKILLBOX_DATA_DIR to another folder".to_owned());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, PathBuf) {
+        let above = tempfile::tempdir().unwrap();
+        let path = above.path().join("data");
+        (above, path)
+    }
+
+    #[test]
+    fn a_fresh_folder_is_private_all_through() {
+        let (_above, path) = folder();
+        DataFolder::open(&path).unwrap();
+        for part in ["", "cache", "instances", "tmp"] {
+            assert_eq!(
+                fs::metadata(path.join(part)).unwrap().mode() & 0o777,
+                0o700,
+                "{part}"
+            );
+        }
+        DataFolder::open(&path).unwrap();
+    }
+
+    /// F-24, C-07.
+    #[test]
+    fn a_folder_that_others_can_write_is_refused() {
+        let (_above, path) = folder();
+        for mode in [0o777, 0o770, 0o1777] {
+            fs::create_dir_all(&path).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let refused = DataFolder::open(&path).unwrap_err().to_string();
+            assert!(
+                refused.starts_with("data_dir: ") && refused.contains("chmod 700"),
+                "{refused}"
+            );
+        }
+    }
+
+    /// F-24.
+    #[test]
+    fn a_file_in_its_place_is_refused() {
+        let (_above, path) = folder();
+        fs::write(&path, "").unwrap();
+        assert!(
+            DataFolder::open(&path)
+                .unwrap_err()
+                .to_string()
+                .contains("not a folder")
+        );
+        assert!(DataFolder::open(&path.join("below")).is_err());
+    }
+
+    #[test]
+    fn keys_are_made_once_and_stay() {
+        let (_above, path) = folder();
+        let folder = DataFolder::open(&path).unwrap();
+        assert_eq!(folder.admin_key().unwrap(), None);
+        let key = folder.admin_key_or_fresh().unwrap();
+        assert_eq!(folder.admin_key_or_fresh().unwrap(), key);
+        assert_eq!(folder.signing_key().unwrap(), folder.signing_key().unwrap());
+        for name in ["admin.key", "signing.key"] {
+            assert_eq!(
+                fs::metadata(path.join(name)).unwrap().mode() & 0o777,
+                0o600,
+                "{name}"
+            );
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Secrets in files of their own: private, and made exactly once however many processes start together.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use super::error::Error;
+use crate::auth::ApiKey;
+use crate::limits;
+
+/// The secret in `path`, made from the operating system's random source where there is none.
+pub(super) fn signing_key(path: &Path) -> Result<Vec<u8>, Error> {
+    let secret = match read(path)? {
+        Some(secret) => secret,
+        None => write_once(path, &random()?)?,
+    };
+    if secret.len() < limits::LINK_SECRET_BYTES_MIN {
+        let problem = format!(
+            "holds fewer than {} bytes; delete it for a fresh one, which ends the links handed out so far",
+            limits::LINK_SECRET_BYTES_MIN
+        );
+        return Err(Error::new(path.display(), problem));
+    }
+    Ok(secret)
+}
+
+/// The API key in `path`, if the file is there.
+pub(super) fn read_api_key(path: &Path) -> Result<Option<ApiKey>, Error> {
+    read(path)?.map(|bytes| api_key(path, &bytes)).transpose()
+}
+
+/// The API key in `path`, a fresh one where there is none.
+pub(super) fn api_key_or_fresh(path: &Path) -> Result<ApiKey, Error> {
+    if let Some(key) = read_api_key(path)? {
+        return Ok(key);
+    }
+    let fresh = ApiKey::from_random(random()?);
+    let written = write_once(path, format!("{}\n", fresh.reveal()).as_bytes())?;
+    api_key(path, &written)
+}
+
+/// Opens `path` for writing, for this user alone.
+pub(super) fn create_private(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+}
+
+fn api_key(path: &Path, bytes: &[u8]) -> Result<ApiKey, Error> {
+    let text = std::str::from_utf8(bytes).unwrap_or_default().trim();
+    text.parse()
+        .map_err(|_| Error::new(path.display(), "holds no API key; put one there, or delete it"))
+}
+
+fn random() -> Result<[u8; 32], Error> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        Error::new(
+            "random source",
+            format!("the operating system gives no random bytes ({error})"),
+        )
+    })?;
+    Ok(bytes)
+}
+
+fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    let failed = |error: io::Error| Error::new(path.display(), format!("cannot be read ({error})"));
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    let metadata = file.metadata().map_err(failed)?;
+    let user = rustix::process::geteuid();
+    // Root may look into the folder of a service that has a user of its own.
+    let own = metadata.uid() == user.as_raw() || user.is_root();
+    if !own || metadata.mode() & 0o077 != 0 {
+        let problem = format!(
+            "must belong to user {} and to nobody else; run `chmod 600 {}`",
+            user.as_raw(),
+            path.display()
+        );
+        return Err(Error::new(path.display(), problem));
+    }
+    let mut bytes = Vec::new();
+    file.take(limits::KEY_FILE_BYTES_MAX)
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
+    Ok(Some(bytes))
+}
+
+/// Writes a file that is never seen half written and never replaced; returns what stands in it, ours or another process's.
+fn write_once(path: &Path, content: &[u8]) -> Result<Vec<u8>, Error> {
+    let failed = |error: io::Error| Error::new(path.display(), format!("cannot be written ({error})"));
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let mut temporary = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    temporary
+        .write_all(content)
+        .and_then(|()| temporary.as_file().sync_all())
+        .map_err(failed)?;
+    match temporary.persist_noclobber(path) {
+        Ok(_) => {
+            File::open(folder)
+                .and_then(|folder| folder.sync_all())
+                .map_err(failed)?;
+            Ok(content.to_vec())
+        }
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => read(path)?
+            .ok_or_else(|| Error::new(path.display(), "was deleted while it was read; start again")),
+        Err(error) => Err(failed(error.error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    /// T-14.
+    #[test]
+    fn a_short_signing_secret_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("signing.key");
+        create_private(&path).unwrap().write_all(b"short").unwrap();
+        assert!(signing_key(&path).is_err());
+        create_private(&path).unwrap().set_len(0).unwrap();
+        assert!(signing_key(&path).is_err());
+    }
+
+    #[test]
+    fn a_key_that_others_can_read_is_refused_with_the_remedy() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("admin.key");
+        api_key_or_fresh(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(read_api_key(&path).unwrap_err().to_string().contains("chmod 600"));
+    }
+
+    /// T-16: whoever comes first, all end with the same key.
+    #[test]
+    fn a_race_makes_one_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("admin.key");
+        let keys: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8)
+                .map(|_| scope.spawn(|| api_key_or_fresh(&path).unwrap()))
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(keys.iter().all(|key| *key == keys[0]));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,221 @@
+//! The layers that settings come from, one above the other: defaults, files, variables, flags.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use figment::value::{Dict, Map, Value};
+use figment::{Figment, Metadata, Profile, Provider};
+
+use super::error::Error;
+use super::settings::{self, Kind, SETTINGS, Setting};
+use super::yaml;
+
+/// Where settings are looked for.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// Files, the later above the earlier.
+    pub files: Vec<Source>,
+    /// Variables of the environment.
+    pub variables: Vec<(OsString, OsString)>,
+    /// Flags of the command line: the setting's key and its value.
+    pub flags: Vec<(&'static str, String)>,
+}
+
+/// A configuration file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Read if it is there.
+    Optional(PathBuf),
+    /// Named by the user: it must be there.
+    Required(PathBuf),
+}
+
+/// The variable that names a configuration file.
+pub const FILE_VARIABLE: &str = "SKILLBOX_CONFIG";
+const PREFIX: &str = "SKILLBOX_";
+/// Of the project's own tests.
+const TEST_PREFIX: &str = "SKILLBOX_TEST_";
+
+impl Sources {
+    /// Those of this process. `file` stands in for the one in the home folder.
+    #[must_use]
+    pub fn of_process(file: Option<PathBuf>, flags: Vec<(&'static str, String)>) -> Self {
+        let named = file.or_else(|| {
+            std::env::var_os(FILE_VARIABLE)
+                .filter(|path| !path.is_empty())
+                .map(PathBuf::from)
+        });
+        let own = match named {
+            Some(file) => Some(Source::Required(file)),
+            None => std::env::home_dir().map(|home| Source::Optional(home.join(".skillbox/config.yaml"))),
+        };
+        let system = Source::Optional(PathBuf::from("/etc/skillbox/config.yaml"));
+        Self {
+            files: std::iter::once(system).chain(own).collect(),
+            variables: std::env::vars_os().collect(),
+            flags,
+        }
+    }
+
+    /// One above the other.
+    pub(super) fn stack(&self) -> Result<Figment, Error> {
+        let mut figment = Figment::new();
+        for setting in SETTINGS.iter().filter(|setting| !setting.default.is_empty()) {
+            figment = figment.merge(One::new(setting, setting.default, "default".to_owned()));
+        }
+        for file in &self.files {
+            if let Some(layer) = yaml::read(file)? {
+                figment = figment.merge(layer);
+            }
+        }
+        for (setting, value, name) in self.variables()? {
+            figment = figment.merge(One::new(setting, &value, name));
+        }
+        for (key, value) in &self.flags {
+            let setting = settings::of_key(key).expect("flags are made for settings that exist");
+            figment = figment.merge(One::new(setting, value, "command line".to_owned()));
+        }
+        Ok(figment)
+    }
+
+    /// What variables set; an unknown one, or two that contradict each other, are refused (F-24).
+    fn variables(&self) -> Result<Vec<(&'static Setting, String, String)>, Error> {
+        let mut found: Vec<(&Setting, String, String)> = Vec::new();
+        for (name, value) in &self.variables {
+            let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX)) else {
+                continue;
+            };
+            let value = value
+                .to_str()
+                .ok_or_else(|| Error::new(name, "is not UTF-8 text; set it again"))?;
+            if value.is_empty()
+                || name.starts_with(TEST_PREFIX)
+                || name == FILE_VARIABLE
+                || is_of_kubernetes(name, value)
+            {
+                continue;
+            }
+            let setting = settings::of_variable(name).ok_or_else(|| {
+                Error::new(
+                    name,
+                    "no setting has this variable; `skillbox config` lists them all",
+                )
+            })?;
+            if let Some((_, other, twin)) = found.iter().find(|(known, ..)| known.key == setting.key)
+                && other != value
+            {
+                return Err(Error::new(
+                    setting.key,
+                    format!("{twin} and {name} contradict each other; set one"),
+                ));
+            }
+            found.push((setting, value.to_owned(), name.to_owned()));
+        }
+        Ok(found)
+    }
+}
+
+/// Kubernetes describes a service named `skillbox` to every pod beside it in variables such as `SKILLBOX_PORT=tcp://10.0.0.1:8080`.
+fn is_of_kubernetes(name: &str, value: &str) -> bool {
+    let address = ["tcp://", "udp://", "sctp://"]
+        .iter()
+        .any(|scheme| value.starts_with(scheme));
+    name.contains("_SERVICE_HOST")
+        || name.contains("_SERVICE_PORT")
+        || name.contains("_PORT_")
+        || (name.ends_with("_PORT") && address)
+}
+
+/// One setting from one place.
+struct One {
+    setting: &'static Setting,
+    value: Value,
+    name: String,
+}
+
+impl One {
+    fn new(setting: &'static Setting, text: &str, name: String) -> Self {
+        let value = match setting.kind {
+            Kind::Text | Kind::Secret => Value::from(text.to_owned()),
+            Kind::List => Value::from(split(text)),
+        };
+        Self { setting, value, name }
+    }
+}
+
+fn split(text: &str) -> Vec<String> {
+    text.split(',')
+        .map(str::trim)
+        .filter(|item| !item.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+impl Provider for One {
+    fn metadata(&self) -> Metadata {
+        Metadata::named(self.name.clone())
+    }
+
+    fn data(&self) -> Result<Map<Profile, Dict>, figment::Error> {
+        let mut value = self.value.clone();
+        for part in self.setting.key.split('.').rev() {
+            value = Value::from(Dict::from([(part.to_owned(), value)]));
+        }
+        let dict = value.into_dict().expect("a key has at least one part");
+        Ok(Map::from([(Profile::Default, dict)]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variables(set: &[(&str, &str)]) -> Result<Vec<(&'static Setting, String, String)>, Error> {
+        let variables = set
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()))
+            .collect();
+        Sources {
+            variables,
+            ..Sources::default()
+        }
+        .variables()
+    }
+
+    /// F-24.
+    #[test]
+    fn an_unknown_variable_is_refused_by_name() {
+        let refused = variables(&[("SKILLBOX_API_PROT", "1")]).unwrap_err();
+        assert!(
+            refused.to_string().starts_with("SKILLBOX_API_PROT: "),
+            "{refused}"
+        );
+    }
+
+    /// F-24.
+    #[test]
+    fn two_spellings_of_one_setting_must_agree() {
+        let same = [("SKILLBOX_API_PORT", "1"), ("SKILLBOX_API__PORT", "1")];
+        assert!(variables(&same).is_ok());
+        let other = [("SKILLBOX_API_PORT", "1"), ("SKILLBOX_API__PORT", "2")];
+        let refused = variables(&other).unwrap_err().to_string();
+        assert!(
+            refused.contains("SKILLBOX_API_PORT and SKILLBOX_API__PORT"),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn what_is_not_meant_for_us_is_left_alone() {
+        let set = [
+            ("SKILLBOX_PORT", "tcp://10.0.0.1:8080"),
+            ("SKILLBOX_PORT_8080_TCP_ADDR", "10.0.0.1"),
+            ("SKILLBOX_SERVICE_HOST", "10.0.0.1"),
+            ("SKILLBOX_API_PORT", "tcp://10.0.0.1:8080"),
+            ("SKILLBOX_TEST_REQUIRE", "docker"),
+            ("SKILLBOX_S3_ENDPOINT", ""),
+            ("PATH", "/bin"),
+        ];
+        assert_eq!(variables(&set).unwrap(), []);
+    }
+}

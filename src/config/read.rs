@@ -1,0 +1,268 @@
+//! From stacked layers to a checked configuration.
+
+use std::fmt::Display;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use figment::Figment;
+use figment::value::Value;
+
+use super::error::Error;
+use super::settings::{self, Kind, SETTINGS};
+use super::{Backend, Config, Limits, Log, Sandbox, values};
+use crate::engine::{Images, RetentionPolicy};
+use crate::error::quoted;
+use crate::execution::Maxima;
+use crate::limits;
+use crate::sandbox::docker;
+use crate::skill::{ImageAllowlist, Language, parse_bytes, parse_cpu};
+use crate::telemetry::Format;
+
+/// One setting as it stands.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Effective {
+    /// Its name in a file.
+    pub key: &'static str,
+    /// Its value; a secret's is `***`; `null` where it has none.
+    pub value: Option<String>,
+    /// What set it: `default`, a file, a variable, `command line`.
+    pub source: String,
+    /// The variable that sets it.
+    pub variable: &'static str,
+}
+
+/// Images that may run besides those of the languages.
+const MORE_IMAGES: [&str; 2] = ["python:3.11-slim", "node:18-slim"];
+
+/// Checks everything; the first thing wrong is told.
+pub(super) fn config(figment: &Figment) -> Result<Config, Error> {
+    let reader = Reader(figment);
+    let config = Config {
+        data_dir: reader.optional("data_dir", values::absolute)?,
+        server_url: reader.optional("server_url", values::server_url)?,
+        api_key: reader.optional("api_key", |text| Ok::<_, String>(text.to_owned().into()))?,
+        listen: SocketAddr::new(
+            reader.required("api.host", values::address)?,
+            reader.required("api.port", port)?,
+        ),
+        allowed_hosts: reader.list("allowed_hosts").unwrap_or_default(),
+        database: reader.optional("db.dsn", values::sqlite_file)?,
+        sandbox: sandbox(&reader)?,
+        limits: bounds(&reader)?,
+        retention: RetentionPolicy {
+            age: reader.required("retention.age", |text| values::or_off(text, values::span))?,
+            per_tenant: reader.required("retention.per_tenant", |text| {
+                values::or_off(text, |text| values::number(text, 1, u64::MAX))
+            })?,
+        },
+        link_life: reader.required("links.life", |text| {
+            values::span_within(text, Duration::from_secs(1), limits::LINK_LIFE_MAX)
+        })?,
+        log: Log {
+            filter: reader.optional("log.level", values::word)?,
+            format: reader.required("log.format", log_format)?,
+        },
+        notices: notices(&reader)?,
+        effective: SETTINGS.iter().map(|setting| reader.effective(setting)).collect(),
+    };
+    refuse_s3(&reader)?;
+    Ok(config)
+}
+
+fn port(text: &str) -> Result<u16, String> {
+    values::number(text, 0, u16::MAX)
+}
+
+fn log_format(text: &str) -> Result<Format, String> {
+    match text {
+        "text" => Ok(Format::Text),
+        "json" => Ok(Format::Json),
+        _ => Err(format!("{} is not text or json", quoted(text))),
+    }
+}
+
+fn backend(text: &str) -> Result<Backend, String> {
+    match text {
+        "auto" => Ok(Backend::Auto),
+        "docker" => Ok(Backend::Docker),
+        "native" => Err("this version has no native sandbox yet; use auto or docker".to_owned()),
+        _ => Err(format!("{} is not auto or docker", quoted(text))),
+    }
+}
+
+fn sandbox(reader: &Reader<'_>) -> Result<Sandbox, Error> {
+    let images = Images {
+        python: reader.required("sandbox.images.python", values::word)?,
+        node: reader.required("sandbox.images.node", values::word)?,
+        bash: reader.required("sandbox.images.bash", values::word)?,
+    };
+    Ok(Sandbox {
+        backend: reader.required("sandbox.backend", backend)?,
+        docker: docker::Settings {
+            host: reader.optional("sandbox.docker_host", values::word)?,
+            runtime: reader.optional("sandbox.runtime", values::word)?,
+            guest_binary: reader.optional("sandbox.guest_binary", values::existing_file)?,
+        },
+        allowlist: allowlist(reader, &images)?,
+        images,
+    })
+}
+
+/// The images that may run. One that is configured for a language and not allowed is a contradiction, unless it is only a default.
+fn allowlist(reader: &Reader<'_>, images: &Images) -> Result<ImageAllowlist, Error> {
+    let Some(listed) = reader.list("sandbox.image_allowlist") else {
+        let own = Language::ALL.map(|language| images.of(language).to_owned());
+        return Ok(ImageAllowlist::new(
+            own.into_iter().chain(MORE_IMAGES.map(str::to_owned)),
+        ));
+    };
+    for image in &listed {
+        reader.check("sandbox.image_allowlist", values::word(image))?;
+    }
+    let list = ImageAllowlist::new(listed);
+    for language in Language::ALL {
+        let key = match language {
+            Language::Python => "sandbox.images.python",
+            Language::Node => "sandbox.images.node",
+            Language::Bash => "sandbox.images.bash",
+        };
+        let image = images.of(language);
+        if reader.is_set(key) && list.approve(image).is_err() {
+            let problem = format!(
+                "{} is not in sandbox.image_allowlist; add it there",
+                quoted(image)
+            );
+            return Err(reader.wrong(key, problem));
+        }
+    }
+    Ok(list)
+}
+
+fn bounds(reader: &Reader<'_>) -> Result<Limits, Error> {
+    let most = |text: &str| values::span_within(text, limits::TIMEOUT_MIN, limits::TIMEOUT_MAX);
+    let maxima = Maxima {
+        memory_bytes: reader.required("limits.memory", |text| {
+            parse_bytes(text, limits::MEMORY_BYTES_MIN)
+        })?,
+        cpu_millis: reader.required("limits.cpu", parse_cpu)?,
+        timeout_default: reader.required("limits.timeout_default", most)?,
+        timeout_max: reader.required("limits.timeout_max", most)?,
+    };
+    if maxima.timeout_default > maxima.timeout_max {
+        let seconds = maxima.timeout_max.as_secs_f64();
+        return Err(reader.wrong(
+            "limits.timeout_default",
+            format!("is longer than limits.timeout_max ({seconds} s); shorten one or raise the other"),
+        ));
+    }
+    Ok(Limits {
+        maxima,
+        concurrency: reader.required("limits.concurrency", concurrency)?,
+        queue: reader.required("limits.queue", |text| {
+            values::number(text, 0, limits::QUEUE_CONFIGURED_MAX)
+        })?,
+    })
+}
+
+fn concurrency(text: &str) -> Result<usize, String> {
+    if text == "auto" {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        return Ok(cores.clamp(2, limits::CONCURRENCY_MAX));
+    }
+    values::number(text, 1, limits::CONCURRENCY_MAX).map_err(|problem| format!("{problem}, or auto"))
+}
+
+fn notices(reader: &Reader<'_>) -> Result<Vec<String>, Error> {
+    let mut notices = Vec::new();
+    if reader.is_set("redis_url") {
+        notices.push(format!(
+            "redis_url ({}) is not needed: Skillbox uses no Redis",
+            reader.origin("redis_url")
+        ));
+    }
+    reader.required("grpc.port", port)?;
+    if reader.is_set("grpc.port") {
+        notices.push("grpc.port has no effect: this version has no gRPC API yet".to_owned());
+    }
+    Ok(notices)
+}
+
+/// A setting without effect on where bytes are kept would lose them: refused instead.
+fn refuse_s3(reader: &Reader<'_>) -> Result<(), Error> {
+    let set = SETTINGS
+        .iter()
+        .find(|setting| setting.key.starts_with("s3.") && reader.is_set(setting.key));
+    match set {
+        Some(setting) => Err(reader.wrong(
+            setting.key,
+            "S3 needs a build with the feature `s3`; leave it out to keep files in the data folder",
+        )),
+        None => Ok(()),
+    }
+}
+
+struct Reader<'a>(&'a Figment);
+
+impl Reader<'_> {
+    fn text(&self, key: &str) -> Option<String> {
+        let text = self.0.find_value(key).ok()?.into_string()?;
+        (!text.is_empty()).then_some(text)
+    }
+
+    fn list(&self, key: &str) -> Option<Vec<String>> {
+        let Value::Array(_, items) = self.0.find_value(key).ok()? else {
+            return None;
+        };
+        Some(items.into_iter().filter_map(Value::into_string).collect())
+    }
+
+    /// Whether anything above the defaults sets it.
+    fn is_set(&self, key: &str) -> bool {
+        self.0.contains(key) && self.origin(key) != "default"
+    }
+
+    fn origin(&self, key: &str) -> String {
+        self.0
+            .find_metadata(key)
+            .map_or_else(|| "default".to_owned(), |metadata| metadata.name.to_string())
+    }
+
+    fn wrong(&self, key: &str, problem: impl Display) -> Error {
+        Error::new(key, problem).set_by(self.origin(key))
+    }
+
+    fn check<T>(&self, key: &str, result: Result<T, String>) -> Result<T, Error> {
+        result.map_err(|problem| self.wrong(key, problem))
+    }
+
+    fn optional<T>(
+        &self,
+        key: &str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, Error> {
+        self.text(key)
+            .map(|text| self.check(key, parse(&text)))
+            .transpose()
+    }
+
+    fn required<T>(&self, key: &str, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<T, Error> {
+        let text = self
+            .text(key)
+            .ok_or_else(|| Error::new(key, "has no value; set it"))?;
+        self.check(key, parse(&text))
+    }
+
+    fn effective(&self, setting: &'static settings::Setting) -> Effective {
+        let value = match setting.kind {
+            Kind::Text => self.text(setting.key),
+            Kind::List => self.list(setting.key).map(|items| items.join(",")),
+            Kind::Secret => self.text(setting.key).map(|_| "***".to_owned()),
+        };
+        Effective {
+            key: setting.key,
+            value,
+            source: self.origin(setting.key),
+            variable: setting.variable,
+        }
+    }
+}

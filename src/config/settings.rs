@@ -1,0 +1,171 @@
+//! Every setting there is: its name in a file, its variable, its default. `docs/CONFIGURATION.md` shows this table.
+
+/// One setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Where it stands in a configuration file.
+    pub key: &'static str,
+    /// The variable that sets it; `SKILLBOX_` and the key with `__` for each dot works too.
+    pub variable: &'static str,
+    /// Its value where nothing sets it; empty means none.
+    pub default: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+    /// What it is for.
+    pub about: &'static str,
+}
+
+/// What a setting holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// One value.
+    Text,
+    /// A list; in a variable separated by commas.
+    List,
+    /// One value that is never shown.
+    Secret,
+}
+
+/// One line each: kind, key, variable, default, what it is for.
+macro_rules! settings {
+    ($($kind:ident $key:literal $variable:literal $default:literal $about:literal;)*) => {
+        &[$(Setting { key: $key, variable: $variable, default: $default, kind: Kind::$kind, about: $about }),*]
+    };
+}
+
+/// All of them.
+pub const SETTINGS: &[Setting] = settings! {
+    Text "data_dir" "SKILLBOX_DATA_DIR" ""
+        "Folder for everything that is kept. Without it: /var/lib/skillbox for root, else $XDG_DATA_HOME/skillbox or ~/.skillbox";
+    Text "server_url" "SKILLBOX_SERVER_URL" ""
+        "Where clients reach the server. The command line talks to it; the server starts its links with it";
+    Secret "api_key" "SKILLBOX_API_KEY" ""
+        "API key of the command line";
+    Text "api.host" "SKILLBOX_API_HOST" "127.0.0.1"
+        "Address that the REST API listens on";
+    Text "api.port" "SKILLBOX_API_PORT" "8080"
+        "Port of the REST API; 0 takes a free one";
+    Text "grpc.port" "SKILLBOX_GRPC_PORT" "9090"
+        "Port of the gRPC API, which this version does not have yet";
+    List "allowed_hosts" "SKILLBOX_ALLOWED_HOSTS" ""
+        "Host names that the server answers for, besides loopback names and that of server_url; `*` is any";
+    Secret "db.dsn" "SKILLBOX_DB_DSN" ""
+        "Database: sqlite:///path. Without it: skillbox.db in the data folder";
+    Text "s3.endpoint" "SKILLBOX_S3_ENDPOINT" ""
+        "S3 endpoint; needs a build with the feature `s3`";
+    Text "s3.region" "SKILLBOX_S3_REGION" ""
+        "S3 region";
+    Text "s3.bucket" "SKILLBOX_S3_BUCKET" ""
+        "S3 bucket";
+    Secret "s3.access_key" "SKILLBOX_S3_ACCESS_KEY" ""
+        "S3 access key";
+    Secret "s3.secret_key" "SKILLBOX_S3_SECRET_KEY" ""
+        "S3 secret key";
+    Text "sandbox.backend" "SKILLBOX_SANDBOX_BACKEND" "auto"
+        "What makes sandboxes: auto or docker";
+    Text "sandbox.docker_host" "SKILLBOX_DOCKER_HOST" ""
+        "Docker-compatible engine: unix:///path, tcp://host:port. Without it: DOCKER_HOST or the local socket";
+    Text "sandbox.runtime" "SKILLBOX_DOCKER_RUNTIME" ""
+        "Another runtime of the engine by name, such as runsc";
+    Text "sandbox.guest_binary" "SKILLBOX_GUEST_BINARY" ""
+        "Static Linux build of Skillbox for an engine of another architecture than this binary";
+    Text "sandbox.images.python" "SKILLBOX_IMAGE_PYTHON" "python:3.12-slim"
+        "Image of Python skills";
+    Text "sandbox.images.node" "SKILLBOX_IMAGE_NODE" "node:20-slim"
+        "Image of Node.js skills";
+    Text "sandbox.images.bash" "SKILLBOX_IMAGE_BASH" "bash:5"
+        "Image of bash skills";
+    List "sandbox.image_allowlist" "SKILLBOX_IMAGE_ALLOWLIST" ""
+        "Images that may run. Without it: the three above, python:3.11-slim and node:18-slim";
+    Text "limits.memory" "SKILLBOX_MEMORY" "512Mi"
+        "Memory of one sandbox; a skill may ask for less";
+    Text "limits.cpu" "SKILLBOX_CPU" "1"
+        "Cores of one sandbox, such as 0.5 or 500m; a skill may ask for less";
+    Text "limits.timeout_default" "SKILLBOX_DEFAULT_TIMEOUT" "120s"
+        "Wall clock of a skill that names none";
+    Text "limits.timeout_max" "SKILLBOX_MAX_TIMEOUT" "600s"
+        "Wall clock of any execution, at most 600s";
+    Text "limits.concurrency" "SKILLBOX_CONCURRENCY" "auto"
+        "Executions at once; auto is one for each core, at least 2";
+    Text "limits.queue" "SKILLBOX_QUEUE" "256"
+        "Executions that wait for a place; more are answered `busy`";
+    Text "retention.age" "SKILLBOX_RETENTION_AGE" "30d"
+        "How long ended executions and their files are kept, or off";
+    Text "retention.per_tenant" "SKILLBOX_RETENTION_PER_TENANT" "10000"
+        "How many of them each tenant keeps, or off";
+    Text "links.life" "SKILLBOX_LINK_LIFE" "1h"
+        "Life of a signed download link, at most 7d";
+    Text "log.level" "SKILLBOX_LOG" ""
+        "What is logged: error, warn, info, debug, or a filter such as warn,skillbox=debug";
+    Text "log.format" "SKILLBOX_LOG_FORMAT" "text"
+        "text or json";
+    Secret "redis_url" "SKILLBOX_REDIS_URL" ""
+        "Accepted and not used: Skillbox needs no Redis";
+};
+
+/// The setting of this name.
+pub(super) fn of_key(key: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.key == key)
+}
+
+/// The setting that this variable sets.
+pub(super) fn of_variable(name: &str) -> Option<&'static Setting> {
+    SETTINGS
+        .iter()
+        .find(|setting| setting.variable == name || setting.nested_variable() == name)
+}
+
+impl Setting {
+    /// `SKILLBOX_SANDBOX__IMAGES__NODE` of `sandbox.images.node`.
+    pub(super) fn nested_variable(&self) -> String {
+        format!("SKILLBOX_{}", self.key.replace('.', "__").to_uppercase())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_settings_share_a_name() {
+        let mut names: Vec<String> = Vec::new();
+        for setting in SETTINGS {
+            names.push(setting.variable.to_owned());
+            if setting.nested_variable() != setting.variable {
+                names.push(setting.nested_variable());
+            }
+        }
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn the_documented_names_work() {
+        let promised = [
+            "DB_DSN",
+            "S3_ENDPOINT",
+            "S3_ACCESS_KEY",
+            "S3_SECRET_KEY",
+            "DOCKER_HOST",
+            "IMAGE_ALLOWLIST",
+            "DEFAULT_TIMEOUT",
+            "API_PORT",
+            "GRPC_PORT",
+            "SERVER_URL",
+            "API_KEY",
+            "DATA_DIR",
+            "SANDBOX_BACKEND",
+            "DOCKER_RUNTIME",
+            "REDIS_URL",
+            "IMAGE_PYTHON",
+            "IMAGE_NODE",
+            "IMAGE_BASH",
+            "SANDBOX__BACKEND",
+        ];
+        for name in promised {
+            assert!(of_variable(&format!("SKILLBOX_{name}")).is_some(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! How the text of a setting becomes a value. Each rule says what to write instead.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::error::quoted;
+use crate::limits;
+use crate::skill;
+
+/// A whole number within bounds.
+pub(super) fn number<T>(text: &str, from: T, to: T) -> Result<T, String>
+where
+    T: std::str::FromStr + PartialOrd + std::fmt::Display,
+{
+    let number = text
+        .parse::<T>()
+        .ok()
+        .filter(|number| *number >= from && *number <= to);
+    number.ok_or_else(|| format!("{} is not a whole number from {from} to {to}", quoted(text)))
+}
+
+/// An address to listen on.
+pub(super) fn address(text: &str) -> Result<IpAddr, String> {
+    match text {
+        "localhost" => Ok(IpAddr::from([127, 0, 0, 1])),
+        _ => text.parse().map_err(|_| {
+            format!(
+                "{} is not an IP address such as 127.0.0.1 or 0.0.0.0",
+                quoted(text)
+            )
+        }),
+    }
+}
+
+/// A span of time; `d` for days besides what a skill's timeout knows.
+pub(super) fn span(text: &str) -> Result<Duration, String> {
+    let seconds = match text.trim().strip_suffix('d') {
+        Some(days) => days
+            .trim()
+            .parse::<u32>()
+            .ok()
+            .map(|days| Duration::from_hours(24 * u64::from(days))),
+        None => skill::parse_timeout(text).ok(),
+    };
+    seconds.ok_or_else(|| {
+        format!(
+            "{} is not a span of time such as 30s, 5m, 12h or 30d",
+            quoted(text)
+        )
+    })
+}
+
+/// A span of time between bounds.
+pub(super) fn span_within(text: &str, from: Duration, to: Duration) -> Result<Duration, String> {
+    let span = span(text)?;
+    if span < from || span > to {
+        return Err(format!(
+            "must be from {} s to {} s",
+            from.as_secs_f64(),
+            to.as_secs_f64()
+        ));
+    }
+    Ok(span)
+}
+
+/// `off`, or what `parse` makes of it.
+pub(super) fn or_off<T>(
+    text: &str,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<Option<T>, String> {
+    if text == "off" {
+        Ok(None)
+    } else {
+        parse(text)
+            .map(Some)
+            .map_err(|problem| format!("{problem}, or off"))
+    }
+}
+
+/// A place in the file system that does not depend on where the program is started.
+pub(super) fn absolute(text: &str) -> Result<PathBuf, String> {
+    std::path::absolute(text).map_err(|error| format!("{} is not a path ({error})", quoted(text)))
+}
+
+/// The database file of a DSN: `sqlite:///var/lib/x.db`, `sqlite://x.db`, or a plain path. The text may hold a password: it is not repeated.
+pub(super) fn sqlite_file(dsn: &str) -> Result<PathBuf, String> {
+    let scheme = dsn
+        .split_once("://")
+        .map(|(scheme, rest)| (scheme.to_ascii_lowercase(), rest));
+    let path = match scheme {
+        None => dsn.strip_prefix("sqlite:").unwrap_or(dsn),
+        Some((scheme, path)) if scheme == "sqlite" || scheme == "file" => path,
+        Some((scheme, _)) if scheme == "postgres" || scheme == "postgresql" => {
+            return Err(
+                "PostgreSQL needs a build with the feature `postgres`; use sqlite:///path or leave it out"
+                    .to_owned(),
+            );
+        }
+        Some((scheme, _)) => {
+            return Err(format!(
+                "no database is known by the scheme {}; use sqlite:///path",
+                quoted(&scheme)
+            ));
+        }
+    };
+    if path.is_empty() || path.starts_with(':') || path.contains('?') {
+        return Err("must name a file, as in sqlite:///var/lib/skillbox/skillbox.db".to_owned());
+    }
+    absolute(path)
+}
+
+/// Where clients reach a server: scheme, host, perhaps port and path, nothing else.
+pub(super) fn server_url(text: &str) -> Result<String, String> {
+    let wrong = || {
+        "must look like http://127.0.0.1:8080 or https://skillbox.example, without user, query or fragment"
+            .to_owned()
+    };
+    let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
+    let authority = rest.split('/').next().unwrap_or_default();
+    let legal = |c: char| c.is_ascii_alphanumeric() || "-._~:/[]%".contains(c);
+    if !matches!(scheme, "http" | "https")
+        || authority.is_empty()
+        || authority.starts_with(':')
+        || !rest.chars().all(legal)
+    {
+        return Err(wrong());
+    }
+    Ok(text.trim_end_matches('/').to_owned())
+}
+
+/// An existing file, by an absolute path.
+pub(super) fn existing_file(text: &str) -> Result<PathBuf, String> {
+    let path = absolute(text)?;
+    if Path::is_file(&path) {
+        Ok(path)
+    } else {
+        Err(format!("there is no file {}", quoted(text)))
+    }
+}
+
+/// A text that is handed on as it is: visible, and not absurdly long.
+pub(super) fn word(text: &str) -> Result<String, String> {
+    let plain = !text.is_empty()
+        && text.len() <= limits::IMAGE_CHARS_MAX
+        && text.chars().all(|c| c.is_ascii_graphic());
+    if plain {
+        Ok(text.to_owned())
+    } else {
+        Err("must be 1 to 255 visible ASCII characters without spaces".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_is_a_file_or_refused_with_a_reason() {
+        for (dsn, path) in [
+            ("sqlite:///a/b.db", "/a/b.db"),
+            ("/a/b.db", "/a/b.db"),
+            ("sqlite:/a/b.db", "/a/b.db"),
+            ("SQLITE:///a", "/a"),
+        ] {
+            assert_eq!(sqlite_file(dsn), Ok(PathBuf::from(path)), "{dsn}");
+        }
+        for dsn in [
+            "postgres://u:geheim@h/db",
+            "mysql://u:geheim@h",
+            "sqlite://",
+            ":memory:",
+            "sqlite:///a?mode=ro",
+        ] {
+            let refused = sqlite_file(dsn).unwrap_err();
+            assert!(!refused.contains("geheim"), "{refused}");
+        }
+        assert!(
+            sqlite_file("postgres://h/db")
+                .unwrap_err()
+                .contains("feature `postgres`")
+        );
+    }
+
+    #[test]
+    fn a_server_url_is_scheme_host_and_path_only() {
+        for url in [
+            "http://127.0.0.1:8080",
+            "https://skillbox.example/",
+            "http://[::1]:8080",
+            "https://a.example/skillbox",
+        ] {
+            assert!(server_url(url).is_ok(), "{url}");
+        }
+        for url in [
+            "127.0.0.1:8080",
+            "ftp://a",
+            "http://",
+            "http://u:p@a",
+            "http://a?b",
+            "http://a#b",
+            "http://a b",
+            "http://:80",
+            "http://a\n",
+        ] {
+            assert!(server_url(url).is_err(), "{url}");
+        }
+        assert_eq!(server_url("http://a/").as_deref(), Ok("http://a"));
+    }
+
+    #[test]
+    fn spans_are_plain_and_positive() {
+        assert_eq!(span("30d"), Ok(Duration::from_hours(720)));
+        assert_eq!(span("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(span("12h"), Ok(Duration::from_hours(12)));
+        for text in ["", "d", "-1d", "forever", "0", "1y", "99999999999d"] {
+            assert!(span(text).is_err(), "{text:?}");
+        }
+        assert_eq!(or_off("off", span), Ok(None));
+    }
+
+    #[test]
+    fn numbers_keep_within_their_bounds() {
+        assert_eq!(number("8080", 0_u16, u16::MAX), Ok(8080));
+        for text in ["", "x", "65536", "-1", "1.0", "0x10"] {
+            assert!(number(text, 0_u16, u16::MAX).is_err(), "{text:?}");
+        }
+    }
+}

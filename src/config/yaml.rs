@@ -1,0 +1,213 @@
+//! A configuration file as a layer: our own reader, since figment's pulls in an archived YAML crate that hostile text keeps busy.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use figment::value::{Dict, Map, Value};
+use figment::{Metadata, Profile, Provider};
+use serde_json::Value as Json;
+
+use super::error::Error;
+use super::layers::Source;
+use super::settings::{self, Kind, SETTINGS};
+use crate::limits;
+
+/// A read and checked file.
+#[derive(Debug)]
+pub(super) struct Layer {
+    path: PathBuf,
+    settings: Dict,
+}
+
+/// Reads a file; `None` where an optional one is not there. Every unknown key is refused by name.
+pub(super) fn read(source: &Source) -> Result<Option<Layer>, Error> {
+    let (path, optional) = match source {
+        Source::Optional(path) => (path, true),
+        Source::Required(path) => (path, false),
+    };
+    let text = match read_text(path) {
+        Ok(text) => text,
+        Err(error)
+            if optional
+                && matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+        {
+            return Ok(None);
+        }
+        Err(error) => return Err(Error::new(path.display(), format!("cannot be read ({error})"))),
+    };
+    let settings = parse(&text).map_err(|problem| Error::new(path.display(), problem))?;
+    Ok(Some(Layer {
+        path: path.clone(),
+        settings,
+    }))
+}
+
+fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let mut file = File::open(path)?.take(limits::CONFIG_BYTES_MAX + 1);
+    file.read_to_string(&mut text)?;
+    if text.len() as u64 > limits::CONFIG_BYTES_MAX {
+        let message = format!("larger than {} KiB", limits::CONFIG_BYTES_MAX / limits::KIB);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(text)
+}
+
+/// The settings of a file, every scalar as its text.
+fn parse(text: &str) -> Result<Dict, String> {
+    if text.trim().is_empty() {
+        return Ok(Dict::new());
+    }
+    let tree: Json = serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
+        use serde_saphyr::MessageFormatter as _;
+        let line = error
+            .location()
+            .map(|at| format!("line {}: ", at.line()))
+            .unwrap_or_default();
+        let message = serde_saphyr::UserMessageFormatter
+            .format_message(error.without_snippet())
+            .into_owned();
+        format!("{line}{message}")
+    })?;
+    match tree {
+        Json::Null => Ok(Dict::new()),
+        Json::Object(members) => folder(&members, ""),
+        Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Array(_) => {
+            Err("must be a mapping of settings, such as `api: {port: 8080}`".to_owned())
+        }
+    }
+}
+
+fn options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_events: limits::YAML_EVENTS_MAX,
+            max_nodes: limits::YAML_EVENTS_MAX,
+            max_depth: limits::YAML_DEPTH_MAX,
+            max_aliases: 0,
+            max_anchors: 0,
+        },
+        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::Error,
+        merge_keys: serde_saphyr::MergeKeyPolicy::Error,
+        reject_unsupported_tags: true,
+        strict_booleans: true,
+        with_snippet: false,
+    }
+}
+
+fn folder(members: &serde_json::Map<String, Json>, above: &str) -> Result<Dict, String> {
+    let mut dict = Dict::new();
+    for (name, value) in members {
+        let key = if above.is_empty() {
+            name.clone()
+        } else {
+            format!("{above}.{name}")
+        };
+        if let Some(value) = member(&key, value)? {
+            dict.insert(name.clone(), value);
+        }
+    }
+    Ok(dict)
+}
+
+/// `None` for a setting that is left empty.
+fn member(key: &str, value: &Json) -> Result<Option<Value>, String> {
+    if let Some(setting) = settings::of_key(key) {
+        return match (setting.kind, value) {
+            (_, Json::Null) => Ok(None),
+            (Kind::List, Json::Array(items)) => {
+                let items: Option<Vec<String>> = items.iter().map(scalar).collect();
+                items
+                    .map(|items| Some(Value::from(items)))
+                    .ok_or_else(|| format!("{key} must be a list of texts"))
+            }
+            (Kind::List, _) => Err(format!("{key} must be a list, such as `[a, b]`")),
+            (Kind::Text | Kind::Secret, value) => {
+                let text = scalar(value).ok_or_else(|| format!("{key} must be one value"))?;
+                Ok(Some(Value::from(text)))
+            }
+        };
+    }
+    let inside = format!("{key}.");
+    match value {
+        Json::Object(members) if SETTINGS.iter().any(|setting| setting.key.starts_with(&inside)) => {
+            folder(members, key).map(|dict| Some(Value::from(dict)))
+        }
+        _ => Err(format!(
+            "unknown key `{key}`; `skillbox config` lists all settings"
+        )),
+    }
+}
+
+fn scalar(value: &Json) -> Option<String> {
+    match value {
+        Json::String(text) => Some(text.clone()),
+        Json::Number(number) => Some(number.to_string()),
+        Json::Bool(flag) => Some(flag.to_string()),
+        Json::Null | Json::Array(_) | Json::Object(_) => None,
+    }
+}
+
+impl Provider for Layer {
+    fn metadata(&self) -> Metadata {
+        Metadata::named(self.path.display().to_string())
+    }
+
+    fn data(&self) -> Result<Map<Profile, Dict>, figment::Error> {
+        Ok(Map::from([(Profile::Default, self.settings.clone())]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_may_be_empty_or_partial() {
+        for text in [
+            "",
+            "\n# nothing yet\n",
+            "api:\n  port: 9000\n",
+            "allowed_hosts: [a, b]\n",
+            "sandbox:\n  images: {node: 'n:1'}\n",
+            "api_key:\n",
+        ] {
+            assert!(parse(text).is_ok(), "{text:?}");
+        }
+    }
+
+    /// F-24.
+    #[test]
+    fn an_unknown_key_is_refused_by_name() {
+        for (text, key) in [
+            ("prot: 1", "`prot`"),
+            ("api: {prot: 1}", "`api.prot`"),
+            ("sandbox: {images: {ruby: x}}", "`sandbox.images.ruby`"),
+            ("api: 8080", "`api`"),
+        ] {
+            let refused = parse(text).unwrap_err();
+            assert!(refused.contains(key), "{refused}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_plain_settings_is_refused() {
+        let bomb = "a: &a [x, x]\nb: [*a, *a]\n";
+        for text in [
+            "- a",
+            "text",
+            "api: {port: 1, port: 2}",
+            "api: {port: [1]}",
+            "allowed_hosts: a",
+            "api: [",
+            bomb,
+            "a: !!python/object x",
+        ] {
+            assert!(parse(text).is_err(), "{text:?}");
+        }
+    }
+}

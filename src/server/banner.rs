@@ -1,0 +1,109 @@
+//! What a server says when it is up: where it is, where things are kept, whether it can run anything, where the key is.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::config::{Config, DataFolder};
+use crate::engine::Engine;
+use crate::server::FirstKey;
+
+/// Whether the banner is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Greeting {
+    /// On standard output.
+    Banner,
+    /// Nothing: where standard output ends in a log, the first key would stay there.
+    Quiet,
+}
+
+pub(super) struct Facts<'a> {
+    pub(super) config: &'a Config,
+    pub(super) address: SocketAddr,
+    pub(super) folder: &'a DataFolder,
+    pub(super) key: &'a FirstKey,
+    pub(super) engine: &'a Engine,
+}
+
+/// A sandbox that does not answer must not keep the banner back.
+const CHECK_MAX: Duration = Duration::from_secs(5);
+
+pub(super) async fn greet(greeting: Greeting, facts: &Facts<'_>) {
+    tracing::info!(address = %facts.address, data = %facts.folder.path().display(), "Serving on {}", facts.address);
+    let sandbox = tokio::time::timeout(CHECK_MAX, facts.engine.sandbox().check()).await;
+    let sandbox = match sandbox {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("the container engine has not answered yet".to_owned()),
+    };
+    if let Err(why) = &sandbox {
+        tracing::warn!("No sandbox can be made now: {why}");
+    }
+    if greeting == Greeting::Banner {
+        // Nobody reads it any more if this fails, and the server serves all the same.
+        let _ = std::io::stdout()
+            .lock()
+            .write_all(text(facts, &sandbox).as_bytes());
+    }
+}
+
+fn text(facts: &Facts<'_>, sandbox: &Result<(), String>) -> String {
+    let Facts {
+        config,
+        address,
+        folder,
+        key,
+        engine,
+    } = facts;
+    let url = config
+        .server_url
+        .clone()
+        .unwrap_or_else(|| format!("http://{}", reachable(*address)));
+    let mut text = format!("Skillbox {}\n", env!("CARGO_PKG_VERSION"));
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(text, "  {name:<9}{value}");
+    };
+    line("API", &format!("{url}  (described at {url}/openapi.json)"));
+    line("data", &folder.path().display().to_string());
+    match sandbox {
+        Ok(()) => line("sandbox", &format!("{}: ready", engine.sandbox().name())),
+        Err(why) => line(
+            "sandbox",
+            &format!(
+                "{}: NOT READY: {why}; `skillbox doctor` tells more",
+                engine.sandbox().name()
+            ),
+        ),
+    }
+    let file = folder.admin_key_path();
+    match key {
+        FirstKey::Fresh(key) => {
+            line(
+                "key",
+                &format!("{}  (shown this once; kept in {})", key.reveal(), file.display()),
+            );
+        }
+        FirstKey::Kept(_) => line("key", &format!("in {}", file.display())),
+        FirstKey::Unknown => line("key", "none in the data folder; use one that you were given"),
+    }
+    if !address.ip().is_loopback() {
+        line(
+            "note",
+            "open to the network without TLS: put a TLS proxy in front, and name it in server_url or allowed_hosts",
+        );
+    }
+    text
+}
+
+/// An address that can be typed: nobody connects to 0.0.0.0.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    if !address.ip().is_unspecified() {
+        return address;
+    }
+    let loopback: std::net::IpAddr = match address {
+        SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+        SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+    };
+    SocketAddr::new(loopback, address.port())
+}

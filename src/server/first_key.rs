@@ -1,0 +1,54 @@
+//! The administrator's key of an installation: minted once, whoever starts first, and kept in the data folder (T-16).
+
+use crate::auth::ApiKey;
+use crate::config::DataFolder;
+use crate::engine::Engine;
+use crate::server::Error;
+
+/// What is known of the administrator's key.
+#[derive(Debug)]
+pub enum FirstKey {
+    /// This process made it.
+    Fresh(ApiKey),
+    /// It was there, and it is good.
+    Kept(ApiKey),
+    /// There are keys, but none in the data folder that is good: it was revoked, rotated or taken away.
+    Unknown,
+}
+
+/// Finds or makes the administrator's key.
+///
+/// It is written to its file before the store knows it, so a crash in between loses nothing: the next start goes on.
+///
+/// # Errors
+///
+/// The file or the store cannot be used.
+pub async fn first_key(engine: &Engine, folder: &DataFolder) -> Result<FirstKey, Error> {
+    if let Some(key) = kept(engine, folder).await? {
+        return Ok(FirstKey::Kept(key));
+    }
+    let _one = folder.lock_first_key()?;
+    if let Some(key) = kept(engine, folder).await? {
+        return Ok(FirstKey::Kept(key));
+    }
+    let was_there = folder.admin_key()?.is_some();
+    let key = folder.admin_key_or_fresh()?;
+    if engine.adopt_first_key(&key).await? {
+        return Ok(FirstKey::Fresh(key));
+    }
+    if !was_there {
+        folder.remove_admin_key()?;
+    }
+    Ok(FirstKey::Unknown)
+}
+
+async fn kept(engine: &Engine, folder: &DataFolder) -> Result<Option<ApiKey>, Error> {
+    let Some(key) = folder.admin_key()? else {
+        return Ok(None);
+    };
+    match engine.authenticate(key.reveal()).await {
+        Ok(_) => Ok(Some(key)),
+        Err(error) if error.code() == crate::error::Code::Unauthenticated => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,147 @@
+//! One process put together from its configuration, and the life of the one that serves.
+
+mod assemble;
+mod banner;
+mod error;
+mod first_key;
+
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::engine::Engine;
+use crate::http;
+use crate::limits;
+use crate::telemetry;
+
+pub use assemble::{Assembled, assemble};
+pub use banner::Greeting;
+pub use error::Error;
+pub use first_key::{FirstKey, first_key};
+
+/// Serves until it is asked to end, then lets what runs end in order (F-05).
+///
+/// # Errors
+///
+/// It could not start; nothing was changed then but the data folder.
+pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
+    telemetry::init(config.log.filter.as_deref().unwrap_or("info"), config.log.format)?;
+    // Before anything else: a signal that comes early must not find the default action.
+    let mut signals = Signals::new()?;
+    let Assembled { engine, folder } = assemble(&config).await?;
+    let listener = TcpListener::bind(config.listen)
+        .await
+        .map_err(|source| Error::Listen {
+            address: config.listen,
+            source,
+        })?;
+    let address = listener.local_addr().map_err(Error::Signals)?;
+    let key = first_key(&engine, &folder).await?;
+    let app = http::app(
+        engine.clone(),
+        &http::Settings {
+            server_url: config.server_url.clone(),
+            allowed_hosts: config.allowed_hosts.clone(),
+        },
+    );
+    let closing = CancellationToken::new();
+    let serving = tokio::spawn(http::serve(listener, app, closing.clone()));
+    let upkeep = tokio::spawn(keep_up(engine.clone(), closing.clone()));
+    for notice in &config.notices {
+        tracing::warn!("{notice}");
+    }
+    banner::greet(
+        greeting,
+        &banner::Facts {
+            config: &config,
+            address,
+            folder: &folder,
+            key: &key,
+            engine: &engine,
+        },
+    )
+    .await;
+
+    signals.next().await;
+    tracing::info!(
+        "Ending: waiting for what runs, at most {} s; signal again to end at once",
+        limits::DRAIN_SERVER_MAX.as_secs()
+    );
+    let ending = async {
+        // Readiness says no from here on, while the door still answers: whoever balances load looks elsewhere first.
+        engine.shutdown(limits::DRAIN_SERVER_MAX).await;
+        closing.cancel();
+        let _ = tokio::join!(serving, upkeep);
+    };
+    tokio::select! {
+        () = ending => tracing::info!("Ended"),
+        () = signals.next() => {
+            tracing::warn!("Ending at once; the next start cleans up");
+            std::process::exit(130);
+        }
+    }
+    Ok(())
+}
+
+/// A round at once, for what dead processes left, and one every minute.
+async fn keep_up(engine: Engine, closing: CancellationToken) {
+    loop {
+        let round = async {
+            engine.upkeep_round().await;
+            tokio::time::sleep(limits::UPKEEP_EVERY).await;
+        };
+        if closing.run_until_cancelled(round).await.is_none() {
+            return;
+        }
+    }
+}
+
+/// The signals that ask a process to end.
+#[derive(Debug)]
+pub struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    /// Takes over SIGTERM and SIGINT; from now on they only ask.
+    ///
+    /// # Errors
+    ///
+    /// The system does not let us.
+    pub fn new() -> Result<Self, Error> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self {
+            terminate: signal(SignalKind::terminate()).map_err(Error::Signals)?,
+            interrupt: signal(SignalKind::interrupt()).map_err(Error::Signals)?,
+        })
+    }
+
+    /// Waits for the next one.
+    pub async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// The runtime of one process.
+///
+/// # Errors
+///
+/// The system gives no threads.
+pub fn runtime() -> Result<tokio::runtime::Runtime, Error> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(Error::Runtime)
+}
+
+/// Ends a runtime without waiting for what hangs in it.
+pub fn end_runtime(runtime: tokio::runtime::Runtime) {
+    const PATIENCE: Duration = Duration::from_secs(2);
+    runtime.shutdown_timeout(PATIENCE);
+}

@@ -1,0 +1,143 @@
+//! Skills and keys at the command line without a server: the engine inside does the work.
+
+use crate::cli_shell::{Shell, examples};
+
+#[test]
+fn a_skill_is_made_checked_published_listed_fetched_and_deleted() {
+    let shell = Shell::new();
+    let ok = |args: &[&str]| {
+        let said = shell.run(args);
+        assert_eq!(said.code, 0, "{args:?}: {}", said.stderr);
+        said
+    };
+    ok(&["skill", "init", "my-skill", "--lang", "node"]);
+    assert_eq!(shell.json(&["skill", "lint", "my-skill"]), serde_json::json!([]));
+    ok(&["skill", "package", "my-skill"]);
+    assert!(
+        ok(&["skill", "push", "my-skill.zip"])
+            .stderr
+            .contains("published")
+    );
+    assert!(ok(&["skill", "push", "./my-skill"]).stderr.contains("unchanged"));
+    let listed = shell.json(&["skill", "list"]);
+    assert_eq!(listed[0]["name"], "my-skill");
+    assert_eq!(shell.json(&["skill", "list", "my-skill"])[0]["version"], "0.1.0");
+    assert_eq!(shell.json(&["skill", "show", "my-skill"])["language"], "node");
+    ok(&["skill", "pull", "my-skill", "--unpack", "fetched"]);
+    let same = |path: &str| {
+        let read = |folder: &str| std::fs::read(shell.folder().join(folder).join(path)).unwrap();
+        read("my-skill") == read("fetched")
+    };
+    assert!(same("SKILL.md") && same("scripts/main.js"));
+    ok(&["skill", "delete", "my-skill", "--version", "0.1.0"]);
+    assert_eq!(shell.json(&["skill", "list"]), serde_json::json!([]));
+}
+
+#[test]
+fn a_packed_folder_is_always_the_same_archive() {
+    let shell = Shell::new();
+    let folder = examples().join("text-summary");
+    let folder = folder.to_str().unwrap();
+    let pack = |out: &str| {
+        assert_eq!(shell.run(&["skill", "package", folder, "--out", out]).code, 0);
+        std::fs::read(shell.folder().join(out)).unwrap()
+    };
+    assert_eq!(pack("a.zip"), pack("b.zip"));
+}
+
+#[test]
+fn the_examples_please_the_lint() {
+    let shell = Shell::new();
+    for name in ["text-summary", "csv-report", "log-triage"] {
+        let folder = examples().join(name);
+        assert_eq!(
+            shell.json(&["skill", "lint", folder.to_str().unwrap()]),
+            serde_json::json!([]),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn what_a_push_would_refuse_fails_the_lint() {
+    let shell = Shell::new();
+    shell.skill("broken", "lang: python\n", ("scripts/other.py", ""));
+    let said = shell.run(&["skill", "lint", "broken"]);
+    assert_eq!(said.code, 1, "{}", said.stderr);
+    assert!(said.stdout.contains("scripts/main.py"), "{}", said.stdout);
+    let said = shell.run(&["skill", "push", "broken"]);
+    assert_eq!(said.code, 3, "{}", said.stderr);
+}
+
+#[test]
+fn refusals_end_with_3_and_say_what_to_do() {
+    let shell = Shell::new();
+    shell.skill("folder", "lang: bash\n", ("scripts/main.sh", ""));
+    let unknown = "019a0000-0000-7000-8000-000000000000";
+    for (args, hint) in [
+        (&["run", "nosuch"][..], "not found"),
+        (&["run", "folder"], "./folder"),
+        (&["run", "./nosuch"], "nosuch"),
+        (&["run", "./folder", "--input", "{"], "--input"),
+        (&["run", "./folder", "--input", "@nosuch.json"], "nosuch.json"),
+        (&["run", "./folder", "--file", "nosuch.csv"], "nosuch.csv"),
+        (&["skill", "show", "nosuch"], "not found"),
+        (&["skill", "push", "./nosuch"], "nosuch"),
+        (&["exec", "show", unknown], "not found"),
+        (&["exec", "logs", unknown], "not found"),
+        (&["exec", "cancel", unknown], "not found"),
+        (&["key", "revoke", unknown], "not found"),
+    ] {
+        let said = shell.run(args);
+        assert_eq!(said.code, 3, "{args:?}: {}", said.stderr);
+        assert!(said.stderr.contains(hint), "{args:?}: {}", said.stderr);
+        assert_eq!(said.stdout, "", "{args:?}");
+    }
+}
+
+#[test]
+fn keys_are_made_listed_rotated_and_revoked() {
+    let shell = Shell::new();
+    let made = shell.json(&["key", "create", "ci", "--scope", "run", "--scope", "skills"]);
+    assert_eq!(made["scopes"], serde_json::json!(["run", "skills"]));
+    let rotated = shell.json(&["key", "rotate", made["key_id"].as_str().unwrap()]);
+    assert_ne!(rotated["api_key"], made["api_key"]);
+    assert_eq!(
+        shell
+            .run(&["key", "revoke", rotated["key_id"].as_str().unwrap()])
+            .code,
+        0
+    );
+    let listed = shell.run(&["key", "list"]);
+    assert_eq!(listed.stdout.matches("revoked").count(), 2, "{}", listed.stdout);
+    assert!(!listed.stdout.contains(made["api_key"].as_str().unwrap()));
+}
+
+/// T-16: whoever starts first, there is one administrator's key, and it is kept.
+#[test]
+fn a_race_of_first_starts_makes_one_key() {
+    let shell = Shell::new();
+    let starts: Vec<_> = (0..6)
+        .map(|_| shell.spawn(&["key", "list", "--format", "json"]))
+        .collect();
+    for start in starts {
+        let said = crate::cli_shell::said(start.wait_with_output().unwrap());
+        assert_eq!(said.code, 0, "{}", said.stderr);
+        let keys: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+        assert_eq!(keys.as_array().unwrap().len(), 1, "{keys}");
+    }
+}
+
+/// A revoked administrator's key is not replaced behind the operator's back.
+#[test]
+fn a_lost_key_is_not_made_up() {
+    let shell = Shell::new();
+    let other = shell.json(&["key", "create", "other", "--scope", "admin"]);
+    std::fs::remove_file(shell.data().join("admin.key")).unwrap();
+    let said = shell.run(&["key", "list"]);
+    assert_eq!(said.code, 3, "{}", said.stderr);
+    assert!(said.stderr.contains("SKILLBOX_API_KEY"), "{}", said.stderr);
+    assert!(!shell.data().join("admin.key").exists());
+    let said = shell.run(&["key", "list", "--api-key", other["api_key"].as_str().unwrap()]);
+    assert_eq!(said.code, 0, "{}", said.stderr);
+}

@@ -1,0 +1,121 @@
+//! The command line as a client of a real server.
+
+use serde_json::json;
+
+use crate::cli_shell::{Shell, examples, has_docker};
+use crate::server::Server;
+
+#[test]
+fn a_skill_is_published_run_and_looked_at_over_rest() {
+    if !has_docker() {
+        return;
+    }
+    let home = Shell::new();
+    let server = Server::start(&home.folder().join("server"));
+    // Another data folder: everything has to come from the server.
+    let shell = Shell::new()
+        .with("SKILLBOX_SERVER_URL", &server.url)
+        .with("SKILLBOX_API_KEY", &server.key());
+    let folder = examples().join("csv-report");
+    let pushed = shell.run(&["skill", "push", folder.to_str().unwrap()]);
+    assert_eq!(pushed.code, 0, "{}", pushed.stderr);
+    assert!(
+        shell
+            .run(&["skill", "push", folder.to_str().unwrap()])
+            .stderr
+            .contains("unchanged")
+    );
+    assert_eq!(shell.json(&["skill", "show", "csv-report"])["language"], "node");
+
+    let input = format!("@{}", folder.join("input.json").display());
+    let envelope = shell.json(&["run", "csv-report", "--input", &input, "--out", "out"]);
+    assert_eq!(envelope["output"]["rows"], 7);
+    let report = std::fs::read_to_string(shell.folder().join("out/report.md")).unwrap();
+    assert!(report.starts_with("# Orders in March"));
+
+    let id = envelope["execution_id"].as_str().unwrap();
+    assert_eq!(
+        shell.run(&["exec", "logs", id]).stdout,
+        "profiled 7 rows in 7 columns\n"
+    );
+    assert_eq!(shell.json(&["exec", "files", id])[0]["path"], "report.md");
+    assert_eq!(
+        shell.json(&["exec", "list", "--limit", "1"])[0]["execution_id"],
+        id
+    );
+    assert_eq!(shell.run(&["exec", "cancel", id]).code, 0);
+    assert_eq!(
+        shell
+            .run(&["skill", "pull", "csv-report", "--unpack", "fetched"])
+            .code,
+        0
+    );
+    assert_eq!(
+        shell
+            .run(&["skill", "delete", "csv-report", "--version", "1.0.0"])
+            .code,
+        0
+    );
+    assert_eq!(shell.json(&["skill", "list"]), json!([]));
+    assert!(!shell.data().exists(), "a client keeps nothing");
+}
+
+#[test]
+fn a_failing_program_and_a_refused_call_end_with_their_codes_over_rest_too() {
+    if !has_docker() {
+        return;
+    }
+    let home = Shell::new();
+    let server = Server::start(&home.folder().join("server"));
+    let shell = Shell::new()
+        .with("SKILLBOX_SERVER_URL", &server.url)
+        .with("SKILLBOX_API_KEY", &server.key());
+    shell.skill("fails", "lang: bash\n", ("scripts/main.sh", "exit 7\n"));
+    assert_eq!(shell.run(&["skill", "push", "fails"]).code, 0);
+    let said = shell.run(&["run", "fails"]);
+    assert_eq!(said.code, 1, "{}", said.stderr);
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&said.stdout).unwrap()["exit_code"],
+        7
+    );
+    assert_eq!(shell.run(&["run", "nosuch"]).code, 3);
+    assert_eq!(shell.run(&["run", "fails", "--timeout", "1ms"]).code, 2);
+    let wrong = shell.run(&["skill", "list", "--api-key", "skb_wrong"]);
+    assert_eq!(wrong.code, 3, "{}", wrong.stderr);
+
+    let made = shell.json(&["key", "create", "ci"]);
+    let weak = shell.run(&["key", "list", "--api-key", made["api_key"].as_str().unwrap()]);
+    assert_eq!(weak.code, 3, "{}", weak.stderr);
+    assert!(weak.stderr.contains("admin"), "{}", weak.stderr);
+}
+
+/// On one machine the key in the data folder is enough, and only there.
+#[test]
+fn a_server_on_this_machine_needs_no_key_from_its_owner() {
+    let home = Shell::new();
+    let data = home.folder().join("server");
+    let server = Server::start(&data);
+    let owner = Shell::new().with("SKILLBOX_SERVER_URL", &server.url);
+    let data = data.to_str().unwrap();
+    assert_eq!(owner.run(&["skill", "list", "--data-dir", data]).code, 0);
+    let said = owner.run(&[
+        "skill",
+        "list",
+        "--data-dir",
+        data,
+        "--server",
+        "http://192.0.2.1",
+    ]);
+    assert_eq!(said.code, 3, "{}", said.stderr);
+    assert!(said.stderr.contains("SKILLBOX_API_KEY"), "{}", said.stderr);
+}
+
+#[test]
+fn a_server_that_is_not_there_is_unavailable() {
+    let shell = Shell::new()
+        .with("SKILLBOX_SERVER_URL", "http://127.0.0.1:1")
+        .with("SKILLBOX_API_KEY", "skb_x");
+    let said = shell.run(&["skill", "list"]);
+    assert_eq!(said.code, 69, "{}", said.stderr);
+    assert!(said.stderr.contains("http://127.0.0.1:1"), "{}", said.stderr);
+}

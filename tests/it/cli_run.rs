@@ -1,0 +1,187 @@
+//! `skillbox run` with an engine inside: results, files and exit codes of real containers.
+
+use serde_json::{Value, json};
+
+use crate::cli_shell::{Shell, examples, has_docker};
+
+/// Each example does on a real container what its expected output says.
+#[test]
+fn the_examples_give_their_expected_output() {
+    if !has_docker() {
+        return;
+    }
+    let shell = Shell::new().with_engine();
+    for (name, files) in [
+        ("text-summary", &[][..]),
+        ("csv-report", &["report.md"]),
+        ("log-triage", &["problems.log"]),
+    ] {
+        let folder = examples().join(name);
+        let input = format!("@{}", folder.join("input.json").display());
+        let envelope = shell.json(&["run", folder.to_str().unwrap(), "--input", &input, "--out", name]);
+        let expected = std::fs::read_to_string(folder.join("expected-output.json")).unwrap();
+        let expected: Value = serde_json::from_str(&expected).unwrap();
+        assert_eq!(envelope["output"], expected, "{name}");
+        assert_eq!(envelope["files_list"], json!(files), "{name}");
+        for file in files {
+            assert!(shell.folder().join(name).join(file).is_file(), "{file}");
+        }
+    }
+}
+
+#[test]
+fn a_file_sent_along_is_read_and_the_report_comes_back() {
+    if !has_docker() {
+        return;
+    }
+    let shell = Shell::new().with_engine();
+    std::fs::write(shell.folder().join("sales.csv"), "a;b\n1;x\n2;y\n").unwrap();
+    let folder = examples().join("csv-report");
+    let input = r#"{"path": "data/in.csv", "format": "html"}"#;
+    let args = [
+        "run",
+        folder.to_str().unwrap(),
+        "--input",
+        input,
+        "--file",
+        "data/in.csv=sales.csv",
+        "--out",
+        "out",
+    ];
+    let envelope = shell.json(&args);
+    assert_eq!(envelope["output"]["rows"], 2);
+    let report = std::fs::read_to_string(shell.folder().join("out/report.html")).unwrap();
+    assert!(report.starts_with("<!doctype html>"));
+}
+
+#[test]
+fn each_end_has_its_exit_code_and_a_word_on_standard_error() {
+    if !has_docker() {
+        return;
+    }
+    let shell = Shell::new().with_engine();
+    let eat = "a = []\nwhile True:\n    a.append(bytearray(8 << 20))\n";
+    for (name, front_matter, program, code) in [
+        ("fails", "lang: python\n", "import sys\nsys.exit('no luck')\n", 1),
+        (
+            "sleeps",
+            "lang: python\ntimeout: 1\n",
+            "import time\ntime.sleep(60)\n",
+            4,
+        ),
+        ("eats", "lang: python\nresources: {memory: 64Mi}\n", eat, 5),
+    ] {
+        shell.skill(name, front_matter, ("scripts/main.py", program));
+        let said = shell.run(&["run", &format!("./{name}")]);
+        assert_eq!(said.code, code, "{name}: {}", said.stderr);
+        let envelope: Value = serde_json::from_str(&said.stdout).unwrap();
+        assert!(
+            said.stderr.contains(envelope["status"].as_str().unwrap()),
+            "{}",
+            said.stderr
+        );
+        if name == "fails" {
+            assert!(said.stderr.contains("no luck"), "{}", said.stderr);
+        }
+    }
+}
+
+#[test]
+fn arguments_input_and_numbers_arrive_as_they_were_written() {
+    if !has_docker() {
+        return;
+    }
+    let shell = Shell::new().with_engine();
+    let program = "printf '{\"args\": \"%s\", \"input\": %s}' \"$*\" \"$(cat \"$SANDBOX_INPUT_FILE\")\" > \"$SANDBOX_OUTPUT\"\n";
+    shell.skill("echoes", "lang: bash\n", ("scripts/main.sh", program));
+    let said = shell.run(&[
+        "run",
+        "./echoes",
+        "--input",
+        "{\"n\": 9007199254740993.10}",
+        "--",
+        "--flag",
+        "ü",
+    ]);
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    assert!(
+        said.stdout.contains(r#""input": {"n": 9007199254740993.10}"#),
+        "{}",
+        said.stdout
+    );
+    assert!(said.stdout.contains("--flag ü"), "{}", said.stdout);
+}
+
+#[test]
+fn logs_and_files_of_an_earlier_run_can_be_had_again() {
+    if !has_docker() {
+        return;
+    }
+    let shell = Shell::new().with_engine();
+    let program = "echo out; echo err >&2; echo kept > \"$SANDBOX_FILES_DIR/a b.txt\"\n";
+    shell.skill("leaves", "lang: bash\n", ("scripts/main.sh", program));
+    let id = shell.json(&["run", "./leaves"])["execution_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let logs = shell.run(&["exec", "logs", &id]);
+    assert_eq!((logs.stdout.as_str(), logs.stderr.as_str()), ("out\n", "err\n"));
+    assert_eq!(shell.json(&["exec", "files", &id])[0]["path"], "a b.txt");
+    assert_eq!(shell.run(&["exec", "files", &id, "--out", "out"]).code, 0);
+    assert_eq!(
+        std::fs::read_to_string(shell.folder().join("out/a b.txt")).unwrap(),
+        "kept\n"
+    );
+    let listed = shell.json(&["exec", "list", "--status", "success", "--skill", "leaves"]);
+    assert_eq!(listed[0]["execution_id"], id.as_str());
+    assert_eq!(shell.json(&["exec", "list", "--status", "failed"]), json!([]));
+}
+
+#[test]
+fn ctrl_c_ends_the_execution_and_leaves_its_record() {
+    if !has_docker() {
+        return;
+    }
+    let shell = Shell::new().with_engine();
+    shell.skill("sleeps", "lang: bash\n", ("scripts/main.sh", "sleep 60\n"));
+    let started = std::time::Instant::now();
+    let run = shell.spawn(&["run", "./sleeps"]);
+    while shell.json(&["exec", "list", "--status", "running"]) == json!([]) {
+        assert!(started.elapsed().as_secs() < 30, "it did not start");
+    }
+    let pid = rustix::process::Pid::from_raw(i32::try_from(run.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let said = crate::cli_shell::said(run.wait_with_output().unwrap());
+    assert_eq!(said.code, 130, "{}", said.stderr);
+    let envelope: Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!(envelope["status"], "interrupted");
+    assert!(started.elapsed().as_secs() < 40);
+}
+
+#[test]
+fn the_doctor_finds_this_machine_healthy() {
+    if !has_docker() {
+        return;
+    }
+    let shell = Shell::new().with_engine();
+    let findings = shell.json(&["doctor"]);
+    let findings = findings.as_array().unwrap();
+    assert!(
+        findings.iter().all(|finding| finding["state"] != "failed"),
+        "{findings:?}"
+    );
+    assert_eq!(
+        findings.iter().filter(|finding| finding["part"] == "run").count(),
+        3
+    );
+}
+
+#[test]
+fn the_doctor_names_an_engine_that_is_not_there() {
+    let shell = Shell::new().with("SKILLBOX_DOCKER_HOST", "unix:///nowhere.sock");
+    let said = shell.run(&["doctor"]);
+    assert_eq!(said.code, 1, "{}", said.stderr);
+    assert!(said.stdout.contains("✗ container engine"), "{}", said.stdout);
+    shell.skill("any", "lang: bash\n", ("scripts/main.sh", ""));
+    assert_eq!(shell.run(&["run", "./any"]).code, 69);
+}

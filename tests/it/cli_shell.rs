@@ -1,0 +1,141 @@
+//! A user at a command line, with a home of their own and nothing else of this machine's settings.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// Runs `skillbox` in a folder of its own.
+pub(crate) struct Shell {
+    folder: tempfile::TempDir,
+    variables: Vec<(String, String)>,
+}
+
+/// What a command left.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Shell {
+    pub(crate) fn new() -> Self {
+        let shell = Self {
+            folder: tempfile::tempdir().unwrap(),
+            variables: Vec::new(),
+        };
+        let data = shell.data().display().to_string();
+        shell.with("SKILLBOX_DATA_DIR", &data)
+    }
+
+    /// With the container engine and the images of this machine.
+    pub(crate) fn with_engine(mut self) -> Self {
+        let images = crate::world::images();
+        let list = [&images.python, &images.node, &images.bash]
+            .map(String::as_str)
+            .join(",");
+        for (name, value) in [
+            ("SKILLBOX_IMAGE_PYTHON", images.python.as_str()),
+            ("SKILLBOX_IMAGE_NODE", &images.node),
+            ("SKILLBOX_IMAGE_BASH", &images.bash),
+            ("SKILLBOX_IMAGE_ALLOWLIST", &list),
+        ] {
+            self = self.with(name, value);
+        }
+        match crate::world::docker_settings().host {
+            Some(host) => self.with("SKILLBOX_DOCKER_HOST", &host),
+            None => self,
+        }
+    }
+
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Where commands are run.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The data folder.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_skillbox"));
+        command
+            .args(args)
+            .current_dir(self.folder.path())
+            .env_clear()
+            .env("HOME", self.folder.path())
+            .env("PATH", "/usr/bin:/bin")
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Said {
+        said(self.command(args).output().unwrap())
+    }
+
+    /// Runs a command that must succeed and print JSON.
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
+        let mut with_format = vec!["--format", "json"];
+        with_format.extend_from_slice(args);
+        let said = self.run(&with_format);
+        assert_eq!(said.code, 0, "{args:?}: {}", said.stderr);
+        serde_json::from_str(&said.stdout)
+            .unwrap_or_else(|error| panic!("{args:?}: {error}: {}", said.stdout))
+    }
+
+    pub(crate) fn spawn(&self, args: &[&str]) -> Child {
+        self.command(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// Makes a skill's folder of this name.
+    pub(crate) fn skill(&self, name: &str, front_matter: &str, program: (&str, &str)) {
+        let folder = self.folder().join(name);
+        std::fs::create_dir_all(folder.join("scripts")).unwrap();
+        let skill_md =
+            format!("---\nname: {name}\ndescription: Made by a test.\n{front_matter}---\n\nInstructions.\n");
+        std::fs::write(folder.join("SKILL.md"), skill_md).unwrap();
+        std::fs::write(folder.join(program.0), program.1).unwrap();
+    }
+}
+
+pub(crate) fn said(output: Output) -> Said {
+    Said {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// The examples of this repository.
+pub(crate) fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/skills")
+}
+
+/// Whether this machine has an engine; says so if not.
+pub(crate) fn has_docker() -> bool {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let instance = skillbox::ids::InstanceId::generate();
+    let sandbox = skillbox::sandbox::Sandbox::docker(crate::world::docker_settings(), instance);
+    match runtime.block_on(sandbox.check()) {
+        Ok(()) => true,
+        Err(error) => {
+            crate::world::missing("docker", &error.to_string());
+            false
+        }
+    }
+}
