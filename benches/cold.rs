@@ -2,6 +2,10 @@
 //!
 //! Both run the same image, skill and limits on the same engine, in turn, in one process, with a pause between runs.
 //! `tests/with-engine.sh cargo bench --bench cold` prints medians and their ratio, and fails above the bar.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a bench that cannot go on should stop where it stands"
+)]
 
 #[path = "../tests/it/world.rs"]
 #[expect(dead_code, reason = "the tests' world has more than this bench needs")]

@@ -1,4 +1,8 @@
 //! Holds the house rules that no compiler holds: floors, sizes, names, the one place for `unsafe`.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot read the sources has failed"
+)]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,12 +37,12 @@ const GUEST_USES: &[&str] = &["limits", "sys", "guest"];
 
 /// A crate and the only place that may name it.
 const CRATES: &[(&str, &[&str])] = &[
-    ("axum", &["src/http/", "src/server.rs"]),
+    ("axum", &["src/http/", "src/server/"]),
     ("clap", &["src/cli/", "src/main.rs", "src/config/"]),
     ("rusqlite", &["src/store/"]),
     ("refinery", &["src/store/", "src/telemetry.rs"]),
     ("bollard", &["src/sandbox/docker/"]),
-    ("anyhow", &["src/main.rs", "src/cli/", "src/server.rs"]),
+    ("anyhow", &[]),
     ("figment", &["src/config/"]),
     ("ureq", &["src/cli/"]),
 ];

@@ -176,7 +176,7 @@ trait Backend {
 #[derive(Debug)]
 pub enum Sandbox {
     /// Containers of a Docker-compatible engine.
-    Docker(docker::Docker),
+    Docker(Box<docker::Docker>),
     /// Answers from a script: for tests of what lies above.
     #[cfg(feature = "testing")]
     Scripted(scripted::Scripted),
@@ -196,7 +196,7 @@ impl Sandbox {
     /// Sandboxes of a Docker-compatible engine, which need not be there yet.
     #[must_use]
     pub fn docker(settings: docker::Settings, instance: InstanceId) -> Self {
-        Self::Docker(docker::Docker::new(settings, instance))
+        Self::Docker(Box::new(docker::Docker::new(settings, instance)))
     }
 
     /// Sandboxes that answer as `script` says; nothing is run.

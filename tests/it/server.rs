@@ -126,14 +126,6 @@ impl Server {
         self.process.wait().unwrap();
         self.data.clone()
     }
-
-    /// Asks the process to end and returns its exit code.
-    pub(crate) fn terminate(mut self) -> Option<i32> {
-        let pid = i32::try_from(self.process.id()).unwrap();
-        let pid = rustix::process::Pid::from_raw(pid).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-        self.process.wait().unwrap().code()
-    }
 }
 
 impl Drop for Server {
