@@ -73,6 +73,8 @@ impl Shell {
             .env("HOME", self.folder.path())
             .env("PATH", "/usr/bin:/bin")
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            // Where `tests/coverage.sh` wants to know which lines were run.
+            .envs(std::env::var_os("LLVM_PROFILE_FILE").map(|file| ("LLVM_PROFILE_FILE", file)))
             .stdin(Stdio::null());
         command
     }

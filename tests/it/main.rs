@@ -13,6 +13,7 @@ mod cli_serve;
 mod cli_shell;
 mod cli_start;
 mod http;
+mod images;
 mod lifecycle;
 mod run;
 mod sandbox_confinement;

@@ -8,7 +8,7 @@ use skillbox::blob::{Blob, LinkSigner};
 use skillbox::engine::{Ask, Engine, Images, Instance, Parts, RetentionPolicy, RunRequest, Settings, What};
 use skillbox::error::Error;
 use skillbox::execution::{Execution, JsonText, Maxima, Outcome};
-use skillbox::sandbox::{Sandbox, docker};
+use skillbox::sandbox::{ProgressSender, Sandbox, docker};
 use skillbox::skill::{ImageAllowlist, Language};
 use skillbox::store::Store;
 
@@ -72,6 +72,11 @@ impl World {
     /// A world over this sandbox, in this folder, which may hold an older world's data.
     pub(crate) async fn over(folder: tempfile::TempDir, instance: Instance, sandbox: Sandbox) -> Self {
         let engine = engine_in(folder.path(), instance, sandbox).await;
+        Self::of(folder, engine).await
+    }
+
+    /// A world around this engine of this fresh folder.
+    pub(crate) async fn of(folder: tempfile::TempDir, engine: Engine) -> Self {
         let key = engine
             .bootstrap_key()
             .await
@@ -97,20 +102,24 @@ impl World {
         program: &str,
         ask: Ask,
     ) -> Result<Execution, Error> {
+        self.try_run_watched(language, program, ask, None).await
+    }
+
+    /// As [`try_run`](Self::try_run), and tells what takes long.
+    pub(crate) async fn try_run_watched(
+        &self,
+        language: Language,
+        program: &str,
+        ask: Ask,
+        progress: Option<ProgressSender>,
+    ) -> Result<Execution, Error> {
         let archive = archive(language, "", program);
         let what = What::Archive {
             archive,
             fallback_name: None,
         };
         self.engine
-            .run(
-                &self.admin,
-                RunRequest {
-                    what,
-                    ask,
-                    progress: None,
-                },
-            )
+            .run(&self.admin, RunRequest { what, ask, progress })
             .await
     }
 
@@ -130,11 +139,20 @@ pub(crate) fn instance_in(folder: &Path) -> Instance {
     Instance::register(&instances).unwrap()
 }
 
-/// An engine over `folder`.
+/// An engine over `folder` with the images of this machine.
 pub(crate) async fn engine_in(folder: &Path, instance: Instance, sandbox: Sandbox) -> Engine {
+    engine_with(folder, instance, sandbox, images()).await
+}
+
+/// An engine over `folder` that runs each language in these images.
+pub(crate) async fn engine_with(
+    folder: &Path,
+    instance: Instance,
+    sandbox: Sandbox,
+    images: Images,
+) -> Engine {
     let tmp_dir = folder.join("tmp");
     std::fs::create_dir_all(&tmp_dir).unwrap();
-    let images = images();
     let allowlist = [
         &images.python,
         &images.node,

@@ -93,6 +93,7 @@ async fn pull(
     };
     let options = CreateImageOptionsBuilder::default()
         .from_image(image.as_str())
+        .tag(tag_to_pull(image.as_str()))
         .build();
     let mut events = Box::pin(connection.patient.create_image(Some(options), None, None));
     let all = async {
@@ -114,4 +115,28 @@ async fn pull(
     tokio::time::timeout(limits::PULL_MAX, all)
         .await
         .unwrap_or_else(|_| Err(failed("it took too long".to_owned())))
+}
+
+/// The tag that goes with a name. Without any, an engine would pull every tag that the registry has.
+fn tag_to_pull(image: &str) -> &'static str {
+    let last = image.rsplit('/').next().unwrap_or(image);
+    if last.contains([':', '@']) { "" } else { "latest" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_without_a_tag_means_latest_alone() {
+        for (image, tag) in [
+            ("python:3.12-slim", ""),
+            ("python", "latest"),
+            ("127.0.0.1:5000/team/tool", "latest"),
+            ("127.0.0.1:5000/team/tool:1", ""),
+            ("team/tool@sha256:00", ""),
+        ] {
+            assert_eq!(tag_to_pull(image), tag, "{image}");
+        }
+    }
 }
