@@ -8,7 +8,6 @@ create table skills (
     push           integer not null, -- counts the pushes of this skill, from 1
     rank           text,             -- major.minor.patch in sortable form; null for a pre-release
     digest         text    not null,
-    import_path    text    not null,
     manifest       text    not null, -- JSON
     archive_bytes  integer not null,
     unpacked_bytes integer not null,
@@ -20,7 +19,6 @@ create table skills (
 create index skills_by_rank on skills (tenant, name, rank desc, push desc);
 create unique index skills_by_push on skills (tenant, name, push);
 create index skills_by_digest on skills (digest, tenant, name);
-create index skills_by_import_path on skills (tenant, import_path);
 
 -- API keys; never the secret itself.
 create table keys (

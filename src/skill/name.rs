@@ -1,4 +1,4 @@
-//! A skill's name, and how it looks in an import path.
+//! A skill's name.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,6 +7,8 @@ use crate::ids::{is_label, serde_as_text};
 use crate::limits;
 
 /// Labels of `[a-z0-9][a-z0-9-]*` joined by dots, at most 64 characters: safe as a path segment, as an object key and in a container name.
+///
+/// No name holds `_`, so no two become one where an import writes `-` as `_`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SkillName(String);
 
@@ -22,12 +24,6 @@ impl SkillName {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-
-    /// How the name is written in an import: `-` becomes `_`. Two skills of one tenant must not share it.
-    #[must_use]
-    pub fn import_path(&self) -> String {
-        self.0.replace('-', "_")
     }
 }
 
@@ -90,11 +86,5 @@ mod tests {
                 Ok(right)
             );
         }
-    }
-
-    #[test]
-    fn hyphens_become_underscores_in_imports() {
-        let name: SkillName = "salesforce.lead-sync".parse().unwrap();
-        assert_eq!(name.import_path(), "salesforce.lead_sync");
     }
 }

@@ -1,7 +1,6 @@
 //! What can go wrong with the store. The detail is in `source`, for the log.
 
 use crate::error::Cause;
-use crate::skill::SkillName;
 
 /// Why the store did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -45,9 +44,6 @@ pub enum Conflict {
     /// The version is there with other content (Z-25).
     #[error("this version is already published with other content; publish a new version")]
     VersionExists,
-    /// Another skill is imported under the same path.
-    #[error("the skill `{0}` has the same import path; choose another name")]
-    ImportPath(SkillName),
     /// The id or hash is taken.
     #[error("already exists")]
     Exists,

@@ -26,45 +26,32 @@ pub(super) const NEXT_LATEST: &str =
 pub(super) const VERSIONS: &str =
     select_skill!("tenant = ?1 and name = ?2 and push < ?3 order by push desc limit ?4");
 
-const SAME_IMPORT_PATH: &str =
-    "select name from skills where tenant = ?1 and import_path = ?2 and name <> ?3 limit 1";
 const INSERT: &str = "
     insert into skills (
-        tenant, name, version, push, rank, digest, import_path, manifest,
+        tenant, name, version, push, rank, digest, manifest,
         archive_bytes, unpacked_bytes, files, created_at
     ) values (
         :tenant, :name, :version,
         1 + coalesce((select max(push) from skills where tenant = :tenant and name = :name), 0),
-        :rank, :digest, :import_path, :manifest,
+        :rank, :digest, :manifest,
         :archive_bytes, :unpacked_bytes, :files, :created_at
     )";
 const DELETE: &str = "delete from skills where tenant = ?1 and name = ?2 and version = ?3";
 const DIGEST_IS_USED: &str = "select exists (select 1 from skills where digest = ?1)";
 
 pub(super) fn publish(c: &Connection, skill: &SkillRecord) -> Result<Published, Error> {
-    let (tenant, name) = (skill.tenant.as_str(), skill.name.as_str());
     match by_version(c, &skill.tenant, &skill.name, &skill.version) {
         Ok(there) if there.digest == skill.digest => return Ok(Published::Same(Box::new(there))),
         Ok(_) => return Err(Conflict::VersionExists.into()),
         Err(Error::NotFound) => {}
         Err(other) => return Err(other),
     }
-    let import_path = skill.name.import_path();
-    let same_import_path = c
-        .prepare_cached(SAME_IMPORT_PATH)?
-        .query_and_then((tenant, &import_path, name), |row| text(row, "name"))?
-        .next()
-        .transpose()?;
-    if let Some(other) = same_import_path {
-        return Err(Conflict::ImportPath(other).into());
-    }
     c.prepare_cached(INSERT)?.execute(named_params! {
-        ":tenant": tenant,
-        ":name": name,
+        ":tenant": skill.tenant.as_str(),
+        ":name": skill.name.as_str(),
         ":version": skill.version.to_string(),
         ":rank": skill.version.release().map(rank),
         ":digest": skill.digest.to_string(),
-        ":import_path": import_path,
         ":manifest": to_json(&skill.manifest)?,
         ":archive_bytes": skill.archive_bytes,
         ":unpacked_bytes": skill.unpacked_bytes,

@@ -12,9 +12,9 @@ use super::{Sqlite, executions, keys, open, retention, skills};
 use crate::auth::{ApiKey, KeyRecord, Scope, Scopes};
 use crate::ids::{KeyId, Tenant};
 use crate::limits;
-use crate::store::{Conflict, Error, ExecutionFilter, Kind, Store, contract};
+use crate::store::{Error, ExecutionFilter, Kind, Store, contract};
 
-use contract::{Place, contract_tests, skill as record};
+use contract::{Place, contract_tests};
 
 /// A database file in a folder of its own.
 struct File(tempfile::TempDir);
@@ -345,26 +345,6 @@ async fn a_panic_costs_no_connection() {
     }
     store.add_key(numbered_key(1)).await.unwrap();
     assert!(store.key(&numbered_key(1).hash).await.is_ok());
-}
-
-/// No two names of today's rule share a path; the check is for rows that an older or wider rule let in.
-#[tokio::test]
-async fn a_skill_that_would_be_imported_as_another_is_refused() {
-    let file = File::new();
-    let store = file.open().await;
-    execute(
-        &store,
-        "insert into skills values ('default', 'older', '1.0.0', 1, null, 'sha256:0', 'data_analysis', '{}', 0, 0, 0, 0)",
-    )
-    .await;
-    let mut clash = record("data-analysis@1.0.0");
-    let refused = store.publish(clash.clone()).await.unwrap_err();
-    assert!(
-        matches!(&refused, Error::Conflict(Conflict::ImportPath(name)) if name.as_str() == "older"),
-        "{refused:?}"
-    );
-    clash.tenant = "other".parse().unwrap();
-    store.publish(clash).await.unwrap();
 }
 
 #[test]
