@@ -240,7 +240,7 @@ impl Engine {
         let ours = self
             .0
             .store
-            .finish(id, outcome.clone())
+            .finish(&new.tenant, id, outcome.clone())
             .await
             .map_err(|error| failure::of_store(error, "execution"))?;
         if !ours {

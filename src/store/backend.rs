@@ -42,7 +42,7 @@ pub(super) trait Backend {
     async fn digest_is_used(&self, digest: &Digest) -> Result<bool, Error>;
 
     async fn begin(&self, execution: NewExecution) -> Result<(), Error>;
-    async fn finish(&self, id: ExecutionId, outcome: Outcome) -> Result<bool, Error>;
+    async fn finish(&self, tenant: &Tenant, id: ExecutionId, outcome: Outcome) -> Result<bool, Error>;
     async fn execution(&self, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error>;
     async fn executions(
         &self,

@@ -1,4 +1,8 @@
-//! Remembers skills, executions and keys. Every act is atomic and no transaction leaves this room; every query names its tenant.
+//! Remembers skills, executions and keys. Every act is atomic and no transaction leaves this room.
+//!
+//! Every query for a caller names its tenant. Those that do not serve no caller: the look-up of a key by its hash, which
+//! tells whose it is, and upkeep, which is for all ([`Store::interrupt`], [`Store::instances`], [`Store::expired`],
+//! [`Store::digest_is_used`]).
 //!
 //! What a backend must keep to is written as tests in `contract`, the same for each.
 
@@ -72,7 +76,7 @@ impl Store {
         on_backend!(self, b => b.skill(tenant, name, selector).await)
     }
 
-    /// The latest version of each skill, by name.
+    /// The latest version of each skill, by name, without its instructions: they can be large, and no list shows them.
     pub async fn skills(
         &self,
         tenant: &Tenant,
@@ -85,7 +89,7 @@ impl Store {
         Ok(list.page(found, rows, |skill| skill.name.clone()))
     }
 
-    /// The versions of one skill, the most recent push first.
+    /// The versions of one skill, the most recent push first, without their instructions.
     pub async fn versions(
         &self,
         tenant: &Tenant,
@@ -124,8 +128,8 @@ impl Store {
     }
 
     /// Records the end of a running execution, once: `false` means that somebody else ended it before, and nothing was changed.
-    pub async fn finish(&self, id: ExecutionId, outcome: Outcome) -> Result<bool, Error> {
-        on_backend!(self, b => b.finish(id, outcome).await)
+    pub async fn finish(&self, tenant: &Tenant, id: ExecutionId, outcome: Outcome) -> Result<bool, Error> {
+        on_backend!(self, b => b.finish(tenant, id, outcome).await)
     }
 
     /// One execution with everything that is known of it.

@@ -22,7 +22,7 @@ pub(in crate::store) async fn an_execution_reads_back_byte_for_byte(place: &impl
         (new.clone(), Status::Running, None)
     );
     let end = outcome(Status::Failed);
-    assert!(store.finish(new.id, end.clone()).await.unwrap());
+    assert!(store.finish(&new.tenant, new.id, end.clone()).await.unwrap());
     let ended = store.execution(&new.tenant, new.id).await.unwrap();
     assert_eq!(
         (ended.new, ended.status, ended.outcome),
@@ -42,11 +42,26 @@ pub(in crate::store) async fn an_execution_ends_once(place: &impl Place) {
     let store = place.open().await;
     let new = execution(0);
     store.begin(new.clone()).await.unwrap();
-    assert!(store.finish(new.id, outcome(Status::Cancelled)).await.unwrap());
-    assert!(!store.finish(new.id, outcome(Status::Success)).await.unwrap());
+    assert!(
+        store
+            .finish(&new.tenant, new.id, outcome(Status::Cancelled))
+            .await
+            .unwrap()
+    );
+    assert!(
+        !store
+            .finish(&new.tenant, new.id, outcome(Status::Success))
+            .await
+            .unwrap()
+    );
     assert_eq!(status(&store, new.id).await, Status::Cancelled);
     let unknown = ExecutionId::generate();
-    assert!(!store.finish(unknown, outcome(Status::Success)).await.unwrap());
+    assert!(
+        !store
+            .finish(&new.tenant, unknown, outcome(Status::Success))
+            .await
+            .unwrap()
+    );
 }
 
 /// C-11.
@@ -59,7 +74,8 @@ pub(in crate::store) async fn of_concurrent_ends_exactly_one_counts(place: &impl
             exit_code: Some(code),
             ..outcome(Status::Failed)
         };
-        async move { store.finish(new.id, end).await.unwrap().then_some(code) }
+        let tenant = &new.tenant;
+        async move { store.finish(tenant, new.id, end).await.unwrap().then_some(code) }
     });
     let counted: Vec<i32> = futures::future::join_all(ends)
         .await
@@ -94,7 +110,7 @@ pub(in crate::store) async fn a_dead_process_leaves_nothing_running(place: &impl
     };
     store.begin(ended_of_dead.clone()).await.unwrap();
     store
-        .finish(ended_of_dead.id, outcome(Status::Success))
+        .finish(&ended_of_dead.tenant, ended_of_dead.id, outcome(Status::Success))
         .await
         .unwrap();
 
@@ -108,7 +124,7 @@ pub(in crate::store) async fn a_dead_process_leaves_nothing_running(place: &impl
     assert_eq!(status(&store, ended_of_dead.id).await, Status::Success);
 
     let (owner, id) = &of_dead[0];
-    assert!(!store.finish(*id, outcome(Status::Success)).await.unwrap());
+    assert!(!store.finish(owner, *id, outcome(Status::Success)).await.unwrap());
     let end = store.execution(owner, *id).await.unwrap().outcome.unwrap();
     assert_eq!((end.status, end.finished_at), (Status::Interrupted, at(9)));
     assert_eq!(end.error.unwrap().code, "interrupted");
@@ -136,8 +152,13 @@ pub(in crate::store) async fn a_tenant_never_sees_the_executions_of_another(plac
     let store = place.open().await;
     let new = execution(0);
     store.begin(new.clone()).await.unwrap();
-    store.finish(new.id, outcome(Status::Success)).await.unwrap();
     let foreign = tenant("default2");
+    let ended = store.finish(&foreign, new.id, outcome(Status::Failed)).await;
+    assert!(!ended.unwrap());
+    store
+        .finish(&new.tenant, new.id, outcome(Status::Success))
+        .await
+        .unwrap();
     let found = store.execution(&foreign, new.id).await;
     assert!(matches!(found, Err(Error::NotFound)));
     let page = store

@@ -44,6 +44,7 @@ macro_rules! contract_tests {
             pages: [
                 skills_are_listed_once_each_by_name,
                 versions_are_listed_last_push_first,
+                lists_of_skills_leave_out_the_instructions,
                 executions_are_listed_newest_first,
                 executions_of_one_moment_are_all_listed,
                 filters_leave_exactly_what_they_say,

@@ -67,6 +67,17 @@ pub(in crate::store) async fn versions_are_listed_last_push_first(place: &impl P
     }
 }
 
+pub(in crate::store) async fn lists_of_skills_leave_out_the_instructions(place: &impl Place) {
+    let store = place.open().await;
+    let mut listed = skill("b@1.0.0");
+    store.publish(listed.clone()).await.unwrap();
+    listed.manifest.instructions = String::new();
+    let skills = store.skills(&default_tenant(), None, 10).await.unwrap();
+    assert_eq!(skills.items, [listed.clone()]);
+    let versions = store.versions(&default_tenant(), &listed.name, None, 10).await;
+    assert_eq!(versions.unwrap().items, [listed]);
+}
+
 async fn begin(store: &Store, new: NewExecution) -> ExecutionId {
     let id = new.id;
     store.begin(new).await.unwrap();
@@ -85,7 +96,10 @@ pub(in crate::store) async fn executions_are_listed_newest_first(place: &impl Pl
         newest_first.insert(0, begin(&store, execution(micros)).await);
     }
     let end = outcome(Status::Failed);
-    store.finish(newest_first[2], end.clone()).await.unwrap();
+    store
+        .finish(&default_tenant(), newest_first[2], end.clone())
+        .await
+        .unwrap();
     for rows in [1, 3, 7, 100] {
         let found = all_pages!(
             store.executions(&default_tenant(), &ExecutionFilter::default()),
@@ -129,7 +143,7 @@ pub(in crate::store) async fn filters_leave_exactly_what_they_say(place: &impl P
         store.begin(new.clone()).await.unwrap();
         let status = [Status::Running, Status::Failed][micros / 3 % 2];
         if status.is_final() {
-            store.finish(new.id, outcome(status)).await.unwrap();
+            store.finish(&new.tenant, new.id, outcome(status)).await.unwrap();
         }
         all.insert(0, (new, status));
     }

@@ -17,7 +17,7 @@ async fn ended(store: &Store, owner: &Tenant, micros: i64) -> (Tenant, Execution
         ..outcome(Status::Success)
     };
     store.begin(new.clone()).await.unwrap();
-    assert!(store.finish(new.id, end).await.unwrap());
+    assert!(store.finish(owner, new.id, end).await.unwrap());
     (new.tenant, new.id)
 }
 

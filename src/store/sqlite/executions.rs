@@ -59,7 +59,7 @@ const FINISH: &str = "
     update executions set
         status = :status, finished_at = :finished_at, error_code = :error_code, error_message = :error_message,
         exit_code = :exit_code, skipped_total = :skipped_total, usage = :usage, timings = :timings
-    where id = :id and status = 'running'";
+    where tenant = :tenant and id = :id and status = 'running'";
 const INSERT_RESULTS: &str = "
     insert into execution_results (execution, output, stdout, stderr, stdout_total, stderr_total, files, skipped)
     values (:id, :output, :stdout, :stderr, :stdout_total, :stderr_total, :files, :skipped)";
@@ -93,9 +93,15 @@ pub(super) fn begin(c: &Connection, new: &NewExecution) -> Result<(), Error> {
     }
 }
 
-pub(super) fn finish(c: &Connection, id: ExecutionId, outcome: &Outcome) -> Result<bool, Error> {
+pub(super) fn finish(
+    c: &Connection,
+    tenant: &Tenant,
+    id: ExecutionId,
+    outcome: &Outcome,
+) -> Result<bool, Error> {
     debug_assert!(outcome.status.is_final(), "an end is final");
     let ended = c.prepare_cached(FINISH)?.execute(named_params! {
+        ":tenant": tenant.as_str(),
         ":id": id.to_string(),
         ":status": outcome.status.as_str(),
         ":finished_at": outcome.finished_at.as_microsecond(),

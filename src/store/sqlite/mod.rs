@@ -135,8 +135,10 @@ impl Backend for Sqlite {
         self.write(move |c| executions::begin(c, &execution)).await
     }
 
-    async fn finish(&self, id: ExecutionId, outcome: Outcome) -> Result<bool, Error> {
-        self.write(move |c| executions::finish(c, id, &outcome)).await
+    async fn finish(&self, tenant: &Tenant, id: ExecutionId, outcome: Outcome) -> Result<bool, Error> {
+        let tenant = tenant.clone();
+        self.write(move |c| executions::finish(c, &tenant, id, &outcome))
+            .await
     }
 
     async fn execution(&self, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error> {

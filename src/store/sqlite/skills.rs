@@ -7,13 +7,27 @@ use crate::ids::{Digest, Tenant};
 use crate::skill::{Selector, SkillName, Version};
 use crate::store::{Conflict, Error, Published, SkillRecord};
 
-macro_rules! select_skill {
-    ($which:literal) => {
+macro_rules! select {
+    ($manifest:literal, $which:literal) => {
         concat!(
-            "select tenant, name, version, push, digest, manifest, archive_bytes, unpacked_bytes, files, created_at \
-             from skills where ",
+            "select tenant, name, version, push, digest, ",
+            $manifest,
+            " as manifest, archive_bytes, unpacked_bytes, files, created_at from skills where ",
             $which
         )
+    };
+}
+
+macro_rules! select_skill {
+    ($which:literal) => {
+        select!("manifest", $which)
+    };
+}
+
+/// A page of manifests with the longest instructions would take 200 MiB.
+macro_rules! select_row {
+    ($which:literal) => {
+        select!("json_replace(manifest, '$.instructions', '')", $which)
     };
 }
 
@@ -22,9 +36,9 @@ const BY_DIGEST: &str = select_skill!("tenant = ?1 and name = ?2 and digest = ?3
 pub(super) const LATEST: &str =
     select_skill!("tenant = ?1 and name = ?2 order by rank desc, push desc limit 1");
 pub(super) const NEXT_LATEST: &str =
-    select_skill!("tenant = ?1 and name > ?2 order by name, rank desc, push desc limit 1");
+    select_row!("tenant = ?1 and name > ?2 order by name, rank desc, push desc limit 1");
 pub(super) const VERSIONS: &str =
-    select_skill!("tenant = ?1 and name = ?2 and push < ?3 order by push desc limit ?4");
+    select_row!("tenant = ?1 and name = ?2 and push < ?3 order by push desc limit ?4");
 
 const INSERT: &str = "
     insert into skills (
