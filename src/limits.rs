@@ -220,8 +220,6 @@ pub const STORE_LOG_PAGES: u32 = 4000;
 pub const STORE_LOG_BYTES: u64 = 64 * MIB;
 /// Characters of a page cursor.
 pub const CURSOR_CHARS_MAX: usize = 256;
-/// A temporary file in the blob folder that is older than this was left by a dead process.
-pub const BLOB_TEMPORARY_AGE_MAX: Duration = Duration::from_secs(3600);
 /// Bytes of the secret that signs links, at least.
 pub const LINK_SECRET_BYTES_MIN: usize = 32;
 /// Different byte values in that secret, at least: "changemechangeme…" is long but no secret.

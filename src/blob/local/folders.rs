@@ -5,13 +5,11 @@ use std::io::{self, Seek as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::blob::Key;
-use crate::limits;
 
 /// No tenant is called so: a tenant's name has no dot.
 const TEMPORARIES: &str = ".tmp";
@@ -24,11 +22,10 @@ const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// The root and the folder for what is not yet whole.
+/// The root; in it is a folder for what is not yet whole.
 #[derive(Debug)]
 pub(super) struct Folders {
     root: OwnedFd,
-    temporaries: OwnedFd,
 }
 
 impl Folders {
@@ -41,35 +38,40 @@ impl Folders {
         make_folder(&root, TEMPORARIES)?;
         let temporaries = rustix::fs::openat(&root, TEMPORARIES, FOLDER, Mode::empty())?;
         refuse_foreign(&temporaries)?;
-        Ok(Self { root, temporaries })
+        Ok(Self { root })
     }
 
-    /// Removes what processes left that died while they wrote.
+    /// Removes what processes left that died while they wrote: whatever is there while nobody writes.
     pub(super) fn remove_stale_temporaries(&self) -> io::Result<()> {
-        let now = SystemTime::now()
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap_or_default();
-        let oldest = now.saturating_sub(limits::BLOB_TEMPORARY_AGE_MAX);
-        for entry in Dir::read_from(&self.temporaries)? {
+        let temporaries = match self.lock_temporaries(FlockOperation::NonBlockingLockExclusive) {
+            // Somebody writes now; the next start looks again.
+            Err(Errno::WOULDBLOCK) => return Ok(()),
+            locked => locked?,
+        };
+        for entry in Dir::read_from(&temporaries)? {
             let entry = entry?;
             let name = entry.file_name();
-            if name == c"." || name == c".." {
-                continue;
-            }
-            // Somebody else may start at the same moment and be quicker.
-            let Ok(found) = rustix::fs::statat(&self.temporaries, name, AtFlags::SYMLINK_NOFOLLOW) else {
-                continue;
-            };
-            let written = Duration::from_secs(u64::try_from(found.st_mtime).unwrap_or(0));
-            if written < oldest {
-                let _ = rustix::fs::unlinkat(&self.temporaries, name, AtFlags::empty());
+            if name != c"." && name != c".." {
+                rustix::fs::unlinkat(&temporaries, name, AtFlags::empty())?;
             }
         }
         Ok(())
     }
 
+    /// The folder for what is not yet whole, locked until it is closed. Each call opens it anew, since a lock belongs to
+    /// what was opened.
+    fn lock_temporaries(&self, operation: FlockOperation) -> Result<OwnedFd, Errno> {
+        let temporaries = rustix::fs::openat(&self.root, TEMPORARIES, FOLDER, Mode::empty())?;
+        rustix::fs::flock(&temporaries, operation)?;
+        Ok(temporaries)
+    }
+
+    fn temporary(&self) -> Result<Temporary, Errno> {
+        Temporary::create(self.lock_temporaries(FlockOperation::LockShared)?)
+    }
+
     pub(super) fn put(&self, key: &Key, mut source: File) -> io::Result<u64> {
-        let mut temporary = Temporary::create(&self.temporaries)?;
+        let mut temporary = self.temporary()?;
         source.rewind()?;
         let size = io::copy(&mut source, &mut temporary.file)?;
         temporary.file.sync_all()?;
@@ -84,7 +86,7 @@ impl Folders {
     }
 
     /// Makes the folders on the way and moves `temporary` there, durably.
-    fn place(&self, temporary: &mut Temporary<'_>, key: &Key) -> Result<(), Errno> {
+    fn place(&self, temporary: &mut Temporary, key: &Key) -> Result<(), Errno> {
         let mut folder = rustix::io::dup(&self.root)?;
         for name in key.folders() {
             make_folder(&folder, &name)?;
@@ -139,7 +141,7 @@ impl Folders {
 
     /// Writes and removes a few bytes.
     pub(super) fn probe(&self) -> io::Result<()> {
-        let mut temporary = Temporary::create(&self.temporaries)?;
+        let mut temporary = self.temporary()?;
         temporary.file.write_all(b"probe")?;
         temporary.file.sync_all()
     }
@@ -168,19 +170,20 @@ fn refuse_foreign(folder: &OwnedFd) -> io::Result<()> {
 }
 
 /// A file under a random name; removed when dropped, unless it was moved to its place.
-struct Temporary<'a> {
-    folder: &'a OwnedFd,
+struct Temporary {
+    /// Locked, so that nobody takes the file for one that was left behind.
+    folder: OwnedFd,
     name: String,
     file: File,
     moved: bool,
 }
 
-impl<'a> Temporary<'a> {
-    fn create(folder: &'a OwnedFd) -> io::Result<Self> {
+impl Temporary {
+    fn create(folder: OwnedFd) -> Result<Self, Errno> {
         // 74 random bits; `EXCL` and `NOFOLLOW` refuse a name that is taken all the same.
         let name = uuid::Uuid::now_v7().to_string();
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(folder, &name, flags, Mode::RUSR | Mode::WUSR)?;
+        let file = rustix::fs::openat(&folder, &name, flags, Mode::RUSR | Mode::WUSR)?;
         Ok(Self {
             folder,
             name,
@@ -190,17 +193,17 @@ impl<'a> Temporary<'a> {
     }
 
     fn move_to(&mut self, folder: &OwnedFd, name: &str) -> Result<(), Errno> {
-        rustix::fs::renameat(self.folder, &self.name, folder, name)?;
+        rustix::fs::renameat(&self.folder, &self.name, folder, name)?;
         self.moved = true;
         Ok(())
     }
 }
 
-impl Drop for Temporary<'_> {
+impl Drop for Temporary {
     fn drop(&mut self) {
         if !self.moved {
-            // What cannot be removed now is stale in an hour.
-            let _ = rustix::fs::unlinkat(self.folder, &self.name, AtFlags::empty());
+            // What cannot be removed now is left to the next start.
+            let _ = rustix::fs::unlinkat(&self.folder, &self.name, AtFlags::empty());
         }
     }
 }

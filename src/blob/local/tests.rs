@@ -4,10 +4,8 @@ use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::SystemTime;
 
 use crate::blob::{Blob, Error, contract};
-use crate::limits;
 
 use contract::{Place, archive, artifacts, contract_tests, is_absent, source};
 
@@ -186,17 +184,20 @@ async fn only_a_regular_file_is_an_object() {
     assert!(is_absent(&blob, &key).await);
 }
 
+/// F-01, P15: at the very next start, unless somebody writes just then.
 #[test]
 fn what_a_dead_process_left_is_removed_at_the_next_start() {
     let folder = Folder::new();
     drop(folder.open());
     let temporaries = folder.root().join(".tmp");
-    let old = SystemTime::now() - limits::BLOB_TEMPORARY_AGE_MAX * 2;
-    let stale = File::create(temporaries.join("stale")).unwrap();
-    stale.set_modified(old).unwrap();
-    File::create(temporaries.join("fresh")).unwrap();
+    File::create(temporaries.join("half")).unwrap();
+    let writer = File::open(&temporaries).unwrap();
+    writer.lock_shared().unwrap();
     drop(folder.open());
-    assert_eq!(folder.tree(), [".tmp", ".tmp/fresh"]);
+    assert_eq!(folder.tree(), [".tmp", ".tmp/half"]);
+    drop(writer);
+    drop(folder.open());
+    assert_eq!(folder.tree(), [".tmp"]);
 }
 
 /// F-11, Z-28: half an object is never left on a full disk, and room brings everything back.

@@ -9,7 +9,6 @@ pub(super) mod skills;
 
 use crate::store::Store;
 
-pub(super) use samples::skill;
 
 /// Where the data of one test is. Opened twice it gives two handles on the same data, as two processes have.
 pub(super) trait Place {

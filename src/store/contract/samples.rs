@@ -24,7 +24,7 @@ pub(super) fn tenant(name: &str) -> Tenant {
 }
 
 /// A record of `name@version`, for example `csv@1.2.0`, whose content is that text.
-pub(in crate::store) fn skill(label: &str) -> SkillRecord {
+pub(super) fn skill(label: &str) -> SkillRecord {
     let (name, version) = label.split_once('@').unwrap();
     SkillRecord {
         tenant: Tenant::default_tenant(),
