@@ -143,8 +143,11 @@ pub const HEADERS_MAX: usize = 100;
 pub const HEADER_BYTES_MAX: usize = 32 * 1024;
 /// Connections served at once; more wait in the listen backlog.
 pub const CONNECTIONS_MAX: usize = 4096;
-/// A connection without a request in work and without a byte going out is closed after this long.
+/// A connection without a request in work and without a piece of an answer going out is closed after this long.
 pub const CONNECTION_IDLE_MAX: Duration = Duration::from_secs(60);
+/// An answer goes out in pieces of this size. With [`CONNECTION_IDLE_MAX`] it is the slowest that a client may read: 273
+/// bytes in a second.
+pub const ANSWER_PIECE_BYTES: usize = 16 * 1024;
 /// Pause between two looks at whether a connection is idle.
 pub const CONNECTION_CHECK_EVERY: Duration = Duration::from_secs(1);
 /// Requests at once on one HTTP/2 connection.

@@ -1,24 +1,26 @@
 //! Whether anything still happens on a connection.
 
-use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::response::Response;
+use hyper::body::{Frame, SizeHint};
 
 use super::Bounds;
+use crate::limits;
 
-/// What one connection does. Bytes that come in do not count: who drips headers shall not live on them.
+/// What one connection does. Bytes that come in do not count: who drips headers shall not live on them. Nor do bytes
+/// that go out beside the answers: a client's pings over HTTP/2 are answered, and would keep it for ever.
 #[derive(Clone, Debug)]
 pub(crate) struct Activity(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
     opened_at: Instant,
-    /// The last byte out, and the last start or end of a request.
+    /// The last start or end of a request, or piece of an answer that the client took.
     last: Instant,
     /// Requests in work.
     working: usize,
@@ -73,6 +75,20 @@ impl Activity {
 #[derive(Debug)]
 pub(crate) struct Work(Activity);
 
+impl Work {
+    /// Ends the work: from here on the client must take `answer` piece by piece.
+    pub(crate) fn end(self, answer: Response) -> Response {
+        let activity = self.0.clone();
+        answer.map(|body| {
+            Body::new(Pieces {
+                body,
+                rest: Bytes::new(),
+                activity,
+            })
+        })
+    }
+}
+
 impl Drop for Work {
     fn drop(&mut self) {
         let mut state = self.0.state();
@@ -81,64 +97,48 @@ impl Drop for Work {
     }
 }
 
-/// A stream that reports what goes out.
-#[derive(Debug)]
-pub(crate) struct Watched {
-    stream: TcpStream,
+/// A body that goes out in small pieces and reports each: the next is asked for when there is room for it.
+struct Pieces {
+    body: Body,
+    /// What is left of the body's last piece.
+    rest: Bytes,
     activity: Activity,
 }
 
-impl Watched {
-    pub(crate) fn new(stream: TcpStream, activity: Activity) -> Self {
-        Self { stream, activity }
-    }
+impl HttpBody for Pieces {
+    type Data = Bytes;
+    type Error = axum::Error;
 
-    fn wrote(&self, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        if matches!(result, Poll::Ready(Ok(1..))) {
-            self.activity.touch();
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let this = &mut *self;
+        this.activity.touch();
+        if this.rest.is_empty() {
+            let frame = match ready!(Pin::new(&mut this.body).poll_frame(context)) {
+                Some(Ok(frame)) => frame,
+                end => return Poll::Ready(end),
+            };
+            match frame.into_data() {
+                Ok(data) => this.rest = data,
+                Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+            }
         }
-        result
-    }
-}
-
-impl AsyncRead for Watched {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, into)
-    }
-}
-
-impl AsyncWrite for Watched {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let result = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.wrote(result)
+        let length = this.rest.len().min(limits::ANSWER_PIECE_BYTES);
+        Poll::Ready(Some(Ok(Frame::data(this.rest.split_to(length)))))
     }
 
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        pieces: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let result = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
-        self.wrote(result)
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+    fn size_hint(&self) -> SizeHint {
+        let (rest, mut hint) = (self.rest.len() as u64, self.body.size_hint());
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint.set_lower(hint.lower() + rest);
+        hint
     }
 }

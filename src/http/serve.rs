@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
-use super::activity::{Activity, Watched};
+use super::activity::Activity;
 use crate::limits;
 use crate::telemetry::field;
 
@@ -31,7 +31,7 @@ pub struct Bounds {
     pub body_idle: Duration,
     /// Time for one whole request body.
     pub body: Duration,
-    /// A connection with nothing in work and nothing going out is closed after this long.
+    /// A connection with no request in work and no piece of an answer going out is closed after this long.
     pub idle: Duration,
     /// Requests in work get this long at shutdown.
     pub drain: Duration,
@@ -131,13 +131,11 @@ impl Loop {
             request.extensions_mut().insert(peer);
             let response = self.app.router.clone().oneshot(request.map(Body::new));
             async move {
-                let response = response.await;
-                drop(work);
-                response as Result<_, Infallible>
+                let response: Result<_, Infallible> = response.await;
+                response.map(|answer| work.end(answer))
             }
         });
-        let io = TokioIo::new(Watched::new(stream, activity.clone()));
-        let mut connection = std::pin::pin!(self.builder.serve_connection(io, service));
+        let mut connection = std::pin::pin!(self.builder.serve_connection(TokioIo::new(stream), service));
         let mut check = tokio::time::interval(limits::CONNECTION_CHECK_EVERY.min(self.app.bounds.header));
         let mut leaving = false;
         loop {

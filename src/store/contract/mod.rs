@@ -9,7 +9,6 @@ pub(super) mod skills;
 
 use crate::store::Store;
 
-
 /// Where the data of one test is. Opened twice it gives two handles on the same data, as two processes have.
 pub(super) trait Place {
     async fn open(&self) -> Store;

@@ -191,6 +191,37 @@ async fn a_client_may_start_with_http2() {
     assert_eq!(frame[3], 4, "a SETTINGS frame");
 }
 
+/// an HTTP/2 client that asks nothing more, however often pings go to and fro.
+#[tokio::test]
+async fn an_idle_http2_connection_is_closed() {
+    let server = Server::hello(quick()).await;
+    let mut stream = server.connect().await;
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    // `GET http:// /` by the static table, then the authority; END_STREAM and END_HEADERS.
+    let head = b"\x82\x86\x84\x41\x09localhost";
+    let length = u8::try_from(head.len()).unwrap();
+    let request = [&[0, 0, length, 1, 5, 0, 0, 0, 1][..], head].concat();
+    let ping = [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+    stream
+        .write_all(&[&preface[..], &settings, &request].concat())
+        .await
+        .unwrap();
+    let (mut read, mut write) = stream.split();
+    let pings = async {
+        let mut every = tokio::time::interval(Duration::from_millis(20));
+        while write.write_all(&ping).await.is_ok() {
+            every.tick().await;
+        }
+    };
+    let mut answer = Vec::new();
+    let both = async { tokio::join!(pings, read.read_to_end(&mut answer)) };
+    let ended = tokio::time::timeout(Duration::from_secs(20), both).await;
+    assert!(ended.is_ok(), "still served");
+    let text = String::from_utf8_lossy(&answer);
+    assert!(text.contains("hello"), "{text}");
+}
+
 #[tokio::test]
 async fn connections_beyond_the_cap_wait_their_turn() {
     let bounds = Bounds {
