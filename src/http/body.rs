@@ -143,7 +143,7 @@ async fn discard(mut body: Body) {
     }
 }
 
-/// How much request JSON is held in memory at once, whoever sent it.
+/// How much JSON is held in memory at once, whoever sent it or waits for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget(Arc<Semaphore>);
 
@@ -183,13 +183,18 @@ impl Budget {
         Ok((bytes, Held(held)))
     }
 
+    /// A share for what is there already.
+    pub(crate) fn hold(&self, bytes: u64) -> Result<Held, Error> {
+        self.take(kibibytes(bytes)).map(Some).map(Held)
+    }
+
     fn take(&self, kibibytes: u32) -> Result<OwnedSemaphorePermit, Error> {
         Arc::clone(&self.0)
             .try_acquire_many_owned(kibibytes)
             .map_err(|_| {
                 Error::new(
                     Code::Busy,
-                    "too many large requests at once; try again in a moment",
+                    "too many large requests or answers at once; try again in a moment",
                 )
                 .with_retry_after(Duration::from_secs(1))
             })

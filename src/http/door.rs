@@ -5,10 +5,12 @@ use std::time::Instant;
 
 use axum::http::uri::Authority;
 use tokio::sync::{Mutex, Semaphore};
+use tracing::Instrument as _;
 
 use super::body::Budget;
 use super::throttle::Throttle;
 use crate::engine::{Engine, Readiness};
+use crate::error::Error;
 use crate::limits;
 
 /// What the operator sets for this door.
@@ -28,6 +30,8 @@ pub(crate) struct Door {
     pub(crate) throttle: Throttle,
     /// Memory for request bodies.
     pub(crate) budget: Budget,
+    /// Memory for answers that clients have not taken yet.
+    pub(crate) answers: Budget,
     /// Places for archives that are being received.
     pub(crate) uploads: Arc<Semaphore>,
     server_url: Option<String>,
@@ -41,6 +45,7 @@ impl Door {
             engine,
             throttle: Throttle::default(),
             budget: Budget::new(limits::BODIES_BYTES_MAX),
+            answers: Budget::new(limits::ANSWERS_BYTES_MAX),
             uploads: Arc::new(Semaphore::new(limits::UPLOADS_MAX)),
             server_url: server_url.map(|url| url.trim_end_matches('/').to_owned()),
             readiness: Mutex::new(None),
@@ -65,5 +70,47 @@ impl Door {
         let readiness = self.engine.readiness().await;
         *known = Some((Instant::now(), readiness.clone()));
         readiness
+    }
+}
+
+/// Does `work` to its end even if the client goes away, and keeps `held` as long: whoever hangs up does not get back at
+/// once what its request still takes.
+pub(crate) async fn to_the_end<T: Send + 'static>(
+    held: impl Send + 'static,
+    work: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Result<T, Error> {
+    let task = async move {
+        let done = work.await;
+        drop(held);
+        done
+    };
+    tokio::spawn(task.in_current_span())
+        .await
+        .map_err(Error::internal)?
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_client_that_goes_away_gives_nothing_back_before_the_work_ends() {
+        let slots = Arc::new(Semaphore::new(1));
+        let slot = Arc::clone(&slots).try_acquire_owned().unwrap();
+        let (begin, begun) = oneshot::channel();
+        let (release, released) = oneshot::channel::<()>();
+        let work = to_the_end(slot, async move {
+            begin.send(()).unwrap();
+            released.await.map_err(Error::internal)
+        });
+        let client = tokio::spawn(work);
+        begun.await.unwrap();
+        client.abort();
+        assert!(client.await.unwrap_err().is_cancelled());
+        assert_eq!(slots.available_permits(), 0);
+        release.send(()).unwrap();
+        assert!(slots.acquire().await.is_ok());
     }
 }

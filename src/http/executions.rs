@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, header};
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, body::Bytes};
 use serde::{Deserialize, Serialize};
 
-use super::door::Door;
+use super::answer;
+use super::door::{Door, to_the_end};
 use super::extract::{Json, Path, Query};
 use super::gate::Asked;
 use super::guard::Authenticated;
@@ -19,6 +20,7 @@ use super::wire::CreateExecution;
 use crate::engine::RunRequest;
 use crate::execution::{Envelope, Execution, Logs, Status, Summary};
 use crate::ids::ExecutionId;
+use crate::limits;
 use crate::skill::SkillName;
 use crate::store::ExecutionFilter;
 
@@ -32,10 +34,17 @@ pub(crate) async fn create(
     State(door): State<Arc<Door>>,
     Authenticated(caller): Authenticated,
     Extension(asked): Extension<Asked>,
-    Json(body, _held): Json<CreateExecution>,
-) -> Result<axum::Json<Envelope>, Refusal> {
-    let execution = door.engine.run(&caller, RunRequest::try_from(body)?).await?;
-    Ok(envelope(&door, &execution, &asked))
+    Json(body, held): Json<CreateExecution>,
+) -> Result<Response, Refusal> {
+    let request = RunRequest::try_from(body)?;
+    // Refused now if there is no room for an answer: what has run is told in any case.
+    drop(door.answers.hold(limits::ANSWER_BYTES_MAX)?);
+    let engine = door.engine.clone();
+    let run = async move { engine.run(&caller, request).await };
+    let execution = to_the_end(held, run).await?;
+    let envelope = envelope(&door, &execution, &asked);
+    let counted = answer::json(&door.answers, &envelope);
+    Ok(counted.unwrap_or_else(|_| axum::Json(envelope).into_response()))
 }
 
 /// The query of the list.
@@ -92,9 +101,9 @@ pub(crate) async fn show(
     Authenticated(caller): Authenticated,
     Extension(asked): Extension<Asked>,
     Path(id): Path<ExecutionId>,
-) -> Result<axum::Json<Envelope>, Refusal> {
+) -> Result<Response, Refusal> {
     let execution = door.engine.execution(&caller, id).await?;
-    Ok(envelope(&door, &execution, &asked))
+    Ok(answer::json(&door.answers, &envelope(&door, &execution, &asked))?)
 }
 
 /// Cancel an execution
@@ -108,14 +117,14 @@ pub(crate) async fn cancel(
     Authenticated(caller): Authenticated,
     Extension(asked): Extension<Asked>,
     Path(id): Path<ExecutionId>,
-) -> Result<axum::Json<Envelope>, Refusal> {
+) -> Result<Response, Refusal> {
     let execution = door.engine.cancel(&caller, id).await?;
-    Ok(envelope(&door, &execution, &asked))
+    Ok(answer::json(&door.answers, &envelope(&door, &execution, &asked))?)
 }
 
-fn envelope(door: &Door, execution: &Execution, Asked(asked): &Asked) -> axum::Json<Envelope> {
+fn envelope(door: &Door, execution: &Execution, Asked(asked): &Asked) -> Envelope {
     let links = links(&door.engine, execution, &door.base_url(asked));
-    axum::Json(Envelope::from_execution(execution, Some(&links)))
+    Envelope::from_execution(execution, Some(&links))
 }
 
 /// Which stream.
@@ -179,7 +188,8 @@ pub(crate) async fn logs(
         logs.truncated().to_string(),
     )];
     if wants_json(&headers) {
-        return Ok((truncated, axum::Json(texts(&logs, query.stream))).into_response());
+        let texts = answer::json(&door.answers, &texts(&logs, query.stream))?;
+        return Ok((truncated, texts).into_response());
     }
     let bytes = match query.stream {
         Stream::Stdout => logs.stdout,
@@ -187,7 +197,7 @@ pub(crate) async fn logs(
         Stream::Both => [logs.stdout, logs.stderr].concat(),
     };
     let plain = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
-    Ok((truncated, plain, Bytes::from(bytes)).into_response())
+    Ok((truncated, plain, answer::body(&door.answers, bytes)?).into_response())
 }
 
 fn texts(logs: &Logs, stream: Stream) -> StreamTexts {

@@ -1,6 +1,7 @@
 //! The REST door: translates, never decides.
 
 mod activity;
+mod answer;
 mod artifacts;
 mod attachment;
 mod body;

@@ -10,13 +10,13 @@ use tokio_util::io::ReaderStream;
 
 use super::attachment::disposition;
 use super::document::Raw;
-use super::door::Door;
+use super::door::{Door, to_the_end};
 use super::extract::{Path, Query};
 use super::guard::Authenticated;
 use super::page::{List, PageQuery};
 use super::problem::Refusal;
 use super::range::is_known;
-use super::upload;
+use super::upload::{self, Upload};
 use super::wire::{Skill, SkillSummary};
 use crate::error::Error;
 use crate::limits;
@@ -41,12 +41,10 @@ pub(crate) async fn publish(
     Authenticated(caller): Authenticated,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let upload = upload::receive(&door, request).await?;
-    let (record, published) = door
-        .engine
-        .publish(&caller, upload.file, upload.name.as_deref())
-        .await?;
-    drop(upload.slot);
+    let Upload { file, name, slot } = upload::receive(&door, request).await?;
+    let engine = door.engine.clone();
+    let publish = async move { engine.publish(&caller, file, name.as_deref()).await };
+    let (record, published) = to_the_end(slot, publish).await?;
     let status = match published {
         Published::New => StatusCode::CREATED,
         Published::Same(_) => StatusCode::OK,
