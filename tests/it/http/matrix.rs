@@ -123,12 +123,32 @@ async fn there_is_no_identity_but_the_key() {
         let reply = door.send(call).await;
         assert_eq!(reply.refusal(), (401, "unauthenticated".to_owned()), "{index}");
     }
-    let lower = Call::get("/v1/skills").header(header::AUTHORIZATION, &format!("bearer {admin}"));
-    assert_eq!(
-        door.send(lower).await.status,
-        200,
-        "RFC 9110: a scheme has no case"
-    );
+}
+
+/// T-06: a scheme has no case (RFC 9110), so it decides nothing: the key is the identity, and without one there is none.
+#[tokio::test]
+async fn a_lower_case_scheme_carries_the_same_key_and_no_other_identity() {
+    let door = Door::open().await;
+    door.publish(&door.admin).await;
+    let ask = async |value: &str| {
+        let call = Call::get("/v1/skills").header(header::AUTHORIZATION, value);
+        door.send(call).await
+    };
+    let stranger = door.key("other", &[Scope::Run]).await;
+    for scheme in ["Bearer", "bearer", "BEARER"] {
+        let own = ask(&format!("{scheme} {}", door.admin)).await.json();
+        assert_eq!(own["items"].as_array().unwrap().len(), 1, "{scheme}");
+        let theirs = ask(&format!("{scheme} {stranger}")).await.json();
+        assert_eq!(theirs["items"], serde_json::json!([]), "{scheme}");
+        for nobody in ["", "null", "skb_guess", &stranger[..50]] {
+            let reply = ask(&format!("{scheme} {nobody}")).await;
+            assert_eq!(
+                reply.refusal(),
+                (401, "unauthenticated".to_owned()),
+                "{scheme} {nobody}"
+            );
+        }
+    }
 }
 
 /// T-10: whoever guesses is slowed down; whoever has a key is not.
