@@ -190,6 +190,18 @@ impl Error {
     }
 }
 
+/// What lies behind `error`, outermost first, on one line: for the log.
+#[must_use]
+pub fn causes(error: &dyn std::error::Error) -> Option<String> {
+    let mut chain = Vec::new();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        chain.push(cause.to_string());
+        next = cause.source();
+    }
+    (!chain.is_empty()).then(|| chain.join(": ").replace(char::is_control, " "))
+}
+
 /// Somebody else's text, fit for a message or a log line: what cannot be seen is escaped, what is long is cut.
 #[must_use]
 pub fn quoted(text: &str) -> String {
@@ -217,6 +229,13 @@ mod tests {
     fn a_quotation_is_short_and_cannot_forge_a_line() {
         assert_eq!(quoted("it's\nb\u{202e}"), "`it's\\nb\\u{202e}`");
         assert!(quoted(&"x".repeat(10_000)).len() < 200);
+    }
+
+    #[test]
+    fn causes_are_one_line_in_order() {
+        let error = Error::internal(std::io::Error::other("disk\nERROR forged line"));
+        assert_eq!(causes(&error).unwrap(), "disk ERROR forged line");
+        assert_eq!(causes(&Error::invalid("no cause")), None);
     }
 
     #[test]

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crate::blob;
 use crate::engine::{Engine, failure};
-use crate::error::Error;
+use crate::error::{self, Code, Error};
 use crate::ids::InstanceId;
 use crate::limits;
 use crate::store::Retention;
 
 /// Whether this server can do its work.
-#[derive(Clone, Debug, serde::Serialize, utoipa::ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
 pub struct Readiness {
     /// Whether every check passed.
     pub ready: bool,
@@ -19,46 +19,49 @@ pub struct Readiness {
 }
 
 /// One part's health.
-#[derive(Clone, Debug, serde::Serialize, utoipa::ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
 pub struct Check {
-    /// `store`, `blob`, `sandbox` or `server`.
+    /// `server`, `store`, `blob` or `sandbox`.
+    #[schema(example = "sandbox")]
     pub name: &'static str,
     /// Whether it works.
     pub ok: bool,
-    /// Why not, and what to do.
+    /// Why not, and what to do; `null` where it works.
+    #[schema(required)]
     pub message: Option<String>,
+    /// What lies behind the message, outermost first: for the log only.
+    #[serde(skip)]
+    pub cause: Option<String>,
 }
 
 /// Executions that one round of retention forgets at most; the next round goes on.
 const FORGOTTEN_PER_ROUND: u32 = 1000;
 
+impl Check {
+    fn of<E: std::error::Error>(name: &'static str, result: Result<(), E>) -> Self {
+        let error = result.err();
+        Self {
+            name,
+            ok: error.is_none(),
+            message: error.as_ref().map(ToString::to_string),
+            cause: error.as_ref().and_then(|error| error::causes(error)),
+        }
+    }
+}
+
 impl Engine {
     /// Whether this server can do its work now.
     pub async fn readiness(&self) -> Readiness {
-        let check = |name, result: Result<(), String>| Check {
-            name,
-            ok: result.is_ok(),
-            message: result.err(),
-        };
         let open = if self.0.admission.is_closed() {
-            Err("the server is shutting down".to_owned())
+            Err(Error::new(Code::Busy, "the server is shutting down"))
         } else {
             Ok(())
         };
         let checks = vec![
-            check("server", open),
-            check(
-                "store",
-                self.0.store.ping().await.map_err(|error| error.to_string()),
-            ),
-            check(
-                "blob",
-                self.0.blob.ping().await.map_err(|error| error.to_string()),
-            ),
-            check(
-                "sandbox",
-                self.0.sandbox.check().await.map_err(|error| error.to_string()),
-            ),
+            Check::of("server", open),
+            Check::of("store", self.0.store.ping().await),
+            Check::of("blob", self.0.blob.ping().await),
+            Check::of("sandbox", self.0.sandbox.check().await),
         ];
         Readiness {
             ready: checks.iter().all(|check| check.ok),

@@ -12,6 +12,7 @@ use super::throttle::Throttle;
 use crate::engine::{Engine, Readiness};
 use crate::error::Error;
 use crate::limits;
+use crate::telemetry::field;
 
 /// What the operator sets for this door.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -59,7 +60,7 @@ impl Door {
             .unwrap_or_else(|| format!("http://{asked}"))
     }
 
-    /// Whether the server can do its work, as of a moment ago.
+    /// Whether the server can do its work, as of a moment ago. A change is logged, with what lies behind it.
     pub(crate) async fn readiness(&self) -> Readiness {
         let mut known = self.readiness.lock().await;
         if let Some((at, readiness)) = &*known
@@ -68,8 +69,24 @@ impl Door {
             return readiness.clone();
         }
         let readiness = self.engine.readiness().await;
-        *known = Some((Instant::now(), readiness.clone()));
+        let before = known.replace((Instant::now(), readiness.clone()));
+        log_change(before.map(|(_, readiness)| readiness).as_ref(), &readiness);
         readiness
+    }
+}
+
+fn log_change(before: Option<&Readiness>, now: &Readiness) {
+    let was_ready = before.is_none_or(|before| before.ready);
+    if now.ready && !was_ready {
+        tracing::info!("Ready again");
+    }
+    let news = now
+        .checks
+        .iter()
+        .filter(|check| !check.ok && before.is_none_or(|before| !before.checks.contains(check)));
+    for check in news {
+        let why = check.message.as_deref().unwrap_or_default();
+        tracing::warn!({ field::CAUSE } = check.cause, "Not ready: {}: {why}", check.name);
     }
 }
 

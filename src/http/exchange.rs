@@ -1,6 +1,5 @@
 //! The outermost layer: a request id, one log line, safe headers, and every refusal as a problem document.
 
-use std::error::Error as StdError;
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -12,7 +11,7 @@ use tracing::Instrument as _;
 use tracing::field::Empty;
 
 use super::{Peer, problem};
-use crate::error::Error;
+use crate::error::{Error, causes};
 use crate::limits;
 use crate::telemetry::field;
 
@@ -91,28 +90,18 @@ fn log(seen: &Seen, response: &Response, error: Option<&Error>, started: Instant
     let status = response.status().as_u16();
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let code = error.map(|error| error.code().as_str());
-    let cause = error.and_then(causes);
-    if status >= 500 {
-        tracing::error!({ field::REQUEST_METHOD } = %method, { field::REQUEST_ROUTE } = route, { field::STATUS } = status,
-            { field::DURATION_MS } = duration_ms, { field::CODE } = code, { field::CAUSE } = cause, "Could not answer {method} {route}");
-    } else if route == "/healthz" || route == "/readyz" {
+    let cause = error.and_then(|error| causes(error));
+    if route == "/healthz" || route == "/readyz" {
+        // Asked every few seconds; that the server is not ready is logged when it changes.
         tracing::debug!({ field::REQUEST_METHOD } = %method, { field::REQUEST_ROUTE } = route, { field::STATUS } = status,
             { field::DURATION_MS } = duration_ms, "Answered {method} {route}");
+    } else if status >= 500 {
+        tracing::error!({ field::REQUEST_METHOD } = %method, { field::REQUEST_ROUTE } = route, { field::STATUS } = status,
+            { field::DURATION_MS } = duration_ms, { field::CODE } = code, { field::CAUSE } = cause, "Could not answer {method} {route}");
     } else {
         tracing::info!({ field::REQUEST_METHOD } = %method, { field::REQUEST_ROUTE } = route, { field::STATUS } = status,
             { field::DURATION_MS } = duration_ms, { field::CODE } = code, { field::CAUSE } = cause, "Answered {method} {route}");
     }
-}
-
-/// What lies behind `error`, outermost first, on one line.
-fn causes(error: &Error) -> Option<String> {
-    let mut chain = Vec::new();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        chain.push(cause.to_string());
-        next = cause.source();
-    }
-    (!chain.is_empty()).then(|| chain.join(": ").replace(char::is_control, " "))
 }
 
 /// Headers of every answer; a handler may have chosen its own.
@@ -161,13 +150,5 @@ mod tests {
             let id = id_for(given);
             assert!(uuid::Uuid::try_parse(&id).is_ok(), "{given:?}: {id}");
         }
-    }
-
-    #[test]
-    fn causes_are_one_line_in_order() {
-        let inner = std::io::Error::other("disk\nERROR forged line");
-        let error = Error::internal(inner);
-        assert_eq!(causes(&error).unwrap(), "disk ERROR forged line");
-        assert_eq!(causes(&Error::invalid("no cause")), None);
     }
 }

@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use serde::Serialize;
 
 use super::door::Door;
+use crate::engine::Readiness;
 
 /// Where to read on.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -28,25 +29,6 @@ pub(crate) struct Alive {
     status: &'static str,
 }
 
-/// Whether the server can do its work. Why not is in its log, and in `skillbox doctor`: anybody may ask here.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(crate) struct Ready {
-    /// Whether every check passed.
-    ready: bool,
-    /// Each part.
-    checks: Vec<Part>,
-}
-
-/// One part's health.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(crate) struct Part {
-    /// `server`, `store`, `blob` or `sandbox`.
-    #[schema(example = "sandbox")]
-    name: &'static str,
-    /// Whether it works.
-    ok: bool,
-}
-
 /// Where to read on
 #[utoipa::path(get, path = "/", tag = "server", responses((status = OK, body = Index)))]
 pub(crate) async fn index() -> Json<Index> {
@@ -64,22 +46,16 @@ pub(crate) async fn healthz() -> Json<Alive> {
 }
 
 /// Whether the server can do its work
+///
+/// Each part that does not work says why.
 #[utoipa::path(get, path = "/readyz", tag = "server",
-    responses((status = OK, body = Ready), (status = SERVICE_UNAVAILABLE, description = "Some part does not work", body = Ready)))]
-pub(crate) async fn readyz(State(door): State<Arc<Door>>) -> (StatusCode, Json<Ready>) {
+    responses((status = OK, body = Readiness), (status = SERVICE_UNAVAILABLE, description = "Some part does not work", body = Readiness)))]
+pub(crate) async fn readyz(State(door): State<Arc<Door>>) -> (StatusCode, Json<Readiness>) {
     let readiness = door.readiness().await;
     let status = if readiness.ready {
         StatusCode::OK
     } else {
         StatusCode::SERVICE_UNAVAILABLE
     };
-    let checks = readiness.checks.iter().map(|check| Part {
-        name: check.name,
-        ok: check.ok,
-    });
-    let ready = Ready {
-        ready: readiness.ready,
-        checks: checks.collect(),
-    };
-    (status, Json(ready))
+    (status, Json(readiness))
 }

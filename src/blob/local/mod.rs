@@ -43,11 +43,8 @@ impl Local {
 impl Backend for Local {
     async fn put(&self, key: &Key, source: File) -> Result<u64, Error> {
         let key = key.clone();
-        match self.blocking(move |folders| folders.put(&key, source)).await {
-            // Whatever was not found, it was not the object.
-            Err(Error::NotFound) => Err(Error::backend("the folder of objects is gone")),
-            done => done,
-        }
+        let put = self.blocking(move |folders| folders.put(&key, source)).await;
+        written(put)
     }
 
     async fn open(&self, key: &Key) -> Result<Object, Error> {
@@ -68,7 +65,15 @@ impl Backend for Local {
     }
 
     async fn ping(&self) -> Result<(), Error> {
-        self.blocking(Folders::probe).await
+        written(self.blocking(Folders::probe).await)
+    }
+}
+
+/// Whatever a writer did not find, it was not the object.
+fn written<T>(result: Result<T, Error>) -> Result<T, Error> {
+    match result {
+        Err(Error::NotFound) => Err(Error::backend("the folder of objects is gone")),
+        done => done,
     }
 }
 

@@ -21,6 +21,33 @@ impl Write for Memory {
     }
 }
 
+/// Why it is not ready is said once, however often it is asked, with what lies behind it.
+#[tokio::test]
+async fn a_change_of_readiness_is_logged_with_its_cause() {
+    let memory = Memory::default();
+    let writer = memory.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    let guard = tracing::subscriber::set_default(subscriber);
+    let door = Door::open().await;
+    std::fs::remove_dir_all(door.folder.path().join("blobs")).unwrap();
+    for _ in 0..3 {
+        assert_eq!(door.send(Call::get("/readyz")).await.status, 503);
+    }
+    drop(guard);
+
+    let log = String::from_utf8(memory.0.lock().unwrap().clone()).unwrap();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("ready")).collect();
+    assert_eq!(lines.len(), 1, "{log}");
+    assert!(
+        lines[0].contains("WARN") && lines[0].contains("Not ready: blob: "),
+        "{log}"
+    );
+    assert!(lines[0].contains("cause="), "{log}");
+}
+
 /// A-23, T-08, T-16: neither keys nor inputs, outputs, link signatures or what somebody guessed.
 #[tokio::test]
 async fn the_log_names_requests_and_holds_no_secret() {
