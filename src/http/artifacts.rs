@@ -61,8 +61,8 @@ pub(crate) async fn archive(
         ("range" = Option<String>, Header, description = "One range of bytes"),
     ),
     responses(
-        (status = OK, description = "The file", body = Raw, content_type = "application/octet-stream"),
-        (status = PARTIAL_CONTENT, description = "The range", body = Raw, content_type = "application/octet-stream"),
+        (status = OK, description = "The file, under the type that its name suggests", body = Raw, content_type = "*/*"),
+        (status = PARTIAL_CONTENT, description = "The range", body = Raw, content_type = "*/*"),
         (status = NOT_MODIFIED, description = "The client has it already"),
     ))]
 pub(crate) async fn file(

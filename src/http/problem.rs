@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
+use utoipa::openapi::{Object, Type};
 
 use crate::error::{Code, Error};
 
@@ -25,7 +26,7 @@ pub struct Problem {
     #[schema(example = "skill `data-analysis` not found")]
     pub detail: String,
     /// The stable code to switch on.
-    #[schema(example = "not_found")]
+    #[schema(schema_with = codes)]
     pub code: String,
     /// The request, as in `X-Request-Id` and in the server's log.
     #[schema(example = "019a0000-0000-7000-8000-000000000000")]
@@ -36,6 +37,15 @@ pub struct Problem {
     /// When to come back, in seconds, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u64>,
+}
+
+fn codes() -> Object {
+    Object::builder()
+        .schema_type(Type::String)
+        .description(Some("The stable code to switch on."))
+        .enum_values(Some(Code::ALL.map(Code::as_str)))
+        .examples(["not_found"])
+        .build()
 }
 
 /// The media type of a [`Problem`].
