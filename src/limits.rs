@@ -154,14 +154,15 @@ pub const CONNECTION_CHECK_EVERY: Duration = Duration::from_secs(1);
 pub const STREAMS_MAX: u32 = 100;
 /// Pause after `accept` failed for want of descriptors or memory.
 pub const ACCEPT_BACKOFF: Duration = Duration::from_millis(200);
-/// All JSON bodies that are held at once; a request beyond is answered `busy`.
+/// All JSON bodies that are held at once; a request beyond is answered `busy`. As of each such bound, one tenant gets
+/// half of it at most.
 pub const BODIES_BYTES_MAX: u64 = 512 * MIB;
 /// All large JSON answers and logs that clients have not taken yet; a request for one more is answered `busy`.
 pub const ANSWERS_BYTES_MAX: u64 = 512 * MIB;
 /// An answer up to here is not counted: [`CONNECTIONS_MAX`] of them are few enough.
 pub const ANSWER_UNCOUNTED_BYTES_MAX: u64 = 64 * KIB;
 /// Archives that are received at once; a request beyond is answered `busy`.
-pub const UPLOADS_MAX: usize = 16;
+pub const UPLOADS_MAX: u64 = 16;
 /// The rest of a body that was refused early is still read for this long, so that the client gets to the answer.
 pub const LINGER_MAX: Duration = Duration::from_secs(10);
 /// At most this much of it.

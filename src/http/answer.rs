@@ -5,24 +5,25 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-use super::body::{Budget, Held};
+use super::budget::{Budget, Held};
 use crate::error::Error;
+use crate::ids::Tenant;
 use crate::limits;
 
-/// `value` as JSON.
-pub(crate) fn json(budget: &Budget, value: &impl Serialize) -> Result<Response, Error> {
+/// `value` as JSON for `tenant`.
+pub(crate) fn json(budget: &Budget, tenant: &Tenant, value: &impl Serialize) -> Result<Response, Error> {
     let text = serde_json::to_vec(value).map_err(Error::internal)?;
     let kind = [(header::CONTENT_TYPE, "application/json")];
-    Ok((kind, body(budget, text)?).into_response())
+    Ok((kind, body(budget, tenant, text)?).into_response())
 }
 
-/// `content` as it is.
-pub(crate) fn body(budget: &Budget, content: Vec<u8>) -> Result<Body, Error> {
+/// `content` for `tenant` as it is.
+pub(crate) fn body(budget: &Budget, tenant: &Tenant, content: Vec<u8>) -> Result<Body, Error> {
     let bytes = content.len() as u64;
     if bytes <= limits::ANSWER_UNCOUNTED_BYTES_MAX {
         return Ok(Body::from(content));
     }
-    let held = budget.hold(bytes)?;
+    let held = budget.hold(tenant, bytes)?;
     Ok(Body::from(Bytes::from_owner(Counted { content, _held: held })))
 }
 
@@ -47,17 +48,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_large_answer_holds_its_share_until_it_is_taken() {
-        let large = || vec![b'x'; 3 << 20];
-        let budget = Budget::new(4 * limits::MIB);
-        let first = body(&budget, large()).unwrap();
-        assert_eq!(body(&budget, large()).unwrap_err().code(), Code::Busy);
-        assert!(
-            body(&budget, vec![b'x'; 1000]).is_ok(),
-            "small ones are not counted"
-        );
+        let budget = Budget::new("answers", 8 * limits::MIB);
+        let answer = |bytes: usize| body(&budget, &Tenant::default_tenant(), vec![b'x'; bytes]);
+        let first = answer(3 << 20).unwrap();
+        assert_eq!(answer(3 << 20).unwrap_err().code(), Code::Busy);
+        assert!(answer(1000).is_ok(), "small ones are not counted");
         let taken = first.collect().await.unwrap().to_bytes();
-        assert_eq!(body(&budget, large()).unwrap_err().code(), Code::Busy);
+        assert_eq!(answer(3 << 20).unwrap_err().code(), Code::Busy);
         drop(taken);
-        assert!(body(&budget, large()).is_ok());
+        assert!(answer(3 << 20).is_ok());
     }
 }

@@ -2,7 +2,6 @@
 
 use std::error::Error as StdError;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,10 +12,10 @@ use axum::middleware::Next;
 use axum::response::Response;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::{Frame, SizeHint};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep};
 
 use super::Bounds;
+use super::budget::Held;
 use crate::error::{Code, Error};
 use crate::limits;
 
@@ -143,66 +142,25 @@ async fn discard(mut body: Body) {
     }
 }
 
-/// How much JSON is held in memory at once, whoever sent it or waits for it.
-#[derive(Clone, Debug)]
-pub(crate) struct Budget(Arc<Semaphore>);
-
-/// A share of the [`Budget`], given back when dropped: keep it as long as what was read.
-#[derive(Debug)]
-pub(crate) struct Held(#[expect(dead_code, reason = "held for its drop")] Option<OwnedSemaphorePermit>);
-
-impl Budget {
-    pub(crate) fn new(bytes: u64) -> Self {
-        Self(Arc::new(Semaphore::new(kibibytes(bytes) as usize)))
+/// Reads `body` whole, at most `bytes_max`; `held` grows with what is there.
+pub(crate) async fn read(body: Body, bytes_max: u64, held: &mut Held) -> Result<Vec<u8>, Error> {
+    let too_large = || {
+        let message = format!("the body is too large; at most {bytes_max} bytes are taken here");
+        Error::new(Code::TooLarge, message)
+    };
+    if body.size_hint().lower() > bytes_max {
+        return Err(too_large());
     }
-
-    /// Reads `body` whole, at most `bytes_max`.
-    pub(crate) async fn read(&self, body: Body, bytes_max: u64) -> Result<(Vec<u8>, Held), Error> {
-        let too_large = || {
-            let message = format!("the body is too large; at most {bytes_max} bytes are taken here");
-            Error::new(Code::TooLarge, message)
-        };
-        if body.size_hint().lower() > bytes_max {
-            return Err(too_large());
-        }
-        let capped = usize::try_from(bytes_max).unwrap_or(usize::MAX);
-        let mut body = Limited::new(body, capped);
-        let (mut bytes, mut held) = (Vec::new(), None::<OwnedSemaphorePermit>);
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| refusal(error.as_ref(), too_large))?;
-            let Ok(data) = frame.into_data() else { continue };
-            bytes.extend_from_slice(&data);
-            let wanted = kibibytes(bytes.len() as u64);
-            let has = held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-            let more = self.take(wanted.saturating_sub(u32::try_from(has).unwrap_or(u32::MAX)))?;
-            match &mut held {
-                Some(held) => held.merge(more),
-                None => held = Some(more),
-            }
-        }
-        Ok((bytes, Held(held)))
+    let capped = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+    let mut body = Limited::new(body, capped);
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| refusal(error.as_ref(), too_large))?;
+        let Ok(data) = frame.into_data() else { continue };
+        held.grow_to((bytes.len() + data.len()) as u64)?;
+        bytes.extend_from_slice(&data);
     }
-
-    /// A share for what is there already.
-    pub(crate) fn hold(&self, bytes: u64) -> Result<Held, Error> {
-        self.take(kibibytes(bytes)).map(Some).map(Held)
-    }
-
-    fn take(&self, kibibytes: u32) -> Result<OwnedSemaphorePermit, Error> {
-        Arc::clone(&self.0)
-            .try_acquire_many_owned(kibibytes)
-            .map_err(|_| {
-                Error::new(
-                    Code::Busy,
-                    "too many large requests or answers at once; try again in a moment",
-                )
-                .with_retry_after(Duration::from_secs(1))
-            })
-    }
-}
-
-fn kibibytes(bytes: u64) -> u32 {
-    u32::try_from(bytes.div_ceil(limits::KIB)).unwrap_or(u32::MAX)
+    Ok(bytes)
 }
 
 /// Why a body could not be read, by looking for our own errors in the chain.
@@ -228,6 +186,8 @@ mod tests {
     use futures::{StreamExt as _, stream};
 
     use super::*;
+    use crate::http::budget::Budget;
+    use crate::ids::Tenant;
 
     fn quick() -> Bounds {
         Bounds {
@@ -242,8 +202,10 @@ mod tests {
     }
 
     async fn code(body: Body, bytes_max: u64) -> Result<usize, Code> {
-        let read = Budget::new(limits::MIB).read(body, bytes_max).await;
-        read.map(|(bytes, _)| bytes.len()).map_err(|error| error.code())
+        let budget = Budget::new("requests", limits::MIB);
+        let mut held = budget.hold(&Tenant::default_tenant(), 0).unwrap();
+        let read = read(body, bytes_max, &mut held).await;
+        read.map(|bytes| bytes.len()).map_err(|error| error.code())
     }
 
     #[tokio::test]
@@ -279,14 +241,19 @@ mod tests {
         assert_eq!(code(Body::from_stream(broken), 100).await, Err(Code::Invalid));
     }
 
+    /// T-15.
     #[tokio::test]
     async fn bodies_together_stay_within_the_budget() {
-        let budget = Budget::new(4 * limits::KIB);
+        let budget = Budget::new("requests", 10_000);
+        let share = |tenant: &str| budget.hold(&tenant.parse().unwrap(), 0).unwrap();
         let body = || Body::from(vec![b'a'; 3000]);
-        let first = budget.read(body(), 10_000).await.unwrap();
-        assert_eq!(budget.read(body(), 10_000).await.unwrap_err().code(), Code::Busy);
+        let mut first = share("a");
+        read(body(), 10_000, &mut first).await.unwrap();
+        let refused = read(body(), 10_000, &mut share("a")).await.unwrap_err();
+        assert_eq!(refused.code(), Code::Busy);
+        assert!(read(body(), 10_000, &mut share("b")).await.is_ok());
         drop(first);
-        assert!(budget.read(body(), 10_000).await.is_ok());
+        assert!(read(body(), 10_000, &mut share("a")).await.is_ok());
     }
 
     #[tokio::test]

@@ -1,13 +1,12 @@
 //! What all handlers share, and what the operator sets for this door.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use axum::http::uri::Authority;
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::Mutex;
 use tracing::Instrument as _;
 
-use super::body::Budget;
+use super::budget::Budget;
 use super::throttle::Throttle;
 use crate::engine::{Engine, Readiness};
 use crate::error::Error;
@@ -30,11 +29,11 @@ pub(crate) struct Door {
     pub(crate) engine: Engine,
     pub(crate) throttle: Throttle,
     /// Memory for request bodies.
-    pub(crate) budget: Budget,
+    pub(crate) bodies: Budget,
     /// Memory for answers that clients have not taken yet.
     pub(crate) answers: Budget,
     /// Places for archives that are being received.
-    pub(crate) uploads: Arc<Semaphore>,
+    pub(crate) uploads: Budget,
     server_url: Option<String>,
     /// Anybody may ask whether we are ready, so one answer serves all for a moment.
     readiness: Mutex<Option<(Instant, Readiness)>>,
@@ -45,9 +44,9 @@ impl Door {
         Self {
             engine,
             throttle: Throttle::default(),
-            budget: Budget::new(limits::BODIES_BYTES_MAX),
-            answers: Budget::new(limits::ANSWERS_BYTES_MAX),
-            uploads: Arc::new(Semaphore::new(limits::UPLOADS_MAX)),
+            bodies: Budget::new("large requests", limits::BODIES_BYTES_MAX),
+            answers: Budget::new("large answers", limits::ANSWERS_BYTES_MAX),
+            uploads: Budget::new("uploads", limits::UPLOADS_MAX),
             server_url: server_url.map(|url| url.trim_end_matches('/').to_owned()),
             readiness: Mutex::new(None),
         }
@@ -108,7 +107,9 @@ pub(crate) async fn to_the_end<T: Send + 'static>(
 
 #[cfg(test)]
 mod tests {
-    use tokio::sync::oneshot;
+    use std::sync::Arc;
+
+    use tokio::sync::{Semaphore, oneshot};
 
     use super::*;
 

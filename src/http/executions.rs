@@ -38,12 +38,12 @@ pub(crate) async fn create(
 ) -> Result<Response, Refusal> {
     let request = RunRequest::try_from(body)?;
     // Refused now if there is no room for an answer: what has run is told in any case.
-    drop(door.answers.hold(limits::ANSWER_BYTES_MAX)?);
-    let engine = door.engine.clone();
-    let run = async move { engine.run(&caller, request).await };
+    drop(door.answers.hold(caller.tenant(), limits::ANSWER_BYTES_MAX)?);
+    let (engine, runner) = (door.engine.clone(), caller.clone());
+    let run = async move { engine.run(&runner, request).await };
     let execution = to_the_end(held, run).await?;
     let envelope = envelope(&door, &execution, &asked);
-    let counted = answer::json(&door.answers, &envelope);
+    let counted = answer::json(&door.answers, caller.tenant(), &envelope);
     Ok(counted.unwrap_or_else(|_| axum::Json(envelope).into_response()))
 }
 
@@ -103,7 +103,11 @@ pub(crate) async fn show(
     Path(id): Path<ExecutionId>,
 ) -> Result<Response, Refusal> {
     let execution = door.engine.execution(&caller, id).await?;
-    Ok(answer::json(&door.answers, &envelope(&door, &execution, &asked))?)
+    Ok(answer::json(
+        &door.answers,
+        caller.tenant(),
+        &envelope(&door, &execution, &asked),
+    )?)
 }
 
 /// Cancel an execution
@@ -119,7 +123,11 @@ pub(crate) async fn cancel(
     Path(id): Path<ExecutionId>,
 ) -> Result<Response, Refusal> {
     let execution = door.engine.cancel(&caller, id).await?;
-    Ok(answer::json(&door.answers, &envelope(&door, &execution, &asked))?)
+    Ok(answer::json(
+        &door.answers,
+        caller.tenant(),
+        &envelope(&door, &execution, &asked),
+    )?)
 }
 
 fn envelope(door: &Door, execution: &Execution, Asked(asked): &Asked) -> Envelope {
@@ -188,7 +196,7 @@ pub(crate) async fn logs(
         logs.truncated().to_string(),
     )];
     if wants_json(&headers) {
-        let texts = answer::json(&door.answers, &texts(&logs, query.stream))?;
+        let texts = answer::json(&door.answers, caller.tenant(), &texts(&logs, query.stream))?;
         return Ok((truncated, texts).into_response());
     }
     let bytes = match query.stream {
@@ -197,7 +205,8 @@ pub(crate) async fn logs(
         Stream::Both => [logs.stdout, logs.stderr].concat(),
     };
     let plain = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
-    Ok((truncated, plain, answer::body(&door.answers, bytes)?).into_response())
+    let body = answer::body(&door.answers, caller.tenant(), bytes)?;
+    Ok((truncated, plain, body).into_response())
 }
 
 fn texts(logs: &Logs, stream: Stream) -> StreamTexts {

@@ -9,8 +9,10 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use serde::de::DeserializeOwned;
 
-use super::body::Held;
+use super::body;
+use super::budget::Held;
 use super::door::Door;
+use super::guard::Reader;
 use super::problem::Refusal;
 use crate::error::{Code, Error};
 use crate::execution::check_depth;
@@ -42,7 +44,10 @@ impl<T: Body> FromRequest<Arc<Door>> for Json<T> {
             let message = "send the body as `content-type: application/json`, in UTF-8";
             return Err(Error::new(Code::UnsupportedMediaType, message).into());
         }
-        let (bytes, held) = door.budget.read(request.into_body(), T::BYTES_MAX).await?;
+        let (mut parts, body) = request.into_parts();
+        let Reader(tenant) = Reader::from_request_parts(&mut parts, door).await?;
+        let mut held = door.bodies.hold(&tenant, 0)?;
+        let bytes = body::read(body, T::BYTES_MAX, &mut held).await?;
         // A large body takes long enough to hold up other requests of this thread.
         let value = if bytes.len() as u64 <= limits::INLINE_PARSE_BYTES_MAX {
             parse(&bytes)

@@ -5,6 +5,7 @@ mod answer;
 mod artifacts;
 mod attachment;
 mod body;
+mod budget;
 mod document;
 mod door;
 mod exchange;

@@ -41,7 +41,7 @@ pub(crate) async fn publish(
     Authenticated(caller): Authenticated,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let Upload { file, name, slot } = upload::receive(&door, request).await?;
+    let Upload { file, name, slot } = upload::receive(&door, caller.tenant(), request).await?;
     let engine = door.engine.clone();
     let publish = async move { engine.publish(&caller, file, name.as_deref()).await };
     let (record, published) = to_the_end(slot, publish).await?;

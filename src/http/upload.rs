@@ -10,11 +10,12 @@ use axum::http::header;
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use http_body_util::Limited;
 use tokio::io::AsyncWriteExt as _;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::body::refusal;
+use super::budget::Held;
 use super::door::Door;
 use crate::error::{Code, Error};
+use crate::ids::Tenant;
 use crate::limits;
 
 /// An archive that was received.
@@ -25,18 +26,13 @@ pub(crate) struct Upload {
     /// The name it was uploaded as, without `.zip`.
     pub(crate) name: Option<String>,
     /// Keep it as long as the file.
-    pub(crate) slot: OwnedSemaphorePermit,
+    pub(crate) slot: Held,
 }
 
 /// Receives the archive that `request` carries: as its body, or as the one file of a form.
-pub(crate) async fn receive(door: &Door, request: Request) -> Result<Upload, Error> {
+pub(crate) async fn receive(door: &Door, tenant: &Tenant, request: Request) -> Result<Upload, Error> {
     let kind = kind(&request)?;
-    let slot = std::sync::Arc::clone(&door.uploads)
-        .try_acquire_owned()
-        .map_err(|_| {
-            Error::new(Code::Busy, "too many uploads at once; try again in a moment")
-                .with_retry_after(std::time::Duration::from_secs(1))
-        })?;
+    let slot = door.uploads.hold(tenant, 1)?;
     // The parts of a form have lines of their own.
     let bytes_max = match kind {
         Kind::Plain => limits::ARCHIVE_BYTES_MAX,
