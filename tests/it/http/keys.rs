@@ -7,8 +7,7 @@ use super::client::{Call, Door};
 #[tokio::test]
 async fn a_key_is_made_told_once_used_rotated_and_revoked() {
     let door = Door::open().await;
-    let body =
-        json!({"name": "ci", "scopes": ["run", "skills", "run"], "expires_at": "2099-01-01T00:00:00Z"});
+    let body = json!({"name": "ci", "scopes": ["run", "skills", "run"], "expires_at": "2099-01-01T00:00:00.123456789Z"});
     let made = door.ask(Call::post("/v1/keys").json(&body)).await;
     assert_eq!(made.status, 201, "{}", made.text());
     let made = made.json();
@@ -20,7 +19,9 @@ async fn a_key_is_made_told_once_used_rotated_and_revoked() {
 
     let listed = door.ask(Call::get("/v1/keys")).await;
     assert!(!listed.text().contains(&secret));
-    assert_eq!(listed.json()["items"][0]["key_id"], made["key_id"]);
+    for member in ["key_id", "created_at", "expires_at"] {
+        assert_eq!(listed.json()["items"][0][member], made[member], "{member}");
+    }
 
     let rotated = door.ask(Call::post(&format!("/v1/keys/{id}/rotate"))).await;
     assert_eq!(rotated.status, 201);

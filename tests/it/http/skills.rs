@@ -15,15 +15,13 @@ async fn a_skill_is_published_shown_fetched_and_deleted() {
     let made = door.ask(Call::upload(zip.clone())).await;
     assert_eq!(made.status, 201, "{}", made.text());
     assert_eq!(made.header(header::LOCATION), "/v1/skills/probe/1.2.0");
-    let mut skill = made.json();
+    let skill = made.json();
     assert_eq!(skill["name"], "probe");
     assert_eq!(skill["language"], "python");
     assert_eq!(skill["instructions"], "Probe.");
     let digest = skill["digest"].as_str().unwrap().to_owned();
 
     let again = door.ask(Call::upload(zip.clone())).await;
-    // The store keeps times to the microsecond.
-    skill["created_at"] = again.json()["created_at"].clone();
     assert_eq!(
         (again.status.as_u16(), again.json()),
         (200, skill.clone()),
