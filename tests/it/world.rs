@@ -151,6 +151,28 @@ pub(crate) async fn engine_with(
     sandbox: Sandbox,
     images: Images,
 ) -> Engine {
+    let retention = RetentionPolicy::default();
+    engine_of(folder, instance, sandbox, Wishes { images, retention }).await
+}
+
+/// An engine over `folder` that keeps executions as long as this.
+pub(crate) async fn engine_that_keeps(
+    retention: RetentionPolicy,
+    folder: &Path,
+    instance: Instance,
+    sandbox: Sandbox,
+) -> Engine {
+    let images = images();
+    engine_of(folder, instance, sandbox, Wishes { images, retention }).await
+}
+
+/// What tests change about an engine.
+struct Wishes {
+    images: Images,
+    retention: RetentionPolicy,
+}
+
+async fn engine_of(folder: &Path, instance: Instance, sandbox: Sandbox, wishes: Wishes) -> Engine {
     let tmp_dir = folder.join("tmp");
     std::fs::create_dir_all(&tmp_dir).unwrap();
     let allowlist = [
@@ -166,12 +188,12 @@ pub(crate) async fn engine_with(
             timeout_default: Duration::from_secs(20),
             ..Maxima::default()
         },
-        images,
+        images: wishes.images,
         allowlist: ImageAllowlist::new(allowlist),
         concurrency: 4,
         queue: 64,
         queue_wait: Duration::from_secs(60),
-        retention: RetentionPolicy::default(),
+        retention: wishes.retention,
         link_life: Duration::from_secs(60),
         cache_dir: folder.join("cache"),
         tmp_dir,

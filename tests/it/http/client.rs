@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode
 use serde_json::Value;
 use skillbox::auth::{Caller, Scope, Scopes};
 use skillbox::bundle::artifacts::ArtifactTar;
-use skillbox::engine::{Engine, NewKey};
+use skillbox::engine::{Engine, NewKey, RetentionPolicy};
 use skillbox::execution::{JsonText, Logs, Usage};
 use skillbox::http::{App, Bounds, Settings, app, serve};
 use skillbox::ids::Tenant;
@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-use crate::world::{archive, engine_in, instance_in};
+use crate::world::{archive, forgetful_engine_in, instance_in};
 
 /// A door with everything below it.
 pub(crate) struct Door {
@@ -51,9 +51,15 @@ impl Door {
     }
 
     pub(crate) async fn open_with(settings: &Settings) -> Self {
+        Self::open_forgetful(settings, RetentionPolicy::default()).await
+    }
+
+    /// A door over an engine that forgets executions in its upkeep.
+    pub(crate) async fn open_forgetful(settings: &Settings, retention: RetentionPolicy) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let instance = instance_in(folder.path());
-        let engine = engine_in(folder.path(), instance, Sandbox::scripted(script)).await;
+        let sandbox = Sandbox::scripted(script);
+        let engine = forgetful_engine_in(folder.path(), instance, sandbox, retention).await;
         let key = engine.bootstrap_key().await.unwrap().unwrap();
         Self {
             admin: key.reveal().to_owned(),

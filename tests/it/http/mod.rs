@@ -2,6 +2,7 @@
 
 mod client;
 mod conformance;
+mod deletion;
 mod document;
 mod executions;
 mod files;

@@ -1,7 +1,9 @@
 //! One tenant sees nothing of another.
 
+use axum::body::Body;
 use serde_json::{Value, json};
 use skillbox::auth::Scope;
+use skillbox::limits;
 
 use super::client::{Call, Door, Reply};
 
@@ -67,6 +69,38 @@ async fn what_is_anothers_looks_like_what_never_was() {
     }
     let reply = door.ask(Call::get(&format!("/v1/executions/{id}"))).await;
     assert_eq!(reply.status, 200, "its owner still sees it");
+}
+
+/// T-15: whoever holds all it may hold, by uploads that never end, keeps nobody else out.
+#[tokio::test]
+async fn one_tenant_at_its_bound_does_not_keep_others_out() {
+    let door = Door::open().await;
+    let stranger = door.key("other", &[Scope::Skills]).await;
+    let endless = async || loop {
+        let pieces = futures::stream::pending::<Result<Vec<u8>, std::io::Error>>();
+        let upload = Call::upload(Vec::new()).body(Body::from_stream(pieces));
+        // Refused when the one below is in between: it tries again.
+        assert_eq!(door.ask(upload).await.refusal().0, 503);
+    };
+    let stuck = futures::future::join_all((0..limits::UPLOADS_MAX / 2).map(|_| endless()));
+    let refused = async {
+        loop {
+            let reply = door.publish(&door.admin).await;
+            if !reply.status.is_success() {
+                break reply;
+            }
+        }
+    };
+    let seen = async {
+        let refused = refused.await;
+        (refused, door.publish(&stranger).await)
+    };
+    let (refused, theirs) = tokio::select! {
+        seen = seen => seen,
+        () = async { drop(stuck.await) } => panic!("they never end"),
+    };
+    assert_eq!(refused.refusal(), (503, "busy".to_owned()));
+    assert_eq!(theirs.status, 201, "{}", theirs.text());
 }
 
 /// T-05: neither a member nor a header makes anybody another tenant.
