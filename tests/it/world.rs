@@ -173,6 +173,7 @@ struct Wishes {
 }
 
 async fn engine_of(folder: &Path, instance: Instance, sandbox: Sandbox, wishes: Wishes) -> Engine {
+    let Wishes { images, retention } = wishes;
     let tmp_dir = folder.join("tmp");
     std::fs::create_dir_all(&tmp_dir).unwrap();
     let allowlist = [
@@ -188,12 +189,12 @@ async fn engine_of(folder: &Path, instance: Instance, sandbox: Sandbox, wishes: 
             timeout_default: Duration::from_secs(20),
             ..Maxima::default()
         },
-        images: wishes.images,
+        images,
         allowlist: ImageAllowlist::new(allowlist),
         concurrency: 4,
         queue: 64,
         queue_wait: Duration::from_secs(60),
-        retention: wishes.retention,
+        retention,
         link_life: Duration::from_secs(60),
         cache_dir: folder.join("cache"),
         tmp_dir,

@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-use crate::world::{archive, forgetful_engine_in, instance_in};
+use crate::world::{archive, engine_that_keeps, instance_in};
 
 /// A door with everything below it.
 pub(crate) struct Door {
@@ -51,15 +51,15 @@ impl Door {
     }
 
     pub(crate) async fn open_with(settings: &Settings) -> Self {
-        Self::open_forgetful(settings, RetentionPolicy::default()).await
+        Self::open_keeping(settings, RetentionPolicy::default()).await
     }
 
-    /// A door over an engine that forgets executions in its upkeep.
-    pub(crate) async fn open_forgetful(settings: &Settings, retention: RetentionPolicy) -> Self {
+    /// A door over an engine that keeps executions as long as this.
+    pub(crate) async fn open_keeping(settings: &Settings, retention: RetentionPolicy) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let instance = instance_in(folder.path());
         let sandbox = Sandbox::scripted(script);
-        let engine = forgetful_engine_in(folder.path(), instance, sandbox, retention).await;
+        let engine = engine_that_keeps(retention, folder.path(), instance, sandbox).await;
         let key = engine.bootstrap_key().await.unwrap().unwrap();
         Self {
             admin: key.reveal().to_owned(),

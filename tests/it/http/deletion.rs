@@ -64,7 +64,7 @@ async fn a_forgotten_execution_takes_its_files_and_links_with_it() {
         age: None,
         per_tenant: Some(0),
     };
-    let door = Door::open_forgetful(&Settings::default(), retention).await;
+    let door = Door::open_keeping(&Settings::default(), retention).await;
     door.publish(&door.admin).await;
     let envelope = door
         .run(json!({"skill": "probe", "files": {"a.txt": "aGVsbG8="}}))
