@@ -13,7 +13,7 @@ pub enum Code {
     Invalid,
     /// No valid API key.
     Unauthenticated,
-    /// The key is valid but lacks the scope.
+    /// The key lacks the scope, or the link is not valid.
     Forbidden,
     /// It is not there, or belongs to another tenant: the two look the same.
     NotFound,
@@ -21,7 +21,7 @@ pub enum Code {
     MethodNotAllowed,
     /// The client took too long to send its request.
     RequestTimeout,
-    /// Something else already has this name with other content.
+    /// Something is in the way: other content under this name, or another process.
     Conflict,
     /// Above a documented size.
     TooLarge,
@@ -33,7 +33,7 @@ pub enum Code {
     Misdirected,
     /// Too many requests from this caller.
     RateLimited,
-    /// All slots and the queue are full; try again later.
+    /// Too much at once: the slots and the queue, or a bound on memory; try again later.
     Busy,
     /// No sandbox can be made on this host now; the message says why.
     SandboxUnavailable,
