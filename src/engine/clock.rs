@@ -1,0 +1,31 @@
+//! The time as it is kept: what is answered at once equals what is answered later.
+
+use jiff::Timestamp;
+
+/// Now, as it is kept.
+pub(super) fn now() -> Timestamp {
+    kept(Timestamp::now())
+}
+
+/// `time` as the store gives it back: in whole microseconds.
+pub(super) fn kept(time: Timestamp) -> Timestamp {
+    let whole = || Timestamp::from_second(time.as_second()).expect("the seconds of a timestamp are one");
+    // The last second that there is cannot be read back with a fraction.
+    Timestamp::from_microsecond(time.as_microsecond()).unwrap_or_else(|_| whole())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kept_time_stays_as_it_is() {
+        let time: Timestamp = "2026-01-02T03:04:05.123456789Z".parse().unwrap();
+        assert_eq!(kept(time).to_string(), "2026-01-02T03:04:05.123456Z");
+        for edge in [Timestamp::MIN, Timestamp::MAX] {
+            let read_back = Timestamp::from_microsecond(kept(edge).as_microsecond());
+            assert_eq!(read_back.unwrap(), kept(edge));
+        }
+        assert_eq!(now().subsec_nanosecond() % 1000, 0);
+    }
+}
