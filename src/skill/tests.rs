@@ -189,11 +189,45 @@ fn a_wrong_type_names_line_field_and_remedy() {
         ),
         (
             "image: a b",
-            "SKILL.md, line 4: `image` `a b`: must be an image name like `python:3.12-slim`",
+            "SKILL.md, line 4: `image` `a b`: must be an image name like `python:3.12-slim`, without white space",
         ),
     ];
     for (lines, message) in wrong {
         assert_eq!(refusal(lines), message);
+    }
+}
+
+/// S-35, Z-22, Z-23: what is compared or becomes a path is taken to the letter or refused, never tidied up.
+#[test]
+fn a_value_with_white_space_around_it_is_refused() {
+    let values = [
+        ("image", "bash:5"),
+        ("version", "1.0.0"),
+        ("lang", "python"),
+        ("entrypoint", "scripts/main.py"),
+        ("timeout", "30s"),
+        ("skillbox.image", "bash:5"),
+    ];
+    for (key, value) in values {
+        let line = |text: &str| match key.strip_prefix("skillbox.") {
+            Some(_) => format!("metadata: {{{key}: {text}}}"),
+            None => format!("{key}: {text}"),
+        };
+        assert!(with(&line(&format!("\"{value}\""))).is_ok(), "{key}");
+        for odd in [
+            format!("\"{value} \""),
+            format!("\" {value}\""),
+            format!("\"{value}\\n\""),
+            format!("\"{value}\\u00a0\""),
+        ] {
+            assert!(refusal(&line(&odd)).contains("line 4"), "{key}: {odd}");
+        }
+    }
+    for name in ["\"a \"", "\" a\"", "'a.'", "\"a\\n\"", "|\n  a"] {
+        assert!(
+            parse(&format!("---\nname: {name}\ndescription: x\n---\n")).is_err(),
+            "{name}"
+        );
     }
 }
 

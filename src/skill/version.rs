@@ -27,7 +27,7 @@ impl Version {
         Self(version)
     }
 
-    /// Whether this is `1.0.0-rc.1` or the like, or a version that Skillbox made up: neither is chosen as `latest` while another is there.
+    /// Whether this is `1.0.0-rc.1` or the like, which is not chosen as `latest` while a release is there.
     #[must_use]
     pub fn is_prerelease(&self) -> bool {
         !self.0.pre.is_empty()
