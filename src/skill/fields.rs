@@ -218,6 +218,8 @@ pub(super) fn entries(front_matter: &str) -> Result<Vec<(String, yaml::Node)>, S
             .unwrap_or((&error.message, ""));
         let hint = if reason.contains("mapping values") {
             "; put a value that contains `: ` in quotes"
+        } else if reason.starts_with("tab") || reason.ends_with("a tab") {
+            "; indent with spaces"
         } else {
             ""
         };
