@@ -135,13 +135,11 @@ impl Engine {
             .await
             .map_err(|error| failure::of_store(error, "execution"))?;
         let outcome = self.perform(caller.tenant(), job, &entered.cancel).await;
-        let outcome = Outcome {
-            timings: Timings {
-                queue_ms,
-                ..outcome.timings
-            },
-            ..outcome
+        let timings = Timings {
+            queue_ms,
+            ..outcome.timings
         };
+        let outcome = Outcome { timings, ..outcome };
         let execution = self.record(new, outcome).await?;
         entered.is_recorded = true;
         // It leaves only now: whoever waits for the end of a cancelled execution finds it recorded.
@@ -310,7 +308,7 @@ impl Engine {
 }
 
 fn milliseconds(since: Instant) -> f64 {
-    since.elapsed().as_secs_f64() * 1000.0
+    clock::kept_milliseconds(since.elapsed().as_secs_f64() * 1000.0)
 }
 
 /// An outcome without a report: the program has not run, or nobody knows.
@@ -442,9 +440,9 @@ fn outcome(report: Report, job: &Job, shutting_down: bool) -> Outcome {
         usage: report.usage,
         timings: Timings {
             queue_ms: 0.0,
-            sandbox_ms: report.sandbox_ms,
-            run_ms: report.run_ms,
-            collect_ms: report.collect_ms,
+            sandbox_ms: clock::kept_milliseconds(report.sandbox_ms),
+            run_ms: clock::kept_milliseconds(report.run_ms),
+            collect_ms: clock::kept_milliseconds(report.collect_ms),
         },
         finished_at: clock::now(),
     }
