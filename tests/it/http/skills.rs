@@ -9,6 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::client::{Call, Door, probe};
 
+/// Z-25: what was published under a version is what is served.
 #[tokio::test]
 async fn a_skill_is_published_shown_fetched_and_deleted() {
     let door = Door::open().await;
@@ -16,15 +17,13 @@ async fn a_skill_is_published_shown_fetched_and_deleted() {
     let made = door.ask(Call::upload(zip.clone())).await;
     assert_eq!(made.status, 201, "{}", made.text());
     assert_eq!(made.header(header::LOCATION), "/v1/skills/probe/1.2.0");
-    let mut skill = made.json();
+    let skill = made.json();
     assert_eq!(skill["name"], "probe");
     assert_eq!(skill["language"], "python");
     assert_eq!(skill["instructions"], "Probe.");
     let digest = skill["digest"].as_str().unwrap().to_owned();
 
     let again = door.ask(Call::upload(zip.clone())).await;
-    // The store keeps times to the microsecond.
-    skill["created_at"] = again.json()["created_at"].clone();
     assert_eq!(
         (again.status.as_u16(), again.json()),
         (200, skill.clone()),
