@@ -267,6 +267,30 @@ async fn retention_by_age_forgets_what_has_ended_and_nothing_else() {
     assert_eq!(stored_artifacts(path).len(), 0);
 }
 
+#[tokio::test]
+async fn files_that_cannot_be_deleted_hold_up_nobody_elses_retention() {
+    let world = world().await;
+    let stuck = run(&world.engine, &world.admin, "").await.unwrap().new.id;
+    for _ in 0..3 {
+        run(&world.engine, &world.admin, "").await.unwrap();
+    }
+    let path = world.folder.path();
+    let tar = path.join(format!("blobs/default/{stuck}/files.tar"));
+    std::fs::remove_file(&tar).unwrap();
+    std::fs::create_dir(&tar).unwrap();
+    let policy = RetentionPolicy {
+        age: Some(Duration::ZERO),
+        per_tenant: None,
+    };
+    let engine = engine_that_keeps(policy, path, instance_in(path), Sandbox::scripted(script)).await;
+    engine.upkeep_round().await;
+    let left = listed(&engine, &world.admin, None).await;
+    assert_eq!(left.iter().map(|one| one.new.id).collect::<Vec<_>>(), [stuck]);
+    std::fs::remove_dir(&tar).unwrap();
+    engine.upkeep_round().await;
+    assert_eq!(listed(&engine, &world.admin, None).await.len(), 0);
+}
+
 /// Many who want one skill that is not unpacked yet all get it, and one copy is kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_skill_that_is_not_unpacked_is_unpacked_for_all_who_ask() {
