@@ -17,7 +17,8 @@ macro_rules! uuid_id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// A fresh id: version 7, so that ids sort by age; 74 of its bits are random.
+            /// A fresh id: version 7, so that ids sort by age. A counter that starts anywhere and 32 random bits follow the time:
+            /// nobody counts by it, and nobody is let in for knowing it.
             #[must_use]
             pub fn generate() -> Self {
                 Self(Uuid::now_v7())

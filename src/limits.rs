@@ -196,6 +196,16 @@ pub const QUEUE_WAIT_MAX: Duration = Duration::from_secs(60);
 pub const DRAIN_SERVER_MAX: Duration = Duration::from_secs(30);
 /// Pause between two rounds of upkeep: reconciler, retention.
 pub const UPKEEP_EVERY: Duration = Duration::from_secs(60);
+/// A process registers in no time; a file that says so for longer was left by a dead one.
+pub const REGISTERING_MAX: Duration = Duration::from_secs(3600);
+/// Executions beyond retention that are forgotten before the database is asked for more.
+pub const FORGOTTEN_AT_ONCE: u32 = 1000;
+/// Archives unpacked at once: each may write [`UNPACKED_BYTES_MAX`].
+pub const UNPACKING_MAX: usize = 4;
+/// No execution lasts as long, its waiting included: an unpacked skill that was used within this time may still be read.
+pub const SKILL_USED_MAX: Duration = Duration::from_secs(3600);
+/// An unpacked skill that was not used for this long is removed; its archive stays.
+pub const SKILL_IDLE_MAX: Duration = Duration::from_secs(24 * 3600);
 /// A container that was created and never started is removed after this long.
 pub const CREATED_NEVER_STARTED_MAX: Duration = Duration::from_secs(15 * 60);
 /// A keeper container that was not used for this long is removed.

@@ -102,6 +102,61 @@ mod tests {
         assert!(admission.admit().await.is_ok());
     }
 
+    fn wait(
+        admission: &Arc<Admission>,
+        turns: &tokio::sync::mpsc::UnboundedSender<usize>,
+        turn: usize,
+    ) -> tokio::task::JoinHandle<Result<(), Error>> {
+        let (admission, turns) = (admission.clone(), turns.clone());
+        tokio::spawn(async move {
+            let _slot = admission.admit().await?;
+            turns.send(turn).unwrap();
+            Ok(())
+        })
+    }
+
+    #[tokio::test]
+    async fn who_came_first_goes_first_and_who_leaves_gives_up_the_place() {
+        let admission = Arc::new(Admission::new(1, 3, Duration::from_secs(10)));
+        let (turns, mut taken) = tokio::sync::mpsc::unbounded_channel();
+        let slot = admission.admit().await.unwrap();
+        let mut waiters = Vec::new();
+        for turn in 0..3 {
+            waiters.push(wait(&admission, &turns, turn));
+            tokio::task::yield_now().await;
+        }
+        assert!(admission.admit().await.is_err(), "the queue is full");
+        waiters[1].abort();
+        tokio::task::yield_now().await;
+        waiters.push(wait(&admission, &turns, 3));
+        tokio::task::yield_now().await;
+        drop((slot, turns));
+        let mut order = Vec::new();
+        while let Some(turn) = taken.recv().await {
+            order.push(turn);
+        }
+        assert_eq!(order, [0, 2, 3]);
+        assert_eq!(admission.waiting.load(Ordering::SeqCst), 0);
+        assert!(admission.admit().await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_closing_server_sends_the_waiting_away() {
+        let admission = Arc::new(Admission::new(1, 3, Duration::from_secs(10)));
+        let (turns, _taken) = tokio::sync::mpsc::unbounded_channel();
+        let _slot = admission.admit().await.unwrap();
+        let waiter = wait(&admission, &turns, 0);
+        tokio::task::yield_now().await;
+        admission.close();
+        for refused in [waiter.await.unwrap(), admission.admit().await.map(drop)] {
+            let refused = refused.unwrap_err();
+            assert_eq!(
+                (refused.code(), refused.to_string().as_str()),
+                (Code::Busy, "the server is shutting down")
+            );
+        }
+    }
+
     #[tokio::test]
     async fn who_waits_gets_the_slot_that_is_freed() {
         let admission = Arc::new(Admission::new(1, 1, Duration::from_secs(10)));

@@ -1,21 +1,29 @@
 //! Unpacked skills on this host, one folder per content, made whole or not at all.
 
-use std::collections::HashMap;
-use std::fs::{self, DirBuilder, File};
+use std::collections::HashSet;
+use std::fs::{self, DirBuilder, DirEntry, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::bundle::{self, Listing};
 use crate::ids::Digest;
+use crate::limits;
 
-/// A folder of unpacked skills.
+/// How the names of folders begin that are being filled or removed.
+const STAGING: &str = "unpacking-";
+
+/// A folder of unpacked skills. A content's folder tells by its own time when any process last used it.
 #[derive(Debug)]
 pub(super) struct SkillCache {
     root: PathBuf,
-    used: Mutex<HashMap<Digest, Instant>>,
+    /// Contents that this process has unpacked, or compared with their digest: a power cut may leave half a file.
+    whole: Mutex<HashSet<Digest>>,
+    turns: Semaphore,
 }
 
 /// An archive unpacked into a folder of its own, which goes when this is dropped.
@@ -31,15 +39,21 @@ impl Unpacked {
     }
 }
 
-/// No execution lasts as long: a folder that was used within this time may still be read.
-const USED_RECENTLY: Duration = Duration::from_secs(3600);
-
 impl SkillCache {
     pub(super) fn new(root: PathBuf) -> Self {
         Self {
             root,
-            used: Mutex::default(),
+            whole: Mutex::default(),
+            turns: Semaphore::new(limits::UNPACKING_MAX),
         }
+    }
+
+    /// The right to unpack one archive, until dropped.
+    pub(super) async fn turn(&self) -> SemaphorePermit<'_> {
+        self.turns
+            .acquire()
+            .await
+            .expect("this semaphore is never closed")
     }
 
     /// Checks and unpacks an archive. Blocks.
@@ -51,100 +65,216 @@ impl SkillCache {
 
     fn staging(&self) -> io::Result<tempfile::TempDir> {
         DirBuilder::new().mode(0o700).recursive(true).create(&self.root)?;
-        tempfile::Builder::new()
-            .prefix("unpacking-")
-            .tempdir_in(&self.root)
+        tempfile::Builder::new().prefix(STAGING).tempdir_in(&self.root)
     }
 
-    /// Keeps an unpacked archive under its digest; the content that is there already wins.
+    /// Keeps an unpacked archive under its digest; the content that is there already wins. Blocks.
     pub(super) fn keep(&self, unpacked: Unpacked) -> io::Result<PathBuf> {
         let digest = unpacked.listing.digest();
         let path = self.path(&digest);
-        match fs::rename(unpacked.folder.path(), &path) {
-            // The name has moved away; there is nothing left to remove.
-            Ok(()) => drop(unpacked.folder.keep()),
-            Err(_) if path.is_dir() => {}
-            Err(error) => return Err(error),
+        if let Err(error) = fs::rename(unpacked.folder.path(), &path) {
+            return self.find(&digest).ok_or(error);
         }
-        self.touch(digest);
+        // The name has moved away; there is nothing left to remove.
+        drop(unpacked.folder.keep());
+        self.whole().insert(digest);
         Ok(path)
     }
 
-    /// The folder of this content, if it is here.
+    /// The folder of this content, if it is here and whole. Blocks.
     pub(super) fn find(&self, digest: &Digest) -> Option<PathBuf> {
         let path = self.path(digest);
-        path.is_dir().then(|| {
-            self.touch(*digest);
-            path
-        })
+        let folder = File::open(&path).ok()?;
+        folder.set_modified(SystemTime::now()).ok()?;
+        if self.whole().contains(digest) {
+            return Some(path);
+        }
+        if bundle::list(&path).is_ok_and(|listing| listing.digest() == *digest) {
+            self.whole().insert(*digest);
+            return Some(path);
+        }
+        tracing::warn!(digest = %digest, "Unpacked files of {digest} are damaged; unpacking them again");
+        self.evict(digest).ok()?;
+        None
     }
 
     fn path(&self, digest: &Digest) -> PathBuf {
         self.root.join(digest.hex())
     }
 
-    fn touch(&self, digest: Digest) {
-        self.used
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(digest, Instant::now());
+    fn whole(&self) -> MutexGuard<'_, HashSet<Digest>> {
+        self.whole.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The contents that nobody here has used of late.
+    /// The contents that nobody has used of late. Blocks.
     pub(super) fn idle(&self) -> io::Result<Vec<Digest>> {
-        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut idle = Vec::new();
-        for entry in entries(&self.root)? {
-            let digest = entry
-                .file_name()
-                .to_str()
-                .and_then(|name| format!("sha256:{name}").parse().ok());
-            if let Some(digest) = digest
-                && used.get(&digest).is_none_or(|at| at.elapsed() > USED_RECENTLY)
-                && is_old(&entry)
-            {
-                idle.push(digest);
-            }
-        }
-        Ok(idle)
+        let idle = self
+            .entries()?
+            .into_iter()
+            .filter(|entry| is_idle(entry, limits::SKILL_USED_MAX));
+        Ok(idle.filter_map(|entry| digest_of(&entry)).collect())
     }
 
-    /// Removes a content.
+    /// Removes a content. Blocks.
     pub(super) fn evict(&self, digest: &Digest) -> io::Result<()> {
-        self.used
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(digest);
+        self.whole().remove(digest);
         // Renamed first: nobody finds half a folder under its digest.
         let doomed = self.staging()?;
-        fs::rename(self.path(digest), doomed.path().join("skill"))
+        unless_gone(fs::rename(self.path(digest), doomed.path().join("skill")))
     }
 
-    /// Removes what a killed process left half unpacked.
+    /// Removes what nobody has used for long, and what a killed process left half unpacked. Blocks.
     pub(super) fn sweep(&self) -> io::Result<()> {
-        for entry in entries(&self.root)? {
-            if entry.file_name().to_string_lossy().starts_with("unpacking-") && is_old(&entry) {
-                fs::remove_dir_all(entry.path())?;
+        for entry in self.entries()? {
+            if let Some(digest) = digest_of(&entry) {
+                if is_idle(&entry, limits::SKILL_IDLE_MAX) {
+                    self.evict(&digest)?;
+                }
+            } else if is_idle(&entry, limits::SKILL_USED_MAX) {
+                unless_gone(fs::remove_dir_all(entry.path()))?;
             }
         }
         Ok(())
     }
-}
 
-fn entries(root: &Path) -> io::Result<Vec<fs::DirEntry>> {
-    match fs::read_dir(root) {
-        Ok(entries) => entries.collect(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error),
+    fn entries(&self) -> io::Result<Vec<DirEntry>> {
+        match fs::read_dir(&self.root) {
+            Ok(entries) => entries.collect(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
     }
 }
 
-fn is_old(entry: &fs::DirEntry) -> bool {
-    let modified = entry.metadata().and_then(|metadata| metadata.modified());
-    // Content has a fixed time long ago; a folder that is being filled has a fresh one.
-    modified.is_ok_and(|at| {
-        SystemTime::now()
-            .duration_since(at)
-            .is_ok_and(|age| age > USED_RECENTLY)
-    })
+fn digest_of(entry: &DirEntry) -> Option<Digest> {
+    format!("sha256:{}", entry.file_name().to_str()?).parse().ok()
+}
+
+fn is_idle(entry: &DirEntry, beyond: Duration) -> bool {
+    let used = entry.metadata().and_then(|metadata| metadata.modified());
+    used.is_ok_and(|at| at.elapsed().is_ok_and(|idle| idle > beyond))
+}
+
+/// Another process that shares the cache may have been faster.
+fn unless_gone(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn archive() -> File {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("scripts")).unwrap();
+        fs::write(
+            folder.path().join("SKILL.md"),
+            "---\nname: a\ndescription: x\n---\n",
+        )
+        .unwrap();
+        fs::write(folder.path().join("scripts/main.py"), "print(1)").unwrap();
+        let mut archive = tempfile::tempfile().unwrap();
+        bundle::pack(folder.path(), &mut archive).unwrap();
+        archive
+    }
+
+    /// A cache in which one skill is kept, and the skill's digest.
+    fn filled(root: &Path) -> (SkillCache, Digest) {
+        let cache = SkillCache::new(root.join("cache"));
+        let unpacked = cache.unpack(&archive()).unwrap();
+        let digest = unpacked.listing.digest();
+        cache.keep(unpacked).unwrap();
+        (cache, digest)
+    }
+
+    fn used_long_ago(path: &Path, idle: Duration) {
+        let folder = File::open(path).unwrap();
+        folder.set_modified(SystemTime::now() - idle).unwrap();
+    }
+
+    fn names(cache: &SkillCache) -> Vec<String> {
+        let entries = cache.entries().unwrap().into_iter();
+        entries
+            .map(|entry| entry.file_name().into_string().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn the_same_content_is_kept_once() {
+        let root = tempfile::tempdir().unwrap();
+        let (cache, digest) = filled(root.path());
+        let again = cache.unpack(&archive()).unwrap();
+        assert_eq!(cache.keep(again).unwrap(), cache.find(&digest).unwrap());
+        assert_eq!(names(&cache), [digest.hex()]);
+    }
+
+    /// F-20: what a power cut left of a file, or somebody wrote into one, is not run.
+    #[test]
+    fn damaged_content_is_not_found_and_can_be_kept_anew() {
+        let root = tempfile::tempdir().unwrap();
+        let (cache, digest) = filled(root.path());
+        let program = cache.path(&digest).join("scripts/main.py");
+        fs::remove_file(&program).unwrap();
+        fs::write(&program, "").unwrap();
+        let later = SkillCache::new(root.path().join("cache"));
+        assert_eq!(later.find(&digest), None);
+        assert_eq!(names(&later), [""; 0]);
+        let path = later.keep(later.unpack(&archive()).unwrap()).unwrap();
+        assert_eq!(fs::read(path.join("scripts/main.py")).unwrap(), b"print(1)");
+        assert_eq!(
+            SkillCache::new(root.path().join("cache")).find(&digest),
+            Some(path)
+        );
+    }
+
+    /// Z-28, F-01: half a folder has no digest's name, and goes.
+    #[test]
+    fn what_a_killed_process_left_half_unpacked_is_swept() {
+        let root = tempfile::tempdir().unwrap();
+        let (cache, digest) = filled(root.path());
+        let killed = cache.unpack(&archive()).unwrap().folder.keep();
+        let at_work = cache.unpack(&archive()).unwrap();
+        used_long_ago(&killed, limits::SKILL_USED_MAX * 2);
+        cache.sweep().unwrap();
+        assert!(!killed.exists() && at_work.folder().exists() && cache.find(&digest).is_some());
+    }
+
+    #[test]
+    fn only_what_nobody_uses_is_idle() {
+        let root = tempfile::tempdir().unwrap();
+        let (cache, digest) = filled(root.path());
+        assert_eq!(cache.idle().unwrap(), []);
+        used_long_ago(&cache.path(&digest), limits::SKILL_USED_MAX * 2);
+        assert_eq!(cache.idle().unwrap(), [digest]);
+        let other_process = SkillCache::new(root.path().join("cache"));
+        other_process.find(&digest).unwrap();
+        assert_eq!(cache.idle().unwrap(), []);
+    }
+
+    #[test]
+    fn the_cache_does_not_grow_for_ever() {
+        let root = tempfile::tempdir().unwrap();
+        let (cache, digest) = filled(root.path());
+        used_long_ago(&cache.path(&digest), limits::SKILL_USED_MAX * 2);
+        cache.sweep().unwrap();
+        assert!(cache.find(&digest).is_some());
+        used_long_ago(&cache.path(&digest), limits::SKILL_IDLE_MAX * 2);
+        cache.sweep().unwrap();
+        assert_eq!((cache.find(&digest), names(&cache)), (None, vec![]));
+        cache.evict(&digest).unwrap();
+    }
+
+    #[test]
+    fn an_archive_that_is_refused_leaves_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = SkillCache::new(root.path().join("cache"));
+        let cut = archive();
+        cut.set_len(cut.metadata().unwrap().len() - 1).unwrap();
+        assert!(cache.unpack(&cut).is_err());
+        drop(cache.unpack(&archive()).unwrap());
+        assert_eq!(names(&cache), [""; 0]);
+    }
 }

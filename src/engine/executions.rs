@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::auth::{Caller, Scope};
 use crate::blob::{self, Link, Object};
-use crate::engine::{Engine, PageRequest, failure, require, rows};
+use crate::engine::{Engine, PageRequest, clock, failure, require, rows};
 use crate::error::{Code, Error};
 use crate::execution::{Execution, FileEntry};
 use crate::ids::{ExecutionId, Tenant};
@@ -146,7 +146,7 @@ impl Engine {
     /// When a link that is made now stops working.
     #[must_use]
     pub fn link_expiry(&self) -> jiff::Timestamp {
-        let now = jiff::Timestamp::now();
+        let now = clock::now();
         let life =
             jiff::SignedDuration::try_from(self.0.settings.link_life).unwrap_or(jiff::SignedDuration::MAX);
         now.checked_add(life).unwrap_or(jiff::Timestamp::MAX)
@@ -160,7 +160,7 @@ impl Engine {
 
     /// Whether `signature` was made for exactly this link and still holds.
     pub fn check_link(&self, link: &Link, signature: &str) -> Result<(), Error> {
-        let checked = self.0.links.verify(link, signature, jiff::Timestamp::now());
+        let checked = self.0.links.verify(link, signature, clock::now());
         checked.map_err(|refused| Error::new(Code::Forbidden, refused.to_string()))
     }
 }

@@ -1,7 +1,7 @@
 //! API keys: made, listed, revoked, rotated. A secret is told once.
 
 use crate::auth::{ApiKey, Caller, KeyRecord, Scope, Scopes};
-use crate::engine::{Engine, PageRequest, failure, require, rows};
+use crate::engine::{Engine, PageRequest, clock, failure, require, rows};
 use crate::error::{Code, Error};
 use crate::ids::{KeyId, Tenant};
 use crate::limits;
@@ -37,7 +37,7 @@ impl Engine {
                 "scopes: name at least one of `run`, `skills`, `admin`",
             ));
         }
-        let now = jiff::Timestamp::now();
+        let now = clock::now();
         if new.expires_at.is_some_and(|at| at <= now) {
             return Err(Error::invalid("expires_at: must lie in the future"));
         }
@@ -65,11 +65,7 @@ impl Engine {
     /// Ends a key's life, at once and for good.
     pub async fn revoke_key(&self, caller: &Caller, id: KeyId) -> Result<KeyRecord, Error> {
         require(caller, &[Scope::Admin])?;
-        let revoked = self
-            .0
-            .store
-            .revoke_key(caller.tenant(), id, jiff::Timestamp::now())
-            .await;
+        let revoked = self.0.store.revoke_key(caller.tenant(), id, clock::now()).await;
         let record = revoked.map_err(|error| failure::of_store(error, &format!("key `{id}`")))?;
         tracing::info!(key.id = %id, "Revoked key {id}");
         Ok(record)
@@ -79,7 +75,7 @@ impl Engine {
     pub async fn rotate_key(&self, caller: &Caller, id: KeyId) -> Result<(KeyRecord, ApiKey), Error> {
         require(caller, &[Scope::Admin])?;
         let old = self.find_key(caller, id).await?;
-        let now = jiff::Timestamp::now();
+        let now = clock::now();
         let new = NewKey {
             name: old.name,
             scopes: old.scopes,
@@ -132,7 +128,7 @@ impl Engine {
             tenant: None,
             expires_at: None,
         };
-        let record = record(Tenant::default_tenant(), new, key, jiff::Timestamp::now());
+        let record = record(Tenant::default_tenant(), new, key, clock::now());
         self.0
             .store
             .bootstrap_key(record)
@@ -173,7 +169,7 @@ fn record(tenant: Tenant, new: NewKey, key: &ApiKey, now: jiff::Timestamp) -> Ke
         hash: key.hash(),
         scopes: new.scopes,
         created_at: now,
-        expires_at: new.expires_at,
+        expires_at: new.expires_at.map(clock::kept),
         revoked_at: None,
     }
 }

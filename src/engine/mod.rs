@@ -2,6 +2,7 @@
 
 mod admission;
 mod cache;
+mod clock;
 mod executions;
 mod failure;
 mod instance;
@@ -197,7 +198,7 @@ impl Engine {
             Err(crate::store::Error::NotFound) => return Err(refused()),
             Err(error) => return Err(failure::of_store(error, "key")),
         };
-        Caller::check(&record, jiff::Timestamp::now()).map_err(|_| refused())
+        Caller::check(&record, clock::now()).map_err(|_| refused())
     }
 
     /// What the operator decided.

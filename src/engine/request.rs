@@ -133,8 +133,18 @@ fn check_files(files: &[InputFile]) -> Result<(), Error> {
                 file.path
             )));
         }
-        if !seen.insert(&file.path) {
+        if !seen.insert(file.path.as_str()) {
             return Err(Error::invalid(format!("files: {:?} is given twice", file.path)));
+        }
+    }
+    for file in files {
+        let mut above = file.path.match_indices('/').map(|(at, _)| &file.path[..at]);
+        if let Some(above) = above.find(|above| seen.contains(above)) {
+            let message = format!(
+                "files: {above:?} cannot be a file and the folder of {:?}",
+                file.path
+            );
+            return Err(Error::invalid(message));
         }
     }
     Ok(())
@@ -169,14 +179,16 @@ mod tests {
             .check()
             .is_ok()
         );
-        assert!(
-            Ask {
-                files: vec![file("a"), file("a")],
-                ..Ask::default()
-            }
-            .check()
-            .is_err()
-        );
+        for files in [vec![file("a"), file("a")], vec![file("a/b/c"), file("a/b")]] {
+            assert!(
+                Ask {
+                    files,
+                    ..Ask::default()
+                }
+                .check()
+                .is_err()
+            );
+        }
     }
 
     ///

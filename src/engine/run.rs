@@ -1,7 +1,7 @@
 //! One execution from request to record. Once recorded it always ends in exactly one final state.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
@@ -11,41 +11,81 @@ use crate::blob;
 use crate::bundle::artifacts::ArtifactTar;
 use crate::engine::cache::Unpacked;
 use crate::engine::plan::{self, Plan, Subject};
-use crate::engine::{Ask, Engine, RunRequest, What, failure, require};
+use crate::engine::{Ask, Engine, RunRequest, What, clock, failure, require};
 use crate::error::{Code, Error};
 use crate::execution::{Execution, Failure, FileEntry, Logs, NewExecution, Outcome, Status, Timings, Usage};
 use crate::ids::{Digest, ExecutionId, Tenant};
-use crate::sandbox::{End, Job, Output, Report, Run, SkillFiles};
+use crate::sandbox::{End, Job, Output, ProgressSender, Report, Run, SkillFiles};
 use crate::skill::{SkillName, Version};
 
-/// The executions of this process that can still be cancelled.
+/// The executions of this process: those that can still be cancelled, and those whose end nobody has recorded.
 #[derive(Debug, Default)]
-pub(super) struct Running(Mutex<HashMap<ExecutionId, CancellationToken>>);
+pub(super) struct Running {
+    live: Mutex<HashMap<ExecutionId, CancellationToken>>,
+    unrecorded: Mutex<Vec<(Tenant, ExecutionId)>>,
+    /// Cancelled when the process ends: what runs, and what is about to.
+    stop: CancellationToken,
+}
+
+/// An execution among the running ones, until this is dropped.
+#[derive(Debug)]
+struct Entered<'a> {
+    running: &'a Running,
+    tenant: Tenant,
+    id: ExecutionId,
+    cancel: CancellationToken,
+    is_recorded: bool,
+}
 
 impl Running {
-    fn enter(&self, id: ExecutionId) -> CancellationToken {
-        let token = CancellationToken::new();
-        self.map().insert(id, token.clone());
-        token
-    }
-
-    fn leave(&self, id: ExecutionId) {
-        self.map().remove(&id);
+    fn enter(&self, tenant: Tenant, id: ExecutionId) -> Entered<'_> {
+        let cancel = self.stop.child_token();
+        locked(&self.live).insert(id, cancel.clone());
+        Entered {
+            running: self,
+            tenant,
+            id,
+            cancel,
+            is_recorded: false,
+        }
     }
 
     /// Asks an execution to end; `false` if it does not run here.
     pub(super) fn cancel(&self, id: ExecutionId) -> bool {
-        self.map().get(&id).map(CancellationToken::cancel).is_some()
+        locked(&self.live)
+            .get(&id)
+            .map(CancellationToken::cancel)
+            .is_some()
     }
 
-    /// Asks all to end.
-    pub(super) fn cancel_all(&self) {
-        self.map().values().for_each(CancellationToken::cancel);
+    /// Asks all to end, those to come included.
+    pub(super) fn stop(&self) {
+        self.stop.cancel();
     }
 
-    fn map(&self) -> std::sync::MutexGuard<'_, HashMap<ExecutionId, CancellationToken>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The executions that are over and may still stand as running; told once.
+    pub(super) fn take_unrecorded(&self) -> Vec<(Tenant, ExecutionId)> {
+        std::mem::take(&mut *locked(&self.unrecorded))
     }
+
+    /// Gives them back.
+    pub(super) fn keep_unrecorded(&self, ids: &[(Tenant, ExecutionId)]) {
+        locked(&self.unrecorded).extend_from_slice(ids);
+    }
+}
+
+impl Drop for Entered<'_> {
+    /// However it ended, by a panic or because the database is full: it is not forgotten as running.
+    fn drop(&mut self) {
+        if !self.is_recorded {
+            locked(&self.running.unrecorded).push((self.tenant.clone(), self.id));
+        }
+        locked(&self.running.live).remove(&self.id);
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What is run, found and unpacked.
@@ -59,49 +99,62 @@ struct Found {
 }
 
 impl Engine {
-    /// Runs a skill to its end, even when the caller goes away. A failing skill is no error: its execution says so.
+    /// Runs a skill to its end, even when the caller goes away; one that goes before its turn leaves the queue. A failing
+    /// skill is no error: its execution says so.
     pub async fn run(&self, caller: &Caller, request: RunRequest) -> Result<Execution, Error> {
         let (engine, caller) = (self.clone(), caller.clone());
+        let gone = CancellationToken::new();
+        let _goes_with_the_caller = gone.clone().drop_guard();
         let task = self
             .0
             .tasks
-            .spawn(async move { engine.run_attached(&caller, request).await });
+            .spawn(async move { engine.run_attached(&caller, request, &gone).await });
         task.await.map_err(Error::internal)?
     }
 
-    async fn run_attached(&self, caller: &Caller, request: RunRequest) -> Result<Execution, Error> {
+    async fn run_attached(
+        &self,
+        caller: &Caller,
+        request: RunRequest,
+        gone: &CancellationToken,
+    ) -> Result<Execution, Error> {
         require(caller, &[Scope::Run])?;
         let RunRequest { what, ask, progress } = request;
         ask.check()?;
         let found = self.find(caller, what, &ask).await?;
         let asked_at = Instant::now();
-        let _slot = self.0.admission.admit().await?;
+        let admitted = gone.run_until_cancelled(self.0.admission.admit()).await;
+        let _slot = admitted.ok_or_else(|| Error::new(Code::Busy, "the caller left the queue"))??;
         let queue_ms = milliseconds(asked_at);
         let job = &found.plan.job;
-        self.0
-            .sandbox
-            .prepare(job, progress.as_ref())
-            .await
-            .map_err(failure::of_sandbox)?;
+        self.prepare(job, progress.as_ref()).await?;
+        // Before the row: one that is there always has somebody who ends it.
+        let mut entered = self.0.running.enter(caller.tenant().clone(), job.execution);
         let new = self.new_execution(caller, &found);
         self.0
             .store
             .begin(new.clone())
             .await
             .map_err(|error| failure::of_store(error, "execution"))?;
-        let cancel = self.0.running.enter(new.id);
-        let outcome = self.perform(caller.tenant(), job, cancel).await;
-        let outcome = Outcome {
-            timings: Timings {
-                queue_ms,
-                ..outcome.timings
-            },
-            ..outcome
+        let outcome = self.perform(caller.tenant(), job, &entered.cancel).await;
+        let timings = Timings {
+            queue_ms,
+            ..outcome.timings
         };
-        let recorded = self.record(new, outcome).await;
-        // Only now: whoever waits for the end of a cancelled execution finds it recorded.
-        self.0.running.leave(job.execution);
-        recorded
+        let outcome = Outcome { timings, ..outcome };
+        let execution = self.record(new, outcome).await?;
+        entered.is_recorded = true;
+        // It leaves only now: whoever waits for the end of a cancelled execution finds it recorded.
+        Ok(execution)
+    }
+
+    /// Makes ready what may take long; ends when the process does.
+    async fn prepare(&self, job: &Job, progress: Option<&ProgressSender>) -> Result<(), Error> {
+        let prepared = self.0.sandbox.prepare(job, progress);
+        match self.0.running.stop.run_until_cancelled(prepared).await {
+            Some(prepared) => prepared.map_err(failure::of_sandbox),
+            None => Err(Error::new(Code::Busy, "the server is shutting down")),
+        }
     }
 
     /// Finds the skill and plans the job; nothing is recorded yet, so every refusal is an error to the caller.
@@ -176,12 +229,12 @@ impl Engine {
             backend_reason: self.0.settings.backend_reason.clone(),
             limits: job.limits,
             instance: self.0.instance.id(),
-            created_at: jiff::Timestamp::now(),
+            created_at: clock::now(),
         }
     }
 
     /// Runs the job and stores its artifacts. Whatever goes wrong becomes an outcome.
-    async fn perform(&self, tenant: &Tenant, job: &Job, cancel: CancellationToken) -> Outcome {
+    async fn perform(&self, tenant: &Tenant, job: &Job, cancel: &CancellationToken) -> Outcome {
         let mut artifacts = match tempfile::tempfile_in(&self.0.settings.tmp_dir) {
             Ok(file) => ArtifactTar::create(file),
             Err(error) => return lost(&failure::of_io(error)),
@@ -197,7 +250,7 @@ impl Engine {
                 return lost(&failure::of_sandbox(error));
             }
         };
-        let shutting_down = self.0.admission.is_closed() && cancel.is_cancelled();
+        let shutting_down = self.0.running.stop.is_cancelled();
         let stored = self
             .store_artifacts(tenant, job.execution, artifacts, &report.files)
             .await;
@@ -257,22 +310,35 @@ impl Engine {
 }
 
 fn milliseconds(since: Instant) -> f64 {
-    since.elapsed().as_secs_f64() * 1000.0
+    clock::kept_milliseconds(since.elapsed().as_secs_f64() * 1000.0)
 }
 
 /// An outcome without a report: the program has not run, or nobody knows.
 fn lost(error: &Error) -> Outcome {
-    let code = if error.code() == Code::SandboxUnavailable {
-        "sandbox_unavailable"
-    } else {
-        error.code().as_str()
-    };
-    Outcome {
-        status: Status::Failed,
-        error: Some(Failure {
-            code: code.to_owned(),
+    without_report(
+        Status::Failed,
+        Failure {
+            code: error.code().as_str().to_owned(),
             message: error.to_string(),
-        }),
+        },
+    )
+}
+
+/// The outcome of an execution whose own could not be recorded.
+pub(super) fn unrecorded() -> Outcome {
+    without_report(
+        Status::Interrupted,
+        Failure {
+            code: "interrupted".to_owned(),
+            message: "it ended and the server could not record how; run it again".to_owned(),
+        },
+    )
+}
+
+fn without_report(status: Status, error: Failure) -> Outcome {
+    Outcome {
+        status,
+        error: Some(error),
         exit_code: None,
         output: None,
         logs: Logs::default(),
@@ -281,7 +347,7 @@ fn lost(error: &Error) -> Outcome {
         skipped_total: 0,
         usage: Usage::default(),
         timings: Timings::default(),
-        finished_at: jiff::Timestamp::now(),
+        finished_at: clock::now(),
     }
 }
 
@@ -376,10 +442,10 @@ fn outcome(report: Report, job: &Job, shutting_down: bool) -> Outcome {
         usage: report.usage,
         timings: Timings {
             queue_ms: 0.0,
-            sandbox_ms: report.sandbox_ms,
-            run_ms: report.run_ms,
-            collect_ms: report.collect_ms,
+            sandbox_ms: clock::kept_milliseconds(report.sandbox_ms),
+            run_ms: clock::kept_milliseconds(report.run_ms),
+            collect_ms: clock::kept_milliseconds(report.collect_ms),
         },
-        finished_at: jiff::Timestamp::now(),
+        finished_at: clock::now(),
     }
 }

@@ -1,14 +1,16 @@
 //! Publishing, finding and deleting skills.
 
 use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 
 use crate::auth::{Caller, Scope};
 use crate::blob;
 use crate::bundle;
-use crate::engine::cache::Unpacked;
-use crate::engine::{Engine, PageRequest, failure, require, rows};
+use crate::engine::cache::{SkillCache, Unpacked};
+use crate::engine::{Engine, PageRequest, clock, failure, require, rows};
 use crate::error::{Code, Error};
+use crate::ids::Digest;
 use crate::limits;
 use crate::skill::{Manifest, Selector, SkillName, Version};
 use crate::store::{Page, Published, SkillRecord};
@@ -64,10 +66,10 @@ impl Engine {
             archive_bytes,
             unpacked_bytes: listing.bytes_total(),
             files: u32::try_from(listing.entries().len()).unwrap_or(u32::MAX),
-            created_at: jiff::Timestamp::now(),
+            created_at: clock::now(),
             manifest,
         };
-        self.0.cache.keep(unpacked).map_err(failure::of_io)?;
+        self.on_cache(move |cache| cache.keep(unpacked)).await?;
         // The row decides a race between two uploads of one version; only its winner writes the bytes (C-02).
         let published = self
             .0
@@ -121,6 +123,7 @@ impl Engine {
         archive: File,
         fallback: Option<String>,
     ) -> Result<(Unpacked, Manifest), Error> {
+        let _turn = self.0.cache.turn().await;
         let engine = self.clone();
         let blocking = tokio::task::spawn_blocking(move || {
             let unpacked = engine.0.cache.unpack(&archive)?;
@@ -132,35 +135,55 @@ impl Engine {
 
     /// The folder of a published skill on this host, fetched and unpacked if it is not here yet.
     pub(super) async fn folder(&self, record: &SkillRecord) -> Result<PathBuf, Error> {
-        if let Some(folder) = self.0.cache.find(&record.digest) {
+        if let Some(folder) = self.cached(record.digest).await? {
             return Ok(folder);
         }
-        let object = self
-            .0
-            .blob
-            .open(&archive_key(record))
-            .await
-            .map_err(|error| failure::of_blob(error, "the skill's archive"))?;
+        let _turn = self.0.cache.turn().await;
+        // Whoever had a turn meanwhile may have fetched the same.
+        if let Some(folder) = self.cached(record.digest).await? {
+            return Ok(folder);
+        }
+        let archive = self.fetch(record).await?;
+        let (engine, digest) = (self.clone(), record.digest);
+        let blocking = tokio::task::spawn_blocking(move || {
+            let unpacked = engine.0.cache.unpack(&archive)?;
+            // F-20: a store that hands out other bytes is found out before anything runs.
+            if unpacked.listing.digest() != digest {
+                return Err(Error::internal(format!(
+                    "an archive does not have its digest {digest}"
+                )));
+            }
+            engine.0.cache.keep(unpacked).map_err(failure::of_io)
+        });
+        blocking.await.map_err(Error::internal)?
+    }
+
+    async fn cached(&self, digest: Digest) -> Result<Option<PathBuf>, Error> {
+        self.on_cache(move |cache| Ok(cache.find(&digest))).await
+    }
+
+    /// A local copy of a version's archive, without a name.
+    async fn fetch(&self, record: &SkillRecord) -> Result<File, Error> {
+        let missing = |error| failure::of_blob(error, "the skill's archive");
+        let object = self.0.blob.open(&archive_key(record)).await.map_err(missing)?;
         let size = object.size();
-        let mut reader = object
-            .into_reader(0..size)
-            .await
-            .map_err(|error| failure::of_blob(error, "the skill's archive"))?;
+        let mut reader = object.into_reader(0..size).await.map_err(missing)?;
         let file = tempfile::tempfile_in(&self.0.settings.tmp_dir).map_err(failure::of_io)?;
         let mut copy = tokio::fs::File::from_std(file);
         tokio::io::copy(&mut reader, &mut copy)
             .await
             .map_err(failure::of_io)?;
-        let archive = copy.into_std().await;
-        let (unpacked, _) = self.unpack(archive, Some(record.name.to_string())).await?;
-        // F-20: a store that hands out other bytes is found out before anything runs.
-        if unpacked.listing.digest() != record.digest {
-            return Err(Error::internal(format!(
-                "the archive of {} {} does not have its digest",
-                record.name, record.version
-            )));
-        }
-        self.0.cache.keep(unpacked).map_err(failure::of_io)
+        Ok(copy.into_std().await)
+    }
+
+    /// Works on the cache off the async threads: a skill may have thousands of files.
+    pub(super) async fn on_cache<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&SkillCache) -> io::Result<T> + Send + 'static,
+    ) -> Result<T, Error> {
+        let engine = self.clone();
+        let worked = tokio::task::spawn_blocking(move || work(&engine.0.cache)).await;
+        worked.map_err(Error::internal)?.map_err(failure::of_io)
     }
 
     /// The latest version of each skill, by name.
@@ -216,15 +239,32 @@ impl Engine {
         version: &Version,
     ) -> Result<(), Error> {
         require(caller, &[Scope::Skills])?;
-        let deleted = self.0.store.delete_version(caller.tenant(), name, version).await;
-        let record = deleted
-            .map_err(|error| failure::of_store(error, &format!("skill `{name}` version `{version}`")))?;
+        let record = self
+            .skill(caller, name, &Selector::Version(version.clone()))
+            .await?;
+        let engine = self.clone();
+        // On the tracker: a client that goes away must not leave half a version.
+        let task = self
+            .0
+            .tasks
+            .spawn(async move { engine.delete_to_the_end(&record).await });
+        task.await.map_err(Error::internal)?
+    }
+
+    /// The bytes go first: the other way round, a push of the same version in between would lose its own.
+    async fn delete_to_the_end(&self, record: &SkillRecord) -> Result<(), Error> {
+        let SkillRecord {
+            tenant,
+            name,
+            version,
+            ..
+        } = record;
+        let deleted = self.0.blob.delete(&archive_key(record)).await;
+        deleted.map_err(|error| failure::of_blob(error, "archive"))?;
+        let deleted = self.0.store.delete_version(tenant, name, version).await;
+        deleted.map_err(|error| failure::of_store(error, &format!("skill `{name}` version `{version}`")))?;
         tracing::info!(skill = %name, version = %version, "Deleted {name} {version}");
-        self.0
-            .blob
-            .delete(&archive_key(&record))
-            .await
-            .map_err(|error| failure::of_blob(error, "archive"))
+        Ok(())
     }
 
     /// The archive of one version as it was uploaded.

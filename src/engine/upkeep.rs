@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use crate::blob;
-use crate::engine::{Engine, failure};
+use crate::engine::{Engine, cache::SkillCache, clock, failure, run};
 use crate::error::{self, Code, Error};
-use crate::ids::InstanceId;
+use crate::ids::{ExecutionId, InstanceId, Tenant};
 use crate::limits;
-use crate::store::Retention;
+use crate::store::{self, Retention};
 
 /// Whether this server can do its work.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
@@ -33,9 +33,6 @@ pub struct Check {
     #[serde(skip)]
     pub cause: Option<String>,
 }
-
-/// Executions that one round of retention forgets at most; the next round goes on.
-const FORGOTTEN_PER_ROUND: u32 = 1000;
 
 impl Check {
     fn of<E: std::error::Error>(name: &'static str, result: Result<(), E>) -> Self {
@@ -77,6 +74,7 @@ impl Engine {
         });
         let results = [
             ("interrupting", self.interrupt_dead().await),
+            ("closing", self.close_unrecorded().await),
             ("reconciling", self.reconcile(&dead).await),
             ("forgetting", self.forget_expired().await),
             ("evicting", self.evict_unused().await),
@@ -100,9 +98,21 @@ impl Engine {
             .into_iter()
             .filter(|owner| !self.0.instance.is_alive(*owner))
         {
-            let ended = self.0.store.interrupt(owner, jiff::Timestamp::now()).await;
+            let ended = self.0.store.interrupt(owner, clock::now()).await;
             for (_, id) in ended.map_err(|error| failure::of_store(error, "execution"))? {
                 tracing::warn!(execution.id = %id, "Execution {id} was interrupted by the end of its process");
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends executions of this process that are over and whose end could not be recorded when it came.
+    async fn close_unrecorded(&self) -> Result<(), Error> {
+        let over = self.0.running.take_unrecorded();
+        for (done, (tenant, id)) in over.iter().enumerate() {
+            if let Err(error) = self.0.store.finish(tenant, *id, run::unrecorded()).await {
+                self.0.running.keep_unrecorded(&over[done..]);
+                return Err(failure::of_store(error, "execution"));
             }
         }
         Ok(())
@@ -125,47 +135,56 @@ impl Engine {
         Ok(())
     }
 
-    /// Forgets executions beyond retention, artifacts first: a row without files is honest, files without a row are lost space.
+    /// Forgets executions beyond retention. One that cannot be forgotten does not hold up the others.
     async fn forget_expired(&self) -> Result<(), Error> {
         let policy = &self.0.settings.retention;
         let ended_before = policy.age.and_then(|age| {
             let age = jiff::SignedDuration::try_from(age).ok()?;
-            jiff::Timestamp::now().checked_sub(age).ok()
+            clock::now().checked_sub(age).ok()
         });
         let retention = Retention {
             ended_before,
             per_tenant: policy.per_tenant,
         };
-        let expired = self.0.store.expired(&retention, FORGOTTEN_PER_ROUND).await;
-        for (tenant, execution) in expired.map_err(|error| failure::of_store(error, "execution"))? {
-            let key = blob::Key::Artifacts {
-                tenant: tenant.clone(),
-                execution,
-            };
-            self.0
-                .blob
-                .delete(&key)
-                .await
-                .map_err(|error| failure::of_blob(error, "artifacts"))?;
-            self.0
-                .store
-                .forget(&tenant, execution)
-                .await
-                .map_err(|error| failure::of_store(error, "execution"))?;
-        }
-        Ok(())
-    }
-
-    /// Removes unpacked skills that no version has any more.
-    async fn evict_unused(&self) -> Result<(), Error> {
-        self.0.cache.sweep().map_err(failure::of_io)?;
-        for digest in self.0.cache.idle().map_err(failure::of_io)? {
-            let used = self.0.store.digest_is_used(&digest).await;
-            if !used.map_err(|error| failure::of_store(error, "skill"))? {
-                self.0.cache.evict(&digest).map_err(failure::of_io)?;
+        let rows = limits::FORGOTTEN_AT_ONCE;
+        loop {
+            let expired = self.0.store.expired(&retention, rows).await;
+            let expired = expired.map_err(|error| failure::of_store(error, "execution"))?;
+            let mut forgotten = Ok(());
+            for (tenant, execution) in &expired {
+                forgotten = forgotten.and(self.forget(tenant, *execution).await);
+            }
+            forgotten?;
+            if expired.len() < rows as usize {
+                return Ok(());
             }
         }
-        Ok(())
+    }
+
+    /// Artifacts first: a row without files is honest, files without a row are lost space.
+    async fn forget(&self, tenant: &Tenant, execution: ExecutionId) -> Result<(), Error> {
+        let key = blob::Key::Artifacts {
+            tenant: tenant.clone(),
+            execution,
+        };
+        let deleted = self.0.blob.delete(&key).await;
+        deleted.map_err(|error| failure::of_blob(error, "artifacts"))?;
+        match self.0.store.forget(tenant, execution).await {
+            // Another process was faster.
+            Ok(()) | Err(store::Error::NotFound) => Ok(()),
+            Err(error) => Err(failure::of_store(error, "execution")),
+        }
+    }
+
+    /// Removes unpacked skills that no version has any more, and those that nobody has run for long.
+    async fn evict_unused(&self) -> Result<(), Error> {
+        for digest in self.on_cache(SkillCache::idle).await? {
+            let used = self.0.store.digest_is_used(&digest).await;
+            if !used.map_err(|error| failure::of_store(error, "skill"))? {
+                self.on_cache(move |cache| cache.evict(&digest)).await?;
+            }
+        }
+        self.on_cache(SkillCache::sweep).await
     }
 
     /// Lets nobody in any more, waits for what runs, then ends it as interrupted; returns when nothing is left.
@@ -177,7 +196,7 @@ impl Engine {
                 "Interrupting executions that did not end within {} seconds",
                 within.as_secs()
             );
-            self.0.running.cancel_all();
+            self.0.running.stop();
             let last = limits::KILL_GRACE * 2 + limits::COLLECT_MAX;
             if tokio::time::timeout(last, self.0.tasks.wait()).await.is_err() {
                 tracing::error!("Executions are left to the next process's upkeep");

@@ -144,9 +144,9 @@ mod tests {
                 ..Resources::default()
             };
             let clamped = ResourceLimits::clamp(&asked, None, None, &Maxima::default());
-            assert!(
-                scratch(&clamped) + limits::MEMORY_BEYOND_SCRATCH_BYTES <= clamped.memory_bytes + 5 * 4096
-            );
+            assert!(scratch(&clamped) + limits::MEMORY_BEYOND_SCRATCH_BYTES <= clamped.memory_bytes);
+            // A tmpfs of size 0 has no bound at all.
+            assert!(clamped.root_bytes > 0);
         }
     }
 

@@ -81,7 +81,7 @@ impl std::fmt::Display for Status {
 /// Why an execution is not a `success`: a stable code and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Failure {
-    /// `exit_code`, `signal`, `output_invalid`, `output_too_large`, `start_failed`, `timeout`, `oom`, `cancelled`, `interrupted`, `sandbox_lost`, `artifacts_not_stored`, `image_refused`.
+    /// `exit_code`, `signal`, `output_invalid`, `output_too_large`, `start_failed`, `timeout`, `oom`, `cancelled`, `interrupted`, `sandbox_lost`, `artifacts_not_stored`, `sandbox_unavailable`, `storage_full`, `internal`.
     pub code: String,
     /// What happened and what to do.
     pub message: String,

@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(code(Body::new(body), 100).await, Err(Code::RequestTimeout));
     }
 
-    /// a byte now and then, each in time, but for ever.
+    /// A-16, Z-24: a byte now and then, each in time, but for ever.
     #[tokio::test]
     async fn a_client_that_drips_is_given_up() {
         let every = tokio::time::interval(Duration::from_millis(5));

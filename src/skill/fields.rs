@@ -141,24 +141,29 @@ impl Fields {
         self.known.get(key).map(|node| node.line)
     }
 
-    /// A field that must be text, trimmed; numbers and the like count as they are written.
+    /// A field for people, without the white space around it.
     pub(super) fn text(&self, key: &str) -> Result<Option<&str>, SkillMdError> {
+        Ok(self.exact(key)?.map(str::trim))
+    }
+
+    /// A field that must be text, to the letter: `"bash:5 "` is not `bash:5` (S-35). Numbers and the like count as they are written.
+    pub(super) fn exact(&self, key: &str) -> Result<Option<&str>, SkillMdError> {
         self.known
             .get(key)
             .map(|node| match &node.value {
-                yaml::Value::Scalar { text, .. } => Ok(text.trim()),
+                yaml::Value::Scalar { text, .. } => Ok(text.as_str()),
                 _ => Err(unfit(key, node, "text")),
             })
             .transpose()
     }
 
-    /// A field that must be text that `parse` takes.
+    /// A field that must be text that `parse` takes, to the letter.
     pub(super) fn parsed<T, E: std::fmt::Display>(
         &self,
         key: &str,
         parse: impl Fn(&str) -> Result<T, E>,
     ) -> Result<Option<T>, SkillMdError> {
-        let Some(text) = self.text(key)? else {
+        let Some(text) = self.exact(key)? else {
             return Ok(None);
         };
         let refused = |rule| SkillMdError::new(self.line(key), format!("`{key}` {}: {rule}", quoted(text)));
@@ -213,6 +218,8 @@ pub(super) fn entries(front_matter: &str) -> Result<Vec<(String, yaml::Node)>, S
             .unwrap_or((&error.message, ""));
         let hint = if reason.contains("mapping values") {
             "; put a value that contains `: ` in quotes"
+        } else if reason.starts_with("tab") || reason.ends_with("a tab") {
+            "; indent with spaces"
         } else {
             ""
         };

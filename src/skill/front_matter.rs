@@ -123,7 +123,7 @@ fn program(
         language: fields.parsed("lang", |text| {
             Language::from_alias(&text.to_ascii_lowercase()).ok_or("must be `python`, `node` or `bash`")
         })?,
-        entrypoint: fields.text("entrypoint")?,
+        entrypoint: fields.exact("entrypoint")?,
     };
     let line = fields.line("entrypoint").or_else(|| fields.line("lang"));
     let choice = entrypoint::choose(&declared, has_file)
@@ -147,6 +147,6 @@ fn image(text: &str) -> Result<String, &'static str> {
     if (1..=limits::IMAGE_CHARS_MAX).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic()) {
         Ok(text.to_owned())
     } else {
-        Err("must be an image name like `python:3.12-slim`")
+        Err("must be an image name like `python:3.12-slim`, without white space")
     }
 }

@@ -90,7 +90,7 @@ fn strict(entries: &[(String, yaml::Node)], folder: Option<&str>) -> Vec<SkillMd
             .find(|(name, _)| name == key)
             .map(|(_, node)| node)?;
         match &node.value {
-            yaml::Value::Scalar { text, .. } => Some((Some(node.line), text.trim())),
+            yaml::Value::Scalar { text, .. } => Some((Some(node.line), text.as_str())),
             _ => Some((Some(node.line), "")),
         }
     };
@@ -105,7 +105,7 @@ fn strict(entries: &[(String, yaml::Node)], folder: Option<&str>) -> Vec<SkillMd
         refuse(line, "`name` must equal the folder's name".to_owned());
     }
     let (line, description) = field("description").unwrap_or_default();
-    if !(1..=limits::DESCRIPTION_CHARS_MAX).contains(&description.chars().count()) {
+    if !(1..=limits::DESCRIPTION_CHARS_MAX).contains(&description.trim().chars().count()) {
         refuse(
             line,
             format!(
@@ -115,7 +115,7 @@ fn strict(entries: &[(String, yaml::Node)], folder: Option<&str>) -> Vec<SkillMd
         );
     }
     if let Some((line, text)) = field("compatibility")
-        && !(1..=limits::COMPATIBILITY_CHARS_MAX).contains(&text.chars().count())
+        && !(1..=limits::COMPATIBILITY_CHARS_MAX).contains(&text.trim().chars().count())
     {
         refuse(
             line,

@@ -84,14 +84,17 @@ pub fn parse_cpu(text: &str) -> Result<u32, String> {
     })
 }
 
-/// Digits, at most one point, then one of `units`: no sign, no exponent, no `NaN`.
+/// Digits, at most one point, then one of `units`, which a space may set apart: no sign, no exponent, no `NaN`.
 fn measure(text: &str, units: &[(&str, f64)]) -> Option<f64> {
-    let text = text.trim();
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(text.len());
     let (digits, unit) = text.split_at(end);
-    let (_, factor) = units.iter().find(|(name, _)| *name == unit.trim_start())?;
+    let unit = match unit.strip_prefix(' ') {
+        Some(spaced) if !spaced.is_empty() => spaced,
+        _ => unit,
+    };
+    let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
     let value = digits.parse::<f64>().ok()? * factor;
     value.is_finite().then_some(value)
 }
@@ -132,6 +135,9 @@ mod tests {
             "1 2",
             "1.2.3",
             "0x10",
+            " 30",
+            "30 ",
+            "30s\n",
         ];
         for text in absurd {
             assert!(parse_timeout(text).is_err(), "timeout {text}");

@@ -74,8 +74,8 @@ printf '{"greeting": "Hello, %s!"}\n' "${name:-World}" > "$SANDBOX_OUTPUT"
 
 #[cfg(test)]
 mod tests {
-    use super::super::{lint, parse_skill_md};
     use super::*;
+    use crate::skill::{lint, parse_skill_md};
 
     #[test]
     fn a_new_skill_loads_and_pleases_the_lint() {

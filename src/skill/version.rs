@@ -27,16 +27,14 @@ impl Version {
         Self(version)
     }
 
-    /// Whether this is `1.0.0-rc.1` or the like, or a version that Skillbox made up: neither is chosen as `latest` while another is there.
-    #[must_use]
-    pub fn is_prerelease(&self) -> bool {
-        !self.0.pre.is_empty()
-    }
-
-    /// Major, minor and patch: all that precedence among releases looks at. `None` for a pre-release.
+    /// Major, minor and patch: all that precedence among releases looks at. `None` for a pre-release, which is not chosen as `latest`
+    /// while a release is there.
     #[must_use]
     pub fn release(&self) -> Option<[u64; 3]> {
-        (!self.is_prerelease()).then_some([self.0.major, self.0.minor, self.0.patch])
+        self.0
+            .pre
+            .is_empty()
+            .then_some([self.0.major, self.0.minor, self.0.patch])
     }
 }
 

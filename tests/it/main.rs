@@ -12,6 +12,7 @@ mod cli_run;
 mod cli_serve;
 mod cli_shell;
 mod cli_start;
+mod engine;
 mod http;
 mod images;
 mod lifecycle;

@@ -233,6 +233,44 @@ async fn a_cancelled_execution_ends_within_a_second() {
     assert_eq!(run.await.unwrap().status, Status::Cancelled);
 }
 
+/// F-05: what does not end in time is interrupted and recorded as such; nobody is let in any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_interrupts_what_does_not_end() {
+    let Some(world) = World::docker().await else {
+        return;
+    };
+    let (engine, admin) = (world.engine.clone(), world.admin.clone());
+    let file = archive(Language::Bash, "", "sleep 60");
+    let run = tokio::spawn(async move {
+        let what = What::Archive {
+            archive: file,
+            fallback_name: None,
+        };
+        let request = RunRequest {
+            what,
+            ask: Ask::default(),
+            progress: None,
+        };
+        engine.run(&admin, request).await.unwrap()
+    });
+    let page = || skillbox::engine::PageRequest { after: None, rows: 1 };
+    let listed = async || {
+        let found = world
+            .engine
+            .executions(&world.admin, Default::default(), page())
+            .await;
+        found.unwrap().items
+    };
+    while listed().await.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    world.engine.shutdown(Duration::ZERO).await;
+    assert_eq!(run.await.unwrap().status, Status::Interrupted);
+    assert_eq!(listed().await[0].status, Status::Interrupted);
+    let refused = world.try_run(Language::Bash, "true", Ask::default()).await;
+    assert_eq!(refused.unwrap_err().code(), Code::Busy);
+}
+
 /// an input arrives byte for byte, whatever its size; above the cap it is refused.
 #[tokio::test]
 async fn an_input_of_any_size_arrives_byte_for_byte() {

@@ -339,6 +339,10 @@ async fn only_an_image_of_exactly_an_allowed_name_runs() {
         "sha256:".to_owned() + &"0".repeat(64),
         "../../etc".to_owned(),
         "-v/:/host".to_owned(),
+        format!("{image} "),
+        format!(" {image}"),
+        format!(r"{image}\n"),
+        format!(r"{image}\t"),
     ];
     for trick in tricks {
         let line = format!("image: \"{trick}\"\n");
@@ -347,14 +351,6 @@ async fn only_an_image_of_exactly_an_allowed_name_runs() {
             .await;
         assert_eq!(refused.unwrap_err().code(), Code::Invalid, "{trick:?}");
     }
-    // White space around a value is no part of it: what runs is the allowed name itself.
-    for padded in [format!("{image} "), format!(r"{image}\n")] {
-        let line = format!("image: \"{padded}\"\n");
-        let execution = watched
-            .execution(Attack::plain(Language::Bash, "true").front_matter(&line))
-            .await;
-        assert_eq!(execution.new.image, image);
-    }
-    assert_eq!(watched.has_made(), 2);
+    assert_eq!(watched.has_made(), 0);
     watched.close().await;
 }

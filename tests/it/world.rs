@@ -139,7 +139,7 @@ pub(crate) fn instance_in(folder: &Path) -> Instance {
     Instance::register(&instances).unwrap()
 }
 
-/// An engine over `folder` with the images of this machine.
+/// An engine over `folder` with the images of this machine, which keeps everything.
 pub(crate) async fn engine_in(folder: &Path, instance: Instance, sandbox: Sandbox) -> Engine {
     engine_with(folder, instance, sandbox, images()).await
 }
@@ -151,31 +151,24 @@ pub(crate) async fn engine_with(
     sandbox: Sandbox,
     images: Images,
 ) -> Engine {
-    let retention = RetentionPolicy::default();
-    engine_of(folder, instance, sandbox, Wishes { images, retention }).await
+    engine_of(settings(folder, images), folder, instance, sandbox).await
 }
 
-/// An engine over `folder` that keeps executions as long as this.
+/// An engine over `folder` that forgets.
 pub(crate) async fn engine_that_keeps(
     retention: RetentionPolicy,
     folder: &Path,
     instance: Instance,
     sandbox: Sandbox,
 ) -> Engine {
-    let images = images();
-    engine_of(folder, instance, sandbox, Wishes { images, retention }).await
+    let settings = Settings {
+        retention,
+        ..settings(folder, images())
+    };
+    engine_of(settings, folder, instance, sandbox).await
 }
 
-/// What tests change about an engine.
-struct Wishes {
-    images: Images,
-    retention: RetentionPolicy,
-}
-
-async fn engine_of(folder: &Path, instance: Instance, sandbox: Sandbox, wishes: Wishes) -> Engine {
-    let Wishes { images, retention } = wishes;
-    let tmp_dir = folder.join("tmp");
-    std::fs::create_dir_all(&tmp_dir).unwrap();
+fn settings(folder: &Path, images: Images) -> Settings {
     let allowlist = [
         &images.python,
         &images.node,
@@ -184,7 +177,7 @@ async fn engine_of(folder: &Path, instance: Instance, sandbox: Sandbox, wishes: 
         IMAGE_WITH_WISHES,
     ]
     .map(ToOwned::to_owned);
-    let settings = Settings {
+    Settings {
         maxima: Maxima {
             timeout_default: Duration::from_secs(20),
             ..Maxima::default()
@@ -194,12 +187,16 @@ async fn engine_of(folder: &Path, instance: Instance, sandbox: Sandbox, wishes: 
         concurrency: 4,
         queue: 64,
         queue_wait: Duration::from_secs(60),
-        retention,
+        retention: RetentionPolicy::default(),
         link_life: Duration::from_secs(60),
         cache_dir: folder.join("cache"),
-        tmp_dir,
+        tmp_dir: folder.join("tmp"),
         backend_reason: "test".to_owned(),
-    };
+    }
+}
+
+async fn engine_of(settings: Settings, folder: &Path, instance: Instance, sandbox: Sandbox) -> Engine {
+    std::fs::create_dir_all(&settings.tmp_dir).unwrap();
     let store = Store::open_sqlite(&folder.join("skillbox.db")).await.unwrap();
     let blob = Blob::open_local(&folder.join("blobs")).unwrap();
     let links = LinkSigner::new(b"0123456789abcdef-links-of-a-test-").unwrap();

@@ -6,6 +6,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use tempfile::TempDir;
 
 use super::forge::{deflated, skill_md, stored, zip};
@@ -83,8 +84,13 @@ fn a_folder_that_would_not_unpack_is_not_packed() {
     assert!(matches!(packed(large.path()), Err(Error::TooLarge(_))));
 }
 
+// A-01, as far as it is this room's: the same cases each time.
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig {
+        rng_seed: RngSeed::Fixed(1),
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(128)
+    })]
 
     #[test]
     fn what_is_packed_unpacks_to_the_same_listing(

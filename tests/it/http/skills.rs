@@ -5,9 +5,11 @@ use axum::http::header;
 use futures::TryStreamExt as _;
 use serde_json::json;
 use skillbox::limits;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::client::{Call, Door, probe};
 
+/// Z-25: what was published under a version is what is served.
 #[tokio::test]
 async fn a_skill_is_published_shown_fetched_and_deleted() {
     let door = Door::open().await;
@@ -82,6 +84,7 @@ const FILE: &str =
     "Content-Disposition: form-data; name=\"file\"; filename=\"probe.zip\"\r\nContent-Type: application/zip";
 const FIELD: &str = "Content-Disposition: form-data; name=\"version\"";
 
+/// Z-24.
 #[tokio::test]
 async fn a_form_holds_exactly_one_file() {
     let door = Door::open().await;
@@ -138,6 +141,7 @@ async fn an_archive_comes_under_a_type_of_its_own() {
     }
 }
 
+/// Z-24: a body without a length, and without an end in sight.
 #[tokio::test]
 async fn an_archive_above_the_cap_is_refused_while_it_comes() {
     let door = Door::open().await;
@@ -183,4 +187,41 @@ async fn what_is_no_skill_is_refused_with_the_reason_and_leaves_nothing() {
         std::fs::read_dir(door.folder.path().join("tmp")).unwrap().count(),
         0
     );
+}
+
+/// Z-24: lengths that lie, thousands of parts, names that lead out. Slow senders are `http::body`'s own tests.
+#[tokio::test]
+async fn an_upload_that_lies_about_itself_is_refused_and_leaves_nothing() {
+    let door = Door::open().await;
+    let shutdown = tokio_util::sync::CancellationToken::new();
+    let address = door.listen(shutdown.clone()).await;
+    let zip = probe("");
+    let lying = |length: usize| {
+        let head = format!(
+            "POST /v1/skills HTTP/1.1\r\nHost: localhost:8080\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\
+             Content-Type: application/zip\r\nContent-Length: {length}\r\n\r\n",
+            door.admin
+        );
+        [head.as_bytes(), &zip].concat()
+    };
+    for length in [zip.len() - 1, zip.len() + 1, 0] {
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        stream.write_all(&lying(length)).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut answer = Vec::new();
+        // What was sent beyond the length may be answered with a reset.
+        let _ = stream.read_to_end(&mut answer).await;
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(!answer.starts_with("HTTP/1.1 2"), "{length}: {answer}");
+    }
+    let many: Vec<_> = (0..10_000).map(|_| (FIELD, &b"x"[..])).collect();
+    assert_eq!(door.ask(form(&many)).await.refusal(), (400, "invalid".to_owned()));
+    assert_eq!(door.ask(Call::get("/v1/skills")).await.json()["items"], json!([]));
+
+    let leading_out = FILE.replace("probe.zip", "../../../evil.zip");
+    assert_eq!(door.ask(form(&[(&leading_out, &zip)])).await.status, 201);
+    let tmp = door.folder.path().join("tmp");
+    assert_eq!(std::fs::read_dir(tmp).unwrap().count(), 0);
+    assert!(!door.folder.path().join("evil.zip").exists());
+    shutdown.cancel();
 }

@@ -1,0 +1,337 @@
+//! What the engine promises whatever runs: over a scripted sandbox, so that ends can be chosen.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
+
+use skillbox::auth::{Caller, Scope, Scopes};
+use skillbox::bundle::artifacts::ArtifactTar;
+use skillbox::engine::{Ask, Engine, NewKey, PageRequest, RetentionPolicy, RunRequest, What};
+use skillbox::error::{Code, Error};
+use skillbox::execution::{Execution, Logs, Status, Usage};
+use skillbox::sandbox::{self, End, Job, Output, Report, Sandbox};
+use skillbox::skill::{Language, Selector};
+use skillbox::store::ExecutionFilter;
+
+use crate::world::{World, archive, engine_that_keeps, instance_in};
+
+/// Closed while somebody holds executions back.
+static GATE: (Mutex<bool>, Condvar) = (Mutex::new(true), Condvar::new());
+
+fn set_gate(open: bool) {
+    *GATE.0.lock().unwrap() = open;
+    GATE.1.notify_all();
+}
+
+/// Leaves one file behind; the argument `panic` panics, `gate` waits until the gate is open.
+fn script(job: &Job, artifacts: &mut ArtifactTar) -> Result<Report, sandbox::Error> {
+    let asked = |what: &str| job.argv.iter().any(|arg| arg == what);
+    assert!(!asked("panic"), "asked to panic");
+    if asked("gate") {
+        let closed = GATE.0.lock().unwrap();
+        drop(GATE.1.wait_while(closed, |open| !*open).unwrap());
+    }
+    artifacts.start("a.txt", 5).unwrap();
+    artifacts.write(b"hello").unwrap();
+    Ok(Report {
+        end: End::Exited(0),
+        output: Output::Missing,
+        logs: Logs::default(),
+        files: vec![artifacts.end().unwrap()],
+        skipped: Vec::new(),
+        skipped_total: 0,
+        usage: Usage::default(),
+        sandbox_ms: 0.123_456_789,
+        run_ms: 2.0 / 3.0,
+        collect_ms: 1e6 / 7.0,
+    })
+}
+
+async fn world() -> World {
+    let folder = tempfile::tempdir().unwrap();
+    let instance = instance_in(folder.path());
+    let world = World::over(folder, instance, Sandbox::scripted(script)).await;
+    let file = archive(Language::Python, "version: 1.0.0\n", "print()");
+    world.engine.publish(&world.admin, file, None).await.unwrap();
+    world
+}
+
+async fn run(engine: &Engine, caller: &Caller, arg: &str) -> Result<Execution, Error> {
+    let what = What::Skill {
+        name: "probe".parse().unwrap(),
+        selector: Selector::Latest,
+    };
+    let ask = Ask {
+        args: vec![arg.to_owned()],
+        ..Ask::default()
+    };
+    let request = RunRequest {
+        what,
+        ask,
+        progress: None,
+    };
+    engine.run(caller, request).await
+}
+
+async fn listed(engine: &Engine, caller: &Caller, status: Option<Status>) -> Vec<Execution> {
+    let filter = ExecutionFilter {
+        status,
+        ..ExecutionFilter::default()
+    };
+    let page = PageRequest {
+        after: None,
+        rows: 200,
+    };
+    engine.executions(caller, filter, page).await.unwrap().items
+}
+
+/// The executions whose artifacts are in the blob folder, by the names of their folders.
+fn stored_artifacts(folder: &Path) -> BTreeSet<String> {
+    let mut pending = vec![folder.join("blobs")];
+    let mut found = BTreeSet::new();
+    while let Some(path) = pending.pop() {
+        if path.is_dir() {
+            pending.extend(std::fs::read_dir(&path).unwrap().map(|e| e.unwrap().path()));
+        } else if path.ends_with("files.tar") {
+            let execution = path.parent().unwrap().file_name().unwrap();
+            found.insert(execution.to_str().unwrap().to_owned());
+        }
+    }
+    found
+}
+
+/// The administrator of another tenant, who has published the same skill.
+async fn other_tenant(world: &World) -> Caller {
+    let new = NewKey {
+        name: "other".to_owned(),
+        scopes: Scopes::new([Scope::Admin]),
+        tenant: Some("other".parse().unwrap()),
+        expires_at: None,
+    };
+    let (_, key) = world.engine.create_key(&world.admin, new).await.unwrap();
+    let caller = world.engine.authenticate(key.reveal()).await.unwrap();
+    let file = archive(Language::Python, "version: 1.0.0\n", "print()");
+    world.engine.publish(&caller, file, None).await.unwrap();
+    caller
+}
+
+#[tokio::test]
+async fn what_a_run_answers_is_what_is_answered_later() {
+    let world = world().await;
+    for _ in 0..20 {
+        let answered = run(&world.engine, &world.admin, "").await.unwrap();
+        let later = world.engine.execution(&world.admin, answered.new.id).await;
+        assert_eq!(answered, later.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_lives_to_the_end_of_time_reads_back_as_it_was_answered() {
+    let world = world().await;
+    let odd = "2999-01-02T03:04:05.123456789Z".parse().unwrap();
+    for expires_at in [odd, jiff::Timestamp::MAX] {
+        let new = NewKey {
+            name: "late".to_owned(),
+            scopes: Scopes::new([Scope::Run]),
+            tenant: None,
+            expires_at: Some(expires_at),
+        };
+        let (answered, _) = world.engine.create_key(&world.admin, new).await.unwrap();
+        let page = PageRequest { after: None, rows: 1 };
+        let newest = world.engine.keys(&world.admin, page).await.unwrap();
+        assert_eq!(
+            (newest.items[0].created_at, newest.items[0].expires_at),
+            (answered.created_at, answered.expires_at)
+        );
+    }
+}
+
+/// O-d: an execution whose pipeline broke down is not running for ever, and its slot is free.
+#[tokio::test]
+async fn an_execution_that_was_lost_on_the_way_ends_as_interrupted() {
+    let world = world().await;
+    for _ in 0..world.engine.settings().concurrency {
+        let broken = run(&world.engine, &world.admin, "panic").await.unwrap_err();
+        assert_eq!(broken.code(), Code::Internal);
+    }
+    assert_eq!(
+        listed(&world.engine, &world.admin, Some(Status::Running))
+            .await
+            .len(),
+        world.engine.settings().concurrency
+    );
+    world.engine.upkeep_round().await;
+    assert_eq!(
+        listed(&world.engine, &world.admin, Some(Status::Running))
+            .await
+            .len(),
+        0
+    );
+    let ended = listed(&world.engine, &world.admin, Some(Status::Interrupted)).await;
+    assert_eq!(ended.len(), world.engine.settings().concurrency);
+    assert!(run(&world.engine, &world.admin, "").await.is_ok());
+    assert_eq!(
+        std::fs::read_dir(world.folder.path().join("tmp"))
+            .unwrap()
+            .count(),
+        0
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+async fn a_caller_that_leaves_the_queue_is_not_run() {
+    let world = world().await;
+    set_gate(false);
+    let spawn = |arg: &'static str| {
+        let (engine, admin) = (world.engine.clone(), world.admin.clone());
+        tokio::spawn(async move { run(&engine, &admin, arg).await })
+    };
+    let at_work: Vec<_> = (0..world.engine.settings().concurrency)
+        .map(|_| spawn("gate"))
+        .collect();
+    while listed(&world.engine, &world.admin, Some(Status::Running))
+        .await
+        .len()
+        < at_work.len()
+    {
+        tokio::task::yield_now().await;
+    }
+    let left = tokio::time::timeout(
+        Duration::from_millis(200),
+        run(&world.engine, &world.admin, "left"),
+    );
+    assert!(left.await.is_err(), "it must wait");
+    let stayed = spawn("stayed");
+    set_gate(true);
+    for task in at_work {
+        assert_eq!(task.await.unwrap().unwrap().status, Status::Success);
+    }
+    assert_eq!(stayed.await.unwrap().unwrap().status, Status::Success);
+    let all = listed(&world.engine, &world.admin, None).await;
+    assert_eq!(all.len(), world.engine.settings().concurrency + 1);
+}
+
+/// T-15: retention counts and deletes within each tenant.
+#[tokio::test]
+async fn retention_forgets_rows_and_files_of_each_tenant_for_itself() {
+    let world = world().await;
+    let other = other_tenant(&world).await;
+    let mut kept = Vec::new();
+    for (caller, count) in [(&world.admin, 5), (&other, 1)] {
+        for _ in 0..count {
+            kept.push(run(&world.engine, caller, "").await.unwrap().new.id);
+        }
+    }
+    assert_eq!(stored_artifacts(world.folder.path()).len(), 6);
+    let policy = RetentionPolicy {
+        age: Some(Duration::from_secs(3600)),
+        per_tenant: Some(2),
+    };
+    let sandbox = Sandbox::scripted(script);
+    let path = world.folder.path();
+    let engine = engine_that_keeps(policy, path, instance_in(path), sandbox).await;
+    engine.upkeep_round().await;
+    let ids = |executions: Vec<Execution>| -> BTreeSet<String> {
+        executions.iter().map(|one| one.new.id.to_string()).collect()
+    };
+    let (mine, theirs) = (
+        ids(listed(&engine, &world.admin, None).await),
+        ids(listed(&engine, &other, None).await),
+    );
+    let last = |range: std::ops::Range<usize>| -> BTreeSet<String> {
+        kept[range].iter().map(ToString::to_string).collect()
+    };
+    assert_eq!((&mine, &theirs), (&last(3..5), &last(5..6)));
+    assert_eq!(stored_artifacts(path), mine.union(&theirs).cloned().collect());
+}
+
+#[tokio::test]
+async fn retention_by_age_forgets_what_has_ended_and_nothing_else() {
+    let world = world().await;
+    run(&world.engine, &world.admin, "").await.unwrap();
+    let unended = run(&world.engine, &world.admin, "panic").await.unwrap_err();
+    assert_eq!(unended.code(), Code::Internal);
+    let policy = RetentionPolicy {
+        age: Some(Duration::ZERO),
+        per_tenant: None,
+    };
+    let path = world.folder.path();
+    let engine = engine_that_keeps(policy, path, instance_in(path), Sandbox::scripted(script)).await;
+    engine.upkeep_round().await;
+    let left = listed(&engine, &world.admin, None).await;
+    assert_eq!(
+        left.iter().map(|one| one.status).collect::<Vec<_>>(),
+        [Status::Running]
+    );
+    assert_eq!(stored_artifacts(path).len(), 0);
+}
+
+#[tokio::test]
+async fn files_that_cannot_be_deleted_hold_up_nobody_elses_retention() {
+    let world = world().await;
+    let stuck = run(&world.engine, &world.admin, "").await.unwrap().new.id;
+    for _ in 0..3 {
+        run(&world.engine, &world.admin, "").await.unwrap();
+    }
+    let path = world.folder.path();
+    let tar = path.join(format!("blobs/default/{stuck}/files.tar"));
+    std::fs::remove_file(&tar).unwrap();
+    std::fs::create_dir(&tar).unwrap();
+    let policy = RetentionPolicy {
+        age: Some(Duration::ZERO),
+        per_tenant: None,
+    };
+    let engine = engine_that_keeps(policy, path, instance_in(path), Sandbox::scripted(script)).await;
+    engine.upkeep_round().await;
+    let left = listed(&engine, &world.admin, None).await;
+    assert_eq!(left.iter().map(|one| one.new.id).collect::<Vec<_>>(), [stuck]);
+    std::fs::remove_dir(&tar).unwrap();
+    engine.upkeep_round().await;
+    assert_eq!(listed(&engine, &world.admin, None).await.len(), 0);
+}
+
+/// Many who want one skill that is not unpacked yet all get it, and one copy is kept.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_skill_that_is_not_unpacked_is_unpacked_for_all_who_ask() {
+    let world = world().await;
+    let cache = world.folder.path().join("cache");
+    std::fs::remove_dir_all(&cache).unwrap();
+    let runs = (0..16).map(|_| {
+        let (engine, admin) = (world.engine.clone(), world.admin.clone());
+        tokio::spawn(async move { run(&engine, &admin, "").await })
+    });
+    for task in runs.collect::<Vec<_>>() {
+        assert_eq!(task.await.unwrap().unwrap().status, Status::Success);
+    }
+    assert_eq!(std::fs::read_dir(&cache).unwrap().count(), 1);
+}
+
+/// Z-29: a version that is deleted while others run it is whole or not there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_that_is_deleted_while_it_is_asked_for_runs_or_is_not_found() {
+    let world = world().await;
+    std::fs::remove_dir_all(world.folder.path().join("cache")).unwrap();
+    let runs = (0..16).map(|_| {
+        let (engine, admin) = (world.engine.clone(), world.admin.clone());
+        tokio::spawn(async move { run(&engine, &admin, "").await })
+    });
+    let runs: Vec<_> = runs.collect();
+    let (name, version) = ("probe".parse().unwrap(), "1.0.0".parse().unwrap());
+    world
+        .engine
+        .delete_skill(&world.admin, &name, &version)
+        .await
+        .unwrap();
+    for task in runs {
+        match task.await.unwrap() {
+            Ok(execution) => assert_eq!(execution.status, Status::Success),
+            Err(error) => assert_eq!(error.code(), Code::NotFound, "{error}"),
+        }
+    }
+    let again = world.engine.delete_skill(&world.admin, &name, &version).await;
+    assert_eq!(again.unwrap_err().code(), Code::NotFound);
+    let file = archive(Language::Python, "version: 1.0.0\n", "print('other')");
+    assert!(world.engine.publish(&world.admin, file, None).await.is_ok());
+    assert!(run(&world.engine, &world.admin, "").await.is_ok());
+}
