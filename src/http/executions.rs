@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
 use super::answer;
-use super::door::{Door, to_the_end};
+use super::door::Door;
 use super::extract::{Json, Path, Query};
 use super::gate::Asked;
 use super::guard::Authenticated;
@@ -34,14 +34,12 @@ pub(crate) async fn create(
     State(door): State<Arc<Door>>,
     Authenticated(caller): Authenticated,
     Extension(asked): Extension<Asked>,
-    Json(body, held): Json<CreateExecution>,
+    Json(body, _held): Json<CreateExecution>,
 ) -> Result<Response, Refusal> {
     let request = RunRequest::try_from(body)?;
     // Refused now if there is no room for an answer: what has run is told in any case.
     drop(door.answers.hold(caller.tenant(), limits::ANSWER_BYTES_MAX)?);
-    let (engine, runner) = (door.engine.clone(), caller.clone());
-    let run = async move { engine.run(&runner, request).await };
-    let execution = to_the_end(held, run).await?;
+    let execution = door.engine.run(&caller, request).await?;
     let envelope = envelope(&door, &execution, &asked);
     let counted = answer::json(&door.answers, caller.tenant(), &envelope);
     Ok(counted.unwrap_or_else(|_| axum::Json(envelope).into_response()))
