@@ -190,7 +190,7 @@ async fn converse_and_start(
             heard = &mut conversation => break heard,
         }
     };
-    if !heard.hello && !started {
+    if heard.end.is_none() && !heard.hello && !started {
         // The engine knows why nobody spoke.
         start.await?;
     }
@@ -221,6 +221,8 @@ fn report(heard: Heard, asked_at: Instant) -> Report {
         files: heard.files,
         skipped: heard.skipped,
         skipped_total: heard.skipped_total,
+        // What never started has left nothing.
+        complete: heard.complete || heard.started_at.is_none(),
         usage: heard.usage,
         sandbox_ms: milliseconds(started_at.saturating_duration_since(asked_at)),
         run_ms: milliseconds(ended_at - started_at),
