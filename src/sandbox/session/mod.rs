@@ -136,17 +136,24 @@ async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Hea
         let total = limits::SANDBOX_START_MAX + job.limits.timeout + limits::KILL_GRACE + limits::COLLECT_MAX;
         in_time(total, both).await
     };
-    heard.hello = spoken.hello;
-    heard.end = spoken.end;
-    heard.usage = spoken.usage;
-    heard.started_at = spoken.started_at;
-    heard.ended_at = spoken.ended_at;
-    heard.complete = result.is_ok();
-    // Without the guest's count nobody knows how much was lost; that something may have been is said (P9).
-    let unheard = u64::from(!heard.complete && heard.started_at.is_some());
-    heard.logs.stdout_total = spoken.totals.0.max(heard.logs.stdout.len() as u64 + unheard);
-    heard.logs.stderr_total = spoken.totals.1.max(heard.logs.stderr.len() as u64 + unheard);
+    heard.conclude(spoken, result.is_ok());
     result
+}
+
+impl Heard {
+    /// Takes what was said; what was not heard is said (P9).
+    fn conclude(&mut self, spoken: Spoken, complete: bool) {
+        // Without the guest's count nobody knows how much of the logs was lost.
+        let unheard = u64::from(!complete && spoken.started_at.is_some());
+        self.logs.stdout_total = spoken.totals.0.max(self.logs.stdout.len() as u64 + unheard);
+        self.logs.stderr_total = spoken.totals.1.max(self.logs.stderr.len() as u64 + unheard);
+        self.complete = complete;
+        self.hello = spoken.hello;
+        self.end = spoken.end;
+        self.usage = spoken.usage;
+        self.started_at = spoken.started_at;
+        self.ended_at = spoken.ended_at;
+    }
 }
 
 fn start(job: &Job) -> Start {
