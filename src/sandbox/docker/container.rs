@@ -29,21 +29,22 @@ pub(super) struct Container {
 }
 
 impl Container {
+    /// The outer error is an engine that does not answer, the inner one its answer.
     pub(super) async fn create(
         connection: &Arc<Connection>,
         removals: &TaskTracker,
         name: &str,
         body: ContainerCreateBody,
-    ) -> Result<Self, bollard::errors::Error> {
+    ) -> Result<Result<Self, bollard::errors::Error>, Error> {
         let options = CreateContainerOptionsBuilder::default().name(name).build();
         let created = jiff::Timestamp::now();
-        let answer = connection.docker.create_container(Some(options), body).await?;
-        Ok(Self {
+        let answer = engine::bounded(connection.docker.create_container(Some(options), body)).await?;
+        Ok(answer.map(|answer| Self {
             connection: connection.clone(),
             removals: removals.clone(),
             id: answer.id,
             created,
-        })
+        }))
     }
 
     /// Attaches to all three streams. Before the start, or the guest's first words are lost; never twice, or its end goes unseen.
