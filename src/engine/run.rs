@@ -294,11 +294,15 @@ fn without_artifacts(outcome: Outcome, error: &Error) -> Outcome {
         } else {
             outcome.status
         },
-        error: outcome.error.or_else(|| {
-            Some(Failure {
+        error: Some(match outcome.error {
+            Some(failure) => Failure {
+                message: format!("{}; {message}", failure.message),
+                ..failure
+            },
+            None => Failure {
                 code: "artifacts_not_stored".to_owned(),
                 message,
-            })
+            },
         }),
         files: Vec::new(),
         ..outcome
