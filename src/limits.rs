@@ -210,6 +210,10 @@ pub const SKILL_IDLE_MAX: Duration = Duration::from_secs(24 * 3600);
 pub const CREATED_NEVER_STARTED_MAX: Duration = Duration::from_secs(15 * 60);
 /// A keeper container that was not used for this long is removed.
 pub const KEEPER_IDLE_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Keeper containers on one engine; of more, those go that were not used for longest.
+pub const KEEPERS_MAX: usize = 256;
+/// The clocks of servers that share an engine may differ by this much: no sandbox is taken for expired before.
+pub const CLOCKS_APART_MAX: Duration = Duration::from_secs(300);
 /// One call to the container engine that is not a wait, an attach or a pull.
 pub const ENGINE_CALL_MAX: Duration = Duration::from_secs(20);
 /// One image pull.

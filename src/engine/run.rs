@@ -360,11 +360,15 @@ fn without_artifacts(outcome: Outcome, error: &Error) -> Outcome {
         } else {
             outcome.status
         },
-        error: outcome.error.or_else(|| {
-            Some(Failure {
+        error: Some(match outcome.error {
+            Some(failure) => Failure {
+                message: format!("{}; {message}", failure.message),
+                ..failure
+            },
+            None => Failure {
                 code: "artifacts_not_stored".to_owned(),
                 message,
-            })
+            },
         }),
         files: Vec::new(),
         ..outcome
@@ -413,6 +417,12 @@ fn judge(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<Fai
         (End::Lost(reason), _) => (Status::Interrupted, "sandbox_lost", reason.clone()),
     };
     let code = code.to_owned();
+    // P9: what was cut short is said; a lost sandbox says so itself.
+    let message = if report.complete || matches!(report.end, End::Lost(_)) {
+        message
+    } else {
+        format!("{message}; not all that it left could be read")
+    };
     (status, Some(Failure { code, message }))
 }
 

@@ -94,9 +94,9 @@ pub struct Logs {
     pub stdout: Vec<u8>,
     /// Standard error, as bytes.
     pub stderr: Vec<u8>,
-    /// Bytes the program wrote to standard output in all.
+    /// Bytes the program wrote to standard output in all; one more than was kept where nobody could count them.
     pub stdout_total: u64,
-    /// Bytes the program wrote to standard error in all.
+    /// As for standard output.
     pub stderr_total: u64,
 }
 

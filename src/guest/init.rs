@@ -8,6 +8,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -82,13 +84,18 @@ async fn serve(socket: Socket) -> io::Result<()> {
         Some(ToGuest::Cancel | ToGuest::KeepAlive) | None => return Err(wire::invalid("expected a start")),
     };
     place::lay_out(start.skill.as_deref())?;
-    place::receive_inputs(&mut channels.inputs).await?;
-    execute(&start, channels, &mut link).await?;
+    let placed = place::receive_inputs(&mut channels.inputs).await?;
+    execute(&start, placed, channels, &mut link).await?;
     link.close().await;
     Ok(())
 }
 
-async fn execute(start: &Start, channels: Channels, link: &mut Link) -> io::Result<()> {
+async fn execute(
+    start: &Start,
+    placed: Result<(), String>,
+    channels: Channels,
+    link: &mut Link,
+) -> io::Result<()> {
     let Channels {
         mut control,
         inputs: _,
@@ -100,7 +107,7 @@ async fn execute(start: &Start, channels: Channels, link: &mut Link) -> io::Resu
     let out = Out::open()?;
     let counters = Counters::open();
     let mut children = signal(SignalKind::child())?;
-    let (end, pumps) = match program::start(start) {
+    let (end, mut pumps) = match placed.and_then(|()| program::start(start)) {
         Err(reason) => (End::NotStarted(reason), None),
         Ok(Program {
             pid,
@@ -110,8 +117,8 @@ async fn execute(start: &Start, channels: Channels, link: &mut Link) -> io::Resu
             let deadline = Instant::now() + Duration::from_millis(start.timeout_ms);
             wire::send(&mut control, &ToHost::Started).await?;
             let pumps = Pumps {
-                stdout: tokio::spawn(program::pump(stdout_pipe, stdout, start.caps.log_bytes)),
-                stderr: tokio::spawn(program::pump(stderr_pipe, stderr, start.caps.log_bytes)),
+                stdout: Pump::start(stdout_pipe, stdout, start.caps.log_bytes),
+                stderr: Pump::start(stderr_pipe, stderr, start.caps.log_bytes),
             };
             let end = tokio::select! {
                 status = main_process_ended(&mut children, pid) => end_of(status),
@@ -124,12 +131,12 @@ async fn execute(start: &Start, channels: Channels, link: &mut Link) -> io::Resu
         }
     };
     wire::send(&mut control, &ToHost::Ended { end }).await?;
-    let (stdout_bytes, stderr_bytes) = match pumps {
-        Some(pumps) => pumps.drain().await,
-        None => (0, 0),
-    };
+    if let Some(pumps) = &mut pumps {
+        pumps.drain().await;
+    }
     let usage = counters.read();
     out.send(&mut results, &start.caps).await?;
+    let (stdout_bytes, stderr_bytes) = pumps.map_or((0, 0), |pumps| pumps.totals());
     wire::send(
         &mut control,
         &ToHost::Done {
@@ -216,17 +223,38 @@ async fn kill_all(children: &mut Signal, main: rustix::process::Pid) -> io::Resu
     }
 }
 
-/// The two running copies of the program's output.
+/// A running copy of one of the program's streams.
+struct Pump {
+    task: JoinHandle<()>,
+    /// Bytes the program wrote so far.
+    total: Arc<AtomicU64>,
+}
+
+impl Pump {
+    fn start(pipe: pipe::Receiver, stream: wire::Stream, bytes_max: u64) -> Self {
+        let total = Arc::new(AtomicU64::new(0));
+        let task = tokio::spawn(program::pump(pipe, stream, bytes_max, total.clone()));
+        Self { task, total }
+    }
+}
+
+/// Both of them.
 struct Pumps {
-    stdout: JoinHandle<u64>,
-    stderr: JoinHandle<u64>,
+    stdout: Pump,
+    stderr: Pump,
 }
 
 impl Pumps {
     /// Every writer is dead, so the end of both pipes is near; a host that does not read cannot hold it up for long.
-    async fn drain(self) -> (u64, u64) {
-        let drained = async { (self.stdout.await.unwrap_or(0), self.stderr.await.unwrap_or(0)) };
-        timeout(limits::DRAIN_MAX, drained).await.unwrap_or((0, 0))
+    async fn drain(&mut self) {
+        let both = async { tokio::join!(&mut self.stdout.task, &mut self.stderr.task) };
+        let _ = timeout(limits::DRAIN_MAX, both).await;
+    }
+
+    /// What the program wrote, as far as it was read: more than was sent if the host did not take it all.
+    fn totals(&self) -> (u64, u64) {
+        let read = |pump: &Pump| pump.total.load(Ordering::Relaxed);
+        (read(&self.stdout), read(&self.stderr))
     }
 }
 

@@ -34,10 +34,20 @@ pub(super) fn lay_out(skill: Option<&str>) -> io::Result<()> {
 }
 
 /// Takes all inputs from the host and writes them; each write is bounded by the tmpfs it goes to.
-pub(super) async fn receive_inputs(stream: &mut wire::Stream) -> io::Result<()> {
+///
+/// The inner error is a sentence for the caller about the first input that cannot be placed; the others are then taken and dropped.
+pub(super) async fn receive_inputs(stream: &mut wire::Stream) -> io::Result<Result<(), String>> {
+    let mut placed = Ok(());
     let mut buffer = vec![0; 64 * 1024];
     while let Some(input) = wire::receive::<_, Input>(stream, wire::FRAME_TO_GUEST_BYTES_MAX).await? {
-        let mut file = create(&input.place)?;
+        let refused = |error: io::Error| match &input.place {
+            Place::Json => format!("the input of {} bytes cannot be placed: {error}", input.size),
+            Place::Workspace(path) => format!(
+                "the file `{path}` of {} bytes cannot be placed in {WORKSPACE}: {error}",
+                input.size
+            ),
+        };
+        let mut file = create(&input.place);
         let mut left = input.size;
         while left > 0 {
             let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
@@ -45,11 +55,12 @@ pub(super) async fn receive_inputs(stream: &mut wire::Stream) -> io::Result<()> 
             if read == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            file.write_all(&buffer[..read])?;
+            file = file.and_then(|mut file| file.write_all(&buffer[..read]).map(|()| file));
             left -= read as u64;
         }
+        placed = placed.and(file.map(drop).map_err(refused));
     }
-    Ok(())
+    Ok(placed)
 }
 
 fn create(place: &Place) -> io::Result<File> {

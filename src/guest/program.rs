@@ -7,6 +7,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, WaitStatus};
@@ -78,18 +80,23 @@ fn find(name: &str, env: &[(String, String)]) -> Option<PathBuf> {
 }
 
 /// Sends a pipe's bytes to the host up to the cap, then reads on and throws away: a full pipe would stop the program.
-/// Returns how many bytes the program wrote.
-pub(super) async fn pump(mut pipe: pipe::Receiver, mut stream: wire::Stream, bytes_max: u64) -> u64 {
+/// Counts in `total` what the program wrote.
+pub(super) async fn pump(
+    mut pipe: pipe::Receiver,
+    mut stream: wire::Stream,
+    bytes_max: u64,
+    total: Arc<AtomicU64>,
+) {
     use tokio::io::AsyncReadExt as _;
 
-    let (mut total, mut left) = (0u64, bytes_max);
+    let mut left = bytes_max;
     let mut buffer = vec![0; 64 * 1024];
     loop {
         let read = match pipe.read(&mut buffer).await {
             Ok(0) | Err(_) => break,
             Ok(read) => read,
         };
-        total += read as u64;
+        total.fetch_add(read as u64, Ordering::Relaxed);
         let kept = usize::try_from(left).unwrap_or(usize::MAX).min(read);
         left -= kept as u64;
         if kept > 0 && stream.write_all(&buffer[..kept]).await.is_err() {
@@ -97,7 +104,6 @@ pub(super) async fn pump(mut pipe: pipe::Receiver, mut stream: wire::Stream, byt
         }
     }
     let _ = stream.shutdown().await;
-    total
 }
 
 /// Waits for every child that has already ended. Returns how the process `main` ended, if it was among them.

@@ -109,6 +109,8 @@ pub struct Report {
     pub skipped: Vec<Skipped>,
     /// How many were not collected in all.
     pub skipped_total: u64,
+    /// Whether all that the program left was heard; if not, logs, output and files are what came until then.
+    pub complete: bool,
     /// What was used.
     pub usage: Usage,
     /// Milliseconds until the program was started.
@@ -235,6 +237,7 @@ impl Sandbox {
     pub async fn reconcile(&self, dead: &[InstanceId]) -> Result<usize, Error> {
         on_backend!(self, backend => backend.reconcile(dead).await)
     }
+
     /// Waits until nothing that was left to the background is still going on.
     pub async fn settle(&self) {
         on_backend!(self, backend => backend.settle().await);

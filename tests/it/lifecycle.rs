@@ -6,15 +6,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use skillbox::ids::InstanceId;
 use skillbox::sandbox::Sandbox;
 use skillbox::skill::Language;
 
+use crate::sandbox_oracles::connect;
 use crate::server::Server;
-use crate::world::{archive, docker_settings, missing};
+use crate::world::{archive, docker_settings, images, missing};
 
 /// Whether this machine has an engine; says so if not.
 async fn has_docker() -> bool {
-    let sandbox = Sandbox::docker(docker_settings(), skillbox::ids::InstanceId::generate());
+    let sandbox = Sandbox::docker(docker_settings(), InstanceId::generate());
     match sandbox.check().await {
         Ok(()) => true,
         Err(error) => {
@@ -62,20 +64,15 @@ fn run_count(server: &Server, status: &str) -> usize {
 
 /// The executions that have a container, in any state.
 fn containers() -> BTreeSet<String> {
-    let socket = std::env::var("SKILLBOX_DOCKER_HOST").ok();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
     runtime.block_on(async {
-        let docker = match &socket {
-            Some(host) => bollard::Docker::connect_with_host(host),
-            None => bollard::Docker::connect_with_defaults(),
-        };
         let options = bollard::query_parameters::ListContainersOptionsBuilder::default()
             .all(true)
             .build();
-        let all = docker.unwrap().list_containers(Some(options)).await.unwrap();
+        let all = connect().await.list_containers(Some(options)).await.unwrap();
         let names = all
             .into_iter()
             .flat_map(|container| container.names.unwrap_or_default());
@@ -140,6 +137,66 @@ async fn a_killed_server_leaves_nothing_after_its_restart() {
     })
     .await
     .unwrap();
+}
+
+/// A container such as a server of this instance makes, `age` ago, and never starts.
+async fn abandoned(docker: &bollard::Docker, instance: InstanceId, age: Duration) -> String {
+    let created = jiff::Timestamp::now() - age;
+    let labels = [
+        ("role", "run".to_owned()),
+        ("instance", instance.to_string()),
+        ("created", created.as_second().to_string()),
+    ];
+    let body = bollard::models::ContainerCreateBody {
+        image: Some(images().bash),
+        network_disabled: Some(true),
+        labels: Some(
+            labels
+                .map(|(label, value)| (format!("dev.skillbox.{label}"), value))
+                .into(),
+        ),
+        ..Default::default()
+    };
+    docker.create_container(None, body).await.unwrap().id
+}
+
+/// F-03: what a server left on a shared engine goes in time, though its data folder is unknown; what may still be used stays.
+#[tokio::test]
+async fn a_round_removes_what_strangers_abandoned_and_nothing_else() {
+    if !has_docker().await {
+        return;
+    }
+    let docker = connect().await;
+    let (own, stranger) = (InstanceId::generate(), InstanceId::generate());
+    let sandbox = Sandbox::docker(docker_settings(), own);
+    let (old, new) = (Duration::from_secs(3600), Duration::ZERO);
+    let abandoned_long_ago = abandoned(&docker, stranger, old).await;
+    let just_made = abandoned(&docker, stranger, new).await;
+    let own_just_made = abandoned(&docker, own, new).await;
+    let exists = async |id: &str| docker.inspect_container(id, None).await.is_ok();
+
+    // Another server's round may be at it already, and ours then leaves it to that one.
+    let goes = async |id: &str| {
+        let mut pace = tokio::time::interval(Duration::from_millis(100));
+        while exists(id).await {
+            pace.tick().await;
+        }
+    };
+    let soon = Duration::from_secs(30);
+
+    sandbox.reconcile(&[]).await.unwrap();
+    tokio::time::timeout(soon, goes(&abandoned_long_ago))
+        .await
+        .expect("it stays");
+    assert!(exists(&just_made).await && exists(&own_just_made).await);
+
+    // Known to be dead, it needs nothing any more.
+    sandbox.reconcile(&[stranger, own]).await.unwrap();
+    tokio::time::timeout(soon, goes(&just_made))
+        .await
+        .expect("it stays");
+    assert!(exists(&own_just_made).await, "nobody is dead to itself");
+    docker.remove_container(&own_just_made, None).await.unwrap();
 }
 
 /// F-05: a server that is asked to end lets running executions end first, and exits with 0.

@@ -71,6 +71,7 @@ async fn root_skill_kernel_knobs_cgroup_and_programs_cannot_be_changed() {
             "hard_link": "EROFS", "hard_link_out": "EXDEV", "bind_over": "EPERM", "unmount": "EPERM",
             "immutable_flag": "EROFS", "xattr": "EROFS",
         },
+        "skill_times": [skillbox::bundle::MTIME_SECONDS],
         "knobs_opened": [],
         "writable": { "/proc/sys": [], "/proc/irq": [], "/proc/bus": [], "/proc/fs": [], "/sys": [] },
         "cgroup_files": true,

@@ -12,7 +12,7 @@ use skillbox::skill::Language;
 
 use crate::sandbox_inputs::environment_names;
 use crate::sandbox_oracles::{Attack, Watched, connect};
-use crate::world::{IMAGE_WITH_VOLUME, IMAGE_WITH_WISHES, images};
+use crate::world::{IMAGE_WITH_SCRATCH, IMAGE_WITH_VOLUME, IMAGE_WITH_WISHES, images};
 
 /// The posture as it was reviewed: the snapshot of the pure function that describes a container.
 const REVIEWED: &str = include_str!(
@@ -206,10 +206,10 @@ fn mutated(value: &Value) -> Value {
     }
 }
 
-/// Makes the image that wishes for everything, once.
-async fn make_image_with_wishes() {
+/// Makes an image of bash that says this of itself, once.
+async fn make_image(name: &str, says: ContainerConfig) {
     let docker = connect().await;
-    if docker.inspect_image(IMAGE_WITH_WISHES).await.is_ok() {
+    if docker.inspect_image(name).await.is_ok() {
         return;
     }
     let base = bollard::models::ContainerCreateBody {
@@ -217,14 +217,24 @@ async fn make_image_with_wishes() {
         ..Default::default()
     };
     let made = docker.create_container(None, base).await.unwrap();
-    let (repo, tag) = IMAGE_WITH_WISHES.split_once(':').unwrap();
+    let (repo, tag) = name.split_once(':').unwrap();
     let options = CommitContainerOptionsBuilder::default()
         .container(&made.id)
         .repo(repo)
         .tag(tag)
         .build();
+    docker.commit_container(options, says).await.unwrap();
+    let options = RemoveContainerOptionsBuilder::default()
+        .force(true)
+        .v(true)
+        .build();
+    docker.remove_container(&made.id, Some(options)).await.unwrap();
+}
+
+/// All that an image can wish for.
+fn wishes() -> ContainerConfig {
     let words = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect());
-    let wishes = ContainerConfig {
+    ContainerConfig {
         user: Some("root".to_owned()),
         entrypoint: words(&["/bin/false"]),
         cmd: words(&["wished"]),
@@ -242,13 +252,7 @@ async fn make_image_with_wishes() {
             ..Default::default()
         }),
         ..ContainerConfig::default()
-    };
-    docker.commit_container(options, wishes).await.unwrap();
-    let options = RemoveContainerOptionsBuilder::default()
-        .force(true)
-        .v(true)
-        .build();
-    docker.remove_container(&made.id, Some(options)).await.unwrap();
+    }
 }
 
 /// S-34: what the image says of itself changes nothing.
@@ -257,7 +261,7 @@ async fn an_image_has_no_say_in_how_it_is_run() {
     let Some(watched) = Watched::docker().await else {
         return;
     };
-    make_image_with_wishes().await;
+    make_image(IMAGE_WITH_WISHES, wishes()).await;
     let line = format!("image: {IMAGE_WITH_WISHES}\n");
     let program = r#"printf '{"env": "%s", "id": "%s", "first": "%s", "healthy": "%s"}' "$(env | cut -d= -f1 | sort | tr '\n' ' ')" "$(id -u):$(id -g)" "$(tr '\0' ' ' </proc/1/cmdline)" "$(ls)" >$SANDBOX_OUTPUT"#;
     let seen = watched
@@ -311,6 +315,29 @@ async fn an_image_with_volumes_of_its_own_is_refused() {
     assert!(refused.to_string().contains("/data"), "{refused}");
     watched.run(Attack::plain(Language::Bash, "true")).await;
     assert_eq!(watched.has_made(), 1);
+    watched.close().await;
+}
+
+/// S-34: where a sandbox has scratch, an image's volume is nowhere, not even in the keeper that is made from the image.
+#[tokio::test]
+async fn volumes_of_an_image_where_scratch_lies_are_never_made() {
+    let Some(watched) = Watched::docker().await else {
+        return;
+    };
+    let says = ContainerConfig {
+        volumes: Some(vec!["/tmp".to_owned(), "/workspace".to_owned()]),
+        ..ContainerConfig::default()
+    };
+    make_image(IMAGE_WITH_SCRATCH, says).await;
+    let line = format!("image: {IMAGE_WITH_SCRATCH}\n");
+    // Of its own, so that no keeper of it is there yet.
+    let unseen = format!("# {}\nsleep 60", watched.world.engine.instance());
+    let live = inspect_live(
+        &watched,
+        Attack::plain(Language::Bash, &unseen).front_matter(&line),
+    )
+    .await;
+    assert_eq!(mount_differences(&live), Vec::<String>::new());
     watched.close().await;
 }
 

@@ -45,6 +45,8 @@ pub(crate) fn images() -> Images {
 pub(crate) const IMAGE_WITH_VOLUME: &str = "skillbox-test/volumes:1";
 /// An image that wants to be run in every way that it must not be run; the test that needs it makes it.
 pub(crate) const IMAGE_WITH_WISHES: &str = "skillbox-test/wishes:1";
+/// An image that declares volumes where sandboxes have scratch; the test that needs it makes it.
+pub(crate) const IMAGE_WITH_SCRATCH: &str = "skillbox-test/scratch:1";
 
 /// How the engine of this machine is reached.
 pub(crate) fn docker_settings() -> docker::Settings {
@@ -175,6 +177,7 @@ fn settings(folder: &Path, images: Images) -> Settings {
         &images.bash,
         IMAGE_WITH_VOLUME,
         IMAGE_WITH_WISHES,
+        IMAGE_WITH_SCRATCH,
     ]
     .map(ToOwned::to_owned);
     Settings {

@@ -11,6 +11,7 @@ use bollard::query_parameters::{
 use futures::StreamExt as _;
 use tokio_util::task::TaskTracker;
 
+use crate::limits;
 use crate::sandbox::docker::engine::{self, Connection};
 use crate::sandbox::docker::link::{Diagnostics, Socket};
 use crate::sandbox::session::Heard;
@@ -29,21 +30,22 @@ pub(super) struct Container {
 }
 
 impl Container {
+    /// The outer error is an engine that does not answer, the inner one its answer.
     pub(super) async fn create(
         connection: &Arc<Connection>,
         removals: &TaskTracker,
         name: &str,
         body: ContainerCreateBody,
-    ) -> Result<Self, bollard::errors::Error> {
+    ) -> Result<Result<Self, bollard::errors::Error>, Error> {
         let options = CreateContainerOptionsBuilder::default().name(name).build();
         let created = jiff::Timestamp::now();
-        let answer = connection.docker.create_container(Some(options), body).await?;
-        Ok(Self {
+        let answer = engine::bounded(connection.docker.create_container(Some(options), body)).await?;
+        Ok(answer.map(|answer| Self {
             connection: connection.clone(),
             removals: removals.clone(),
             id: answer.id,
             created,
-        })
+        }))
     }
 
     /// Attaches to all three streams. Before the start, or the guest's first words are lost; never twice, or its end goes unseen.
@@ -88,7 +90,8 @@ impl Container {
         // The engine notices the end of a container some 25 ms late.
         const LATENESS: Duration = Duration::from_millis(200);
         let seconds = |time: jiff::Timestamp| format!("{}.{:09}", time.as_second(), time.subsec_nanosecond());
-        let (since, until) = (seconds(self.created), seconds(jiff::Timestamp::now() + LATENESS));
+        let since = seconds(self.created - limits::CLOCKS_APART_MAX);
+        let until = seconds(jiff::Timestamp::now() + LATENESS);
         let filters =
             std::collections::HashMap::from([("container", vec![self.id.as_str()]), ("event", vec!["oom"])]);
         let options = EventsOptionsBuilder::default()

@@ -10,7 +10,10 @@ use crate::sandbox::Error;
 /// A static Linux binary for the engine's architecture.
 #[derive(Debug, Clone)]
 pub(super) struct GuestBinary {
+    /// As people know it.
     pub(super) path: PathBuf,
+    /// Where its bytes are read, again for each keeper.
+    pub(super) content: PathBuf,
     pub(super) digest: Digest,
 }
 
@@ -28,7 +31,7 @@ impl GuestBinary {
             ))
         })?;
         if let Some(path) = configured {
-            return Self::read(path, machine).map_err(|why| {
+            return Self::read(path, path, machine).map_err(|why| {
                 Error::Unavailable(format!(
                     "sandbox.guest_binary `{}` cannot be the guest: {why}",
                     path.display()
@@ -38,11 +41,11 @@ impl GuestBinary {
         let own = std::env::current_exe()
             .map_err(|error| Error::Unavailable(format!("this binary cannot find itself: {error}")))?;
         let sibling = own.with_file_name(format!("skillbox-guest-linux-{}", machine.name()));
-        let own_fits = Self::read(&own, machine);
-        let Err(why) = own_fits else {
-            return own_fits.map_err(Error::Unavailable);
+        let why = match Self::read(&own, running(&own), machine) {
+            Ok(guest) => return Ok(guest),
+            Err(why) => why,
         };
-        Self::read(&sibling, machine).map_err(|_| {
+        Self::read(&sibling, &sibling, machine).map_err(|_| {
             Error::Unavailable(format!(
                 "this binary cannot be the guest ({why}) and there is no `{}`; put a static Linux build there or set sandbox.guest_binary",
                 sibling.display()
@@ -51,17 +54,27 @@ impl GuestBinary {
     }
 
     /// Takes the file if it is what must run inside; the error says why not.
-    fn read(path: &Path, machine: Machine) -> Result<Self, String> {
+    fn read(path: &Path, content: &Path, machine: Machine) -> Result<Self, String> {
         let mut bytes = Vec::new();
-        let mut file = File::open(path)
+        let mut file = File::open(content)
             .map_err(|error| error.to_string())?
             .take(GUEST_BYTES_MAX);
         file.read_to_end(&mut bytes).map_err(|error| error.to_string())?;
         check_elf(&bytes, machine)?;
         Ok(Self {
             path: path.to_owned(),
+            content: content.to_owned(),
             digest: Digest::of(&bytes),
         })
+    }
+}
+
+/// The file that runs now: an upgrade puts another one at its path while the server goes on.
+fn running(own: &Path) -> &Path {
+    if cfg!(target_os = "linux") {
+        Path::new("/proc/self/exe")
+    } else {
+        own
     }
 }
 
@@ -151,7 +164,7 @@ mod tests {
     fn what_is_no_static_binary_is_refused() {
         let path = Path::new("/bin/sh");
         if path.exists() {
-            assert!(GuestBinary::read(path, Machine::X86_64).is_err());
+            assert!(GuestBinary::read(path, path, Machine::X86_64).is_err());
         }
         for bytes in [&b""[..], b"\x7fELF\x02\x01", b"#!/bin/sh\n"] {
             assert!(check_elf(bytes, Machine::X86_64).is_err());
@@ -163,6 +176,6 @@ mod tests {
     fn this_build_can_be_a_guest() {
         let own = std::env::current_exe().unwrap();
         let machine = Machine::of(std::env::consts::ARCH).unwrap();
-        assert!(GuestBinary::read(&own, machine).is_ok());
+        assert!(GuestBinary::read(&own, running(&own), machine).is_ok());
     }
 }

@@ -8,6 +8,7 @@ use futures::StreamExt as _;
 
 use crate::limits;
 use crate::sandbox::docker::engine::{self, Connection};
+use crate::sandbox::docker::policy;
 use crate::sandbox::{Error, Progress, ProgressSender};
 use crate::skill::ApprovedImage;
 
@@ -68,7 +69,7 @@ async fn inspect(connection: &Connection, image: &ApprovedImage) -> Result<bool,
         .unwrap_or_default();
     let foreign = volumes
         .iter()
-        .find(|path| !COVERED.contains(&path.trim_end_matches('/')));
+        .find(|path| !policy::SCRATCH.contains(&path.trim_end_matches('/')));
     match foreign {
         None => Ok(true),
         Some(path) => Err(Error::Image(format!(
@@ -76,9 +77,6 @@ async fn inspect(connection: &Connection, image: &ApprovedImage) -> Result<bool,
         ))),
     }
 }
-
-/// Paths that a tmpfs of ours covers, so that a volume of the image there is never made.
-const COVERED: &[&str] = &["/tmp", "/root", "/workspace", "/sandbox"];
 
 async fn pull(
     connection: &Connection,

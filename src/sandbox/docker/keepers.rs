@@ -3,8 +3,6 @@
 //! Sandboxes mount these volumes read-only. Made once per content, shared by all servers on the engine, named only when complete.
 
 use std::collections::HashMap;
-use std::io;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bollard::query_parameters::{
@@ -16,6 +14,7 @@ use tokio_util::io::{ReaderStream, SyncIoBridge};
 use crate::limits;
 use crate::sandbox::docker::container::remove;
 use crate::sandbox::docker::engine::{self, Connection};
+use crate::sandbox::docker::keeper_tar::{self, Source};
 use crate::sandbox::docker::policy;
 use crate::sandbox::{Error, Job};
 use crate::skill::ApprovedImage;
@@ -36,13 +35,6 @@ struct Content {
     source: Source,
 }
 
-enum Source {
-    /// One file that becomes `init`, executable and unreadable: the kernel then makes the process non-dumpable at exec (P16).
-    Guest(PathBuf),
-    /// A skill's folder.
-    Skill(PathBuf),
-}
-
 impl Keepers {
     /// The names of the keepers that a job mounts, made if they are missing.
     pub(super) async fn ensure(&self, connection: &Arc<Connection>, job: &Job) -> Result<Vec<String>, Error> {
@@ -50,13 +42,16 @@ impl Keepers {
         let mut contents = vec![Content {
             name: format!("skillbox-guest-{}", &guest.digest.hex()[..32]),
             mount_point: policy::GUEST_FOLDER.to_owned(),
-            source: Source::Guest(guest.path.clone()),
+            source: Source::Guest(guest.clone()),
         }];
         if let Some(skill) = &job.skill {
             contents.push(Content {
                 name: format!("skillbox-skill-{}-{}", &skill.digest.hex()[..32], skill.name),
                 mount_point: format!("/skills/{}", skill.name),
-                source: Source::Skill(skill.folder.clone()),
+                source: Source::Skill {
+                    folder: skill.folder.clone(),
+                    digest: skill.digest,
+                },
             });
         }
         let mut names = Vec::with_capacity(contents.len());
@@ -129,13 +124,10 @@ async fn make(connection: &Arc<Connection>, image: &ApprovedImage, content: &Con
 async fn fill(connection: &Connection, id: &str, content: &Content) -> Result<(), Error> {
     const BUFFER_BYTES: usize = 256 * 1024;
     let (reader, writer) = tokio::io::duplex(BUFFER_BYTES);
-    let source = match &content.source {
-        Source::Guest(path) => Source::Guest(path.clone()),
-        Source::Skill(folder) => Source::Skill(folder.clone()),
-    };
+    let source = content.source.clone();
     let tar = tokio::task::spawn_blocking(move || {
         let mut writer = SyncIoBridge::new(writer);
-        write_tar(&source, &mut writer).and_then(|()| writer.shutdown())
+        keeper_tar::write(&source, &mut writer).and_then(|()| writer.shutdown())
     });
     let options = UploadToContainerOptionsBuilder::default()
         .path(&content.mount_point)
@@ -156,24 +148,4 @@ async fn fill(connection: &Connection, id: &str, content: &Content) -> Result<()
         doing: "packing a keeper",
         source: error.into(),
     })
-}
-
-fn write_tar(source: &Source, writer: &mut impl io::Write) -> io::Result<()> {
-    let mut tar = tar::Builder::new(writer);
-    tar.mode(tar::HeaderMode::Deterministic);
-    tar.follow_symlinks(false);
-    match source {
-        Source::Guest(path) => {
-            let mut file = std::fs::File::open(path)?;
-            let mut header = tar::Header::new_gnu();
-            header.set_size(file.metadata()?.len());
-            header.set_mode(0o111);
-            header.set_uid(0);
-            header.set_gid(0);
-            header.set_mtime(0);
-            tar.append_data(&mut header, "init", &mut file)?;
-        }
-        Source::Skill(folder) => tar.append_dir_all(".", folder)?,
-    }
-    tar.finish()
 }

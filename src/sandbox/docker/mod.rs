@@ -6,6 +6,7 @@ mod container;
 mod engine;
 mod guest_binary;
 mod image;
+mod keeper_tar;
 mod keepers;
 mod link;
 mod policy;
@@ -97,13 +98,13 @@ impl Docker {
     /// Makes the container. Image and keepers are made again, once, if they have gone meanwhile.
     async fn create(&self, connection: &Arc<Connection>, job: &Job) -> Result<Container, Error> {
         let mut keepers = self.make_ready(connection, job, None).await?;
-        match self.create_once(connection, job, &keepers).await {
+        match self.create_once(connection, job, &keepers).await? {
             // 400: a keeper has gone; 404: the image has gone.
             Err(error) if engine::is_status(&error, &[400, 404]) => {
                 self.images.forget(&job.image);
                 self.keepers.forget(&keepers);
                 keepers = self.make_ready(connection, job, None).await?;
-                self.create_once(connection, job, &keepers).await
+                self.create_once(connection, job, &keepers).await?
             }
             other => other,
         }
@@ -115,7 +116,7 @@ impl Docker {
         connection: &Arc<Connection>,
         job: &Job,
         keepers: &[String],
-    ) -> Result<Container, bollard::errors::Error> {
+    ) -> Result<Result<Container, bollard::errors::Error>, Error> {
         let plan = Plan {
             execution: job.execution,
             instance: self.instance,
@@ -190,7 +191,7 @@ async fn converse_and_start(
             heard = &mut conversation => break heard,
         }
     };
-    if !heard.hello && !started {
+    if heard.end.is_none() && !heard.hello && !started {
         // The engine knows why nobody spoke.
         start.await?;
     }
@@ -221,6 +222,8 @@ fn report(heard: Heard, asked_at: Instant) -> Report {
         files: heard.files,
         skipped: heard.skipped,
         skipped_total: heard.skipped_total,
+        // What never started has left nothing.
+        complete: heard.complete || heard.started_at.is_none(),
         usage: heard.usage,
         sandbox_ms: milliseconds(started_at.saturating_duration_since(asked_at)),
         run_ms: milliseconds(ended_at - started_at),

@@ -87,7 +87,11 @@ pub(super) fn container(plan: &Plan<'_>) -> ContainerCreateBody {
 }
 
 fn labels(plan: &Plan<'_>) -> HashMap<String, String> {
-    let life = limits::SANDBOX_START_MAX + plan.limits.timeout + limits::KILL_GRACE + limits::COLLECT_MAX;
+    let life = limits::SANDBOX_START_MAX
+        + plan.limits.timeout
+        + limits::KILL_GRACE
+        + limits::COLLECT_MAX
+        + limits::CLOCKS_APART_MAX;
     let expires = plan
         .created
         .saturating_add(i64::try_from(life.as_secs()).unwrap_or(i64::MAX));
@@ -145,15 +149,17 @@ fn host_config(plan: &Plan<'_>) -> HostConfig {
     }
 }
 
+/// Where a tmpfs lies: no volume of an image is ever made there.
+pub(super) const SCRATCH: [&str; 4] = ["/workspace", "/sandbox", "/tmp", "/root"];
+
 fn tmpfs(limits: &ResourceLimits) -> HashMap<String, String> {
     let sizes = [
-        ("/workspace", limits.workspace_bytes),
-        ("/sandbox", limits.sandbox_bytes),
-        ("/tmp", limits.tmp_bytes),
-        ("/root", limits.root_bytes),
+        limits.workspace_bytes,
+        limits.sandbox_bytes,
+        limits.tmp_bytes,
+        limits.root_bytes,
     ];
-    sizes
-        .into_iter()
+    std::iter::zip(SCRATCH, sizes)
         .map(|(path, bytes)| (path.to_owned(), tmpfs_options(bytes)))
         .collect()
 }
@@ -217,6 +223,8 @@ pub(super) fn keeper(image: &ApprovedImage, mount_point: &str, created: i64) -> 
             network_mode: Some("none".to_owned()),
             cap_drop: Some(vec!["ALL".to_owned()]),
             security_opt: Some(vec!["no-new-privileges:true".to_owned()]),
+            // An image may declare volumes where sandboxes have scratch: a keeper must not hand them on.
+            tmpfs: Some(SCRATCH.map(|path| (path.to_owned(), String::new())).into()),
             log_config: Some(HostConfigLogConfig {
                 typ: Some("none".to_owned()),
                 config: None,
@@ -269,6 +277,15 @@ mod tests {
             profile["architectures"],
             lines.join("\n")
         ));
+    }
+
+    #[test]
+    fn a_keeper_is_a_volume_and_nothing_else() {
+        let image = ImageAllowlist::new(["bash:5".to_owned()])
+            .approve("bash:5")
+            .unwrap();
+        let body = keeper(&image, "/skills/probe", 1_000_000);
+        insta::with_settings!({ sort_maps => true }, { insta::assert_json_snapshot!(body) });
     }
 
     #[test]

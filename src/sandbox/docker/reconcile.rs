@@ -14,9 +14,6 @@ use crate::sandbox::docker::policy::{
     LABEL_CREATED, LABEL_EXPIRES, LABEL_INSTANCE, LABEL_ROLE, ROLE_KEEPER, ROLE_RUN,
 };
 
-/// A keeper of this age that the process has not used yet goes, too: making it again costs well under a second.
-const KEEPER_UNUSED_AGE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
-
 /// One round. Returns how many containers were removed; one that cannot be removed is left to the next round.
 pub(super) async fn round(
     connection: &Connection,
@@ -25,27 +22,15 @@ pub(super) async fn round(
     keepers: &Keepers,
 ) -> Result<usize, Error> {
     let now = jiff::Timestamp::now().as_second();
+    let found: Vec<_> = connection.ours().await?.iter().filter_map(Found::read).collect();
+    let idle = |name: &str| keepers.idle(name);
     let mut removed = 0;
-    for container in connection.ours().await? {
-        let Some(id) = container.id.as_deref() else {
-            continue;
-        };
-        let Some(found) = Found::read(&container) else {
-            continue;
-        };
-        let verdict = match found.role.as_str() {
-            ROLE_RUN => found.is_leftover_run(now, own, dead),
-            ROLE_KEEPER => found.is_leftover_keeper(now, keepers),
-            _ => false,
-        };
-        if !verdict {
-            continue;
-        }
-        tracing::info!(container.id = %id, role = found.role, "Removing leftover container {id}");
-        match remove(connection, id).await {
+    for Found { id, role, name, .. } in leftovers(found, now, own, dead, idle) {
+        tracing::info!(container.id = %id, role, "Removing leftover container {id}");
+        match remove(connection, &id).await {
             Ok(()) => {
                 removed += 1;
-                keepers.forget(&[found.name]);
+                keepers.forget(&[name]);
             }
             Err(error) => {
                 tracing::warn!(container.id = %id, %error, "Could not remove container {id}; trying again in a minute")
@@ -55,9 +40,41 @@ pub(super) async fn round(
     Ok(removed)
 }
 
+/// Those that should not be there.
+fn leftovers(
+    found: Vec<Found>,
+    now: i64,
+    own: InstanceId,
+    dead: &[InstanceId],
+    idle: impl Fn(&str) -> Option<Duration>,
+) -> Vec<Found> {
+    let (mut leftovers, mut kept) = (Vec::new(), Vec::new());
+    for container in found {
+        match container.role.as_str() {
+            ROLE_RUN if container.is_leftover_run(now, own, dead) => leftovers.push(container),
+            ROLE_KEEPER if !container.is_unfinished() => {
+                // One that only another process uses counts from when it was made: that process makes it again, well
+                // within a second.
+                let idle = idle(&container.name).unwrap_or_else(|| container.age(now));
+                kept.push((idle, container));
+            }
+            ROLE_KEEPER if container.age(now) >= limits::CREATED_NEVER_STARTED_MAX => {
+                leftovers.push(container)
+            }
+            _ => {}
+        }
+    }
+    kept.sort_by_key(|(idle, _)| *idle);
+    let fresh = kept.partition_point(|(idle, _)| *idle < limits::KEEPER_IDLE_MAX);
+    let gone = kept.drain(fresh.min(limits::KEEPERS_MAX)..);
+    leftovers.extend(gone.map(|(_, container)| container));
+    leftovers
+}
+
 /// What the labels and the engine say of a container of ours.
 #[derive(Debug, Clone)]
 struct Found {
+    id: String,
     role: String,
     name: String,
     state: State,
@@ -71,6 +88,7 @@ impl Found {
         let labels = container.labels.as_ref()?;
         let number = |label: &str| labels.get(label).and_then(|text| text.parse().ok());
         Some(Self {
+            id: container.id.clone()?,
             role: labels.get(LABEL_ROLE)?.clone(),
             name: container
                 .names
@@ -103,15 +121,9 @@ impl Found {
         }
     }
 
-    /// Never completed, or not used for long.
-    fn is_leftover_keeper(&self, now: i64, keepers: &Keepers) -> bool {
-        if self.name.starts_with("skillbox-making-") {
-            return self.age(now) >= limits::CREATED_NEVER_STARTED_MAX;
-        }
-        match keepers.idle(&self.name) {
-            Some(idle) => idle >= limits::KEEPER_IDLE_MAX,
-            None => self.age(now) >= KEEPER_UNUSED_AGE_MAX,
-        }
+    /// A keeper that is still being filled, or never was.
+    fn is_unfinished(&self) -> bool {
+        self.name.starts_with("skillbox-making-")
     }
 }
 
@@ -121,6 +133,7 @@ mod tests {
 
     fn found(state: State, instance: InstanceId) -> Found {
         Found {
+            id: "x".to_owned(),
             role: ROLE_RUN.to_owned(),
             name: "skillbox-run-x".to_owned(),
             state,
@@ -147,5 +160,48 @@ mod tests {
         assert!(!found(State::CREATED, other).is_leftover_run(1500, own, &[]));
         let later = 1000 + i64::try_from(limits::CREATED_NEVER_STARTED_MAX.as_secs()).unwrap();
         assert!(found(State::CREATED, other).is_leftover_run(later, own, &[]));
+    }
+
+    fn keeper(name: &str, created: i64) -> Found {
+        Found {
+            role: ROLE_KEEPER.to_owned(),
+            name: name.to_owned(),
+            created,
+            ..found(State::CREATED, InstanceId::generate())
+        }
+    }
+
+    fn gone(found: Vec<Found>, now: i64, used: &[(&str, u64)]) -> Vec<String> {
+        let idle = |name: &str| {
+            let known = used.iter().find(|(used, _)| *used == name);
+            known.map(|(_, seconds)| Duration::from_secs(*seconds))
+        };
+        let gone = leftovers(found, now, InstanceId::generate(), &[], idle);
+        gone.into_iter().map(|keeper| keeper.name).collect()
+    }
+
+    #[test]
+    fn a_keeper_goes_when_nobody_here_has_used_it_for_long() {
+        let idle_max = i64::try_from(limits::KEEPER_IDLE_MAX.as_secs()).unwrap();
+        let keepers = || {
+            vec![
+                keeper("busy", 0),
+                keeper("strange", 0),
+                keeper("skillbox-making-1", idle_max),
+            ]
+        };
+        assert_eq!(gone(keepers(), idle_max - 1, &[]), [""; 0]);
+        assert_eq!(gone(keepers(), idle_max, &[("busy", 60)]), ["strange"]);
+        let making = gone(keepers(), idle_max + 900, &[("busy", 60), ("strange", 60)]);
+        assert_eq!(making, ["skillbox-making-1"]);
+    }
+
+    #[test]
+    fn of_too_many_keepers_those_used_last_stay() {
+        let keepers = (0..=limits::KEEPERS_MAX).map(|n| keeper(&n.to_string(), 1000));
+        let now = 1000 + 3600;
+        let used: Vec<_> = (1..=limits::KEEPERS_MAX).map(|n| n.to_string()).collect();
+        let used: Vec<_> = used.iter().map(|name| (name.as_str(), 60)).collect();
+        assert_eq!(gone(keepers.collect(), now, &used), ["0"]);
     }
 }

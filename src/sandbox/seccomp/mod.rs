@@ -220,7 +220,36 @@ mod tests {
         for family in [1, 2, 10] {
             assert!(allows("socket", [family, 1, 0, 0, 0, 0]), "{family}");
         }
-        assert!(!allows("socket", [2, 3, 132, 0, 0, 0]), "SCTP");
+        const SOCK_CLOEXEC: u64 = 0o2_000_000;
+        for (kind, protocol) in [
+            (1, 132),
+            (5, 0),
+            (6, 0),
+            (6, 33),
+            (10, 0),
+            (3, 0),
+            (1, 262),
+            (2, 136),
+            (1, 17),
+            (2, 6),
+        ] {
+            for family in [2, 10] {
+                assert!(
+                    !allows("socket", [family, kind, protocol, 0, 0, 0]),
+                    "{kind} {protocol}"
+                );
+                assert!(
+                    !allows("socket", [family, kind | SOCK_CLOEXEC, protocol | HIGH, 0, 0, 0]),
+                    "{kind} {protocol}"
+                );
+            }
+        }
+        for (kind, protocol) in [(1, 0), (1, 6), (2, 0), (2, 17)] {
+            assert!(
+                allows("socket", [10, kind | SOCK_CLOEXEC, protocol, 0, 0, 0]),
+                "{kind} {protocol}"
+            );
+        }
         for name in [
             "prlimit64",
             "sched_setaffinity",

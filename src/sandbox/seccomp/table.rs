@@ -13,6 +13,17 @@ const AF_INET6: u32 = 10;
 const AF_NETLINK: u32 = 16;
 const TCP: u32 = 6;
 const UDP: u32 = 17;
+/// `SOCK_STREAM` and `SOCK_DGRAM`, beside the flags that share their argument.
+const STREAM: Masked = socket_type(1);
+const DATAGRAM: Masked = socket_type(2);
+
+const fn socket_type(value: u32) -> Masked {
+    Masked {
+        index: 1,
+        mask: 0xf,
+        value,
+    }
+}
 
 /// What a sandbox may call.
 pub const RULES: &[Rule] = &[
@@ -36,14 +47,17 @@ pub const RULES: &[Rule] = &[
         }],
     ),
     Rule::Absent("clone3"),
-    // Sockets of the sandbox's own loopback, with the two protocols that honest code speaks.
+    // Sockets of the sandbox's own loopback, with the two protocols that honest code speaks. Protocol 0 is the type's own:
+    // with types 5, 6 and 10 it would be SCTP, DCCP and AF_PACKET under another name.
     Rule::When("socket", &[is(0, AF_UNIX)]),
-    Rule::When("socket", &[is(0, AF_INET), is(2, 0)]),
-    Rule::When("socket", &[is(0, AF_INET), is(2, TCP)]),
-    Rule::When("socket", &[is(0, AF_INET), is(2, UDP)]),
-    Rule::When("socket", &[is(0, AF_INET6), is(2, 0)]),
-    Rule::When("socket", &[is(0, AF_INET6), is(2, TCP)]),
-    Rule::When("socket", &[is(0, AF_INET6), is(2, UDP)]),
+    Rule::When("socket", &[is(0, AF_INET), STREAM, is(2, 0)]),
+    Rule::When("socket", &[is(0, AF_INET), STREAM, is(2, TCP)]),
+    Rule::When("socket", &[is(0, AF_INET), DATAGRAM, is(2, 0)]),
+    Rule::When("socket", &[is(0, AF_INET), DATAGRAM, is(2, UDP)]),
+    Rule::When("socket", &[is(0, AF_INET6), STREAM, is(2, 0)]),
+    Rule::When("socket", &[is(0, AF_INET6), STREAM, is(2, TCP)]),
+    Rule::When("socket", &[is(0, AF_INET6), DATAGRAM, is(2, 0)]),
+    Rule::When("socket", &[is(0, AF_INET6), DATAGRAM, is(2, UDP)]),
     // NETLINK_ROUTE: getifaddrs and the resolver ask which addresses exist.
     Rule::When("socket", &[is(0, AF_NETLINK), is(2, 0)]),
     Rule::When("socketpair", &[is(0, AF_UNIX)]),

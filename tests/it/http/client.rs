@@ -258,6 +258,7 @@ fn script(job: &Job, artifacts: &mut ArtifactTar) -> Result<Report, Error> {
         files,
         skipped: Vec::new(),
         skipped_total: 0,
+        complete: true,
         usage: Usage::default(),
         sandbox_ms: 1.0,
         run_ms: 2.0,

@@ -27,6 +27,8 @@ verdicts["skill"] = {
     "xattr": attempt(os.setxattr, main, "user.planted", b"x"),
 }
 
+verdicts["skill_times"] = sorted({int(os.stat(f"{folder}/{entry}").st_mtime) for folder, folders, files in os.walk(skill) for entry in folders + files})
+
 KNOBS = [
     "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/hostname", "/proc/sys/kernel/modprobe",
     "/proc/sys/kernel/randomize_va_space", "/proc/sys/kernel/shmmax", "/proc/sys/vm/overcommit_memory",

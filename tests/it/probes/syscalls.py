@@ -41,7 +41,7 @@ verdicts["same_namespaces"] = before == {entry: os.readlink(f"/proc/self/ns/{ent
 FAMILIES = {"UNSPEC": 0, "AX25": 3, "IPX": 4, "X25": 9, "KEY": 15, "PACKET": 17, "RDS": 21, "CAN": 29, "TIPC": 30, "BLUETOOTH": 31, "ALG": 38, "VSOCK": 40, "KCM": 41, "SMC": 43, "XDP": 44}
 verdicts["families_let_through"] = let_through({label: [call(41, family | high, kind, 0) for high in (0, HIGH, 1 << 63) for kind in (1, 2)] for label, family in FAMILIES.items()})
 verdicts["families_allowed"] = {label: call(41, family, 2, 0) for label, family in {"UNIX": 1, "INET": 2, "INET6": 10, "NETLINK_ROUTE": 16}.items()}
-PROTOCOLS = {"ICMP": (2, 2, 1), "ICMP6": (10, 2, 58), "SCTP": (2, 1, 132), "DCCP": (2, 6, 33), "UDPLITE": (2, 2, 136), "MPTCP": (2, 1, 262), "RAW": (2, 3, 255), "NETLINK_AUDIT": (16, 3, 9), "NETLINK_NETFILTER": (16, 3, 12), "NETLINK_XFRM": (16, 3, 6), "NETLINK_UEVENT": (16, 2, 15)}
+PROTOCOLS = {"ICMP": (2, 2, 1), "ICMP6": (10, 2, 58), "SCTP": (2, 1, 132), "SCTP_by_type": (2, 5, 0), "DCCP": (2, 6, 33), "DCCP_by_type": (2, 6, 0), "PACKET_by_type": (2, 10, 0), "PACKET6_by_type": (10, 10, 0), "UDPLITE": (2, 2, 136), "MPTCP": (2, 1, 262), "RAW": (2, 3, 255), "NETLINK_AUDIT": (16, 3, 9), "NETLINK_NETFILTER": (16, 3, 12), "NETLINK_XFRM": (16, 3, 6), "NETLINK_UEVENT": (16, 2, 15)}
 verdicts["protocols_let_through"] = let_through({label: [call(41, *low), call(41, *[number | HIGH for number in low])] for label, low in PROTOCOLS.items()})
 verdicts["socketpair"] = {label: call(53, family, 1, 0, ctypes.create_string_buffer(8)) for label, family in {"UNIX": 1, "TIPC": 30, "TIPC_high": 30 | HIGH}.items()}
 

@@ -78,7 +78,6 @@ async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Hea
     let stdout = link.open(Channel::Stdout).await?;
     let stderr = link.open(Channel::Stderr).await?;
     let results = link.open(Channel::Results).await?;
-    wire::send(&mut control, &ToGuest::Start(start(job))).await?;
 
     let Heard {
         logs,
@@ -119,24 +118,42 @@ async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Hea
             );
             inputs.and(stdout).and(stderr).and(results)
         };
-        let states = spoken.follow(&mut control, job.limits.timeout, cancel);
-        let both = async { tokio::try_join!(streams, states).map(|((), ())| ()) };
-        timeout(
-            limits::SANDBOX_START_MAX + job.limits.timeout + limits::KILL_GRACE + limits::COLLECT_MAX,
-            both,
-        )
-        .await
-        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+        let states = spoken.follow(&mut control, job, cancel);
+        let both = async {
+            tokio::pin!(streams, states);
+            tokio::select! {
+                heard = &mut streams => {
+                    heard?;
+                    states.await
+                }
+                said = &mut states => {
+                    said?;
+                    // All was said: what is still on its way arrives soon.
+                    in_time(limits::COLLECT_MAX, streams).await
+                }
+            }
+        };
+        let total = limits::SANDBOX_START_MAX + job.limits.timeout + limits::KILL_GRACE + limits::COLLECT_MAX;
+        in_time(total, both).await
     };
-    heard.hello = spoken.hello;
-    heard.end = spoken.end;
-    heard.usage = spoken.usage;
-    heard.started_at = spoken.started_at;
-    heard.ended_at = spoken.ended_at;
-    heard.logs.stdout_total = spoken.totals.0.max(heard.logs.stdout.len() as u64);
-    heard.logs.stderr_total = spoken.totals.1.max(heard.logs.stderr.len() as u64);
-    heard.complete = result.is_ok();
+    heard.conclude(spoken, result.is_ok());
     result
+}
+
+impl Heard {
+    /// Takes what was said; what was not heard is said (P9).
+    fn conclude(&mut self, spoken: Spoken, complete: bool) {
+        // Without the guest's count nobody knows how much of the logs was lost.
+        let unheard = u64::from(!complete && spoken.started_at.is_some());
+        self.logs.stdout_total = spoken.totals.0.max(self.logs.stdout.len() as u64 + unheard);
+        self.logs.stderr_total = spoken.totals.1.max(self.logs.stderr.len() as u64 + unheard);
+        self.complete = complete;
+        self.hello = spoken.hello;
+        self.end = spoken.end;
+        self.usage = spoken.usage;
+        self.started_at = spoken.started_at;
+        self.ended_at = spoken.ended_at;
+    }
 }
 
 fn start(job: &Job) -> Start {
@@ -195,15 +212,16 @@ struct Spoken {
 }
 
 impl Spoken {
-    /// Follows the guest's states until it is done. Passes a cancel on, and gives up on a guest that is overdue.
+    /// Starts the program and follows the guest's states until it is done. Passes a cancel on, and gives up on a guest that is overdue.
     async fn follow(
         &mut self,
         control: &mut wire::Stream,
-        run_max: Duration,
+        job: &Job,
         cancel: tokio_util::sync::CancellationToken,
     ) -> io::Result<()> {
         let (mut reader, mut writer) = tokio::io::split(control);
         let mut overdue = Instant::now() + limits::SANDBOX_START_MAX;
+        say(&mut writer, ToGuest::Start(start(job)), overdue).await?;
         let mut keep_alive = interval(KEEP_ALIVE_EVERY);
         let mut cancelled = false;
         let receive = |mut reader| async move {
@@ -213,7 +231,7 @@ impl Spoken {
         // One read runs across the other branches: a frame that was half read must not be lost.
         let mut next = Box::pin(receive(reader));
         loop {
-            tokio::select! {
+            let said = tokio::select! {
                 (frame, back) = &mut next => {
                     reader = back;
                     let frame = frame?.ok_or_else(|| wire::invalid("the guest fell silent"))?;
@@ -227,29 +245,41 @@ impl Spoken {
                         };
                         return Ok(());
                     }
-                    overdue = self.take(frame, run_max)?;
+                    let due = self.take(frame, job.limits.timeout)?;
+                    // A cancelled program is not given its time again because a state was still on its way.
+                    overdue = if cancelled && self.end.is_none() { overdue.min(due) } else { due };
                     next = Box::pin(receive(reader));
+                    Ok(())
                 }
                 () = cancel.cancelled(), if !cancelled => {
                     cancelled = true;
-                    wire::send(&mut writer, &ToGuest::Cancel).await?;
                     overdue = overdue.min(Instant::now() + limits::KILL_GRACE);
+                    say(&mut writer, ToGuest::Cancel, overdue).await
                 }
-                () = sleep_until(overdue) => {
-                    self.give_up(cancelled);
-                    return Err(io::ErrorKind::TimedOut.into());
-                }
-                _ = keep_alive.tick() => wire::send(&mut writer, &ToGuest::KeepAlive).await?,
+                _ = keep_alive.tick() => say(&mut writer, ToGuest::KeepAlive, overdue).await,
+                () = sleep_until(overdue) => Err(io::ErrorKind::TimedOut.into()),
+            };
+            if said
+                .as_ref()
+                .is_err_and(|error| error.kind() == io::ErrorKind::TimedOut)
+            {
+                self.give_up(cancelled);
             }
+            said?;
         }
     }
 
     /// A guest that cannot keep the deadline, starved by its own program perhaps, does not change what happened.
     fn give_up(&mut self, cancelled: bool) {
-        if self.started_at.is_some() && self.end.is_none() {
-            self.end = Some(if cancelled { End::Cancelled } else { End::TimedOut });
-            self.ended_at = Some(Instant::now());
+        if self.end.is_some() {
+            return;
         }
+        if cancelled {
+            self.end = Some(End::Cancelled);
+        } else if self.started_at.is_some() {
+            self.end = Some(End::TimedOut);
+        }
+        self.ended_at = Some(Instant::now());
     }
 
     /// Takes one state; each may come once, in order. Returns when the next is overdue.
@@ -274,6 +304,21 @@ impl Spoken {
             }
         }
     }
+}
+
+/// Says one thing while there is still time for it: an engine that has stalled takes nothing more.
+async fn say<W>(writer: &mut W, words: ToGuest, overdue: Instant) -> io::Result<()>
+where
+    W: AsyncWrite + Unpin,
+{
+    let left = overdue.saturating_duration_since(Instant::now());
+    in_time(left, wire::send(writer, &words)).await
+}
+
+async fn in_time(limit: Duration, act: impl Future<Output = io::Result<()>>) -> io::Result<()> {
+    timeout(limit, act)
+        .await
+        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 /// Well below the 10 minutes after which proxies cut an idle tunnel.
@@ -362,14 +407,4 @@ fn is_plain(path: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_plain_paths_are_taken() {
-        for wrong in ["", "/a", "a/", "a//b", "..", "a/../b", "./a", "a\0"] {
-            assert!(!is_plain(wrong), "{wrong:?}");
-        }
-        assert!(is_plain("a b/ü\n.txt"));
-    }
-}
+mod tests;

@@ -1,0 +1,182 @@
+//! What a keeper keeps, as an uncompressed tar that is the same whoever packs it.
+//!
+//! A keeper's name says its content and other servers believe it, so the content is checked while it is packed.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::bundle;
+use crate::ids::Digest;
+use crate::sandbox::docker::guest_binary::GuestBinary;
+
+/// Where the content comes from.
+#[derive(Debug, Clone)]
+pub(super) enum Source {
+    /// One file that becomes `init`, executable and unreadable: the kernel then makes the process non-dumpable at exec (P16).
+    Guest(GuestBinary),
+    /// A skill's folder, and the digest of what must be in it.
+    Skill {
+        /// The folder.
+        folder: PathBuf,
+        /// The digest of its listing.
+        digest: Digest,
+    },
+}
+
+/// Writes all of it, or fails: content that is not what it should be never ends as a whole tar.
+pub(super) fn write(source: &Source, writer: &mut impl Write) -> io::Result<()> {
+    let mut tar = tar::Builder::new(writer);
+    match source {
+        Source::Guest(guest) => write_guest(guest, &mut tar)?,
+        Source::Skill { folder, digest } => write_skill(folder, *digest, &mut tar)?,
+    }
+    tar.finish()
+}
+
+fn write_guest(guest: &GuestBinary, tar: &mut tar::Builder<impl Write>) -> io::Result<()> {
+    let file = File::open(&guest.content)?;
+    let mut header = header(tar::EntryType::Regular, 0o111);
+    header.set_size(file.metadata()?.len());
+    let mut file = Hashing {
+        file,
+        sha256: Sha256::new(),
+    };
+    tar.append_data(&mut header, "init", &mut file)?;
+    if Digest::from_bytes(file.sha256.finalize().into()) == guest.digest {
+        return Ok(());
+    }
+    let path = guest.path.display();
+    Err(io::Error::other(format!(
+        "`{path}` was replaced while the server ran; restart it"
+    )))
+}
+
+fn write_skill(folder: &Path, digest: Digest, tar: &mut tar::Builder<impl Write>) -> io::Result<()> {
+    let listing = bundle::list(folder).map_err(io::Error::other)?;
+    if listing.digest() != digest {
+        let folder = folder.display();
+        return Err(io::Error::other(format!(
+            "`{folder}` was changed; delete it, it is made again"
+        )));
+    }
+    let folders: BTreeSet<&str> = listing
+        .entries()
+        .iter()
+        .flat_map(|entry| entry.path.match_indices('/').map(|(at, _)| &entry.path[..at]))
+        .collect();
+    for inside in std::iter::once(".").chain(folders) {
+        let mut header = header(tar::EntryType::Directory, 0o755);
+        header.set_size(0);
+        tar.append_data(&mut header, inside, io::empty())?;
+    }
+    for entry in listing.entries() {
+        let mut header = header(
+            tar::EntryType::Regular,
+            if entry.executable { 0o755 } else { 0o644 },
+        );
+        header.set_size(entry.size);
+        let file = File::open(folder.join(&entry.path))?;
+        tar.append_data(&mut header, &entry.path, file.take(entry.size))?;
+    }
+    Ok(())
+}
+
+/// Root's, and of the one time that unpacked skills have, too: bytecode caches are judged by it.
+fn header(kind: tar::EntryType, mode: u32) -> tar::Header {
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(kind);
+    header.set_mode(mode);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(bundle::MTIME_SECONDS);
+    header
+}
+
+/// A file that is hashed as it is read.
+struct Hashing {
+    file: File,
+    sha256: Sha256,
+}
+
+impl Read for Hashing {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        self.sha256.update(&buffer[..read]);
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn skill() -> (tempfile::TempDir, Source) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("scripts/deep")).unwrap();
+        std::fs::write(folder.path().join("SKILL.md"), "x").unwrap();
+        std::fs::write(folder.path().join("scripts/deep/main.sh"), "exit").unwrap();
+        let digest = bundle::list(folder.path()).unwrap().digest();
+        let source = Source::Skill {
+            folder: folder.path().to_owned(),
+            digest,
+        };
+        (folder, source)
+    }
+
+    #[test]
+    fn a_skill_is_packed_the_same_whenever_it_is_packed() {
+        let tar = || {
+            let (_folder, source) = skill();
+            let mut tar = Vec::new();
+            write(&source, &mut tar).unwrap();
+            tar
+        };
+        let first = tar();
+        assert_eq!(tar(), first);
+        let mut archive = tar::Archive::new(&first[..]);
+        let entries: Vec<_> = archive
+            .entries()
+            .unwrap()
+            .map(|entry| {
+                let entry = entry.unwrap();
+                let header = entry.header();
+                assert_eq!(header.mtime().unwrap(), bundle::MTIME_SECONDS);
+                assert_eq!((header.uid().unwrap(), header.gid().unwrap()), (0, 0));
+                (
+                    entry.path().unwrap().display().to_string(),
+                    header.mode().unwrap(),
+                )
+            })
+            .collect();
+        let expected = [
+            (".", 0o755),
+            ("scripts", 0o755),
+            ("scripts/deep", 0o755),
+            ("SKILL.md", 0o644),
+            ("scripts/deep/main.sh", 0o644),
+        ];
+        assert_eq!(entries, expected.map(|(path, mode)| (path.to_owned(), mode)));
+    }
+
+    #[test]
+    fn content_that_is_not_what_its_name_says_is_not_packed() {
+        let (folder, source) = skill();
+        std::fs::write(folder.path().join("SKILL.md"), "y").unwrap();
+        let error = write(&source, &mut io::sink()).unwrap_err();
+        assert!(error.to_string().contains("was changed"), "{error}");
+
+        let content = folder.path().join("init");
+        std::fs::write(&content, "a newer build").unwrap();
+        let guest = GuestBinary {
+            path: content.clone(),
+            content,
+            digest: Digest::of(b"the build that started"),
+        };
+        let error = write(&Source::Guest(guest), &mut io::sink()).unwrap_err();
+        assert!(error.to_string().contains("restart"), "{error}");
+    }
+}

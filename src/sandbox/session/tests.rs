@@ -1,0 +1,234 @@
+//! Guests that do not keep to their part: the host gets away from each of them in time, and says what happened.
+
+use tokio::io::DuplexStream;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::execution::{Maxima, ResourceLimits};
+use crate::sandbox::Run;
+use crate::skill::{ImageAllowlist, Resources};
+
+/// A guest with its streams accepted, to be played by a test.
+struct Guest {
+    _link: Link,
+    control: wire::Stream,
+    stdout: wire::Stream,
+    results: wire::Stream,
+    _others: Vec<wire::Stream>,
+}
+
+impl Guest {
+    async fn on(socket: DuplexStream) -> Self {
+        let mut link = Link::new(socket, Side::Guest);
+        let (mut control, mut stdout, mut results, mut others) = (None, None, None, Vec::new());
+        for _ in Channel::ALL {
+            match link.accept().await.unwrap() {
+                (Channel::Control, stream) => control = Some(stream),
+                (Channel::Stdout, stream) => stdout = Some(stream),
+                (Channel::Results, stream) => results = Some(stream),
+                (Channel::Inputs | Channel::Stderr, stream) => others.push(stream),
+            }
+        }
+        Self {
+            _link: link,
+            control: control.unwrap(),
+            stdout: stdout.unwrap(),
+            results: results.unwrap(),
+            _others: others,
+        }
+    }
+
+    async fn say(&mut self, words: ToHost) {
+        wire::send(&mut self.control, &words).await.unwrap();
+    }
+
+    async fn come_up(&mut self) {
+        let version = wire::VERSION;
+        self.say(ToHost::Hello { version }).await;
+        self.say(ToHost::Started).await;
+    }
+}
+
+fn job(argument_bytes: usize) -> Job {
+    let image = ImageAllowlist::new(["bash:5".to_owned()])
+        .approve("bash:5")
+        .unwrap();
+    Job {
+        execution: crate::ids::ExecutionId::generate(),
+        image,
+        skill: None,
+        argv: vec!["x".repeat(argument_bytes)],
+        env: Vec::new(),
+        input: JsonText::parse(b"{}").unwrap(),
+        files: Vec::new(),
+        limits: ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default()),
+    }
+}
+
+/// Converses with whatever `guest` does to its end of the connection, and says how long it took.
+async fn converse_with<F>(
+    job: &Job,
+    cancel: &CancellationToken,
+    guest: impl FnOnce(DuplexStream) -> F,
+) -> (Heard, Duration)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let guest = tokio::spawn(guest(far));
+    let mut artifacts = ArtifactTar::create(tempfile::tempfile().unwrap());
+    let begun = Instant::now();
+    let run = Run {
+        artifacts: &mut artifacts,
+        cancel: cancel.clone(),
+    };
+    let heard = converse(near, job, run).await;
+    let took = begun.elapsed();
+    guest.abort();
+    (heard, took)
+}
+
+/// Holds on to the connection and never reads from it.
+async fn deaf(socket: DuplexStream) {
+    let _held = socket;
+    std::future::pending().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guest_that_takes_nothing_does_not_hold_the_host() {
+    // More than the connection takes unread: the host is stuck while it still says what to start.
+    let (heard, took) = converse_with(&job(1 << 20), &CancellationToken::new(), deaf).await;
+    assert!((heard.end.is_none(), heard.hello, heard.complete) == (true, false, false));
+    assert!(
+        took <= limits::SANDBOX_START_MAX + Duration::from_secs(1),
+        "{took:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_that_comes_before_the_guest_is_a_cancel() {
+    let cancel = CancellationToken::new();
+    cancel.cancel();
+    let (heard, took) = converse_with(&job(1), &cancel, deaf).await;
+    assert_eq!(heard.end, Some(End::Cancelled));
+    assert_eq!(heard.logs.stdout_total, 0);
+    assert!(took <= limits::KILL_GRACE + Duration::from_secs(1), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_guest_gets_no_more_time_by_going_on() {
+    let cancel = CancellationToken::new();
+    cancel.cancel();
+    let slow = |socket| async {
+        let mut guest = Guest::on(socket).await;
+        tokio::time::sleep(limits::KILL_GRACE / 2).await;
+        guest.come_up().await;
+        std::future::pending().await
+    };
+    let (heard, took) = converse_with(&job(1), &cancel, slow).await;
+    assert_eq!(heard.end, Some(End::Cancelled));
+    assert!(heard.started_at.is_some());
+    assert!(took <= limits::KILL_GRACE + Duration::from_secs(1), "{took:?}");
+}
+
+/// P8, P9.
+#[tokio::test(start_paused = true)]
+async fn a_guest_that_misses_the_deadline_is_left_and_what_is_missing_is_said() {
+    let job = job(1);
+    let stuck = |socket| async {
+        let mut guest = Guest::on(socket).await;
+        guest.come_up().await;
+        guest.stdout.write_all(b"heard").await.unwrap();
+        guest.stdout.flush().await.unwrap();
+        std::future::pending().await
+    };
+    let (heard, took) = converse_with(&job, &CancellationToken::new(), stuck).await;
+    assert_eq!((heard.end, heard.complete), (Some(End::TimedOut), false));
+    assert_eq!(heard.logs.stdout, b"heard");
+    assert!(heard.logs.truncated());
+    assert!(took <= job.limits.timeout + Duration::from_secs(1), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guest_that_never_ends_its_streams_is_left_in_time() {
+    let job = job(1);
+    let endless = |socket| async {
+        let mut guest = Guest::on(socket).await;
+        guest.come_up().await;
+        guest.say(ToHost::Ended { end: End::Exited(0) }).await;
+        let (stdout_bytes, stderr_bytes, usage) = (0, 0, wire::Usage::default());
+        guest
+            .say(ToHost::Done {
+                stdout_bytes,
+                stderr_bytes,
+                usage,
+            })
+            .await;
+        std::future::pending().await
+    };
+    let (heard, took) = converse_with(&job, &CancellationToken::new(), endless).await;
+    assert_eq!((heard.end, heard.complete), (Some(End::Exited(0)), false));
+    assert!(took <= limits::COLLECT_MAX + Duration::from_secs(1), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn states_out_of_order_end_the_conversation() {
+    let twice = |socket| async {
+        let mut guest = Guest::on(socket).await;
+        guest.come_up().await;
+        guest.say(ToHost::Started).await;
+        std::future::pending().await
+    };
+    let (heard, took) = converse_with(&job(1), &CancellationToken::new(), twice).await;
+    assert_eq!((heard.end, heard.complete), (None, false));
+    assert!(took < Duration::from_secs(1), "{took:?}");
+}
+
+/// Every name and count is checked again: such results are never taken for whole.
+#[tokio::test(start_paused = true)]
+async fn results_that_no_guest_of_ours_sends_are_not_taken() {
+    let file = |path: &str, size| Item::File {
+        path: path.to_owned(),
+        size,
+    };
+    let impossible = [
+        (vec![file("../x", 0)], 0),
+        (vec![file("a", 0), file("a", 0)], 1),
+        (vec![file("a", limits::FILES_BYTES_MAX + 1)], 0),
+        (
+            vec![Item::Output {
+                size: limits::OUTPUT_BYTES_MAX + 1,
+            }],
+            0,
+        ),
+        (
+            (0..=limits::FILES_MAX).map(|n| file(&n.to_string(), 0)).collect(),
+            limits::FILES_MAX,
+        ),
+    ];
+    for (items, taken) in impossible {
+        let lying = |socket| async {
+            let mut guest = Guest::on(socket).await;
+            guest.come_up().await;
+            for item in items {
+                if wire::send(&mut guest.results, &item).await.is_err() {
+                    break;
+                }
+            }
+            std::future::pending().await
+        };
+        let (heard, _) = converse_with(&job(1), &CancellationToken::new(), lying).await;
+        assert!(!heard.complete);
+        assert_eq!(heard.output, Output::Missing);
+        let paths: Vec<_> = heard.files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(paths.len(), taken, "{paths:?}");
+    }
+}
+
+#[test]
+fn only_plain_paths_are_taken() {
+    for wrong in ["", "/a", "a/", "a//b", "..", "a/../b", "./a", "a\0"] {
+        assert!(!is_plain(wrong), "{wrong:?}");
+    }
+    assert!(is_plain("a b/ü\n.txt"));
+}
