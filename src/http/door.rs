@@ -63,6 +63,11 @@ impl Door {
             return readiness.clone();
         }
         let readiness = self.engine.readiness().await;
+        // The asker may be anybody and learns only which part; the operator learns why.
+        for check in readiness.checks.iter().filter(|check| !check.ok) {
+            let why = check.message.as_deref().unwrap_or_default();
+            tracing::warn!("Not ready: {}: {why}", check.name);
+        }
         *known = Some((Instant::now(), readiness.clone()));
         readiness
     }

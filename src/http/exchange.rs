@@ -92,12 +92,13 @@ fn log(seen: &Seen, response: &Response, error: Option<&Error>, started: Instant
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let code = error.map(|error| error.code().as_str());
     let cause = error.and_then(causes);
-    if status >= 500 {
-        tracing::error!({ field::REQUEST_METHOD } = %method, { field::REQUEST_ROUTE } = route, { field::STATUS } = status,
-            { field::DURATION_MS } = duration_ms, { field::CODE } = code, { field::CAUSE } = cause, "Could not answer {method} {route}");
-    } else if route == "/healthz" || route == "/readyz" {
+    // A probe that says no is an answer too; what is wrong was logged where it was found.
+    if error.is_none() && matches!(route, "/healthz" | "/readyz") {
         tracing::debug!({ field::REQUEST_METHOD } = %method, { field::REQUEST_ROUTE } = route, { field::STATUS } = status,
             { field::DURATION_MS } = duration_ms, "Answered {method} {route}");
+    } else if status >= 500 {
+        tracing::error!({ field::REQUEST_METHOD } = %method, { field::REQUEST_ROUTE } = route, { field::STATUS } = status,
+            { field::DURATION_MS } = duration_ms, { field::CODE } = code, { field::CAUSE } = cause, "Could not answer {method} {route}");
     } else {
         tracing::info!({ field::REQUEST_METHOD } = %method, { field::REQUEST_ROUTE } = route, { field::STATUS } = status,
             { field::DURATION_MS } = duration_ms, { field::CODE } = code, { field::CAUSE } = cause, "Answered {method} {route}");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::door::Door;
 
@@ -28,23 +28,23 @@ pub(crate) struct Alive {
     status: &'static str,
 }
 
-/// Whether the server can do its work. Why not is in its log, and in `skillbox doctor`: anybody may ask here.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(crate) struct Ready {
+/// Whether the server can do its work. Why not is in its log: anybody may ask here.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Ready {
     /// Whether every check passed.
-    ready: bool,
+    pub ready: bool,
     /// Each part.
-    checks: Vec<Part>,
+    pub checks: Vec<Part>,
 }
 
 /// One part's health.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(crate) struct Part {
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Part {
     /// `server`, `store`, `blob` or `sandbox`.
     #[schema(example = "sandbox")]
-    name: &'static str,
+    pub name: String,
     /// Whether it works.
-    ok: bool,
+    pub ok: bool,
 }
 
 /// Where to read on
@@ -74,7 +74,7 @@ pub(crate) async fn readyz(State(door): State<Arc<Door>>) -> (StatusCode, Json<R
         StatusCode::SERVICE_UNAVAILABLE
     };
     let checks = readiness.checks.iter().map(|check| Part {
-        name: check.name,
+        name: check.name.to_owned(),
         ok: check.ok,
     });
     let ready = Ready {
