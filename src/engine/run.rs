@@ -327,7 +327,7 @@ fn judge(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<Fai
         }
         (End::TimedOut, _) => {
             let seconds = limits.timeout.as_secs_f64();
-            let message = format!("the program ran longer than its {seconds} seconds");
+            let message = format!("the program ran longer than its {seconds} s");
             (Status::Timeout, "timeout", message)
         }
         (End::OutOfMemory, _) => {
