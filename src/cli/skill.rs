@@ -233,10 +233,12 @@ fn lint(path: &Path, console: &Console) -> Result<Exit> {
         })?;
     let name = listing.folder().or(name.as_ref().map(SkillName::as_str));
     let findings = domain::lint(&skill_md, name, |path| paths.contains(path));
-    console.data(Format::Table, &findings, |findings| Rows {
-        heading: &["rule of", "severity", "line", "finding"],
-        rows: findings.iter().map(finding).collect(),
-    })?;
+    if !findings.is_empty() || console.format_or(Format::Table) != Format::Table {
+        console.data(Format::Table, &findings, |findings| Rows {
+            heading: &["rule of", "severity", "line", "finding"],
+            rows: findings.iter().map(finding).collect(),
+        })?;
+    }
     let refused = findings
         .iter()
         .any(|finding| finding.verdict == Verdict::Skillbox && finding.severity == Severity::Error);
@@ -334,7 +336,8 @@ fn keep(archive: &mut File, path: &Path) -> Result<()> {
     let mut file = tempfile::Builder::new()
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
         .tempfile_in(folder)
-        .map_err(|error| failed(&error))?;
+        // The error knows the temporary name only, which says nothing to anybody.
+        .map_err(|error| failed(&error.kind().into()))?;
     std::io::copy(archive, &mut file).map_err(|error| failed(&error))?;
     file.persist(path).map_err(|error| failed(&error.error))?;
     Ok(())
