@@ -13,7 +13,9 @@ use crate::engine::cache::Unpacked;
 use crate::engine::plan::{self, Plan, Subject};
 use crate::engine::{Ask, Engine, RunRequest, What, failure, require};
 use crate::error::{Code, Error};
-use crate::execution::{Execution, Failure, FileEntry, Logs, NewExecution, Outcome, Status, Timings, Usage};
+use crate::execution::{
+    Execution, Failure, FileEntry, Logs, NewExecution, Outcome, Status, Timings, Usage, milliseconds,
+};
 use crate::ids::{Digest, ExecutionId, Tenant};
 use crate::sandbox::{End, Job, Output, Report, Run, SkillFiles};
 use crate::skill::{SkillName, Version};
@@ -76,7 +78,7 @@ impl Engine {
         let found = self.find(caller, what, &ask).await?;
         let asked_at = Instant::now();
         let _slot = self.0.admission.admit().await?;
-        let queue_ms = milliseconds(asked_at);
+        let queue_ms = milliseconds(asked_at.elapsed());
         let job = &found.plan.job;
         self.0
             .sandbox
@@ -254,10 +256,6 @@ impl Engine {
             outcome: Some(outcome),
         })
     }
-}
-
-fn milliseconds(since: Instant) -> f64 {
-    since.elapsed().as_secs_f64() * 1000.0
 }
 
 /// An outcome without a report: the program has not run, or nobody knows.

@@ -13,12 +13,12 @@ mod reconcile;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
+use crate::execution::milliseconds;
 use crate::guest::wire;
 use crate::ids::InstanceId;
 use crate::sandbox::session::{self, Heard};
@@ -213,7 +213,6 @@ fn report(heard: Heard, asked_at: Instant) -> Report {
         Some(wire::End::NotStarted(reason)) => End::NotStarted(reason),
         None => lost(),
     };
-    let milliseconds = |duration: Duration| duration.as_secs_f64() * 1000.0;
     Report {
         end,
         output: heard.output,
