@@ -51,6 +51,13 @@ pub(crate) struct RunArgs {
 }
 
 pub(crate) fn run(args: RunArgs, config: &Config, console: &Console) -> Result<Exit> {
+    // Before the work is done, not when its files have nowhere to go.
+    if let Some(out) = args.out.as_deref().filter(|out| out.exists() && !out.is_dir()) {
+        return Err(Failure::refused(format!(
+            "--out: `{}` is not a folder; name another",
+            out.display()
+        )));
+    }
     let ask = Ask {
         input: args.input.as_deref().map(given::input).transpose()?,
         args: args.args,
