@@ -199,7 +199,7 @@ impl Global {
     }
 }
 
-/// The configuration of a command, with only warnings logged unless more is asked for.
+/// The configuration of a command; only errors are logged unless more is asked for.
 fn configured(global: Global) -> Result<Config> {
     let config = global.load(Vec::new())?;
     telemetry::init(config.log.filter.as_deref().unwrap_or("error"), config.log.format)

@@ -14,7 +14,7 @@ use crate::cli::save::Saver;
 use crate::config::Config;
 use crate::engine::{Ask, What};
 use crate::execution::{Envelope, Status};
-use crate::skill::{Selector, SkillName};
+use crate::skill::{Selector, SkillName, parse_timeout};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -43,7 +43,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Wall clock, such as 30s or 2m; only shortens
-    #[arg(long, value_parser = given::timeout)]
+    #[arg(long, value_parser = parse_timeout)]
     timeout: Option<Duration>,
     /// Arguments of the program
     #[arg(last = true)]

@@ -195,18 +195,24 @@ fn at(command: SkillCommand, place: &Place, console: &Console) -> Result<Exit> {
 fn init(name: &SkillName, lang: Language, console: &Console) -> Result<Exit> {
     let folder = PathBuf::from(name.as_str());
     std::fs::create_dir(&folder).map_err(|error| Failure::file(&folder, &error))?;
-    for (path, text) in domain::scaffold(name, lang) {
-        let path = folder.join(path);
-        let parent = path.parent().unwrap_or(&folder);
-        std::fs::create_dir_all(parent)
-            .and_then(|()| std::fs::write(&path, text))
-            .map_err(|error| Failure::file(&path, &error))?;
-    }
+    write_scaffold(&folder, name, lang)?;
     console.good(format!(
         "made {0}; try `skillbox run ./{0} --input @{0}/input.json`",
         folder.display()
     ));
     Ok(Exit::Success)
+}
+
+/// Writes a small working skill into a folder.
+pub(crate) fn write_scaffold(folder: &Path, name: &SkillName, lang: Language) -> Result<()> {
+    for (path, text) in domain::scaffold(name, lang) {
+        let path = folder.join(path);
+        let parent = path.parent().unwrap_or(folder);
+        std::fs::create_dir_all(parent)
+            .and_then(|()| std::fs::write(&path, text))
+            .map_err(|error| Failure::file(&path, &error))?;
+    }
+    Ok(())
 }
 
 fn lint(path: &Path, console: &Console) -> Result<Exit> {
