@@ -28,7 +28,7 @@ pub(crate) struct Alive {
     status: &'static str,
 }
 
-/// Whether the server can do its work. Why not is in its log: anybody may ask here.
+/// Whether the server can do its work. Why not is in its log, and in `skillbox doctor`: anybody may ask here.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Ready {
     /// Whether every check passed.
