@@ -61,7 +61,7 @@ struct Global {
     #[arg(long, global = true, value_name = "URL")]
     server: Option<String>,
     /// API key for the server; SKILLBOX_API_KEY is not seen by other users of this machine
-    #[arg(long, global = true, value_name = "KEY", hide_env_values = true)]
+    #[arg(long, global = true, value_name = "KEY")]
     api_key: Option<String>,
     /// How data is printed
     #[arg(long, global = true, value_enum)]
