@@ -98,8 +98,8 @@ remove() {
 }
 
 uninstall() {
-    # Only root can have installed the unit, and only root can remove it.
-    if [ -e "$unit" ] && [ "$(id -u)" = 0 ]; then
+    # Only root can remove the unit, and one that runs a binary of another prefix is not ours.
+    if [ "$(id -u)" = 0 ] && grep -qs "^ExecStart=$prefix/bin/skillbox " "$unit"; then
         if has_systemd; then systemctl disable --now skillbox || true; fi
         remove "$unit"
         if has_systemd; then systemctl daemon-reload; fi

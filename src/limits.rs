@@ -190,6 +190,8 @@ pub const LINK_LIFE: Duration = Duration::from_secs(3600);
 
 /// Executions waiting for a free slot; more are answered `busy`.
 pub const QUEUE_MAX: usize = 256;
+/// Full queues of this many tenants are the most that waits in all.
+pub const QUEUES_MAX: usize = 4;
 /// Longest wait for a free slot.
 pub const QUEUE_WAIT_MAX: Duration = Duration::from_secs(60);
 /// Running executions get this long at shutdown; the rest become `interrupted`.

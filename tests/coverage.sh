@@ -20,7 +20,7 @@ rm -rf "$out/profiles" && mkdir -p "$out/profiles"
 export RUSTFLAGS="-C target-feature=+crt-static -C instrument-coverage"
 export CARGO_TARGET_DIR=$out LLVM_PROFILE_FILE=$out/profiles/%p-%m.profraw CARGO_INCREMENTAL=0
 
-cargo test --locked --no-run --message-format=json --tests 2>/dev/null |
+cargo test --locked --no-run --message-format=json --tests |
     python3 -c 'import json, sys
 for line in sys.stdin:
     message = json.loads(line)

@@ -33,7 +33,18 @@ impl Failure {
 
     /// A file or folder of the user's could not be used.
     pub(crate) fn file(path: &std::path::Path, error: &std::io::Error) -> Self {
-        Self::refused(format!("`{}`: {error}", path.display()))
+        use std::io::ErrorKind;
+        let path = path.display();
+        Self::refused(match error.kind() {
+            ErrorKind::NotFound => format!("`{path}` is not there; look for a typing mistake"),
+            ErrorKind::AlreadyExists => {
+                format!("`{path}` is there already; take another name, or remove it first")
+            }
+            ErrorKind::PermissionDenied => {
+                format!("`{path}`: this user may not do that; check its permissions")
+            }
+            _ => format!("`{path}`: {error}"),
+        })
     }
 
     /// This machine failed us.

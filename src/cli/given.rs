@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{self, Read, Seek as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use crate::bundle;
 use crate::cli::exit::Exit;
@@ -12,7 +11,7 @@ use crate::error::quoted;
 use crate::execution::JsonText;
 use crate::limits;
 use crate::sandbox::InputFile;
-use crate::skill::{SkillName, parse_timeout};
+use crate::skill::SkillName;
 
 /// A skill as it is named on a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,11 +132,6 @@ fn named_path(text: &str) -> Result<(String, PathBuf)> {
         ))
     })?;
     Ok((name.to_owned(), whole.to_owned()))
-}
-
-/// `--timeout`.
-pub(crate) fn timeout(text: &str) -> std::result::Result<Duration, String> {
-    parse_timeout(text)
 }
 
 fn read_file(path: &Path, max: u64) -> Result<Vec<u8>> {

@@ -26,7 +26,7 @@ pub(crate) enum KeyCommand {
         #[arg(long)]
         tenant: Option<Tenant>,
         /// When it stops working, as in 2030-01-01T00:00:00Z
-        #[arg(long, value_name = "TIME")]
+        #[arg(long, value_name = "TIME", value_parser = moment_given)]
         expires: Option<jiff::Timestamp>,
     },
     /// List keys, the newest first, revoked ones included
@@ -53,6 +53,11 @@ pub(crate) enum KeyCommand {
 fn scope(text: &str) -> std::result::Result<Scope, String> {
     text.parse()
         .map_err(|_| format!("one of {}", Scope::ALL.map(Scope::as_str).join(", ")))
+}
+
+fn moment_given(text: &str) -> std::result::Result<jiff::Timestamp, String> {
+    text.parse()
+        .map_err(|_| "must be a date and a time with a zone, such as 2030-01-01T00:00:00Z".to_owned())
 }
 
 pub(crate) fn key(command: KeyCommand, place: &Place, console: &Console) -> Result<Exit> {

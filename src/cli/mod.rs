@@ -61,7 +61,7 @@ struct Global {
     #[arg(long, global = true, value_name = "URL")]
     server: Option<String>,
     /// API key for the server; SKILLBOX_API_KEY is not seen by other users of this machine
-    #[arg(long, global = true, value_name = "KEY", hide_env_values = true)]
+    #[arg(long, global = true, value_name = "KEY")]
     api_key: Option<String>,
     /// How data is printed
     #[arg(long, global = true, value_enum)]
@@ -77,18 +77,18 @@ enum Command {
     #[command(after_help = "Example:\n  SKILLBOX_API_PORT=9000 skillbox serve")]
     Serve(ServeArgs),
     /// As `serve`: `server start`
-    #[command(hide = true, subcommand)]
+    #[command(hide = true, subcommand, after_help = "Example:\n  skillbox server start")]
     Server(ServerCommand),
     /// Run a skill and print its result
     Run(run::RunArgs),
     /// Make, check, publish and look at skills
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  skillbox skill init my-skill")]
     Skill(skill::SkillCommand),
     /// Look at executions
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  skillbox exec list")]
     Exec(exec::ExecCommand),
     /// Manage API keys
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  skillbox key create ci --scope run")]
     Key(key::KeyCommand),
     /// Check this machine: data folder, database, container engine, images, a real run
     #[command(after_help = "Example:\n  skillbox doctor --format json")]
@@ -199,7 +199,7 @@ impl Global {
     }
 }
 
-/// The configuration of a command, with only warnings logged unless more is asked for.
+/// The configuration of a command; only errors are logged unless more is asked for.
 fn configured(global: Global) -> Result<Config> {
     let config = global.load(Vec::new())?;
     telemetry::init(config.log.filter.as_deref().unwrap_or("error"), config.log.format)
@@ -247,8 +247,7 @@ mod tests {
     fn every_command_has_an_example_in_its_help() {
         fn visit(command: &mut clap::Command, path: &str) {
             let path = format!("{path} {}", command.get_name());
-            let leaf = command.get_subcommands().next().is_none();
-            if leaf && command.get_name() != "help" {
+            if command.get_name() != "help" {
                 let help = command.render_long_help().to_string();
                 assert!(help.contains("Example"), "{path}");
             }

@@ -14,11 +14,11 @@ use crate::cli::save::Saver;
 use crate::config::Config;
 use crate::engine::{Ask, What};
 use crate::execution::{Envelope, Status};
-use crate::skill::{Selector, SkillName};
+use crate::skill::{Selector, SkillName, parse_timeout};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A folder or archive is run on this machine without being published. A published skill is run by the configured server,
+A folder or archive is run on this machine without being published. A published skill is run by the configured server, \
 or on this machine where none is configured.
 
 Examples:
@@ -43,7 +43,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Wall clock, such as 30s or 2m; only shortens
-    #[arg(long, value_parser = given::timeout)]
+    #[arg(long, value_parser = parse_timeout)]
     timeout: Option<Duration>,
     /// Arguments of the program
     #[arg(last = true)]
@@ -51,6 +51,13 @@ pub(crate) struct RunArgs {
 }
 
 pub(crate) fn run(args: RunArgs, config: &Config, console: &Console) -> Result<Exit> {
+    // Before the work is done, not when its files have nowhere to go.
+    if let Some(out) = args.out.as_deref().filter(|out| out.exists() && !out.is_dir()) {
+        return Err(Failure::refused(format!(
+            "--out: `{}` is not a folder; name another",
+            out.display()
+        )));
+    }
     let ask = Ask {
         input: args.input.as_deref().map(given::input).transpose()?,
         args: args.args,
@@ -107,7 +114,12 @@ impl Work {
             envelope,
             interrupted,
         } = ran.map_err(|failure| hint_at_folder(failure, name.as_ref()))?;
-        print(&envelope, console)?;
+        console.data(Format::Json, &envelope, rows)?;
+        if interrupted {
+            console.bad("the execution was ended by Ctrl-C");
+        } else if envelope.status != Status::Success {
+            explain(&envelope, console);
+        }
         if let Some(folder) = &out {
             let saver = Saver {
                 place,
@@ -140,21 +152,17 @@ fn hint_at_folder(failure: Failure, name: Option<&SkillName>) -> Failure {
 /// Lines of a failed program's standard error that are told besides the result.
 const LAST_LINES: usize = 10;
 
-/// The whole result, and for people a word about an end that is not a success.
-fn print(envelope: &Envelope, console: &Console) -> Result<()> {
-    console.data(Format::Json, envelope, rows)?;
-    if envelope.status != Status::Success {
-        let lines: Vec<_> = envelope.logs.stderr.lines().collect();
-        for line in &lines[lines.len().saturating_sub(LAST_LINES)..] {
-            console.say(line);
-        }
-        let reason = envelope
-            .error
-            .as_ref()
-            .map_or("no reason was recorded", |error| error.message.as_str());
-        console.bad(format!("the execution ended as {}: {reason}", envelope.status));
+/// For people, a word about an end that is not a success.
+fn explain(envelope: &Envelope, console: &Console) {
+    let lines: Vec<_> = envelope.logs.stderr.lines().collect();
+    for line in &lines[lines.len().saturating_sub(LAST_LINES)..] {
+        console.say(line);
     }
-    Ok(())
+    let reason = envelope
+        .error
+        .as_ref()
+        .map_or("no reason was recorded", |error| error.message.as_str());
+    console.bad(format!("the execution ended as {}: {reason}", envelope.status));
 }
 
 pub(crate) fn rows(envelope: &Envelope) -> Rows {

@@ -195,18 +195,24 @@ fn at(command: SkillCommand, place: &Place, console: &Console) -> Result<Exit> {
 fn init(name: &SkillName, lang: Language, console: &Console) -> Result<Exit> {
     let folder = PathBuf::from(name.as_str());
     std::fs::create_dir(&folder).map_err(|error| Failure::file(&folder, &error))?;
-    for (path, text) in domain::scaffold(name, lang) {
-        let path = folder.join(path);
-        let parent = path.parent().unwrap_or(&folder);
-        std::fs::create_dir_all(parent)
-            .and_then(|()| std::fs::write(&path, text))
-            .map_err(|error| Failure::file(&path, &error))?;
-    }
+    write_scaffold(&folder, name, lang)?;
     console.good(format!(
         "made {0}; try `skillbox run ./{0} --input @{0}/input.json`",
         folder.display()
     ));
     Ok(Exit::Success)
+}
+
+/// Writes a small working skill into a folder.
+pub(crate) fn write_scaffold(folder: &Path, name: &SkillName, lang: Language) -> Result<()> {
+    for (path, text) in domain::scaffold(name, lang) {
+        let path = folder.join(path);
+        let parent = path.parent().unwrap_or(folder);
+        std::fs::create_dir_all(parent)
+            .and_then(|()| std::fs::write(&path, text))
+            .map_err(|error| Failure::file(&path, &error))?;
+    }
+    Ok(())
 }
 
 fn lint(path: &Path, console: &Console) -> Result<Exit> {
@@ -233,10 +239,12 @@ fn lint(path: &Path, console: &Console) -> Result<Exit> {
         })?;
     let name = listing.folder().or(name.as_ref().map(SkillName::as_str));
     let findings = domain::lint(&skill_md, name, |path| paths.contains(path));
-    console.data(Format::Table, &findings, |findings| Rows {
-        heading: &["rule of", "severity", "line", "finding"],
-        rows: findings.iter().map(finding).collect(),
-    })?;
+    if !findings.is_empty() || console.format_or(Format::Table) != Format::Table {
+        console.data(Format::Table, &findings, |findings| Rows {
+            heading: &["rule of", "severity", "line", "finding"],
+            rows: findings.iter().map(finding).collect(),
+        })?;
+    }
     let refused = findings
         .iter()
         .any(|finding| finding.verdict == Verdict::Skillbox && finding.severity == Severity::Error);
@@ -334,7 +342,8 @@ fn keep(archive: &mut File, path: &Path) -> Result<()> {
     let mut file = tempfile::Builder::new()
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
         .tempfile_in(folder)
-        .map_err(|error| failed(&error))?;
+        // The error knows the temporary name only, which says nothing to anybody.
+        .map_err(|error| failed(&error.kind().into()))?;
     std::io::copy(archive, &mut file).map_err(|error| failed(&error))?;
     file.persist(path).map_err(|error| failed(&error.error))?;
     Ok(())

@@ -240,6 +240,35 @@ mod tests {
         assert!(DataFolder::open(&path.join("below")).is_err());
     }
 
+    /// F-24.
+    #[test]
+    fn a_folder_of_somebody_else_is_refused() {
+        let (_above, mut path) = folder();
+        if rustix::process::geteuid().is_root() {
+            fs::create_dir(&path).unwrap();
+            std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
+        } else {
+            path = PathBuf::from("/");
+        }
+        let refused = DataFolder::open(&path).unwrap_err().to_string();
+        assert!(
+            refused.starts_with("data_dir: ") && refused.contains("belongs to user"),
+            "{refused}"
+        );
+    }
+
+    /// F-24.
+    #[test]
+    fn a_place_where_nothing_can_be_made_is_refused() {
+        let refused = DataFolder::open(Path::new("/proc/skillbox"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            refused.starts_with("data_dir: `/proc/skillbox` cannot be made"),
+            "{refused}"
+        );
+    }
+
     #[test]
     fn keys_are_made_once_and_stay() {
         let (_above, path) = folder();

@@ -99,7 +99,7 @@ fn sandbox(reader: &Reader<'_>) -> Result<Sandbox, Error> {
     Ok(Sandbox {
         backend: reader.required("sandbox.backend", backend)?,
         docker: docker::Settings {
-            host: reader.optional("sandbox.docker_host", values::word)?,
+            host: reader.optional("sandbox.docker_host", values::engine_host)?,
             runtime: reader.optional("sandbox.runtime", values::word)?,
             guest_binary: reader.optional("sandbox.guest_binary", values::existing_file)?,
         },

@@ -88,7 +88,7 @@ pub const SETTINGS: &[Setting] = settings! {
     Text "limits.concurrency" "SKILLBOX_CONCURRENCY" "auto"
         "Executions at once; auto is one for each core, at least 2";
     Text "limits.queue" "SKILLBOX_QUEUE" "256"
-        "Executions that wait for a place; more are answered `busy`";
+        "Executions of one tenant that wait for a place (four times as many in all); more are answered `busy`. Tenants take turns";
     Text "retention.age" "SKILLBOX_RETENTION_AGE" "30d"
         "How long ended executions and their files are kept, or off";
     Text "retention.per_tenant" "SKILLBOX_RETENTION_PER_TENANT" "10000"

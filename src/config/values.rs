@@ -129,6 +129,18 @@ pub(super) fn server_url(text: &str) -> Result<String, String> {
     Ok(text.trim_end_matches('/').to_owned())
 }
 
+/// Where a container engine listens.
+pub(super) fn engine_host(text: &str) -> Result<String, String> {
+    let known = ["unix://", "tcp://", "http://"]
+        .iter()
+        .any(|scheme| text.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty()));
+    if known {
+        word(text)
+    } else {
+        Err("must look like unix:///run/docker.sock or tcp://127.0.0.1:2375".to_owned())
+    }
+}
+
 /// An existing file, by an absolute path.
 pub(super) fn existing_file(text: &str) -> Result<PathBuf, String> {
     let path = absolute(text)?;
@@ -206,6 +218,20 @@ mod tests {
             assert!(server_url(url).is_err(), "{url}");
         }
         assert_eq!(server_url("http://a/").as_deref(), Ok("http://a"));
+    }
+
+    #[test]
+    fn an_engine_is_named_with_its_scheme() {
+        for host in [
+            "unix:///run/docker.sock",
+            "tcp://10.0.0.1:2375",
+            "http://proxy:2375",
+        ] {
+            assert_eq!(engine_host(host).as_deref(), Ok(host));
+        }
+        for host in ["docker", "/run/docker.sock", "unix://", "ssh://host", "tcp://a b"] {
+            assert!(engine_host(host).is_err(), "{host}");
+        }
     }
 
     #[test]

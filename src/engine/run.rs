@@ -13,7 +13,9 @@ use crate::engine::cache::Unpacked;
 use crate::engine::plan::{self, Plan, Subject};
 use crate::engine::{Ask, Engine, RunRequest, What, clock, failure, require};
 use crate::error::{Code, Error};
-use crate::execution::{Execution, Failure, FileEntry, Logs, NewExecution, Outcome, Status, Timings, Usage};
+use crate::execution::{
+    Execution, Failure, FileEntry, Logs, NewExecution, Outcome, Status, Timings, Usage, milliseconds,
+};
 use crate::ids::{Digest, ExecutionId, Tenant};
 use crate::sandbox::{End, Job, Output, ProgressSender, Report, Run, SkillFiles};
 use crate::skill::{SkillName, Version};
@@ -123,9 +125,11 @@ impl Engine {
         ask.check()?;
         let found = self.find(caller, what, &ask).await?;
         let asked_at = Instant::now();
-        let admitted = gone.run_until_cancelled(self.0.admission.admit()).await;
+        let admitted = gone
+            .run_until_cancelled(self.0.admission.admit(caller.tenant()))
+            .await;
         let _slot = admitted.ok_or_else(|| Error::new(Code::Busy, "the caller left the queue"))??;
-        let queue_ms = milliseconds(asked_at);
+        let queue_ms = milliseconds(asked_at.elapsed());
         let job = &found.plan.job;
         self.prepare(job, progress.as_ref()).await?;
         // Before the row: one that is there always has somebody who ends it.
@@ -309,10 +313,6 @@ impl Engine {
     }
 }
 
-fn milliseconds(since: Instant) -> f64 {
-    clock::kept_milliseconds(since.elapsed().as_secs_f64() * 1000.0)
-}
-
 /// An outcome without a report: the program has not run, or nobody knows.
 fn lost(error: &Error) -> Outcome {
     without_report(
@@ -397,7 +397,7 @@ fn judge(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<Fai
         }
         (End::TimedOut, _) => {
             let seconds = limits.timeout.as_secs_f64();
-            let message = format!("the program ran longer than its {seconds} seconds");
+            let message = format!("the program ran longer than its {seconds} s");
             (Status::Timeout, "timeout", message)
         }
         (End::OutOfMemory, _) => {
@@ -452,9 +452,9 @@ fn outcome(report: Report, job: &Job, shutting_down: bool) -> Outcome {
         usage: report.usage,
         timings: Timings {
             queue_ms: 0.0,
-            sandbox_ms: clock::kept_milliseconds(report.sandbox_ms),
-            run_ms: clock::kept_milliseconds(report.run_ms),
-            collect_ms: clock::kept_milliseconds(report.collect_ms),
+            sandbox_ms: milliseconds(report.sandbox_time),
+            run_ms: milliseconds(report.run_time),
+            collect_ms: milliseconds(report.collect_time),
         },
         finished_at: clock::now(),
     }

@@ -78,9 +78,11 @@ impl Engine {
             .await
             .map_err(|error| failure::of_store(error, "skill"))?;
         self.keep_archive(&record, &published, again).await?;
-        tracing::info!(skill = %record.name, version = %record.version, digest = %record.digest, "Published {} {}", record.name, record.version);
         match published {
-            Published::New => Ok((record, Published::New)),
+            Published::New => {
+                tracing::info!(skill = %record.name, version = %record.version, digest = %record.digest, "Published {} {}", record.name, record.version);
+                Ok((record, Published::New))
+            }
             Published::Same(existing) => Ok((existing.as_ref().clone(), Published::Same(existing))),
         }
     }

@@ -10,7 +10,7 @@ use crate::limits;
 use crate::store::{self, Retention};
 
 /// Whether this server can do its work.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Readiness {
     /// Whether every check passed.
     pub ready: bool,
@@ -19,18 +19,15 @@ pub struct Readiness {
 }
 
 /// One part's health.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
     /// `server`, `store`, `blob` or `sandbox`.
-    #[schema(example = "sandbox")]
     pub name: &'static str,
     /// Whether it works.
     pub ok: bool,
-    /// Why not, and what to do; `null` where it works.
-    #[schema(required)]
+    /// Why not, and what to do; `None` where it works.
     pub message: Option<String>,
     /// What lies behind the message, outermost first: for the log only.
-    #[serde(skip)]
     pub cause: Option<String>,
 }
 

@@ -1,5 +1,7 @@
 //! How an execution ended, and everything that is told about it.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::execution::JsonText;
@@ -154,6 +156,12 @@ pub struct Timings {
     pub run_ms: f64,
     /// Reading back output and files.
     pub collect_ms: f64,
+}
+
+/// A span in milliseconds, to the microsecond: a longer fraction is noise to read, and is not read back as it was written.
+#[must_use]
+pub fn milliseconds(span: Duration) -> f64 {
+    (span.as_secs_f64() * 1_000_000.0).round() / 1000.0
 }
 
 /// The end of an execution as it is recorded, once.

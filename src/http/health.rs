@@ -5,10 +5,9 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::door::Door;
-use crate::engine::Readiness;
 
 /// Where to read on.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -27,6 +26,25 @@ pub(crate) struct Alive {
     /// `ok`.
     #[schema(example = "ok")]
     status: &'static str,
+}
+
+/// Whether the server can do its work. Why not is in its log, and in `skillbox doctor`: anybody may ask here.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Ready {
+    /// Whether every check passed.
+    pub ready: bool,
+    /// Each part.
+    pub checks: Vec<Part>,
+}
+
+/// One part's health.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Part {
+    /// `server`, `store`, `blob` or `sandbox`.
+    #[schema(example = "sandbox")]
+    pub name: String,
+    /// Whether it works.
+    pub ok: bool,
 }
 
 /// Where to read on
@@ -49,13 +67,21 @@ pub(crate) async fn healthz() -> Json<Alive> {
 ///
 /// Each part that does not work says why.
 #[utoipa::path(get, path = "/readyz", tag = "server",
-    responses((status = OK, body = Readiness), (status = SERVICE_UNAVAILABLE, description = "Some part does not work", body = Readiness)))]
-pub(crate) async fn readyz(State(door): State<Arc<Door>>) -> (StatusCode, Json<Readiness>) {
+    responses((status = OK, body = Ready), (status = SERVICE_UNAVAILABLE, description = "Some part does not work", body = Ready)))]
+pub(crate) async fn readyz(State(door): State<Arc<Door>>) -> (StatusCode, Json<Ready>) {
     let readiness = door.readiness().await;
     let status = if readiness.ready {
         StatusCode::OK
     } else {
         StatusCode::SERVICE_UNAVAILABLE
     };
-    (status, Json(readiness))
+    let checks = readiness.checks.iter().map(|check| Part {
+        name: check.name.to_owned(),
+        ok: check.ok,
+    });
+    let ready = Ready {
+        ready: readiness.ready,
+        checks: checks.collect(),
+    };
+    (status, Json(ready))
 }

@@ -43,6 +43,7 @@ use door::Door;
 use host::Hosts;
 
 pub use door::Settings;
+pub use health::{Part, Ready};
 pub use page::List;
 pub use problem::Problem;
 pub use routes::{Access, Matrix};

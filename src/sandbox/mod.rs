@@ -9,6 +9,7 @@ pub mod seccomp;
 mod session;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
@@ -113,12 +114,12 @@ pub struct Report {
     pub complete: bool,
     /// What was used.
     pub usage: Usage,
-    /// Milliseconds until the program was started.
-    pub sandbox_ms: f64,
-    /// Milliseconds that it ran.
-    pub run_ms: f64,
-    /// Milliseconds to read its results.
-    pub collect_ms: f64,
+    /// Until the program was started.
+    pub sandbox_time: Duration,
+    /// How long it ran.
+    pub run_time: Duration,
+    /// To read its results.
+    pub collect_time: Duration,
 }
 
 /// Why a job could not be run at all. The program has not run, or its outcome is unknown.

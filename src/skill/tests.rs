@@ -1,6 +1,6 @@
 //! SKILL.md files as people publish them, and as nobody should.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -325,7 +325,12 @@ fn a_description_shows_all_that_it_says() {
     );
 }
 
-/// Z-18, Z-19: each within 50 ms, even unoptimised; the best of five, because other tests run beside it.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap()
+}
+
+/// Z-18, Z-19: each within 50 ms of processor time, even unoptimised; the best of five, because other tests run beside it.
 #[test]
 fn a_yaml_bomb_is_refused_at_once() {
     let laughs: String = std::iter::once("a0: &a0 [lol]\n".to_owned())
@@ -353,9 +358,9 @@ fn a_yaml_bomb_is_refused_at_once() {
     for bomb in bombs {
         let error = refusal(&bomb);
         let taken = (0..5).map(|_| {
-            let begun = Instant::now();
+            let begun = processor_time();
             let _ = with(&bomb);
-            begun.elapsed()
+            processor_time() - begun
         });
         let taken = taken.min().unwrap();
         let start: String = bomb.chars().take(20).collect();

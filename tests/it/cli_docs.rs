@@ -16,6 +16,10 @@ fn script(document: &str) -> String {
         match line {
             "```sh test" => inside = true,
             "```" => inside = false,
+            // The reader has another terminal for what follows.
+            "skillbox serve" if inside => script.push_str(
+                "skillbox serve &\nuntil curl -sf http://127.0.0.1:8080/healthz; do sleep 0.2; done\n",
+            ),
             line if inside => script.extend([line, "\n"]),
             _ => {}
         }
@@ -44,9 +48,10 @@ fn runs(name: &str) {
         .port();
     let script = script(&read(name)).replace("8080", &free.to_string());
     let template = shell.command(&[]);
-    let mut command = Command::new("bash");
+    // With its whole group: a server that does not come up must not keep the test waiting for it.
+    let mut command = Command::new("timeout");
     command
-        .arg("-c")
+        .args(["120", "bash", "-c"])
         .arg(&script)
         .current_dir(shell.folder())
         .env_clear();
@@ -56,6 +61,9 @@ fn runs(name: &str) {
             .filter_map(|(name, value)| Some((name, value?))),
     );
     command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+    // Where it is for a user who has set nothing; the port may be taken on this machine.
+    command.env("SKILLBOX_DATA_DIR", shell.folder().join(".skillbox"));
+    command.env("SKILLBOX_API_PORT", free.to_string());
     let said = said(command.output().unwrap());
     assert_eq!(
         said.code, 0,
@@ -82,6 +90,96 @@ fn what_the_command_line_document_shows_runs() {
 #[test]
 fn what_the_api_document_shows_runs() {
     runs("docs/API.md");
+}
+
+#[test]
+fn the_configuration_file_that_is_shown_is_accepted() {
+    let document = read("docs/CONFIGURATION.md");
+    let (_, after) = document.split_once("```yaml\n").unwrap();
+    let (yaml, _) = after.split_once("```").unwrap();
+    let shell = Shell::new();
+    std::fs::write(shell.folder().join("config.yaml"), yaml).unwrap();
+    let settings = shell.json(&["config", "--config", "config.yaml"]);
+    let set = |row: &&serde_json::Value| row["source"] == "config.yaml";
+    let lines = yaml
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.ends_with(':'));
+    assert_eq!(
+        settings.as_array().unwrap().iter().filter(set).count(),
+        lines.count()
+    );
+}
+
+/// What stands under `Commands:` in the help of each group.
+#[test]
+fn the_command_line_document_holds_every_command() {
+    let document = read("docs/CLI.md");
+    let shell = Shell::new();
+    for group in ["", "skill", "exec", "key"] {
+        let args: Vec<_> = [group, "--help"]
+            .into_iter()
+            .filter(|arg| !arg.is_empty())
+            .collect();
+        let help = shell.run(&args).stdout;
+        let (_, after) = help.split_once("Commands:\n").unwrap();
+        let (listed, _) = after.split_once("\n\n").unwrap();
+        let names = listed
+            .lines()
+            .filter_map(|line| line.strip_prefix("  "))
+            .filter(|line| !line.starts_with(' '))
+            .filter_map(|line| line.split(' ').next())
+            .filter(|name| !["help", "skill", "exec", "key"].contains(name));
+        for name in names {
+            let command = format!("{group} {name}");
+            let command = command.trim_start();
+            assert!(
+                [" ", "`"]
+                    .iter()
+                    .any(|end| document.contains(&format!("`{command}{end}"))),
+                "docs/CLI.md lacks {command}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_the_installer_says_it_installs_is_there_and_goes_again() {
+    let shell = Shell::new();
+    let installer = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("install.sh");
+    let prefix = shell.folder().join("prefix");
+    let install = |args: &[&str]| {
+        let mut command = Command::new("bash");
+        command.arg(&installer).args(args).env("HOME", shell.folder());
+        said(command.current_dir(shell.folder()).output().unwrap())
+    };
+    let help = install(&["--help"]);
+    assert_eq!(help.code, 0, "{}", help.stderr);
+    for option in ["--prefix", "--binary", "--systemd", "--uninstall"] {
+        assert!(help.stdout.contains(option), "{}", help.stdout);
+    }
+    assert_eq!(install(&["--nosuch"]).code, 2);
+
+    let here = ["--prefix", "prefix"];
+    let done = install(&[&here[..], &["--binary", env!("CARGO_BIN_EXE_skillbox")]].concat());
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let installed = [
+        "bin/skillbox",
+        "share/bash-completion/completions/skillbox",
+        "share/zsh/site-functions/_skillbox",
+        "share/fish/vendor_completions.d/skillbox.fish",
+    ];
+    for file in installed {
+        assert!(prefix.join(file).is_file(), "{file}: {}", done.stdout);
+    }
+    let version = Command::new(prefix.join(installed[0]))
+        .arg("version")
+        .output()
+        .unwrap();
+    assert_eq!(said(version).code, 0);
+    assert_eq!(install(&[&here[..], &["--uninstall"]].concat()).code, 0);
+    for file in installed {
+        assert!(!prefix.join(file).exists(), "{file}");
+    }
 }
 
 #[test]

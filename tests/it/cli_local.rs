@@ -81,6 +81,12 @@ fn refusals_end_with_3_and_say_what_to_do() {
         (&["run", "./folder", "--input", "{"], "--input"),
         (&["run", "./folder", "--input", "@nosuch.json"], "nosuch.json"),
         (&["run", "./folder", "--file", "nosuch.csv"], "nosuch.csv"),
+        (&["run", "./folder", "--out", "folder/SKILL.md"], "not a folder"),
+        (&["skill", "init", "folder"], "there already"),
+        (
+            &["skill", "package", "./folder", "--out", "no/where.zip"],
+            "`no/where.zip` is not there",
+        ),
         (&["skill", "show", "nosuch"], "not found"),
         (&["skill", "push", "./nosuch"], "nosuch"),
         (&["exec", "show", unknown], "not found"),

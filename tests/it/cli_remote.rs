@@ -119,3 +119,22 @@ fn a_server_that_is_not_there_is_unavailable() {
     assert_eq!(said.code, 69, "{}", said.stderr);
     assert!(said.stderr.contains("http://127.0.0.1:1"), "{}", said.stderr);
 }
+
+/// Whoever asks `/readyz` learns which part does not work, the log says why, and the doctor tells both from a wrong key.
+#[test]
+fn a_server_that_can_run_nothing_is_told_by_the_doctor_and_explained_in_its_log() {
+    let home = Shell::new();
+    let nowhere = [("SKILLBOX_DOCKER_HOST", "unix:///nowhere.sock")];
+    let server = Server::start_with(&home.folder().join("server"), &nowhere);
+    let shell = Shell::new()
+        .with("SKILLBOX_SERVER_URL", &server.url)
+        .with("SKILLBOX_API_KEY", &server.key());
+    let said = shell.run(&["doctor"]);
+    assert_eq!(said.code, 1, "{}", said.stderr);
+    assert!(said.stdout.contains("not ready: sandbox"), "{}", said.stdout);
+    let log = server.log();
+    assert!(
+        log.contains("Not ready: sandbox: no container engine answers"),
+        "{log}"
+    );
+}

@@ -153,6 +153,7 @@ fn ctrl_c_ends_the_execution_and_leaves_its_record() {
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let said = crate::cli_shell::said(run.wait_with_output().unwrap());
     assert_eq!(said.code, 130, "{}", said.stderr);
+    assert!(said.stderr.contains("Ctrl-C"), "{}", said.stderr);
     let envelope: Value = serde_json::from_str(&said.stdout).unwrap();
     assert_eq!(envelope["status"], "interrupted");
     assert!(started.elapsed().as_secs() < 40);

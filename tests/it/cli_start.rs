@@ -41,6 +41,7 @@ fn a_wrong_command_line_ends_with_2() {
         &["run"],
         &["run", "No_Name"],
         &["exec", "show", "x"],
+        &["key", "create", "ci", "--expires", "30d"],
         &["run", "./x", "--version", "1.0.0"],
     ] {
         let said = shell.run(args);
@@ -55,6 +56,7 @@ fn a_bad_setting_is_refused_by_name_whatever_the_command() {
     for (name, value, subject) in [
         ("SKILLBOX_API_PROT", "1", "SKILLBOX_API_PROT"),
         ("SKILLBOX_API_PORT", "many", "api.port"),
+        ("SKILLBOX_DOCKER_HOST", "docker.example", "sandbox.docker_host"),
         ("SKILLBOX_SANDBOX_BACKEND", "native", "sandbox.backend"),
         ("SKILLBOX_DB_DSN", "postgres://user:geheim@host/db", "db.dsn"),
         ("SKILLBOX_S3_ENDPOINT", "http://127.0.0.1:9000", "s3.endpoint"),

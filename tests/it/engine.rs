@@ -41,10 +41,11 @@ fn script(job: &Job, artifacts: &mut ArtifactTar) -> Result<Report, sandbox::Err
         files: vec![artifacts.end().unwrap()],
         skipped: Vec::new(),
         skipped_total: 0,
+        complete: true,
         usage: Usage::default(),
-        sandbox_ms: 0.123_456_789,
-        run_ms: 2.0 / 3.0,
-        collect_ms: 1e6 / 7.0,
+        sandbox_time: Duration::from_nanos(123_456),
+        run_time: Duration::from_nanos(666_666),
+        collect_time: Duration::from_nanos(142_857_142_857),
     })
 }
 

@@ -8,8 +8,9 @@ use serde::Serialize;
 use crate::cli::console::{Console, Format, Mark, Rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Result;
-use crate::cli::place::{Local, Place};
+use crate::cli::place::{self, Local};
 use crate::config::Config;
+use crate::http::Ready;
 use crate::server::{self, Assembled};
 
 /// What was found out about one part.
@@ -121,13 +122,13 @@ fn look(config: Result<Config>, report: &mut Report<'_>) -> Result<()> {
         .count();
     report.add(Finding::ok(
         "configuration",
-        format!("valid, {set} settings changed; `skillbox config` lists them"),
+        format!("valid, settings changed: {set}; `skillbox config` lists them"),
     ))?;
     for notice in &config.notices {
         report.add(Finding::warning("configuration", notice, "remove the setting"))?;
     }
-    if config.server_url.is_some() {
-        report.add(ask_server(&config, report.console))?;
+    if let Some(url) = &config.server_url {
+        report.add(ask_server(&config, url, report.console))?;
     }
     let runtime = server::runtime()?;
     let Assembled { engine, folder } = match runtime.block_on(server::assemble(&config)) {
@@ -142,10 +143,27 @@ fn look(config: Result<Config>, report: &mut Report<'_>) -> Result<()> {
     engine::look(&local, &config, report)
 }
 
-fn ask_server(config: &Config, console: &Console) -> Finding {
-    let url = config.server_url.as_deref().unwrap_or_default();
-    match Place::open(config, console).and_then(|place| place.skills(1)) {
-        Ok(_) => Finding::ok("server", format!("{url} answers and takes the API key")),
+fn ask_server(config: &Config, url: &str, console: &Console) -> Finding {
+    let asked = place::server(config, url, console).and_then(|server| {
+        server.skills(1)?;
+        server.readiness()
+    });
+    match asked {
+        Ok(Ready { ready: true, .. }) => {
+            Finding::ok("server", format!("{url} takes the API key and is ready"))
+        }
+        Ok(Ready { checks, .. }) => {
+            let parts: Vec<_> = checks
+                .into_iter()
+                .filter(|part| !part.ok)
+                .map(|part| part.name)
+                .collect();
+            Finding::failed_with(
+                "server",
+                format!("{url} takes the API key and is not ready: {}", parts.join(", ")),
+                "read its log, which says why, or run `skillbox doctor` with its settings",
+            )
+        }
         Err(failure) => Finding::failed("server", failure),
     }
 }

@@ -1,15 +1,14 @@
 //! A real run of a small skill in each language.
 
-use std::io::{Seek as _, Write as _};
-
 use super::{Finding, Report};
 use crate::cli::failure::{Failure, Result};
 use crate::cli::given;
 use crate::cli::place::{Local, Ran};
 use crate::cli::progress::Spinner;
+use crate::cli::skill::write_scaffold;
 use crate::engine::{Ask, What};
 use crate::execution::Status;
-use crate::skill::{Language, scaffold};
+use crate::skill::Language;
 
 pub(super) fn run_each(local: &Local, languages: &[Language], report: &mut Report<'_>) -> Result<()> {
     for language in languages {
@@ -23,19 +22,10 @@ pub(super) fn run_each(local: &Local, languages: &[Language], report: &mut Repor
 }
 
 fn run(local: &Local, language: Language) -> Result<Finding> {
-    let failed = |error: std::io::Error| Failure::internal("making a skill to try", error);
-    let folder = tempfile::tempdir().map_err(failed)?;
-    let name = "doctor"
-        .parse()
-        .map_err(|error| Failure::internal("naming a skill", error))?;
-    for (path, text) in scaffold(&name, language) {
-        let path = folder.path().join(path);
-        std::fs::create_dir_all(path.parent().unwrap_or(folder.path())).map_err(failed)?;
-        let mut file = std::fs::File::create(&path).map_err(failed)?;
-        file.write_all(text.as_bytes()).map_err(failed)?;
-    }
-    let mut archive = given::pack(folder.path())?;
-    archive.rewind().map_err(failed)?;
+    let folder = tempfile::tempdir().map_err(|error| Failure::internal("making a skill to try", error))?;
+    let name = "doctor".parse().expect("it keeps to the rule of names");
+    write_scaffold(folder.path(), &name, language)?;
+    let archive = given::pack(folder.path())?;
     let ask = Ask {
         input: Some(given::input("{\"name\": \"Doctor\"}")?),
         ..Ask::default()

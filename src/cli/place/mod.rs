@@ -18,9 +18,8 @@ use crate::http::{FreshKey, Key, Skill, SkillSummary};
 use crate::ids::{ExecutionId, KeyId};
 use crate::skill::{Selector, SkillName};
 
-use remote::Remote;
-
 pub(crate) use local::Local;
+pub(crate) use remote::Remote;
 
 /// Carries out commands.
 #[derive(Debug)]
@@ -92,13 +91,7 @@ impl Place {
     /// The configured server, or this process where none is.
     pub(crate) fn open(config: &Config, console: &Console) -> Result<Self> {
         match &config.server_url {
-            Some(url) => {
-                let remote = Remote::new(url, key_for(config, url)?)?;
-                if !remote.is_private() {
-                    console.say("warning: the API key travels unencrypted; use https");
-                }
-                Ok(Self::There(remote))
-            }
+            Some(url) => server(config, url, console).map(Self::There),
             None => Self::here(config),
         }
     }
@@ -203,6 +196,15 @@ impl From<KeyWanted> for NewKey {
             expires_at,
         }
     }
+}
+
+/// The server at `url`, with the key for it.
+pub(crate) fn server(config: &Config, url: &str, console: &Console) -> Result<Remote> {
+    let remote = Remote::new(url, key_for(config, url)?)?;
+    if !remote.is_private() {
+        console.say("warning: the API key travels unencrypted; use https");
+    }
+    Ok(remote)
 }
 
 /// The configured key; for a server on this machine the one in the data folder does.

@@ -19,7 +19,7 @@ use crate::cli::progress::Spinner;
 use crate::engine::Ask;
 use crate::error::Code;
 use crate::execution::{Envelope, FileLink, Summary};
-use crate::http::{FreshKey, Key, List, Problem, Skill, SkillSummary};
+use crate::http::{FreshKey, Key, List, Problem, Ready, Skill, SkillSummary};
 use crate::ids::{ExecutionId, KeyId};
 use crate::limits;
 use crate::skill::{Selector, SkillName, Version};
@@ -248,6 +248,15 @@ impl Remote {
         self.json(&Call::new(Method::POST, &format!("/v1/keys/{id}/rotate")))
     }
 
+    /// Whether the server can do its work, and which part cannot; that it cannot is an answer too.
+    pub(crate) fn readiness(&self) -> Result<Ready> {
+        let request = self
+            .request(&Call::new(Method::GET, "/readyz"))
+            .body(())
+            .map_err(|error| Failure::internal("writing the request", error))?;
+        read_json(self.answered(self.agent.run(request))?)
+    }
+
     /// Page after page until `rows` are there; a server that never stops is cut there too.
     fn listed<T: DeserializeOwned>(
         &self,
@@ -323,15 +332,20 @@ impl Remote {
             .header("accept", call.accept)
     }
 
-    /// An answer that is a success, or the server's own words why not.
-    fn judge(&self, answer: std::result::Result<Response<Body>, ureq::Error>) -> Result<Response<Body>> {
-        let answer = answer.map_err(|error| {
+    /// Any answer at all.
+    fn answered(&self, answer: std::result::Result<Response<Body>, ureq::Error>) -> Result<Response<Body>> {
+        answer.map_err(|error| {
             let message = format!(
                 "server_url: {} does not answer ({error}); is the server running?",
                 self.base
             );
             Failure::new(Exit::Unavailable, message)
-        })?;
+        })
+    }
+
+    /// An answer that is a success, or the server's own words why not.
+    fn judge(&self, answer: std::result::Result<Response<Body>, ureq::Error>) -> Result<Response<Body>> {
+        let answer = self.answered(answer)?;
         let status = answer.status();
         if status.is_success() {
             return Ok(answer);

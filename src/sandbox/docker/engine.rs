@@ -80,8 +80,17 @@ impl Connection {
                 .host
                 .as_deref()
                 .unwrap_or("DOCKER_HOST or /var/run/docker.sock");
+            let cause = root(&error);
+            let denied = cause
+                .downcast_ref::<std::io::Error>()
+                .is_some_and(|cause| cause.kind() == std::io::ErrorKind::PermissionDenied);
+            let remedy = if denied {
+                "make this user a member of the group `docker` and log in again"
+            } else {
+                "install and start Docker"
+            };
             Error::Unavailable(format!(
-                "no container engine answers at {place} ({error}); install and start Docker, or set SKILLBOX_DOCKER_HOST"
+                "no container engine answers at {place} ({cause}); {remedy}, or set SKILLBOX_DOCKER_HOST"
             ))
         };
         let docker = match &settings.host {
@@ -112,7 +121,8 @@ impl Connection {
     pub(super) async fn ping(&self) -> Result<(), Error> {
         bounded(self.docker.ping()).await?.map(|_| ()).map_err(|error| {
             Error::Unavailable(format!(
-                "the container engine does not answer ({error}); is it running?"
+                "the container engine does not answer ({}); is it running?",
+                root(&error)
             ))
         })
     }
@@ -185,9 +195,19 @@ pub(super) fn failed(doing: &'static str, error: bollard::errors::Error) -> Erro
         },
         // Everything else means that it cannot be talked to.
         other => Error::Unavailable(format!(
-            "the container engine could not be reached while {doing} ({other})"
+            "the container engine could not be reached while {doing} ({})",
+            root(&other)
         )),
     }
+}
+
+/// The innermost cause: the outer ones only say that a client has failed.
+fn root(error: &bollard::errors::Error) -> &(dyn std::error::Error + 'static) {
+    let mut cause: &(dyn std::error::Error + 'static) = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause
 }
 
 /// Whether the engine answered with one of these statuses.

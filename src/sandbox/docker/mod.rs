@@ -14,7 +14,6 @@ mod reconcile;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -214,7 +213,6 @@ fn report(heard: Heard, asked_at: Instant) -> Report {
         Some(wire::End::NotStarted(reason)) => End::NotStarted(reason),
         None => lost(),
     };
-    let milliseconds = |duration: Duration| duration.as_secs_f64() * 1000.0;
     Report {
         end,
         output: heard.output,
@@ -225,8 +223,8 @@ fn report(heard: Heard, asked_at: Instant) -> Report {
         // What never started has left nothing.
         complete: heard.complete || heard.started_at.is_none(),
         usage: heard.usage,
-        sandbox_ms: milliseconds(started_at.saturating_duration_since(asked_at)),
-        run_ms: milliseconds(ended_at - started_at),
-        collect_ms: milliseconds(now - ended_at),
+        sandbox_time: started_at.saturating_duration_since(asked_at),
+        run_time: ended_at - started_at,
+        collect_time: now - ended_at,
     }
 }

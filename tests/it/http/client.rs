@@ -1,6 +1,7 @@
 //! A door over a scripted sandbox, and a client that asks it.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -260,8 +261,8 @@ fn script(job: &Job, artifacts: &mut ArtifactTar) -> Result<Report, Error> {
         skipped_total: 0,
         complete: true,
         usage: Usage::default(),
-        sandbox_ms: 1.0,
-        run_ms: 2.0,
-        collect_ms: 3.0,
+        sandbox_time: Duration::from_millis(1),
+        run_time: Duration::from_millis(2),
+        collect_time: Duration::from_millis(3),
     })
 }
