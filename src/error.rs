@@ -202,6 +202,16 @@ pub fn causes(error: &dyn std::error::Error) -> Option<String> {
     (!chain.is_empty()).then(|| chain.join(": ").replace(char::is_control, " "))
 }
 
+/// The innermost cause, where the outer ones only say that a client has failed.
+#[must_use]
+pub fn root_cause<'a>(error: &'a (dyn std::error::Error + 'static)) -> &'a (dyn std::error::Error + 'static) {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause
+}
+
 /// Somebody else's text, fit for a message or a log line: what cannot be seen is escaped, what is long is cut.
 #[must_use]
 pub fn quoted(text: &str) -> String {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::OnceCell;
 
+use crate::error::root_cause;
 use crate::limits;
 use crate::sandbox::docker::guest_binary::GuestBinary;
 use crate::sandbox::docker::{Settings, policy};
@@ -80,7 +81,7 @@ impl Connection {
                 .host
                 .as_deref()
                 .unwrap_or("DOCKER_HOST or /var/run/docker.sock");
-            let cause = root(&error);
+            let cause = root_cause(&error);
             let denied = cause
                 .downcast_ref::<std::io::Error>()
                 .is_some_and(|cause| cause.kind() == std::io::ErrorKind::PermissionDenied);
@@ -122,7 +123,7 @@ impl Connection {
         bounded(self.docker.ping()).await?.map(|_| ()).map_err(|error| {
             Error::Unavailable(format!(
                 "the container engine does not answer ({}); is it running?",
-                root(&error)
+                root_cause(&error)
             ))
         })
     }
@@ -196,18 +197,9 @@ pub(super) fn failed(doing: &'static str, error: bollard::errors::Error) -> Erro
         // Everything else means that it cannot be talked to.
         other => Error::Unavailable(format!(
             "the container engine could not be reached while {doing} ({})",
-            root(&other)
+            root_cause(&other)
         )),
     }
-}
-
-/// The innermost cause: the outer ones only say that a client has failed.
-fn root(error: &bollard::errors::Error) -> &(dyn std::error::Error + 'static) {
-    let mut cause: &(dyn std::error::Error + 'static) = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause
 }
 
 /// Whether the engine answered with one of these statuses.
