@@ -8,7 +8,7 @@ use figment::{Figment, Metadata, Profile, Provider};
 
 use super::error::Error;
 use super::settings::{self, Kind, SETTINGS, Setting};
-use super::yaml;
+use super::yaml::{self, Source};
 
 /// Where settings are looked for.
 #[derive(Clone, Debug, Default)]
@@ -19,15 +19,6 @@ pub struct Sources {
     pub variables: Vec<(OsString, OsString)>,
     /// Flags of the command line: the setting's key and its value.
     pub flags: Vec<(&'static str, String)>,
-}
-
-/// A configuration file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// Read if it is there.
-    Optional(PathBuf),
-    /// Named by the user: it must be there.
-    Required(PathBuf),
 }
 
 /// The variable that names a configuration file.

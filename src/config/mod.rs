@@ -27,9 +27,10 @@ use crate::telemetry::Format;
 
 pub use error::Error;
 pub use folder::DataFolder;
-pub use layers::{FILE_VARIABLE, Source, Sources};
+pub use layers::{FILE_VARIABLE, Sources};
 pub use read::Effective;
 pub use settings::{Kind, SETTINGS, Setting};
+pub use yaml::Source;
 
 /// A checked configuration.
 #[derive(Debug)]

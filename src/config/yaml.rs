@@ -9,7 +9,6 @@ use figment::{Metadata, Profile, Provider};
 use serde_json::Value as Json;
 
 use super::error::Error;
-use super::layers::Source;
 use super::settings::{self, Kind, SETTINGS};
 use crate::limits;
 
@@ -18,6 +17,15 @@ use crate::limits;
 pub(super) struct Layer {
     path: PathBuf,
     settings: Dict,
+}
+
+/// A configuration file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Read if it is there.
+    Optional(PathBuf),
+    /// Named by the user: it must be there.
+    Required(PathBuf),
 }
 
 /// Reads a file; `None` where an optional one is not there. Every unknown key is refused by name.

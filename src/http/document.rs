@@ -13,8 +13,9 @@ use utoipa::openapi::{
 };
 use utoipa::{PartialSchema as _, ToSchema as _};
 
+use super::access::Access;
 use super::problem::{self, Problem};
-use super::routes::{Access, Table};
+use super::routes::Table;
 
 /// The name of the API key's scheme in the document.
 pub(crate) const KEY_SCHEME: &str = "api_key";

@@ -10,11 +10,11 @@ use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
 
+use super::access::{Access, Matrix};
 use super::door::Door;
 use super::extract::Path;
 use super::links::{self, Download};
 use super::problem::Refusal;
-use super::routes::{Access, Matrix};
 use super::serve::Peer;
 use crate::auth::Caller;
 use crate::engine::require;

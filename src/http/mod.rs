@@ -1,5 +1,6 @@
 //! The REST door: translates, never decides.
 
+mod access;
 mod activity;
 mod answer;
 mod artifacts;
@@ -42,11 +43,11 @@ use crate::error::Error;
 use door::Door;
 use host::Hosts;
 
+pub use access::{Access, Matrix};
 pub use door::Settings;
 pub use health::{Part, Ready};
 pub use page::List;
 pub use problem::Problem;
-pub use routes::{Access, Matrix};
 pub use serve::{App, Bounds, Peer, serve};
 pub use wire::{FreshKey, Key, Skill, SkillSummary};
 

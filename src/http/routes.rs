@@ -1,28 +1,16 @@
 //! Every route of this door, in one list, with who may call it beside it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::http::Method;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
+use super::access::{Access, Matrix};
 use super::door::Door;
 use super::{artifacts, document, executions, health, keys, skills};
 use crate::auth::Scope;
-
-/// Who may call a route.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// Anybody.
-    Open,
-    /// Whoever has a key with one of these scopes (`admin` includes all).
-    Key(&'static [Scope]),
-    /// As `Key`, and whoever has a signed link.
-    KeyOrLink(&'static [Scope]),
-}
 
 const OPEN: Access = Access::Open;
 const RUN: Access = Access::Key(&[Scope::Run]);
@@ -64,37 +52,6 @@ pub(crate) struct Table {
     pub(crate) matrix: Matrix,
 }
 
-/// Who may call what: read by the guard, by the document and by the tests.
-#[derive(Clone, Debug, Default)]
-pub struct Matrix(BTreeMap<(String, &'static str), Access>);
-
-impl Matrix {
-    /// The line of a route; a route without one is closed.
-    pub(crate) fn access(&self, method: &Method, path: &str) -> Option<Access> {
-        let line = self
-            .0
-            .iter()
-            .find(|((route, verb), _)| route == path && method == verb);
-        line.map(|(_, access)| *access)
-    }
-
-    /// The methods that `path` takes, as in the header `Allow`.
-    pub(crate) fn allow(&self, path: &str) -> String {
-        let lines = self.0.keys().filter(|(route, _)| route == path);
-        let methods: Vec<_> = lines
-            .map(|(_, method)| if *method == "GET" { "GET, HEAD" } else { method })
-            .collect();
-        methods.join(", ")
-    }
-
-    /// All lines, by path: `GET /v1/skills`, and who may call it.
-    pub fn lines(&self) -> impl Iterator<Item = (String, Access)> + '_ {
-        self.0
-            .iter()
-            .map(|((path, method), access)| (format!("{method} {path}"), *access))
-    }
-}
-
 impl Table {
     fn route(mut self, access: Access, route: UtoipaMethodRouter<Arc<Door>>) -> Self {
         let (schemas, mut paths, methods) = route;
@@ -102,7 +59,7 @@ impl Table {
             for (method, operation) in operations(item) {
                 operation.security = Some(requirements(access));
                 document::complete(operation, access);
-                self.matrix.0.insert((path.clone(), method), access);
+                self.matrix.add(path.clone(), method, access);
             }
         }
         self.router = self.router.routes((schemas, paths, methods));
