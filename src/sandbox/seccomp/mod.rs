@@ -3,6 +3,10 @@
 //! Arguments are 64 bits wide here and 32 bits wide in most system calls: `socket(40 | 1 << 32)` walks past a rule that
 //! compares all 64. So every argument rule masks, and there is no rule that denies by argument.
 
+#[cfg(target_os = "linux")]
+pub(super) mod bpf;
+#[cfg(target_os = "linux")]
+mod numbers;
 mod table;
 
 pub use table::RULES;

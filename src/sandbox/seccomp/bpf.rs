@@ -1,0 +1,361 @@
+//! The table as a classic BPF program for the kernel of this machine: pure, so that a test can interpret it.
+//!
+//! A search tree over ranges of numbers leads to a verdict or to the rules of one call. Another architecture's calls
+//! and x32's are refused like any other: nothing here ends a process.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use super::numbers::{self, ARCHITECTURE};
+use super::{ABSENT, Masked, REFUSED, RULES, Rule, alternatives, names};
+
+/// One instruction, as the kernel lays it out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Instruction {
+    /// What to do.
+    pub code: u16,
+    /// Instructions to skip where a comparison holds.
+    pub holds: u8,
+    /// Instructions to skip where it does not.
+    pub fails: u8,
+    /// The operand.
+    pub operand: u32,
+}
+
+/// The whole filter, made once; `None` on an architecture that has none.
+pub fn program() -> Option<&'static [Instruction]> {
+    static PROGRAM: OnceLock<Vec<Instruction>> = OnceLock::new();
+    let architecture = ARCHITECTURE?;
+    Some(PROGRAM.get_or_init(|| compile(architecture)))
+}
+
+/// Load a 32-bit word of `seccomp_data`.
+const LOAD: u16 = 0x20;
+/// `accumulator &= operand`.
+const AND: u16 = 0x54;
+/// Jump by `operand`.
+const JUMP: u16 = 0x05;
+/// Compare with `operand`.
+const EQUAL: u16 = 0x15;
+/// Compare with `operand`.
+const AT_LEAST: u16 = 0x35;
+/// End with the verdict `operand`.
+const RETURN: u16 = 0x06;
+
+const ALLOW: u32 = 0x7fff_0000;
+const ERRNO: u32 = 0x0005_0000;
+
+/// Offsets within `seccomp_data`.
+const NUMBER: u32 = 0;
+const ARCH: u32 = 4;
+const ARGUMENTS: u32 = 16;
+
+/// Where the numbers of x32, another ABI of the same architecture, begin.
+const X32: u32 = 0x4000_0000;
+
+/// What becomes of one call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Verdict {
+    Allow,
+    Errno(u32),
+    /// Allowed where one of these sets of comparisons holds.
+    Ask(Vec<Vec<Masked>>),
+}
+
+fn compile(architecture: u32) -> Vec<Instruction> {
+    let refuse = end(ERRNO | REFUSED);
+    let mut program = vec![
+        load(ARCH),
+        compare(EQUAL, architecture, (1, 0)),
+        refuse,
+        load(NUMBER),
+        compare(AT_LEAST, X32, (0, 1)),
+        refuse,
+    ];
+    program.extend(search(&ranges()));
+    program
+}
+
+/// The verdict from each number on up to the next, the first from 0.
+fn ranges() -> Vec<(u32, Verdict)> {
+    let refuse = Verdict::Errno(REFUSED);
+    let mut ranges = vec![(0, refuse.clone())];
+    let mut push = |from: u32, verdict: &Verdict| {
+        if ranges.last().is_some_and(|(start, _)| *start == from) {
+            ranges.pop();
+        }
+        if ranges.last().is_none_or(|(_, last)| last != verdict) {
+            ranges.push((from, verdict.clone()));
+        }
+    };
+    for (number, verdict) in verdicts() {
+        push(number, &verdict);
+        push(number + 1, &refuse);
+    }
+    ranges
+}
+
+fn verdicts() -> BTreeMap<u32, Verdict> {
+    let mut verdicts = BTreeMap::new();
+    for rule in RULES {
+        for number in names(rule).iter().filter_map(|name| numbers::number(name)) {
+            let verdict = match rule {
+                Rule::Always(_) => Verdict::Allow,
+                Rule::Absent(_) => Verdict::Errno(ABSENT),
+                Rule::When(..) | Rule::UnlessPidOne(..) | Rule::IoctlUnlessInjecting => {
+                    Verdict::Ask(alternatives(rule))
+                }
+            };
+            match (verdicts.get_mut(&number), verdict) {
+                (Some(Verdict::Ask(known)), Verdict::Ask(more)) => known.extend(more),
+                (_, verdict) => drop(verdicts.insert(number, verdict)),
+            }
+        }
+    }
+    verdicts
+}
+
+/// A balanced tree: half of the ranges on either side of each comparison.
+fn search(ranges: &[(u32, Verdict)]) -> Vec<Instruction> {
+    match ranges {
+        [] => vec![end(ERRNO | REFUSED)],
+        [(_, verdict)] => leaf(verdict),
+        _ => {
+            let (low, high) = ranges.split_at(ranges.len() / 2);
+            let (from, low, high) = (high[0].0, search(low), search(high));
+            let mut tree = match u8::try_from(low.len()) {
+                Ok(length) => vec![compare(AT_LEAST, from, (length, 0))],
+                // Too far for a comparison: it skips a jump instead.
+                Err(_) => vec![compare(AT_LEAST, from, (0, 1)), jump(low.len())],
+            };
+            tree.extend(low);
+            tree.extend(high);
+            tree
+        }
+    }
+}
+
+fn leaf(verdict: &Verdict) -> Vec<Instruction> {
+    match verdict {
+        Verdict::Allow => vec![end(ALLOW)],
+        Verdict::Errno(errno) => vec![end(ERRNO | errno)],
+        Verdict::Ask(alternatives) => {
+            let mut program: Vec<_> = alternatives.iter().flat_map(|set| allow_where(set)).collect();
+            program.push(end(ERRNO | REFUSED));
+            program
+        }
+    }
+}
+
+/// Allows where all comparisons hold, else goes on behind itself. Only low halves are looked at.
+fn allow_where(comparisons: &[Masked]) -> Vec<Instruction> {
+    let mut program = Vec::new();
+    for (done, comparison) in comparisons.iter().enumerate() {
+        let Masked { index, mask, value } = *comparison;
+        // Behind this comparison: three for each further one, and the end.
+        let behind = 3 * (comparisons.len() - done - 1) + 1;
+        let fails = u8::try_from(behind).expect("a call has six arguments, so at most six comparisons");
+        program.extend([
+            load(ARGUMENTS + 8 * index),
+            plain(AND, mask),
+            compare(EQUAL, value, (0, fails)),
+        ]);
+    }
+    program.push(end(ALLOW));
+    program
+}
+
+const fn plain(code: u16, operand: u32) -> Instruction {
+    compare(code, operand, (0, 0))
+}
+
+const fn compare(code: u16, operand: u32, (holds, fails): (u8, u8)) -> Instruction {
+    Instruction {
+        code,
+        holds,
+        fails,
+        operand,
+    }
+}
+
+const fn load(offset: u32) -> Instruction {
+    plain(LOAD, offset)
+}
+
+const fn end(verdict: u32) -> Instruction {
+    plain(RETURN, verdict)
+}
+
+fn jump(over: usize) -> Instruction {
+    plain(
+        JUMP,
+        u32::try_from(over).expect("the kernel takes 4,096 instructions"),
+    )
+}
+
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What the kernel hands to a filter.
+    #[derive(Debug, Clone, Copy)]
+    struct Call {
+        number: u32,
+        architecture: u32,
+        arguments: [u64; 6],
+    }
+
+    impl Call {
+        /// The 32-bit word at `offset` of `seccomp_data`, on a little-endian machine.
+        fn word(&self, offset: u32) -> u32 {
+            let mut bytes = Vec::new();
+            bytes.extend(self.number.to_le_bytes());
+            bytes.extend(self.architecture.to_le_bytes());
+            bytes.extend([0; 8]);
+            bytes.extend(self.arguments.iter().flat_map(|argument| argument.to_le_bytes()));
+            let at = usize::try_from(offset).unwrap();
+            u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+        }
+    }
+
+    /// Runs the program as the kernel does.
+    fn interpret(program: &[Instruction], call: &Call) -> u32 {
+        let (mut at, mut accumulator) = (0, 0);
+        loop {
+            let Instruction {
+                code,
+                holds,
+                fails,
+                operand,
+            } = program[at];
+            at += 1;
+            let chosen = |holding: bool| usize::from(if holding { holds } else { fails });
+            match code {
+                LOAD => accumulator = call.word(operand),
+                AND => accumulator &= operand,
+                JUMP => at += usize::try_from(operand).unwrap(),
+                EQUAL => at += chosen(accumulator == operand),
+                AT_LEAST => at += chosen(accumulator >= operand),
+                RETURN => return operand,
+                _ => panic!("unknown instruction {code:#x}"),
+            }
+        }
+    }
+
+    /// The table's own judgement, in 64-bit arguments.
+    fn judged(call: &Call) -> u32 {
+        let mine = |rule: &&Rule| {
+            names(rule)
+                .iter()
+                .any(|name| numbers::number(name) == Some(call.number))
+        };
+        let holds = |c: &Masked| {
+            let argument = call.arguments[usize::try_from(c.index).unwrap()];
+            argument & u64::from(c.mask) == u64::from(c.value)
+        };
+        if Some(call.architecture) != ARCHITECTURE {
+            return ERRNO | REFUSED;
+        }
+        for rule in RULES.iter().filter(mine) {
+            if matches!(rule, Rule::Absent(_)) {
+                return ERRNO | ABSENT;
+            }
+            if alternatives(rule).iter().any(|set| set.iter().all(holds)) {
+                return ALLOW;
+            }
+        }
+        ERRNO | REFUSED
+    }
+
+    fn here(number: u32, arguments: [u64; 6]) -> Call {
+        Call {
+            number,
+            architecture: ARCHITECTURE.unwrap(),
+            arguments,
+        }
+    }
+
+    /// Arguments at which a rule could turn, with and without high bits.
+    fn argument() -> impl Strategy<Value = u64> {
+        let low = prop_oneof![
+            0_u64..64,
+            Just(0x5412),
+            Just(0x541c),
+            Just(0x5413),
+            Just(u64::from(u32::MAX)),
+            (0_u32..32).prop_map(|bit| 1 << bit),
+            any::<u32>().prop_map(u64::from),
+        ];
+        let high = prop_oneof![
+            Just(0),
+            Just(1_u64 << 32),
+            any::<u64>().prop_map(|bits| bits << 32)
+        ];
+        (low, high).prop_map(|(low, high)| low | high)
+    }
+
+    #[test]
+    fn the_program_fits_the_kernel_and_every_jump_stays_inside() {
+        let program = program().unwrap();
+        assert!(program.len() <= 4096, "{} instructions", program.len());
+        for (at, instruction) in program.iter().enumerate() {
+            let far = match instruction.code {
+                JUMP => usize::try_from(instruction.operand).unwrap(),
+                _ => usize::from(instruction.holds.max(instruction.fails)),
+            };
+            assert!(at + 1 + far < program.len() || instruction.code == RETURN, "{at}");
+        }
+    }
+
+    #[test]
+    fn every_number_gets_the_verdict_of_the_table() {
+        let program = program().unwrap();
+        for number in (0..600).chain([X32 - 1, X32, X32 + 39, u32::MAX]) {
+            for first in [0, 1, 2, 17, 40, 1 | 1 << 32] {
+                let call = here(number, [first, 0, 0, 0, 0, 0]);
+                assert_eq!(interpret(program, &call), judged(&call), "{call:?}");
+            }
+        }
+    }
+
+    /// P13: a 32-bit process and x32 reach nothing, and nobody is killed for trying.
+    #[test]
+    fn another_abi_is_refused_without_a_signal() {
+        let program = program().unwrap();
+        for architecture in [0x4000_0003, 0, ARCHITECTURE.unwrap() ^ 1] {
+            for number in 0..600 {
+                let call = Call {
+                    architecture,
+                    ..here(number, [0; 6])
+                };
+                assert_eq!(interpret(program, &call), ERRNO | REFUSED);
+            }
+        }
+        for number in 0..600 {
+            assert_eq!(interpret(program, &here(number | X32, [0; 6])), ERRNO | REFUSED);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4096))]
+
+        /// P13: numbers and arguments of any width, high bits included.
+        #[test]
+        fn the_program_judges_as_the_table_does(number in 0_u32..480, arguments in prop::array::uniform6(argument())) {
+            let call = here(number, arguments);
+            prop_assert_eq!(interpret(program().unwrap(), &call), judged(&call));
+        }
+
+        /// The calls with rules, more often.
+        #[test]
+        fn the_rules_are_compiled_as_they_stand(
+            name in prop::sample::select(vec!["clone", "socket", "socketpair", "ioctl", "personality", "prlimit64", "setpriority", "mknodat", "sched_setattr"]),
+            arguments in prop::array::uniform6(argument()),
+        ) {
+            let call = here(numbers::number(name).unwrap(), arguments);
+            prop_assert_eq!(interpret(program().unwrap(), &call), judged(&call));
+        }
+    }
+}
