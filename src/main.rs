@@ -1,14 +1,19 @@
-//! The binary: PID 1 of a sandbox if it is called so, else the command line.
+//! The binary: what becomes PID 1 of a sandbox if it is called so, else the command line.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // Before any thread, runtime or argument parser exists.
-    if std::env::args_os()
-        .nth(1)
+    let first = std::env::args_os().nth(1);
+    if first
+        .as_ref()
         .is_some_and(|argument| argument == skillbox::guest::COMMAND)
     {
         return skillbox::guest::main();
+    }
+    #[cfg(target_os = "linux")]
+    if first.is_some_and(|argument| argument == skillbox::sandbox::linux::COMMAND) {
+        return skillbox::sandbox::linux::main();
     }
     skillbox::cli::main()
 }

@@ -1,15 +1,23 @@
 //! One function per system call that no safe crate offers; the only place with `unsafe`.
 
+#![cfg(target_os = "linux")]
 #![expect(
     unsafe_code,
     reason = "this is the one place; each block says why it is sound"
 )]
 
+use std::ffi::CStr;
 use std::io;
+use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::time::Duration;
 
+use rustix::io::Errno;
+use rustix::process::{Gid, Pid, Signal, Uid};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
+};
+
 /// Kills every process that this one may signal, except itself. As PID 1 of a PID namespace: everything in it.
-#[cfg(target_os = "linux")]
 pub fn kill_everything() -> io::Result<()> {
     if std::process::id() != 1 {
         return Err(io::Error::new(
@@ -30,7 +38,6 @@ pub fn kill_everything() -> io::Result<()> {
 /// Takes away the handlers that Rust's runtime installs to explain a stack overflow. PID 1 may not have them: signals of
 /// a program that arrive together nest on their small stack until it overflows, and the kernel then kills even PID 1,
 /// which it shields from every signal that has no handler.
-#[cfg(target_os = "linux")]
 pub fn drop_fault_handlers() -> io::Result<()> {
     for signal in [libc::SIGSEGV, libc::SIGBUS] {
         // SAFETY: the default action is no function of ours that a signal could run into.
@@ -42,7 +49,6 @@ pub fn drop_fault_handlers() -> io::Result<()> {
 }
 
 /// CPU time of this process and of all its children that were waited for.
-#[cfg(target_os = "linux")]
 pub fn cpu_time() -> io::Result<Duration> {
     let mut sum = Duration::ZERO;
     for who in [libc::RUSAGE_SELF, libc::RUSAGE_CHILDREN] {
@@ -59,4 +65,241 @@ pub fn cpu_time() -> io::Result<Duration> {
         }
     }
     Ok(sum)
+}
+
+/// What [`clone_into_namespaces`] makes of the child before anything of ours runs in it.
+#[derive(Debug)]
+pub struct Birth<'a> {
+    /// The cgroup (version 2) that it is born in; the caller's own if `None`.
+    pub cgroup: Option<BorrowedFd<'a>>,
+    /// The executable that it becomes.
+    pub program: BorrowedFd<'a>,
+    /// The program's only argument.
+    pub command: &'a CStr,
+    /// Becomes descriptor 0. The child waits for one byte on it before it does anything.
+    pub link: BorrowedFd<'a>,
+    /// Becomes descriptor 1.
+    pub null: BorrowedFd<'a>,
+    /// Becomes descriptor 2.
+    pub diagnostics: BorrowedFd<'a>,
+    /// The user and group inside.
+    pub id: u32,
+    /// Whether the supplementary groups can be given up.
+    pub groups: Groups,
+}
+
+/// What becomes of supplementary groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Groups {
+    /// Replaced by the group inside.
+    Replaced,
+    /// Kept: the kernel lets an ordinary user not give them up.
+    Kept,
+}
+
+/// Starts a child in new user, mount, PID, network, IPC and UTS namespaces, as PID 1 there, that waits for its id map and
+/// then becomes `birth.program` with every capability of its own namespace and no descriptor but three. Returns its id
+/// and a descriptor that stands for it.
+///
+/// The child dies with the *thread* that calls this.
+pub fn clone_into_namespaces(birth: &Birth<'_>) -> io::Result<(Pid, OwnedFd)> {
+    const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
+        | libc::CLONE_NEWNS
+        | libc::CLONE_NEWPID
+        | libc::CLONE_NEWNET
+        | libc::CLONE_NEWIPC
+        | libc::CLONE_NEWUTS;
+    const CLONE_INTO_CGROUP: u64 = 1 << 33;
+    let mut pidfd: RawFd = -1;
+    let flags = u64::from((NAMESPACES | libc::CLONE_PIDFD).unsigned_abs());
+    let arguments = libc::clone_args {
+        flags: flags | birth.cgroup.map_or(0, |_| CLONE_INTO_CGROUP),
+        pidfd: (&raw mut pidfd) as u64,
+        child_tid: 0,
+        parent_tid: 0,
+        exit_signal: u64::from(libc::SIGCHLD.unsigned_abs()),
+        stack: 0,
+        stack_size: 0,
+        tls: 0,
+        set_tid: 0,
+        set_tid_size: 0,
+        cgroup: birth
+            .cgroup
+            .map_or(0, |folder| u64::from(folder.as_raw_fd().unsigned_abs())),
+    };
+    let size = size_of::<libc::clone_args>();
+    // SAFETY: the arguments outlive the call; memory is not shared, and the child only makes plain system calls.
+    match unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size) } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            let errno = become_program(birth).raw_os_error();
+            // SAFETY: ends this process, which is the child, at once; nothing of the parent's is run.
+            unsafe { libc::_exit(errno) }
+        }
+        id => {
+            // SAFETY: the kernel has just made this descriptor for us and nobody else knows it.
+            let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+            let id = i32::try_from(id).ok().and_then(Pid::from_raw);
+            Ok((id.ok_or(Errno::SRCH)?, pidfd))
+        }
+    }
+}
+
+/// The child's side: no allocation, no lock, only system calls, each error the child's exit code. A word on descriptor 2
+/// says which one it was.
+fn become_program(birth: &Birth<'_>) -> Errno {
+    let failed = |what: &'static [u8]| {
+        move |errno: Errno| {
+            let _ = rustix::io::write(birth.diagnostics, what);
+            errno
+        }
+    };
+    let result = || -> Result<(), Errno> {
+        if rustix::io::read(birth.link, &mut [0; 1])? == 0 {
+            return Err(Errno::PIPE);
+        }
+        let (user, group) = (Uid::from_raw(birth.id), Gid::from_raw(birth.id));
+        if birth.groups == Groups::Replaced {
+            set_thread_groups(&[group]).map_err(failed(b"setgroups was refused"))?;
+        }
+        set_thread_res_gid(group, group, group).map_err(failed(b"setresgid was refused"))?;
+        set_thread_res_uid(user, user, user).map_err(failed(b"setresuid was refused"))?;
+        keep_capabilities().map_err(failed(b"keeping capabilities was refused"))?;
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        rustix::stdio::dup2_stdin(birth.link)?;
+        rustix::stdio::dup2_stdout(birth.null)?;
+        rustix::stdio::dup2_stderr(birth.diagnostics)?;
+        close_on_exec_from(3).map_err(failed(b"close_range was refused; Linux 5.11 or newer is needed"))
+    };
+    if let Err(errno) = result() {
+        return errno;
+    }
+    let errno = execute(birth.program, birth.command);
+    failed(b"execveat was refused")(errno)
+}
+
+/// Makes this thread's capabilities survive an exec by a user that is not root.
+fn keep_capabilities() -> Result<(), Errno> {
+    let held = rustix::thread::capabilities(None)?;
+    let sets = CapabilitySets {
+        inheritable: held.permitted,
+        ..held
+    };
+    rustix::thread::set_capabilities(None, sets)?;
+    for bit in 0..u64::BITS {
+        let capability = CapabilitySet::from_bits_retain(1 << bit);
+        if held.permitted.contains(capability) {
+            rustix::thread::configure_capability_in_ambient_set(capability, true)?;
+        }
+    }
+    Ok(())
+}
+
+/// Marks every descriptor from `first` on to be closed by exec.
+fn close_on_exec_from(first: libc::c_uint) -> Result<(), Errno> {
+    // SAFETY: close_range takes three integers; marking closes nothing that is in use.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            first,
+            libc::c_uint::MAX,
+            libc::CLOSE_RANGE_CLOEXEC,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(last_errno()) }
+}
+
+/// Becomes the open file `program`, with `command` as its only argument and no environment. Returns only on failure.
+fn execute(program: BorrowedFd<'_>, command: &CStr) -> Errno {
+    let arguments = [c"skillbox".as_ptr(), command.as_ptr(), std::ptr::null()];
+    let environment = [std::ptr::null::<libc::c_char>()];
+    // SAFETY: every pointer leads to a terminated string or list that lives until the call has replaced or refused us.
+    unsafe {
+        libc::syscall(
+            libc::SYS_execveat,
+            program.as_raw_fd(),
+            c"".as_ptr(),
+            arguments.as_ptr(),
+            environment.as_ptr(),
+            libc::AT_EMPTY_PATH,
+        )
+    };
+    last_errno()
+}
+
+fn last_errno() -> Errno {
+    Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+/// How far a change of mount attributes reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// The mount alone.
+    One,
+    /// The mount and all below it.
+    All,
+}
+
+/// Adds attributes (`MOUNT_ATTR_…` of libc) to the mount that `mount` stands for. Needs Linux 5.12.
+pub fn mount_setattr(mount: BorrowedFd<'_>, attributes: u64, reach: Reach) -> io::Result<()> {
+    let change = libc::mount_attr {
+        attr_set: attributes,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
+    let recursive = if reach == Reach::All {
+        libc::AT_RECURSIVE
+    } else {
+        0
+    };
+    let flags = libc::AT_EMPTY_PATH | recursive;
+    // SAFETY: the path is terminated, and `change` is a whole mount_attr of the size that is given.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_raw_fd(),
+            c"".as_ptr(),
+            flags,
+            &raw const change,
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(last_errno().into())
+    }
+}
+
+/// Gives this process, which must have one thread, namespaces of its own (`CLONE_NEW…` of libc).
+pub fn unshare_namespaces(namespaces: libc::c_int) -> io::Result<()> {
+    // SAFETY: unshare takes an integer; new namespaces change no memory and no descriptor of ours.
+    if unsafe { libc::unshare(namespaces & !(libc::CLONE_FILES | libc::CLONE_FS)) } == 0 {
+        Ok(())
+    } else {
+        Err(last_errno().into())
+    }
+}
+
+/// Puts this thread, and all that it starts, under a filter for good.
+pub fn seccomp_filter(filter: &mut [libc::sock_filter]) -> io::Result<()> {
+    let program = libc::sock_fprog {
+        len: u16::try_from(filter.len()).map_err(|_| Errno::TOOBIG)?,
+        filter: filter.as_mut_ptr(),
+    };
+    // SAFETY: the program points to as many instructions as it says; the kernel copies and checks them.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            0,
+            &raw const program,
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(last_errno().into())
+    }
 }

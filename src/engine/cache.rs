@@ -1,9 +1,9 @@
 //! Unpacked skills on this host, one folder per content, made whole or not at all.
 
 use std::collections::HashSet;
-use std::fs::{self, DirBuilder, DirEntry, File};
+use std::fs::{self, DirBuilder, DirEntry, File, Permissions};
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -65,7 +65,10 @@ impl SkillCache {
 
     fn staging(&self) -> io::Result<tempfile::TempDir> {
         DirBuilder::new().mode(0o700).recursive(true).create(&self.root)?;
-        tempfile::Builder::new().prefix(STAGING).tempdir_in(&self.root)
+        let folder = tempfile::Builder::new().prefix(STAGING).tempdir_in(&self.root)?;
+        // Others may read it where it is mounted, in a sandbox; the way to it here stays closed.
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755))?;
+        Ok(folder)
     }
 
     /// Keeps an unpacked archive under its digest; the content that is there already wins. Blocks.

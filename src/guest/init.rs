@@ -13,8 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use rustix::fs::FileType;
 use rustix::process::{DumpableBehavior, WaitStatus};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
@@ -48,27 +50,47 @@ fn run() -> io::Result<()> {
             "this is PID 1 of a sandbox; the server starts it, nobody else does",
         ));
     }
-    let (reader, writer) = take_stdio()?;
+    let connection = take_stdio()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(async { serve(Socket::new(reader, writer)?).await })
+    runtime.block_on(async {
+        match connection {
+            Connection::Socket(socket) => serve(UnixStream::from_std(socket)?).await,
+            Connection::Pipes(reader, writer) => serve(Socket::new(reader, writer)?).await,
+        }
+    })
+}
+
+/// What the host listens to.
+enum Connection {
+    /// Descriptor 0, both ways: the native sandbox.
+    Socket(std::os::unix::net::UnixStream),
+    /// Descriptors 0 and 1: a container engine.
+    Pipes(OwnedFd, OwnedFd),
 }
 
 /// Moves the connection off descriptors 0 and 1, where a program would inherit it.
-fn take_stdio() -> io::Result<(OwnedFd, OwnedFd)> {
+fn take_stdio() -> io::Result<Connection> {
     let reader = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
-    let writer = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
+    let kind = FileType::from_raw_mode(rustix::fs::fstat(&reader)?.st_mode);
+    let connection = if kind == FileType::Socket {
+        rustix::io::ioctl_fionbio(&reader, true)?;
+        Connection::Socket(reader.into())
+    } else {
+        let writer = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
+        Connection::Pipes(reader, writer)
+    };
     let null = std::fs::OpenOptions::new()
         .read(true)
         .write(true)
         .open("/dev/null")?;
     rustix::stdio::dup2_stdin(&null)?;
     rustix::stdio::dup2_stdout(&null)?;
-    Ok((reader, writer))
+    Ok(connection)
 }
 
-async fn serve(socket: Socket) -> io::Result<()> {
+async fn serve(socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> io::Result<()> {
     let mut link = Link::new(socket, Side::Guest);
     let mut channels = Channels::accept(&mut link).await?;
     wire::send(

@@ -3,6 +3,9 @@
 //! The promises P1–P16 (`docs/ARCHITECTURE.md`) hold for every variant; a caller chooses *what* runs, never *how*.
 
 pub mod docker;
+#[cfg(target_os = "linux")]
+pub mod linux;
+mod report;
 #[cfg(feature = "testing")]
 mod scripted;
 pub mod seccomp;
@@ -180,6 +183,9 @@ trait Backend {
 pub enum Sandbox {
     /// Containers of a Docker-compatible engine.
     Docker(Box<docker::Docker>),
+    /// Processes in namespaces of this kernel.
+    #[cfg(target_os = "linux")]
+    Native(Box<linux::Native>),
     /// Answers from a script: for tests of what lies above.
     #[cfg(feature = "testing")]
     Scripted(scripted::Scripted),
@@ -189,6 +195,8 @@ macro_rules! on_backend {
     ($sandbox:expr, $backend:ident => $call:expr) => {
         match $sandbox {
             Self::Docker($backend) => $call,
+            #[cfg(target_os = "linux")]
+            Self::Native($backend) => $call,
             #[cfg(feature = "testing")]
             Self::Scripted($backend) => $call,
         }
@@ -200,6 +208,13 @@ impl Sandbox {
     #[must_use]
     pub fn docker(settings: docker::Settings, instance: InstanceId) -> Self {
         Self::Docker(Box::new(docker::Docker::new(settings, instance)))
+    }
+
+    /// Sandboxes of this kernel; whether it lets us is found out by the first.
+    #[cfg(target_os = "linux")]
+    #[must_use]
+    pub fn native(settings: linux::Settings, instance: InstanceId) -> Self {
+        Self::Native(Box::new(linux::Native::new(settings, instance)))
     }
 
     /// Sandboxes that answer as `script` says; nothing is run.
@@ -214,6 +229,8 @@ impl Sandbox {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Docker(_) => "docker",
+            #[cfg(target_os = "linux")]
+            Self::Native(_) => "native",
             #[cfg(feature = "testing")]
             Self::Scripted(_) => "scripted",
         }

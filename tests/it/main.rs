@@ -20,6 +20,8 @@ mod run;
 mod sandbox_confinement;
 mod sandbox_exhaustion;
 mod sandbox_inputs;
+#[cfg(target_os = "linux")]
+mod sandbox_native;
 mod sandbox_oracles;
 mod sandbox_output;
 mod sandbox_posture;

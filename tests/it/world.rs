@@ -58,6 +58,17 @@ pub(crate) fn docker_settings() -> docker::Settings {
     }
 }
 
+/// How native sandboxes are made on this machine.
+#[cfg(target_os = "linux")]
+pub(crate) fn native_settings() -> skillbox::sandbox::linux::Settings {
+    skillbox::sandbox::linux::Settings {
+        // The test binary itself cannot be PID 1.
+        program: Some(env!("CARGO_BIN_EXE_skillbox").into()),
+        waiting_max: 2,
+        ..Default::default()
+    }
+}
+
 impl World {
     /// A world on the Docker engine, or `None` (and a word about it) where there is none.
     pub(crate) async fn docker() -> Option<Self> {
@@ -66,6 +77,19 @@ impl World {
         let sandbox = Sandbox::docker(docker_settings(), instance.id());
         if let Err(error) = sandbox.check().await {
             missing("docker", &error.to_string());
+            return None;
+        }
+        Some(Self::over(folder, instance, sandbox).await)
+    }
+
+    /// A world on the native sandbox, or `None` (and a word about it) where the kernel does not let us.
+    #[cfg(target_os = "linux")]
+    pub(crate) async fn native() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let instance = instance_in(folder.path());
+        let sandbox = Sandbox::native(native_settings(), instance.id());
+        if let Err(error) = sandbox.check().await {
+            missing("linux", &error.to_string());
             return None;
         }
         Some(Self::over(folder, instance, sandbox).await)

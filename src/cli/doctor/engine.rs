@@ -40,6 +40,8 @@ pub(super) fn look(local: &Result<Local>, config: &Config, report: &mut Report<'
             config,
         }
         .look(report),
+        #[cfg(target_os = "linux")]
+        Sandbox::Native(_) => trial::run_each(local, &Language::ALL, report),
         #[cfg(feature = "testing")]
         Sandbox::Scripted(_) => trial::run_each(local, &Language::ALL, report),
     }

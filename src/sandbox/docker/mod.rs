@@ -19,10 +19,10 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use crate::guest::wire;
 use crate::ids::InstanceId;
+use crate::sandbox::report::report;
 use crate::sandbox::session::{self, Heard};
-use crate::sandbox::{Backend, End, Error, Job, ProgressSender, Report, Run};
+use crate::sandbox::{Backend, Error, Job, ProgressSender, Report, Run};
 
 use container::Container;
 use engine::{Connection, Connector};
@@ -195,36 +195,4 @@ async fn converse_and_start(
         start.await?;
     }
     Ok(heard)
-}
-
-fn report(heard: Heard, asked_at: Instant) -> Report {
-    let now = Instant::now();
-    let started_at = heard.started_at.unwrap_or(now);
-    let ended_at = heard.ended_at.unwrap_or(now).max(started_at);
-    let out_of_memory = heard.usage.oom_kills > 0;
-    let lost = || End::Lost("the sandbox ended before all of its results were read".to_owned());
-    let end = match heard.end {
-        Some(wire::End::Exited(_) | wire::End::Signaled(_)) if !heard.complete => lost(),
-        Some(wire::End::Exited(code)) => End::Exited(code),
-        Some(wire::End::Signaled(9)) if out_of_memory => End::OutOfMemory,
-        Some(wire::End::Signaled(signal)) => End::Signaled(signal),
-        Some(wire::End::TimedOut) => End::TimedOut,
-        Some(wire::End::Cancelled) => End::Cancelled,
-        Some(wire::End::NotStarted(reason)) => End::NotStarted(reason),
-        None => lost(),
-    };
-    Report {
-        end,
-        output: heard.output,
-        logs: heard.logs,
-        files: heard.files,
-        skipped: heard.skipped,
-        skipped_total: heard.skipped_total,
-        // What never started has left nothing.
-        complete: heard.complete || heard.started_at.is_none(),
-        usage: heard.usage,
-        sandbox_time: started_at.saturating_duration_since(asked_at),
-        run_time: ended_at - started_at,
-        collect_time: now - ended_at,
-    }
 }

@@ -11,19 +11,19 @@ use super::{ABSENT, Masked, REFUSED, RULES, Rule, alternatives, names};
 
 /// One instruction, as the kernel lays it out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Instruction {
+pub(in crate::sandbox) struct Instruction {
     /// What to do.
-    pub code: u16,
+    pub(in crate::sandbox) code: u16,
     /// Instructions to skip where a comparison holds.
-    pub holds: u8,
+    pub(in crate::sandbox) holds: u8,
     /// Instructions to skip where it does not.
-    pub fails: u8,
+    pub(in crate::sandbox) fails: u8,
     /// The operand.
-    pub operand: u32,
+    pub(in crate::sandbox) operand: u32,
 }
 
 /// The whole filter, made once; `None` on an architecture that has none.
-pub fn program() -> Option<&'static [Instruction]> {
+pub(in crate::sandbox) fn program() -> Option<&'static [Instruction]> {
     static PROGRAM: OnceLock<Vec<Instruction>> = OnceLock::new();
     let architecture = ARCHITECTURE?;
     Some(PROGRAM.get_or_init(|| compile(architecture)))

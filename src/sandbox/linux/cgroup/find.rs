@@ -1,0 +1,179 @@
+//! Finds out where this process may make cgroups: pure over what `/proc` says.
+
+use std::path::{Path, PathBuf};
+
+use super::v1::Hierarchies;
+use super::v2::Unified;
+
+/// What this host has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::sandbox::linux) enum Found {
+    /// Controllers in hierarchies of their own (version 1, or both).
+    V1(Hierarchies),
+    /// All controllers in one.
+    V2(Unified),
+    /// Not all that is needed, for this reason.
+    Nothing(String),
+}
+
+/// Whether this process may make cgroups anywhere or only below its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::sandbox::linux) enum Reach {
+    /// At the top of each hierarchy.
+    Top,
+    /// Below its own cgroup.
+    Own,
+}
+
+/// One mounted hierarchy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Mounted<'a> {
+    kind: &'a str,
+    /// The cgroup that is seen at the mount point.
+    root: &'a str,
+    place: PathBuf,
+    controllers: Vec<&'a str>,
+}
+
+impl Found {
+    /// Looks at this process's own `/proc`.
+    pub(in crate::sandbox::linux) fn look(reach: Reach) -> Self {
+        let read = |name| std::fs::read_to_string(Path::new("/proc/self").join(name)).unwrap_or_default();
+        let unified =
+            |place: &Path| std::fs::read_to_string(place.join("cgroup.controllers")).unwrap_or_default();
+        Self::judge(&read("cgroup"), &read("mountinfo"), reach, &unified)
+    }
+
+    /// Judges texts of `/proc/self/cgroup` and `/proc/self/mountinfo`. `controllers_at` tells which controllers a folder
+    /// of version 2 has.
+    fn judge(cgroup: &str, mountinfo: &str, reach: Reach, controllers_at: &dyn Fn(&Path) -> String) -> Self {
+        let mounted: Vec<_> = mountinfo.lines().filter_map(mounted).collect();
+        if let Some(unified) = mounted.iter().find(|mount| mount.kind == "cgroup2") {
+            let here = controllers_at(&unified.place);
+            if ["memory", "pids", "cpu"]
+                .iter()
+                .all(|wanted| here.split_whitespace().any(|controller| controller == *wanted))
+            {
+                return Self::V2(Unified {
+                    top: unified.place.clone(),
+                    own: own(unified, cgroup, |line| line.starts_with("0:")),
+                    reach,
+                });
+            }
+        }
+        let hierarchy = |controller: &str| {
+            let mount = mounted
+                .iter()
+                .find(|mount| mount.kind == "cgroup" && mount.controllers.contains(&controller));
+            let mount = mount.ok_or_else(|| {
+                format!(
+                    "this host has no cgroup controller `{controller}`; enable it in the kernel and mount it"
+                )
+            })?;
+            Ok::<_, String>(match reach {
+                Reach::Top => mount.place.join("skillbox"),
+                Reach::Own => own(mount, cgroup, |line| {
+                    line.split(':')
+                        .nth(1)
+                        .is_some_and(|names| names.split(',').any(|name| name == controller))
+                }),
+            })
+        };
+        let found = || {
+            Ok::<_, String>(Hierarchies {
+                memory: hierarchy("memory")?,
+                pids: hierarchy("pids")?,
+                cpu: hierarchy("cpu")?,
+                cpuacct: hierarchy("cpuacct")?,
+            })
+        };
+        found().map_or_else(Self::Nothing, Self::V1)
+    }
+}
+
+/// A line of `mountinfo(5)`, if it is about cgroups.
+fn mounted(line: &str) -> Option<Mounted<'_>> {
+    let (before, after) = line.split_once(" - ")?;
+    let mut after = after.split(' ');
+    let kind = after.next().filter(|kind| kind.starts_with("cgroup"))?;
+    let mut before = before.split(' ').skip(3);
+    Some(Mounted {
+        kind,
+        root: before.next()?,
+        place: PathBuf::from(before.next()?),
+        controllers: after.nth(1)?.split(',').collect(),
+    })
+}
+
+/// This process's own cgroup, as a folder below the mount point.
+fn own(mount: &Mounted<'_>, cgroup: &str, is_it: impl Fn(&str) -> bool) -> PathBuf {
+    let path = cgroup
+        .lines()
+        .find(|line| is_it(line))
+        .and_then(|line| line.splitn(3, ':').nth(2))
+        .unwrap_or("/");
+    let below = Path::new(path).strip_prefix(mount.root);
+    mount.place.join(below.unwrap_or(Path::new("")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HYBRID: &str = "\
+25 24 0:22 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu,cpuacct
+26 24 0:23 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
+27 24 0:24 / /sys/fs/cgroup/pids rw,relatime shared:1 - cgroup cgroup rw,pids
+28 24 0:25 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
+";
+    const UNIFIED: &str = "30 24 0:25 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
+    const OWN: &str = "9:cpu,cpuacct:/a\n8:pids:/b\n4:memory:/c/d\n0::/user.slice/x\n";
+
+    fn judge(mountinfo: &str, reach: Reach, controllers: &str) -> Found {
+        Found::judge(OWN, mountinfo, reach, &|_| controllers.to_owned())
+    }
+
+    #[test]
+    fn a_hybrid_host_is_used_by_its_old_controllers() {
+        let Found::V1(top) = judge(HYBRID, Reach::Top, "") else {
+            panic!("not found");
+        };
+        assert_eq!(top.memory, Path::new("/sys/fs/cgroup/memory/skillbox"));
+        assert_eq!(top.cpu, top.cpuacct);
+        let Found::V1(own) = judge(HYBRID, Reach::Own, "") else {
+            panic!("not found");
+        };
+        assert_eq!(own.memory, Path::new("/sys/fs/cgroup/memory/c/d"));
+        assert_eq!(own.cpu, Path::new("/sys/fs/cgroup/cpu/a"));
+    }
+
+    #[test]
+    fn a_host_with_one_hierarchy_is_used_by_it() {
+        let found = judge(UNIFIED, Reach::Own, "cpuset cpu io memory pids\n");
+        let expected = Unified {
+            top: "/sys/fs/cgroup".into(),
+            own: "/sys/fs/cgroup/user.slice/x".into(),
+            reach: Reach::Own,
+        };
+        assert_eq!(found, Found::V2(expected));
+    }
+
+    /// S-36: what is missing is named.
+    #[test]
+    fn a_missing_controller_is_named() {
+        for (mounts, controllers) in [("", ""), (UNIFIED, "cpu pids"), (UNIFIED, "")] {
+            let Found::Nothing(why) = judge(mounts, Reach::Top, controllers) else {
+                panic!("found in {mounts}");
+            };
+            assert!(why.contains("`memory`"), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_namespaced_mount_is_entered_from_its_root() {
+        let line = "26 24 0:23 /c /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory";
+        let mount = mounted(line).unwrap();
+        let folder = own(&mount, OWN, |line| line.contains(":memory:"));
+        assert_eq!(folder, Path::new("/sys/fs/cgroup/memory/d"));
+    }
+}

@@ -1,0 +1,316 @@
+//! One cgroup for each sandbox: bounds on memory, processes and CPU, and what was used, read by the host (P5, P6, P7).
+
+mod find;
+mod v1;
+mod v2;
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::Pid;
+
+use crate::execution::{ResourceLimits, Usage};
+use crate::ids::InstanceId;
+
+pub(super) use find::{Found, Reach};
+
+/// The cgroups of this process's sandboxes.
+#[derive(Debug)]
+pub(super) struct Cgroups {
+    version: Version,
+    /// Held for life: a folder whose lock can be taken belongs to the dead.
+    _lock: File,
+    /// The folders that hold one cgroup for each sandbox, one in each hierarchy, the locked one first.
+    homes: Vec<PathBuf>,
+}
+
+#[derive(Debug, Clone)]
+enum Version {
+    V1(v1::Hierarchies),
+    V2,
+}
+
+/// The cgroup of one sandbox. Removed by [`Cell::remove`] once nothing lives in it.
+#[derive(Debug)]
+pub(super) struct Cell {
+    version: Version,
+    /// One folder in each hierarchy, in the order of the homes.
+    folders: Vec<PathBuf>,
+}
+
+/// Part of the name of every folder of ours; the rest is the instance.
+const PREFIX: &str = "skillbox-";
+/// A cgroup is empty a moment after its last process has ended.
+const EMPTY_WITHIN: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+impl Cgroups {
+    /// Makes the folders of this process, or says why there can be none and what to do.
+    pub(super) fn open(found: &Found, instance: InstanceId) -> Result<Self, String> {
+        let (version, bases) = match found {
+            Found::V1(hierarchies) => (Version::V1(hierarchies.clone()), hierarchies.bases()),
+            Found::V2(unified) => (Version::V2, vec![v2::base(unified)?]),
+            Found::Nothing(why) => return Err(why.clone()),
+        };
+        let name = format!("{PREFIX}{instance}");
+        let homes: Vec<_> = bases.iter().map(|base| base.join(&name)).collect();
+        let lock = make_homes(&homes).map_err(|(path, error)| {
+            format!(
+                "cgroups cannot be made in `{}` ({error}); run as root, or delegate a subtree (systemd-run --user --scope -p Delegate=yes)",
+                path.display()
+            )
+        })?;
+        if let Version::V2 = version {
+            v2::enable(&homes[0])?;
+        }
+        Ok(Self {
+            version,
+            _lock: lock,
+            homes,
+        })
+    }
+
+    /// Which mechanism this is, for people.
+    pub(super) fn describe(&self) -> String {
+        let version = match self.version {
+            Version::V1(_) => "1",
+            Version::V2 => "2",
+        };
+        format!("cgroup version {version} below {}", self.homes[0].display())
+    }
+
+    /// An empty cgroup of this name with the bounds that never differ.
+    pub(super) fn cell(&self, name: &str, processes_max: u32) -> io::Result<Cell> {
+        let cell = Cell {
+            version: self.version.clone(),
+            folders: self.homes.iter().map(|home| home.join(name)).collect(),
+        };
+        let made = cell.make(processes_max);
+        if made.is_err() {
+            cell.remove();
+        }
+        made.map(|()| cell)
+    }
+
+    /// Removes what dead processes left, in whatever folder they used. Returns how many sandboxes' cgroups went.
+    pub(super) fn sweep(&self) -> io::Result<usize> {
+        let mut removed = 0;
+        let Some(base) = self.homes[0].parent() else {
+            return Ok(0);
+        };
+        for entry in fs::read_dir(base)? {
+            let path = entry?.path();
+            let name = path
+                .file_name()
+                .and_then(|name| name.to_str())
+                .unwrap_or_default();
+            let is_ours = name
+                .strip_prefix(PREFIX)
+                .is_some_and(|id| id.parse::<InstanceId>().is_ok());
+            if !is_ours || path == self.homes[0] || lock(&path).is_err() {
+                continue;
+            }
+            for home in &self.homes {
+                if let Some(dead) = home.parent().map(|base| base.join(name)) {
+                    removed += remove_home(&dead)?;
+                }
+            }
+        }
+        Ok(removed)
+    }
+}
+
+impl Drop for Cgroups {
+    fn drop(&mut self) {
+        for home in &self.homes {
+            // What is left goes in the next process's first round.
+            let _ = fs::remove_dir(home);
+        }
+    }
+}
+
+/// Makes all folders and locks the first.
+fn make_homes(homes: &[PathBuf]) -> Result<File, (PathBuf, io::Error)> {
+    for home in homes {
+        fs::create_dir_all(home).map_err(|error| (home.clone(), error))?;
+    }
+    lock(&homes[0]).map_err(|error| (homes[0].clone(), error))
+}
+
+/// Takes the lock of a folder; the kernel lets go of it however its holder ends.
+fn lock(folder: &Path) -> io::Result<File> {
+    let file = File::open(folder)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(io::ErrorKind::ResourceBusy.into()),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Removes a dead process's folder and the cgroups in it, with whatever still runs there.
+fn remove_home(home: &Path) -> io::Result<usize> {
+    let entries = match fs::read_dir(home) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(error),
+    };
+    let mut removed = 0;
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            kill_all(&entry.path());
+            remove_when_empty(&entry.path());
+            removed += 1;
+        }
+    }
+    fs::remove_dir(home)?;
+    Ok(removed)
+}
+
+/// Kills what a dead server left in a cgroup. The kernel does it at once where it can; else the processes are read and
+/// killed, round after round, by nobody but us: their PID 1 is among them and takes the rest along.
+fn kill_all(folder: &Path) {
+    if fs::write(folder.join("cgroup.kill"), "1").is_ok() {
+        return;
+    }
+    let Ok(listed) = fs::read_to_string(folder.join("cgroup.procs")) else {
+        return;
+    };
+    let pids = listed
+        .lines()
+        .filter_map(|line| line.parse().ok())
+        .filter_map(Pid::from_raw);
+    for pid in pids {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    }
+}
+
+fn remove_when_empty(folder: &Path) {
+    let started = std::time::Instant::now();
+    loop {
+        match fs::remove_dir(folder) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && started.elapsed() < EMPTY_WITHIN => {
+                std::thread::sleep(LOOK_EVERY);
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(%error, "Left cgroup {} to the next round", folder.display());
+                return;
+            }
+            Ok(()) | Err(_) => return,
+        }
+    }
+}
+
+impl Cell {
+    fn make(&self, processes_max: u32) -> io::Result<()> {
+        for folder in &self.folders {
+            fs::create_dir(folder)?;
+        }
+        match &self.version {
+            Version::V1(hierarchies) => hierarchies.bound_processes(&self.folders, processes_max),
+            Version::V2 => v2::bound_processes(&self.folders[0], processes_max),
+        }
+    }
+
+    /// The folder to be born in, where the kernel can do that.
+    pub(super) fn birthplace(&self) -> io::Result<Option<OwnedFd>> {
+        match self.version {
+            Version::V1(_) => Ok(None),
+            Version::V2 => File::open(&self.folders[0]).map(|folder| Some(folder.into())),
+        }
+    }
+
+    /// Moves a process in, where it could not be born inside: waits for 10 ms and more (nobody may wait for this).
+    pub(super) fn admit(&self, pid: Pid) -> io::Result<()> {
+        match &self.version {
+            Version::V1(hierarchies) => hierarchies.admit(&self.folders, pid),
+            Version::V2 => Ok(()),
+        }
+    }
+
+    /// Sets the bounds of one execution.
+    pub(super) fn bound(&self, limits: &ResourceLimits) -> io::Result<()> {
+        match &self.version {
+            Version::V1(hierarchies) => hierarchies.bound(&self.folders, limits),
+            Version::V2 => v2::bound(&self.folders[0], limits),
+        }
+    }
+
+    /// What was used up to now; 0 where the kernel does not tell.
+    pub(super) fn usage(&self) -> Usage {
+        match &self.version {
+            Version::V1(hierarchies) => hierarchies.usage(&self.folders),
+            Version::V2 => v2::usage(&self.folders[0]),
+        }
+    }
+
+    /// Kills everything inside at once, where the kernel can do that.
+    pub(super) fn kill(&self) {
+        if let Version::V2 = self.version {
+            let _ = fs::write(self.folders[0].join("cgroup.kill"), "1");
+        }
+    }
+
+    /// Removes the cgroup as soon as its last process has gone. Waits for that.
+    pub(super) fn remove(&self) {
+        for folder in &self.folders {
+            remove_when_empty(folder);
+        }
+    }
+}
+
+/// One bound, with the file that refused it named.
+fn write(folder: &Path, file: &str, value: impl ToString) -> io::Result<()> {
+    let path = folder.join(file);
+    fs::write(&path, value.to_string())
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+}
+
+fn number(folder: &Path, file: &str) -> Option<u64> {
+    fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok()
+}
+
+/// The number after `key` in lines of `key number`.
+fn keyed(folder: &Path, file: &str, key: &str) -> Option<u64> {
+    let text = fs::read_to_string(folder.join(file)).ok()?;
+    text.lines()
+        .find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
+}
+
+/// A borrowed birthplace.
+pub(super) fn borrowed(birthplace: Option<&OwnedFd>) -> Option<BorrowedFd<'_>> {
+    birthplace.map(std::os::fd::AsFd::as_fd)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// P15, F-03: a home that somebody holds is left alone, a dead one goes.
+    #[test]
+    fn only_what_nobody_holds_is_swept() {
+        let base = tempfile::tempdir().unwrap();
+        let homes = [
+            InstanceId::generate(),
+            InstanceId::generate(),
+            InstanceId::generate(),
+        ]
+        .map(|id| base.path().join(format!("{PREFIX}{id}")));
+        let own = make_homes(&homes[..1]).unwrap();
+        let _other = make_homes(&homes[1..2]).unwrap();
+        drop(make_homes(&homes[2..]).unwrap());
+        fs::create_dir(homes[2].join("cell")).unwrap();
+        fs::create_dir(base.path().join("skillbox-of-somebody-else")).unwrap();
+        let cgroups = Cgroups {
+            version: Version::V2,
+            _lock: own,
+            homes: vec![homes[0].clone()],
+        };
+        assert_eq!(cgroups.sweep().unwrap(), 1);
+        assert!(homes[0].exists() && homes[1].exists() && !homes[2].exists());
+        assert!(base.path().join("skillbox-of-somebody-else").exists());
+    }
+}

@@ -1,0 +1,125 @@
+//! Version 1: one hierarchy for each controller, and a process is moved in before anybody waits for it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::process::Pid;
+
+use super::{keyed, number, write};
+use crate::execution::{ResourceLimits, Usage};
+
+/// Where cgroups are made for each controller; two may be the same folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::sandbox::linux) struct Hierarchies {
+    pub(super) memory: PathBuf,
+    pub(super) pids: PathBuf,
+    pub(super) cpu: PathBuf,
+    pub(super) cpuacct: PathBuf,
+}
+
+/// Microseconds over which CPU is rationed.
+const PERIOD: u64 = 100_000;
+
+impl Hierarchies {
+    /// Each folder once, memory's first.
+    pub(super) fn bases(&self) -> Vec<PathBuf> {
+        let mut bases = vec![self.memory.clone()];
+        for base in [&self.pids, &self.cpu, &self.cpuacct] {
+            if !bases.contains(base) {
+                bases.push(base.clone());
+            }
+        }
+        bases
+    }
+
+    /// The folder of `base` among folders in the order of [`Self::bases`].
+    fn of<'a>(&self, folders: &'a [PathBuf], base: &Path) -> &'a Path {
+        let at = self.bases().iter().position(|known| known == base).unwrap_or(0);
+        &folders[at]
+    }
+
+    pub(super) fn bound_processes(&self, folders: &[PathBuf], most: u32) -> io::Result<()> {
+        write(self.of(folders, &self.pids), "pids.max", most)
+    }
+
+    pub(super) fn bound(&self, folders: &[PathBuf], limits: &ResourceLimits) -> io::Result<()> {
+        let memory = self.of(folders, &self.memory);
+        write(memory, "memory.limit_in_bytes", limits.memory_bytes)?;
+        // Memory and swap together; a kernel without swap accounting has no such file, and its host no swap, hopefully.
+        if memory.join("memory.memsw.limit_in_bytes").exists() {
+            write(memory, "memory.memsw.limit_in_bytes", limits.memory_bytes)?;
+        } else {
+            write(memory, "memory.swappiness", 0)?;
+        }
+        let cpu = self.of(folders, &self.cpu);
+        write(cpu, "cpu.cfs_period_us", PERIOD)?;
+        let quota = u64::from(limits.cpu_millis) * PERIOD / 1000;
+        write(cpu, "cpu.cfs_quota_us", quota)
+    }
+
+    pub(super) fn admit(&self, folders: &[PathBuf], pid: Pid) -> io::Result<()> {
+        folders
+            .iter()
+            .try_for_each(|folder| write(folder, "cgroup.procs", pid.as_raw_nonzero()))
+    }
+
+    pub(super) fn usage(&self, folders: &[PathBuf]) -> Usage {
+        let memory = self.of(folders, &self.memory);
+        let cpu = number(self.of(folders, &self.cpuacct), "cpuacct.usage");
+        Usage {
+            cpu_ms: cpu.unwrap_or(0) / 1_000_000,
+            memory_peak_bytes: number(memory, "memory.max_usage_in_bytes").unwrap_or(0),
+            processes_peak: number(self.of(folders, &self.pids), "pids.peak").unwrap_or(0),
+            oom_kills: keyed(memory, "memory.oom_control", "oom_kill").unwrap_or(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::execution::Maxima;
+    use crate::skill::Resources;
+
+    #[test]
+    fn controllers_that_share_a_hierarchy_share_a_folder() {
+        let root = tempfile::tempdir().unwrap();
+        let base = |name: &str| root.path().join(name);
+        let hierarchies = Hierarchies {
+            memory: base("memory"),
+            pids: base("pids"),
+            cpu: base("cpu"),
+            cpuacct: base("cpu"),
+        };
+        let folders = hierarchies.bases();
+        assert_eq!(folders.len(), 3);
+        for folder in &folders {
+            fs::create_dir(folder).unwrap();
+        }
+        fs::write(base("memory").join("memory.memsw.limit_in_bytes"), "").unwrap();
+        let limits = ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default());
+        hierarchies.bound_processes(&folders, 128).unwrap();
+        hierarchies.bound(&folders, &limits).unwrap();
+        let read = |name: &str| fs::read_to_string(root.path().join(name)).unwrap();
+        assert_eq!(read("pids/pids.max"), "128");
+        assert_eq!(read("memory/memory.limit_in_bytes"), (512 << 20).to_string());
+        assert_eq!(
+            read("memory/memory.memsw.limit_in_bytes"),
+            (512 << 20).to_string()
+        );
+        assert_eq!(read("cpu/cpu.cfs_quota_us"), "100000");
+        fs::write(
+            base("memory").join("memory.oom_control"),
+            "under_oom 0\noom_kill 2\n",
+        )
+        .unwrap();
+        fs::write(base("cpu").join("cpuacct.usage"), "7000000\n").unwrap();
+        let usage = hierarchies.usage(&folders);
+        assert_eq!(
+            (usage.oom_kills, usage.cpu_ms, usage.memory_peak_bytes),
+            (2, 7, 0)
+        );
+    }
+}

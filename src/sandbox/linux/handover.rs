@@ -1,0 +1,128 @@
+//! What the server tells the new process before it is the guest: one frame, with mounts as descriptors beside it.
+
+use std::fs;
+use std::io::{self, IoSlice, IoSliceMut, Read as _};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::cmsg_space;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags,
+};
+use serde::{Deserialize, Serialize};
+
+use super::plan::Plan;
+
+/// What is received.
+#[derive(Debug)]
+pub(super) struct Handover {
+    pub(super) plan: Plan,
+    /// The server's mount namespace, as `/proc` names it.
+    pub(super) host_mounts: String,
+    /// Mounts that only the server could make.
+    pub(super) mounts: Vec<OwnedFd>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Frame {
+    plan: Plan,
+    host_mounts: String,
+}
+
+/// Far above any plan.
+const FRAME_BYTES_MAX: u32 = 256 * 1024;
+/// Mounts in one handover.
+const MOUNTS_MAX: usize = 4;
+
+/// This process's mount namespace, as `/proc` names it.
+pub(super) fn own_mounts() -> io::Result<String> {
+    fs::read_link("/proc/self/ns/mnt").map(|link| link.to_string_lossy().into_owned())
+}
+
+/// The frame as it is sent: its length as 4 bytes, big endian, then JSON.
+pub(super) fn frame(plan: Plan, host_mounts: String) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; 4];
+    serde_json::to_writer(&mut bytes, &Frame { plan, host_mounts })?;
+    let length = u32::try_from(bytes.len() - 4).map_err(io::Error::other)?;
+    bytes[..4].copy_from_slice(&length.to_be_bytes());
+    Ok(bytes)
+}
+
+/// Sends a frame; the mounts go with its first byte. The socket's buffer holds it all, so this does not wait.
+pub(super) fn send(link: BorrowedFd<'_>, frame: &[u8], mounts: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOUNTS_MAX))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !mounts.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(mounts)) {
+        return Err(io::Error::other("too many mounts for one sandbox"));
+    }
+    let sent = rustix::net::sendmsg(link, &[IoSlice::new(frame)], &mut ancillary, SendFlags::NOSIGNAL)?;
+    if sent == frame.len() {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::WriteZero.into())
+    }
+}
+
+/// Waits for the frame and reads exactly it: what follows on the link is the guest's.
+pub(super) fn receive(link: BorrowedFd<'_>) -> io::Result<Handover> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOUNTS_MAX))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut length = [0; 4];
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::WAITALL;
+    let received = rustix::net::recvmsg(link, &mut [IoSliceMut::new(&mut length)], &mut ancillary, flags)?;
+    if received.bytes != length.len() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let mut mounts = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+            mounts.extend(descriptors);
+        }
+    }
+    let length = u32::from_be_bytes(length);
+    if length > FRAME_BYTES_MAX {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut bytes = Vec::new();
+    let mut reader = std::fs::File::from(link.as_fd().try_clone_to_owned()?).take(u64::from(length));
+    reader.read_to_end(&mut bytes)?;
+    let Frame { plan, host_mounts } = serde_json::from_slice(&bytes)?;
+    Ok(Handover {
+        plan,
+        host_mounts,
+        mounts,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn a_handover_arrives_whole_with_its_mounts_and_nothing_of_what_follows() {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        let plan = Plan { steps: Vec::new() };
+        let bytes = frame(plan.clone(), "mnt:[1]".to_owned()).unwrap();
+        let mount = fs::File::open("/").unwrap();
+        send(near.as_fd(), &bytes, &[mount.as_fd()]).unwrap();
+        (&near).write_all(b"next").unwrap();
+        let received = receive(far.as_fd()).unwrap();
+        assert_eq!((received.plan, received.mounts.len()), (plan, 1));
+        assert_eq!(received.host_mounts, "mnt:[1]");
+        drop(near);
+        let mut rest = Vec::new();
+        far.read_to_end(&mut rest).unwrap();
+        assert_eq!(rest, b"next");
+    }
+
+    #[test]
+    fn a_server_that_goes_away_is_an_error() {
+        let (near, far) = UnixStream::pair().unwrap();
+        drop(near);
+        assert!(receive(far.as_fd()).is_err());
+    }
+}

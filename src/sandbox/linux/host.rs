@@ -1,0 +1,186 @@
+//! What this host has and what it forbids, said so that an operator knows what to do.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use super::cgroup::Cgroups;
+use super::identity::{OUTER_COUNT, OUTER_FIRST, Power};
+use super::plan::{DEVICES, ETC_FILES, ETC_FOLDERS, Entry, HostRoot, PROGRAMS};
+use crate::sandbox::Error;
+
+/// How native sandboxes are made on this host, or why they cannot be.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Each promise that depends on the host.
+    pub mechanisms: Vec<Mechanism>,
+    /// Why there are none, and what to do.
+    pub refused: Option<String>,
+}
+
+/// What holds one promise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mechanism {
+    /// `P1` to `P16`.
+    pub promise: &'static str,
+    /// By what it is kept.
+    pub by: String,
+    /// Whether it is kept in full.
+    pub kept: bool,
+}
+
+impl Setup {
+    pub(super) fn describe(parts: Result<(Power, Option<&Cgroups>), &Error>) -> Self {
+        match parts {
+            Ok((power, cgroups)) => Self {
+                mechanisms: mechanisms(power, cgroups),
+                refused: None,
+            },
+            Err(error) => Self {
+                mechanisms: Vec::new(),
+                refused: Some(error.to_string()),
+            },
+        }
+    }
+}
+
+fn mechanisms(power: Power, cgroups: Option<&Cgroups>) -> Vec<Mechanism> {
+    let kept = |promise, by: &str| Mechanism {
+        promise,
+        by: by.to_owned(),
+        kept: true,
+    };
+    let identity = match power {
+        Power::Root => format!(
+            "a user of its own for each execution, {OUTER_FIRST} to {}",
+            OUTER_FIRST + OUTER_COUNT - 1
+        ),
+        Power::Ordinary { uid, .. } => format!("a user namespace over user {uid}, groups as they are"),
+    };
+    let bounded = |promise, degraded: &str| Mechanism {
+        promise,
+        by: cgroups.map_or_else(|| degraded.to_owned(), Cgroups::describe),
+        kept: cgroups.is_some(),
+    };
+    let landlock =
+        if fs::read_to_string("/sys/kernel/security/lsm").is_ok_and(|list| list.contains("landlock")) {
+            "read-only mounts, locked by a second mount namespace, and Landlock"
+        } else {
+            "read-only mounts, locked by a second mount namespace; no Landlock here"
+        };
+    vec![
+        kept(
+            "P1",
+            "a network namespace without interfaces but its own loopback, and seccomp",
+        ),
+        kept("P2", landlock),
+        kept("P3", &identity),
+        kept("P4", "every capability dropped, no_new_privs, nosuid mounts"),
+        Mechanism {
+            kept: true,
+            ..bounded("P5", "RLIMIT_NPROC within the user namespace")
+        },
+        bounded("P6", "rlimits for each process, not their sum"),
+        bounded("P7", "the scheduler's fairness"),
+        kept(
+            "P12",
+            "PID, mount and IPC namespaces, no sysfs, no cgroups inside",
+        ),
+        kept("P13", "our seccomp table, compiled for this kernel"),
+        kept(
+            "P15",
+            "the death of the PID namespace with its first process, and that with the server",
+        ),
+    ]
+}
+
+/// What of this host's root a sandbox sees.
+pub(super) fn root() -> HostRoot {
+    let present = |paths: &[&str]| paths.iter().filter_map(|path| entry(path)).collect::<Vec<_>>();
+    HostRoot {
+        entries: present(PROGRAMS),
+        etc: present(&[ETC_FILES, ETC_FOLDERS].concat()),
+        devices: DEVICES
+            .iter()
+            .filter(|name| Path::new("/dev").join(name).exists())
+            .map(|name| (*name).to_owned())
+            .collect(),
+    }
+}
+
+fn entry(path: &str) -> Option<Entry> {
+    let metadata = fs::symlink_metadata(path).ok()?;
+    if metadata.is_symlink() {
+        let to = fs::read_link(path).ok()?.into_os_string().into_string().ok()?;
+        return Some(Entry::Link(path.to_owned(), to));
+    }
+    if metadata.is_dir() {
+        return Some(Entry::Folder(path.to_owned()));
+    }
+    metadata.is_file().then(|| Entry::File(path.to_owned()))
+}
+
+/// A program that the host lacks is missed before anything is recorded.
+pub(super) fn find_program(argv: &[String], env: &[(String, String)]) -> Result<(), Error> {
+    let Some(name) = argv.first().filter(|name| !name.contains('/')) else {
+        return Ok(());
+    };
+    let path = env
+        .iter()
+        .find_map(|(key, value)| (key == "PATH").then_some(value.as_str()));
+    let is_there = path.unwrap_or_default().split(':').any(|folder| {
+        let file = Path::new(folder).join(name).metadata();
+        file.is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+    });
+    if is_there {
+        return Ok(());
+    }
+    Err(Error::Unavailable(format!(
+        "`{name}` is not installed on this host, whose programs the native sandbox uses; install it, or set sandbox.backend to docker"
+    )))
+}
+
+/// Settings by which distributions forbid what is needed, with the value that does.
+const FORBIDDING: &[(&str, &str, &str)] = &[
+    (
+        "/proc/sys/user/max_user_namespaces",
+        "0",
+        "user.max_user_namespaces",
+    ),
+    (
+        "/proc/sys/kernel/unprivileged_userns_clone",
+        "0",
+        "kernel.unprivileged_userns_clone",
+    ),
+    (
+        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+        "1",
+        "kernel.apparmor_restrict_unprivileged_userns",
+    ),
+];
+
+/// Why no process could be made, and what to do.
+pub(super) fn refused(error: &io::Error) -> Error {
+    let set = FORBIDDING
+        .iter()
+        .find(|(file, value, _)| fs::read_to_string(file).is_ok_and(|text| text.trim() == *value));
+    let remedy = match set {
+        Some((_, value, name)) => format!("{name} is {value}: change it with sysctl, or set sandbox.backend to docker"),
+        None => "inside a container, its seccomp profile must allow user namespaces; otherwise set sandbox.backend to docker".to_owned(),
+    };
+    Error::Unavailable(format!("no native sandbox can be made ({error}); {remedy}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_program_is_named_before_anything_runs() {
+        let env = [("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
+        assert!(find_program(&["sh".to_owned()], &env).is_ok());
+        let error = find_program(&["no-such-program".to_owned()], &env).unwrap_err();
+        assert!(error.to_string().contains("`no-such-program`"), "{error}");
+    }
+}

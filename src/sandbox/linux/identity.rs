@@ -1,0 +1,162 @@
+//! Who a sandbox is on the host: never outer uid 0, and where the server may choose, nobody else at the same time.
+
+use std::fs;
+use std::io;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::Path;
+
+use rustix::process::Pid;
+use rustix::thread::CapabilitySet;
+
+use super::plan::NOBODY;
+use crate::sys::Groups;
+
+/// The first outer id of sandboxes, and how many there are: above all that distributions, service managers and container
+/// engines give out, below 2^31. In the documents: 1,900,000,000 to 1,900,065,535.
+pub(super) const OUTER_FIRST: u32 = 1_900_000_000;
+/// How many outer ids there are.
+pub(super) const OUTER_COUNT: u32 = 65_536;
+/// Ids that are tried before giving up: each is taken only if a live sandbox of another server has it.
+const TRIES: u32 = 64;
+
+/// What this process may be inside a sandbox's maker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Power {
+    /// May give each sandbox an id of its own.
+    Root,
+    /// Can only be itself.
+    Ordinary {
+        /// Its user.
+        uid: u32,
+        /// Its group.
+        gid: u32,
+    },
+}
+
+impl Power {
+    /// What this process is; the error says what to do.
+    pub(super) fn of_this_process() -> Result<Self, String> {
+        let (uid, gid) = (
+            rustix::process::geteuid().as_raw(),
+            rustix::process::getegid().as_raw(),
+        );
+        if uid != 0 {
+            return Ok(Self::Ordinary { uid, gid });
+        }
+        let needed = CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::SYS_ADMIN;
+        let held = rustix::thread::capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
+        if !held.contains(needed) {
+            return Err("root without CAP_SETUID, CAP_SETGID and CAP_SYS_ADMIN cannot make sandboxes that are somebody else; run as an ordinary user, or grant them".to_owned());
+        }
+        let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+        if !covers_outer(&map) {
+            return Err(format!(
+                "this user namespace lacks the ids {OUTER_FIRST} and up that sandboxes get; map them, or run as an ordinary user of the host"
+            ));
+        }
+        Ok(Self::Root)
+    }
+
+    /// What becomes of supplementary groups.
+    pub(super) fn groups(self) -> Groups {
+        match self {
+            Self::Root => Groups::Replaced,
+            Self::Ordinary { .. } => Groups::Kept,
+        }
+    }
+}
+
+/// Whether a `uid_map` has every outer id.
+fn covers_outer(map: &str) -> bool {
+    map.lines().any(|line| {
+        let mut numbers = line.split_whitespace().map(|word| word.parse::<u64>());
+        let (Some(Ok(first)), Some(_), Some(Ok(count))) = (numbers.next(), numbers.next(), numbers.next())
+        else {
+            return false;
+        };
+        first <= u64::from(OUTER_FIRST) && first + count >= u64::from(OUTER_FIRST + OUTER_COUNT)
+    })
+}
+
+/// An outer user and group, held as long as this lives.
+#[derive(Debug)]
+pub(super) struct Identity {
+    uid: u32,
+    gid: u32,
+    power: Power,
+    /// A name in the kernel that only one process of this host can have at a time; it goes with its holder.
+    _claim: Option<UnixDatagram>,
+}
+
+impl Identity {
+    /// An identity that no live sandbox has, or the only one there is.
+    pub(super) fn claim(power: Power) -> io::Result<Self> {
+        let (uid, gid, claim) = match power {
+            Power::Ordinary { uid, gid } => (uid, gid, None),
+            Power::Root => {
+                let (id, claim) = claim_outer()?;
+                (id, id, Some(claim))
+            }
+        };
+        Ok(Self {
+            uid,
+            gid,
+            power,
+            _claim: claim,
+        })
+    }
+
+    /// Tells the kernel who the process in its new user namespace is outside.
+    pub(super) fn map(&self, process: Pid) -> io::Result<()> {
+        let folder = format!("/proc/{}", process.as_raw_nonzero());
+        let folder = Path::new(&folder);
+        if let Power::Ordinary { .. } = self.power {
+            fs::write(folder.join("setgroups"), "deny")?;
+        }
+        fs::write(folder.join("uid_map"), format!("{NOBODY} {} 1", self.uid))?;
+        fs::write(folder.join("gid_map"), format!("{NOBODY} {} 1", self.gid))
+    }
+}
+
+fn claim_outer() -> io::Result<(u32, UnixDatagram)> {
+    for _ in 0..TRIES {
+        let mut bytes = [0; 2];
+        getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+        let id = OUTER_FIRST + u32::from(u16::from_ne_bytes(bytes));
+        let name = SocketAddr::from_abstract_name(format!("skillbox-id-{id}"))?;
+        match UnixDatagram::bind_addr(&name) {
+            Ok(claim) => return Ok((id, claim)),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::Error::other(
+        "no outer id is free; too many sandboxes live on this host",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// P3: two live sandboxes are never the same user, and none is root.
+    #[test]
+    fn live_identities_differ_and_are_never_root() {
+        let claimed: Vec<_> = (0..200).map(|_| Identity::claim(Power::Root).unwrap()).collect();
+        let ids: std::collections::BTreeSet<_> = claimed.iter().map(|identity| identity.uid).collect();
+        assert_eq!(ids.len(), claimed.len());
+        assert!(
+            ids.iter()
+                .all(|id| (OUTER_FIRST..OUTER_FIRST + OUTER_COUNT).contains(id))
+        );
+    }
+
+    #[test]
+    fn a_namespace_without_the_ids_is_recognised() {
+        assert!(covers_outer("         0          0 4294967295\n"));
+        assert!(!covers_outer("0 100000 65536\n"));
+        assert!(covers_outer("0 1000 1\n1 100000 4000000000\n"));
+        assert!(!covers_outer(""));
+    }
+}

@@ -1,0 +1,311 @@
+//! Performs a plan inside the new process, top to bottom, one error for each step; then it is the guest.
+//!
+//! It has one thread, namespaces of its own and every capability in them; nothing of a skill has run yet.
+
+use std::fmt;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt as _, symlink};
+use std::path::Path;
+use std::process::ExitCode;
+
+use landlock::{
+    ABI, Access as _, AccessFs, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset, RulesetAttr as _,
+    RulesetCreatedAttr as _,
+};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_change,
+    move_mount, open_tree, unmount,
+};
+use rustix::process::{DumpableBehavior, Rlimit, Signal};
+use rustix::thread::{CapabilitySet, CapabilitySets};
+
+use super::handover::{self, Handover};
+use super::loopback;
+use super::plan::{HOST, NOBODY, Resource, Step};
+use crate::guest;
+use crate::sandbox::seccomp::bpf;
+use crate::sys::{self, Reach};
+
+/// Makes the sandbox around this process and runs it. An error is told on standard error, which the server keeps.
+pub(super) fn main() -> ExitCode {
+    match prepare() {
+        Ok(()) => guest::main(),
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Why there is no sandbox.
+#[derive(Debug)]
+enum Error {
+    Refused(&'static str),
+    Handover(io::Error),
+    Step(Box<Step>, io::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(why) => f.write_str(why),
+            Self::Handover(error) => write!(f, "the server did not say what to do: {error}"),
+            Self::Step(step, error) => {
+                write!(f, "the step {step:?} was refused: {error}{}", hint(step, error))
+            }
+        }
+    }
+}
+
+/// What to do about a step that hosts are known to refuse.
+fn hint(step: &Step, error: &io::Error) -> &'static str {
+    let missing = error.raw_os_error() == Some(libc::ENOSYS);
+    match step {
+        Step::BindFolder { .. } | Step::BindFile { .. } | Step::Device { .. } if missing => {
+            "; Linux 5.12 or newer is needed"
+        }
+        Step::Processes => {
+            "; in a container, /proc must not be masked (docker: --security-opt systempaths=unconfined)"
+        }
+        Step::LockMounts { .. } => "; user namespaces within user namespaces must be allowed",
+        _ => "",
+    }
+}
+
+fn prepare() -> Result<(), Error> {
+    if std::process::id() != 1 {
+        return Err(Error::Refused(
+            "this becomes PID 1 of a sandbox; the server starts it, nobody else does",
+        ));
+    }
+    let Handover {
+        plan,
+        host_mounts,
+        mut mounts,
+    } = handover::receive(rustix::stdio::stdin()).map_err(Error::Handover)?;
+    if handover::own_mounts().map_err(Error::Handover)? == host_mounts {
+        return Err(Error::Refused(
+            "this process shares the host's mounts and will not touch them",
+        ));
+    }
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    for step in plan.steps {
+        perform(&step, &mut mounts).map_err(|error| Error::Step(Box::new(step), error))?;
+    }
+    Ok(())
+}
+
+fn perform(step: &Step, mounts: &mut Vec<OwnedFd>) -> io::Result<()> {
+    match step {
+        Step::LeaveTerminal => rustix::process::setsid().map(drop).map_err(Into::into),
+        Step::OfferToOomKiller { score } => fs::write("/proc/self/oom_score_adj", score.to_string()),
+        Step::HideCgroup => sys::unshare_namespaces(libc::CLONE_NEWCGROUP),
+        Step::NameHost { name } => rustix::system::sethostname(name.as_bytes()).map_err(Into::into),
+        Step::CutPropagation => {
+            let all = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+            mount_change("/", all).map_err(Into::into)
+        }
+        Step::ReplaceRoot { bytes, inodes } => replace_root(*bytes, *inodes),
+        Step::Folder { path } => make_folder(path),
+        Step::Link { path, to } => symlink(to, path),
+        Step::File { path, text } => fs::write(path, text),
+        Step::BindFolder { from, to } => bind(&of_host(from), to, LOCKED),
+        Step::BindFile { from, to } => {
+            fs::write(to, "")?;
+            bind(&of_host(from), to, LOCKED)
+        }
+        Step::AttachHanded { to } => {
+            let mount = mounts.pop().ok_or(io::ErrorKind::NotFound)?;
+            attach(&mount, to)
+        }
+        Step::Device { name } => {
+            let path = format!("/dev/{name}");
+            fs::write(&path, "")?;
+            let attributes = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC;
+            bind(&of_host(&path), &path, attributes)
+        }
+        Step::Terminals => mount_new(
+            "devpts",
+            "/dev/pts",
+            MountFlags::NOSUID | MountFlags::NOEXEC,
+            TERMINALS,
+        ),
+        Step::Processes => mount_new("proc", "/proc", SCRATCH, ""),
+        Step::Scratch {
+            path,
+            bytes,
+            inodes,
+            mode,
+        } => {
+            let options = format!("size={bytes},nr_inodes={inodes},mode={mode},uid={NOBODY},gid={NOBODY}");
+            mount_new("tmpfs", path, SCRATCH, &options)
+        }
+        Step::Mask { path } => mask(path),
+        Step::Freeze { path } if Path::new(path).exists() => {
+            bind(path, path, LOCKED | libc::MOUNT_ATTR_NOEXEC)
+        }
+        Step::Freeze { .. } => Ok(()),
+        Step::ForgetHost => {
+            unmount(HOST, UnmountFlags::DETACH)?;
+            fs::remove_dir(HOST)
+        }
+        Step::FreezeRoot => {
+            let root = open_tree(rustix::fs::CWD, "/", OpenTreeFlags::OPEN_TREE_CLOEXEC)?;
+            sys::mount_setattr(root.as_fd(), LOCKED, Reach::One)
+        }
+        Step::StartLoopback => loopback::start(),
+        Step::LockMounts { id } => lock_mounts(*id),
+        Step::Limit { resource, value } => limit(*resource, *value),
+        Step::NoNewPrivileges => rustix::thread::set_no_new_privs(true).map_err(Into::into),
+        Step::Landlock { writable } => landlock(writable).map_err(io::Error::other),
+        Step::DropCapabilities => drop_capabilities(),
+        Step::DieWithServer => {
+            rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(Into::into)
+        }
+        Step::HideFirstProcess => {
+            rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(Into::into)
+        }
+        Step::FilterCalls => filter_calls(),
+    }
+}
+
+/// What every bind of something of the host has.
+pub(super) const LOCKED: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
+/// What every file system of our own has.
+const SCRATCH: MountFlags = MountFlags::NOSUID
+    .union(MountFlags::NODEV)
+    .union(MountFlags::NOEXEC);
+const TERMINALS: &str = "newinstance,ptmxmode=0666,mode=0620";
+
+fn of_host(path: &str) -> String {
+    format!("{HOST}{path}")
+}
+
+fn make_folder(path: &str) -> io::Result<()> {
+    DirBuilder::new().mode(0o755).create(path)
+}
+
+fn mount_new(kind: &str, path: &str, flags: MountFlags, options: &str) -> io::Result<()> {
+    let options = std::ffi::CString::new(options)?;
+    mount(kind, path, kind, flags, options.as_c_str()).map_err(Into::into)
+}
+
+/// Nothing of the host's is at stake: the tmpfs covers the host's `/tmp` in this mount namespace alone.
+fn replace_root(bytes: u64, inodes: u64) -> io::Result<()> {
+    const PLACE: &str = "/tmp";
+    let options = format!("size={bytes},nr_inodes={inodes},mode=0755,uid={NOBODY},gid={NOBODY}");
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount_new("tmpfs", PLACE, flags, &options)?;
+    let host = format!("{PLACE}{HOST}");
+    make_folder(&host)?;
+    rustix::process::pivot_root(PLACE, &host)?;
+    rustix::process::chdir("/").map_err(Into::into)
+}
+
+/// A copy of the mounts at `from`, restricted before it can be seen at `to`.
+fn bind(from: &str, to: &str, attributes: u64) -> io::Result<()> {
+    let flags =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
+    let mount = open_tree(rustix::fs::CWD, from, flags)?;
+    sys::mount_setattr(mount.as_fd(), attributes, Reach::All)?;
+    attach(&mount, to)
+}
+
+fn attach(mount: &OwnedFd, to: &str) -> io::Result<()> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    move_mount(mount, "", rustix::fs::CWD, to, flags).map_err(Into::into)
+}
+
+fn mask(path: &str) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_dir() => mount_new(
+            "tmpfs",
+            path,
+            SCRATCH | MountFlags::RDONLY,
+            "size=0,nr_inodes=2,mode=0755",
+        ),
+        Ok(_) => bind("/dev/null", path, libc::MOUNT_ATTR_RDONLY),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn lock_mounts(id: u32) -> io::Result<()> {
+    // The files below belong to a process that may be dumped; PID 1 hides again a few steps later.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+    sys::unshare_namespaces(libc::CLONE_NEWUSER | libc::CLONE_NEWNS)?;
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("{id} {id} 1"))?;
+    fs::write("/proc/self/gid_map", format!("{id} {id} 1"))
+}
+
+fn limit(resource: Resource, value: u64) -> io::Result<()> {
+    let resource = match resource {
+        Resource::OpenFiles => rustix::process::Resource::Nofile,
+        Resource::CoreBytes => rustix::process::Resource::Core,
+        Resource::LockedBytes => rustix::process::Resource::Memlock,
+        Resource::Processes => rustix::process::Resource::Nproc,
+    };
+    // An ordinary user's own limit may be lower already, and cannot be raised.
+    let most = rustix::process::getrlimit(resource).maximum.unwrap_or(u64::MAX);
+    let value = Some(value.min(most));
+    let limit = Rlimit {
+        current: value,
+        maximum: value,
+    };
+    rustix::process::setrlimit(resource, limit).map_err(Into::into)
+}
+
+/// As much of this as the kernel knows; none at all is no error, for the mounts say the same.
+fn landlock(writable: &[String]) -> Result<(), landlock::RulesetError> {
+    const NEWEST: ABI = ABI::V5;
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(NEWEST))?
+        .create()?;
+    let places = [("/", AccessFs::from_read(NEWEST))];
+    let writable = writable
+        .iter()
+        .map(|path| (path.as_str(), AccessFs::from_all(NEWEST)));
+    for (path, access) in places.into_iter().chain(writable) {
+        if let Ok(place) = PathFd::new(path) {
+            rules = rules.add_rule(PathBeneath::new(place, access))?;
+        }
+    }
+    rules.restrict_self().map(drop)
+}
+
+fn drop_capabilities() -> io::Result<()> {
+    for bit in 0..u64::BITS {
+        let capability = CapabilitySet::from_bits_retain(1 << bit);
+        match rustix::thread::capability_is_in_bounding_set(capability) {
+            Ok(true) => rustix::thread::remove_capability_from_bounding_set(capability)?,
+            Ok(false) => {}
+            // Beyond the last one that this kernel knows.
+            Err(_) => break,
+        }
+    }
+    rustix::thread::clear_ambient_capability_set()?;
+    let none = CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
+    };
+    rustix::thread::set_capabilities(None, none).map_err(Into::into)
+}
+
+fn filter_calls() -> io::Result<()> {
+    let program = bpf::program().ok_or(io::ErrorKind::Unsupported)?;
+    let mut filter: Vec<_> = program
+        .iter()
+        .map(|instruction| libc::sock_filter {
+            code: instruction.code,
+            jt: instruction.holds,
+            jf: instruction.fails,
+            k: instruction.operand,
+        })
+        .collect();
+    sys::seccomp_filter(&mut filter)
+}

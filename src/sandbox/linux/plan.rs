@@ -1,0 +1,520 @@
+//! Everything that will be done to make one sandbox, as a plain value: the reviewed posture. A snapshot test holds it.
+//!
+//! There is no parameter to loosen anything here, and there must never be one: the caller chooses *what* runs,
+//! only this file chooses *how*. `init.rs` performs the steps inside the new process, top to bottom.
+
+use serde::{Deserialize, Serialize};
+
+use crate::execution::ResourceLimits;
+use crate::limits;
+use crate::skill::SkillName;
+
+/// One sandbox, step by step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Plan {
+    /// In this order. The first that fails ends the sandbox.
+    pub(super) steps: Vec<Step>,
+}
+
+/// One thing that is done, once. Paths are those of the sandbox; `from` is a path of the host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub(super) enum Step {
+    /// Give up the controlling terminal (S-24).
+    LeaveTerminal,
+    /// When the host runs out of memory, sandboxes go before the server.
+    OfferToOomKiller {
+        /// `oom_score_adj`.
+        score: i32,
+    },
+    /// A cgroup namespace of its own, whose root is the cgroup that the sandbox is in by now.
+    HideCgroup,
+    /// The host's name stays its secret.
+    NameHost {
+        /// The name inside.
+        name: String,
+    },
+    /// Nothing mounted here or on the host from now on crosses over.
+    CutPropagation,
+    /// An empty tmpfs becomes `/`; the host's root moves to [`HOST`] until it is forgotten.
+    ReplaceRoot {
+        /// Its size in bytes: it holds empty folders, links and a few lines of text.
+        bytes: u64,
+        /// Its inodes.
+        inodes: u64,
+    },
+    /// A folder that everybody may read.
+    Folder {
+        /// Where.
+        path: String,
+    },
+    /// A symbolic link.
+    Link {
+        /// Where.
+        path: String,
+        /// What it holds.
+        to: String,
+    },
+    /// A file of our own writing.
+    File {
+        /// Where.
+        path: String,
+        /// What it holds.
+        text: String,
+    },
+    /// A folder of the host with all that is mounted below it: read-only, without set-uid and devices, from the instant
+    /// that it can be seen.
+    BindFolder {
+        /// The host's.
+        from: String,
+        /// Where.
+        to: String,
+    },
+    /// One file of the host, likewise.
+    BindFile {
+        /// The host's.
+        from: String,
+        /// Where.
+        to: String,
+    },
+    /// A mount that the host handed over as a descriptor, read-only already: the way to it is closed to the sandbox's user.
+    AttachHanded {
+        /// Where.
+        to: String,
+    },
+    /// A harmless device of the host: it works, nothing about it can be changed.
+    Device {
+        /// Its name in `/dev`, there and here.
+        name: String,
+    },
+    /// Terminals of its own.
+    Terminals,
+    /// The processes of this PID namespace and no other.
+    Processes,
+    /// Scratch in memory: bounded, not executable, no set-uid, no devices (P10).
+    Scratch {
+        /// Where.
+        path: String,
+        /// Its size in bytes.
+        bytes: u64,
+        /// Its inodes.
+        inodes: u64,
+        /// Permission bits of its root, in octal.
+        mode: String,
+    },
+    /// Covered where it exists: a file by `/dev/null`, a folder by an empty one (S-15).
+    Mask {
+        /// What.
+        path: String,
+    },
+    /// Read-only where it exists (S-16).
+    Freeze {
+        /// What.
+        path: String,
+    },
+    /// The host's root is unmounted and its place removed.
+    ForgetHost,
+    /// `/` itself becomes read-only (P2).
+    FreezeRoot,
+    /// The loopback interface comes up.
+    StartLoopback,
+    /// A second pair of user and mount namespaces: every mount attribute is locked from now on, for whoever gains
+    /// capabilities by whatever mistake (S-07). The id inside is mapped to itself.
+    LockMounts {
+        /// The user and group inside.
+        id: u32,
+    },
+    /// A limit that neither the sandbox nor anything in it can raise.
+    Limit {
+        /// On what.
+        resource: Resource,
+        /// How much.
+        value: u64,
+    },
+    /// No exec ever gains a privilege (P4).
+    NoNewPrivileges,
+    /// A second layer where the kernel has Landlock: read and execute everywhere, write only below these.
+    Landlock {
+        /// Where writing is possible.
+        writable: Vec<String>,
+    },
+    /// Every capability goes, out of every set (P4).
+    DropCapabilities,
+    /// The sandbox dies with the thread that made it (P15).
+    DieWithServer,
+    /// Nobody may trace or read PID 1 (P16).
+    HideFirstProcess,
+    /// The last step: the table of system calls (P13).
+    FilterCalls,
+}
+
+/// What a [`Step::Limit`] limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Resource {
+    /// Open descriptors of one process.
+    OpenFiles,
+    /// Bytes of a core dump.
+    CoreBytes,
+    /// Bytes that one process can lock in memory.
+    LockedBytes,
+    /// Processes and threads of this user namespace: behind the cgroup's own limit.
+    Processes,
+}
+
+/// Where the host's root is until it is forgotten.
+pub(super) const HOST: &str = "/.host";
+/// The user and group inside.
+pub(super) const NOBODY: u32 = 65_534;
+
+/// What of the host's root a sandbox sees, found out once.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct HostRoot {
+    /// `/usr`, `/bin`, `/lib` and their like: folders, or links to be made alike.
+    pub(super) entries: Vec<Entry>,
+    /// Those of [`ETC_FILES`] and [`ETC_FOLDERS`] that exist.
+    pub(super) etc: Vec<Entry>,
+    /// Those of [`DEVICES`] that exist.
+    pub(super) devices: Vec<String>,
+}
+
+/// One name in the host's root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// A folder, by its path.
+    Folder(String),
+    /// A regular file, by its path.
+    File(String),
+    /// A link: its path and what it holds.
+    Link(String, String),
+}
+
+/// Programs and libraries; whatever of it the host has.
+pub(super) const PROGRAMS: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+/// Without these, programs of the host do not find their libraries.
+pub(super) const ETC_FILES: &[&str] = &["/etc/ld.so.cache"];
+/// Links between programs of the host lead through here.
+pub(super) const ETC_FOLDERS: &[&str] = &["/etc/alternatives"];
+/// S-20.
+pub(super) const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom"];
+
+/// Where the skill's files come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum SkillSource {
+    /// A mount that is handed over with the plan.
+    Handed,
+    /// A canonical path that the sandbox's user can walk.
+    Path(String),
+}
+
+/// Everything about one sandbox that differs from another.
+#[derive(Debug)]
+pub(super) struct Wanted<'a> {
+    pub(super) host: &'a HostRoot,
+    pub(super) skill: Option<(&'a SkillName, SkillSource)>,
+    pub(super) limits: &'a ResourceLimits,
+}
+
+/// Plans one sandbox.
+pub(super) fn plan(wanted: &Wanted<'_>) -> Plan {
+    let mut steps = vec![
+        Step::LeaveTerminal,
+        Step::OfferToOomKiller { score: 500 },
+        Step::HideCgroup,
+        Step::NameHost {
+            name: "sandbox".to_owned(),
+        },
+        Step::CutPropagation,
+        Step::ReplaceRoot {
+            bytes: limits::MIB,
+            inodes: 1024,
+        },
+    ];
+    steps.extend(programs(wanted.host));
+    steps.extend(etc(wanted.host));
+    steps.extend(devices(wanted.host));
+    steps.push(Step::Processes);
+    steps.extend(MASKED_PATHS.iter().map(|path| Step::Mask {
+        path: (*path).to_owned(),
+    }));
+    steps.extend(READONLY_PATHS.iter().map(|path| Step::Freeze {
+        path: (*path).to_owned(),
+    }));
+    steps.extend(scratch(wanted.limits));
+    steps.extend(skill(wanted));
+    steps.extend([Step::ForgetHost, Step::FreezeRoot, Step::StartLoopback]);
+    steps.extend(restrictions(wanted.limits));
+    Plan { steps }
+}
+
+fn folder(path: &str) -> Step {
+    Step::Folder {
+        path: path.to_owned(),
+    }
+}
+
+fn link(path: &str, to: &str) -> Step {
+    Step::Link {
+        path: path.to_owned(),
+        to: to.to_owned(),
+    }
+}
+
+fn programs(host: &HostRoot) -> Vec<Step> {
+    // Empty, because programs expect them.
+    let empty = ["/etc", "/home", "/mnt", "/opt", "/run", "/srv", "/sys", "/var"];
+    let mut steps: Vec<_> = empty.into_iter().map(folder).collect();
+    steps.extend(host.entries.iter().flat_map(bind));
+    steps
+}
+
+/// The host's own, read-only.
+fn bind(entry: &Entry) -> Vec<Step> {
+    match entry {
+        Entry::Folder(path) => vec![
+            folder(path),
+            Step::BindFolder {
+                from: path.clone(),
+                to: path.clone(),
+            },
+        ],
+        Entry::File(path) => vec![Step::BindFile {
+            from: path.clone(),
+            to: path.clone(),
+        }],
+        Entry::Link(path, to) => vec![link(path, to)],
+    }
+}
+
+/// An `/etc` of our own: nothing of the host's users, secrets and networks.
+fn etc(host: &HostRoot) -> Vec<Step> {
+    let files = [
+        (
+            "/etc/passwd",
+            "root:x:0:0:root:/root:/usr/sbin/nologin\nnobody:x:65534:65534:nobody:/workspace:/usr/sbin/nologin\n",
+        ),
+        ("/etc/group", "root:x:0:\nnogroup:x:65534:\n"),
+        (
+            "/etc/hosts",
+            "127.0.0.1\tlocalhost sandbox\n::1\tlocalhost ip6-localhost ip6-loopback\n",
+        ),
+        (
+            "/etc/nsswitch.conf",
+            "passwd: files\ngroup: files\nshadow: files\nhosts: files\nnetworks: files\nprotocols: files\nservices: files\n",
+        ),
+    ];
+    let mut steps: Vec<_> = files
+        .into_iter()
+        .map(|(path, text)| Step::File {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        })
+        .collect();
+    steps.push(link("/etc/os-release", "../usr/lib/os-release"));
+    steps.extend(host.etc.iter().flat_map(bind));
+    steps
+}
+
+fn devices(host: &HostRoot) -> Vec<Step> {
+    let mut steps = vec![folder("/dev")];
+    steps.extend(
+        host.devices
+            .iter()
+            .map(|name| Step::Device { name: name.clone() }),
+    );
+    steps.extend([
+        link("/dev/fd", "/proc/self/fd"),
+        link("/dev/stdin", "/proc/self/fd/0"),
+        link("/dev/stdout", "/proc/self/fd/1"),
+        link("/dev/stderr", "/proc/self/fd/2"),
+        link("/dev/ptmx", "pts/ptmx"),
+        folder("/dev/pts"),
+        Step::Terminals,
+        folder("/dev/shm"),
+        folder("/proc"),
+    ]);
+    steps
+}
+
+fn scratch(limits: &ResourceLimits) -> Vec<Step> {
+    let places = [
+        ("/workspace", limits.workspace_bytes, "0700"),
+        ("/sandbox", limits.sandbox_bytes, "0700"),
+        ("/tmp", limits.tmp_bytes, "0700"),
+        ("/root", limits.root_bytes, "0700"),
+        ("/dev/shm", limits.shm_bytes, "1777"),
+    ];
+    let made_already = "/dev/shm";
+    places
+        .into_iter()
+        .flat_map(|(path, bytes, mode)| {
+            let place = (path != made_already).then(|| folder(path));
+            let scratch = Step::Scratch {
+                path: path.to_owned(),
+                bytes,
+                inodes: limits::TMPFS_INODES,
+                mode: mode.to_owned(),
+            };
+            place.into_iter().chain([scratch])
+        })
+        .collect()
+}
+
+fn skill(wanted: &Wanted<'_>) -> Vec<Step> {
+    let mut steps = vec![folder("/skills")];
+    if let Some((name, source)) = &wanted.skill {
+        let to = format!("/skills/{name}");
+        steps.push(folder(&to));
+        steps.push(match source {
+            SkillSource::Handed => Step::AttachHanded { to },
+            SkillSource::Path(from) => Step::BindFolder {
+                from: from.clone(),
+                to,
+            },
+        });
+    }
+    steps
+}
+
+fn restrictions(limits: &ResourceLimits) -> Vec<Step> {
+    let limit = |resource, value| Step::Limit { resource, value };
+    let writable = [
+        "/workspace",
+        "/sandbox",
+        "/tmp",
+        "/root",
+        "/dev",
+        // PID 1 sets the order in which the kernel kills; files of others are not writable by their own permissions.
+        "/proc",
+    ];
+    vec![
+        Step::LockMounts { id: NOBODY },
+        limit(Resource::OpenFiles, limits::OPEN_FILES_MAX),
+        limit(Resource::CoreBytes, 0),
+        limit(Resource::LockedBytes, 65_536),
+        limit(Resource::Processes, u64::from(limits.processes_max)),
+        Step::NoNewPrivileges,
+        Step::Landlock {
+            writable: writable.map(ToOwned::to_owned).to_vec(),
+        },
+        Step::DropCapabilities,
+        Step::DieWithServer,
+        Step::HideFirstProcess,
+        Step::FilterCalls,
+    ]
+}
+
+/// As in the posture of containers, except `/sys`, of which there is nothing here.
+const MASKED_PATHS: &[&str] = &[
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/interrupts",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+];
+
+/// As in the posture of containers.
+const READONLY_PATHS: &[&str] = &[
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/irq",
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execution::Maxima;
+    use crate::skill::Resources;
+
+    fn host() -> HostRoot {
+        let link = |path: &str, to: &str| Entry::Link(path.to_owned(), to.to_owned());
+        HostRoot {
+            entries: vec![
+                Entry::Folder("/usr".to_owned()),
+                link("/bin", "usr/bin"),
+                link("/lib64", "usr/lib64"),
+            ],
+            etc: vec![
+                Entry::File("/etc/ld.so.cache".to_owned()),
+                Entry::Folder("/etc/alternatives".to_owned()),
+            ],
+            devices: DEVICES.iter().map(|name| (*name).to_owned()).collect(),
+        }
+    }
+
+    fn planned(source: SkillSource) -> Plan {
+        let limits = ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default());
+        plan(&Wanted {
+            host: &host(),
+            skill: Some((&"demo".parse().unwrap(), source)),
+            limits: &limits,
+        })
+    }
+
+    /// The snapshot is the reviewed posture; any change to it is a change of policy.
+    #[test]
+    fn the_plan_is_the_reviewed_posture() {
+        let lines: Vec<_> = planned(SkillSource::Handed)
+            .steps
+            .iter()
+            .map(|step| serde_json::to_string(step).unwrap())
+            .collect();
+        insta::assert_snapshot!(lines.join("\n"));
+    }
+
+    #[test]
+    fn an_ordinary_users_plan_differs_in_the_way_to_the_skill_alone() {
+        let (handed, walked) = (
+            planned(SkillSource::Handed).steps,
+            planned(SkillSource::Path("/data/x".to_owned())).steps,
+        );
+        let differing = handed.iter().zip(&walked).filter(|(a, b)| a != b).count();
+        assert_eq!((differing, handed.len()), (1, walked.len()));
+    }
+
+    /// Nothing of the host but programs, libraries and five devices, all of it read-only.
+    #[test]
+    fn no_step_shows_more_of_the_host() {
+        for step in planned(SkillSource::Handed).steps {
+            if let Step::BindFolder { from, .. } | Step::BindFile { from, .. } = step {
+                let known = [PROGRAMS, ETC_FILES, ETC_FOLDERS].concat();
+                assert!(known.contains(&from.as_str()), "{from}");
+            }
+        }
+    }
+
+    /// S-37: what restricts comes last, the filter at the very end, and nothing is mounted after the mounts are locked.
+    #[test]
+    fn restrictions_end_the_plan() {
+        let steps = planned(SkillSource::Handed).steps;
+        assert_eq!(steps.last(), Some(&Step::FilterCalls));
+        let locked = steps
+            .iter()
+            .position(|step| matches!(step, Step::LockMounts { .. }));
+        let mounted = steps.iter().rposition(|step| {
+            matches!(
+                step,
+                Step::BindFolder { .. }
+                    | Step::AttachHanded { .. }
+                    | Step::Scratch { .. }
+                    | Step::Mask { .. }
+                    | Step::FreezeRoot
+            )
+        });
+        assert!(mounted < locked);
+    }
+
+    #[test]
+    fn a_plan_crosses_the_link_unchanged() {
+        let plan = planned(SkillSource::Handed);
+        let text = serde_json::to_vec(&plan).unwrap();
+        assert_eq!(serde_json::from_slice::<Plan>(&text).unwrap(), plan);
+    }
+}

@@ -1,0 +1,17 @@
+//! The native sandbox on this kernel: what differs from containers.
+
+use skillbox::execution::Status;
+
+use crate::world::{World, output};
+
+#[tokio::test]
+async fn a_program_runs_and_its_use_is_told() {
+    let Some(world) = World::native().await else {
+        return;
+    };
+    let outcome = world
+        .python("import json, os; json.dump({'pid': os.getpid(), 'root': sorted(os.listdir('/'))}, open(os.environ['SANDBOX_OUTPUT'], 'w'))")
+        .await;
+    assert_eq!(outcome.status, Status::Success, "{outcome:?}");
+    println!("{:#} {:?} {:?}", output(&outcome), outcome.usage, outcome.timings);
+}
