@@ -24,7 +24,7 @@ use skillbox::engine::{Ask, RunRequest, What};
 use skillbox::execution::Status;
 use skillbox::sandbox::seccomp;
 use skillbox::skill::{Language, Selector};
-use world::World;
+use world::{Backend, World};
 
 const ROUNDS: usize = 30;
 const PAUSE: Duration = Duration::from_millis(30);
@@ -42,7 +42,7 @@ async fn main() {
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }
-    let Some(world) = World::docker().await else {
+    let Some(world) = World::on(Backend::Docker).await else {
         return;
     };
     let archive = world::archive(Language::Python, "version: 1.0.0\n", PROGRAM);

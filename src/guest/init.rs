@@ -108,6 +108,9 @@ async fn serve(socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> 
     place::lay_out(start.skill.as_deref())?;
     let placed = place::receive_inputs(&mut channels.inputs).await?;
     execute(&start, placed, channels, &mut link).await?;
+    // The host goes first, when it has read everything: its own words to a guest that has gone would break the
+    // connection, and what was not read yet would be lost.
+    let _ = timeout(limits::DRAIN_MAX, link.ended()).await;
     link.close().await;
     Ok(())
 }

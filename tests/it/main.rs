@@ -12,20 +12,17 @@ mod cli_run;
 mod cli_serve;
 mod cli_shell;
 mod cli_start;
+mod docker;
 mod engine;
 mod http;
 mod images;
 mod lifecycle;
-mod run;
-mod sandbox_confinement;
-mod sandbox_exhaustion;
-mod sandbox_inputs;
+#[cfg(target_os = "linux")]
+#[expect(clippy::duplicate_mod, reason = "the same promises, on another backend")]
+mod native;
 #[cfg(target_os = "linux")]
 mod sandbox_native;
 mod sandbox_oracles;
-mod sandbox_output;
 mod sandbox_posture;
-mod sandbox_streams;
-mod sandbox_survivors;
 mod server;
 mod world;

@@ -23,7 +23,7 @@ json.dump(result, open(os.environ["SANDBOX_OUTPUT"], "w"))
 
 #[tokio::test]
 async fn input_args_and_files_go_in_and_output_logs_and_files_come_back() {
-    let Some(world) = World::docker().await else {
+    let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
     let file = InputFile {
@@ -90,7 +90,7 @@ async fn input_args_and_files_go_in_and_output_logs_and_files_come_back() {
 
 #[tokio::test]
 async fn every_language_runs() {
-    let Some(world) = World::docker().await else {
+    let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
     let node = "require('fs').writeFileSync(process.env.SANDBOX_OUTPUT, JSON.stringify({node: process.argv.length}))";
@@ -111,7 +111,7 @@ async fn every_language_runs() {
 
 #[tokio::test]
 async fn a_published_skill_runs_by_name_version_and_digest() {
-    let Some(world) = World::docker().await else {
+    let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
     let file = archive(
@@ -143,7 +143,7 @@ async fn a_published_skill_runs_by_name_version_and_digest() {
 /// O-19: each way to end has its own status and code.
 #[tokio::test]
 async fn each_end_has_its_own_name() {
-    let Some(world) = World::docker().await else {
+    let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
     let hog = "a = []\nwhile True: a.append(bytearray(8 << 20))";
@@ -186,7 +186,7 @@ async fn each_end_has_its_own_name() {
 /// C-11 and the cancel route: a cancelled execution is recorded as such, once, however often it is asked.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_execution_ends_within_a_second() {
-    let Some(world) = World::docker().await else {
+    let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
     let (engine, admin) = (world.engine.clone(), world.admin.clone());
@@ -274,7 +274,7 @@ async fn a_shutdown_interrupts_what_does_not_end() {
 /// A-07: an input arrives byte for byte, whatever its size; above the cap it is refused.
 #[tokio::test]
 async fn an_input_of_any_size_arrives_byte_for_byte() {
-    let Some(world) = World::docker().await else {
+    let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
     let program = "import hashlib, json, os

@@ -10,7 +10,7 @@ use crate::world::output;
 /// S-19: refused before there is a sandbox.
 #[tokio::test]
 async fn no_entrypoint_or_file_leads_out_of_its_folder() {
-    let Some(watched) = Watched::docker().await else {
+    let Some(watched) = Watched::on(super::BACKEND).await else {
         return;
     };
     let paths = [
@@ -58,7 +58,7 @@ async fn no_entrypoint_or_file_leads_out_of_its_folder() {
         "workdir: /proc/self/fd/8\nworking_dir: /etc\nuser: root\nprivileged: true\nnetwork: host\n",
     );
     assert_eq!(watched.verdicts(attack).await, "/workspace");
-    assert_eq!(watched.has_made(), 1);
+    assert_eq!(watched.has_made().await, 1);
     watched.close().await;
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn environment_names() -> Vec<&'static str> {
 /// S-29, P11: neither the server's environment nor a manifest's wishes get in.
 #[tokio::test]
 async fn the_environment_holds_what_was_promised_and_nothing_else() {
-    let Some(watched) = Watched::docker().await else {
+    let Some(watched) = Watched::on(super::BACKEND).await else {
         return;
     };
     let wishes = "env: { LD_PRELOAD: /x, BASH_ENV: /x, PATH: /evil, WISH: 1 }\nenvironment: [PYTHONSTARTUP=/x]\nmetadata: { skillbox.env: NODE_OPTIONS=--require=/x }\n";
@@ -118,7 +118,7 @@ async fn the_environment_holds_what_was_promised_and_nothing_else() {
 /// whatever the input holds, it makes no further variable and arrives as it was sent.
 #[tokio::test]
 async fn an_input_cannot_add_to_the_environment() {
-    let Some(watched) = Watched::docker().await else {
+    let Some(watched) = Watched::on(super::BACKEND).await else {
         return;
     };
     let inputs = [
@@ -148,7 +148,7 @@ async fn an_input_cannot_add_to_the_environment() {
 /// each size arrives to the byte, by file and by standard input.
 #[tokio::test]
 async fn inputs_of_every_size_arrive_to_the_byte() {
-    let Some(watched) = Watched::docker().await else {
+    let Some(watched) = Watched::on(super::BACKEND).await else {
         return;
     };
     let cap = 10 * 1024 * 1024;

@@ -2,11 +2,11 @@
 
 use skillbox::execution::Status;
 
-use crate::world::{World, output};
+use crate::world::{Backend, World, output};
 
 #[tokio::test]
 async fn a_program_runs_and_its_use_is_told() {
-    let Some(world) = World::native().await else {
+    let Some(world) = World::on(Backend::Native).await else {
         return;
     };
     let outcome = world

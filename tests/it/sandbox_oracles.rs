@@ -16,7 +16,7 @@ use skillbox::skill::Language;
 use skillbox::store::ExecutionFilter;
 use tokio::sync::watch;
 
-use crate::world::{World, archive, docker_settings, json, output};
+use crate::world::{Backend, World, archive, docker_settings, json, output};
 
 /// What every Python probe starts with.
 const PRELUDE: &str = include_str!("probes/prelude.py");
@@ -67,10 +67,16 @@ impl Attack {
 /// A world whose engine is listened to and whose surroundings are watched.
 pub(crate) struct Watched {
     pub(crate) world: World,
-    pub(crate) docker: bollard::Docker,
     /// In every canary, and nowhere else.
     token: String,
     canaries: Vec<Canary>,
+    /// `None` on the native backend, whose traces are looked for in the kernel.
+    engine: Option<Listened>,
+}
+
+/// An engine, and what was heard of it.
+struct Listened {
+    docker: bollard::Docker,
     dangling_before: BTreeSet<String>,
     containers: watch::Receiver<Containers>,
 }
@@ -84,11 +90,13 @@ struct Containers {
 }
 
 impl Watched {
-    /// A watched world, or `None` where there is no engine.
-    pub(crate) async fn docker() -> Option<Self> {
-        let world = World::docker().await?;
-        let docker = connect().await;
-        let containers = listen(&docker, &world.engine.instance().to_string());
+    /// A watched world, or `None` where this machine has no such backend.
+    pub(crate) async fn on(backend: Backend) -> Option<Self> {
+        let world = World::on(backend).await?;
+        let engine = match backend {
+            Backend::Docker => Some(Listened::to(&world).await),
+            Backend::Native => None,
+        };
         let neighbour = world.folder.path().join("other-tenant");
         fs::create_dir(&neighbour).unwrap();
         let project = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
@@ -97,15 +105,21 @@ impl Watched {
             .iter()
             .map(|folder| Canary::plant(folder, &token))
             .collect();
-        let dangling_before = dangling_volumes(&docker).await;
         Some(Self {
             world,
-            docker,
             token,
             canaries,
-            dangling_before,
-            containers,
+            engine,
         })
+    }
+
+    /// The container engine that is listened to.
+    pub(crate) fn engine(&self) -> &bollard::Docker {
+        &self.listened().docker
+    }
+
+    fn listened(&self) -> &Listened {
+        self.engine.as_ref().expect("this backend has no engine")
     }
 
     /// Where the canaries are: for programs that try to reach them.
@@ -156,7 +170,7 @@ impl Watched {
 
     /// The container of the only program that was started, as soon as it is.
     pub(crate) async fn started(&self) -> String {
-        let mut containers = self.containers.clone();
+        let mut containers = self.listened().containers.clone();
         let started = containers.wait_for(|containers| !containers.started.is_empty());
         let started = tokio::time::timeout(REMOVED_WITHIN, started)
             .await
@@ -165,23 +179,30 @@ impl Watched {
         started.started.iter().next().unwrap().clone()
     }
 
-    /// Whether no container was made up to now. Only certain after a later one was.
-    pub(crate) fn has_made(&self) -> usize {
-        self.containers.borrow().made.len()
+    /// How many sandboxes were made up to now. Only certain after a later one was.
+    pub(crate) async fn has_made(&self) -> usize {
+        match &self.engine {
+            Some(engine) => engine.containers.borrow().made.len(),
+            // Each that was made for a program is recorded; nothing else is known of them from outside.
+            None => {
+                let page = PageRequest {
+                    after: None,
+                    rows: 10,
+                };
+                let (engine, filter) = (&self.world.engine, ExecutionFilter::default());
+                let listed = engine.executions(&self.world.admin, filter, page).await;
+                listed.unwrap().items.len()
+            }
+        }
     }
 
     /// O-a, O-b, O-d: nothing was touched, nothing is left, no execution is without an end.
     pub(crate) async fn close(mut self) {
         self.world.engine.sandbox().settle().await;
-        let all_gone = self
-            .containers
-            .wait_for(|containers| containers.made == containers.gone);
-        let containers = tokio::time::timeout(REMOVED_WITHIN, all_gone).await;
-        let containers = containers.expect("a container is left").unwrap().clone();
-        for id in &containers.made {
-            assert_no_trace_on_this_host(id);
+        match self.engine.take() {
+            Some(engine) => engine.assert_nothing_left().await,
+            None => self.assert_no_cgroup_and_no_mount_left(),
         }
-        self.assert_no_volume_left().await;
         for canary in &self.canaries {
             canary.assert_untouched();
         }
@@ -209,6 +230,52 @@ impl Watched {
             "still recorded as running: {:?}",
             running.items
         );
+    }
+
+    /// A cgroup can only go when everything in it has gone.
+    fn assert_no_cgroup_and_no_mount_left(&self) {
+        let home = format!("skillbox-{}", self.world.engine.instance());
+        for hierarchy in ["", "memory", "pids", "cpu", "cpuacct"] {
+            let home = Path::new("/sys/fs/cgroup")
+                .join(hierarchy)
+                .join("skillbox")
+                .join(&home);
+            let Ok(entries) = fs::read_dir(&home) else {
+                continue;
+            };
+            let cells = entries
+                .map(Result::unwrap)
+                .filter(|entry| entry.file_type().unwrap().is_dir());
+            assert_eq!(cells.count(), 0, "left in {}", home.display());
+        }
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let folder = self.world.folder.path().display().to_string();
+        assert!(!mounts.contains(&folder), "a mount of {folder} is left");
+    }
+}
+
+impl Listened {
+    async fn to(world: &World) -> Self {
+        let docker = connect().await;
+        let containers = listen(&docker, &world.engine.instance().to_string());
+        let dangling_before = dangling_volumes(&docker).await;
+        Self {
+            docker,
+            dangling_before,
+            containers,
+        }
+    }
+
+    async fn assert_nothing_left(mut self) {
+        let all_gone = self
+            .containers
+            .wait_for(|containers| containers.made == containers.gone);
+        let containers = tokio::time::timeout(REMOVED_WITHIN, all_gone).await;
+        let containers = containers.expect("a container is left").unwrap().clone();
+        for id in &containers.made {
+            assert_no_trace_on_this_host(id);
+        }
+        self.assert_no_volume_left().await;
     }
 
     /// A volume that no container holds belongs to nobody. Other tests' come and go, so only what stays counts.

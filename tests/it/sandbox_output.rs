@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use skillbox::execution::{Execution, Outcome, Status};
 
 use crate::sandbox_oracles::{Attack, Watched};
+use crate::world::of;
 use crate::world::output;
 
 /// Runs one case of the program that leaves strange outputs.
@@ -25,7 +26,7 @@ async fn kind(watched: &Watched, case: &str) -> Outcome {
 /// O-01, O-02, O-11: no foreign byte, nothing blocks, and the state is clear.
 #[tokio::test]
 async fn an_output_that_is_not_json_in_a_regular_file_is_output_invalid() {
-    let Some(watched) = Watched::docker().await else {
+    let Some(watched) = Watched::on(super::BACKEND).await else {
         return;
     };
     let wrong = [
@@ -66,7 +67,7 @@ async fn an_output_that_is_not_json_in_a_regular_file_is_output_invalid() {
 /// O-11: what is taken is kept to the byte.
 #[tokio::test]
 async fn an_output_that_is_json_is_kept_exactly() {
-    let Some(watched) = Watched::docker().await else {
+    let Some(watched) = Watched::on(super::BACKEND).await else {
         return;
     };
     let digits = "7".repeat(100_000);
@@ -100,7 +101,7 @@ async fn an_output_that_is_json_is_kept_exactly() {
 /// O-11, O-19: too large is a reason of its own, found without reading.
 #[tokio::test]
 async fn an_output_above_the_cap_is_refused_by_its_size() {
-    let Some(watched) = Watched::docker().await else {
+    let Some(watched) = Watched::on(super::BACKEND).await else {
         return;
     };
     for case in ["100 MB", "1 TiB", "one byte above the cap"] {
@@ -165,7 +166,7 @@ fn skipped(execution: &Execution) -> BTreeMap<&str, &str> {
 /// O-04, O-05.
 #[tokio::test]
 async fn links_among_files_are_skipped_and_said_and_hard_links_lead_nowhere_else() {
-    let Some(watched) = Watched::docker().await else {
+    let Some(watched) = Watched::on(super::BACKEND).await else {
         return;
     };
     let execution = tree(&watched, "links").await;
@@ -197,7 +198,7 @@ async fn links_among_files_are_skipped_and_said_and_hard_links_lead_nowhere_else
 /// O-06.
 #[tokio::test]
 async fn a_thousand_fifos_and_sockets_block_nobody() {
-    let Some(watched) = Watched::docker().await else {
+    let Some(watched) = Watched::on(super::BACKEND).await else {
         return;
     };
     let execution = tree(&watched, "special").await;
@@ -212,7 +213,7 @@ async fn a_thousand_fifos_and_sockets_block_nobody() {
 /// O-03.
 #[tokio::test]
 async fn a_replaced_output_folder_leads_the_collector_nowhere() {
-    let Some(watched) = Watched::docker().await else {
+    let Some(watched) = Watched::on(super::BACKEND).await else {
         return;
     };
     let execution = tree(&watched, "replaced").await;
@@ -229,7 +230,7 @@ async fn a_replaced_output_folder_leads_the_collector_nowhere() {
 /// O-09.
 #[tokio::test]
 async fn every_name_is_listed_apart_and_leads_to_its_own_bytes() {
-    let Some(watched) = Watched::docker().await else {
+    let Some(watched) = Watched::on(super::BACKEND).await else {
         return;
     };
     let execution = tree(&watched, "names").await;
@@ -276,11 +277,13 @@ async fn every_name_is_listed_apart_and_leads_to_its_own_bytes() {
 /// O-12.
 #[tokio::test]
 async fn locked_trees_are_reported_and_removed() {
-    let Some(watched) = Watched::docker().await else {
+    let Some(watched) = Watched::on(super::BACKEND).await else {
         return;
     };
     let execution = tree(&watched, "locked").await;
-    let refused = json!({ "immutable": "EPERM", "chown": "EPERM", "trusted": "EPERM" });
+    // In a user namespace of its own there is nobody else to give a file to.
+    let chown = of(super::BACKEND, "EPERM", "EINVAL");
+    let refused = json!({ "immutable": "EPERM", "chown": chown, "trusted": "EPERM" });
     assert_eq!(output(outcome(&execution)), refused);
     assert_eq!(
         contents(&watched, &execution).await.keys().collect::<Vec<_>>(),
@@ -294,7 +297,7 @@ async fn locked_trees_are_reported_and_removed() {
 /// O-13, O-14: what is kept of a file is its path and its bytes.
 #[tokio::test]
 async fn the_archive_holds_relative_regular_files_without_foreign_metadata() {
-    let Some(watched) = Watched::docker().await else {
+    let Some(watched) = Watched::on(super::BACKEND).await else {
         return;
     };
     let execution = tree(&watched, "metadata").await;
@@ -329,7 +332,7 @@ async fn the_archive_holds_relative_regular_files_without_foreign_metadata() {
 /// O-16.
 #[tokio::test]
 async fn files_that_cannot_be_stored_make_no_success() {
-    let Some(watched) = Watched::docker().await else {
+    let Some(watched) = Watched::on(super::BACKEND).await else {
         return;
     };
     let blobs = watched.world.folder.path().join("blobs");

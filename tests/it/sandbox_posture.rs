@@ -10,9 +10,9 @@ use skillbox::execution::Status;
 use skillbox::sandbox::seccomp;
 use skillbox::skill::Language;
 
-use crate::sandbox_inputs::environment_names;
+use crate::docker::sandbox_inputs::environment_names;
 use crate::sandbox_oracles::{Attack, Watched, connect};
-use crate::world::{IMAGE_WITH_SCRATCH, IMAGE_WITH_VOLUME, IMAGE_WITH_WISHES, images};
+use crate::world::{Backend, IMAGE_WITH_SCRATCH, IMAGE_WITH_VOLUME, IMAGE_WITH_WISHES, images};
 
 /// The posture as it was reviewed: the snapshot of the pure function that describes a container.
 const REVIEWED: &str = include_str!(
@@ -22,7 +22,7 @@ const REVIEWED: &str = include_str!(
 /// The reviewed posture with the values that differ from run to run, taken from where they come from.
 async fn expected(watched: &Watched, image: &str, live: &Value) -> Value {
     let mut posture: Value = serde_json::from_str(REVIEWED.splitn(3, "---").last().unwrap()).unwrap();
-    let version = watched.docker.version().await.unwrap();
+    let version = watched.engine().version().await.unwrap();
     let profile = seccomp::docker_profile(&version.arch.unwrap()).to_string();
     posture["HostConfig"]["SecurityOpt"][1] = format!("seccomp={profile}").into();
     posture["HostConfig"]["VolumesFrom"] = live["HostConfig"]["VolumesFrom"].clone();
@@ -30,7 +30,7 @@ async fn expected(watched: &Watched, image: &str, live: &Value) -> Value {
     posture["HostConfig"]["RestartPolicy"]["MaximumRetryCount"] = 0.into();
     posture["Image"] = image.into();
     // The engine adds the image's own variables; PID 1 is static and hands none of them on.
-    let inspected = watched.docker.inspect_image(image).await.unwrap();
+    let inspected = watched.engine().inspect_image(image).await.unwrap();
     posture["Env"] = json!(inspected.config.unwrap().env);
     let instance = watched.world.engine.instance().to_string();
     posture["Labels"]["dev.skillbox.instance"] = instance.into();
@@ -125,7 +125,7 @@ fn mount_differences(live: &Value) -> Vec<String> {
 async fn inspect_live(watched: &Watched, attack: Attack) -> Value {
     let look = async {
         let id = watched.started().await;
-        let live = watched.docker.inspect_container(&id, None).await.unwrap();
+        let live = watched.engine().inspect_container(&id, None).await.unwrap();
         let live = serde_json::to_value(live).unwrap();
         let execution = live["Config"]["Labels"]["dev.skillbox.execution"]
             .as_str()
@@ -149,7 +149,7 @@ async fn inspect_live(watched: &Watched, attack: Attack) -> Value {
 /// S-33.
 #[tokio::test]
 async fn a_live_sandbox_is_the_reviewed_posture() {
-    let Some(watched) = Watched::docker().await else {
+    let Some(watched) = Watched::on(Backend::Docker).await else {
         return;
     };
     let live = inspect_live(&watched, Attack::python("signal.pause()")).await;
@@ -258,7 +258,7 @@ fn wishes() -> ContainerConfig {
 /// S-34: what the image says of itself changes nothing.
 #[tokio::test]
 async fn an_image_has_no_say_in_how_it_is_run() {
-    let Some(watched) = Watched::docker().await else {
+    let Some(watched) = Watched::on(Backend::Docker).await else {
         return;
     };
     make_image(IMAGE_WITH_WISHES, wishes()).await;
@@ -277,7 +277,7 @@ async fn an_image_has_no_say_in_how_it_is_run() {
     );
     assert_eq!(seen["env"], environment_names().join(" ") + " ");
 
-    let Some(watched_again) = Watched::docker().await else {
+    let Some(watched_again) = Watched::on(Backend::Docker).await else {
         return;
     };
     let waiting = Attack::plain(Language::Bash, "while :; do read -rt 60 <> <(:); done").front_matter(&line);
@@ -300,7 +300,7 @@ async fn an_image_has_no_say_in_how_it_is_run() {
 /// S-34: one that brings volumes is refused before there is a container.
 #[tokio::test]
 async fn an_image_with_volumes_of_its_own_is_refused() {
-    let Some(watched) = Watched::docker().await else {
+    let Some(watched) = Watched::on(Backend::Docker).await else {
         return;
     };
     if connect().await.inspect_image(IMAGE_WITH_VOLUME).await.is_err() {
@@ -314,7 +314,7 @@ async fn an_image_with_volumes_of_its_own_is_refused() {
     assert_eq!(refused.code(), Code::SandboxUnavailable);
     assert!(refused.to_string().contains("/data"), "{refused}");
     watched.run(Attack::plain(Language::Bash, "true")).await;
-    assert_eq!(watched.has_made(), 1);
+    assert_eq!(watched.has_made().await, 1);
     watched.close().await;
 }
 
@@ -344,7 +344,7 @@ async fn volumes_of_an_image_where_scratch_lies_are_never_made() {
 /// S-35.
 #[tokio::test]
 async fn only_an_image_of_exactly_an_allowed_name_runs() {
-    let Some(watched) = Watched::docker().await else {
+    let Some(watched) = Watched::on(Backend::Docker).await else {
         return;
     };
     let image = images().bash;
@@ -378,6 +378,6 @@ async fn only_an_image_of_exactly_an_allowed_name_runs() {
             .await;
         assert_eq!(refused.unwrap_err().code(), Code::Invalid, "{trick:?}");
     }
-    assert_eq!(watched.has_made(), 0);
+    assert_eq!(watched.has_made().await, 0);
     watched.close().await;
 }

@@ -42,7 +42,7 @@ async fn assert_verbatim(watched: &Watched, what: &str, bytes: &[u8]) {
 /// O-17, O-18: all of it is text, none of it is heard.
 #[tokio::test]
 async fn forged_frames_and_odd_bytes_are_kept_as_they_are() {
-    let Some(watched) = Watched::docker().await else {
+    let Some(watched) = Watched::on(super::BACKEND).await else {
         return;
     };
     let frame = |json: &str| {
@@ -101,7 +101,7 @@ async fn forged_frames_and_odd_bytes_are_kept_as_they_are() {
 /// O-17: exact up to the cap, and the total is told.
 #[tokio::test]
 async fn one_endless_line_is_cut_at_the_cap() {
-    let Some(watched) = Watched::docker().await else {
+    let Some(watched) = Watched::on(super::BACKEND).await else {
         return;
     };
     let program = "head -c 200000000 /dev/zero | tr '\\0' y; head -c 1048577 /dev/zero >&2";
@@ -165,10 +165,12 @@ async fn floods_of_logs_and_files_cost_the_server_little_memory() {
     if !std::path::Path::new("/proc/self/clear_refs").exists() {
         return missing("proc", "only Linux tells a process its peak of memory");
     }
-    if !alone("sandbox_streams::floods_of_logs_and_files_cost_the_server_little_memory").await {
+    let (_, room) = module_path!().split_once("::").unwrap();
+    let test = format!("{room}::floods_of_logs_and_files_cost_the_server_little_memory");
+    if !alone(&test).await {
         return;
     }
-    let Some(watched) = Watched::docker().await else {
+    let Some(watched) = Watched::on(super::BACKEND).await else {
         return;
     };
     // Once around, so that what is made only once does not count.

@@ -19,6 +19,21 @@ pub(crate) struct World {
     pub(crate) folder: tempfile::TempDir,
 }
 
+/// What a world runs its programs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Backend {
+    Docker,
+    Native,
+}
+
+/// What is expected on one backend or the other, where they keep a promise by different means.
+pub(crate) fn of<T>(backend: Backend, docker: T, native: T) -> T {
+    match backend {
+        Backend::Docker => docker,
+        Backend::Native => native,
+    }
+}
+
 /// Names what is missing: prints why a test is skipped, or fails where `SKILLBOX_TEST_REQUIRE` asks for it.
 pub(crate) fn missing(what: &str, why: &str) {
     let required = std::env::var("SKILLBOX_TEST_REQUIRE").unwrap_or_default();
@@ -70,26 +85,19 @@ pub(crate) fn native_settings() -> skillbox::sandbox::linux::Settings {
 }
 
 impl World {
-    /// A world on the Docker engine, or `None` (and a word about it) where there is none.
-    pub(crate) async fn docker() -> Option<Self> {
+    /// A world on this backend, or `None` (and a word about it) where this machine has none.
+    pub(crate) async fn on(backend: Backend) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let instance = instance_in(folder.path());
-        let sandbox = Sandbox::docker(docker_settings(), instance.id());
+        let (what, sandbox) = match backend {
+            Backend::Docker => ("docker", Sandbox::docker(docker_settings(), instance.id())),
+            #[cfg(target_os = "linux")]
+            Backend::Native => ("linux", Sandbox::native(native_settings(), instance.id())),
+            #[cfg(not(target_os = "linux"))]
+            Backend::Native => unreachable!("there is no native sandbox here"),
+        };
         if let Err(error) = sandbox.check().await {
-            missing("docker", &error.to_string());
-            return None;
-        }
-        Some(Self::over(folder, instance, sandbox).await)
-    }
-
-    /// A world on the native sandbox, or `None` (and a word about it) where the kernel does not let us.
-    #[cfg(target_os = "linux")]
-    pub(crate) async fn native() -> Option<Self> {
-        let folder = tempfile::tempdir().unwrap();
-        let instance = instance_in(folder.path());
-        let sandbox = Sandbox::native(native_settings(), instance.id());
-        if let Err(error) = sandbox.check().await {
-            missing("linux", &error.to_string());
+            missing(what, &error.to_string());
             return None;
         }
         Some(Self::over(folder, instance, sandbox).await)

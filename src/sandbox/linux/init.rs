@@ -100,7 +100,6 @@ fn prepare() -> Result<(), Error> {
 fn perform(step: &Step, mounts: &mut Vec<OwnedFd>) -> io::Result<()> {
     match step {
         Step::LeaveTerminal => rustix::process::setsid().map(drop).map_err(Into::into),
-        Step::OfferToOomKiller { score } => fs::write("/proc/self/oom_score_adj", score.to_string()),
         Step::HideCgroup => sys::unshare_namespaces(libc::CLONE_NEWCGROUP),
         Step::NameHost { name } => rustix::system::sethostname(name.as_bytes()).map_err(Into::into),
         Step::CutPropagation => {

@@ -22,11 +22,6 @@ pub(super) struct Plan {
 pub(super) enum Step {
     /// Give up the controlling terminal (S-24).
     LeaveTerminal,
-    /// When the host runs out of memory, sandboxes go before the server.
-    OfferToOomKiller {
-        /// `oom_score_adj`.
-        score: i32,
-    },
     /// A cgroup namespace of its own, whose root is the cgroup that the sandbox is in by now.
     HideCgroup,
     /// The host's name stays its secret.
@@ -219,7 +214,6 @@ pub(super) struct Wanted<'a> {
 pub(super) fn plan(wanted: &Wanted<'_>) -> Plan {
     let mut steps = vec![
         Step::LeaveTerminal,
-        Step::OfferToOomKiller { score: 500 },
         Step::HideCgroup,
         Step::NameHost {
             name: "sandbox".to_owned(),

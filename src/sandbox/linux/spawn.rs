@@ -28,6 +28,9 @@ pub(super) struct Maker {
     orders: Mutex<mpsc::Sender<Order>>,
 }
 
+/// As in the posture of containers.
+const OOM_SCORE: &str = "500";
+
 /// What the thread is asked for.
 struct Order {
     link: OwnedFd,
@@ -115,6 +118,9 @@ impl Maker {
             },
         };
         waiting.body.identity.map(id)?;
+        // When the host runs out of memory, sandboxes go before the server; set from outside, it is their floor.
+        let score = format!("/proc/{}/oom_score_adj", id.as_raw_nonzero());
+        std::fs::write(score, OOM_SCORE)?;
         if let Some(cell) = &waiting.body.cell {
             cell.admit(id)?;
         }

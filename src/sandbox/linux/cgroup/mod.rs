@@ -5,7 +5,7 @@ mod v1;
 mod v2;
 
 use std::fs::{self, File, TryLockError};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -173,7 +173,7 @@ fn remove_home(home: &Path) -> io::Result<usize> {
 /// Kills what a dead server left in a cgroup. The kernel does it at once where it can; else the processes are read and
 /// killed, round after round, by nobody but us: their PID 1 is among them and takes the rest along.
 fn kill_all(folder: &Path) {
-    if fs::write(folder.join("cgroup.kill"), "1").is_ok() {
+    if kill_at_once(folder).is_ok() {
         return;
     }
     let Ok(listed) = fs::read_to_string(folder.join("cgroup.procs")) else {
@@ -186,6 +186,12 @@ fn kill_all(folder: &Path) {
     for pid in pids {
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
     }
+}
+
+/// Version 2, since Linux 5.14.
+fn kill_at_once(folder: &Path) -> io::Result<()> {
+    let mut file = File::options().write(true).open(folder.join("cgroup.kill"))?;
+    file.write_all(b"1")
 }
 
 fn remove_when_empty(folder: &Path) {
@@ -250,7 +256,8 @@ impl Cell {
     /// Kills everything inside at once, where the kernel can do that.
     pub(super) fn kill(&self) {
         if let Version::V2 = self.version {
-            let _ = fs::write(self.folders[0].join("cgroup.kill"), "1");
+            // Its PID 1 is killed besides.
+            let _ = kill_at_once(&self.folders[0]);
         }
     }
 

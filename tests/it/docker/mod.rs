@@ -1,0 +1,21 @@
+//! What every backend promises, on containers.
+
+use crate::world::Backend;
+
+/// What the tests below run on.
+pub(crate) const BACKEND: Backend = Backend::Docker;
+
+#[path = "../run.rs"]
+mod run;
+#[path = "../sandbox_confinement.rs"]
+mod sandbox_confinement;
+#[path = "../sandbox_exhaustion.rs"]
+mod sandbox_exhaustion;
+#[path = "../sandbox_inputs.rs"]
+pub(crate) mod sandbox_inputs;
+#[path = "../sandbox_output.rs"]
+mod sandbox_output;
+#[path = "../sandbox_streams.rs"]
+mod sandbox_streams;
+#[path = "../sandbox_survivors.rs"]
+mod sandbox_survivors;
