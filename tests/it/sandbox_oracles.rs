@@ -101,8 +101,11 @@ impl Watched {
         fs::create_dir(&neighbour).unwrap();
         let project = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
         let token = uuid::Uuid::now_v7().simple().to_string();
+        // An ordinary user cannot write into the project.
+        let writable = |folder: &&PathBuf| rustix::fs::access(*folder, rustix::fs::Access::WRITE_OK).is_ok();
         let canaries = [neighbour, std::env::temp_dir(), project]
             .iter()
+            .filter(writable)
             .map(|folder| Canary::plant(folder, &token))
             .collect();
         Some(Self {

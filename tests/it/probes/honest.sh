@@ -26,7 +26,7 @@ substitution() {
 
 tools() {
     tar -C /tmp -cf /workspace/a.tar . && gzip -k /workspace/a.tar
-    find /usr/bin -name 'b*' | sed -n 1,5p | xargs -r -n 1 wc -c >/dev/null
+    find /usr/bin -type f -name 'b*' | sed -n 1,5p | xargs -r -n 1 wc -c >/dev/null
     timeout 5 nice -n 3 date >/dev/null
     dd if=/dev/urandom of=/tmp/random bs=64k count=4 status=none && sha256sum /tmp/random >/dev/null
     cp -a /tmp/random /workspace/ && mv /workspace/random /sandbox/ && rm /sandbox/random
