@@ -236,7 +236,7 @@ async fn a_cancelled_execution_ends_within_a_second() {
 /// F-05: what does not end in time is interrupted and recorded as such; nobody is let in any more.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_interrupts_what_does_not_end() {
-    let Some(world) = World::docker().await else {
+    let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
     let (engine, admin) = (world.engine.clone(), world.admin.clone());

@@ -173,7 +173,7 @@ async fn inputs_of_every_size_arrive_to_the_byte() {
 /// What cannot be placed ends the execution with a sentence about it, before the program starts.
 #[tokio::test]
 async fn a_file_that_cannot_be_placed_is_the_callers_to_know() {
-    let Some(watched) = Watched::docker().await else {
+    let Some(watched) = Watched::on(super::BACKEND).await else {
         return;
     };
     let file = |path: &str, bytes: usize| skillbox::sandbox::InputFile {

@@ -321,7 +321,7 @@ async fn an_image_with_volumes_of_its_own_is_refused() {
 /// S-34: where a sandbox has scratch, an image's volume is nowhere, not even in the keeper that is made from the image.
 #[tokio::test]
 async fn volumes_of_an_image_where_scratch_lies_are_never_made() {
-    let Some(watched) = Watched::docker().await else {
+    let Some(watched) = Watched::on(Backend::Docker).await else {
         return;
     };
     let says = ContainerConfig {
