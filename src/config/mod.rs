@@ -70,6 +70,8 @@ pub struct Sandbox {
     pub backend: Backend,
     /// The engine.
     pub docker: docker::Settings,
+    /// Whether the native sandbox may run where no cgroup can be had.
+    pub native_degraded: bool,
     /// The image of each language.
     pub images: Images,
     /// The images that may run.
@@ -83,6 +85,8 @@ pub enum Backend {
     Auto,
     /// Containers.
     Docker,
+    /// Processes in namespaces of this kernel.
+    Native,
 }
 
 /// The bounds that the operator may change.
@@ -151,10 +155,6 @@ impl Config {
     /// The part that the engine is told, with its folders in `folder`.
     #[must_use]
     pub fn engine_settings(&self, folder: &Path) -> engine::Settings {
-        let backend_reason = match self.sandbox.backend {
-            Backend::Auto => "auto: the container engine keeps every promise",
-            Backend::Docker => "configured",
-        };
         engine::Settings {
             maxima: self.limits.maxima,
             images: self.sandbox.images.clone(),
@@ -166,7 +166,6 @@ impl Config {
             link_life: self.link_life,
             cache_dir: folder.join("cache"),
             tmp_dir: folder.join("tmp"),
-            backend_reason: backend_reason.to_owned(),
         }
     }
 }

@@ -85,8 +85,17 @@ fn backend(text: &str) -> Result<Backend, String> {
     match text {
         "auto" => Ok(Backend::Auto),
         "docker" => Ok(Backend::Docker),
-        "native" => Err("this version has no native sandbox yet; use auto or docker".to_owned()),
-        _ => Err(format!("{} is not auto or docker", quoted(text))),
+        "native" if cfg!(target_os = "linux") => Ok(Backend::Native),
+        "native" => Err("the native sandbox needs Linux; use auto or docker".to_owned()),
+        _ => Err(format!("{} is not auto, docker or native", quoted(text))),
+    }
+}
+
+fn yes_or_no(text: &str) -> Result<bool, String> {
+    match text {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(format!("{} is not true or false", quoted(text))),
     }
 }
 
@@ -103,6 +112,7 @@ fn sandbox(reader: &Reader<'_>) -> Result<Sandbox, Error> {
             runtime: reader.optional("sandbox.runtime", values::word)?,
             guest_binary: reader.optional("sandbox.guest_binary", values::existing_file)?,
         },
+        native_degraded: reader.required("sandbox.native.allow_degraded", yes_or_no)?,
         allowlist: allowlist(reader, &images)?,
         images,
     })

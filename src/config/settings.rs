@@ -62,7 +62,9 @@ pub const SETTINGS: &[Setting] = settings! {
     Secret "s3.secret_key" "SKILLBOX_S3_SECRET_KEY" ""
         "S3 secret key";
     Text "sandbox.backend" "SKILLBOX_SANDBOX_BACKEND" "auto"
-        "What makes sandboxes: auto or docker";
+        "What makes sandboxes: docker, native (this Linux kernel, no engine), or auto: docker where it can serve, else native";
+    Text "sandbox.native.allow_degraded" "SKILLBOX_NATIVE_ALLOW_DEGRADED" "false"
+        "Lets the native sandbox run where no cgroup can be had, with promises P6 and P7 degraded; auto never does";
     Text "sandbox.docker_host" "SKILLBOX_DOCKER_HOST" ""
         "Docker-compatible engine: unix:///path, tcp://host:port. Without it: DOCKER_HOST or the local socket";
     Text "sandbox.runtime" "SKILLBOX_DOCKER_RUNTIME" ""

@@ -100,7 +100,11 @@ fn a_bad_value_is_refused_with_its_name_and_what_set_it() {
         ("SKILLBOX_DEFAULT_TIMEOUT", "601", "limits.timeout_default"),
         ("SKILLBOX_MEMORY", "1Mi", "limits.memory"),
         ("SKILLBOX_CONCURRENCY", "0", "limits.concurrency"),
-        ("SKILLBOX_SANDBOX_BACKEND", "native", "sandbox.backend"),
+        (
+            "SKILLBOX_NATIVE_ALLOW_DEGRADED",
+            "yes",
+            "sandbox.native.allow_degraded",
+        ),
         ("SKILLBOX_SANDBOX_BACKEND", "podman", "sandbox.backend"),
         ("SKILLBOX_GUEST_BINARY", "/nowhere", "sandbox.guest_binary"),
         ("SKILLBOX_SERVER_URL", "localhost:8080", "server_url"),

@@ -98,8 +98,6 @@ pub struct Settings {
     pub cache_dir: PathBuf,
     /// Files that live as long as one request, private to this installation.
     pub tmp_dir: PathBuf,
-    /// Why this sandbox backend, in a few words, for results.
-    pub backend_reason: String,
 }
 
 /// The image of each language.

@@ -17,7 +17,7 @@ use crate::execution::{
     Execution, Failure, FileEntry, Logs, NewExecution, Outcome, Status, Timings, Usage, milliseconds,
 };
 use crate::ids::{Digest, ExecutionId, Tenant};
-use crate::sandbox::{End, Job, Output, ProgressSender, Report, Run, SkillFiles};
+use crate::sandbox::{Choice, End, Job, Output, ProgressSender, Report, Run, SkillFiles};
 use crate::skill::{SkillName, Version};
 
 /// The executions of this process: those that can still be cancelled, and those whose end nobody has recorded.
@@ -131,16 +131,18 @@ impl Engine {
         let _slot = admitted.ok_or_else(|| Error::new(Code::Busy, "the caller left the queue"))??;
         let queue_ms = milliseconds(asked_at.elapsed());
         let job = &found.plan.job;
-        self.prepare(job, progress.as_ref()).await?;
+        let choice = self.prepare(job, progress.as_ref()).await?;
         // Before the row: one that is there always has somebody who ends it.
         let mut entered = self.0.running.enter(caller.tenant().clone(), job.execution);
-        let new = self.new_execution(caller, &found);
+        let new = self.new_execution(caller, &found, &choice);
         self.0
             .store
             .begin(new.clone())
             .await
             .map_err(|error| failure::of_store(error, "execution"))?;
-        let outcome = self.perform(caller.tenant(), job, &entered.cancel).await;
+        let outcome = self
+            .perform(caller.tenant(), (job, &choice), &entered.cancel)
+            .await;
         let timings = Timings {
             queue_ms,
             ..outcome.timings
@@ -153,7 +155,7 @@ impl Engine {
     }
 
     /// Makes ready what may take long; ends when the process does.
-    async fn prepare(&self, job: &Job, progress: Option<&ProgressSender>) -> Result<(), Error> {
+    async fn prepare(&self, job: &Job, progress: Option<&ProgressSender>) -> Result<Choice, Error> {
         let prepared = self.0.sandbox.prepare(job, progress);
         match self.0.running.stop.run_until_cancelled(prepared).await {
             Some(prepared) => prepared.map_err(failure::of_sandbox),
@@ -219,7 +221,7 @@ impl Engine {
         }
     }
 
-    fn new_execution(&self, caller: &Caller, found: &Found) -> NewExecution {
+    fn new_execution(&self, caller: &Caller, found: &Found, choice: &Choice) -> NewExecution {
         let job = &found.plan.job;
         NewExecution {
             id: job.execution,
@@ -229,8 +231,8 @@ impl Engine {
             digest: Some(found.digest),
             language: found.plan.language,
             image: job.image.to_string(),
-            backend: self.0.sandbox.name().to_owned(),
-            backend_reason: self.0.settings.backend_reason.clone(),
+            backend: choice.kind.as_str().to_owned(),
+            backend_reason: choice.reason.clone(),
             limits: job.limits,
             instance: self.0.instance.id(),
             created_at: clock::now(),
@@ -238,7 +240,12 @@ impl Engine {
     }
 
     /// Runs the job and stores its artifacts. Whatever goes wrong becomes an outcome.
-    async fn perform(&self, tenant: &Tenant, job: &Job, cancel: &CancellationToken) -> Outcome {
+    async fn perform(
+        &self,
+        tenant: &Tenant,
+        (job, choice): (&Job, &Choice),
+        cancel: &CancellationToken,
+    ) -> Outcome {
         let mut artifacts = match tempfile::tempfile_in(&self.0.settings.tmp_dir) {
             Ok(file) => ArtifactTar::create(file),
             Err(error) => return lost(&failure::of_io(error)),
@@ -247,7 +254,7 @@ impl Engine {
             artifacts: &mut artifacts,
             cancel: cancel.clone(),
         };
-        let report = match self.0.sandbox.run(job, run).await {
+        let report = match self.0.sandbox.run(choice, job, run).await {
             Ok(report) => report,
             Err(error) => {
                 tracing::error!(execution.id = %job.execution, ?error, "Execution {} got no sandbox", job.execution);

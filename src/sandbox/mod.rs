@@ -2,6 +2,7 @@
 //!
 //! The promises P1–P16 (`docs/ARCHITECTURE.md`) hold for every variant; a caller chooses *what* runs, never *how*.
 
+mod auto;
 pub mod docker;
 #[cfg(target_os = "linux")]
 pub mod linux;
@@ -22,6 +23,7 @@ use crate::execution::{FileEntry, JsonText, Logs, ResourceLimits, Skipped, Usage
 use crate::ids::{Digest, ExecutionId, InstanceId};
 use crate::skill::{ApprovedImage, SkillName};
 
+pub use auto::Auto;
 #[cfg(feature = "testing")]
 pub use scripted::Script;
 
@@ -169,6 +171,38 @@ pub struct Run<'a> {
     pub cancel: CancellationToken,
 }
 
+/// What runs a job, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// What runs it.
+    pub kind: Kind,
+    /// Why, in a few words, for the result.
+    pub reason: String,
+}
+
+/// What makes a sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A container engine.
+    Docker,
+    /// This kernel.
+    Native,
+    /// A script.
+    Scripted,
+}
+
+impl Kind {
+    /// Its name in results.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Docker => "docker",
+            Self::Native => "native",
+            Self::Scripted => "scripted",
+        }
+    }
+}
+
 /// What every backend can do. Private: callers see only [`Sandbox`].
 trait Backend {
     async fn prepare(&self, job: &Job, progress: Option<&ProgressSender>) -> Result<(), Error>;
@@ -186,6 +220,8 @@ pub enum Sandbox {
     /// Processes in namespaces of this kernel.
     #[cfg(target_os = "linux")]
     Native(Box<linux::Native>),
+    /// Whatever keeps every promise on this host.
+    Auto(Box<Auto>),
     /// Answers from a script: for tests of what lies above.
     #[cfg(feature = "testing")]
     Scripted(scripted::Scripted),
@@ -197,6 +233,7 @@ macro_rules! on_backend {
             Self::Docker($backend) => $call,
             #[cfg(target_os = "linux")]
             Self::Native($backend) => $call,
+            Self::Auto($backend) => $call,
             #[cfg(feature = "testing")]
             Self::Scripted($backend) => $call,
         }
@@ -217,6 +254,20 @@ impl Sandbox {
         Self::Native(Box::new(linux::Native::new(settings, instance)))
     }
 
+    /// Sandboxes of a container engine where one can serve, else of this kernel.
+    #[must_use]
+    pub fn auto(
+        engine: docker::Settings,
+        #[cfg(target_os = "linux")] native: linux::Settings,
+        instance: InstanceId,
+    ) -> Self {
+        Self::Auto(Box::new(auto::Auto::new(
+            docker::Docker::new(engine, instance),
+            #[cfg(target_os = "linux")]
+            linux::Native::new(native, instance),
+        )))
+    }
+
     /// Sandboxes that answer as `script` says; nothing is run.
     #[cfg(feature = "testing")]
     #[must_use]
@@ -224,26 +275,54 @@ impl Sandbox {
         Self::Scripted(scripted::Scripted::new(script))
     }
 
-    /// The name of the backend in results.
+    /// What was configured, for people.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Docker(_) => "docker",
             #[cfg(target_os = "linux")]
             Self::Native(_) => "native",
+            Self::Auto(_) => "auto",
             #[cfg(feature = "testing")]
             Self::Scripted(_) => "scripted",
         }
     }
 
-    /// Makes ready what outlives the run: engine, image, the skill's files. A job that cannot run is refused here, before it is recorded.
-    pub async fn prepare(&self, job: &Job, progress: Option<&ProgressSender>) -> Result<(), Error> {
-        on_backend!(self, backend => backend.prepare(job, progress).await)
+    /// Makes ready what outlives the run: engine, image, the skill's files; and says what will run it. A job that cannot run is refused here, before it is recorded.
+    pub async fn prepare(&self, job: &Job, progress: Option<&ProgressSender>) -> Result<Choice, Error> {
+        let chosen = |kind, reason: &str| Choice {
+            kind,
+            reason: reason.to_owned(),
+        };
+        match self {
+            Self::Docker(docker) => docker
+                .prepare(job, progress)
+                .await
+                .map(|()| chosen(Kind::Docker, "configured")),
+            #[cfg(target_os = "linux")]
+            Self::Native(native) => native
+                .prepare(job, progress)
+                .await
+                .map(|()| chosen(Kind::Native, native.reason())),
+            Self::Auto(auto) => auto.prepare(job, progress).await,
+            #[cfg(feature = "testing")]
+            Self::Scripted(scripted) => scripted
+                .prepare(job, progress)
+                .await
+                .map(|()| chosen(Kind::Scripted, "test")),
+        }
     }
 
-    /// Runs `job` to its end in a sandbox of its own.
-    pub async fn run(&self, job: &Job, run: Run<'_>) -> Result<Report, Error> {
-        on_backend!(self, backend => backend.run(job, run).await)
+    /// Runs `job` to its end in a sandbox of its own, made by what was chosen when it was prepared.
+    pub async fn run(&self, choice: &Choice, job: &Job, run: Run<'_>) -> Result<Report, Error> {
+        match self {
+            Self::Docker(docker) => docker.run(job, run).await,
+            #[cfg(target_os = "linux")]
+            Self::Native(native) => native.run(job, run).await,
+            Self::Auto(auto) => auto.run(choice, job, run).await,
+            #[cfg(feature = "testing")]
+            Self::Scripted(scripted) => scripted.run(job, run).await,
+        }
     }
 
     /// Whether a sandbox could be made now.

@@ -3,7 +3,10 @@
 use crate::blob::{Blob, LinkSigner};
 use crate::config::{Backend, Config, DataFolder};
 use crate::engine::{Engine, Instance, Parts};
+use crate::ids::InstanceId;
 use crate::sandbox::Sandbox;
+#[cfg(target_os = "linux")]
+use crate::sandbox::linux::{self, Degraded};
 use crate::server::Error;
 use crate::store::Store;
 
@@ -34,9 +37,7 @@ pub async fn assemble(config: &Config) -> Result<Assembled, Error> {
         .map_err(|source| Error::Database { path, source })?;
     let path = folder.path().join("blobs");
     let blob = Blob::open_local(&path).map_err(|source| Error::Files { path, source })?;
-    let sandbox = match config.sandbox.backend {
-        Backend::Auto | Backend::Docker => Sandbox::docker(config.sandbox.docker.clone(), instance.id()),
-    };
+    let sandbox = sandbox(config, instance.id());
     let links = LinkSigner::new(&folder.signing_key()?)?;
     let settings = config.engine_settings(folder.path());
     let engine = Engine::new(Parts {
@@ -48,4 +49,29 @@ pub async fn assemble(config: &Config) -> Result<Assembled, Error> {
         instance,
     });
     Ok(Assembled { engine, folder })
+}
+
+#[cfg(target_os = "linux")]
+fn sandbox(config: &Config, instance: InstanceId) -> Sandbox {
+    let wanted = &config.sandbox;
+    let native = |allow_degraded| linux::Settings {
+        program: None,
+        allow_degraded,
+        waiting_max: config.limits.concurrency,
+    };
+    match wanted.backend {
+        Backend::Auto => Sandbox::auto(wanted.docker.clone(), native(Degraded::Refused), instance),
+        Backend::Docker => Sandbox::docker(wanted.docker.clone(), instance),
+        Backend::Native if wanted.native_degraded => Sandbox::native(native(Degraded::Allowed), instance),
+        Backend::Native => Sandbox::native(native(Degraded::Refused), instance),
+    }
+}
+
+/// Elsewhere there is no other way.
+#[cfg(not(target_os = "linux"))]
+fn sandbox(config: &Config, instance: InstanceId) -> Sandbox {
+    match config.sandbox.backend {
+        Backend::Auto => Sandbox::auto(config.sandbox.docker.clone(), instance),
+        Backend::Docker | Backend::Native => Sandbox::docker(config.sandbox.docker.clone(), instance),
+    }
 }

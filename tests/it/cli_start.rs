@@ -57,7 +57,7 @@ fn a_bad_setting_is_refused_by_name_whatever_the_command() {
         ("SKILLBOX_API_PROT", "1", "SKILLBOX_API_PROT"),
         ("SKILLBOX_API_PORT", "many", "api.port"),
         ("SKILLBOX_DOCKER_HOST", "docker.example", "sandbox.docker_host"),
-        ("SKILLBOX_SANDBOX_BACKEND", "native", "sandbox.backend"),
+        ("SKILLBOX_SANDBOX_BACKEND", "podman", "sandbox.backend"),
         ("SKILLBOX_DB_DSN", "postgres://user:geheim@host/db", "db.dsn"),
         ("SKILLBOX_S3_ENDPOINT", "http://127.0.0.1:9000", "s3.endpoint"),
         ("SKILLBOX_CONFIG", "/nowhere.yaml", "/nowhere.yaml"),

@@ -226,7 +226,6 @@ fn settings(folder: &Path, images: Images) -> Settings {
         link_life: Duration::from_secs(60),
         cache_dir: folder.join("cache"),
         tmp_dir: folder.join("tmp"),
-        backend_reason: "test".to_owned(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! What the store, the file store and the container engine say of themselves.
 
+#[cfg(target_os = "linux")]
+use super::native::{self, Need};
 use super::trial;
 use super::{Finding, Report};
 use crate::cli::failure::Result;
@@ -41,7 +43,26 @@ pub(super) fn look(local: &Result<Local>, config: &Config, report: &mut Report<'
         }
         .look(report),
         #[cfg(target_os = "linux")]
-        Sandbox::Native(_) => trial::run_each(local, &Language::ALL, report),
+        Sandbox::Native(native) => match native::look(local, native, Need::Only, report)? {
+            true => trial::run_each(local, &Language::ALL, report),
+            false => Ok(()),
+        },
+        Sandbox::Auto(auto) => {
+            #[cfg(target_os = "linux")]
+            if native::look(local, auto.native(), Need::OneOfTwo, report)?
+                && let Err(error) = local.wait(auto.docker().facts())
+            {
+                let remedy = "nothing is wrong without one: the native sandbox serves";
+                report.add(Finding::warning("container engine", error, remedy))?;
+                return trial::run_each(local, &Language::ALL, report);
+            }
+            Looked {
+                local,
+                docker: auto.docker(),
+                config,
+            }
+            .look(report)
+        }
         #[cfg(feature = "testing")]
         Sandbox::Scripted(_) => trial::run_each(local, &Language::ALL, report),
     }

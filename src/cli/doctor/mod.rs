@@ -1,6 +1,8 @@
 //! `skillbox doctor`: looks at everything that a run needs, and runs something for real.
 
 mod engine;
+#[cfg(target_os = "linux")]
+mod native;
 mod trial;
 
 use serde::Serialize;

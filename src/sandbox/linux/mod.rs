@@ -119,6 +119,21 @@ impl Native {
         Setup::describe(parts.as_ref().map(|parts| (parts.power, parts.pool.cgroups())))
     }
 
+    /// Makes a sandbox in which nothing runs, once: the error names the step that this host refuses, and what to do.
+    pub async fn trial(&self) -> Result<(), Error> {
+        self.rehearse().await
+    }
+
+    /// Why it runs what it runs, for results.
+    pub(super) fn reason(&self) -> &'static str {
+        match self.parts.get().map(|parts| parts.pool.cgroups()) {
+            Some(None) => {
+                "configured; P6 and P7 are degraded: no cgroup can be had, and sandbox.native.allow_degraded is set"
+            }
+            _ => "configured",
+        }
+    }
+
     async fn parts(&self) -> Result<&Arc<Parts>, Error> {
         self.parts
             .get_or_try_init(|| async {

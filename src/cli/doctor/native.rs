@@ -1,0 +1,48 @@
+//! Which mechanism of this kernel holds each promise of the native sandbox.
+
+use super::{Finding, Report};
+use crate::cli::failure::Result;
+use crate::cli::place::Local;
+use crate::sandbox::linux::{Native, Setup};
+
+/// What a sandbox that cannot be made means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// Nothing can run.
+    Only,
+    /// There may be an engine.
+    OneOfTwo,
+}
+
+/// Tells about the native sandbox, and makes one. Whether it can serve.
+pub(super) fn look(local: &Local, native: &Native, need: Need, report: &mut Report<'_>) -> Result<bool> {
+    let Setup { mechanisms, refused } = local.wait(native.setup());
+    let refused = match refused {
+        Some(why) => Some(why),
+        None => local.wait(native.trial()).err().map(|error| error.to_string()),
+    };
+    if let Some(why) = refused {
+        report.add(match need {
+            Need::Only => Finding::failed("native sandbox", why),
+            Need::OneOfTwo => {
+                let remedy = "do as it says, or leave it to the container engine";
+                Finding::warning("native sandbox", why, remedy)
+            }
+        })?;
+        return Ok(false);
+    }
+    report.add(Finding::ok(
+        "native sandbox",
+        "one was made and every step was performed",
+    ))?;
+    for mechanism in mechanisms {
+        let found = format!("{}: {}", mechanism.promise, mechanism.by);
+        report.add(if mechanism.kept {
+            Finding::ok("promise", found)
+        } else {
+            let remedy = "delegate a cgroup subtree: systemd-run --user --scope -p Delegate=yes";
+            Finding::warning("promise", format!("{found} (degraded)"), remedy)
+        })?;
+    }
+    Ok(true)
+}
