@@ -150,12 +150,20 @@ pub fn clone_into_namespaces(birth: &Birth<'_>) -> io::Result<(Pid, OwnedFd)> {
 fn become_program(birth: &Birth<'_>) -> Errno {
     let failed = |what: &'static [u8]| {
         move |errno: Errno| {
-            let _ = rustix::io::write(birth.diagnostics, what);
+            let _ = rustix::io::write(rustix::stdio::stderr(), what);
             errno
         }
     };
     let result = || -> Result<(), Errno> {
-        if rustix::io::read(birth.link, &mut [0; 1])? == 0 {
+        // First of all, or a server that dies now leaves a child that holds a copy of every descriptor of its, the other
+        // end of this link too, and so never hears of that death.
+        rustix::stdio::dup2_stdin(birth.link)?;
+        rustix::stdio::dup2_stdout(birth.null)?;
+        rustix::stdio::dup2_stderr(birth.diagnostics)?;
+        keep_only(birth.program)
+            .map_err(failed(b"close_range was refused; Linux 5.11 or newer is needed"))?;
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        if rustix::io::read(rustix::stdio::stdin(), &mut [0; 1])? == 0 {
             return Err(Errno::PIPE);
         }
         let (user, group) = (Uid::from_raw(birth.id), Gid::from_raw(birth.id));
@@ -165,16 +173,13 @@ fn become_program(birth: &Birth<'_>) -> Errno {
         set_thread_res_gid(group, group, group).map_err(failed(b"setresgid was refused"))?;
         set_thread_res_uid(user, user, user).map_err(failed(b"setresuid was refused"))?;
         keep_capabilities().map_err(failed(b"keeping capabilities was refused"))?;
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        rustix::stdio::dup2_stdin(birth.link)?;
-        rustix::stdio::dup2_stdout(birth.null)?;
-        rustix::stdio::dup2_stderr(birth.diagnostics)?;
-        close_on_exec_from(3).map_err(failed(b"close_range was refused; Linux 5.11 or newer is needed"))
+        // Becoming somebody else undid it.
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
     };
     if let Err(errno) = result() {
         return errno;
     }
-    let errno = execute(birth.program, birth.command);
+    let errno = execute(birth.command);
     failed(b"execveat was refused")(errno)
 }
 
@@ -195,29 +200,34 @@ fn keep_capabilities() -> Result<(), Errno> {
     Ok(())
 }
 
-/// Marks every descriptor from `first` on to be closed by exec.
-fn close_on_exec_from(first: libc::c_uint) -> Result<(), Errno> {
-    // SAFETY: close_range takes three integers; marking closes nothing that is in use.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_close_range,
-            first,
-            libc::c_uint::MAX,
-            libc::CLOSE_RANGE_CLOEXEC,
-        )
-    };
+/// Where [`keep_only`] puts what it keeps.
+const PROGRAM: RawFd = 3;
+
+/// Closes every descriptor but the three standard ones and `program`, which becomes [`PROGRAM`] and goes at exec.
+fn keep_only(program: BorrowedFd<'_>) -> Result<(), Errno> {
+    // SAFETY: nothing in this process, which is the child, uses the descriptor that is replaced.
+    if program.as_raw_fd() != PROGRAM && unsafe { libc::dup2(program.as_raw_fd(), PROGRAM) } == -1 {
+        return Err(last_errno());
+    }
+    close_range(PROGRAM + 1, 0)?;
+    close_range(PROGRAM, libc::CLOSE_RANGE_CLOEXEC)
+}
+
+fn close_range(first: RawFd, flags: libc::c_uint) -> Result<(), Errno> {
+    // SAFETY: nothing in this process, which is the child, uses these descriptors any more.
+    let result = unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, flags) };
     if result == 0 { Ok(()) } else { Err(last_errno()) }
 }
 
-/// Becomes the open file `program`, with `command` as its only argument and no environment. Returns only on failure.
-fn execute(program: BorrowedFd<'_>, command: &CStr) -> Errno {
+/// Becomes [`PROGRAM`], with `command` as its only argument and no environment. Returns only on failure.
+fn execute(command: &CStr) -> Errno {
     let arguments = [c"skillbox".as_ptr(), command.as_ptr(), std::ptr::null()];
     let environment = [std::ptr::null::<libc::c_char>()];
     // SAFETY: every pointer leads to a terminated string or list that lives until the call has replaced or refused us.
     unsafe {
         libc::syscall(
             libc::SYS_execveat,
-            program.as_raw_fd(),
+            PROGRAM,
             c"".as_ptr(),
             arguments.as_ptr(),
             environment.as_ptr(),

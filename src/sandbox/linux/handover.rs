@@ -12,7 +12,7 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::plan::Plan;
+use super::step::Plan;
 
 /// What is received.
 #[derive(Debug)]
@@ -101,11 +101,15 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use super::*;
+    use crate::sandbox::linux::step::Then;
 
     #[test]
     fn a_handover_arrives_whole_with_its_mounts_and_nothing_of_what_follows() {
         let (near, mut far) = UnixStream::pair().unwrap();
-        let plan = Plan { steps: Vec::new() };
+        let plan = Plan {
+            steps: Vec::new(),
+            then: Then::Wait,
+        };
         let bytes = frame(plan.clone(), "mnt:[1]".to_owned()).unwrap();
         let mount = fs::File::open("/").unwrap();
         send(near.as_fd(), &bytes, &[mount.as_fd()]).unwrap();

@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use landlock::{ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _};
+
 use super::cgroup::Cgroups;
 use super::identity::{OUTER_COUNT, OUTER_FIRST, Power};
 use super::plan::{DEVICES, ETC_FILES, ETC_FOLDERS, Entry, HostRoot, PROGRAMS};
@@ -63,12 +65,11 @@ fn mechanisms(power: Power, cgroups: Option<&Cgroups>) -> Vec<Mechanism> {
         by: cgroups.map_or_else(|| degraded.to_owned(), Cgroups::describe),
         kept: cgroups.is_some(),
     };
-    let landlock =
-        if fs::read_to_string("/sys/kernel/security/lsm").is_ok_and(|list| list.contains("landlock")) {
-            "read-only mounts, locked by a second mount namespace, and Landlock"
-        } else {
-            "read-only mounts, locked by a second mount namespace; no Landlock here"
-        };
+    let landlock = if has_landlock() {
+        "read-only mounts, locked by a second mount namespace, and Landlock"
+    } else {
+        "read-only mounts, locked by a second mount namespace; no Landlock here"
+    };
     vec![
         kept(
             "P1",
@@ -93,6 +94,14 @@ fn mechanisms(power: Power, cgroups: Option<&Cgroups>) -> Vec<Mechanism> {
             "the death of the PID namespace with its first process, and that with the server",
         ),
     ]
+}
+
+/// Whether the kernel has Landlock, in whatever version; nothing is restricted by asking.
+fn has_landlock() -> bool {
+    let asked = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(ABI::V1));
+    asked.and_then(Ruleset::create).is_ok()
 }
 
 /// What of this host's root a sandbox sees.

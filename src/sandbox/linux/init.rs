@@ -23,7 +23,8 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::handover::{self, Handover};
 use super::loopback;
-use super::plan::{HOST, NOBODY, Resource, Step};
+use super::plan::{HOST, NOBODY};
+use super::step::{Resource, Step, Then};
 use crate::guest;
 use crate::sandbox::seccomp::bpf;
 use crate::sys::{self, Reach};
@@ -80,21 +81,28 @@ fn prepare() -> Result<(), Error> {
             "this becomes PID 1 of a sandbox; the server starts it, nobody else does",
         ));
     }
-    let Handover {
-        plan,
-        host_mounts,
-        mut mounts,
-    } = handover::receive(rustix::stdio::stdin()).map_err(Error::Handover)?;
-    if handover::own_mounts().map_err(Error::Handover)? == host_mounts {
-        return Err(Error::Refused(
-            "this process shares the host's mounts and will not touch them",
-        ));
-    }
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
-    for step in plan.steps {
-        perform(&step, &mut mounts).map_err(|error| Error::Step(Box::new(step), error))?;
+    let own_mounts = handover::own_mounts().map_err(Error::Handover)?;
+    loop {
+        let Handover {
+            plan,
+            host_mounts,
+            mut mounts,
+        } = handover::receive(rustix::stdio::stdin()).map_err(Error::Handover)?;
+        if own_mounts == host_mounts {
+            return Err(Error::Refused(
+                "this process shares the host's mounts and will not touch them",
+            ));
+        }
+        for step in plan.steps {
+            perform(&step, &mut mounts).map_err(|error| Error::Step(Box::new(step), error))?;
+        }
+        match plan.then {
+            // Made now, used at the end.
+            Then::Wait => drop(bpf::program()),
+            Then::Serve => return Ok(()),
+        }
     }
-    Ok(())
 }
 
 fn perform(step: &Step, mounts: &mut Vec<OwnedFd>) -> io::Result<()> {

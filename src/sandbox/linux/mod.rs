@@ -12,6 +12,7 @@ mod loopback;
 mod plan;
 mod pool;
 mod spawn;
+mod step;
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ use rustix::mount::{OpenTreeFlags, open_tree};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
+use crate::error::Cause;
 use crate::execution::{ResourceLimits, Usage};
 use crate::guest::wire::{self, Channel, Link, Side, ToHost};
 use crate::ids::InstanceId;
@@ -169,7 +171,11 @@ impl Native {
         }
         parts
             .hand_over(&link, skill, bounds)
-            .map_err(|error| failed("handing the plan over", error))?;
+            .map_err(|error| match error.kind() {
+                // It failed at what it does before anybody needs it, and says why.
+                std::io::ErrorKind::BrokenPipe => did_not_come_up(&diagnostics, &body.fate()),
+                _ => failed("handing the plan over", error),
+            })?;
         link.set_nonblocking(true)
             .map_err(|error| failed("listening to the sandbox", error))?;
         let link = tokio::net::UnixStream::from_std(link)
@@ -213,10 +219,9 @@ impl Native {
                     body,
                 } = self.tell(None, &bounds).await?;
                 let heard = tokio::time::timeout(limits::SANDBOX_START_MAX, greeting(link)).await;
-                drop(body);
                 match heard {
                     Ok(Ok(())) => Ok(()),
-                    Ok(Err(_)) | Err(_) => Err(did_not_come_up(&diagnostics)),
+                    Ok(Err(_)) | Err(_) => Err(did_not_come_up(&diagnostics, &body.fate())),
                 }
             })
             .await
@@ -227,7 +232,7 @@ impl Native {
 /// Makes a process that waits, on a thread where that may block.
 async fn make(parts: &Arc<Parts>) -> Result<Waiting, Error> {
     let parts = parts.clone();
-    let made = tokio::task::spawn_blocking(move || parts.pool.make(parts.power)).await;
+    let made = tokio::task::spawn_blocking(move || parts.make()).await;
     made.map_err(|error| failed("making a sandbox", error))?
         .map_err(|error| host::refused(&error))
 }
@@ -246,16 +251,16 @@ async fn greeting(link: tokio::net::UnixStream) -> std::io::Result<()> {
     }
 }
 
-fn failed(doing: &'static str, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+fn failed(doing: &'static str, error: impl Into<Cause>) -> Error {
     Error::Engine {
         doing,
         source: error.into(),
     }
 }
 
-fn did_not_come_up(diagnostics: &spawn::Diagnostics) -> Error {
+fn did_not_come_up(diagnostics: &spawn::Diagnostics, fate: &str) -> Error {
     Error::Unavailable(format!(
-        "the native sandbox did not come up and said {:?}; `skillbox doctor` shows what this host can do",
+        "the native sandbox did not come up: {fate} and said {:?}; `skillbox doctor` shows what this host can do",
         diagnostics.text()
     ))
 }
@@ -271,6 +276,14 @@ impl Parts {
             pool: Pool::open(settings, instance, power)?,
             own_mounts,
         })
+    }
+
+    /// Makes a process that waits and does already what is the same for every sandbox. Blocks.
+    fn make(&self) -> std::io::Result<Waiting> {
+        let waiting = self.pool.make(self.power)?;
+        let frame = handover::frame(plan::before(&self.host), self.own_mounts.clone())?;
+        handover::send(waiting.link.as_fd(), &frame, &[])?;
+        Ok(waiting)
     }
 
     fn hand_over(
@@ -298,8 +311,7 @@ impl Parts {
                 Some((&skill.name, source))
             }
         };
-        let plan = plan::plan(&Wanted {
-            host: &self.host,
+        let plan = plan::after(&Wanted {
             skill,
             limits: bounds,
         });
@@ -318,6 +330,10 @@ fn detached(folder: &Path) -> std::io::Result<OwnedFd> {
 }
 
 impl Ending {
+    fn fate(&self) -> String {
+        self.body.as_ref().map_or_else(String::new, Body::fate)
+    }
+
     fn cell(&self) -> Option<&cgroup::Cell> {
         self.body.as_ref().and_then(|body| body.cell.as_ref())
     }
@@ -351,12 +367,13 @@ impl Backend for Native {
         if let Some(cell) = body.cell() {
             heard.usage = seen_from_outside(heard.usage, cell.usage());
         }
+        let fate = heard.end.is_none().then(|| body.fate());
         drop(body);
         self.refill(self.parts().await?);
-        if heard.end.is_some() {
+        let Some(fate) = fate else {
             return Ok(report(heard, asked_at));
-        }
-        let end = explain(&heard, &diagnostics)?;
+        };
+        let end = explain(&heard, &diagnostics, &fate)?;
         Ok(Report {
             end,
             ..report(heard, asked_at)
@@ -399,15 +416,15 @@ fn seen_from_outside(inside: Usage, outside: Usage) -> Usage {
 }
 
 /// Why a sandbox ended without saying how.
-fn explain(heard: &Heard, diagnostics: &spawn::Diagnostics) -> Result<End, Error> {
+fn explain(heard: &Heard, diagnostics: &spawn::Diagnostics, fate: &str) -> Result<End, Error> {
     if heard.usage.oom_kills > 0 {
         return Ok(End::OutOfMemory);
     }
     tracing::warn!(hello = heard.hello, said = %diagnostics.text(), "A sandbox ended without a report");
     if heard.hello {
-        return Ok(End::Lost(
-            "the sandbox ended before it could report; its first process was killed from outside".to_owned(),
-        ));
+        return Ok(End::Lost(format!(
+            "the sandbox ended before it could report; {fate}"
+        )));
     }
-    Err(did_not_come_up(diagnostics))
+    Err(did_not_come_up(diagnostics, fate))
 }

@@ -3,159 +3,10 @@
 //! There is no parameter to loosen anything here, and there must never be one: the caller chooses *what* runs,
 //! only this file chooses *how*. `init.rs` performs the steps inside the new process, top to bottom.
 
-use serde::{Deserialize, Serialize};
-
+use super::step::{Plan, Resource, Step, Then};
 use crate::execution::ResourceLimits;
 use crate::limits;
 use crate::skill::SkillName;
-
-/// One sandbox, step by step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Plan {
-    /// In this order. The first that fails ends the sandbox.
-    pub(super) steps: Vec<Step>,
-}
-
-/// One thing that is done, once. Paths are those of the sandbox; `from` is a path of the host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "do", rename_all = "snake_case")]
-pub(super) enum Step {
-    /// Give up the controlling terminal (S-24).
-    LeaveTerminal,
-    /// A cgroup namespace of its own, whose root is the cgroup that the sandbox is in by now.
-    HideCgroup,
-    /// The host's name stays its secret.
-    NameHost {
-        /// The name inside.
-        name: String,
-    },
-    /// Nothing mounted here or on the host from now on crosses over.
-    CutPropagation,
-    /// An empty tmpfs becomes `/`; the host's root moves to [`HOST`] until it is forgotten.
-    ReplaceRoot {
-        /// Its size in bytes: it holds empty folders, links and a few lines of text.
-        bytes: u64,
-        /// Its inodes.
-        inodes: u64,
-    },
-    /// A folder that everybody may read.
-    Folder {
-        /// Where.
-        path: String,
-    },
-    /// A symbolic link.
-    Link {
-        /// Where.
-        path: String,
-        /// What it holds.
-        to: String,
-    },
-    /// A file of our own writing.
-    File {
-        /// Where.
-        path: String,
-        /// What it holds.
-        text: String,
-    },
-    /// A folder of the host with all that is mounted below it: read-only, without set-uid and devices, from the instant
-    /// that it can be seen.
-    BindFolder {
-        /// The host's.
-        from: String,
-        /// Where.
-        to: String,
-    },
-    /// One file of the host, likewise.
-    BindFile {
-        /// The host's.
-        from: String,
-        /// Where.
-        to: String,
-    },
-    /// A mount that the host handed over as a descriptor, read-only already: the way to it is closed to the sandbox's user.
-    AttachHanded {
-        /// Where.
-        to: String,
-    },
-    /// A harmless device of the host: it works, nothing about it can be changed.
-    Device {
-        /// Its name in `/dev`, there and here.
-        name: String,
-    },
-    /// Terminals of its own.
-    Terminals,
-    /// The processes of this PID namespace and no other.
-    Processes,
-    /// Scratch in memory: bounded, not executable, no set-uid, no devices (P10).
-    Scratch {
-        /// Where.
-        path: String,
-        /// Its size in bytes.
-        bytes: u64,
-        /// Its inodes.
-        inodes: u64,
-        /// Permission bits of its root, in octal.
-        mode: String,
-    },
-    /// Covered where it exists: a file by `/dev/null`, a folder by an empty one (S-15).
-    Mask {
-        /// What.
-        path: String,
-    },
-    /// Read-only where it exists (S-16).
-    Freeze {
-        /// What.
-        path: String,
-    },
-    /// The host's root is unmounted and its place removed.
-    ForgetHost,
-    /// `/` itself becomes read-only (P2).
-    FreezeRoot,
-    /// The loopback interface comes up.
-    StartLoopback,
-    /// A second pair of user and mount namespaces: every mount attribute is locked from now on, for whoever gains
-    /// capabilities by whatever mistake (S-07). The id inside is mapped to itself.
-    LockMounts {
-        /// The user and group inside.
-        id: u32,
-    },
-    /// A limit that neither the sandbox nor anything in it can raise.
-    Limit {
-        /// On what.
-        resource: Resource,
-        /// How much.
-        value: u64,
-    },
-    /// No exec ever gains a privilege (P4).
-    NoNewPrivileges,
-    /// A second layer where the kernel has Landlock: read and execute everywhere, write only below these.
-    Landlock {
-        /// Where writing is possible.
-        writable: Vec<String>,
-    },
-    /// Every capability goes, out of every set (P4).
-    DropCapabilities,
-    /// The sandbox dies with the thread that made it (P15).
-    DieWithServer,
-    /// Nobody may trace or read PID 1 (P16).
-    HideFirstProcess,
-    /// The last step: the table of system calls (P13).
-    FilterCalls,
-}
-
-/// What a [`Step::Limit`] limits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Resource {
-    /// Open descriptors of one process.
-    OpenFiles,
-    /// Bytes of a core dump.
-    CoreBytes,
-    /// Bytes that one process can lock in memory.
-    LockedBytes,
-    /// Processes and threads of this user namespace: behind the cgroup's own limit.
-    Processes,
-}
 
 /// Where the host's root is until it is forgotten.
 pub(super) const HOST: &str = "/.host";
@@ -205,13 +56,12 @@ pub(super) enum SkillSource {
 /// Everything about one sandbox that differs from another.
 #[derive(Debug)]
 pub(super) struct Wanted<'a> {
-    pub(super) host: &'a HostRoot,
     pub(super) skill: Option<(&'a SkillName, SkillSource)>,
     pub(super) limits: &'a ResourceLimits,
 }
 
-/// Plans one sandbox.
-pub(super) fn plan(wanted: &Wanted<'_>) -> Plan {
+/// Plans what is the same for every sandbox of this host: done while nobody waits.
+pub(super) fn before(host: &HostRoot) -> Plan {
     let mut steps = vec![
         Step::LeaveTerminal,
         Step::HideCgroup,
@@ -224,9 +74,9 @@ pub(super) fn plan(wanted: &Wanted<'_>) -> Plan {
             inodes: 1024,
         },
     ];
-    steps.extend(programs(wanted.host));
-    steps.extend(etc(wanted.host));
-    steps.extend(devices(wanted.host));
+    steps.extend(programs(host));
+    steps.extend(etc(host));
+    steps.extend(devices(host));
     steps.push(Step::Processes);
     steps.extend(MASKED_PATHS.iter().map(|path| Step::Mask {
         path: (*path).to_owned(),
@@ -234,11 +84,23 @@ pub(super) fn plan(wanted: &Wanted<'_>) -> Plan {
     steps.extend(READONLY_PATHS.iter().map(|path| Step::Freeze {
         path: (*path).to_owned(),
     }));
-    steps.extend(scratch(wanted.limits));
+    steps.push(Step::StartLoopback);
+    Plan {
+        steps,
+        then: Then::Wait,
+    }
+}
+
+/// Plans the rest of one sandbox.
+pub(super) fn after(wanted: &Wanted<'_>) -> Plan {
+    let mut steps = scratch(wanted.limits);
     steps.extend(skill(wanted));
-    steps.extend([Step::ForgetHost, Step::FreezeRoot, Step::StartLoopback]);
+    steps.extend([Step::ForgetHost, Step::FreezeRoot]);
     steps.extend(restrictions(wanted.limits));
-    Plan { steps }
+    Plan {
+        steps,
+        then: Then::Serve,
+    }
 }
 
 fn folder(path: &str) -> Step {
@@ -443,13 +305,17 @@ mod tests {
         }
     }
 
+    /// Both parts, one after the other.
     fn planned(source: SkillSource) -> Plan {
         let limits = ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default());
-        plan(&Wanted {
-            host: &host(),
+        let after = after(&Wanted {
             skill: Some((&"demo".parse().unwrap(), source)),
             limits: &limits,
-        })
+        });
+        Plan {
+            steps: [before(&host()).steps, after.steps].concat(),
+            ..after
+        }
     }
 
     /// The snapshot is the reviewed posture; any change to it is a change of policy.

@@ -114,7 +114,7 @@ impl Maker {
             body: Body {
                 process,
                 cell,
-                identity: identity,
+                identity,
             },
         };
         waiting.body.identity.map(id)?;
@@ -152,6 +152,26 @@ fn has_ended(process: &OwnedFd, within: Timespec) -> bool {
 }
 
 impl Body {
+    /// How the first process ended, if it has, for people.
+    pub(super) fn fate(&self) -> String {
+        const SOON: Timespec = Timespec {
+            tv_sec: 0,
+            tv_nsec: 200_000_000,
+        };
+        if !has_ended(&self.process, SOON) {
+            return "its first process still lives".to_owned();
+        }
+        let peek = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        let status = rustix::process::waitid(WaitId::PidFd(self.process.as_fd()), peek)
+            .ok()
+            .flatten();
+        match status.map(|status| (status.exit_status(), status.terminating_signal())) {
+            Some((Some(code), _)) => format!("its first process exited with {code}"),
+            Some((None, Some(signal))) => format!("its first process was ended by signal {signal}"),
+            Some((None, None)) | None => "its first process has gone".to_owned(),
+        }
+    }
+
     /// Kills everything inside: the end of its PID 1 is the end of a PID namespace.
     pub(super) fn kill(&self) {
         if let Some(cell) = &self.cell {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use super::numbers::{self, ARCHITECTURE};
-use super::{ABSENT, Masked, REFUSED, RULES, Rule, alternatives, names};
+use super::{ABSENT, INJECTING, Masked, REFUSED, RULES, Rule, alternatives, names};
 
 /// One instruction, as the kernel lays it out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +60,8 @@ enum Verdict {
     Errno(u32),
     /// Allowed where one of these sets of comparisons holds.
     Ask(Vec<Vec<Masked>>),
+    /// Refused where the low half of this argument is one of these values.
+    Unless(u32, &'static [u32]),
 }
 
 fn compile(architecture: u32) -> Vec<Instruction> {
@@ -102,9 +104,9 @@ fn verdicts() -> BTreeMap<u32, Verdict> {
             let verdict = match rule {
                 Rule::Always(_) => Verdict::Allow,
                 Rule::Absent(_) => Verdict::Errno(ABSENT),
-                Rule::When(..) | Rule::UnlessPidOne(..) | Rule::IoctlUnlessInjecting => {
-                    Verdict::Ask(alternatives(rule))
-                }
+                Rule::When(..) => Verdict::Ask(alternatives(rule)),
+                Rule::UnlessPidOne(_, index) => Verdict::Unless(*index, &[1]),
+                Rule::IoctlUnlessInjecting => Verdict::Unless(1, &INJECTING),
             };
             match (verdicts.get_mut(&number), verdict) {
                 (Some(Verdict::Ask(known)), Verdict::Ask(more)) => known.extend(more),
@@ -139,6 +141,16 @@ fn leaf(verdict: &Verdict) -> Vec<Instruction> {
     match verdict {
         Verdict::Allow => vec![end(ALLOW)],
         Verdict::Errno(errno) => vec![end(ERRNO | errno)],
+        Verdict::Unless(index, values) => {
+            let mut program = vec![load(ARGUMENTS + 8 * index)];
+            program.extend(
+                values
+                    .iter()
+                    .flat_map(|value| [compare(EQUAL, *value, (0, 1)), end(ERRNO | REFUSED)]),
+            );
+            program.push(end(ALLOW));
+            program
+        }
         Verdict::Ask(alternatives) => {
             let mut program: Vec<_> = alternatives.iter().flat_map(|set| allow_where(set)).collect();
             program.push(end(ERRNO | REFUSED));
@@ -193,7 +205,7 @@ fn jump(over: usize) -> Instruction {
     )
 }
 
-#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 

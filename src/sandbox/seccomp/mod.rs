@@ -53,6 +53,9 @@ pub const REFUSED: u32 = 1;
 /// The errno of an absent call: `ENOSYS`.
 pub const ABSENT: u32 = 38;
 
+/// `TIOCSTI` and `TIOCLINUX`.
+const INJECTING: [u32; 2] = [0x5412, 0x541c];
+
 /// The alternatives of one entry: any one set of comparisons that holds allows the call. An empty set always holds.
 fn alternatives(rule: &Rule) -> Vec<Vec<Masked>> {
     match rule {
@@ -61,8 +64,8 @@ fn alternatives(rule: &Rule) -> Vec<Vec<Masked>> {
         Rule::UnlessPidOne(_, index) => differs_from(*index, 1, u32::MAX),
         Rule::IoctlUnlessInjecting => {
             // TIOCSTI and TIOCLINUX agree in all but these three bits; of the eight values they span, six are harmless.
-            const TIOCSTI: u32 = 0x5412;
-            const TIOCLINUX: u32 = 0x541c;
+            const TIOCSTI: u32 = INJECTING[0];
+            const TIOCLINUX: u32 = INJECTING[1];
             const SPAN: u32 = TIOCSTI ^ TIOCLINUX;
             let mut allowed = differs_from(1, TIOCSTI, !SPAN);
             let harmless = (0..=SPAN)

@@ -109,7 +109,7 @@ mod tests {
     fn every_call_of_the_table_has_a_number_here() {
         for name in crate::sandbox::seccomp::RULES
             .iter()
-            .flat_map(super::super::names)
+            .flat_map(crate::sandbox::seccomp::names)
         {
             assert!(number(name).is_some(), "{name}");
         }

@@ -41,12 +41,12 @@ impl Found {
         let read = |name| std::fs::read_to_string(Path::new("/proc/self").join(name)).unwrap_or_default();
         let unified =
             |place: &Path| std::fs::read_to_string(place.join("cgroup.controllers")).unwrap_or_default();
-        Self::judge(&read("cgroup"), &read("mountinfo"), reach, &unified)
+        Self::judge(&read("cgroup"), &read("mountinfo"), reach, unified)
     }
 
     /// Judges texts of `/proc/self/cgroup` and `/proc/self/mountinfo`. `controllers_at` tells which controllers a folder
     /// of version 2 has.
-    fn judge(cgroup: &str, mountinfo: &str, reach: Reach, controllers_at: &dyn Fn(&Path) -> String) -> Self {
+    fn judge(cgroup: &str, mountinfo: &str, reach: Reach, controllers_at: impl Fn(&Path) -> String) -> Self {
         let mounted: Vec<_> = mountinfo.lines().filter_map(mounted).collect();
         if let Some(unified) = mounted.iter().find(|mount| mount.kind == "cgroup2") {
             let here = controllers_at(&unified.place);
@@ -130,7 +130,7 @@ mod tests {
     const OWN: &str = "9:cpu,cpuacct:/a\n8:pids:/b\n4:memory:/c/d\n0::/user.slice/x\n";
 
     fn judge(mountinfo: &str, reach: Reach, controllers: &str) -> Found {
-        Found::judge(OWN, mountinfo, reach, &|_| controllers.to_owned())
+        Found::judge(OWN, mountinfo, reach, |_| controllers.to_owned())
     }
 
     #[test]
