@@ -124,7 +124,10 @@ fn a_server_that_is_not_there_is_unavailable() {
 #[test]
 fn a_server_that_can_run_nothing_is_told_by_the_doctor_and_explained_in_its_log() {
     let home = Shell::new();
-    let nowhere = [("SKILLBOX_DOCKER_HOST", "unix:///nowhere.sock")];
+    let nowhere = [
+        ("SKILLBOX_DOCKER_HOST", "unix:///nowhere.sock"),
+        ("SKILLBOX_SANDBOX_BACKEND", "docker"),
+    ];
     let server = Server::start_with(&home.folder().join("server"), &nowhere);
     let shell = Shell::new()
         .with("SKILLBOX_SERVER_URL", &server.url)

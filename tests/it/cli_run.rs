@@ -179,7 +179,9 @@ fn the_doctor_finds_this_machine_healthy() {
 
 #[test]
 fn the_doctor_names_an_engine_that_is_not_there() {
-    let shell = Shell::new().with("SKILLBOX_DOCKER_HOST", "unix:///nowhere.sock");
+    let shell = Shell::new()
+        .with("SKILLBOX_DOCKER_HOST", "unix:///nowhere.sock")
+        .with("SKILLBOX_SANDBOX_BACKEND", "docker");
     let said = shell.run(&["doctor"]);
     assert_eq!(said.code, 1, "{}", said.stderr);
     assert!(said.stdout.contains("✗ container engine"), "{}", said.stdout);

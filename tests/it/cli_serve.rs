@@ -36,6 +36,7 @@ fn end(mut server: Child) -> (i32, String) {
 fn the_first_key_is_shown_once_and_never_logged() {
     let shell = Shell::new()
         .with("SKILLBOX_DOCKER_HOST", "unix:///nowhere.sock")
+        .with("SKILLBOX_SANDBOX_BACKEND", "docker")
         .with("SKILLBOX_LOG", "trace");
     let (server, banner) = start(&shell, &[]);
     let key = std::fs::read_to_string(shell.data().join("admin.key")).unwrap();
@@ -56,7 +57,9 @@ fn the_first_key_is_shown_once_and_never_logged() {
 /// Where standard output is kept as a log, nothing is printed there.
 #[test]
 fn a_quiet_server_prints_nothing() {
-    let shell = Shell::new().with("SKILLBOX_DOCKER_HOST", "unix:///nowhere.sock");
+    let shell = Shell::new()
+        .with("SKILLBOX_DOCKER_HOST", "unix:///nowhere.sock")
+        .with("SKILLBOX_SANDBOX_BACKEND", "docker");
     let mut server = shell.spawn(&["serve", "--port", "0", "--quiet"]);
     let mut log = String::new();
     let mut lines = BufReader::new(server.stderr.as_mut().unwrap());
