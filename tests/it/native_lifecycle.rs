@@ -165,3 +165,46 @@ for hierarchy in /sys/fs/cgroup /sys/fs/cgroup/memory /sys/fs/cgroup/pids /sys/f
 done
 exit $code
 "#;
+
+/// S-36: an ordinary user without cgroups gets no sandbox, unless the operator accepts less, which every result then says.
+#[test]
+fn without_cgroups_nothing_runs_unless_less_is_accepted() {
+    if !rustix::process::geteuid().is_root() {
+        return missing("linux", "only root can become an ordinary user without cgroups");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::chown(folder.path(), ORDINARY.parse().ok(), ORDINARY.parse().ok()).unwrap();
+    let skill = folder.path().join("any");
+    std::fs::create_dir_all(skill.join("scripts")).unwrap();
+    std::fs::write(
+        skill.join("SKILL.md"),
+        "---\nname: any\ndescription: Any\nlang: bash\n---\n",
+    )
+    .unwrap();
+    std::fs::write(skill.join("scripts/main.sh"), "ulimit -d >$SANDBOX_OUTPUT\n").unwrap();
+    let run = |allowed: &str| {
+        Command::new("setpriv")
+            .args(["--reuid", ORDINARY, "--regid", ORDINARY, "--clear-groups"])
+            .args([env!("CARGO_BIN_EXE_skillbox"), "run", "./any"])
+            .current_dir(folder.path())
+            .env("HOME", folder.path())
+            .env("TMPDIR", folder.path())
+            .env("SKILLBOX_SANDBOX_BACKEND", "native")
+            .env("SKILLBOX_NATIVE_ALLOW_DEGRADED", allowed)
+            .output()
+            .unwrap()
+    };
+    let refused = run("false");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(69), "{said}");
+    assert!(
+        said.contains("cannot be bounded") && said.contains("allow_degraded"),
+        "{said}"
+    );
+    let accepted = run("true");
+    let said = String::from_utf8_lossy(&accepted.stdout).into_owned();
+    assert!(accepted.status.success(), "{said}");
+    assert!(said.contains("P6 and P7 are degraded"), "{said}");
+    // In KiB: the bound of one process.
+    assert!(said.contains("\"output\": 524288"), "{said}");
+}

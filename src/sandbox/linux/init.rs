@@ -83,6 +83,8 @@ fn prepare() -> Result<(), Error> {
     }
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     let own_mounts = handover::own_mounts().map_err(Error::Handover)?;
+    // Made now, used at the end.
+    let mut filter = filter();
     loop {
         let Handover {
             plan,
@@ -95,17 +97,16 @@ fn prepare() -> Result<(), Error> {
             ));
         }
         for step in plan.steps {
-            perform(&step, &mut mounts).map_err(|error| Error::Step(Box::new(step), error))?;
+            perform(&step, &mut mounts, &mut filter).map_err(|error| Error::Step(Box::new(step), error))?;
         }
         match plan.then {
-            // Made now, used at the end.
-            Then::Wait => drop(bpf::program()),
+            Then::Wait => {}
             Then::Serve => return Ok(()),
         }
     }
 }
 
-fn perform(step: &Step, mounts: &mut Vec<OwnedFd>) -> io::Result<()> {
+fn perform(step: &Step, mounts: &mut Vec<OwnedFd>, filter: &mut [libc::sock_filter]) -> io::Result<()> {
     match step {
         Step::LeaveTerminal => rustix::process::setsid().map(drop).map_err(Into::into),
         Step::HideCgroup => sys::unshare_namespaces(libc::CLONE_NEWCGROUP),
@@ -174,7 +175,7 @@ fn perform(step: &Step, mounts: &mut Vec<OwnedFd>) -> io::Result<()> {
         Step::HideFirstProcess => {
             rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(Into::into)
         }
-        Step::FilterCalls => filter_calls(),
+        Step::FilterCalls => sys::seccomp_filter(filter),
     }
 }
 
@@ -253,6 +254,7 @@ fn limit(resource: Resource, value: u64) -> io::Result<()> {
         Resource::OpenFiles => rustix::process::Resource::Nofile,
         Resource::CoreBytes => rustix::process::Resource::Core,
         Resource::LockedBytes => rustix::process::Resource::Memlock,
+        Resource::DataBytes => rustix::process::Resource::Data,
         Resource::Processes => rustix::process::Resource::Nproc,
     };
     // An ordinary user's own limit may be lower already, and cannot be raised.
@@ -303,9 +305,10 @@ fn drop_capabilities() -> io::Result<()> {
     rustix::thread::set_capabilities(None, none).map_err(Into::into)
 }
 
-fn filter_calls() -> io::Result<()> {
-    let program = bpf::program().ok_or(io::ErrorKind::Unsupported)?;
-    let mut filter: Vec<_> = program
+/// The table for this kernel; empty where there is none, which the kernel refuses.
+fn filter() -> Vec<libc::sock_filter> {
+    let program = bpf::program().unwrap_or_default();
+    program
         .iter()
         .map(|instruction| libc::sock_filter {
             code: instruction.code,
@@ -313,6 +316,5 @@ fn filter_calls() -> io::Result<()> {
             jf: instruction.fails,
             k: instruction.operand,
         })
-        .collect();
-    sys::seccomp_filter(&mut filter)
+        .collect()
 }

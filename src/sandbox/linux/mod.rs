@@ -34,7 +34,7 @@ use crate::sandbox::{Backend, End, Error, Job, ProgressSender, Report, Run, Skil
 use crate::sys::{self, Reach};
 
 use identity::Power;
-use plan::{HostRoot, SkillSource, Wanted};
+use plan::{Bounds, HostRoot, SkillSource, Wanted};
 use pool::Pool;
 use spawn::{Body, Waiting};
 
@@ -314,6 +314,7 @@ impl Parts {
         let plan = plan::after(&Wanted {
             skill,
             limits: bounds,
+            bounds: self.pool.cgroups().map_or(Bounds::Rlimits, |_| Bounds::Cgroup),
         });
         let frame = handover::frame(plan, self.own_mounts.clone())?;
         let borrowed: Vec<_> = mounts.iter().map(|mount| mount.as_fd()).collect();

@@ -53,11 +53,21 @@ pub(super) enum SkillSource {
     Path(String),
 }
 
+/// What bounds memory and CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bounds {
+    /// The cgroup that the sandbox is in.
+    Cgroup,
+    /// Nothing better than limits on each process: the degraded form.
+    Rlimits,
+}
+
 /// Everything about one sandbox that differs from another.
 #[derive(Debug)]
 pub(super) struct Wanted<'a> {
     pub(super) skill: Option<(&'a SkillName, SkillSource)>,
     pub(super) limits: &'a ResourceLimits,
+    pub(super) bounds: Bounds,
 }
 
 /// Plans what is the same for every sandbox of this host: done while nobody waits.
@@ -96,7 +106,7 @@ pub(super) fn after(wanted: &Wanted<'_>) -> Plan {
     let mut steps = scratch(wanted.limits);
     steps.extend(skill(wanted));
     steps.extend([Step::ForgetHost, Step::FreezeRoot]);
-    steps.extend(restrictions(wanted.limits));
+    steps.extend(restrictions(wanted));
     Plan {
         steps,
         then: Then::Serve,
@@ -232,7 +242,8 @@ fn skill(wanted: &Wanted<'_>) -> Vec<Step> {
     steps
 }
 
-fn restrictions(limits: &ResourceLimits) -> Vec<Step> {
+fn restrictions(wanted: &Wanted<'_>) -> Vec<Step> {
+    let limits = wanted.limits;
     let limit = |resource, value| Step::Limit { resource, value };
     let writable = [
         "/workspace",
@@ -243,12 +254,17 @@ fn restrictions(limits: &ResourceLimits) -> Vec<Step> {
         // PID 1 sets the order in which the kernel kills; files of others are not writable by their own permissions.
         "/proc",
     ];
-    vec![
+    let mut steps = vec![
         Step::LockMounts { id: NOBODY },
         limit(Resource::OpenFiles, limits::OPEN_FILES_MAX),
         limit(Resource::CoreBytes, 0),
         limit(Resource::LockedBytes, 65_536),
         limit(Resource::Processes, u64::from(limits.processes_max)),
+    ];
+    if wanted.bounds == Bounds::Rlimits {
+        steps.push(limit(Resource::DataBytes, limits.memory_bytes));
+    }
+    steps.extend([
         Step::NoNewPrivileges,
         Step::Landlock {
             writable: writable.map(ToOwned::to_owned).to_vec(),
@@ -257,7 +273,8 @@ fn restrictions(limits: &ResourceLimits) -> Vec<Step> {
         Step::DieWithServer,
         Step::HideFirstProcess,
         Step::FilterCalls,
-    ]
+    ]);
+    steps
 }
 
 /// As in the posture of containers, except `/sys`, of which there is nothing here.
@@ -307,10 +324,15 @@ mod tests {
 
     /// Both parts, one after the other.
     fn planned(source: SkillSource) -> Plan {
+        planned_with(source, Bounds::Cgroup)
+    }
+
+    fn planned_with(source: SkillSource, bounds: Bounds) -> Plan {
         let limits = ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default());
         let after = after(&Wanted {
             skill: Some((&"demo".parse().unwrap(), source)),
             limits: &limits,
+            bounds,
         });
         Plan {
             steps: [before(&host()).steps, after.steps].concat(),
@@ -337,6 +359,20 @@ mod tests {
         );
         let differing = handed.iter().zip(&walked).filter(|(a, b)| a != b).count();
         assert_eq!((differing, handed.len()), (1, walked.len()));
+    }
+
+    #[test]
+    fn the_degraded_form_bounds_each_process_besides() {
+        let (whole, degraded) = (
+            planned(SkillSource::Handed).steps,
+            planned_with(SkillSource::Handed, Bounds::Rlimits).steps,
+        );
+        let more: Vec<_> = degraded.iter().filter(|step| !whole.contains(step)).collect();
+        let bound = Step::Limit {
+            resource: Resource::DataBytes,
+            value: limits::MEMORY_BYTES,
+        };
+        assert_eq!((more, degraded.len()), (vec![&bound], whole.len() + 1));
     }
 
     /// Nothing of the host but programs, libraries and five devices, all of it read-only.

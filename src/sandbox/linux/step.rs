@@ -157,6 +157,8 @@ pub(super) enum Resource {
     CoreBytes,
     /// Bytes that one process can lock in memory.
     LockedBytes,
+    /// Bytes of data of one process: the degraded form's only bound on memory.
+    DataBytes,
     /// Processes and threads of this user namespace: behind the cgroup's own limit.
     Processes,
 }

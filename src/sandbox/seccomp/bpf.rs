@@ -4,7 +4,6 @@
 //! and x32's are refused like any other: nothing here ends a process.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 
 use super::numbers::{self, ARCHITECTURE};
 use super::{ABSENT, INJECTING, Masked, REFUSED, RULES, Rule, alternatives, names};
@@ -22,11 +21,9 @@ pub(in crate::sandbox) struct Instruction {
     pub(in crate::sandbox) operand: u32,
 }
 
-/// The whole filter, made once; `None` on an architecture that has none.
-pub(in crate::sandbox) fn program() -> Option<&'static [Instruction]> {
-    static PROGRAM: OnceLock<Vec<Instruction>> = OnceLock::new();
-    let architecture = ARCHITECTURE?;
-    Some(PROGRAM.get_or_init(|| compile(architecture)))
+/// The whole filter; `None` on an architecture that has none.
+pub(in crate::sandbox) fn program() -> Option<Vec<Instruction>> {
+    ARCHITECTURE.map(compile)
 }
 
 /// Load a 32-bit word of `seccomp_data`.
@@ -310,7 +307,7 @@ mod tests {
 
     #[test]
     fn the_program_fits_the_kernel_and_every_jump_stays_inside() {
-        let program = program().unwrap();
+        let program = &program().unwrap();
         assert!(program.len() <= 4096, "{} instructions", program.len());
         for (at, instruction) in program.iter().enumerate() {
             let far = match instruction.code {
@@ -323,7 +320,7 @@ mod tests {
 
     #[test]
     fn every_number_gets_the_verdict_of_the_table() {
-        let program = program().unwrap();
+        let program = &program().unwrap();
         for number in (0..600).chain([X32 - 1, X32, X32 + 39, u32::MAX]) {
             for first in [0, 1, 2, 17, 40, 1 | 1 << 32] {
                 let call = here(number, [first, 0, 0, 0, 0, 0]);
@@ -335,7 +332,7 @@ mod tests {
     /// P13: a 32-bit process and x32 reach nothing, and nobody is killed for trying.
     #[test]
     fn another_abi_is_refused_without_a_signal() {
-        let program = program().unwrap();
+        let program = &program().unwrap();
         for architecture in [0x4000_0003, 0, ARCHITECTURE.unwrap() ^ 1] {
             for number in 0..600 {
                 let call = Call {
@@ -357,7 +354,7 @@ mod tests {
         #[test]
         fn the_program_judges_as_the_table_does(number in 0_u32..480, arguments in prop::array::uniform6(argument())) {
             let call = here(number, arguments);
-            prop_assert_eq!(interpret(program().unwrap(), &call), judged(&call));
+            prop_assert_eq!(interpret(&program().unwrap(), &call), judged(&call));
         }
 
         /// The calls with rules, more often.
@@ -367,7 +364,7 @@ mod tests {
             arguments in prop::array::uniform6(argument()),
         ) {
             let call = here(numbers::number(name).unwrap(), arguments);
-            prop_assert_eq!(interpret(program().unwrap(), &call), judged(&call));
+            prop_assert_eq!(interpret(&program().unwrap(), &call), judged(&call));
         }
     }
 }
