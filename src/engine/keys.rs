@@ -122,19 +122,34 @@ impl Engine {
     /// As [`bootstrap_key`](Self::bootstrap_key) with a key that was written down before, so that no crash can lose it;
     /// `false` if there ever was a key.
     pub async fn adopt_first_key(&self, key: &ApiKey) -> Result<bool, Error> {
-        let new = NewKey {
-            name: "first key".to_owned(),
-            scopes: Scopes::new([Scope::Admin]),
-            tenant: None,
-            expires_at: None,
-        };
-        let record = record(Tenant::default_tenant(), new, key, clock::now());
         self.0
             .store
-            .bootstrap_key(record)
+            .bootstrap_key(administrator("first key", key))
             .await
             .map_err(|error| failure::of_store(error, "key"))
     }
+
+    /// Takes an administrator's key from whoever owns the data folder and has lost every other: nobody calls this over a network.
+    pub async fn adopt_recovered_key(&self, key: &ApiKey) -> Result<(), Error> {
+        let record = administrator("recovered key", key);
+        tracing::warn!(key.id = %record.id, "Recovered the administrator's key as {}", record.id);
+        self.0
+            .store
+            .add_key(record)
+            .await
+            .map_err(|error| failure::of_store(error, "key"))
+    }
+}
+
+/// An administrator's key of the tenant `default`, without end.
+fn administrator(name: &str, key: &ApiKey) -> KeyRecord {
+    let new = NewKey {
+        name: name.to_owned(),
+        scopes: Scopes::new([Scope::Admin]),
+        tenant: None,
+        expires_at: None,
+    };
+    record(Tenant::default_tenant(), new, key, clock::now())
 }
 
 fn check_name(name: &str) -> Result<(), Error> {

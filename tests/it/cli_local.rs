@@ -147,3 +147,34 @@ fn a_lost_key_is_not_made_up() {
     let said = shell.run(&["key", "list", "--api-key", other["api_key"].as_str().unwrap()]);
     assert_eq!(said.code, 0, "{}", said.stderr);
 }
+
+#[test]
+fn who_owns_the_data_folder_gets_a_lost_key_back() {
+    let shell = Shell::new();
+    let keys = || shell.json(&["key", "list"]).as_array().unwrap().clone();
+    let first = keys()[0]["key_id"].as_str().unwrap().to_owned();
+    let file = shell.data().join("admin.key");
+    let kept = std::fs::read(&file).unwrap();
+    let said = shell.run(&["key", "recover"]);
+    assert_eq!(said.code, 3, "{}", said.stderr);
+    assert_eq!(std::fs::read(&file).unwrap(), kept);
+
+    // Revoked, the file still there.
+    assert_eq!(shell.run(&["key", "revoke", &first]).code, 0);
+    let locked_out = shell.run(&["key", "list"]);
+    assert!(
+        locked_out.stderr.contains("skillbox key recover"),
+        "{}",
+        locked_out.stderr
+    );
+    let said = shell.run(&["key", "recover"]);
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    assert!(!said.stderr.contains("skb_"), "{}", said.stderr);
+    assert_eq!(keys().len(), 2);
+
+    // The file deleted.
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(shell.run(&["key", "recover"]).code, 0);
+    assert_eq!(keys()[0]["scopes"], serde_json::json!(["admin"]));
+    assert_eq!(keys().len(), 3);
+}
