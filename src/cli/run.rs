@@ -119,6 +119,8 @@ impl Work {
             console.bad("the execution was ended by Ctrl-C");
         } else if envelope.status != Status::Success {
             explain(&envelope, console);
+        } else if envelope.output.is_none() && envelope.files.is_empty() {
+            console.say("it wrote no output; JSON in the file that SANDBOX_OUTPUT names becomes the output");
         }
         if let Some(folder) = &out {
             let saver = Saver {
@@ -149,8 +151,8 @@ fn hint_at_folder(failure: Failure, name: Option<&SkillName>) -> Failure {
     }
 }
 
-/// Lines of a failed program's standard error that are told besides the result.
-const LAST_LINES: usize = 10;
+/// Lines of a failed program's standard error that are told besides the result: Node.js says what was wrong above ten lines of stack.
+const LAST_LINES: usize = 20;
 
 /// For people, a word about an end that is not a success.
 fn explain(envelope: &Envelope, console: &Console) {

@@ -81,6 +81,7 @@ fn refusals_end_with_3_and_say_what_to_do() {
         (&["run", "./folder", "--input", "{"], "--input"),
         (&["run", "./folder", "--input", "@nosuch.json"], "nosuch.json"),
         (&["run", "./folder", "--file", "nosuch.csv"], "nosuch.csv"),
+        (&["run", "./folder", "--file", "folder"], "`folder` is a folder"),
         (&["run", "./folder", "--out", "folder/SKILL.md"], "not a folder"),
         (&["skill", "init", "folder"], "there already"),
         (
