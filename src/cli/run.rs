@@ -113,7 +113,10 @@ impl Work {
         let Ran {
             envelope,
             interrupted,
-        } = ran.map_err(|failure| hint_at_folder(failure, name.as_ref()))?;
+        } = ran.map_err(|failure| match &name {
+            Some(name) => hint_at_folder(failure, place, name),
+            None => failure,
+        })?;
         console.data(Format::Json, &envelope, rows)?;
         if interrupted {
             console.bad("the execution was ended by Ctrl-C");
@@ -139,15 +142,12 @@ impl Work {
 }
 
 /// A name that is not published may be meant as the folder beside it.
-fn hint_at_folder(failure: Failure, name: Option<&SkillName>) -> Failure {
-    match name {
-        Some(name)
-            if failure.exit() == Exit::Refused
-                && std::path::Path::new(name.as_str()).join("SKILL.md").is_file() =>
-        {
-            failure.hint(format!("to run the folder, write `skillbox run ./{name}`"))
-        }
-        Some(_) | None => failure,
+fn hint_at_folder(failure: Failure, place: &Place, name: &SkillName) -> Failure {
+    let is_folder = std::path::Path::new(name.as_str()).join("SKILL.md").is_file();
+    if is_folder && failure.exit() == Exit::Refused && place.skill(name, &Selector::Latest).is_err() {
+        failure.hint(format!("to run the folder, write `skillbox run ./{name}`"))
+    } else {
+        failure
     }
 }
 

@@ -71,12 +71,10 @@ impl Engine {
         };
         self.on_cache(move |cache| cache.keep(unpacked)).await?;
         // The row decides a race between two uploads of one version; only its winner writes the bytes (C-02).
-        let published = self
-            .0
-            .store
-            .publish(record.clone())
-            .await
-            .map_err(|error| failure::of_store(error, "skill"))?;
+        let published = self.0.store.publish(record.clone()).await.map_err(|error| {
+            let what = format!("skill `{}` version `{}`", record.name, record.version);
+            failure::of_store(error, &what)
+        })?;
         self.keep_archive(&record, &published, again).await?;
         match published {
             Published::New => {

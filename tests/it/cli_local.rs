@@ -70,6 +70,24 @@ fn what_a_push_would_refuse_fails_the_lint() {
 }
 
 #[test]
+fn a_refusal_names_the_version_and_hints_at_what_helps_only() {
+    let shell = Shell::new();
+    shell.skill("guide", "version: 1.0.0\n", ("notes.md", "one"));
+    assert_eq!(shell.run(&["skill", "push", "guide"]).code, 0);
+    // Published, so that its folder would be of no more use.
+    let said = shell.run(&["run", "guide"]);
+    assert!(said.stderr.contains("no program"), "{}", said.stderr);
+    assert!(!said.stderr.contains("./guide"), "{}", said.stderr);
+    shell.skill("guide", "version: 1.0.0\n", ("notes.md", "two"));
+    let said = shell.run(&["skill", "push", "guide"]);
+    assert!(
+        said.stderr.contains("`guide` version `1.0.0` is already"),
+        "{}",
+        said.stderr
+    );
+}
+
+#[test]
 fn refusals_end_with_3_and_say_what_to_do() {
     let shell = Shell::new();
     shell.skill("folder", "lang: bash\n", ("scripts/main.sh", ""));

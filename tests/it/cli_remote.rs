@@ -82,6 +82,7 @@ fn a_failing_program_and_a_refused_call_end_with_their_codes_over_rest_too() {
     assert_eq!(shell.run(&["run", "fails", "--timeout", "1ms"]).code, 2);
     let wrong = shell.run(&["skill", "list", "--api-key", "skb_wrong"]);
     assert_eq!(wrong.code, 3, "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("SKILLBOX_API_KEY"), "{}", wrong.stderr);
 
     let made = shell.json(&["key", "create", "ci"]);
     let weak = shell.run(&["key", "list", "--api-key", made["api_key"].as_str().unwrap()]);
