@@ -131,7 +131,7 @@ pub const KEY_NAME_CHARS_MAX: usize = 100;
 pub const BODY_BYTES_MAX: u64 = 64 * KIB;
 /// Body of `POST /v1/executions`: the input at its cap, files as base64, and room for the rest.
 pub const EXECUTION_BODY_BYTES_MAX: u64 = 48 * MIB;
-/// Time to send all request headers.
+/// Time to send all headers of a connection's first request.
 pub const HEADER_READ_MAX: Duration = Duration::from_secs(10);
 /// Longest pause between two pieces of a request body.
 pub const BODY_IDLE_MAX: Duration = Duration::from_secs(20);
