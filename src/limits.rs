@@ -154,8 +154,8 @@ pub const CONNECTION_CHECK_EVERY: Duration = Duration::from_secs(1);
 pub const STREAMS_MAX: u32 = 100;
 /// Pause after `accept` failed for want of descriptors or memory.
 pub const ACCEPT_BACKOFF: Duration = Duration::from_millis(200);
-/// All JSON bodies that are held at once; a request beyond is answered `busy`. As of each such bound, one tenant gets
-/// half of it at most.
+/// All JSON bodies that are held at once; a request beyond is answered `busy`. As of each such bound, a tenant alone gets
+/// three quarters of it, and beside others at most half.
 pub const BODIES_BYTES_MAX: u64 = 512 * MIB;
 /// All large JSON answers and logs that clients have not taken yet; a request for one more is answered `busy`.
 pub const ANSWERS_BYTES_MAX: u64 = 512 * MIB;
@@ -188,7 +188,7 @@ pub const LINK_LIFE: Duration = Duration::from_secs(3600);
 
 // ---- the server ----------------------------------------------------------------------------------------------
 
-/// Executions waiting for a free slot; more are answered `busy`.
+/// Executions of one tenant that wait for a free slot; more are answered `busy`.
 pub const QUEUE_MAX: usize = 256;
 /// Full queues of this many tenants are the most that waits in all.
 pub const QUEUES_MAX: usize = 4;

@@ -86,7 +86,7 @@ pub struct Settings {
     pub allowlist: ImageAllowlist,
     /// Executions at once.
     pub concurrency: usize,
-    /// Executions that wait for a slot; more are refused.
+    /// Executions of one tenant that wait for a slot; more are refused.
     pub queue: usize,
     /// Longest wait for a slot.
     pub queue_wait: Duration,

@@ -48,7 +48,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_large_answer_holds_its_share_until_it_is_taken() {
-        let budget = Budget::new("answers", 8 * limits::MIB);
+        let budget = Budget::new("answers", 7 * limits::MIB);
         let answer = |bytes: usize| body(&budget, &Tenant::default_tenant(), vec![b'x'; bytes]);
         let first = answer(3 << 20).unwrap();
         assert_eq!(answer(3 << 20).unwrap_err().code(), Code::Busy);
