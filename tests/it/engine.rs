@@ -5,14 +5,15 @@ use std::path::Path;
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-use skillbox::auth::{Caller, Scope, Scopes};
+use skillbox::auth::{Caller, KeyRecord, Scope, Scopes};
 use skillbox::bundle::artifacts::ArtifactTar;
 use skillbox::engine::{Ask, Engine, NewKey, PageRequest, RetentionPolicy, RunRequest, What};
 use skillbox::error::{Code, Error};
 use skillbox::execution::{Execution, Logs, Status, Usage};
+use skillbox::ids::{Digest, KeyId};
 use skillbox::sandbox::{self, End, Job, Output, Report, Sandbox};
 use skillbox::skill::{Language, Selector};
-use skillbox::store::ExecutionFilter;
+use skillbox::store::{ExecutionFilter, Store};
 
 use crate::world::{World, archive, engine_that_keeps, instance_in};
 
@@ -335,4 +336,34 @@ async fn a_version_that_is_deleted_while_it_is_asked_for_runs_or_is_not_found() 
     let file = archive(Language::Python, "version: 1.0.0\n", "print('other')");
     assert!(world.engine.publish(&world.admin, file, None).await.is_ok());
     assert!(run(&world.engine, &world.admin, "").await.is_ok());
+}
+
+/// Its successor would be born expired, or bring back what was revoked.
+#[tokio::test]
+async fn a_key_that_has_ended_is_not_rotated() {
+    let world = world().await;
+    let new = NewKey {
+        name: "ended".to_owned(),
+        scopes: Scopes::new([Scope::Run]),
+        tenant: None,
+        expires_at: None,
+    };
+    let (revoked, _) = world.engine.create_key(&world.admin, new).await.unwrap();
+    let expired = KeyRecord {
+        id: KeyId::generate(),
+        hash: Digest::of(b"expired"),
+        expires_at: Some(revoked.created_at),
+        ..revoked.clone()
+    };
+    let store = Store::open_sqlite(&world.folder.path().join("skillbox.db"))
+        .await
+        .unwrap();
+    store.add_key(expired.clone()).await.unwrap();
+    world.engine.revoke_key(&world.admin, revoked.id).await.unwrap();
+    for id in [revoked.id, expired.id] {
+        let refused = world.engine.rotate_key(&world.admin, id).await.unwrap_err();
+        assert_eq!(refused.code(), Code::Conflict, "{refused}");
+    }
+    let unchanged = store.key(&expired.hash).await.unwrap();
+    assert_eq!(unchanged, expired);
 }
