@@ -194,6 +194,10 @@ pub const QUEUE_MAX: usize = 256;
 pub const QUEUES_MAX: usize = 4;
 /// Longest wait for a free slot.
 pub const QUEUE_WAIT_MAX: Duration = Duration::from_secs(60);
+/// The end of an execution is tried to be recorded for this long while others hold the database.
+pub const RECORD_MAX: Duration = Duration::from_secs(60);
+/// Pause between two attempts at it; each has waited for [`STORE_LOCK_MAX`].
+pub const RECORD_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// Running executions get this long at shutdown; the rest become `interrupted`.
 pub const DRAIN_SERVER_MAX: Duration = Duration::from_secs(30);
 /// Pause between two rounds of upkeep: reconciler, retention.

@@ -11,6 +11,7 @@ use skillbox::engine::{Ask, Engine, NewKey, PageRequest, RetentionPolicy, RunReq
 use skillbox::error::{Code, Error};
 use skillbox::execution::{Execution, Logs, Status, Usage};
 use skillbox::ids::{Digest, KeyId};
+use skillbox::limits;
 use skillbox::sandbox::{self, End, Job, Output, Report, Sandbox};
 use skillbox::skill::{Language, Selector};
 use skillbox::store::{ExecutionFilter, Store};
@@ -25,10 +26,23 @@ fn set_gate(open: bool) {
     GATE.1.notify_all();
 }
 
-/// Leaves one file behind; the argument `panic` panics, `gate` waits until the gate is open.
+/// Keeps everybody else from writing to this database for longer than anybody waits for a lock.
+fn hold_database(path: &str) {
+    let database = rusqlite::Connection::open(path).unwrap();
+    database.execute_batch("begin immediate").unwrap();
+    std::thread::spawn(move || {
+        std::thread::sleep(limits::STORE_LOCK_MAX + Duration::from_secs(1));
+        drop(database);
+    });
+}
+
+/// Leaves one file behind; the argument `panic` panics, `gate` waits until the gate is open, `hold:` names a database.
 fn script(job: &Job, artifacts: &mut ArtifactTar) -> Result<Report, sandbox::Error> {
     let asked = |what: &str| job.argv.iter().any(|arg| arg == what);
     assert!(!asked("panic"), "asked to panic");
+    if let Some(path) = job.argv.iter().find_map(|arg| arg.strip_prefix("hold:")) {
+        hold_database(path);
+    }
     if asked("gate") {
         let closed = GATE.0.lock().unwrap();
         drop(GATE.1.wait_while(closed, |open| !*open).unwrap());
@@ -179,6 +193,48 @@ async fn an_execution_that_was_lost_on_the_way_ends_as_interrupted() {
             .count(),
         0
     );
+}
+
+/// F-13: what a program did is not lost because somebody else holds the database when it ends.
+#[tokio::test]
+async fn an_execution_that_ends_while_the_database_is_locked_is_recorded() {
+    let world = world().await;
+    let database = world.folder.path().join("skillbox.db");
+    let hold = format!("hold:{}", database.display());
+    let ended = run(&world.engine, &world.admin, &hold).await.unwrap();
+    assert_eq!(ended.status, Status::Success);
+    let recorded = world.engine.execution(&world.admin, ended.new.id).await.unwrap();
+    assert_eq!(recorded, ended);
+}
+
+/// C-11: of what is over nobody is told that another process runs it.
+#[tokio::test]
+async fn a_lost_execution_can_be_cancelled_at_once() {
+    let world = world().await;
+    for is_owner_dead in [false, true] {
+        let broken = run(&world.engine, &world.admin, "panic").await.unwrap_err();
+        assert_eq!(broken.code(), Code::Internal);
+        let lost = listed(&world.engine, &world.admin, Some(Status::Running)).await;
+        let path = world.folder.path();
+        let other = engine_that_keeps(
+            RetentionPolicy::default(),
+            path,
+            instance_in(path),
+            Sandbox::scripted(script),
+        )
+        .await;
+        let engine = if is_owner_dead {
+            let lock = path.join(format!("instances/{}.lock", world.engine.instance()));
+            std::fs::remove_file(lock).unwrap();
+            &other
+        } else {
+            let foreign = other.cancel(&world.admin, lost[0].new.id).await.unwrap_err();
+            assert_eq!(foreign.code(), Code::Conflict, "its process lives");
+            &world.engine
+        };
+        let ended = engine.cancel(&world.admin, lost[0].new.id).await.unwrap();
+        assert_eq!(ended.status, Status::Interrupted);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
