@@ -349,6 +349,38 @@ async fn files_that_cannot_be_deleted_hold_up_nobody_elses_retention() {
     assert_eq!(listed(&engine, &world.admin, None).await.len(), 0);
 }
 
+/// F-11, Z-28: an archive that finds no room leaves no version, even where nothing could be taken back.
+#[tokio::test]
+async fn a_version_is_not_listed_before_its_archive_is_safe() {
+    let world = world().await;
+    let database = rusqlite::Connection::open(world.folder.path().join("skillbox.db")).unwrap();
+    let nothing_goes = "create trigger full before delete on skills begin select raise(abort, 'full'); end";
+    database.execute_batch(nothing_goes).unwrap();
+    std::fs::remove_dir(world.folder.path().join("blobs/.tmp")).unwrap();
+    let file = archive(Language::Python, "version: 2.0.0\n", "print()");
+    let refused = world.engine.publish(&world.admin, file, None).await;
+    assert_eq!(refused.unwrap_err().code(), Code::Internal);
+    let name = "probe".parse().unwrap();
+    let latest = world.engine.skill(&world.admin, &name, &Selector::Latest).await;
+    assert_eq!(latest.unwrap().version.to_string(), "1.0.0");
+}
+
+/// F-01: a server that was killed between a version's row and its archive is repaired by the next push.
+#[tokio::test]
+async fn an_archive_that_was_never_placed_comes_with_the_next_push() {
+    let world = world().await;
+    let path = world.folder.path();
+    std::fs::remove_dir_all(path.join("blobs/default")).unwrap();
+    std::fs::remove_dir_all(path.join("cache")).unwrap();
+    let lost = run(&world.engine, &world.admin, "").await.unwrap_err();
+    assert_eq!(lost.code(), Code::NotFound);
+    assert!(lost.to_string().contains("push"), "{lost}");
+    let file = archive(Language::Python, "version: 1.0.0\n", "print()");
+    world.engine.publish(&world.admin, file, None).await.unwrap();
+    std::fs::remove_dir_all(path.join("cache")).unwrap();
+    assert!(run(&world.engine, &world.admin, "").await.is_ok());
+}
+
 /// Many who want one skill that is not unpacked yet all get it, and one copy is kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_skill_that_is_not_unpacked_is_unpacked_for_all_who_ask() {
