@@ -59,7 +59,8 @@ impl Held {
         let own = held.get(&self.tenant).copied().unwrap_or_default();
         let is_alone = all == own;
         let own_max = shared.total / 4 * if is_alone { 3 } else { 2 };
-        if all.saturating_add(more) > shared.total || own.saturating_add(more) > own_max {
+        let fits = all.saturating_add(more) <= shared.total && own.saturating_add(more) <= own_max;
+        if more > 0 && !fits {
             let message = format!("too many {} at once; try again in a moment", shared.what);
             return Err(Error::new(Code::Busy, message).with_retry_after(Duration::from_secs(1)));
         }
@@ -98,6 +99,7 @@ mod tests {
         assert!(refused.retry_after().is_some() && refused.to_string().contains("things"));
         let of_b = budget.hold(&b, 3).unwrap();
         assert!(budget.hold(&c, 1).is_err(), "all is given out");
+        of_a[0].grow_to(1).expect("it asks for no more than it has");
         of_a.truncate(6);
         assert!(budget.hold(&a, 1).is_err(), "it has its half, and is not alone");
         let more_of_b = budget.hold(&b, 3).unwrap();
