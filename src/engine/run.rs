@@ -109,11 +109,8 @@ impl Engine {
         let (engine, caller) = (self.clone(), caller.clone());
         let gone = CancellationToken::new();
         let _goes_with_the_caller = gone.clone().drop_guard();
-        let task = self
-            .0
-            .tasks
-            .spawn(async move { engine.run_attached(&caller, request, &gone).await });
-        task.await.map_err(Error::internal)?
+        self.to_the_end(async move { engine.run_attached(&caller, request, &gone).await })
+            .await
     }
 
     async fn run_attached(

@@ -29,15 +29,12 @@ impl Engine {
     ) -> Result<(SkillRecord, Published), Error> {
         require(caller, &[Scope::Skills])?;
         let (engine, caller, fallback) = (self.clone(), caller.clone(), fallback_name.map(ToOwned::to_owned));
-        // On the tracker: an uploader that goes away must not leave a row without its bytes.
-        let task = self
-            .0
-            .tasks
-            .spawn(async move { engine.publish_to_the_end(&caller, archive, fallback).await });
-        task.await.map_err(Error::internal)?
+        // An uploader that goes away must not leave a row without its bytes.
+        self.to_the_end(async move { engine.publish_attached(&caller, archive, fallback).await })
+            .await
     }
 
-    async fn publish_to_the_end(
+    async fn publish_attached(
         &self,
         caller: &Caller,
         archive: File,
@@ -248,16 +245,13 @@ impl Engine {
             .skill(caller, name, &Selector::Version(version.clone()))
             .await?;
         let engine = self.clone();
-        // On the tracker: a client that goes away must not leave half a version.
-        let task = self
-            .0
-            .tasks
-            .spawn(async move { engine.delete_to_the_end(&record).await });
-        task.await.map_err(Error::internal)?
+        // A client that goes away must not leave half a version.
+        self.to_the_end(async move { engine.delete_attached(&record).await })
+            .await
     }
 
     /// The bytes go first: the other way round, a push of the same version in between would lose its own.
-    async fn delete_to_the_end(&self, record: &SkillRecord) -> Result<(), Error> {
+    async fn delete_attached(&self, record: &SkillRecord) -> Result<(), Error> {
         let SkillRecord {
             tenant,
             name,
