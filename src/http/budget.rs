@@ -44,6 +44,16 @@ impl Budget {
         Ok(held)
     }
 
+    /// A share of this amount in any case. While it is more than the tenant may hold, that tenant gets nothing else.
+    pub(crate) fn take(&self, tenant: &Tenant, amount: u64) -> Held {
+        *self.held().entry(tenant.clone()).or_default() += amount;
+        Held {
+            budget: self.clone(),
+            tenant: tenant.clone(),
+            amount,
+        }
+    }
+
     fn held(&self) -> MutexGuard<'_, HashMap<Tenant, u64>> {
         self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -55,11 +65,14 @@ impl Held {
         let more = amount.saturating_sub(self.amount);
         let shared = &self.budget.0;
         let mut held = self.budget.held();
-        let all: u64 = held.values().sum();
         let own = held.get(&self.tenant).copied().unwrap_or_default();
-        let is_alone = all == own;
-        let own_max = shared.total / 4 * if is_alone { 3 } else { 2 };
-        let fits = all.saturating_add(more) <= shared.total && own.saturating_add(more) <= own_max;
+        let (alone_max, shared_max) = (shared.total / 4 * 3, shared.total / 2);
+        let others = held.iter().filter(|(tenant, _)| **tenant != self.tenant);
+        // What somebody took beyond its share is not at the cost of the others.
+        let others: u64 = others.map(|(_, amount)| (*amount).min(alone_max)).sum();
+        let own_max = if others == 0 { alone_max } else { shared_max };
+        let wanted = own.saturating_add(more);
+        let fits = wanted <= own_max && others.saturating_add(wanted) <= shared.total;
         if more > 0 && !fits {
             let message = format!("too many {} at once; try again in a moment", shared.what);
             return Err(Error::new(Code::Busy, message).with_retry_after(Duration::from_secs(1)));
@@ -106,6 +119,19 @@ mod tests {
         drop((of_b, more_of_b));
         assert!(budget.hold(&a, 3).is_ok(), "it is alone again");
         drop(of_a);
+        assert!(budget.held().is_empty());
+    }
+
+    /// T-15.
+    #[test]
+    fn what_is_taken_in_any_case_is_at_nobody_elses_cost() {
+        let budget = Budget::new("things", 12);
+        let (a, b): (Tenant, Tenant) = ("a".parse().unwrap(), "b".parse().unwrap());
+        let taken = budget.take(&a, 100);
+        assert!(budget.hold(&a, 1).is_err());
+        drop(budget.hold(&b, 3).unwrap());
+        drop(taken);
+        assert!(budget.hold(&a, 9).is_ok());
         assert!(budget.held().is_empty());
     }
 

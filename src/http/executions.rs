@@ -41,8 +41,7 @@ pub(crate) async fn create(
     drop(door.answers.hold(caller.tenant(), limits::ANSWER_BYTES_MAX)?);
     let execution = door.engine.run(&caller, request).await?;
     let envelope = envelope(&door, &execution, &asked);
-    let counted = answer::json(&door.answers, caller.tenant(), &envelope);
-    Ok(counted.unwrap_or_else(|_| axum::Json(envelope).into_response()))
+    Ok(answer::json_always(&door.answers, caller.tenant(), &envelope)?)
 }
 
 /// The query of the list.
