@@ -71,11 +71,16 @@ impl Engine {
         Ok(record)
     }
 
-    /// Replaces a key by a new one with the same name, scopes and expiry; the old one ends at once.
+    /// Replaces a key by a new one with the same name, scopes and expiry; the old one ends at once. One that has ended
+    /// already is refused: its successor would be born expired, or bring back what was revoked.
     pub async fn rotate_key(&self, caller: &Caller, id: KeyId) -> Result<(KeyRecord, ApiKey), Error> {
         require(caller, &[Scope::Admin])?;
         let old = self.find_key(caller, id).await?;
         let now = clock::now();
+        Caller::check(&old, now).map_err(|_| {
+            let message = format!("key `{id}` is revoked or has expired; create a new one");
+            Error::new(Code::Conflict, message)
+        })?;
         let new = NewKey {
             name: old.name,
             scopes: old.scopes,
