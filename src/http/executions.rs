@@ -16,7 +16,7 @@ use super::guard::Authenticated;
 use super::links::links;
 use super::page::{List, page_request};
 use super::problem::Refusal;
-use super::wire::CreateExecution;
+use super::wire::{CreateExecution, time};
 use crate::engine::RunRequest;
 use crate::execution::{Envelope, Execution, Logs, Status, Summary};
 use crate::ids::ExecutionId;
@@ -61,9 +61,11 @@ pub(crate) struct ExecutionQuery {
     #[param(value_type = Option<String>)]
     skill: Option<SkillName>,
     /// Only those accepted at this time or later.
+    #[serde(default, deserialize_with = "time")]
     #[param(value_type = Option<String>, format = DateTime)]
     since: Option<jiff::Timestamp>,
     /// Only those accepted before this time.
+    #[serde(default, deserialize_with = "time")]
     #[param(value_type = Option<String>, format = DateTime)]
     until: Option<jiff::Timestamp>,
 }
