@@ -66,7 +66,7 @@ where
     let mut link = Link::new(socket, Side::Host);
     // An error here means that the connection broke: what was heard until then is all there is.
     if let Err(error) = listen(&mut link, job, run, &mut heard).await {
-        tracing::debug!(%error, "The guest's connection ended early");
+        tracing::warn!(%error, execution = %job.execution, "Stopped listening to a guest before it was done");
     }
     heard
 }
