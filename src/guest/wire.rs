@@ -96,6 +96,10 @@ pub struct Caps {
     pub files_bytes: u64,
     /// Directory depth below `out/files`.
     pub files_depth: usize,
+    /// Bytes of one path below `out/files`, as it is sent.
+    pub path_bytes: usize,
+    /// Bytes of all paths of files together.
+    pub paths_bytes: usize,
     /// Skipped files that are named.
     pub skipped_named: usize,
 }
@@ -203,7 +207,7 @@ pub enum Item {
     },
     /// A file that is not sent.
     Skipped {
-        /// As for a file.
+        /// As for a file; the head of one that is too long.
         path: String,
         /// Why.
         reason: String,
