@@ -72,6 +72,10 @@ pub const FILES_MAX: usize = 1000;
 pub const FILES_BYTES_MAX: u64 = 256 * MIB;
 /// Directory depth below `out/files` that is collected.
 pub const FILES_DEPTH_MAX: usize = 32;
+/// Bytes of a collected file's path below `out/files`: as long as Linux lets a program say one at once.
+pub const FILE_PATH_BYTES_MAX: usize = 4096;
+/// Bytes of all those paths together: a result says each of them three times, and escapes them.
+pub const FILE_PATHS_BYTES_MAX: usize = 1024 * 1024;
 /// Skipped files that are named in a result; more are only counted.
 pub const SKIPPED_NAMED_MAX: usize = 50;
 /// Input files of one request.

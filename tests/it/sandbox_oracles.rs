@@ -75,11 +75,12 @@ pub(crate) struct Watched {
     containers: watch::Receiver<Containers>,
 }
 
-/// The containers of one world: all that were made or started, and those that have gone.
+/// The containers of one world: all that were made or started, whose processes have ended, and those that have gone.
 #[derive(Clone, Debug, Default)]
 struct Containers {
     made: BTreeSet<String>,
     started: BTreeSet<String>,
+    dead: BTreeSet<String>,
     gone: BTreeSet<String>,
 }
 
@@ -156,13 +157,21 @@ impl Watched {
 
     /// The container of the only program that was started, as soon as it is.
     pub(crate) async fn started(&self) -> String {
+        let any = |containers: &Containers| !containers.started.is_empty();
+        let containers = self.until("nothing was started", any).await;
+        containers.started.iter().next().unwrap().clone()
+    }
+
+    /// Waits until no process of any started container is left.
+    pub(crate) async fn all_dead(&self) {
+        let all = |containers: &Containers| containers.started == containers.dead;
+        self.until("a process is left", all).await;
+    }
+
+    async fn until(&self, or_else: &str, holds: impl FnMut(&Containers) -> bool) -> Containers {
         let mut containers = self.containers.clone();
-        let started = containers.wait_for(|containers| !containers.started.is_empty());
-        let started = tokio::time::timeout(REMOVED_WITHIN, started)
-            .await
-            .expect("nothing was started")
-            .unwrap();
-        started.started.iter().next().unwrap().clone()
+        let held = tokio::time::timeout(REMOVED_WITHIN, containers.wait_for(holds)).await;
+        held.expect(or_else).unwrap().clone()
     }
 
     /// Whether no container was made up to now. Only certain after a later one was.
@@ -171,13 +180,10 @@ impl Watched {
     }
 
     /// O-a, O-b, O-d: nothing was touched, nothing is left, no execution is without an end.
-    pub(crate) async fn close(mut self) {
+    pub(crate) async fn close(self) {
         self.world.engine.sandbox().settle().await;
-        let all_gone = self
-            .containers
-            .wait_for(|containers| containers.made == containers.gone);
-        let containers = tokio::time::timeout(REMOVED_WITHIN, all_gone).await;
-        let containers = containers.expect("a container is left").unwrap().clone();
+        let all_gone = |containers: &Containers| containers.made == containers.gone;
+        let containers = self.until("a container is left", all_gone).await;
         for id in &containers.made {
             assert_no_trace_on_this_host(id);
         }
@@ -266,6 +272,7 @@ impl Containers {
         match action.as_str() {
             "create" => self.made.insert(id),
             "start" => self.started.insert(id),
+            "die" => self.dead.insert(id),
             "destroy" => self.gone.insert(id),
             _ => false,
         };
