@@ -72,6 +72,10 @@ pub const FILES_MAX: usize = 1000;
 pub const FILES_BYTES_MAX: u64 = 256 * MIB;
 /// Directory depth below `out/files` that is collected.
 pub const FILES_DEPTH_MAX: usize = 32;
+/// Bytes of a collected file's path below `out/files`: as long as Linux lets a program say one at once.
+pub const FILE_PATH_BYTES_MAX: usize = 4096;
+/// Bytes of all those paths together: a result says each of them three times, and escapes them.
+pub const FILE_PATHS_BYTES_MAX: usize = 1024 * 1024;
 /// Skipped files that are named in a result; more are only counted.
 pub const SKIPPED_NAMED_MAX: usize = 50;
 /// Input files of one request.
@@ -131,7 +135,7 @@ pub const KEY_NAME_CHARS_MAX: usize = 100;
 pub const BODY_BYTES_MAX: u64 = 64 * KIB;
 /// Body of `POST /v1/executions`: the input at its cap, files as base64, and room for the rest.
 pub const EXECUTION_BODY_BYTES_MAX: u64 = 48 * MIB;
-/// Time to send all request headers.
+/// Time to send all headers of a connection's first request.
 pub const HEADER_READ_MAX: Duration = Duration::from_secs(10);
 /// Longest pause between two pieces of a request body.
 pub const BODY_IDLE_MAX: Duration = Duration::from_secs(20);
@@ -154,8 +158,8 @@ pub const CONNECTION_CHECK_EVERY: Duration = Duration::from_secs(1);
 pub const STREAMS_MAX: u32 = 100;
 /// Pause after `accept` failed for want of descriptors or memory.
 pub const ACCEPT_BACKOFF: Duration = Duration::from_millis(200);
-/// All JSON bodies that are held at once; a request beyond is answered `busy`. As of each such bound, one tenant gets
-/// half of it at most.
+/// All JSON bodies that are held at once; a request beyond is answered `busy`. As of each such bound, a tenant alone gets
+/// three quarters of it, and beside others at most half.
 pub const BODIES_BYTES_MAX: u64 = 512 * MIB;
 /// All large JSON answers and logs that clients have not taken yet; a request for one more is answered `busy`.
 pub const ANSWERS_BYTES_MAX: u64 = 512 * MIB;
@@ -188,12 +192,16 @@ pub const LINK_LIFE: Duration = Duration::from_secs(3600);
 
 // ---- the server ----------------------------------------------------------------------------------------------
 
-/// Executions waiting for a free slot; more are answered `busy`.
+/// Executions of one tenant that wait for a free slot; more are answered `busy`.
 pub const QUEUE_MAX: usize = 256;
 /// Full queues of this many tenants are the most that waits in all.
 pub const QUEUES_MAX: usize = 4;
 /// Longest wait for a free slot.
 pub const QUEUE_WAIT_MAX: Duration = Duration::from_secs(60);
+/// The end of an execution is tried to be recorded for this long while others hold the database.
+pub const RECORD_MAX: Duration = Duration::from_secs(60);
+/// Pause between two attempts at it; each has waited for [`STORE_LOCK_MAX`].
+pub const RECORD_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// Running executions get this long at shutdown; the rest become `interrupted`.
 pub const DRAIN_SERVER_MAX: Duration = Duration::from_secs(30);
 /// Pause between two rounds of upkeep: reconciler, retention.

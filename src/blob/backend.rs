@@ -5,7 +5,11 @@ use std::fs::File;
 use crate::blob::{Error, Key, Object};
 
 pub(super) trait Backend {
-    async fn put(&self, key: &Key, source: File) -> Result<u64, Error>;
+    /// Removes itself when dropped, unless it was placed.
+    type Staged;
+
+    async fn stage(&self, source: File) -> Result<Self::Staged, Error>;
+    async fn place(&self, staged: Self::Staged, key: &Key) -> Result<u64, Error>;
     async fn open(&self, key: &Key) -> Result<Object, Error>;
     async fn delete(&self, key: &Key) -> Result<(), Error>;
     async fn ping(&self) -> Result<(), Error>;

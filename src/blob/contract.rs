@@ -21,6 +21,7 @@ macro_rules! contract_tests {
             any_range_of_an_object_can_be_read,
             putting_again_replaces_the_whole,
             a_source_that_fails_changes_nothing,
+            what_is_staged_is_found_when_it_is_placed_and_not_before,
             of_concurrent_puts_one_whole_object_stays,
             a_deleted_object_is_gone,
             what_is_being_read_stays_whole,
@@ -133,6 +134,16 @@ pub(super) async fn a_source_that_fails_changes_nothing(place: &impl Place) {
     }
     assert!(is_absent(&blob, &new).await);
     assert_eq!(content(&blob, &old).await, b"old");
+}
+
+pub(super) async fn what_is_staged_is_found_when_it_is_placed_and_not_before(place: &impl Place) {
+    let blob = place.open();
+    let key = archive("acme", "csv", "1.0.0");
+    drop(blob.stage(source(b"given up")).await.unwrap());
+    let staged = blob.stage(source(b"whole")).await.unwrap();
+    assert!(is_absent(&blob, &key).await);
+    assert_eq!(blob.place(staged, &key).await.unwrap(), 5);
+    assert_eq!(content(&blob, &key).await, b"whole");
 }
 
 pub(super) async fn of_concurrent_puts_one_whole_object_stays(place: &impl Place) {

@@ -52,7 +52,22 @@ impl Blob {
     ///
     /// What was under `key` is there until all of the new bytes are durable; on an error it stays.
     pub async fn put(&self, key: &Key, source: File) -> Result<u64, Error> {
-        on_backend!(self, b => b.put(key, source).await)
+        let staged = self.stage(source).await?;
+        self.place(staged, key).await
+    }
+
+    /// The first part of [`put`](Self::put), and all that takes long or needs much room: makes the bytes durable.
+    pub async fn stage(&self, source: File) -> Result<Staged, Error> {
+        match &self.0 {
+            Kind::Local(local) => local.stage(source).await.map(StagedIn::Local).map(Staged),
+        }
+    }
+
+    /// The last part of [`put`](Self::put): gives the bytes their key.
+    pub async fn place(&self, Staged(staged): Staged, key: &Key) -> Result<u64, Error> {
+        match (&self.0, staged) {
+            (Kind::Local(local), StagedIn::Local(staged)) => local.place(staged, key).await,
+        }
     }
 
     /// The object under `key`, as it is now: it stays readable to its end when it is replaced or deleted meanwhile.
@@ -69,6 +84,15 @@ impl Blob {
     pub async fn ping(&self) -> Result<(), Error> {
         on_backend!(self, b => b.ping().await)
     }
+}
+
+/// Bytes that nobody finds yet; gone when dropped.
+#[derive(Debug)]
+pub struct Staged(StagedIn);
+
+#[derive(Debug)]
+enum StagedIn {
+    Local(local::Staged),
 }
 
 /// An object that can be read.

@@ -43,6 +43,7 @@ impl Failure {
             ErrorKind::PermissionDenied => {
                 format!("`{path}`: this user may not do that; check its permissions")
             }
+            ErrorKind::IsADirectory => format!("`{path}` is a folder; name a file"),
             _ => format!("`{path}`: {error}"),
         })
     }

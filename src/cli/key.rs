@@ -8,12 +8,28 @@ use crate::cli::exec::{moment, rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Result;
 use crate::cli::place::{KeyWanted, Place};
+use crate::config::Config;
 use crate::http::{FreshKey, Key};
 use crate::ids::{KeyId, Tenant};
 use crate::limits;
+use crate::server::{self, Assembled};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
+    #[command(flatten)]
+    Managed(ManagedKey),
+    /// Make a fresh administrator's key in the data folder, when every other is lost
+    #[command(after_help = "\
+The folder's owner needs no key for it. Whatever server is configured, this works on the data folder of this machine.
+
+Example:
+  skillbox key recover")]
+    Recover,
+}
+
+/// What an administrator does with keys.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ManagedKey {
     /// Make a key; its secret is printed once
     #[command(after_help = "Example:\n  skillbox key create ci --scope run --expires 2030-01-01T00:00:00Z")]
     Create {
@@ -60,9 +76,9 @@ fn moment_given(text: &str) -> std::result::Result<jiff::Timestamp, String> {
         .map_err(|_| "must be a date and a time with a zone, such as 2030-01-01T00:00:00Z".to_owned())
 }
 
-pub(crate) fn key(command: KeyCommand, place: &Place, console: &Console) -> Result<Exit> {
+pub(crate) fn key(command: ManagedKey, place: &Place, console: &Console) -> Result<Exit> {
     match command {
-        KeyCommand::Create {
+        ManagedKey::Create {
             name,
             scopes,
             tenant,
@@ -76,7 +92,7 @@ pub(crate) fn key(command: KeyCommand, place: &Place, console: &Console) -> Resu
             };
             print_fresh(&place.create_key(wanted)?, console)?;
         }
-        KeyCommand::List { limit } => {
+        ManagedKey::List { limit } => {
             let listed = place.keys(limit)?;
             console.data(Format::Table, &listed.items, |keys| Rows {
                 heading: &["key", "name", "hint", "scopes", "tenant", "created", "ends"],
@@ -86,12 +102,26 @@ pub(crate) fn key(command: KeyCommand, place: &Place, console: &Console) -> Resu
                 console.say("there are more; raise --limit");
             }
         }
-        KeyCommand::Revoke { id } => {
+        ManagedKey::Revoke { id } => {
             let key = place.revoke_key(id)?;
             console.good(format!("key {id} ({}) is revoked", key.name));
         }
-        KeyCommand::Rotate { id } => print_fresh(&place.rotate_key(id)?, console)?,
+        ManagedKey::Rotate { id } => print_fresh(&place.rotate_key(id)?, console)?,
     }
+    Ok(Exit::Success)
+}
+
+pub(crate) fn recover(config: &Config, console: &Console) -> Result<Exit> {
+    let runtime = server::runtime()?;
+    let recovered = runtime.block_on(async {
+        let Assembled { engine, folder } = server::assemble(config).await?;
+        server::recover_key(&engine, &folder).await?;
+        Ok::<_, server::Error>(folder.admin_key_path())
+    });
+    server::end_runtime(runtime);
+    let file = recovered?;
+    console.good(format!("a fresh administrator's key is in {}", file.display()));
+    console.say("if another may have the lost one, `skillbox key list` and `skillbox key revoke` end it");
     Ok(Exit::Success)
 }
 

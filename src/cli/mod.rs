@@ -27,6 +27,7 @@ use crate::telemetry;
 
 use console::{Console, Foreign, Format};
 use failure::Result;
+use key::KeyCommand;
 use place::Place;
 
 pub use exit::Exit;
@@ -89,7 +90,7 @@ enum Command {
     Exec(exec::ExecCommand),
     /// Manage API keys
     #[command(subcommand, after_help = "Example:\n  skillbox key create ci --scope run")]
-    Key(key::KeyCommand),
+    Key(KeyCommand),
     /// Check this machine: data folder, database, container engine, images, a real run
     #[command(after_help = "Example:\n  skillbox doctor --format json")]
     Doctor,
@@ -174,7 +175,10 @@ fn obey(cli: Cli, console: &Console) -> Result<Exit> {
         Command::Run(args) => run::run(args, &configured(global)?, console),
         Command::Skill(command) => skill::skill(command, || configured(global), console),
         Command::Exec(command) => with_place(global, console, |place| exec::exec(command, place, console)),
-        Command::Key(command) => with_place(global, console, |place| key::key(command, place, console)),
+        Command::Key(KeyCommand::Managed(command)) => {
+            with_place(global, console, |place| key::key(command, place, console))
+        }
+        Command::Key(KeyCommand::Recover) => key::recover(&configured(global)?, console),
         Command::Doctor => doctor::doctor(global.load(Vec::new()), console),
         Command::Config => show_config::show(&global.load(Vec::new())?, console),
         Command::Completions(args) => completions::print(&args, &mut Cli::command(), console),

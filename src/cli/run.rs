@@ -113,12 +113,17 @@ impl Work {
         let Ran {
             envelope,
             interrupted,
-        } = ran.map_err(|failure| hint_at_folder(failure, name.as_ref()))?;
+        } = ran.map_err(|failure| match &name {
+            Some(name) => hint_at_folder(failure, place, name),
+            None => failure,
+        })?;
         console.data(Format::Json, &envelope, rows)?;
         if interrupted {
             console.bad("the execution was ended by Ctrl-C");
         } else if envelope.status != Status::Success {
             explain(&envelope, console);
+        } else if envelope.output.is_none() && envelope.files.is_empty() {
+            console.say("it wrote no output; JSON in the file that SANDBOX_OUTPUT names becomes the output");
         }
         if let Some(folder) = &out {
             let saver = Saver {
@@ -137,20 +142,17 @@ impl Work {
 }
 
 /// A name that is not published may be meant as the folder beside it.
-fn hint_at_folder(failure: Failure, name: Option<&SkillName>) -> Failure {
-    match name {
-        Some(name)
-            if failure.exit() == Exit::Refused
-                && std::path::Path::new(name.as_str()).join("SKILL.md").is_file() =>
-        {
-            failure.hint(format!("to run the folder, write `skillbox run ./{name}`"))
-        }
-        Some(_) | None => failure,
+fn hint_at_folder(failure: Failure, place: &Place, name: &SkillName) -> Failure {
+    let is_folder = std::path::Path::new(name.as_str()).join("SKILL.md").is_file();
+    if is_folder && failure.exit() == Exit::Refused && place.skill(name, &Selector::Latest).is_err() {
+        failure.hint(format!("to run the folder, write `skillbox run ./{name}`"))
+    } else {
+        failure
     }
 }
 
-/// Lines of a failed program's standard error that are told besides the result.
-const LAST_LINES: usize = 10;
+/// Lines of a failed program's standard error that are told besides the result: Node.js says what was wrong above ten lines of stack.
+const LAST_LINES: usize = 20;
 
 /// For people, a word about an end that is not a success.
 fn explain(envelope: &Envelope, console: &Console) {

@@ -26,7 +26,7 @@ pub(crate) enum SkillCommand {
     Init {
         /// Its name; the folder of this name is made here
         name: SkillName,
-        /// The language of its program
+        /// The language of its program: python, node or bash
         #[arg(long, value_parser = language, default_value = "python")]
         lang: Language,
     },

@@ -96,7 +96,7 @@ pub struct Limits {
     pub maxima: Maxima,
     /// Executions at once.
     pub concurrency: usize,
-    /// Executions that wait.
+    /// Executions of one tenant that wait.
     pub queue: usize,
 }
 

@@ -50,7 +50,9 @@ pub(super) fn config(figment: &Figment) -> Result<Config, Error> {
         sandbox: sandbox(&reader)?,
         limits: bounds(&reader)?,
         retention: RetentionPolicy {
-            age: reader.required("retention.age", |text| values::or_off(text, values::span))?,
+            age: reader.required("retention.age", |text| {
+                values::or_off(text, values::span_with_unit)
+            })?,
             per_tenant: reader.required("retention.per_tenant", |text| {
                 values::or_off(text, |text| values::number(text, 1, u64::MAX))
             })?,
@@ -59,7 +61,7 @@ pub(super) fn config(figment: &Figment) -> Result<Config, Error> {
             values::span_within(text, Duration::from_secs(1), limits::LINK_LIFE_MAX)
         })?,
         log: Log {
-            filter: reader.optional("log.level", values::word)?,
+            filter: reader.optional("log.level", values::log_filter)?,
             format: reader.required("log.format", log_format)?,
         },
         notices: notices(&reader)?,

@@ -51,6 +51,27 @@ pub(super) fn span(text: &str) -> Result<Duration, String> {
     })
 }
 
+/// A span of time that says its unit: a bare number is seconds, and who writes `30` of what is deleted then means days.
+pub(super) fn span_with_unit(text: &str) -> Result<Duration, String> {
+    if text.trim_end().ends_with(|c: char| c.is_ascii_digit()) {
+        return Err(format!("{} has no unit; write for example 30d", quoted(text)));
+    }
+    span(text)
+}
+
+/// A level, or a filter of `target=level`. A level that does not exist would be taken for a target, and nothing be logged.
+pub(super) fn log_filter(text: &str) -> Result<String, String> {
+    let levels = ["off", "error", "warn", "info", "debug", "trace"];
+    let known = |part: &str| part.contains('=') || levels.contains(&part.to_ascii_lowercase().as_str());
+    match text.split(',').map(str::trim).find(|part| !known(part)) {
+        Some(part) => Err(format!(
+            "{} is not a level; use error, warn, info, debug, or a filter such as warn,skillbox=debug",
+            quoted(part)
+        )),
+        None => Ok(text.to_owned()),
+    }
+}
+
 /// A span of time between bounds.
 pub(super) fn span_within(text: &str, from: Duration, to: Duration) -> Result<Duration, String> {
     let span = span(text)?;
@@ -243,6 +264,24 @@ mod tests {
             assert!(span(text).is_err(), "{text:?}");
         }
         assert_eq!(or_off("off", span), Ok(None));
+        assert!(span_with_unit("30").unwrap_err().contains("30d"));
+        assert_eq!(span_with_unit("30d"), span("30d"));
+    }
+
+    #[test]
+    fn a_level_that_does_not_exist_is_no_target() {
+        for text in [
+            "info",
+            "WARN",
+            "off",
+            "warn,skillbox=debug",
+            "error,skillbox=trace",
+        ] {
+            assert!(log_filter(text).is_ok(), "{text}");
+        }
+        for text in ["loud", "inof", "warn,skillbox", ""] {
+            assert!(log_filter(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -141,13 +141,17 @@ fn member(key: &str, value: &Json) -> Result<Option<Value>, String> {
         };
     }
     let inside = format!("{key}.");
-    match value {
-        Json::Object(members) if SETTINGS.iter().any(|setting| setting.key.starts_with(&inside)) => {
-            folder(members, key).map(|dict| Some(Value::from(dict)))
-        }
-        _ => Err(format!(
+    let first = SETTINGS
+        .iter()
+        .find_map(|setting| setting.key.strip_prefix(&inside));
+    match (first, value) {
+        (None, _) => Err(format!(
             "unknown key `{key}`; `skillbox config` lists all settings"
         )),
+        // All that stood in it may be commented out.
+        (Some(_), Json::Null) => Ok(None),
+        (Some(_), Json::Object(members)) => folder(members, key).map(|dict| Some(Value::from(dict))),
+        (Some(first), _) => Err(format!("`{key}` must hold settings, such as `{first}: …`")),
     }
 }
 
@@ -183,6 +187,7 @@ mod tests {
             "allowed_hosts: [a, b]\n",
             "sandbox:\n  images: {node: 'n:1'}\n",
             "api_key:\n",
+            "api:\n  # port: 9000\n",
         ] {
             assert!(parse(text).is_ok(), "{text:?}");
         }

@@ -74,6 +74,8 @@ impl Engine {
             return Ok(execution);
         }
         if !self.0.running.cancel(id) {
+            // Nobody may be left who records its end.
+            self.end_lost().await?;
             let execution = self.find_execution(caller.tenant(), id).await?;
             if execution.status.is_final() {
                 return Ok(execution);

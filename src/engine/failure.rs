@@ -9,7 +9,7 @@ use crate::store;
 pub(super) fn of_store(error: store::Error, what: &str) -> Error {
     match error {
         store::Error::NotFound => Error::not_found(what),
-        store::Error::Conflict(conflict) => Error::new(Code::Conflict, conflict.to_string()),
+        store::Error::Conflict(conflict) => Error::new(Code::Conflict, format!("{what} {conflict}")),
         store::Error::Cursor(cursor) => Error::invalid(format!("page_token: {cursor}")),
         store::Error::Busy => Error::new(Code::Busy, "the database is busy; try again in a moment")
             .with_retry_after(std::time::Duration::from_secs(1)),

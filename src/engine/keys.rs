@@ -71,11 +71,16 @@ impl Engine {
         Ok(record)
     }
 
-    /// Replaces a key by a new one with the same name, scopes and expiry; the old one ends at once.
+    /// Replaces a key by a new one with the same name, scopes and expiry; the old one ends at once. One that has ended
+    /// already is refused: its successor would be born expired, or bring back what was revoked.
     pub async fn rotate_key(&self, caller: &Caller, id: KeyId) -> Result<(KeyRecord, ApiKey), Error> {
         require(caller, &[Scope::Admin])?;
         let old = self.find_key(caller, id).await?;
         let now = clock::now();
+        Caller::check(&old, now).map_err(|_| {
+            let message = format!("key `{id}` is revoked or has expired; create a new one");
+            Error::new(Code::Conflict, message)
+        })?;
         let new = NewKey {
             name: old.name,
             scopes: old.scopes,
@@ -122,19 +127,34 @@ impl Engine {
     /// As [`bootstrap_key`](Self::bootstrap_key) with a key that was written down before, so that no crash can lose it;
     /// `false` if there ever was a key.
     pub async fn adopt_first_key(&self, key: &ApiKey) -> Result<bool, Error> {
-        let new = NewKey {
-            name: "first key".to_owned(),
-            scopes: Scopes::new([Scope::Admin]),
-            tenant: None,
-            expires_at: None,
-        };
-        let record = record(Tenant::default_tenant(), new, key, clock::now());
         self.0
             .store
-            .bootstrap_key(record)
+            .bootstrap_key(administrator("first key", key))
             .await
             .map_err(|error| failure::of_store(error, "key"))
     }
+
+    /// Takes an administrator's key from whoever owns the data folder and has lost every other: nobody calls this over a network.
+    pub async fn adopt_recovered_key(&self, key: &ApiKey) -> Result<(), Error> {
+        let record = administrator("recovered key", key);
+        tracing::warn!(key.id = %record.id, "Recovered the administrator's key as {}", record.id);
+        self.0
+            .store
+            .add_key(record)
+            .await
+            .map_err(|error| failure::of_store(error, "key"))
+    }
+}
+
+/// An administrator's key of the tenant `default`, without end.
+fn administrator(name: &str, key: &ApiKey) -> KeyRecord {
+    let new = NewKey {
+        name: name.to_owned(),
+        scopes: Scopes::new([Scope::Admin]),
+        tenant: None,
+        expires_at: None,
+    };
+    record(Tenant::default_tenant(), new, key, clock::now())
 }
 
 fn check_name(name: &str) -> Result<(), Error> {

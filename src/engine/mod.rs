@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
 
 use crate::auth::{ApiKey, Caller, Scope};
 use crate::blob::{Blob, LinkSigner};
@@ -86,7 +87,7 @@ pub struct Settings {
     pub allowlist: ImageAllowlist,
     /// Executions at once.
     pub concurrency: usize,
-    /// Executions that wait for a slot; more are refused.
+    /// Executions of one tenant that wait for a slot; more are refused.
     pub queue: usize,
     /// Longest wait for a slot.
     pub queue_wait: Duration,
@@ -197,6 +198,15 @@ impl Engine {
             Err(error) => return Err(failure::of_store(error, "key")),
         };
         Caller::check(&record, clock::now()).map_err(|_| refused())
+    }
+
+    /// Does `work` to its end even if whoever asked for it goes away; what it logs belongs to the request all the same.
+    async fn to_the_end<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        let task = self.0.tasks.spawn(work.in_current_span());
+        task.await.map_err(Error::internal)?
     }
 
     /// What the operator decided.

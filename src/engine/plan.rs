@@ -35,7 +35,7 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
     } = subject;
     let (Some(language), Some(entrypoint)) = (manifest.language, &manifest.entrypoint) else {
         let message = format!(
-            "skill `{}` has instructions only and nothing to run; give it `lang` and an entrypoint, or read its SKILL.md",
+            "skill `{}` has no program that could be run; name one in SKILL.md by `lang` or `entrypoint`",
             manifest.name
         );
         return Err(Error::invalid(message));

@@ -17,8 +17,10 @@ use crate::execution::{
     Execution, Failure, FileEntry, Logs, NewExecution, Outcome, Status, Timings, Usage, milliseconds,
 };
 use crate::ids::{Digest, ExecutionId, Tenant};
+use crate::limits;
 use crate::sandbox::{Choice, End, Job, Output, ProgressSender, Report, Run, SkillFiles};
 use crate::skill::{SkillName, Version};
+use crate::store;
 
 /// The executions of this process: those that can still be cancelled, and those whose end nobody has recorded.
 #[derive(Debug, Default)]
@@ -107,11 +109,8 @@ impl Engine {
         let (engine, caller) = (self.clone(), caller.clone());
         let gone = CancellationToken::new();
         let _goes_with_the_caller = gone.clone().drop_guard();
-        let task = self
-            .0
-            .tasks
-            .spawn(async move { engine.run_attached(&caller, request, &gone).await });
-        task.await.map_err(Error::internal)?
+        self.to_the_end(async move { engine.run_attached(&caller, request, &gone).await })
+            .await
     }
 
     async fn run_attached(
@@ -301,13 +300,8 @@ impl Engine {
     /// Records the end. If somebody else ended it meanwhile, theirs counts and ours is not told.
     async fn record(&self, new: NewExecution, outcome: Outcome) -> Result<Execution, Error> {
         let id = new.id;
-        let ours = self
-            .0
-            .store
-            .finish(&new.tenant, id, outcome.clone())
-            .await
-            .map_err(|error| failure::of_store(error, "execution"))?;
-        if !ours {
+        let ours = self.finish(&new, &outcome).await;
+        if !ours.map_err(|error| failure::of_store(error, "execution"))? {
             let recorded = self.0.store.execution(&new.tenant, id).await;
             return recorded.map_err(|error| failure::of_store(error, "execution"));
         }
@@ -317,6 +311,20 @@ impl Engine {
             new,
             outcome: Some(outcome),
         })
+    }
+
+    /// Tries for long: what is not recorded is lost, and the program would have to run again (F-13).
+    async fn finish(&self, new: &NewExecution, outcome: &Outcome) -> Result<bool, store::Error> {
+        let give_up = Instant::now() + limits::RECORD_MAX;
+        loop {
+            match self.0.store.finish(&new.tenant, new.id, outcome.clone()).await {
+                Err(store::Error::Busy) if Instant::now() < give_up => {
+                    tracing::warn!(execution.id = %new.id, "The database is busy; trying again to record execution {}", new.id);
+                    tokio::time::sleep(limits::RECORD_AGAIN_AFTER).await;
+                }
+                done => return done,
+            }
+        }
     }
 }
 
@@ -384,12 +392,12 @@ fn without_artifacts(outcome: Outcome, error: &Error) -> Outcome {
 
 /// Judges how the program ended: the status, and why it is no success.
 fn judge(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<Failure>) {
-    let limits = &job.limits;
+    let granted = &job.limits;
     let (status, code, message) = match (&report.end, &report.output) {
         (End::Exited(0), Output::Missing | Output::Json(_)) => return (Status::Success, None),
         (End::Exited(0), Output::Invalid(reason)) => (Status::Failed, "output_invalid", reason.clone()),
         (End::Exited(0), Output::TooLarge(bytes)) => {
-            let max = crate::limits::OUTPUT_BYTES_MAX;
+            let max = limits::OUTPUT_BYTES_MAX;
             let message =
                 format!("output.json has {bytes} bytes, the limit is {max}; write large results to files");
             (Status::Failed, "output_too_large", message)
@@ -403,12 +411,12 @@ fn judge(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<Fai
             (Status::Failed, "signal", message)
         }
         (End::TimedOut, _) => {
-            let seconds = limits.timeout.as_secs_f64();
+            let seconds = granted.timeout.as_secs_f64();
             let message = format!("the program ran longer than its {seconds} s");
             (Status::Timeout, "timeout", message)
         }
         (End::OutOfMemory, _) => {
-            let mebibytes = limits.memory_bytes / crate::limits::MIB;
+            let mebibytes = granted.memory_bytes / limits::MIB;
             let message = format!("the program needed more than its {mebibytes} MiB of memory");
             (Status::Oom, "oom", message)
         }

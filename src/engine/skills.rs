@@ -29,15 +29,12 @@ impl Engine {
     ) -> Result<(SkillRecord, Published), Error> {
         require(caller, &[Scope::Skills])?;
         let (engine, caller, fallback) = (self.clone(), caller.clone(), fallback_name.map(ToOwned::to_owned));
-        // On the tracker: an uploader that goes away must not leave a row without its bytes.
-        let task = self
-            .0
-            .tasks
-            .spawn(async move { engine.publish_to_the_end(&caller, archive, fallback).await });
-        task.await.map_err(Error::internal)?
+        // An uploader that goes away must not leave a row without its bytes.
+        self.to_the_end(async move { engine.publish_attached(&caller, archive, fallback).await })
+            .await
     }
 
-    async fn publish_to_the_end(
+    async fn publish_attached(
         &self,
         caller: &Caller,
         archive: File,
@@ -70,14 +67,15 @@ impl Engine {
             manifest,
         };
         self.on_cache(move |cache| cache.keep(unpacked)).await?;
-        // The row decides a race between two uploads of one version; only its winner writes the bytes (C-02).
-        let published = self
-            .0
-            .store
-            .publish(record.clone())
-            .await
-            .map_err(|error| failure::of_store(error, "skill"))?;
-        self.keep_archive(&record, &published, again).await?;
+        // All that takes long or may find no room comes before the row.
+        let staged = self.0.blob.stage(again).await;
+        let staged = staged.map_err(|error| failure::of_blob(error, "archive"))?;
+        // The row decides a race between two uploads of one version; only its winner's bytes are placed (C-02).
+        let published = self.0.store.publish(record.clone()).await.map_err(|error| {
+            let what = format!("skill `{}` version `{}`", record.name, record.version);
+            failure::of_store(error, &what)
+        })?;
+        self.keep_archive(&record, &published, staged).await?;
         match published {
             Published::New => {
                 tracing::info!(skill = %record.name, version = %record.version, digest = %record.digest, "Published {} {}", record.name, record.version);
@@ -87,12 +85,12 @@ impl Engine {
         }
     }
 
-    /// Writes a new version's archive, or that of an old one whose bytes were lost before they were written.
+    /// Places a new version's archive, or that of an old one whose bytes were lost before they were placed.
     async fn keep_archive(
         &self,
         record: &SkillRecord,
         published: &Published,
-        archive: File,
+        archive: blob::Staged,
     ) -> Result<(), Error> {
         let key = archive_key(record);
         let missing = match published {
@@ -102,7 +100,7 @@ impl Engine {
         if !missing {
             return Ok(());
         }
-        let Err(error) = self.0.blob.put(&key, archive).await else {
+        let Err(error) = self.0.blob.place(archive, &key).await else {
             return Ok(());
         };
         if matches!(published, Published::New) {
@@ -166,10 +164,10 @@ impl Engine {
 
     /// A local copy of a version's archive, without a name.
     async fn fetch(&self, record: &SkillRecord) -> Result<File, Error> {
-        let missing = |error| failure::of_blob(error, "the skill's archive");
-        let object = self.0.blob.open(&archive_key(record)).await.map_err(missing)?;
+        let object = self.open_archive(record).await?;
         let size = object.size();
-        let mut reader = object.into_reader(0..size).await.map_err(missing)?;
+        let reader = object.into_reader(0..size).await;
+        let mut reader = reader.map_err(|error| failure::of_blob(error, "archive"))?;
         let file = tempfile::tempfile_in(&self.0.settings.tmp_dir).map_err(failure::of_io)?;
         let mut copy = tokio::fs::File::from_std(file);
         tokio::io::copy(&mut reader, &mut copy)
@@ -245,16 +243,13 @@ impl Engine {
             .skill(caller, name, &Selector::Version(version.clone()))
             .await?;
         let engine = self.clone();
-        // On the tracker: a client that goes away must not leave half a version.
-        let task = self
-            .0
-            .tasks
-            .spawn(async move { engine.delete_to_the_end(&record).await });
-        task.await.map_err(Error::internal)?
+        // A client that goes away must not leave half a version.
+        self.to_the_end(async move { engine.delete_attached(&record).await })
+            .await
     }
 
     /// The bytes go first: the other way round, a push of the same version in between would lose its own.
-    async fn delete_to_the_end(&self, record: &SkillRecord) -> Result<(), Error> {
+    async fn delete_attached(&self, record: &SkillRecord) -> Result<(), Error> {
         let SkillRecord {
             tenant,
             name,
@@ -277,13 +272,22 @@ impl Engine {
         selector: &Selector,
     ) -> Result<(SkillRecord, blob::Object), Error> {
         let record = self.skill(caller, name, selector).await?;
-        let object = self
-            .0
-            .blob
-            .open(&archive_key(&record))
-            .await
-            .map_err(|error| failure::of_blob(error, "archive"))?;
+        let object = self.open_archive(&record).await?;
         Ok((record, object))
+    }
+
+    async fn open_archive(&self, record: &SkillRecord) -> Result<blob::Object, Error> {
+        let SkillRecord { name, version, .. } = record;
+        match self.0.blob.open(&archive_key(record)).await {
+            // It is being deleted, or a crash came between its row and its bytes.
+            Err(blob::Error::NotFound) => Err(Error::new(
+                Code::NotFound,
+                format!(
+                    "the archive of skill `{name}` version `{version}` is not there; push the same files again"
+                ),
+            )),
+            opened => opened.map_err(|error| failure::of_blob(error, "archive")),
+        }
     }
 }
 

@@ -70,8 +70,7 @@ impl Engine {
             Vec::new()
         });
         let results = [
-            ("interrupting", self.interrupt_dead().await),
-            ("closing", self.close_unrecorded().await),
+            ("ending what was lost", self.end_lost().await),
             ("reconciling", self.reconcile(&dead).await),
             ("forgetting", self.forget_expired().await),
             ("evicting", self.evict_unused().await),
@@ -81,6 +80,12 @@ impl Engine {
                 tracing::warn!(%error, source = ?std::error::Error::source(&error), "Upkeep failed while {part}");
             }
         }
+    }
+
+    /// Ends executions that stand as running and are not, whoever ran them.
+    pub(super) async fn end_lost(&self) -> Result<(), Error> {
+        self.close_unrecorded().await?;
+        self.interrupt_dead().await
     }
 
     /// Ends what dead processes left running.

@@ -126,9 +126,9 @@ pub struct FileEntry {
 /// A file that was written but not collected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Skipped {
-    /// As in [`FileEntry::path`].
+    /// As in [`FileEntry::path`]; the head of one that is too long.
     pub path: String,
-    /// `link`, `special`, `too_large`, `too_many`, `too_deep`, `unreadable`, `name`.
+    /// `link`, `special`, `too_large`, `too_many`, `too_deep`, `unreadable`, or `name` if its path is too long.
     pub reason: String,
 }
 

@@ -44,6 +44,7 @@ impl Out {
             caps,
             files: 0,
             bytes: 0,
+            paths_bytes: 0,
             skipped: 0,
             buffer: vec![0; 64 * 1024],
         };
@@ -81,6 +82,7 @@ struct Walk<'a> {
     caps: &'a Caps,
     files: usize,
     bytes: u64,
+    paths_bytes: usize,
     skipped: u64,
     buffer: Vec<u8>,
 }
@@ -126,6 +128,9 @@ impl Walk<'_> {
 
     async fn entry(&mut self, here: &Pending, name: &CStr, pending: &mut Vec<Pending>) -> io::Result<()> {
         let path = join(&here.path, name);
+        if path.len() > self.caps.path_bytes {
+            return self.skip(&path, "name").await;
+        }
         let opened = match openat(&here.folder, name, READ, Mode::empty()) {
             Ok(opened) => opened,
             Err(Errno::LOOP) => return self.skip(&path, "link").await,
@@ -156,7 +161,7 @@ impl Walk<'_> {
     }
 
     async fn file(&mut self, file: File, path: String, size: u64) -> io::Result<()> {
-        if self.files >= self.caps.files {
+        if self.files >= self.caps.files || path.len() > self.caps.paths_bytes - self.paths_bytes {
             return self.skip(&path, "too_many").await;
         }
         if size > self.caps.files_bytes - self.bytes {
@@ -164,6 +169,7 @@ impl Walk<'_> {
         }
         self.files += 1;
         self.bytes += size;
+        self.paths_bytes += path.len();
         wire::send(self.results, &Item::File { path, size }).await?;
         copy_exactly(file, size, self.results, &mut self.buffer).await
     }
@@ -174,7 +180,7 @@ impl Walk<'_> {
             return Ok(());
         }
         let item = Item::Skipped {
-            path: path.to_owned(),
+            path: head(path, self.caps.path_bytes).to_owned(),
             reason: reason.to_owned(),
         };
         wire::send(self.results, &item).await
@@ -221,6 +227,15 @@ fn join(folder: &str, name: &CStr) -> String {
         }
     }
     path
+}
+
+/// As much of a text as fits into so many bytes.
+fn head(text: &str, bytes_max: usize) -> &str {
+    let mut end = text.len().min(bytes_max);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 #[cfg(test)]

@@ -96,6 +96,10 @@ pub struct Caps {
     pub files_bytes: u64,
     /// Directory depth below `out/files`.
     pub files_depth: usize,
+    /// Bytes of one path below `out/files`, as it is sent.
+    pub path_bytes: usize,
+    /// Bytes of all paths of files together.
+    pub paths_bytes: usize,
     /// Skipped files that are named.
     pub skipped_named: usize,
 }
@@ -203,7 +207,7 @@ pub enum Item {
     },
     /// A file that is not sent.
     Skipped {
-        /// As for a file.
+        /// As for a file; the head of one that is too long.
         path: String,
         /// Why.
         reason: String,
@@ -356,17 +360,18 @@ where
     writer.flush().await
 }
 
-/// Reads one frame of at most `bytes_max`; `None` at the end of the stream.
+/// Reads one frame of at most `bytes_max`; `None` where the stream ends between two frames.
 pub async fn receive<R, T>(reader: &mut R, bytes_max: u32) -> io::Result<Option<T>>
 where
     R: AsyncRead + Unpin,
     T: DeserializeOwned,
 {
-    let length = match reader.read_u32().await {
-        Ok(length) => length,
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
-        Err(error) => return Err(error),
-    };
+    let mut length = [0; 4];
+    if reader.read(&mut length[..1]).await? == 0 {
+        return Ok(None);
+    }
+    reader.read_exact(&mut length[1..]).await?;
+    let length = u32::from_be_bytes(length);
     if length > bytes_max {
         return Err(invalid("frame too large"));
     }
@@ -438,12 +443,15 @@ mod tests {
         }
 
         #[test]
-        fn a_cut_frame_is_no_frame(at in 0_usize..64) {
+        fn a_cut_frame_is_neither_a_frame_nor_an_end(at in 0_usize..64) {
             let said = serde_json::to_vec(&ToHost::Hello { version: VERSION }).unwrap();
             let whole = [&u32::try_from(said.len()).unwrap().to_be_bytes()[..], &said].concat();
             prop_assert!(matches!(read::<ToHost>(&whole), Ok(Some(_))));
             let cut = at % whole.len();
-            prop_assert!(!matches!(read::<ToHost>(&whole[..cut]), Ok(Some(_))));
+            match read::<ToHost>(&whole[..cut]) {
+                Ok(None) => prop_assert_eq!(cut, 0),
+                said => prop_assert!(said.is_err()),
+            }
         }
     }
 

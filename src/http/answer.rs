@@ -12,25 +12,49 @@ use crate::limits;
 
 /// `value` as JSON for `tenant`.
 pub(crate) fn json(budget: &Budget, tenant: &Tenant, value: &impl Serialize) -> Result<Response, Error> {
-    let text = serde_json::to_vec(value).map_err(Error::internal)?;
-    let kind = [(header::CONTENT_TYPE, "application/json")];
-    Ok((kind, body(budget, tenant, text)?).into_response())
+    let body = body(budget, tenant, text(value)?)?;
+    Ok((JSON, body).into_response())
+}
+
+/// As [`json`], for what has to be told in any case.
+pub(crate) fn json_always(
+    budget: &Budget,
+    tenant: &Tenant,
+    value: &impl Serialize,
+) -> Result<Response, Error> {
+    let text = text(value)?;
+    let held = countable(&text).map(|bytes| budget.take(tenant, bytes));
+    Ok((JSON, counted(text, held)).into_response())
+}
+
+const JSON: [(header::HeaderName, &str); 1] = [(header::CONTENT_TYPE, "application/json")];
+
+fn text(value: &impl Serialize) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec(value).map_err(Error::internal)
 }
 
 /// `content` for `tenant` as it is.
 pub(crate) fn body(budget: &Budget, tenant: &Tenant, content: Vec<u8>) -> Result<Body, Error> {
+    let held = countable(&content)
+        .map(|bytes| budget.hold(tenant, bytes))
+        .transpose()?;
+    Ok(counted(content, held))
+}
+
+/// Its size, if it is large enough to be counted.
+fn countable(content: &[u8]) -> Option<u64> {
     let bytes = content.len() as u64;
-    if bytes <= limits::ANSWER_UNCOUNTED_BYTES_MAX {
-        return Ok(Body::from(content));
-    }
-    let held = budget.hold(tenant, bytes)?;
-    Ok(Body::from(Bytes::from_owner(Counted { content, _held: held })))
+    (bytes > limits::ANSWER_UNCOUNTED_BYTES_MAX).then_some(bytes)
+}
+
+fn counted(content: Vec<u8>, held: Option<Held>) -> Body {
+    Body::from(Bytes::from_owner(Counted { content, _held: held }))
 }
 
 /// Content that gives its share back when the last piece of it is gone.
 struct Counted {
     content: Vec<u8>,
-    _held: Held,
+    _held: Option<Held>,
 }
 
 impl AsRef<[u8]> for Counted {
@@ -48,7 +72,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_large_answer_holds_its_share_until_it_is_taken() {
-        let budget = Budget::new("answers", 8 * limits::MIB);
+        let budget = Budget::new("answers", 7 * limits::MIB);
         let answer = |bytes: usize| body(&budget, &Tenant::default_tenant(), vec![b'x'; bytes]);
         let first = answer(3 << 20).unwrap();
         assert_eq!(answer(3 << 20).unwrap_err().code(), Code::Busy);
@@ -57,5 +81,19 @@ mod tests {
         assert_eq!(answer(3 << 20).unwrap_err().code(), Code::Busy);
         drop(taken);
         assert!(answer(3 << 20).is_ok());
+    }
+
+    /// The next one finds it counted, or a client that reads slowly could pile up any number.
+    #[tokio::test]
+    async fn an_answer_beyond_the_bound_is_told_and_counted() {
+        let budget = Budget::new("answers", limits::MIB);
+        let tenant = Tenant::default_tenant();
+        let value = "x".repeat(1 << 20);
+        let told = json_always(&budget, &tenant, &value).unwrap();
+        assert_eq!(budget.hold(&tenant, 1).unwrap_err().code(), Code::Busy);
+        let body = told.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(body.len(), value.len() + 2);
+        drop(body);
+        assert!(budget.hold(&tenant, 1).is_ok());
     }
 }

@@ -244,7 +244,7 @@ mod tests {
     /// T-15.
     #[tokio::test]
     async fn bodies_together_stay_within_the_budget() {
-        let budget = Budget::new("requests", 10_000);
+        let budget = Budget::new("requests", 7000);
         let share = |tenant: &str| budget.hold(&tenant.parse().unwrap(), 0).unwrap();
         let body = || Body::from(vec![b'a'; 3000]);
         let mut first = share("a");

@@ -16,7 +16,7 @@ use super::guard::Authenticated;
 use super::links::links;
 use super::page::{List, page_request};
 use super::problem::Refusal;
-use super::wire::CreateExecution;
+use super::wire::{CreateExecution, time};
 use crate::engine::RunRequest;
 use crate::execution::{Envelope, Execution, Logs, Status, Summary};
 use crate::ids::ExecutionId;
@@ -26,7 +26,7 @@ use crate::store::ExecutionFilter;
 
 /// Run a skill
 ///
-/// Answers when it has ended, with 200 whatever its status: a failing skill is an outcome, not an error. An execution goes on to its end even if the client hangs up.
+/// Answers when it has ended, with 200 whatever its status: a failing skill is an outcome, not an error. Once begun it goes on to its end even if the client hangs up; one that still waits for its turn goes with its client.
 #[utoipa::path(post, path = "/v1/executions", tag = "executions", operation_id = "create_execution",
     request_body = CreateExecution,
     responses((status = OK, description = "How it ended", body = Envelope)))]
@@ -41,8 +41,7 @@ pub(crate) async fn create(
     drop(door.answers.hold(caller.tenant(), limits::ANSWER_BYTES_MAX)?);
     let execution = door.engine.run(&caller, request).await?;
     let envelope = envelope(&door, &execution, &asked);
-    let counted = answer::json(&door.answers, caller.tenant(), &envelope);
-    Ok(counted.unwrap_or_else(|_| axum::Json(envelope).into_response()))
+    Ok(answer::json_always(&door.answers, caller.tenant(), &envelope)?)
 }
 
 /// The query of the list.
@@ -62,9 +61,11 @@ pub(crate) struct ExecutionQuery {
     #[param(value_type = Option<String>)]
     skill: Option<SkillName>,
     /// Only those accepted at this time or later.
+    #[serde(default, deserialize_with = "time")]
     #[param(value_type = Option<String>, format = DateTime)]
     since: Option<jiff::Timestamp>,
     /// Only those accepted before this time.
+    #[serde(default, deserialize_with = "time")]
     #[param(value_type = Option<String>, format = DateTime)]
     until: Option<jiff::Timestamp>,
 }

@@ -65,7 +65,7 @@ pub(crate) async fn healthz() -> Json<Alive> {
 
 /// Whether the server can do its work
 ///
-/// Each part that does not work says why.
+/// Names each part and whether it works. Why one does not is in the server's log; `skillbox doctor` tells, too.
 #[utoipa::path(get, path = "/readyz", tag = "server",
     responses((status = OK, body = Ready), (status = SERVICE_UNAVAILABLE, description = "Some part does not work", body = Ready)))]
 pub(crate) async fn readyz(State(door): State<Arc<Door>>) -> (StatusCode, Json<Ready>) {

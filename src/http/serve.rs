@@ -25,7 +25,7 @@ use crate::telemetry::field;
 /// What clients may take of the server, one and all together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Time to send the headers of one request.
+    /// Time to send the headers of a connection's first request; those of a further one have to come within `idle`.
     pub header: Duration,
     /// Longest pause within a request body.
     pub body_idle: Duration,
@@ -162,7 +162,8 @@ fn builder(bounds: &Bounds) -> Builder<TokioExecutor> {
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(bounds.header)
+        // Its clock runs from the end of the last answer: it would cut every idle connection. `Activity` has the time.
+        .header_read_timeout(None)
         .max_headers(limits::HEADERS_MAX)
         .max_buf_size(limits::HEADER_BYTES_MAX);
     builder

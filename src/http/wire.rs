@@ -166,7 +166,7 @@ pub(crate) struct CreateExecution {
     #[schema(value_type = BTreeMap<String, String>)]
     files: Files,
     /// Wall clock in seconds, at least 0.1; only shortens what the skill and the server allow.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "seconds")]
     #[schema(minimum = 0.1)]
     timeout: Option<f64>,
 }
@@ -187,7 +187,7 @@ pub(crate) struct CreateKey {
     #[schema(value_type = Option<String>)]
     tenant: Option<Tenant>,
     /// When it stops working; never if absent.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "time")]
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<jiff::Timestamp>,
 }
@@ -315,6 +315,19 @@ impl FreshKey {
 /// An explicit `null` is an input too: the program reads `null`.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<JsonText>, D::Error> {
     JsonText::deserialize(deserializer).map(Some)
+}
+
+/// A time, refused in words that show how to write one.
+pub(super) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<jiff::Timestamp>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    let parsed = text.map(|text| text.parse()).transpose();
+    parsed.map_err(|_| de::Error::custom("not a time; write it in full, like 2026-01-31T12:00:00Z"))
+}
+
+/// A number of seconds: a text with a unit, as the command line takes it, is none.
+fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    Option::deserialize(deserializer)
+        .map_err(|_| de::Error::custom("not a number of seconds; write it without quotes or unit, like 30"))
 }
 
 /// The member `files`, decoded as it is read.

@@ -12,7 +12,7 @@ pub(super) fn report(heard: Heard, asked_at: Instant) -> Report {
     let started_at = heard.started_at.unwrap_or(now);
     let ended_at = heard.ended_at.unwrap_or(now).max(started_at);
     let out_of_memory = heard.usage.oom_kills > 0;
-    let lost = || End::Lost("the sandbox ended before all of its results were read".to_owned());
+    let lost = || End::Lost("not all of the sandbox's results could be read".to_owned());
     let end = match heard.end {
         Some(wire::End::Exited(_) | wire::End::Signaled(_)) if !heard.complete => lost(),
         Some(wire::End::Exited(code)) => End::Exited(code),

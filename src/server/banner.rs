@@ -85,7 +85,10 @@ fn text(facts: &Facts<'_>, sandbox: &Result<(), String>) -> String {
             );
         }
         FirstKey::Kept(_) => line("key", &format!("in {}", file.display())),
-        FirstKey::Unknown => line("key", "none in the data folder; use one that you were given"),
+        FirstKey::Unknown => line(
+            "key",
+            "none in the data folder; use one that you were given, or `skillbox key recover`",
+        ),
     }
     if !address.ip().is_loopback() {
         line(

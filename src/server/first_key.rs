@@ -3,6 +3,7 @@
 use crate::auth::ApiKey;
 use crate::config::DataFolder;
 use crate::engine::Engine;
+use crate::error;
 use crate::server::Error;
 
 /// What is known of the administrator's key.
@@ -42,13 +43,35 @@ pub async fn first_key(engine: &Engine, folder: &DataFolder) -> Result<FirstKey,
     Ok(FirstKey::Unknown)
 }
 
+/// Makes a fresh administrator's key where the one in the data folder is lost or ended. Whoever owns the folder may: the store is theirs.
+///
+/// # Errors
+///
+/// The folder holds a good key, or the file or the store cannot be used.
+pub async fn recover_key(engine: &Engine, folder: &DataFolder) -> Result<(), Error> {
+    let _one = folder.lock_first_key()?;
+    if kept(engine, folder).await?.is_some() {
+        let file = folder.admin_key_path();
+        let message = format!(
+            "`{}` holds a valid key; use it, or remove the file first",
+            file.display()
+        );
+        return Err(error::Error::new(error::Code::Conflict, message).into());
+    }
+    if folder.admin_key()?.is_some() {
+        folder.remove_admin_key()?;
+    }
+    let key = folder.admin_key_or_fresh()?;
+    Ok(engine.adopt_recovered_key(&key).await?)
+}
+
 async fn kept(engine: &Engine, folder: &DataFolder) -> Result<Option<ApiKey>, Error> {
     let Some(key) = folder.admin_key()? else {
         return Ok(None);
     };
     match engine.authenticate(key.reveal()).await {
         Ok(_) => Ok(Some(key)),
-        Err(error) if error.code() == crate::error::Code::Unauthenticated => Ok(None),
+        Err(error) if error.code() == error::Code::Unauthenticated => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

@@ -19,7 +19,7 @@ use crate::telemetry;
 pub use assemble::{Assembled, assemble};
 pub use banner::Greeting;
 pub use error::Error;
-pub use first_key::{FirstKey, first_key};
+pub use first_key::{FirstKey, first_key, recover_key};
 
 /// Serves until it is asked to end, then lets what runs end in order (F-05).
 ///

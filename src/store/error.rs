@@ -42,7 +42,7 @@ pub enum Error {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Conflict {
     /// The version is there with other content (Z-25).
-    #[error("this version is already published with other content; publish a new version")]
+    #[error("is already published with other content; publish it as another version")]
     VersionExists,
     /// The id or hash is taken.
     #[error("already exists")]

@@ -83,6 +83,11 @@ fn what_the_readme_shows_runs() {
 }
 
 #[test]
+fn what_the_skills_document_shows_runs() {
+    runs("docs/SKILLS.md");
+}
+
+#[test]
 fn what_the_command_line_document_shows_runs() {
     runs("docs/CLI.md");
 }

@@ -70,6 +70,24 @@ fn what_a_push_would_refuse_fails_the_lint() {
 }
 
 #[test]
+fn a_refusal_names_the_version_and_hints_at_what_helps_only() {
+    let shell = Shell::new();
+    shell.skill("guide", "version: 1.0.0\n", ("notes.md", "one"));
+    assert_eq!(shell.run(&["skill", "push", "guide"]).code, 0);
+    // Published, so that its folder would be of no more use.
+    let said = shell.run(&["run", "guide"]);
+    assert!(said.stderr.contains("no program"), "{}", said.stderr);
+    assert!(!said.stderr.contains("./guide"), "{}", said.stderr);
+    shell.skill("guide", "version: 1.0.0\n", ("notes.md", "two"));
+    let said = shell.run(&["skill", "push", "guide"]);
+    assert!(
+        said.stderr.contains("`guide` version `1.0.0` is already"),
+        "{}",
+        said.stderr
+    );
+}
+
+#[test]
 fn refusals_end_with_3_and_say_what_to_do() {
     let shell = Shell::new();
     shell.skill("folder", "lang: bash\n", ("scripts/main.sh", ""));
@@ -81,6 +99,7 @@ fn refusals_end_with_3_and_say_what_to_do() {
         (&["run", "./folder", "--input", "{"], "--input"),
         (&["run", "./folder", "--input", "@nosuch.json"], "nosuch.json"),
         (&["run", "./folder", "--file", "nosuch.csv"], "nosuch.csv"),
+        (&["run", "./folder", "--file", "folder"], "`folder` is a folder"),
         (&["run", "./folder", "--out", "folder/SKILL.md"], "not a folder"),
         (&["skill", "init", "folder"], "there already"),
         (
@@ -146,4 +165,35 @@ fn a_lost_key_is_not_made_up() {
     assert!(!shell.data().join("admin.key").exists());
     let said = shell.run(&["key", "list", "--api-key", other["api_key"].as_str().unwrap()]);
     assert_eq!(said.code, 0, "{}", said.stderr);
+}
+
+#[test]
+fn who_owns_the_data_folder_gets_a_lost_key_back() {
+    let shell = Shell::new();
+    let keys = || shell.json(&["key", "list"]).as_array().unwrap().clone();
+    let first = keys()[0]["key_id"].as_str().unwrap().to_owned();
+    let file = shell.data().join("admin.key");
+    let kept = std::fs::read(&file).unwrap();
+    let said = shell.run(&["key", "recover"]);
+    assert_eq!(said.code, 3, "{}", said.stderr);
+    assert_eq!(std::fs::read(&file).unwrap(), kept);
+
+    // Revoked, the file still there.
+    assert_eq!(shell.run(&["key", "revoke", &first]).code, 0);
+    let locked_out = shell.run(&["key", "list"]);
+    assert!(
+        locked_out.stderr.contains("skillbox key recover"),
+        "{}",
+        locked_out.stderr
+    );
+    let said = shell.run(&["key", "recover"]);
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    assert!(!said.stderr.contains("skb_"), "{}", said.stderr);
+    assert_eq!(keys().len(), 2);
+
+    // The file deleted.
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(shell.run(&["key", "recover"]).code, 0);
+    assert_eq!(keys()[0]["scopes"], serde_json::json!(["admin"]));
+    assert_eq!(keys().len(), 3);
 }

@@ -82,6 +82,7 @@ fn a_failing_program_and_a_refused_call_end_with_their_codes_over_rest_too() {
     assert_eq!(shell.run(&["run", "fails", "--timeout", "1ms"]).code, 2);
     let wrong = shell.run(&["skill", "list", "--api-key", "skb_wrong"]);
     assert_eq!(wrong.code, 3, "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("SKILLBOX_API_KEY"), "{}", wrong.stderr);
 
     let made = shell.json(&["key", "create", "ci"]);
     let weak = shell.run(&["key", "list", "--api-key", made["api_key"].as_str().unwrap()]);
@@ -139,5 +140,35 @@ fn a_server_that_can_run_nothing_is_told_by_the_doctor_and_explained_in_its_log(
     assert!(
         log.contains("Not ready: sandbox: no container engine answers"),
         "{log}"
+    );
+}
+
+/// Root beside a service with a user of its own: the folder is not root's, and the machine is looked at all the same.
+#[test]
+fn the_doctor_leaves_the_folder_of_a_service_alone() {
+    let shell = Shell::new()
+        .with("SKILLBOX_SERVER_URL", "http://127.0.0.1:1")
+        .with("SKILLBOX_API_KEY", "skb_x")
+        .with("SKILLBOX_DOCKER_HOST", "unix:///nowhere.sock");
+    let folder = if rustix::process::geteuid().is_root() {
+        let folder = shell.folder().join("service");
+        std::fs::create_dir(&folder).unwrap();
+        std::os::unix::fs::chown(&folder, Some(65534), None).unwrap();
+        folder
+    } else {
+        "/".into()
+    };
+    let said = shell.run(&["doctor", "--data-dir", folder.to_str().unwrap()]);
+    assert_eq!(said.code, 1, "{}", said.stderr);
+    let found = said.stdout;
+    assert!(found.contains("in a temporary one"), "{found}");
+    assert!(
+        found.contains("✓ database") && found.contains("✗ container engine"),
+        "{found}"
+    );
+    assert!(
+        std::fs::read_dir(&folder)
+            .unwrap()
+            .all(|entry| entry.unwrap().file_name() != "skillbox.db")
     );
 }

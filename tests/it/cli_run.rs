@@ -86,6 +86,23 @@ fn each_end_has_its_exit_code_and_a_word_on_standard_error() {
     }
 }
 
+/// What a beginner runs into: the message stands above the stack, and what was printed is no output.
+#[test]
+fn the_last_words_hold_the_reason_and_printing_is_told_from_output() {
+    if !has_docker() {
+        return;
+    }
+    let shell = Shell::new().with_engine();
+    shell.skill("throws", "lang: node\n", ("scripts/main.js", "null.missing\n"));
+    let said = shell.run(&["run", "./throws"]);
+    assert!(said.stderr.contains("TypeError: Cannot read"), "{}", said.stderr);
+
+    shell.skill("prints", "lang: bash\n", ("scripts/main.sh", "echo '{}'\n"));
+    let said = shell.run(&["run", "./prints"]);
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    assert!(said.stderr.contains("SANDBOX_OUTPUT"), "{}", said.stderr);
+}
+
 #[test]
 fn arguments_input_and_numbers_arrive_as_they_were_written() {
     if !has_docker() {

@@ -54,6 +54,17 @@ fn the_first_key_is_shown_once_and_never_logged() {
     assert!(!log.contains(key));
 }
 
+/// For a backup: the database of a server that has ended is one file.
+#[test]
+fn a_server_that_ended_leaves_its_database_in_one_file() {
+    let shell = Shell::new().with("SKILLBOX_DOCKER_HOST", "unix:///nowhere.sock");
+    let (server, _banner) = start(&shell, &[]);
+    assert!(shell.data().join("skillbox.db-wal").exists());
+    let (code, log) = end(server);
+    assert_eq!(code, 0, "{log}");
+    assert!(!shell.data().join("skillbox.db-wal").exists());
+}
+
 /// Where standard output is kept as a log, nothing is printed there.
 #[test]
 fn a_quiet_server_prints_nothing() {

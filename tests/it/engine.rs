@@ -5,14 +5,16 @@ use std::path::Path;
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-use skillbox::auth::{Caller, Scope, Scopes};
+use skillbox::auth::{Caller, KeyRecord, Scope, Scopes};
 use skillbox::bundle::artifacts::ArtifactTar;
 use skillbox::engine::{Ask, Engine, NewKey, PageRequest, RetentionPolicy, RunRequest, What};
 use skillbox::error::{Code, Error};
 use skillbox::execution::{Execution, Logs, Status, Usage};
+use skillbox::ids::{Digest, KeyId};
+use skillbox::limits;
 use skillbox::sandbox::{self, End, Job, Output, Report, Sandbox};
 use skillbox::skill::{Language, Selector};
-use skillbox::store::ExecutionFilter;
+use skillbox::store::{ExecutionFilter, Store};
 
 use crate::world::{World, archive, engine_that_keeps, instance_in};
 
@@ -24,10 +26,23 @@ fn set_gate(open: bool) {
     GATE.1.notify_all();
 }
 
-/// Leaves one file behind; the argument `panic` panics, `gate` waits until the gate is open.
+/// Keeps everybody else from writing to this database for longer than anybody waits for a lock.
+fn hold_database(path: &str) {
+    let database = rusqlite::Connection::open(path).unwrap();
+    database.execute_batch("begin immediate").unwrap();
+    std::thread::spawn(move || {
+        std::thread::sleep(limits::STORE_LOCK_MAX + Duration::from_secs(1));
+        drop(database);
+    });
+}
+
+/// Leaves one file behind; the argument `panic` panics, `gate` waits until the gate is open, `hold:` names a database.
 fn script(job: &Job, artifacts: &mut ArtifactTar) -> Result<Report, sandbox::Error> {
     let asked = |what: &str| job.argv.iter().any(|arg| arg == what);
     assert!(!asked("panic"), "asked to panic");
+    if let Some(path) = job.argv.iter().find_map(|arg| arg.strip_prefix("hold:")) {
+        hold_database(path);
+    }
     if asked("gate") {
         let closed = GATE.0.lock().unwrap();
         drop(GATE.1.wait_while(closed, |open| !*open).unwrap());
@@ -180,6 +195,48 @@ async fn an_execution_that_was_lost_on_the_way_ends_as_interrupted() {
     );
 }
 
+/// F-13: what a program did is not lost because somebody else holds the database when it ends.
+#[tokio::test]
+async fn an_execution_that_ends_while_the_database_is_locked_is_recorded() {
+    let world = world().await;
+    let database = world.folder.path().join("skillbox.db");
+    let hold = format!("hold:{}", database.display());
+    let ended = run(&world.engine, &world.admin, &hold).await.unwrap();
+    assert_eq!(ended.status, Status::Success);
+    let recorded = world.engine.execution(&world.admin, ended.new.id).await.unwrap();
+    assert_eq!(recorded, ended);
+}
+
+/// C-11: of what is over nobody is told that another process runs it.
+#[tokio::test]
+async fn a_lost_execution_can_be_cancelled_at_once() {
+    let world = world().await;
+    for is_owner_dead in [false, true] {
+        let broken = run(&world.engine, &world.admin, "panic").await.unwrap_err();
+        assert_eq!(broken.code(), Code::Internal);
+        let lost = listed(&world.engine, &world.admin, Some(Status::Running)).await;
+        let path = world.folder.path();
+        let other = engine_that_keeps(
+            RetentionPolicy::default(),
+            path,
+            instance_in(path),
+            Sandbox::scripted(script),
+        )
+        .await;
+        let engine = if is_owner_dead {
+            let lock = path.join(format!("instances/{}.lock", world.engine.instance()));
+            std::fs::remove_file(lock).unwrap();
+            &other
+        } else {
+            let foreign = other.cancel(&world.admin, lost[0].new.id).await.unwrap_err();
+            assert_eq!(foreign.code(), Code::Conflict, "its process lives");
+            &world.engine
+        };
+        let ended = engine.cancel(&world.admin, lost[0].new.id).await.unwrap();
+        assert_eq!(ended.status, Status::Interrupted);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
 async fn a_caller_that_leaves_the_queue_is_not_run() {
     let world = world().await;
@@ -292,6 +349,38 @@ async fn files_that_cannot_be_deleted_hold_up_nobody_elses_retention() {
     assert_eq!(listed(&engine, &world.admin, None).await.len(), 0);
 }
 
+/// F-11, Z-28: an archive that finds no room leaves no version, even where nothing could be taken back.
+#[tokio::test]
+async fn a_version_is_not_listed_before_its_archive_is_safe() {
+    let world = world().await;
+    let database = rusqlite::Connection::open(world.folder.path().join("skillbox.db")).unwrap();
+    let nothing_goes = "create trigger full before delete on skills begin select raise(abort, 'full'); end";
+    database.execute_batch(nothing_goes).unwrap();
+    std::fs::remove_dir(world.folder.path().join("blobs/.tmp")).unwrap();
+    let file = archive(Language::Python, "version: 2.0.0\n", "print()");
+    let refused = world.engine.publish(&world.admin, file, None).await;
+    assert_eq!(refused.unwrap_err().code(), Code::Internal);
+    let name = "probe".parse().unwrap();
+    let latest = world.engine.skill(&world.admin, &name, &Selector::Latest).await;
+    assert_eq!(latest.unwrap().version.to_string(), "1.0.0");
+}
+
+/// F-01: a server that was killed between a version's row and its archive is repaired by the next push.
+#[tokio::test]
+async fn an_archive_that_was_never_placed_comes_with_the_next_push() {
+    let world = world().await;
+    let path = world.folder.path();
+    std::fs::remove_dir_all(path.join("blobs/default")).unwrap();
+    std::fs::remove_dir_all(path.join("cache")).unwrap();
+    let lost = run(&world.engine, &world.admin, "").await.unwrap_err();
+    assert_eq!(lost.code(), Code::NotFound);
+    assert!(lost.to_string().contains("push"), "{lost}");
+    let file = archive(Language::Python, "version: 1.0.0\n", "print()");
+    world.engine.publish(&world.admin, file, None).await.unwrap();
+    std::fs::remove_dir_all(path.join("cache")).unwrap();
+    assert!(run(&world.engine, &world.admin, "").await.is_ok());
+}
+
 /// Many who want one skill that is not unpacked yet all get it, and one copy is kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_skill_that_is_not_unpacked_is_unpacked_for_all_who_ask() {
@@ -335,4 +424,34 @@ async fn a_version_that_is_deleted_while_it_is_asked_for_runs_or_is_not_found() 
     let file = archive(Language::Python, "version: 1.0.0\n", "print('other')");
     assert!(world.engine.publish(&world.admin, file, None).await.is_ok());
     assert!(run(&world.engine, &world.admin, "").await.is_ok());
+}
+
+/// Its successor would be born expired, or bring back what was revoked.
+#[tokio::test]
+async fn a_key_that_has_ended_is_not_rotated() {
+    let world = world().await;
+    let new = NewKey {
+        name: "ended".to_owned(),
+        scopes: Scopes::new([Scope::Run]),
+        tenant: None,
+        expires_at: None,
+    };
+    let (revoked, _) = world.engine.create_key(&world.admin, new).await.unwrap();
+    let expired = KeyRecord {
+        id: KeyId::generate(),
+        hash: Digest::of(b"expired"),
+        expires_at: Some(revoked.created_at),
+        ..revoked.clone()
+    };
+    let store = Store::open_sqlite(&world.folder.path().join("skillbox.db"))
+        .await
+        .unwrap();
+    store.add_key(expired.clone()).await.unwrap();
+    world.engine.revoke_key(&world.admin, revoked.id).await.unwrap();
+    for id in [revoked.id, expired.id] {
+        let refused = world.engine.rotate_key(&world.admin, id).await.unwrap_err();
+        assert_eq!(refused.code(), Code::Conflict, "{refused}");
+    }
+    let unchanged = store.key(&expired.hash).await.unwrap();
+    assert_eq!(unchanged, expired);
 }

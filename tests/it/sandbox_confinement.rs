@@ -138,6 +138,7 @@ async fn only_the_sandbox_itself_can_be_seen_and_nothing_can_be_reached() {
         "terminal": {
             "/dev/tty": of(super::BACKEND, "ENXIO", "ENOENT"), "TIOCSTI": "EPERM", "TIOCLINUX": "EPERM", "TIOCSTI_high": "EPERM",
             "own_pty_TIOCSTI": "EPERM", "own_pty_works": "ok",
+            "line_disciplines": ["EPERM"],
         },
         "interfaces": ["lo"],
         "routes": 0,
@@ -250,7 +251,9 @@ async fn system_calls_beyond_the_table_are_refused_by_number_and_argument() {
         "on_itself": {
             "prlimit64": "ok", "sched_setaffinity": "ok", "setpriority": "ok",
             "prlimit64_of_child": "ok", "sched_setaffinity_of_child": "ok",
+            "setpriority_by_id": "ok", "setpriority_of_child": "ok",
         },
+        "flushes": { "sync": "ok", "syncfs": "ok", "fsync": "EBADF" },
         // Our own program refuses where an engine's ends the process.
         "i386": of(super::BACKEND, json!("SIGSYS"), json!(0)),
         "x32": of(super::BACKEND, json!("SIGSYS"), json!(0)),

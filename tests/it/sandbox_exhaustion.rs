@@ -40,7 +40,7 @@ async fn processes_and_threads_end_at_the_limit_together() {
     watched.close().await;
 }
 
-/// the deadline ends them, and a neighbour notices nothing.
+/// R-01, P8: the deadline ends them within a second, and a neighbour notices nothing.
 #[tokio::test]
 async fn fork_bombs_end_at_the_deadline() {
     let Some(watched) = Watched::on(super::BACKEND).await else {
@@ -61,7 +61,7 @@ async fn fork_bombs_end_at_the_deadline() {
             outcome.error
         );
         assert!(outcome.usage.processes_peak <= 128, "{:?}", outcome.usage);
-        assert!(outcome.timings.run_ms < 4000.0, "{:?}", outcome.timings);
+        assert!(outcome.timings.run_ms < 3000.0, "{:?}", outcome.timings);
         assert_eq!(neighbour.status, Status::Success, "{:?}", neighbour.error);
     }
     watched.close().await;

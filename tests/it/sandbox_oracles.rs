@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bollard::models::EventMessage;
 use bollard::query_parameters::{EventsOptionsBuilder, ListVolumesOptionsBuilder};
@@ -173,13 +173,41 @@ impl Watched {
 
     /// The container of the only program that was started, as soon as it is.
     pub(crate) async fn started(&self) -> String {
-        let mut containers = self.listened().containers.clone();
-        let started = containers.wait_for(|containers| !containers.started.is_empty());
-        let started = tokio::time::timeout(REMOVED_WITHIN, started)
-            .await
-            .expect("nothing was started")
-            .unwrap();
-        started.started.iter().next().unwrap().clone()
+        let any = |containers: &Containers| !containers.started.is_empty();
+        let containers = self.listened().until("nothing was started", any).await;
+        containers.started.iter().next().unwrap().clone()
+    }
+
+    /// Stops the sandbox whose program sleeps for `duration`, from outside; returns how long it then still lived.
+    pub(crate) async fn freeze(&self, duration: &str) -> Duration {
+        let mut pace = tokio::time::interval(Duration::from_millis(10));
+        let family = loop {
+            match sleeping(duration) {
+                Some(family) => break family,
+                None => pace.tick().await,
+            };
+        };
+        let frozen = Instant::now();
+        match &self.engine {
+            Some(engine) => {
+                engine
+                    .docker
+                    .pause_container(&self.started().await)
+                    .await
+                    .unwrap();
+            }
+            None => family
+                .iter()
+                .for_each(|pid| rustix::process::kill_process(*pid, rustix::process::Signal::STOP).unwrap()),
+        }
+        while family
+            .iter()
+            .any(|pid| rustix::process::test_kill_process(*pid).is_ok())
+        {
+            assert!(frozen.elapsed() < REMOVED_WITHIN, "a process is left");
+            pace.tick().await;
+        }
+        frozen.elapsed()
     }
 
     /// How many sandboxes were made up to now. Only certain after a later one was.
@@ -200,9 +228,9 @@ impl Watched {
     }
 
     /// O-a, O-b, O-d: nothing was touched, nothing is left, no execution is without an end.
-    pub(crate) async fn close(mut self) {
+    pub(crate) async fn close(self) {
         self.world.engine.sandbox().settle().await;
-        match self.engine.take() {
+        match &self.engine {
             Some(engine) => engine.assert_nothing_left().await,
             None => self.assert_no_cgroup_and_no_mount_left(),
         }
@@ -257,6 +285,24 @@ impl Watched {
     }
 }
 
+/// The process that sleeps so long and those it descends from, up to the first of its sandbox.
+fn sleeping(duration: &str) -> Option<Vec<rustix::process::Pid>> {
+    let of = |pid: &str, file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
+    let mut pid = names_in(Path::new("/proc"))
+        .into_iter()
+        .find(|pid| of(pid, "cmdline").is_some_and(|line| line == format!("sleep\0{duration}\0")))?;
+    let mut family = Vec::new();
+    loop {
+        let status = of(&pid, "status")?;
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        family.push(rustix::process::Pid::from_raw(pid.parse().unwrap()).unwrap());
+        if field("NSpid:").split_whitespace().next_back() == Some("1") {
+            return Some(family);
+        }
+        field("PPid:").trim().clone_into(&mut pid);
+    }
+}
+
 impl Listened {
     async fn to(world: &World) -> Self {
         let docker = connect().await;
@@ -269,12 +315,15 @@ impl Listened {
         }
     }
 
-    async fn assert_nothing_left(mut self) {
-        let all_gone = self
-            .containers
-            .wait_for(|containers| containers.made == containers.gone);
-        let containers = tokio::time::timeout(REMOVED_WITHIN, all_gone).await;
-        let containers = containers.expect("a container is left").unwrap().clone();
+    async fn until(&self, or_else: &str, holds: impl FnMut(&Containers) -> bool) -> Containers {
+        let mut containers = self.containers.clone();
+        let held = tokio::time::timeout(REMOVED_WITHIN, containers.wait_for(holds)).await;
+        held.expect(or_else).unwrap().clone()
+    }
+
+    async fn assert_nothing_left(&self) {
+        let all_gone = |containers: &Containers| containers.made == containers.gone;
+        let containers = self.until("a container is left", all_gone).await;
         for id in &containers.made {
             assert_no_trace_on_this_host(id);
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use skillbox::execution::{Execution, Outcome, Status};
+use skillbox::limits;
 
 use crate::sandbox_oracles::{Attack, Watched};
 use crate::world::of;
@@ -267,6 +268,28 @@ async fn every_name_is_listed_apart_and_leads_to_its_own_bytes() {
     assert_eq!(contents.len(), expected.len() + 1);
     let skipped = skipped(&execution);
     assert_eq!(skipped.values().copied().collect::<Vec<_>>(), ["too_deep"]);
+    watched.close().await;
+}
+
+/// O-08, O-09: long names of many files would make a result that no client takes.
+#[tokio::test]
+async fn paths_are_bounded_each_and_together() {
+    let Some(watched) = Watched::on(super::BACKEND).await else {
+        return;
+    };
+    let execution = tree(&watched, "long_paths").await;
+    let one = 14 * 251 + 250;
+    let kept = limits::FILE_PATHS_BYTES_MAX / one;
+    let files = &outcome(&execution).files;
+    assert!(files.iter().all(|file| file.path.len() == one));
+    assert_eq!(files.len(), kept);
+    let (long, many): (Vec<_>, Vec<_>) = outcome(&execution)
+        .skipped
+        .iter()
+        .partition(|skipped| skipped.reason == "name");
+    assert!(many.iter().all(|skipped| skipped.reason == "too_many"));
+    assert_eq!((many.len(), long.len()), (300 - kept, 1));
+    assert_eq!(long[0].path.len(), limits::FILE_PATH_BYTES_MAX);
     watched.close().await;
 }
 

@@ -70,23 +70,27 @@ impl Folders {
         Temporary::create(self.lock_temporaries(FlockOperation::LockShared)?)
     }
 
-    pub(super) fn put(&self, key: &Key, mut source: File) -> io::Result<u64> {
+    pub(super) fn stage(&self, mut source: File) -> io::Result<Staged> {
         let mut temporary = self.temporary()?;
         source.rewind()?;
         let size = io::copy(&mut source, &mut temporary.file)?;
         temporary.file.sync_all()?;
+        Ok(Staged { temporary, size })
+    }
+
+    pub(super) fn place(&self, mut staged: Staged, key: &Key) -> io::Result<u64> {
         let mut attempt = 1;
         loop {
-            match self.place(&mut temporary, key) {
+            match self.try_place(&mut staged.temporary, key) {
                 Err(Errno::NOENT) if attempt < PLACE_ATTEMPTS => attempt += 1,
                 placed => break placed?,
             }
         }
-        Ok(size)
+        Ok(staged.size)
     }
 
     /// Makes the folders on the way and moves `temporary` there, durably.
-    fn place(&self, temporary: &mut Temporary, key: &Key) -> Result<(), Errno> {
+    fn try_place(&self, temporary: &mut Temporary, key: &Key) -> Result<(), Errno> {
         let mut folder = rustix::io::dup(&self.root)?;
         for name in key.folders() {
             make_folder(&folder, &name)?;
@@ -169,7 +173,15 @@ fn refuse_foreign(folder: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
+/// A whole object that has no key yet.
+#[derive(Debug)]
+pub(in crate::blob) struct Staged {
+    temporary: Temporary,
+    size: u64,
+}
+
 /// A file under a random name; removed when dropped, unless it was moved to its place.
+#[derive(Debug)]
 struct Temporary {
     /// Locked, so that nobody takes the file for one that was left behind.
     folder: OwnedFd,

@@ -13,6 +13,8 @@ use crate::blob::{Backend, Error, Key, Object, Source};
 
 use folders::Folders;
 
+pub(super) use folders::Staged;
+
 /// An open folder of objects.
 #[derive(Debug)]
 pub(super) struct Local(Arc<Folders>);
@@ -41,10 +43,15 @@ impl Local {
 }
 
 impl Backend for Local {
-    async fn put(&self, key: &Key, source: File) -> Result<u64, Error> {
+    type Staged = Staged;
+
+    async fn stage(&self, source: File) -> Result<Staged, Error> {
+        written(self.blocking(move |folders| folders.stage(source)).await)
+    }
+
+    async fn place(&self, staged: Staged, key: &Key) -> Result<u64, Error> {
         let key = key.clone();
-        let put = self.blocking(move |folders| folders.put(&key, source)).await;
-        written(put)
+        written(self.blocking(move |folders| folders.place(staged, &key)).await)
     }
 
     async fn open(&self, key: &Key) -> Result<Object, Error> {

@@ -94,6 +94,7 @@ async fn nothing_is_left_of_what_is_gone_or_failed() {
     blob.put(&artifacts(), File::open("/").unwrap())
         .await
         .unwrap_err();
+    drop(blob.stage(source(b"x")).await.unwrap());
     assert_eq!(folder.tree(), [".tmp"]);
 }
 

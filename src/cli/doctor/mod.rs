@@ -6,10 +6,11 @@ mod native;
 mod trial;
 
 use serde::Serialize;
+use tempfile::TempDir;
 
 use crate::cli::console::{Console, Format, Mark, Rows};
 use crate::cli::exit::Exit;
-use crate::cli::failure::Result;
+use crate::cli::failure::{Failure, Result};
 use crate::cli::place::{self, Local};
 use crate::config::Config;
 use crate::http::Ready;
@@ -132,6 +133,7 @@ fn look(config: Result<Config>, report: &mut Report<'_>) -> Result<()> {
     if let Some(url) = &config.server_url {
         report.add(ask_server(&config, url, report.console))?;
     }
+    let (config, _temporary) = own_folder(config, report)?;
     let runtime = server::runtime()?;
     let Assembled { engine, folder } = match runtime.block_on(server::assemble(&config)) {
         Ok(assembled) => assembled,
@@ -143,6 +145,23 @@ fn look(config: Result<Config>, report: &mut Report<'_>) -> Result<()> {
     ))?;
     let local = Local::over(runtime, Assembled { engine, folder }, &config);
     engine::look(&local, &config, report)
+}
+
+/// Where a server has the data folder for itself, as a service with a user of its own has, the rest is tried in a temporary one.
+fn own_folder(mut config: Config, report: &mut Report<'_>) -> Result<(Config, Option<TempDir>)> {
+    let Some(refused) = config.server_url.as_ref().and(config.data_folder().err()) else {
+        return Ok((config, None));
+    };
+    report.add(Finding::warning(
+        "data folder",
+        refused,
+        "no matter if it is the server's: what follows is tried in a temporary one",
+    ))?;
+    let temporary =
+        tempfile::tempdir().map_err(|error| Failure::internal("making a folder to try", error))?;
+    config.data_dir = Some(temporary.path().to_owned());
+    config.database = None;
+    Ok((config, Some(temporary)))
 }
 
 fn ask_server(config: &Config, url: &str, console: &Console) -> Finding {

@@ -55,7 +55,7 @@ impl Local {
                 (FirstKey::Unknown, None) => {
                     let file = folder.admin_key_path();
                     return Err(Failure::refused(format!(
-                        "`{}` holds no valid key and SKILLBOX_API_KEY is not set; put a key of scope `admin` into one of them",
+                        "`{}` holds no valid key and SKILLBOX_API_KEY is not set; put a key of scope `admin` into one of them, or make a fresh one with `skillbox key recover`",
                         file.display()
                     )));
                 }

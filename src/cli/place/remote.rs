@@ -364,10 +364,10 @@ impl Remote {
         let code = Code::ALL.into_iter().find(|code| code.as_str() == problem.code);
         let exit = code.map_or(Exit::Refused, Exit::of_code);
         let failure = Failure::new(exit, problem.detail);
-        Err(if exit == Exit::Internal {
-            failure.hint(format!("request {}", problem.request_id))
-        } else {
-            failure
+        Err(match code {
+            Some(Code::Internal) => failure.hint(format!("request {}", problem.request_id)),
+            Some(Code::Unauthenticated) => failure.hint("set SKILLBOX_API_KEY to a key of this server"),
+            Some(_) | None => failure,
         })
     }
 }

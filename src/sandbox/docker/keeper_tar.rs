@@ -27,7 +27,7 @@ pub(super) enum Source {
     },
 }
 
-/// Writes all of it, or fails: content that is not what it should be never ends as a whole tar.
+/// Writes all of it, or fails: what was written is then not what the name says, and must not get it.
 pub(super) fn write(source: &Source, writer: &mut impl Write) -> io::Result<()> {
     let mut tar = tar::Builder::new(writer);
     match source {

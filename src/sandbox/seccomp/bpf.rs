@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::numbers::{self, ARCHITECTURE};
-use super::{ABSENT, INJECTING, Masked, REFUSED, RULES, Rule, alternatives, names};
+use super::{Masked, REFUSED, RULES, Rule, names};
 
 /// One instruction, as the kernel lays it out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,10 +55,15 @@ const X32: u32 = 0x4000_0000;
 enum Verdict {
     Allow,
     Errno(u32),
-    /// Allowed where one of these sets of comparisons holds.
-    Ask(Vec<Vec<Masked>>),
-    /// Refused where the low half of this argument is one of these values.
-    Unless(u32, &'static [u32]),
+    /// Allowed by any of these.
+    Ask(Vec<Way>),
+}
+
+/// Allows where all comparisons hold and the low half of the argument at the index is none of the values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Way {
+    comparisons: &'static [Masked],
+    unless: Option<(u32, &'static [u32])>,
 }
 
 fn compile(architecture: u32) -> Vec<Instruction> {
@@ -100,10 +105,15 @@ fn verdicts() -> BTreeMap<u32, Verdict> {
         for number in names(rule).iter().filter_map(|name| numbers::number(name)) {
             let verdict = match rule {
                 Rule::Always(_) => Verdict::Allow,
-                Rule::Absent(_) => Verdict::Errno(ABSENT),
-                Rule::When(..) => Verdict::Ask(alternatives(rule)),
-                Rule::UnlessPidOne(_, index) => Verdict::Unless(*index, &[1]),
-                Rule::IoctlUnlessInjecting => Verdict::Unless(1, &INJECTING),
+                Rule::Answered(_, errno) => Verdict::Errno(*errno),
+                Rule::When(_, comparisons) => Verdict::Ask(vec![Way {
+                    comparisons,
+                    unless: None,
+                }]),
+                Rule::Unless(_, comparisons, index, values) => Verdict::Ask(vec![Way {
+                    comparisons,
+                    unless: Some((*index, values)),
+                }]),
             };
             match (verdicts.get_mut(&number), verdict) {
                 (Some(Verdict::Ask(known)), Verdict::Ask(more)) => known.extend(more),
@@ -138,37 +148,34 @@ fn leaf(verdict: &Verdict) -> Vec<Instruction> {
     match verdict {
         Verdict::Allow => vec![end(ALLOW)],
         Verdict::Errno(errno) => vec![end(ERRNO | errno)],
-        Verdict::Unless(index, values) => {
-            let mut program = vec![load(ARGUMENTS + 8 * index)];
-            program.extend(
-                values
-                    .iter()
-                    .flat_map(|value| [compare(EQUAL, *value, (0, 1)), end(ERRNO | REFUSED)]),
-            );
-            program.push(end(ALLOW));
-            program
-        }
-        Verdict::Ask(alternatives) => {
-            let mut program: Vec<_> = alternatives.iter().flat_map(|set| allow_where(set)).collect();
+        Verdict::Ask(ways) => {
+            let mut program: Vec<_> = ways.iter().flat_map(allow).collect();
             program.push(end(ERRNO | REFUSED));
             program
         }
     }
 }
 
-/// Allows where all comparisons hold, else goes on behind itself. Only low halves are looked at.
-fn allow_where(comparisons: &[Masked]) -> Vec<Instruction> {
+/// Allows what this way lets through, else goes on behind itself. Only low halves are looked at.
+fn allow(way: &Way) -> Vec<Instruction> {
+    let forbidden = way.unless.map_or(&[][..], |(_, values)| values);
+    // From behind a comparison to behind all: what follows it, and the end.
+    let behind = |following: usize| {
+        u8::try_from(following + 1).expect("a call has six arguments and few forbidden values")
+    };
+    let unless = usize::from(way.unless.is_some()) + forbidden.len();
     let mut program = Vec::new();
-    for (done, comparison) in comparisons.iter().enumerate() {
-        let Masked { index, mask, value } = *comparison;
-        // Behind this comparison: three for each further one, and the end.
-        let behind = 3 * (comparisons.len() - done - 1) + 1;
-        let fails = u8::try_from(behind).expect("a call has six arguments, so at most six comparisons");
+    for (done, Masked { index, mask, value }) in way.comparisons.iter().enumerate() {
+        let following = 3 * (way.comparisons.len() - done - 1) + unless;
         program.extend([
             load(ARGUMENTS + 8 * index),
-            plain(AND, mask),
-            compare(EQUAL, value, (0, fails)),
+            plain(AND, *mask),
+            compare(EQUAL, *value, (0, behind(following))),
         ]);
+    }
+    program.extend(way.unless.map(|(index, _)| load(ARGUMENTS + 8 * index)));
+    for (done, value) in forbidden.iter().enumerate() {
+        program.push(compare(EQUAL, *value, (behind(forbidden.len() - done - 1), 0)));
     }
     program.push(end(ALLOW));
     program
@@ -206,6 +213,7 @@ fn jump(over: usize) -> Instruction {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::alternatives;
     use super::*;
 
     /// What the kernel hands to a filter.
@@ -268,8 +276,8 @@ mod tests {
             return ERRNO | REFUSED;
         }
         for rule in RULES.iter().filter(mine) {
-            if matches!(rule, Rule::Absent(_)) {
-                return ERRNO | ABSENT;
+            if let Rule::Answered(_, errno) = rule {
+                return ERRNO | errno;
             }
             if alternatives(rule).iter().any(|set| set.iter().all(holds)) {
                 return ALLOW;
@@ -293,6 +301,7 @@ mod tests {
             Just(0x5412),
             Just(0x541c),
             Just(0x5413),
+            Just(0x5423),
             Just(u64::from(u32::MAX)),
             (0_u32..32).prop_map(|bit| 1 << bit),
             any::<u32>().prop_map(u64::from),

@@ -20,12 +20,10 @@ pub enum Rule {
     Always(&'static [&'static str]),
     /// This call where every comparison holds; further entries for the same call are alternatives.
     When(&'static str, &'static [Masked]),
-    /// This call unless the low 32 bits of one argument are 1: processes may limit themselves, never PID 1 (P16).
-    UnlessPidOne(&'static str, u32),
-    /// `ioctl` unless its request is one of the two that type into a terminal or paste its selection (S-24).
-    IoctlUnlessInjecting,
-    /// This call answers `ENOSYS`, so that programs fall back to an older one whose arguments a filter can see.
-    Absent(&'static str),
+    /// This call where every comparison holds and the low 32 bits of the argument at this index are none of the values.
+    Unless(&'static str, &'static [Masked], u32, &'static [u32]),
+    /// This call does nothing and answers with this errno; with 0 it seems to have succeeded.
+    Answered(&'static str, u32),
 }
 
 /// A comparison of one argument: `argument & mask == value`.
@@ -50,56 +48,40 @@ const fn is(index: u32, value: u32) -> Masked {
 
 /// The errno of a refused call: `EPERM`.
 pub const REFUSED: u32 = 1;
-/// The errno of an absent call: `ENOSYS`.
-pub const ABSENT: u32 = 38;
-
-/// `TIOCSTI` and `TIOCLINUX`.
-const INJECTING: [u32; 2] = [0x5412, 0x541c];
 
 /// The alternatives of one entry: any one set of comparisons that holds allows the call. An empty set always holds.
 fn alternatives(rule: &Rule) -> Vec<Vec<Masked>> {
     match rule {
-        Rule::Always(_) | Rule::Absent(_) => vec![Vec::new()],
+        Rule::Always(_) | Rule::Answered(..) => vec![Vec::new()],
         Rule::When(_, comparisons) => vec![comparisons.to_vec()],
-        Rule::UnlessPidOne(_, index) => differs_from(*index, 1, u32::MAX),
-        Rule::IoctlUnlessInjecting => {
-            // TIOCSTI and TIOCLINUX agree in all but these three bits; of the eight values they span, six are harmless.
-            const TIOCSTI: u32 = INJECTING[0];
-            const TIOCLINUX: u32 = INJECTING[1];
-            const SPAN: u32 = TIOCSTI ^ TIOCLINUX;
-            let mut allowed = differs_from(1, TIOCSTI, !SPAN);
-            let harmless = (0..=SPAN)
-                .filter(|bits| bits & !SPAN == 0)
-                .map(|bits| (TIOCSTI & !SPAN) | bits);
-            allowed.extend(
-                harmless
-                    .filter(|value| ![TIOCSTI, TIOCLINUX].contains(value))
-                    .map(|value| vec![is(1, value)]),
-            );
-            allowed
-        }
+        Rule::Unless(_, comparisons, index, values) => none_of(*index, values)
+            .into_iter()
+            .map(|differs| [comparisons, &[differs][..]].concat())
+            .collect(),
     }
 }
 
-/// "Is not `value`" said with masked equalities only: at least one bit within `mask` differs.
-fn differs_from(index: u32, value: u32, mask: u32) -> Vec<Vec<Masked>> {
-    let bits = (0..32).map(|bit| 1u32 << bit).filter(|bit| mask & bit != 0);
-    bits.map(|bit| {
-        vec![Masked {
-            index,
-            mask: bit,
-            value: !value & bit,
-        }]
-    })
-    .collect()
+/// "Is none of `values`", said with masked equalities only: from some bit on, the argument leaves the way to all of them.
+fn none_of(index: u32, values: &[u32]) -> Vec<Masked> {
+    let mut ways = Vec::new();
+    for value in values {
+        for bit in (0..32).rev() {
+            let mask = u32::MAX << bit;
+            let value = (value ^ (1 << bit)) & mask;
+            let way = Masked { index, mask, value };
+            if values.iter().all(|other| other & mask != value) && !ways.contains(&way) {
+                ways.push(way);
+            }
+        }
+    }
+    ways
 }
 
 /// The calls that an entry speaks of.
 fn names(rule: &Rule) -> &[&'static str] {
     match rule {
         Rule::Always(names) => names,
-        Rule::When(name, _) | Rule::UnlessPidOne(name, _) | Rule::Absent(name) => std::slice::from_ref(name),
-        Rule::IoctlUnlessInjecting => &["ioctl"],
+        Rule::When(name, _) | Rule::Unless(name, ..) | Rule::Answered(name, _) => std::slice::from_ref(name),
     }
 }
 
@@ -122,8 +104,8 @@ pub fn docker_profile(architecture: &str) -> Value {
 }
 
 fn entries(rule: &Rule) -> Vec<Value> {
-    if let Rule::Absent(name) = rule {
-        return vec![json!({ "names": [name], "action": "SCMP_ACT_ERRNO", "errnoRet": ABSENT })];
+    if let Rule::Answered(name, errno) = rule {
+        return vec![json!({ "names": [name], "action": "SCMP_ACT_ERRNO", "errnoRet": errno })];
     }
     let entry = |comparisons: Vec<Masked>| {
         let args: Vec<Value> = comparisons
@@ -147,7 +129,7 @@ mod tests {
         };
         RULES
             .iter()
-            .filter(|rule| !matches!(rule, Rule::Absent(_)) && names(rule).contains(&name))
+            .filter(|rule| !matches!(rule, Rule::Answered(..)) && names(rule).contains(&name))
             .any(|rule| alternatives(rule).iter().any(|set| set.iter().all(holds)))
     }
 
@@ -209,6 +191,8 @@ mod tests {
             "vmsplice",
             "set_mempolicy",
             "memfd_secret",
+            "sync",
+            "syncfs",
         ];
         for name in forbidden {
             assert!(!allows(name, [0; 6]), "{name}");
@@ -275,20 +259,29 @@ mod tests {
             "PRIO_USER reaches PID 1 too"
         );
         assert!(!allows("setpriority", [0, 1 | HIGH, 19, 0, 0, 0]));
-        assert!(allows("setpriority", [0, 0, 19, 0, 0, 0]));
+        for pid in [0, 2, 4711] {
+            assert!(allows("setpriority", [0, pid, 19, 0, 0, 0]), "{pid}");
+            assert!(!allows("setpriority", [1, pid, 19, 0, 0, 0]), "{pid}");
+        }
     }
 
     /// S-24.
     #[test]
-    fn only_the_two_injecting_ioctls_are_refused() {
-        for request in [0x5412, 0x541c, 0x5412 | (1 << 40), 0x541c | (7 << 32)] {
-            assert!(!allows("ioctl", [0, request, 0, 0, 0, 0]), "{request:x}");
+    fn only_three_requests_of_terminals_are_refused() {
+        const REFUSED: [u64; 3] = [0x5412, 0x541c, 0x5423];
+        for request in REFUSED {
+            for high in [0, 1 << 32, 1 << 40, 7 << 32] {
+                assert!(!allows("ioctl", [0, request | high, 0, 0, 0, 0]), "{request:x}");
+            }
         }
-        for request in (0x5400..0x5500).chain([0, 0x12, 0x1c, 0x8004_5430, 0xffff_ffff, 0x0001_5412]) {
-            let injecting = [0x5412, 0x541c].contains(&request);
+        let one_bit_off = REFUSED.map(|request| (0..32).map(move |bit| request ^ (1 << bit)));
+        for request in (0x5400..0x5500)
+            .chain([0, 0x12, 0x1c, 0x8004_5430, 0xffff_ffff])
+            .chain(one_bit_off.into_iter().flatten())
+        {
             assert_eq!(
                 allows("ioctl", [0, request, 0, 0, 0, 0]),
-                !injecting,
+                !REFUSED.contains(&request),
                 "{request:x}"
             );
         }

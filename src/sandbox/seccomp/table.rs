@@ -7,6 +7,17 @@ const FIFO: (u32, u32) = (0o170_000, 0o010_000);
 /// `CLONE_NEWNS`, `NEWCGROUP`, `NEWUTS`, `NEWIPC`, `NEWUSER`, `NEWPID`, `NEWNET`.
 const CLONE_NAMESPACES: u32 = 0x7e02_0000;
 
+/// Types into a terminal (S-24).
+const TIOCSTI: u32 = 0x5412;
+/// Pastes a console's selection into it.
+const TIOCLINUX: u32 = 0x541c;
+/// Gives a terminal, a pseudo one of the program's own too, to a line discipline: old drivers of modems and radios, loaded
+/// on demand, that nothing in here has a use for.
+const TIOCSETD: u32 = 0x5423;
+
+const PID_ONE: &[u32] = &[1];
+const ENOSYS: u32 = 38;
+
 const AF_UNIX: u32 = 1;
 const AF_INET: u32 = 2;
 const AF_INET6: u32 = 10;
@@ -37,7 +48,7 @@ pub const RULES: &[Rule] = &[
     Rule::Always(SOCKETS),
     Rule::Always(SYSTEM_V),
     Rule::Always(SELF_RESTRICTION),
-    // Threads and processes yes, namespaces no. Its successor hides the flags behind a pointer.
+    // Threads and processes yes, namespaces no. Its successor hides the flags behind a pointer, so programs are to fall back.
     Rule::When(
         "clone",
         &[Masked {
@@ -46,7 +57,7 @@ pub const RULES: &[Rule] = &[
             value: 0,
         }],
     ),
-    Rule::Absent("clone3"),
+    Rule::Answered("clone3", ENOSYS),
     // Sockets of the sandbox's own loopback, with the two protocols that honest code speaks. Protocol 0 is the type's own:
     // with types 5, 6 and 10 it would be SCTP, DCCP and AF_PACKET under another name.
     Rule::When("socket", &[is(0, AF_UNIX)]),
@@ -81,14 +92,18 @@ pub const RULES: &[Rule] = &[
         }],
     ),
     // A program may limit itself and its children; PID 1 has the same uid and would stop collecting (P16).
-    Rule::UnlessPidOne("prlimit64", 0),
-    Rule::UnlessPidOne("sched_setaffinity", 0),
-    Rule::UnlessPidOne("sched_setscheduler", 0),
-    Rule::UnlessPidOne("sched_setparam", 0),
-    Rule::UnlessPidOne("sched_setattr", 0),
-    // PRIO_PROCESS of the caller only: PRIO_USER and PRIO_PGRP reach PID 1.
-    Rule::When("setpriority", &[is(0, 0), is(1, 0)]),
-    Rule::IoctlUnlessInjecting,
+    Rule::Unless("prlimit64", &[], 0, PID_ONE),
+    Rule::Unless("sched_setaffinity", &[], 0, PID_ONE),
+    Rule::Unless("sched_setscheduler", &[], 0, PID_ONE),
+    Rule::Unless("sched_setparam", &[], 0, PID_ONE),
+    Rule::Unless("sched_setattr", &[], 0, PID_ONE),
+    // PRIO_PROCESS only: PRIO_USER and PRIO_PGRP reach PID 1.
+    Rule::Unless("setpriority", &[is(0, 0)], 1, PID_ONE),
+    Rule::Unless("ioctl", &[], 1, &[TIOCSTI, TIOCLINUX, TIOCSETD]),
+    // All that a program can write is in memory, so there is nothing to bring to a disk. In earnest, the first would flush
+    // every disk of the host and the second that of the keepers.
+    Rule::Answered("sync", 0),
+    Rule::Answered("syncfs", 0),
 ];
 
 const FILES: &[&str] = &[
@@ -116,8 +131,6 @@ const FILES: &[&str] = &[
     "flock",
     "fsync",
     "fdatasync",
-    "sync",
-    "syncfs",
     "sync_file_range",
     "truncate",
     "ftruncate",

@@ -40,6 +40,8 @@ fn caps() -> Caps {
         files: limits::FILES_MAX,
         files_bytes: limits::FILES_BYTES_MAX,
         files_depth: limits::FILES_DEPTH_MAX,
+        path_bytes: limits::FILE_PATH_BYTES_MAX,
+        paths_bytes: limits::FILE_PATHS_BYTES_MAX,
         skipped_named: limits::SKIPPED_NAMED_MAX,
     }
 }
@@ -66,7 +68,7 @@ where
     let mut link = Link::new(socket, Side::Host);
     // An error here means that the connection broke: what was heard until then is all there is.
     if let Err(error) = listen(&mut link, job, run, &mut heard).await {
-        tracing::debug!(%error, "The guest's connection ended early");
+        tracing::warn!(%error, execution = %job.execution, "Stopped listening to a guest before it was done");
     }
     heard
 }
@@ -99,6 +101,7 @@ async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Hea
         skipped,
         skipped_total,
         bytes: 0,
+        paths_bytes: 0,
     };
     let mut spoken = Spoken {
         hello: false,
@@ -332,6 +335,7 @@ struct Collected<'a> {
     skipped: &'a mut Vec<Skipped>,
     skipped_total: &'a mut u64,
     bytes: u64,
+    paths_bytes: usize,
 }
 
 impl Collected<'_> {
@@ -350,6 +354,9 @@ impl Collected<'_> {
                         return Err(wire::invalid("a file with an impossible name"));
                     }
                     self.file(&mut stream, &path, size).await?;
+                }
+                Item::Skipped { path, .. } if path.len() > limits::FILE_PATH_BYTES_MAX => {
+                    return Err(wire::invalid("a skipped file with an impossible name"));
                 }
                 Item::Skipped { path, reason } => {
                     if self.skipped.len() < limits::SKIPPED_NAMED_MAX {
@@ -380,7 +387,11 @@ impl Collected<'_> {
     }
 
     async fn file(&mut self, stream: &mut wire::Stream, path: &str, size: u64) -> io::Result<()> {
-        if self.files.len() >= limits::FILES_MAX || size > limits::FILES_BYTES_MAX - self.bytes {
+        self.paths_bytes += path.len();
+        if self.files.len() >= limits::FILES_MAX
+            || size > limits::FILES_BYTES_MAX - self.bytes
+            || self.paths_bytes > limits::FILE_PATHS_BYTES_MAX
+        {
             return Err(wire::invalid("files above the cap"));
         }
         self.bytes += size;
@@ -401,9 +412,12 @@ impl Collected<'_> {
     }
 }
 
-/// Whether a path has only plain components, so that no reader of an archive is led elsewhere.
+/// Whether a path is not too long and has only plain components, so that no reader of an archive is led elsewhere.
 fn is_plain(path: &str) -> bool {
-    !path.is_empty() && !path.contains('\0') && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
+    let length = 1..=limits::FILE_PATH_BYTES_MAX;
+    length.contains(&path.len())
+        && !path.contains('\0')
+        && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
 #[cfg(test)]

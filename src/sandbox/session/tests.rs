@@ -195,6 +195,11 @@ async fn results_that_no_guest_of_ours_sends_are_not_taken() {
         (vec![file("../x", 0)], 0),
         (vec![file("a", 0), file("a", 0)], 1),
         (vec![file("a", limits::FILES_BYTES_MAX + 1)], 0),
+        (vec![file(&"a".repeat(limits::FILE_PATH_BYTES_MAX + 1), 0)], 0),
+        (
+            (0..=256).map(|n| file(&format!("{n:04096}"), 0)).collect(),
+            limits::FILE_PATHS_BYTES_MAX / limits::FILE_PATH_BYTES_MAX,
+        ),
         (
             vec![Item::Output {
                 size: limits::OUTPUT_BYTES_MAX + 1,

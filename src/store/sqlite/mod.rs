@@ -26,8 +26,9 @@ use pool::Pool;
 /// An open database file.
 #[derive(Debug)]
 pub(super) struct Sqlite {
-    writer: Pool,
     readers: Pool,
+    /// Closed last: who may not write cannot move the log into the file, and whoever copies the file alone would lose it.
+    writer: Pool,
 }
 
 impl Sqlite {

@@ -83,6 +83,9 @@ async fn the_log_names_requests_and_holds_no_secret() {
     let line = |needle: &str| log.lines().find(|line| line.contains(needle)).unwrap_or_default();
     assert!(line("trace-77").contains("\"code\":\"not_found\""), "{log}");
     assert!(line("trace-77").contains("\"tenant\":\"default\""), "{log}");
+    for deed in ["Published probe", "Finished execution"] {
+        assert!(line(deed).contains("\"request.id\":\""), "{deed}: {log}");
+    }
     assert!(
         line("Could not answer POST /v1/executions").contains("\"level\":\"ERROR\""),
         "{log}"

@@ -257,6 +257,25 @@ async fn a_path_leads_nowhere_else() {
     }
 }
 
+/// What is written wrong is named, with how to write it.
+#[tokio::test]
+async fn a_wrong_time_or_number_is_told_how_to_write_it() {
+    let door = Door::open().await;
+    let since = door.ask(Call::get("/v1/executions?since=yesterday")).await;
+    let detail = since.json()["detail"].as_str().unwrap().to_owned();
+    assert!(
+        detail.contains("since") && detail.contains("2026-01-31T12:00:00Z"),
+        "{detail}"
+    );
+    let body = json!({"skill": "probe", "timeout": "30s"});
+    let timeout = door.ask(Call::post("/v1/executions").json(&body)).await;
+    let detail = timeout.json()["detail"].as_str().unwrap().to_owned();
+    assert!(
+        detail.contains("timeout") && detail.contains("like 30"),
+        "{detail}"
+    );
+}
+
 ///
 #[tokio::test]
 async fn filters_are_values_and_nothing_else() {

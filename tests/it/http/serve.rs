@@ -92,24 +92,58 @@ async fn a_silent_or_slow_client_is_cut_off() {
     }
 }
 
-/// a header byte now and then, each in time.
+/// a header byte now and then, each in time; on a new connection and on one that has been of use.
 #[tokio::test]
 async fn a_client_that_drips_headers_is_cut_off() {
     let server = Server::hello(quick()).await;
-    let mut stream = server.connect().await;
-    let (mut read, mut write) = stream.split();
-    let drip = async {
-        let mut every = tokio::time::interval(Duration::from_millis(10));
-        while write.write_all(b"a").await.is_ok() {
-            every.tick().await;
+    for has_asked in [false, true] {
+        let mut stream = server.connect().await;
+        if has_asked {
+            hello(&mut stream).await;
         }
-    };
-    let mut answer = Vec::new();
-    tokio::select! {
-        () = drip => {}
-        _ = read.read_to_end(&mut answer) => {}
-        () = tokio::time::sleep(Duration::from_secs(20)) => panic!("still served"),
+        let (mut read, mut write) = stream.split();
+        let drip = async {
+            let mut every = tokio::time::interval(Duration::from_millis(10));
+            while write.write_all(b"a").await.is_ok() {
+                every.tick().await;
+            }
+        };
+        let mut answer = Vec::new();
+        tokio::select! {
+            () = drip => {}
+            _ = read.read_to_end(&mut answer) => {}
+            () = tokio::time::sleep(Duration::from_secs(20)) => panic!("still served"),
+        }
     }
+}
+
+/// Asks and is answered, and the connection stays.
+async fn hello(stream: &mut TcpStream) {
+    stream
+        .write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await
+        .unwrap();
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"hello") {
+        assert_ne!(stream.read_buf(&mut answer).await.unwrap(), 0, "it was closed");
+    }
+}
+
+/// Between two requests a client may pause for longer than headers may take.
+#[tokio::test]
+async fn a_kept_connection_is_closed_when_it_is_idle_and_not_before() {
+    let bounds = Bounds {
+        idle: Duration::from_secs(3),
+        ..quick()
+    };
+    let server = Server::hello(bounds).await;
+    let mut stream = server.connect().await;
+    for _ in 0..2 {
+        hello(&mut stream).await;
+        let closed = tokio::time::timeout(bounds.header * 5, stream.read_u8()).await;
+        assert!(closed.is_err(), "{closed:?}");
+    }
+    assert_eq!(rest(&mut stream).await, "");
 }
 
 /// the parser's own refusals, each followed by the end of the connection.

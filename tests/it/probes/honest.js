@@ -2,6 +2,7 @@
 const assert = require("node:assert");
 const { execFileSync, spawn, fork } = require("node:child_process");
 const crypto = require("node:crypto");
+const dgram = require("node:dgram");
 const dns = require("node:dns").promises;
 const fs = require("node:fs");
 const http = require("node:http");
@@ -16,6 +17,17 @@ async function overHttp() {
   const answer = await fetch(`http://127.0.0.1:${server.address().port}/`);
   assert.equal(await answer.text(), "hello");
   server.close();
+}
+
+async function overDatagrams() {
+  const receiver = dgram.createSocket("udp4").bind(0, "127.0.0.1");
+  await once(receiver, "listening");
+  const sender = dgram.createSocket("udp4");
+  sender.send("hello", receiver.address().port, "127.0.0.1");
+  const [message] = await once(receiver, "message");
+  assert.equal(message.toString(), "hello");
+  sender.close();
+  receiver.close();
 }
 
 async function workers() {
@@ -46,6 +58,12 @@ async function children() {
   const forked = fork(__filename, ["--child"]);
   const [message] = await once(forked, "message");
   assert.equal(message, "from the child");
+  os.setPriority(process.pid, 1);
+  const slow = spawn("sleep", ["60"]);
+  os.setPriority(slow.pid, 5);
+  slow.kill();
+  const [, ending] = await once(slow, "exit");
+  assert.equal(ending, "SIGTERM");
 }
 
 async function manyFiles() {
@@ -65,7 +83,7 @@ async function computing() {
 
 async function main() {
   const verdicts = {};
-  for (const work of [overHttp, workers, watching, children, manyFiles, computing]) {
+  for (const work of [overHttp, overDatagrams, workers, watching, children, manyFiles, computing]) {
     try {
       await work();
       verdicts[work.name] = "ok";

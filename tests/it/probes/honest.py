@@ -16,6 +16,14 @@ def processes():
         assert pool.map(square, range(10))[-1] == 81
     with concurrent.futures.ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
         assert list(pool.map(abs, [-1, -2])) == [1, 2]
+    with multiprocessing.get_context("forkserver").Pool(1) as pool:
+        assert pool.apply(abs, [-3]) == 3
+    with multiprocessing.Manager() as manager:
+        shared = manager.dict(a=1)
+        child = multiprocessing.Process(target=shared.update, kwargs={"b": 2})
+        child.start()
+        child.join(10)
+        assert dict(shared) == {"a": 1, "b": 2}
 
 
 def shared_memory():
@@ -81,6 +89,7 @@ def files():
             mapped[:1] = b"y"
         assert os.sendfile(os.open("/tmp/sent", os.O_CREAT | os.O_WRONLY), named.fileno(), 0, 10) == 10
         os.chmod(f"{folder}/hard", 0o400)
+        os.sync()
 
 
 def local_sockets():
@@ -101,10 +110,18 @@ def local_sockets():
             assert await reader.readexactly(4) == b"ping"
             writer.close()
             server.close()
-        process = await asyncio.create_subprocess_exec("true")
-        assert await process.wait() == 0
+        piped = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE}
+        processes = [await asyncio.create_subprocess_exec("cat", **piped), await asyncio.create_subprocess_shell("tr a b | tr b c", **piped)]
+        answers = await asyncio.gather(*[process.communicate(b"aa") for process in processes])
+        assert [out for out, _ in answers] == [b"aa", b"cc"]
+        assert await asyncio.to_thread(square, 3) == 9
 
     asyncio.run(main())
+    for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_UNIX, "/tmp/datagrams")):
+        with socket.socket(family, socket.SOCK_DGRAM) as receiver, socket.socket(family, socket.SOCK_DGRAM) as sender:
+            receiver.bind((address, 0) if family == socket.AF_INET else address)
+            sender.sendto(b"ping", receiver.getsockname())
+            assert receiver.recv(9) == b"ping"
     selectors.DefaultSelector().close()
     socket.if_nameindex()
     socket.getaddrinfo("127.0.0.1", 80)
@@ -123,11 +140,25 @@ def clocks_and_signals():
     resource.getrusage(resource.RUSAGE_SELF)
     os.sched_getaffinity(0)
     os.sched_setaffinity(0, os.sched_getaffinity(0))
+    os.setpriority(os.PRIO_PROCESS, os.getpid(), os.getpriority(os.PRIO_PROCESS, os.getpid()) + 1)
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, 4096))
 
 
+def terminal():
+    """Its own: what `script`, `expect` and test runners make to see what people would."""
+    import pty
+
+    child, own = pty.fork()
+    if child == 0:
+        os.execlp("bash", "bash", "-ic", "sleep 30 & stty -echo; stty size; kill %1; wait %1; tty")
+    seen = b""
+    while b"/dev/pts/" not in seen:
+        seen += os.read(own, 4096)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0 and b"0 0" in seen, seen
+
+
 def main():
-    for work in (threads, processes, shared_memory, children, tls, database, files, local_sockets, clocks_and_signals):
+    for work in (threads, processes, shared_memory, children, tls, database, files, local_sockets, clocks_and_signals, terminal):
         try:
             work()
             verdicts[work.__name__] = "ok"

@@ -7,6 +7,18 @@ job_control() {
     local job=$!
     kill -STOP "$job" && kill -CONT "$job" && kill "$job"
     ! wait "$job"
+    (exit 3) &
+    wait -n && return 1
+    sleep 0.1 &
+    fg >/dev/null
+    [ -z "$(jobs -r)" ]
+}
+
+perl_scripts() {
+    command -v perl >/dev/null || return 0
+    [ "$(perl -e 'use Socket; socketpair(my $a, my $b, AF_UNIX, SOCK_STREAM, 0) or die $!; if (!fork) { syswrite($b, "from a child\n"); exit } print scalar <$a>; wait; exit($? >> 8)')" = 'from a child' ]
+    perl -e 'open(my $tail, "-|", "seq 3 | tail -n 1") or die $!; exit(<$tail> != 3)'
+    perl -e 'setpriority(0, $$, 3) or die $!; exit(getpriority(0, $$) != 3)'
 }
 
 pipes() {
@@ -28,6 +40,9 @@ tools() {
     tar -C /tmp -cf /workspace/a.tar . && gzip -k /workspace/a.tar
     find /usr/bin -type f -name 'b*' | sed -n 1,5p | xargs -r -n 1 wc -c >/dev/null
     timeout 5 nice -n 3 date >/dev/null
+    renice -n 2 -p "$BASHPID" >/dev/null
+    flock /tmp/lock setsid -w true
+    sync && sync -f /tmp && sync /tmp/lock
     dd if=/dev/urandom of=/tmp/random bs=64k count=4 status=none && sha256sum /tmp/random >/dev/null
     cp -a /tmp/random /workspace/ && mv /workspace/random /sandbox/ && rm /sandbox/random
     awk 'BEGIN { exit 0 }' && sed -n 1p /etc/os-release >/dev/null
@@ -49,7 +64,7 @@ TEXT
 }
 
 separator='{'
-for work in job_control pipes substitution tools limits sourced; do
+for work in job_control perl_scripts pipes substitution tools limits sourced; do
     # A subshell of its own: `set -e` does not count within a condition.
     set +e
     (set -e; "$work") 2>/tmp/error

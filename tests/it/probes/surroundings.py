@@ -61,7 +61,9 @@ inject = attempt(fcntl.ioctl, 0, termios.TIOCSTI, b"x")
 paste = call(16, 0, 0x541C, ctypes.create_string_buffer(b"\x03"))
 high = call(16, 0, 0x5412 | HIGH, ctypes.create_string_buffer(b"x"))
 own, other = os.openpty()
-verdicts["terminal"] = {"/dev/tty": controlled, "TIOCSTI": inject, "TIOCLINUX": paste, "TIOCSTI_high": high, "own_pty_TIOCSTI": attempt(fcntl.ioctl, other, termios.TIOCSTI, b"x"), "own_pty_works": attempt(termios.tcgetattr, other)}
+disciplines = [attempt(fcntl.ioctl, side, termios.TIOCSETD, bytes([number, 0, 0, 0])) for side in (own, other) for number in (0, 13, 21)]
+disciplines.append(call(16, other, termios.TIOCSETD | HIGH, ctypes.create_string_buffer(4)))
+verdicts["terminal"] = {"line_disciplines": sorted(set(disciplines)), "/dev/tty": controlled, "TIOCSTI": inject, "TIOCLINUX": paste, "TIOCSTI_high": high, "own_pty_TIOCSTI": attempt(fcntl.ioctl, other, termios.TIOCSTI, b"x"), "own_pty_works": attempt(termios.tcgetattr, other)}
 
 verdicts["interfaces"] = [entry for _, entry in socket.if_nameindex()]
 verdicts["routes"] = len(open("/proc/net/route").read().splitlines()[1:])

@@ -122,6 +122,21 @@ def many():
     os.unlink("000000")
 
 
+def long_paths():
+    path = os.fsencode(FILES)
+    for _ in range(14):
+        path += b"/" + b"d" * 250
+        os.mkdir(path)
+    # Each byte of these takes six in JSON, and three in a link.
+    for number in range(300):
+        put(path + b"/" + b"\x01" * 246 + b"%04d" % number)
+    os.chdir(path)
+    for number in range(3):
+        os.mkdir(str(number) * 250)
+        os.chdir(str(number) * 250)
+    put("beyond")
+
+
 def wide():
     for number in range(3000):
         os.mkdir(f"folder-{number:04}")
