@@ -27,7 +27,6 @@ use pool::Pool;
 #[derive(Debug)]
 pub(super) struct Sqlite {
     readers: Pool,
-    /// Closed last: who may not write cannot move the log into the file, and whoever copies the file alone would lose it.
     writer: Pool,
 }
 
@@ -37,9 +36,11 @@ impl Sqlite {
         let connections = tokio::task::spawn_blocking(move || open::open(&path))
             .await
             .map_err(Error::backend)??;
+        // Closed last: who may not write cannot move the log into the file, and whoever copies the file alone would lose it.
+        let writer = Pool::new(vec![connections.writer]);
         Ok(Self {
-            writer: Pool::new(vec![connections.writer]),
-            readers: Pool::new(connections.readers),
+            readers: Pool::closed_before(&writer, connections.readers),
+            writer,
         })
     }
 

@@ -1,6 +1,6 @@
 //! A few connections, each used by one call at a time, off the async threads.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -11,15 +11,35 @@ use crate::store::Error;
 /// Connections for whoever comes first; the wait for one is bounded.
 #[derive(Debug)]
 pub(super) struct Pool {
-    idle: Arc<Mutex<Vec<Connection>>>,
+    idle: Arc<Idle>,
     permits: Arc<Semaphore>,
+}
+
+/// Closed with the pool or with its last lease, whichever comes later: a call may outlive both its caller and the store.
+#[derive(Debug)]
+struct Idle {
+    connections: Mutex<Vec<Connection>>,
+    /// Fields drop in order: these close after those above.
+    _closed_after: Option<Arc<Idle>>,
 }
 
 impl Pool {
     pub(super) fn new(connections: Vec<Connection>) -> Self {
+        Self::with_later(connections, None)
+    }
+
+    /// A pool whose connections are all closed before the first of `later` is.
+    pub(super) fn closed_before(later: &Self, connections: Vec<Connection>) -> Self {
+        Self::with_later(connections, Some(later.idle.clone()))
+    }
+
+    fn with_later(connections: Vec<Connection>, later: Option<Arc<Idle>>) -> Self {
         Self {
             permits: Arc::new(Semaphore::new(connections.len())),
-            idle: Arc::new(Mutex::new(connections)),
+            idle: Arc::new(Idle {
+                connections: Mutex::new(connections),
+                _closed_after: later,
+            }),
         }
     }
 
@@ -39,19 +59,24 @@ impl Pool {
     }
 }
 
+impl Idle {
+    fn locked(&self) -> MutexGuard<'_, Vec<Connection>> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// A connection on loan; goes back to the pool when dropped, also by a panic.
 struct Lease {
     /// Always there until dropped.
     connection: Option<Connection>,
-    idle: Arc<Mutex<Vec<Connection>>>,
+    idle: Arc<Idle>,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Lease {
-    fn take(idle: &Arc<Mutex<Vec<Connection>>>, permit: OwnedSemaphorePermit) -> Self {
-        let connection = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    fn take(idle: &Arc<Idle>, permit: OwnedSemaphorePermit) -> Self {
         Self {
-            connection,
+            connection: idle.locked().pop(),
             idle: idle.clone(),
             _permit: permit,
         }
@@ -67,7 +92,6 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         // Fields drop after this: the connection is back before its permit is.
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.extend(self.connection.take());
+        self.idle.locked().extend(self.connection.take());
     }
 }

@@ -357,3 +357,33 @@ fn calls_can_be_awaited_on_any_thread() {
     }
     let _ = check;
 }
+
+/// The log goes into the file even if a read outlives the store: whoever copies the file has everything.
+#[tokio::test]
+async fn a_read_that_outlives_its_store_leaves_no_log_behind() {
+    let file = File::new();
+    let log = file.path().with_extension("db-wal");
+    let store = file.try_open().await.unwrap();
+    execute(&store, "create table written (any)").await;
+    let (begun, is_begun) = tokio::sync::oneshot::channel();
+    let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
+    {
+        let slow = inner(&store).read(move |_| {
+            begun.send(()).unwrap();
+            may_go_on.recv().map_err(Error::backend)
+        });
+        tokio::select! {
+            _ = slow => panic!("it waits"),
+            began = is_begun => began.unwrap(),
+        }
+    }
+    drop(store);
+    assert!(log.exists());
+    go_on.send(()).unwrap();
+    let gone = async {
+        while log.exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), gone).await.unwrap();
+}
