@@ -170,22 +170,30 @@ fn remove_home(home: &Path) -> io::Result<usize> {
     Ok(removed)
 }
 
-/// Kills what a dead server left in a cgroup. The kernel does it at once where it can; else the processes are read and
-/// killed, round after round, by nobody but us: their PID 1 is among them and takes the rest along.
+/// Kills what a dead server left in a cgroup: the kernel does it at once where it can. Else it is enough that the first
+/// process of the PID namespace dies, whichever it is: it takes the rest along.
 fn kill_all(folder: &Path) {
     if kill_at_once(folder).is_ok() {
         return;
     }
-    let Ok(listed) = fs::read_to_string(folder.join("cgroup.procs")) else {
-        return;
-    };
-    let pids = listed
+    for pid in members(folder) {
+        let Ok(process) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) else {
+            continue;
+        };
+        // Numbers are used again: what is held now must be the one that was listed.
+        if members(folder).contains(&pid) {
+            let _ = rustix::process::pidfd_send_signal(&process, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+fn members(folder: &Path) -> Vec<Pid> {
+    let listed = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+    listed
         .lines()
         .filter_map(|line| line.parse().ok())
-        .filter_map(Pid::from_raw);
-    for pid in pids {
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-    }
+        .filter_map(Pid::from_raw)
+        .collect()
 }
 
 /// Version 2, since Linux 5.14.
