@@ -58,9 +58,9 @@ async function children() {
   const forked = fork(__filename, ["--child"]);
   const [message] = await once(forked, "message");
   assert.equal(message, "from the child");
-  os.setPriority(process.pid, 1);
+  os.setPriority(process.pid, os.getPriority() + 1);
   const slow = spawn("sleep", ["60"]);
-  os.setPriority(slow.pid, 5);
+  os.setPriority(slow.pid, os.getPriority(slow.pid) + 2);
   slow.kill();
   const [, ending] = await once(slow, "exit");
   assert.equal(ending, "SIGTERM");

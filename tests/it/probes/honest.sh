@@ -18,7 +18,7 @@ perl_scripts() {
     command -v perl >/dev/null || return 0
     [ "$(perl -e 'use Socket; socketpair(my $a, my $b, AF_UNIX, SOCK_STREAM, 0) or die $!; if (!fork) { syswrite($b, "from a child\n"); exit } print scalar <$a>; wait; exit($? >> 8)')" = 'from a child' ]
     perl -e 'open(my $tail, "-|", "seq 3 | tail -n 1") or die $!; exit(<$tail> != 3)'
-    perl -e 'setpriority(0, $$, 3) or die $!; exit(getpriority(0, $$) != 3)'
+    perl -e '$less = getpriority(0, $$) + 3; setpriority(0, $$, $less) or die $!; exit(getpriority(0, $$) != $less)'
 }
 
 pipes() {
@@ -40,7 +40,7 @@ tools() {
     tar -C /tmp -cf /workspace/a.tar . && gzip -k /workspace/a.tar
     find /usr/bin -type f -name 'b*' | sed -n 1,5p | xargs -r -n 1 wc -c >/dev/null
     timeout 5 nice -n 3 date >/dev/null
-    renice -n 2 -p "$BASHPID" >/dev/null
+    renice -n $(($(nice) + 2)) -p "$BASHPID" >/dev/null
     flock /tmp/lock setsid -w true
     sync && sync -f /tmp && sync /tmp/lock
     dd if=/dev/urandom of=/tmp/random bs=64k count=4 status=none && sha256sum /tmp/random >/dev/null

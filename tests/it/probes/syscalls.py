@@ -59,13 +59,13 @@ one = libc.syscall(434, 1, 0)
 verdicts["pidfd_of_pid_one"] = {"getfd": call(438, one, 1, 0), "madvise": call(440, one, zero, 1, 9, 0), "signal": call(424, one, 9, 0, 0)}
 verdicts["memory_of_pid_one"] = attempt(os.open, "/proc/1/mem", os.O_RDWR)
 verdicts["core_scheduling_of_pid_one"] = "ok" in [call(157, 62, command, pid, 0, 0) for command in (1, 2, 3) for pid in (1, 1 | HIGH)]
-verdicts["on_itself"] = {"prlimit64": call(302, 0, 7, 0, zero), "sched_setaffinity": call(203, 0, 128, mask), "setpriority": call(141, 0, 0, 5), "setpriority_by_id": call(141, 0, os.getpid(), 6)}
+verdicts["on_itself"] = {"prlimit64": call(302, 0, 7, 0, zero), "sched_setaffinity": call(203, 0, 128, mask), "setpriority": call(141, 0, 0, 17), "setpriority_by_id": call(141, 0, os.getpid(), 18)}
 child = os.fork()
 if child == 0:
     signal.pause()
 verdicts["on_itself"]["prlimit64_of_child"] = call(302, child, 4, limit, 0)
 verdicts["on_itself"]["sched_setaffinity_of_child"] = call(203, child, 128, mask)
-verdicts["on_itself"]["setpriority_of_child"] = call(141, 0, child, 7)
+verdicts["on_itself"]["setpriority_of_child"] = call(141, 0, child, 19)
 os.kill(child, signal.SIGKILL)
 os.waitpid(child, 0)
 # In earnest the first flushes every disk of the host, and the second knows a wrong descriptor.
