@@ -67,7 +67,7 @@ pub(crate) const IMAGE_WITH_SCRATCH: &str = "skillbox-test/scratch:1";
 pub(crate) fn docker_settings() -> docker::Settings {
     docker::Settings {
         host: std::env::var("SKILLBOX_DOCKER_HOST").ok(),
-        runtime: None,
+        runtime: std::env::var("SKILLBOX_DOCKER_RUNTIME").ok(),
         // The test binary itself cannot be PID 1.
         guest_binary: Some(env!("CARGO_BIN_EXE_skillbox").into()),
     }

@@ -103,7 +103,7 @@ impl Connection {
         let version = bounded(docker.version()).await?.map_err(unreachable)?;
         let os = version.os.unwrap_or_default();
         let architecture = version.arch.unwrap_or_default();
-        let guest = GuestBinary::find(settings.guest_binary.as_deref(), &os, &architecture)?;
+        let guest = GuestBinary::find(settings, &os, &architecture)?;
         let patient = docker.clone().with_timeout(limits::PULL_MAX);
         let seccomp = seccomp::docker_profile(&architecture).to_string();
         tracing::info!(

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::ids::Digest;
 use crate::sandbox::Error;
+use crate::sandbox::docker::Settings;
 
 /// A static Linux binary for the engine's architecture.
 #[derive(Debug, Clone)]
@@ -15,11 +16,54 @@ pub(super) struct GuestBinary {
     /// Where its bytes are read, again for each keeper.
     pub(super) content: PathBuf,
     pub(super) digest: Digest,
+    pub(super) loader: Loader,
+}
+
+/// What loads the guest inside a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Loader {
+    /// The kernel, which executes what its user may not read, and makes that process non-dumpable (P16).
+    Kernel,
+    /// A kernel in user space that opens the file as the sandbox's user (gVisor).
+    UserSpace,
+}
+
+impl Loader {
+    /// That of an engine's runtime, by its name.
+    pub(super) fn of(runtime: Option<&str>) -> Self {
+        match runtime {
+            Some(name) if ["runsc", "gvisor"].iter().any(|known| name.contains(known)) => Self::UserSpace,
+            Some(_) | None => Self::Kernel,
+        }
+    }
+
+    /// The permissions of the guest in its keeper; it is root's.
+    pub(super) const fn mode(self) -> u32 {
+        match self {
+            Self::Kernel => 0o111,
+            Self::UserSpace => 0o555,
+        }
+    }
 }
 
 impl GuestBinary {
     /// The configured binary, or this one, or `skillbox-guest-linux-<arch>` beside it: the first that fits the engine.
-    pub(super) fn find(configured: Option<&Path>, os: &str, architecture: &str) -> Result<Self, Error> {
+    pub(super) fn find(settings: &Settings, os: &str, architecture: &str) -> Result<Self, Error> {
+        let found = Self::search(settings.guest_binary.as_deref(), os, architecture)?;
+        let loader = Loader::of(settings.runtime.as_deref());
+        Ok(Self { loader, ..found })
+    }
+
+    /// The name of the keeper that holds it, which says its content.
+    pub(super) fn keeper_name(&self) -> String {
+        let kind = match self.loader {
+            Loader::Kernel => "guest",
+            Loader::UserSpace => "readable-guest",
+        };
+        format!("skillbox-{kind}-{}", &self.digest.hex()[..32])
+    }
+
+    fn search(configured: Option<&Path>, os: &str, architecture: &str) -> Result<Self, Error> {
         if os != "linux" {
             return Err(Error::Unavailable(format!(
                 "the container engine runs `{os}` containers; Skillbox needs a Linux engine"
@@ -65,6 +109,7 @@ impl GuestBinary {
             path: path.to_owned(),
             content: content.to_owned(),
             digest: Digest::of(&bytes),
+            loader: Loader::Kernel,
         })
     }
 }
@@ -154,10 +199,22 @@ mod tests {
 
     #[test]
     fn an_engine_of_another_kind_is_refused_with_a_reason() {
-        let windows = GuestBinary::find(None, "windows", "amd64").unwrap_err();
+        let settings = Settings::default();
+        let windows = GuestBinary::find(&settings, "windows", "amd64").unwrap_err();
         assert!(windows.to_string().contains("Linux engine"), "{windows}");
-        let riscv = GuestBinary::find(None, "linux", "riscv64").unwrap_err();
+        let riscv = GuestBinary::find(&settings, "linux", "riscv64").unwrap_err();
         assert!(riscv.to_string().contains("riscv64"), "{riscv}");
+    }
+
+    /// P16: nobody in a sandbox reads the guest, but where nothing could run it otherwise.
+    #[test]
+    fn only_gvisor_gets_a_guest_that_can_be_read() {
+        for runtime in [None, Some("runc"), Some("kata-runtime"), Some("io.containerd.kata.v2")] {
+            assert_eq!(Loader::of(runtime).mode(), 0o111, "{runtime:?}");
+        }
+        for runtime in ["runsc", "runsc-kvm", "io.containerd.runsc.v1", "gvisor"] {
+            assert_eq!(Loader::of(Some(runtime)).mode(), 0o555, "{runtime}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::sandbox::docker::guest_binary::GuestBinary;
 /// Where the content comes from.
 #[derive(Debug, Clone)]
 pub(super) enum Source {
-    /// One file that becomes `init`, executable and unreadable: the kernel then makes the process non-dumpable at exec (P16).
+    /// One file that becomes `init`, executable and, where a kernel loads it, unreadable: it then makes the process non-dumpable at exec (P16).
     Guest(GuestBinary),
     /// A skill's folder, and the digest of what must be in it.
     Skill {
@@ -39,7 +39,7 @@ pub(super) fn write(source: &Source, writer: &mut impl Write) -> io::Result<()> 
 
 fn write_guest(guest: &GuestBinary, tar: &mut tar::Builder<impl Write>) -> io::Result<()> {
     let file = File::open(&guest.content)?;
-    let mut header = header(tar::EntryType::Regular, 0o111);
+    let mut header = header(tar::EntryType::Regular, guest.loader.mode());
     header.set_size(file.metadata()?.len());
     let mut file = Hashing {
         file,
@@ -113,6 +113,7 @@ impl Read for Hashing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sandbox::docker::guest_binary::Loader;
 
     fn skill() -> (tempfile::TempDir, Source) {
         let folder = tempfile::tempdir().unwrap();
@@ -175,6 +176,7 @@ mod tests {
             path: content.clone(),
             content,
             digest: Digest::of(b"the build that started"),
+            loader: Loader::Kernel,
         };
         let error = write(&Source::Guest(guest), &mut io::sink()).unwrap_err();
         assert!(error.to_string().contains("restart"), "{error}");

@@ -40,7 +40,7 @@ impl Keepers {
     pub(super) async fn ensure(&self, connection: &Arc<Connection>, job: &Job) -> Result<Vec<String>, Error> {
         let guest = &connection.guest;
         let mut contents = vec![Content {
-            name: format!("skillbox-guest-{}", &guest.digest.hex()[..32]),
+            name: guest.keeper_name(),
             mount_point: policy::GUEST_FOLDER.to_owned(),
             source: Source::Guest(guest.clone()),
         }];
