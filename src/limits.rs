@@ -226,6 +226,14 @@ pub const KEEPERS_MAX: usize = 256;
 pub const CLOCKS_APART_MAX: Duration = Duration::from_secs(300);
 /// One call to the container engine that is not a wait, an attach or a pull.
 pub const ENGINE_CALL_MAX: Duration = Duration::from_secs(20);
+/// How long `auto` waits for an engine's next sign of life before it takes the native sandbox instead.
+pub const ENGINE_SILENCE_MAX: Duration = Duration::from_secs(10);
+/// How soon `auto` looks again for an engine that was missing, at the earliest.
+pub const ENGINE_LOOK_AGAIN: Duration = Duration::from_secs(10);
+/// How long a failed pull stands for those that would follow; the image itself is looked for each time.
+pub const PULL_AGAIN: Duration = Duration::from_secs(60);
+/// Signs of progress that wait for whoever watches; more are dropped.
+pub const PROGRESS_QUEUE: usize = 16;
 /// One image pull.
 pub const PULL_MAX: Duration = Duration::from_secs(15 * 60);
 /// Wrong API keys from one address in a minute before it is answered 429.

@@ -31,7 +31,7 @@ pub(super) fn of_blob(error: blob::Error, what: &str) -> Error {
 pub(super) fn of_sandbox(error: sandbox::Error) -> Error {
     let message = error.to_string();
     match error {
-        sandbox::Error::Unavailable(_) | sandbox::Error::Image(_) => {
+        sandbox::Error::Unavailable(_) | sandbox::Error::Image(_) | sandbox::Error::ImageMissing(_) => {
             Error::new(Code::SandboxUnavailable, message)
         }
         sandbox::Error::Engine { .. } => Error::new(

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::execution::{JsonText, ResourceLimits};
 use crate::ids::ExecutionId;
 use crate::limits;
-use crate::sandbox::{Job, SkillFiles};
+use crate::sandbox::{ImageOf, Job, SkillFiles};
 use crate::skill::{ApprovedImage, Language, Manifest, Version};
 
 /// The skill that a job is made for.
@@ -53,6 +53,10 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
     let job = Job {
         execution: ExecutionId::generate(),
         image,
+        image_of: match manifest.image {
+            Some(_) => ImageOf::Skill,
+            None => ImageOf::Language,
+        },
         env: environment(manifest, version, &input),
         skill: Some(files),
         argv,

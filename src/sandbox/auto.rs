@@ -1,13 +1,21 @@
 //! Whatever keeps every promise on this host: decided for each execution, the reason kept.
+//!
+//! Only what is absent is passed over: no engine, an engine that is silent or cannot bound, an image that cannot be had.
+//! A refusal or a failure is the caller's to see, and never a reason to run somewhere else.
 
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use tokio::sync::mpsc;
 
 use super::docker::Docker;
 #[cfg(target_os = "linux")]
 use super::linux::Native;
 use super::{Backend as _, Choice, Error, Job, Kind, ProgressSender, Report, Run};
 use crate::ids::InstanceId;
+use crate::limits;
+use crate::skill::ApprovedImage;
 
 /// A container engine where one can serve, else the native sandbox.
 #[derive(Debug)]
@@ -15,12 +23,24 @@ pub struct Auto {
     docker: Docker,
     #[cfg(target_os = "linux")]
     native: Native,
-    /// When the engine was last found missing, and why.
-    missed: Mutex<Option<(Instant, String)>>,
+    /// What was last found missing: the engine, or an image. No more than the operator allows.
+    missed: Mutex<HashMap<Part, Missed>>,
 }
 
-/// An engine that was missing is looked for again after this long: looking may take many times as long as a run.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(10);
+/// What an engine may lack.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Part {
+    Engine,
+    Image(ApprovedImage),
+}
+
+/// A part that could not be had.
+#[derive(Debug)]
+struct Missed {
+    why: String,
+    /// It is not looked for before.
+    look_again_at: Instant,
+}
 
 impl Auto {
     pub(super) fn new(docker: Docker, #[cfg(target_os = "linux")] native: Native) -> Self {
@@ -50,20 +70,54 @@ impl Auto {
         job: &Job,
         progress: Option<&ProgressSender>,
     ) -> Result<Choice, Error> {
-        let by_docker = match self.missed() {
-            Some(why) => Err(Error::Unavailable(why)),
-            None => self.docker.prepare(job, progress).await,
-        };
-        let Err(error) = by_docker else {
-            return Ok(Choice {
+        match self.prepare_engine(job, progress).await {
+            Ok(()) => Ok(Choice {
                 kind: Kind::Docker,
                 reason: "auto: the container engine keeps every promise".to_owned(),
-            });
-        };
-        if let Error::Unavailable(why) = &error {
-            *self.missed.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), why.clone()));
+            }),
+            Err(absent @ (Error::Unavailable(_) | Error::ImageMissing(_))) => {
+                self.prepare_native(job, absent).await
+            }
+            Err(error @ (Error::Image(_) | Error::Engine { .. })) => Err(error),
         }
-        self.prepare_native(job, error).await
+    }
+
+    /// The engine with all that the job needs. What was missing a moment ago is not asked for.
+    async fn prepare_engine(&self, job: &Job, progress: Option<&ProgressSender>) -> Result<(), Error> {
+        self.look_for(Part::Engine, self.find_engine()).await?;
+        let (sender, signs) = mpsc::channel(limits::PROGRESS_QUEUE);
+        let prepared = self.docker.prepare(job, Some(&sender));
+        let prepared = unless_silent(prepared, signs, progress);
+        self.look_for(Part::Image(job.image.clone()), prepared).await
+    }
+
+    async fn find_engine(&self) -> Result<(), Error> {
+        let (_sender, signs) = mpsc::channel(1);
+        unless_silent(self.docker.keeps_every_promise(), signs, None).await
+    }
+
+    /// Looks for a part unless it was missing a moment ago: looking may take many times as long as a run.
+    async fn look_for(
+        &self,
+        part: Part,
+        looking: impl Future<Output = Result<(), Error>>,
+    ) -> Result<(), Error> {
+        if let Some(missed) = self.locked().get(&part)
+            && Instant::now() < missed.look_again_at
+        {
+            return Err(Error::Unavailable(missed.why.clone()));
+        }
+        let started = Instant::now();
+        let found = looking.await;
+        if let Err(Error::Unavailable(why) | Error::ImageMissing(why)) = &found {
+            let pause = limits::ENGINE_LOOK_AGAIN.max(started.elapsed() * LOOKING_SHARE);
+            let missed = Missed {
+                why: why.clone(),
+                look_again_at: Instant::now() + pause,
+            };
+            self.locked().insert(part, missed);
+        }
+        found
     }
 
     #[cfg(target_os = "linux")]
@@ -72,7 +126,7 @@ impl Auto {
             Ok(()) => Ok(Choice {
                 kind: Kind::Native,
                 reason: format!(
-                    "auto: no container engine can serve ({docker}); the native sandbox keeps every promise"
+                    "auto: the container engine cannot serve ({docker}); the native sandbox keeps every promise"
                 ),
             }),
             Err(native) => Err(neither(&docker, &native)),
@@ -93,7 +147,7 @@ impl Auto {
     }
 
     pub(super) async fn check(&self) -> Result<(), Error> {
-        let Err(docker) = self.docker.check().await else {
+        let Err(docker) = self.look_for(Part::Engine, self.find_engine()).await else {
             return Ok(());
         };
         #[cfg(target_os = "linux")]
@@ -107,16 +161,17 @@ impl Auto {
     }
 
     pub(super) async fn reconcile(&self, dead: &[InstanceId]) -> Result<usize, Error> {
-        // One that is not there holds nothing of ours.
-        let engine = match self.docker.reconcile(dead).await {
-            Err(Error::Unavailable(_)) => 0,
-            other => other?,
+        // Neither waits for the other's success, and one that cannot be had holds nothing of ours.
+        let of_absent = |error| match error {
+            Error::Unavailable(_) => Ok(0),
+            error => Err(error),
         };
+        let engine = self.docker.reconcile(dead).await.or_else(of_absent);
         #[cfg(target_os = "linux")]
-        if let Ok(native) = self.native.reconcile(dead).await {
-            return Ok(engine + native);
-        }
-        Ok(engine)
+        let native = self.native.reconcile(dead).await.or_else(of_absent);
+        #[cfg(not(target_os = "linux"))]
+        let native = Ok::<_, Error>(0);
+        Ok(engine? + native?)
     }
 
     pub(super) async fn settle(&self) {
@@ -125,17 +180,86 @@ impl Auto {
         self.native.settle().await;
     }
 
-    /// Why the engine was missing a moment ago.
-    fn missed(&self) -> Option<String> {
-        let missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
-        let (at, why) = missed.as_ref()?;
-        (at.elapsed() < LOOK_AGAIN_AFTER).then(|| why.clone())
+    fn locked(&self) -> MutexGuard<'_, HashMap<Part, Missed>> {
+        self.missed.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Looking for what stays missing takes one part of the time in so many.
+const LOOKING_SHARE: u32 = 6;
+
+/// Waits for the engine as long as it gives a sign of life now and then, and hands its signs on.
+async fn unless_silent(
+    prepared: impl Future<Output = Result<(), Error>>,
+    mut signs: mpsc::Receiver<super::Progress>,
+    progress: Option<&ProgressSender>,
+) -> Result<(), Error> {
+    tokio::pin!(prepared);
+    loop {
+        tokio::select! {
+            biased;
+            result = &mut prepared => return result,
+            Some(sign) = signs.recv() => {
+                if let Some(progress) = progress {
+                    let _ = progress.try_send(sign);
+                }
+            }
+            () = tokio::time::sleep(limits::ENGINE_SILENCE_MAX) => return Err(silent()),
+        }
+    }
+}
+
+fn silent() -> Error {
+    Error::Unavailable(format!(
+        "the container engine, or the registry that it pulls from, was silent for {} s; see its log, or restart it",
+        limits::ENGINE_SILENCE_MAX.as_secs()
+    ))
 }
 
 #[cfg(target_os = "linux")]
 fn neither(docker: &Error, native: &Error) -> Error {
     Error::Unavailable(format!(
-        "no backend keeps every promise here: {docker}; and native: {native}"
+        "no backend keeps every promise here; docker: {docker}; native: {native}"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::Progress;
+
+    fn pulling() -> Progress {
+        Progress::Pulling {
+            image: "bash:5".to_owned(),
+            detail: "a layer".to_owned(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_engine_that_says_nothing_is_given_up() {
+        let (_sender, signs) = mpsc::channel(1);
+        let error = unless_silent(std::future::pending(), signs, None)
+            .await
+            .unwrap_err();
+        assert!(error.to_string().contains("silent"), "{error}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pull_that_goes_on_is_waited_for_and_told() {
+        let (sender, signs) = mpsc::channel(1);
+        let (watcher, mut watched) = mpsc::channel(64);
+        let prepared = async {
+            for _ in 0..20 {
+                tokio::time::sleep(limits::ENGINE_SILENCE_MAX / 2).await;
+                sender.try_send(pulling()).unwrap();
+            }
+            Ok(())
+        };
+        unless_silent(prepared, signs, Some(&watcher)).await.unwrap();
+        let mut told = 0;
+        while watched.try_recv().is_ok() {
+            told += 1;
+        }
+        assert!(told >= 19, "{told}");
+    }
 }

@@ -32,8 +32,10 @@ pub use scripted::Script;
 pub struct Job {
     /// The execution; names the sandbox.
     pub execution: ExecutionId,
-    /// The root filesystem.
+    /// The root filesystem, where an engine makes the sandbox.
     pub image: ApprovedImage,
+    /// Who wants that image.
+    pub image_of: ImageOf,
     /// The skill, if any.
     pub skill: Option<SkillFiles>,
     /// Program and arguments.
@@ -46,6 +48,15 @@ pub struct Job {
     pub files: Vec<InputFile>,
     /// The bounds.
     pub limits: ResourceLimits,
+}
+
+/// Who named a job's image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageOf {
+    /// The server, for the language: the same interpreter of this host will do.
+    Language,
+    /// The skill, which then runs in nothing else.
+    Skill,
 }
 
 /// A skill's unpacked files on this host.
@@ -136,6 +147,9 @@ pub enum Error {
     /// The image cannot be used; the sentence says why and what to do.
     #[error("{0}")]
     Image(String),
+    /// The image is not there and cannot be had; the sentence says why and what to do.
+    #[error("{0}")]
+    ImageMissing(String),
     /// The engine failed in a way that is nobody's wish.
     #[error("the sandbox engine failed while {doing}")]
     Engine {

@@ -49,6 +49,8 @@ pub(super) struct Connection {
     pub(super) guest: GuestBinary,
     /// The profile for its architecture.
     pub(super) seccomp: String,
+    /// Promises that it cannot keep, once that was asked.
+    broken: OnceCell<Vec<&'static str>>,
 }
 
 /// Connects once and keeps the connection; a failure is tried anew the next time.
@@ -116,7 +118,29 @@ impl Connection {
             patient,
             guest,
             seccomp,
+            broken: OnceCell::new(),
         })
+    }
+
+    /// The error names the promises that this engine cannot keep. One behind a proxy that will not tell is believed.
+    pub(super) async fn keeps_every_promise(&self) -> Result<(), Error> {
+        let broken = self
+            .broken
+            .get_or_try_init(|| async {
+                match bounded(self.docker.info()).await? {
+                    Ok(info) => Ok(broken(&info)),
+                    Err(error) if is_status(&error, &[403, 404]) => Ok(Vec::new()),
+                    Err(error) => Err(failed("asking its state", error)),
+                }
+            })
+            .await?;
+        if broken.is_empty() {
+            return Ok(());
+        }
+        Err(Error::Unavailable(format!(
+            "the container engine cannot bound {}; enable these cgroup controllers in the kernel, for a rootless engine delegate them to its user, and restart it",
+            broken.join(" and ")
+        )))
     }
 
     pub(super) async fn ping(&self) -> Result<(), Error> {
@@ -172,6 +196,17 @@ impl Connection {
             .await?
             .map_err(|error| failed("listing containers", error))
     }
+}
+
+/// The promises that an engine says it cannot keep.
+fn broken(info: &bollard::models::SystemInfo) -> Vec<&'static str> {
+    let limits = [
+        (info.memory_limit, "memory (P6)"),
+        (info.pids_limit, "processes (P5)"),
+        (info.cpu_cfs_quota, "CPU (P7)"),
+    ];
+    let cannot = limits.into_iter().filter(|(held, _)| *held == Some(false));
+    cannot.map(|(_, promise)| promise).collect()
 }
 
 /// Bounds one call that should end soon.

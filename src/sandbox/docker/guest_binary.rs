@@ -209,7 +209,12 @@ mod tests {
     /// P16: nobody in a sandbox reads the guest, but where nothing could run it otherwise.
     #[test]
     fn only_gvisor_gets_a_guest_that_can_be_read() {
-        for runtime in [None, Some("runc"), Some("kata-runtime"), Some("io.containerd.kata.v2")] {
+        for runtime in [
+            None,
+            Some("runc"),
+            Some("kata-runtime"),
+            Some("io.containerd.kata.v2"),
+        ] {
             assert_eq!(Loader::of(runtime).mode(), 0o111, "{runtime:?}");
         }
         for runtime in ["runsc", "runsc-kvm", "io.containerd.runsc.v1", "gvisor"] {

@@ -1,7 +1,8 @@
 //! Makes sure that an approved image is on the engine and fit to be a root filesystem.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use bollard::query_parameters::CreateImageOptionsBuilder;
 use futures::StreamExt as _;
@@ -16,8 +17,8 @@ use crate::skill::ApprovedImage;
 #[derive(Debug, Default)]
 pub(super) struct Images {
     ready: Mutex<BTreeSet<ApprovedImage>>,
-    /// One pull at a time: two of the same image would fetch it twice.
-    pulling: tokio::sync::Mutex<()>,
+    /// One pull at a time: two of the same image would fetch it twice. Holds the pulls that failed, when and why.
+    pulling: tokio::sync::Mutex<HashMap<ApprovedImage, (Instant, String)>>,
 }
 
 impl Images {
@@ -32,9 +33,16 @@ impl Images {
             return Ok(());
         }
         if !inspect(connection, image).await? {
-            let _one = self.pulling.lock().await;
+            let mut failed = self.pulling.lock().await;
             if !inspect(connection, image).await? {
-                pull(connection, image, progress).await?;
+                failed.retain(|_, (at, _)| at.elapsed() < limits::PULL_AGAIN);
+                if let Some((_, why)) = failed.get(image) {
+                    return Err(Error::ImageMissing(why.clone()));
+                }
+                if let Err(why) = pull(connection, image, progress).await {
+                    failed.insert(image.clone(), (Instant::now(), why.clone()));
+                    return Err(Error::ImageMissing(why));
+                }
                 if !inspect(connection, image).await? {
                     return Err(Error::Image(format!(
                         "image `{image}` was pulled and is not there; check the container engine"
@@ -78,16 +86,17 @@ async fn inspect(connection: &Connection, image: &ApprovedImage) -> Result<bool,
     }
 }
 
+/// The error says why not, and what to do.
 async fn pull(
     connection: &Connection,
     image: &ApprovedImage,
     progress: Option<&ProgressSender>,
-) -> Result<(), Error> {
+) -> Result<(), String> {
     tracing::info!(image = %image, "Pulling image {image}");
     let failed = |why: String| {
-        Error::Image(format!(
+        format!(
             "image `{image}` is not on the engine and could not be pulled ({why}); run `docker pull {image}` yourself, load it with `docker load`, or set another image (SKILLBOX_IMAGE_PYTHON, SKILLBOX_IMAGE_NODE, SKILLBOX_IMAGE_BASH)"
-        ))
+        )
     };
     let options = CreateImageOptionsBuilder::default()
         .from_image(image.as_str())

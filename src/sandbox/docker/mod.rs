@@ -73,6 +73,13 @@ impl Docker {
         self.connector.connect().await?.facts().await
     }
 
+    /// Whether an engine answers and can hold every bound that a sandbox needs.
+    pub(super) async fn keeps_every_promise(&self) -> Result<(), Error> {
+        let connection = self.connector.connect().await?;
+        connection.ping().await?;
+        connection.keeps_every_promise().await
+    }
+
     /// Makes sure that the image is there, pulling it if it is missing.
     pub async fn ensure_image(
         &self,

@@ -10,7 +10,7 @@ use landlock::{ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset
 use super::cgroup::Cgroups;
 use super::identity::{OUTER_COUNT, OUTER_FIRST, Power};
 use super::plan::{DEVICES, ETC_FILES, ETC_FOLDERS, Entry, HostRoot, PROGRAMS};
-use crate::sandbox::Error;
+use crate::sandbox::{Error, ImageOf, Job};
 
 /// How native sandboxes are made on this host, or why they cannot be.
 #[derive(Debug, Clone)]
@@ -128,6 +128,17 @@ fn entry(path: &str) -> Option<Entry> {
         return Some(Entry::Folder(path.to_owned()));
     }
     metadata.is_file().then(|| Entry::File(path.to_owned()))
+}
+
+/// The native sandbox has the programs of this host and no images: a skill that names one gets nothing else for it.
+pub(super) fn has_image(job: &Job) -> Result<(), Error> {
+    match job.image_of {
+        ImageOf::Language => Ok(()),
+        ImageOf::Skill => Err(Error::ImageMissing(format!(
+            "the skill names image `{}`, which only a container engine can run; start one, or remove `image` from the skill to run it with the programs of this host",
+            job.image
+        ))),
+    }
 }
 
 /// A program that the host lacks is missed before anything is recorded.

@@ -353,6 +353,7 @@ impl Drop for Ending {
 
 impl Backend for Native {
     async fn prepare(&self, job: &Job, _progress: Option<&ProgressSender>) -> Result<(), Error> {
+        host::has_image(job)?;
         host::find_program(&job.argv, &job.env)?;
         self.rehearse().await
     }

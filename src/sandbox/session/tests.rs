@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::execution::{Maxima, ResourceLimits};
-use crate::sandbox::Run;
+use crate::sandbox::{ImageOf, Run};
 use crate::skill::{ImageAllowlist, Resources};
 
 /// A guest with its streams accepted, to be played by a test.
@@ -56,6 +56,7 @@ fn job(argument_bytes: usize) -> Job {
     Job {
         execution: crate::ids::ExecutionId::generate(),
         image,
+        image_of: ImageOf::Language,
         skill: None,
         argv: vec!["x".repeat(argument_bytes)],
         env: Vec::new(),
