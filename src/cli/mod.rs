@@ -12,6 +12,8 @@ mod place;
 mod progress;
 mod run;
 mod save;
+#[cfg(target_os = "linux")]
+mod scope;
 mod show_config;
 mod skill;
 mod visible;
@@ -172,14 +174,22 @@ fn obey(cli: Cli, console: &Console) -> Result<Exit> {
     let Cli { global, command } = cli;
     match command {
         Command::Serve(args) | Command::Server(ServerCommand::Start(args)) => serve(global, args),
-        Command::Run(args) => run::run(args, &configured(global)?, console),
+        Command::Run(args) => {
+            let config = configured(global)?;
+            enter_scope(&config);
+            run::run(args, &config, console)
+        }
         Command::Skill(command) => skill::skill(command, || configured(global), console),
         Command::Exec(command) => with_place(global, console, |place| exec::exec(command, place, console)),
         Command::Key(KeyCommand::Managed(command)) => {
             with_place(global, console, |place| key::key(command, place, console))
         }
         Command::Key(KeyCommand::Recover) => key::recover(&configured(global)?, console),
-        Command::Doctor => doctor::doctor(global.load(Vec::new()), console),
+        Command::Doctor => {
+            let config = global.load(Vec::new());
+            config.iter().for_each(enter_scope);
+            doctor::doctor(config, console)
+        }
         Command::Config => show_config::show(&global.load(Vec::new())?, console),
         Command::Completions(args) => completions::print(&args, &mut Cli::command(), console),
         Command::Version => {
@@ -211,6 +221,14 @@ fn configured(global: Global) -> Result<Config> {
     Ok(config)
 }
 
+/// Goes on in a cgroup of its own where native sandboxes need that and the user's service manager gives it.
+fn enter_scope(config: &Config) {
+    #[cfg(target_os = "linux")]
+    scope::enter(config);
+    #[cfg(not(target_os = "linux"))]
+    let _ = config;
+}
+
 fn with_place(global: Global, console: &Console, act: impl FnOnce(&Place) -> Result<Exit>) -> Result<Exit> {
     let place = Place::open(&configured(global)?, console)?;
     let result = act(&place);
@@ -226,6 +244,7 @@ fn serve(global: Global, args: ServeArgs) -> Result<Exit> {
             .filter_map(|(key, value)| Some((key, value?)))
             .collect(),
     )?;
+    enter_scope(&config);
     let greeting = if args.quiet {
         server::Greeting::Quiet
     } else {

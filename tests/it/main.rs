@@ -23,6 +23,8 @@ mod native;
 #[cfg(target_os = "linux")]
 mod native_lifecycle;
 #[cfg(target_os = "linux")]
+mod sandbox_auto;
+#[cfg(target_os = "linux")]
 mod sandbox_native;
 mod sandbox_oracles;
 mod sandbox_posture;

@@ -37,6 +37,15 @@ impl Loader {
         }
     }
 
+    /// Tasks of the host for each process or thread inside, at most (P5).
+    pub(super) const fn tasks_each(self) -> u32 {
+        match self {
+            Self::Kernel => 1,
+            // A stub, a thread that runs it, and the kernel's own; at the limit the whole sandbox ends.
+            Self::UserSpace => 4,
+        }
+    }
+
     /// The permissions of the guest in its keeper; it is root's.
     pub(super) const fn mode(self) -> u32 {
         match self {

@@ -131,6 +131,7 @@ impl Docker {
             keepers,
             seccomp: &connection.seccomp,
             runtime: self.settings.runtime.as_deref(),
+            loader: connection.guest.loader,
             created: jiff::Timestamp::now().as_second(),
         };
         let name = format!("skillbox-run-{}", job.execution);

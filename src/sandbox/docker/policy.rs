@@ -14,6 +14,7 @@ use crate::execution::ResourceLimits;
 use crate::guest;
 use crate::ids::{ExecutionId, InstanceId};
 use crate::limits;
+use crate::sandbox::docker::guest_binary::Loader;
 use crate::skill::ApprovedImage;
 
 /// The user inside: nobody, in no other group.
@@ -52,6 +53,8 @@ pub(super) struct Plan<'a> {
     pub(super) seccomp: &'a str,
     /// The operator's runtime, for example `runsc`; the engine's default if `None`.
     pub(super) runtime: Option<&'a str>,
+    /// What stands for a process inside.
+    pub(super) loader: Loader,
     /// Seconds since 1970.
     pub(super) created: i64,
 }
@@ -120,7 +123,7 @@ fn host_config(plan: &Plan<'_>) -> HostConfig {
         readonly_rootfs: Some(true),
         masked_paths: Some(MASKED_PATHS.iter().map(|path| (*path).to_owned()).collect()),
         readonly_paths: Some(READONLY_PATHS.iter().map(|path| (*path).to_owned()).collect()),
-        pids_limit: Some(i64::from(plan.limits.processes_max)),
+        pids_limit: Some(i64::from(plan.limits.processes_max * plan.loader.tasks_each())),
         memory: Some(memory),
         // Equal to `memory`, or the engine grants as much again in swap.
         memory_swap: Some(memory),
@@ -254,6 +257,7 @@ mod tests {
             keepers: &["skillbox-guest".to_owned(), "skillbox-skill".to_owned()],
             seccomp: "{}",
             runtime: None,
+            loader: Loader::Kernel,
             created: 1_000_000,
         };
         serde_json::to_value(container(&plan)).unwrap()

@@ -104,6 +104,27 @@ fn has_landlock() -> bool {
     asked.and_then(Ruleset::create).is_ok()
 }
 
+/// The oldest kernel that has all that a sandbox is made with: `mount_setattr` is the youngest of it.
+const KERNEL_MIN: (u32, u32) = (5, 12);
+
+/// Refuses a kernel that lacks something, before a step fails for it.
+pub(super) fn check_kernel() -> Result<(), String> {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    match version(&release) {
+        Some(version) if version < KERNEL_MIN => Err(format!(
+            "native sandboxes need Linux {}.{} or newer, and this is {release}; upgrade it, or set sandbox.backend to docker",
+            KERNEL_MIN.0, KERNEL_MIN.1
+        )),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The first two numbers of a kernel's release.
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(['.', '-', '+']);
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
 /// What of this host's root a sandbox sees.
 pub(super) fn root() -> HostRoot {
     let present = |paths: &[&str]| paths.iter().filter_map(|path| entry(path)).collect::<Vec<_>>();
@@ -187,7 +208,11 @@ pub(super) fn refused(error: &io::Error) -> Error {
         .find(|(file, value, _)| fs::read_to_string(file).is_ok_and(|text| text.trim() == *value));
     let remedy = match set {
         Some((_, value, name)) => format!("{name} is {value}: change it with sysctl, or set sandbox.backend to docker"),
-        None => "inside a container, its seccomp profile must allow user namespaces; otherwise set sandbox.backend to docker".to_owned(),
+        None => match error.raw_os_error() {
+            Some(libc::ENOSPC) => "too many user namespaces exist, or they nest too deep: raise user.max_user_namespaces".to_owned(),
+            Some(libc::EACCES) => "this process may not start others in its own cgroups: give it a delegated one (systemd-run --user --scope -p Delegate=yes)".to_owned(),
+            _ => "inside a container, its seccomp profile must allow clone3 with user namespaces; in a service, RestrictNamespaces must be off; otherwise set sandbox.backend to docker".to_owned(),
+        },
     };
     Error::Unavailable(format!("no native sandbox can be made ({error}); {remedy}"))
 }
@@ -195,6 +220,20 @@ pub(super) fn refused(error: &io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_release_is_compared_by_its_numbers() {
+        for (release, expected) in [
+            ("5.12.0", (5, 12)),
+            ("6.1.0-18-amd64", (6, 1)),
+            ("5.4-rc1", (5, 4)),
+            ("6.18.44-x+", (6, 18)),
+        ] {
+            assert_eq!(version(release), Some(expected), "{release}");
+        }
+        assert!((5, 4) < KERNEL_MIN && (6, 1) > KERNEL_MIN && (5, 15) > KERNEL_MIN);
+        assert_eq!(version("unknown"), None);
+    }
 
     #[test]
     fn a_missing_program_is_named_before_anything_runs() {

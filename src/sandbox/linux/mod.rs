@@ -49,6 +49,12 @@ pub fn main() -> ExitCode {
     init::main()
 }
 
+/// Whether this process would get every promise in a cgroup that `systemd-run --user --scope -p Delegate=yes` makes.
+#[must_use]
+pub fn wants_a_scope() -> bool {
+    !rustix::process::geteuid().is_root() && cgroup::Found::lacks_a_cgroup_of_its_own()
+}
+
 /// How native sandboxes are made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
@@ -267,6 +273,7 @@ fn did_not_come_up(diagnostics: &spawn::Diagnostics, fate: &str) -> Error {
 
 impl Parts {
     fn open(settings: &Settings, instance: InstanceId) -> Result<Self, String> {
+        host::check_kernel()?;
         let power = Power::of_this_process()?;
         let own_mounts =
             handover::own_mounts().map_err(|error| format!("/proc cannot be read: {error}; mount it"))?;

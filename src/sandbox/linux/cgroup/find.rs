@@ -44,6 +44,14 @@ impl Found {
         Self::judge(&read("cgroup"), &read("mountinfo"), reach, unified)
     }
 
+    /// Whether a cgroup of its own, as a service manager gives one, is what an ordinary user's process lacks.
+    pub(in crate::sandbox::linux) fn lacks_a_cgroup_of_its_own() -> bool {
+        match Self::look(Reach::Own) {
+            Self::V2(unified) => !unified.is_ours(),
+            Self::V1(_) | Self::Nothing(_) => false,
+        }
+    }
+
     /// Judges texts of `/proc/self/cgroup` and `/proc/self/mountinfo`. `controllers_at` tells which controllers a folder
     /// of version 2 has.
     fn judge(cgroup: &str, mountinfo: &str, reach: Reach, controllers_at: impl Fn(&Path) -> String) -> Self {
@@ -66,9 +74,11 @@ impl Found {
                 .iter()
                 .find(|mount| mount.kind == "cgroup" && mount.controllers.contains(&controller));
             let mount = mount.ok_or_else(|| {
-                format!(
-                    "this host has no cgroup controller `{controller}`; enable it in the kernel and mount it"
-                )
+                let remedy = match controller {
+                    "memory" => "boot with cgroup_enable=memory (on a Raspberry Pi, in cmdline.txt)",
+                    _ => "enable it in the kernel and mount it",
+                };
+                format!("this host has no cgroup controller `{controller}`; {remedy}")
             })?;
             Ok::<_, String>(match reach {
                 Reach::Top => mount.place.join("skillbox"),
@@ -112,7 +122,11 @@ fn own(mount: &Mounted<'_>, cgroup: &str, is_it: impl Fn(&str) -> bool) -> PathB
         .find(|line| is_it(line))
         .and_then(|line| line.splitn(3, ':').nth(2))
         .unwrap_or("/");
-    let below = Path::new(path).strip_prefix(mount.root);
+    // Of a process outside its own cgroup namespace the path begins with `..`, and leads nowhere.
+    let below = Path::new(path)
+        .strip_prefix(mount.root)
+        .ok()
+        .filter(|path| !path.starts_with(".."));
     mount.place.join(below.unwrap_or(Path::new("")))
 }
 

@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::Access;
+
 use super::find::Reach;
 use super::{keyed, number, write};
 use crate::execution::{ResourceLimits, Usage};
@@ -24,50 +26,112 @@ const CONTROLLERS: &str = "+memory +pids +cpu";
 /// This process moves in here: a cgroup with processes of its own hands no controllers on.
 const SERVER: &str = "skillbox-server";
 
-/// The folder in which sandboxes' cgroups can be made, with its controllers handed on: below this process's own cgroup
-/// where that was delegated, else at the top.
-pub(super) fn base(unified: &Unified) -> Result<PathBuf, String> {
-    let Unified { top, own, reach } = unified;
-    if own != top && (*reach == Reach::Own || is_delegated(own)) {
-        // A server that was started again by one that moved is in the leaf already.
-        let own = if own.ends_with(SERVER) {
-            own.parent().unwrap_or(own)
-        } else {
-            own
-        };
-        return hand_on(own).map(|()| own.to_owned()).map_err(|error| {
-            format!(
-                "this process's cgroup `{}` is not delegated to it ({error}); start it by systemd-run --user --scope -p Delegate=yes, or as root",
-                own.display()
-            )
-        });
+/// Rounds of moving processes away before giving up: one that forks meanwhile leaves a child behind.
+const ROUNDS: u32 = 10;
+
+impl Unified {
+    /// This process's own cgroup. A server that was started by one that moved is in the leaf.
+    fn own(&self) -> &Path {
+        match self.own.parent() {
+            Some(parent) if self.own.ends_with(SERVER) => parent,
+            _ => &self.own,
+        }
     }
-    let base = top.join("skillbox");
-    let handed = fs::create_dir_all(&base)
-        .and_then(|()| write(top, "cgroup.subtree_control", CONTROLLERS))
-        .and_then(|()| write(&base, "cgroup.subtree_control", CONTROLLERS));
-    handed
-        .map(|()| base)
-        .map_err(|error| format!("cgroups cannot be made at the top ({error}); run as root"))
+
+    /// Whether the mount point is the hierarchy's real root, which alone lacks this file, and not that of a container.
+    fn has_real_top(&self) -> bool {
+        !self.top.join("cgroup.type").exists()
+    }
+
+    /// Whether our own cgroup was left to us: by the service manager, or as the root of a container's namespace.
+    fn is_delegated(&self) -> bool {
+        let own = self.own();
+        (own == self.top && !self.has_real_top())
+            || ["trusted.delegate", "user.delegate"].iter().any(|name| {
+                let mut value = [0; 8];
+                rustix::fs::getxattr(own, *name, &mut value[..]).is_ok_and(|length| value[..length] == *b"1")
+            })
+    }
+
+    /// Whether this process may empty its own cgroup: nobody else's processes are moved unless it was left to us.
+    pub(super) fn is_ours(&self) -> bool {
+        let procs = self.own().join("cgroup.procs");
+        let own = std::process::id().to_string();
+        let is_alone = || fs::read_to_string(&procs).is_ok_and(|all| all.lines().all(|line| line == own));
+        rustix::fs::access(&procs, Access::WRITE_OK).is_ok() && (self.is_delegated() || is_alone())
+    }
 }
 
-/// Whether the service manager left this cgroup to us; it says so in an attribute.
-fn is_delegated(own: &Path) -> bool {
-    ["trusted.delegate", "user.delegate"].iter().any(|name| {
-        let mut value = [0; 8];
-        rustix::fs::getxattr(own, *name, &mut value[..]).is_ok_and(|length| value[..length] == *b"1")
+/// The folder in which sandboxes' cgroups can be made, with its controllers handed on: below this process's own cgroup
+/// where that is ours, else, for root, at the top.
+pub(super) fn base(unified: &Unified) -> Result<PathBuf, String> {
+    let own = unified.own();
+    if unified.reach == Reach::Own || unified.is_delegated() {
+        if !unified.is_ours() {
+            return Err(format!(
+                "this process shares its cgroup `{}`, or may not change it; give it one: systemd-run --user --scope -p Delegate=yes skillbox ..., or run as root",
+                own.display()
+            ));
+        }
+        return match missing(own) {
+            Some(controller) => Err(format!(
+                "the controller `{controller}` is not delegated to `{}`; as root write \"[Service]\\nDelegate=cpu memory pids\" to /etc/systemd/system/user@.service.d/delegate.conf, run systemctl daemon-reload, and log in again",
+                own.display()
+            )),
+            None => hand_on(own).map(|()| own.to_owned()).map_err(|error| {
+                format!(
+                    "the controllers of `{}` cannot be handed on ({error}); give this process a cgroup of its own: systemd-run --user --scope -p Delegate=yes skillbox ...",
+                    own.display()
+                )
+            }),
+        };
+    }
+    let base = unified.top.join("skillbox");
+    let handed = fs::create_dir_all(&base)
+        .and_then(|()| write(&unified.top, "cgroup.subtree_control", CONTROLLERS))
+        .and_then(|()| write(&base, "cgroup.subtree_control", CONTROLLERS));
+    handed.map(|()| base).map_err(|error| match error.kind() {
+        io::ErrorKind::ReadOnlyFilesystem => format!(
+            "cgroups are read-only here ({error}); a container needs /sys/fs/cgroup mounted for writing, a service ProtectControlGroups=no"
+        ),
+        _ => format!("cgroups cannot be made at the top ({error}); run as root"),
     })
+}
+
+/// A controller that this cgroup did not get from its parent.
+fn missing(own: &Path) -> Option<&'static str> {
+    let here = fs::read_to_string(own.join("cgroup.controllers")).unwrap_or_default();
+    ["memory", "pids", "cpu"]
+        .into_iter()
+        .find(|wanted| !here.split_whitespace().any(|controller| controller == *wanted))
 }
 
 /// Hands the controllers of our own cgroup on to its children, which first needs it to be without processes.
 fn hand_on(own: &Path) -> io::Result<()> {
     let server = own.join(SERVER);
     fs::create_dir_all(&server)?;
-    let processes = fs::read_to_string(own.join("cgroup.procs"))?;
-    for process in processes.lines() {
-        write(&server, "cgroup.procs", process)?;
+    let mut round = 0;
+    loop {
+        for process in fs::read_to_string(own.join("cgroup.procs"))?.lines() {
+            admit(&server, process)?;
+        }
+        match write(own, "cgroup.subtree_control", CONTROLLERS) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && round < ROUNDS => round += 1,
+            handed => return handed,
+        }
     }
-    write(own, "cgroup.subtree_control", CONTROLLERS)
+}
+
+/// Moves a process into `folder`; one that has ended meanwhile is fine.
+fn admit(folder: &Path, process: &str) -> io::Result<()> {
+    if process == "0" {
+        // As a wish it would mean ourselves.
+        return Err(io::Error::other("a process of another PID namespace is in it"));
+    }
+    match fs::write(folder.join("cgroup.procs"), process) {
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+        moved => moved,
+    }
 }
 
 /// Hands the controllers of a folder of ours on to the sandboxes' cgroups in it.
@@ -111,20 +175,73 @@ mod tests {
         fs::read_to_string(folder.join(file)).unwrap()
     }
 
-    #[test]
-    fn an_ordinary_users_own_cgroup_is_emptied_into_a_leaf_and_handed_on() {
-        let top = tempfile::tempdir().unwrap();
-        let own = top.path().join("user.slice/x.scope");
+    /// A cgroup of an ordinary user with these processes and controllers.
+    fn scope(top: &Path, processes: &str, controllers: &str) -> Unified {
+        let own = top.join("user.slice/x.scope");
         fs::create_dir_all(&own).unwrap();
-        fs::write(own.join("cgroup.procs"), "4711\n").unwrap();
+        fs::write(own.join("cgroup.procs"), processes).unwrap();
+        fs::write(own.join("cgroup.controllers"), controllers).unwrap();
+        Unified {
+            top: top.to_owned(),
+            own,
+            reach: Reach::Own,
+        }
+    }
+
+    #[test]
+    fn an_own_cgroup_is_emptied_into_a_leaf_and_handed_on() {
+        let top = tempfile::tempdir().unwrap();
+        let own_id = std::process::id().to_string();
+        let unified = scope(top.path(), &format!("{own_id}\n"), "cpuset cpu io memory pids\n");
+        let own = unified.own.clone();
+        assert_eq!(base(&unified), Ok(own.clone()));
+        assert_eq!(read(&own.join(SERVER), "cgroup.procs"), own_id);
+        assert_eq!(read(&own, "cgroup.subtree_control"), CONTROLLERS);
+        // A process that this one starts is in the leaf already.
+        let started = Unified {
+            own: own.join(SERVER),
+            ..unified
+        };
+        assert_eq!(base(&started), Ok(own));
+    }
+
+    /// A login shell in the same scope stays where it is.
+    #[test]
+    fn nobody_elses_processes_are_moved() {
+        let top = tempfile::tempdir().unwrap();
+        for others in ["1\n", "0\n"] {
+            let own_id = std::process::id();
+            let unified = scope(top.path(), &format!("{own_id}\n{others}"), "cpu memory pids\n");
+            let why = base(&unified).unwrap_err();
+            assert!(
+                why.contains("systemd-run --user --scope -p Delegate=yes"),
+                "{why}"
+            );
+            assert!(!unified.own.join(SERVER).exists());
+        }
+    }
+
+    #[test]
+    fn a_controller_that_was_not_delegated_is_named() {
+        let top = tempfile::tempdir().unwrap();
+        let unified = scope(top.path(), "", "memory pids\n");
+        let why = base(&unified).unwrap_err();
+        assert!(why.contains("`cpu`") && why.contains("delegate.conf"), "{why}");
+    }
+
+    #[test]
+    fn a_containers_top_is_its_own_to_hand_on() {
+        let top = tempfile::tempdir().unwrap();
+        fs::write(top.path().join("cgroup.type"), "domain\n").unwrap();
+        fs::write(top.path().join("cgroup.procs"), "1\n").unwrap();
+        fs::write(top.path().join("cgroup.controllers"), "cpu memory pids\n").unwrap();
         let unified = Unified {
             top: top.path().to_owned(),
-            own: own.clone(),
-            reach: Reach::Own,
+            own: top.path().to_owned(),
+            reach: Reach::Top,
         };
-        assert_eq!(base(&unified), Ok(own.clone()));
-        assert_eq!(read(&own.join(SERVER), "cgroup.procs"), "4711");
-        assert_eq!(read(&own, "cgroup.subtree_control"), CONTROLLERS);
+        assert_eq!(base(&unified), Ok(top.path().to_owned()));
+        assert_eq!(read(&top.path().join(SERVER), "cgroup.procs"), "1");
     }
 
     #[test]

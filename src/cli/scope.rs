@@ -1,0 +1,60 @@
+//! Gives an ordinary user's command a cgroup of its own, which native sandboxes need: the user's service manager makes it.
+
+use std::env;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use crate::config::{Backend, Config};
+use crate::sandbox::linux;
+
+/// Set in the environment of a command that was started anew, so that it is not started again.
+const STARTED_ANEW: &str = "SKILLBOX_IN_SCOPE";
+
+/// Starts this very command anew in a delegated scope where that is what it lacks, and then does not return. Where it
+/// cannot, nothing has changed, and whoever needs a cgroup says so.
+pub(super) fn enter(config: &Config) {
+    if env::var_os(STARTED_ANEW).is_some() || config.server_url.is_some() || !is_native_likely(config) {
+        return;
+    }
+    if !has_user_manager() || !linux::wants_a_scope() {
+        return;
+    }
+    let Ok(own) = env::current_exe() else { return };
+    let error = Command::new("systemd-run")
+        .args([
+            "--user",
+            "--scope",
+            "--quiet",
+            "--collect",
+            // Else the whole command line, with a key perhaps, would stand in the journal.
+            "--description=skillbox",
+            "--property=Delegate=yes",
+            "--",
+        ])
+        .arg(own)
+        .args(env::args_os().skip(1))
+        .env(STARTED_ANEW, "1")
+        .exec();
+    tracing::debug!(%error, "Could not be started anew by systemd-run");
+}
+
+/// Whether the native sandbox is wanted, or is what `auto` will take for want of any engine.
+fn is_native_likely(config: &Config) -> bool {
+    match config.sandbox.backend {
+        Backend::Native => !config.sandbox.native_degraded,
+        Backend::Docker => false,
+        Backend::Auto => {
+            config.sandbox.docker.host.is_none()
+                && env::var_os("DOCKER_HOST").is_none()
+                && UnixStream::connect("/var/run/docker.sock").is_err()
+        }
+    }
+}
+
+/// Whether the user's service manager listens: without it, systemd-run would only fail.
+fn has_user_manager() -> bool {
+    env::var_os("XDG_RUNTIME_DIR")
+        .is_some_and(|folder| UnixStream::connect(Path::new(&folder).join("systemd/private")).is_ok())
+}
