@@ -10,7 +10,7 @@ use crate::config::{Backend, Config};
 use crate::sandbox::linux;
 
 /// Set in the environment of a command that was started anew, so that it is not started again.
-const STARTED_ANEW: &str = "SKILLBOX_IN_SCOPE";
+const STARTED_ANEW: &str = "_SKILLBOX_IN_SCOPE";
 
 /// Starts this very command anew in a delegated scope where that is what it lacks, and then does not return. Where it
 /// cannot, nothing has changed, and whoever needs a cgroup says so.

@@ -14,6 +14,8 @@ mod cli_shell;
 mod cli_start;
 mod docker;
 mod engine;
+#[cfg(target_os = "linux")]
+mod hosts;
 mod http;
 mod images;
 mod lifecycle;

@@ -56,18 +56,18 @@ impl Found {
     /// of version 2 has.
     fn judge(cgroup: &str, mountinfo: &str, reach: Reach, controllers_at: impl Fn(&Path) -> String) -> Self {
         let mounted: Vec<_> = mountinfo.lines().filter_map(mounted).collect();
-        if let Some(unified) = mounted.iter().find(|mount| mount.kind == "cgroup2") {
+        let has_all = |unified: &&Mounted<'_>| {
             let here = controllers_at(&unified.place);
-            if ["memory", "pids", "cpu"]
-                .iter()
-                .all(|wanted| here.split_whitespace().any(|controller| controller == *wanted))
-            {
-                return Self::V2(Unified {
-                    top: unified.place.clone(),
-                    own: own(unified, cgroup, |line| line.starts_with("0:")),
-                    reach,
-                });
-            }
+            let mut wanted = ["memory", "pids", "cpu"].iter();
+            wanted.all(|wanted| here.split_whitespace().any(|controller| controller == *wanted))
+        };
+        let mut unified = mounted.iter().filter(|mount| mount.kind == "cgroup2");
+        if let Some(unified) = unified.find(has_all) {
+            return Self::V2(Unified {
+                top: unified.place.clone(),
+                own: own(unified, cgroup, |line| line.starts_with("0:")),
+                reach,
+            });
         }
         let hierarchy = |controller: &str| {
             let mount = mounted
