@@ -58,6 +58,7 @@ impl Auto {
             return Ok(Choice {
                 kind: Kind::Docker,
                 reason: "auto: the container engine keeps every promise".to_owned(),
+                degraded: &[],
             });
         };
         if let Error::Unavailable(why) = &error {
@@ -74,6 +75,7 @@ impl Auto {
                 reason: format!(
                     "auto: no container engine can serve ({docker}); the native sandbox keeps every promise"
                 ),
+                degraded: &[],
             }),
             Err(native) => Err(neither(&docker, &native)),
         }

@@ -21,6 +21,8 @@ mod lifecycle;
 #[expect(clippy::duplicate_mod, reason = "the same promises, on another backend")]
 mod native;
 #[cfg(target_os = "linux")]
+mod native_degraded;
+#[cfg(target_os = "linux")]
 mod native_lifecycle;
 #[cfg(target_os = "linux")]
 mod sandbox_native;

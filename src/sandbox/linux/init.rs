@@ -84,7 +84,7 @@ fn prepare() -> Result<(), Error> {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     let own_mounts = handover::own_mounts().map_err(Error::Handover)?;
     // Made now, used at the end.
-    let mut filter = filter();
+    let mut filter = for_kernel(bpf::program());
     loop {
         let Handover {
             plan,
@@ -175,6 +175,7 @@ fn perform(step: &Step, mounts: &mut Vec<OwnedFd>, filter: &mut [libc::sock_filt
         Step::HideFirstProcess => {
             rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(Into::into)
         }
+        Step::RefuseCalls { calls } => sys::seccomp_filter(&mut for_kernel(bpf::refusing(calls))),
         Step::FilterCalls => sys::seccomp_filter(filter),
     }
 }
@@ -305,10 +306,10 @@ fn drop_capabilities() -> io::Result<()> {
     rustix::thread::set_capabilities(None, none).map_err(Into::into)
 }
 
-/// The table for this kernel; empty where there is none, which the kernel refuses.
-fn filter() -> Vec<libc::sock_filter> {
-    let program = bpf::program().unwrap_or_default();
+/// A filter for this kernel; empty where there is none, which the kernel refuses.
+fn for_kernel(program: Option<Vec<bpf::Instruction>>) -> Vec<libc::sock_filter> {
     program
+        .unwrap_or_default()
         .iter()
         .map(|instruction| libc::sock_filter {
             code: instruction.code,

@@ -13,6 +13,11 @@ pub(super) const HOST: &str = "/.host";
 /// The user and group inside.
 pub(super) const NOBODY: u32 = 65_534;
 
+/// Where a file system in memory lies that a program can write to.
+pub(super) const SCRATCH: [&str; 5] = ["/workspace", "/sandbox", "/tmp", "/root", "/dev/shm"];
+/// Calls for memory that no process has mapped and no mount shows: a watchdog would not see it.
+const UNSEEN: &[&str] = &["memfd_create", "shmget", "msgget", "semget"];
+
 /// What of the host's root a sandbox sees, found out once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct HostRoot {
@@ -58,7 +63,7 @@ pub(super) enum SkillSource {
 pub(super) enum Bounds {
     /// The cgroup that the sandbox is in.
     Cgroup,
-    /// Nothing better than limits on each process: the degraded form.
+    /// Limits on each process and a watchdog outside: the degraded form.
     Rlimits,
 }
 
@@ -203,17 +208,16 @@ fn devices(host: &HostRoot) -> Vec<Step> {
 }
 
 fn scratch(limits: &ResourceLimits) -> Vec<Step> {
-    let places = [
-        ("/workspace", limits.workspace_bytes, "0700"),
-        ("/sandbox", limits.sandbox_bytes, "0700"),
-        ("/tmp", limits.tmp_bytes, "0700"),
-        ("/root", limits.root_bytes, "0700"),
-        ("/dev/shm", limits.shm_bytes, "1777"),
+    let sizes = [
+        (limits.workspace_bytes, "0700"),
+        (limits.sandbox_bytes, "0700"),
+        (limits.tmp_bytes, "0700"),
+        (limits.root_bytes, "0700"),
+        (limits.shm_bytes, "1777"),
     ];
     let made_already = "/dev/shm";
-    places
-        .into_iter()
-        .flat_map(|(path, bytes, mode)| {
+    std::iter::zip(SCRATCH, sizes)
+        .flat_map(|(path, (bytes, mode))| {
             let place = (path != made_already).then(|| folder(path));
             let scratch = Step::Scratch {
                 path: path.to_owned(),
@@ -272,8 +276,13 @@ fn restrictions(wanted: &Wanted<'_>) -> Vec<Step> {
         Step::DropCapabilities,
         Step::DieWithServer,
         Step::HideFirstProcess,
-        Step::FilterCalls,
     ]);
+    if wanted.bounds == Bounds::Rlimits {
+        steps.push(Step::RefuseCalls {
+            calls: UNSEEN.iter().map(|call| (*call).to_owned()).collect(),
+        });
+    }
+    steps.push(Step::FilterCalls);
     steps
 }
 
@@ -362,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn the_degraded_form_bounds_each_process_besides() {
+    fn the_degraded_form_bounds_each_process_and_hides_no_memory() {
         let (whole, degraded) = (
             planned(SkillSource::Handed).steps,
             planned_with(SkillSource::Handed, Bounds::Rlimits).steps,
@@ -372,7 +381,12 @@ mod tests {
             resource: Resource::DataBytes,
             value: limits::MEMORY_BYTES,
         };
-        assert_eq!((more, degraded.len()), (vec![&bound], whole.len() + 1));
+        let refused = Step::RefuseCalls {
+            calls: ["memfd_create", "shmget", "msgget", "semget"]
+                .map(ToOwned::to_owned)
+                .to_vec(),
+        };
+        assert_eq!((more, degraded.len()), (vec![&bound, &refused], whole.len() + 2));
     }
 
     /// Nothing of the host but programs, libraries and five devices, all of it read-only.

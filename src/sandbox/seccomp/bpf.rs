@@ -26,6 +26,22 @@ pub(in crate::sandbox) fn program() -> Option<Vec<Instruction>> {
     ARCHITECTURE.map(compile)
 }
 
+/// A filter that answers these calls as if the kernel did not have them and leaves all others to the next.
+pub(in crate::sandbox) fn refusing(calls: &[String]) -> Option<Vec<Instruction>> {
+    let refuse = end(ERRNO | ENOSYS);
+    let mut program = vec![
+        load(ARCH),
+        compare(EQUAL, ARCHITECTURE?, (1, 0)),
+        end(ALLOW),
+        load(NUMBER),
+    ];
+    for number in calls.iter().filter_map(|name| numbers::number(name)) {
+        program.extend([compare(EQUAL, number, (0, 1)), refuse]);
+    }
+    program.push(end(ALLOW));
+    Some(program)
+}
+
 /// Load a 32-bit word of `seccomp_data`.
 const LOAD: u16 = 0x20;
 /// `accumulator &= operand`.
@@ -41,6 +57,8 @@ const RETURN: u16 = 0x06;
 
 const ALLOW: u32 = 0x7fff_0000;
 const ERRNO: u32 = 0x0005_0000;
+/// As if the kernel were older: programs then do without.
+const ENOSYS: u32 = 38;
 
 /// Offsets within `seccomp_data`.
 const NUMBER: u32 = 0;
@@ -335,6 +353,17 @@ mod tests {
                 let call = here(number, [first, 0, 0, 0, 0, 0]);
                 assert_eq!(interpret(program, &call), judged(&call), "{call:?}");
             }
+        }
+    }
+
+    #[test]
+    fn refusing_a_few_calls_changes_nothing_for_the_others() {
+        let calls = ["memfd_create", "semget"].map(ToOwned::to_owned);
+        let program = refusing(&calls).unwrap();
+        for number in 0..600 {
+            let is_named = calls.iter().any(|name| numbers::number(name) == Some(number));
+            let verdict = if is_named { ERRNO | ENOSYS } else { ALLOW };
+            assert_eq!(interpret(&program, &here(number, [0; 6])), verdict, "{number}");
         }
     }
 
