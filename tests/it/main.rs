@@ -25,6 +25,8 @@ mod native_degraded;
 #[cfg(target_os = "linux")]
 mod native_lifecycle;
 #[cfg(target_os = "linux")]
+mod native_mutation;
+#[cfg(target_os = "linux")]
 mod sandbox_native;
 mod sandbox_oracles;
 mod sandbox_posture;

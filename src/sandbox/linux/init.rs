@@ -128,12 +128,7 @@ fn perform(step: &Step, mounts: &mut Vec<OwnedFd>, filter: &mut [libc::sock_filt
             let mount = mounts.pop().ok_or(io::ErrorKind::NotFound)?;
             attach(&mount, to)
         }
-        Step::Device { name } => {
-            let path = format!("/dev/{name}");
-            fs::write(&path, "")?;
-            let attributes = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC;
-            bind(&of_host(&path), &path, attributes)
-        }
+        Step::Device { name } => device(name),
         Step::Terminals => mount_new(
             "devpts",
             "/dev/pts",
@@ -227,6 +222,13 @@ fn attach(mount: &OwnedFd, to: &str) -> io::Result<()> {
     move_mount(mount, "", rustix::fs::CWD, to, flags).map_err(Into::into)
 }
 
+fn device(name: &str) -> io::Result<()> {
+    let path = format!("/dev/{name}");
+    fs::write(&path, "")?;
+    let attributes = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC;
+    bind(&of_host(&path), &path, attributes)
+}
+
 fn mask(path: &str) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_dir() => mount_new(
@@ -284,7 +286,8 @@ fn landlock(writable: &[String]) -> Result<(), landlock::RulesetError> {
             rules = rules.add_rule(PathBeneath::new(place, access))?;
         }
     }
-    rules.restrict_self().map(drop)
+    // That is a step of its own.
+    rules.set_no_new_privs(false).restrict_self().map(drop)
 }
 
 fn drop_capabilities() -> io::Result<()> {

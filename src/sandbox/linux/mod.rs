@@ -10,6 +10,8 @@ mod host;
 mod identity;
 mod init;
 mod loopback;
+#[cfg(feature = "testing")]
+mod mutation;
 mod plan;
 mod pool;
 mod seen;
@@ -40,9 +42,11 @@ use identity::Power;
 use plan::{Bounds, HostRoot, SkillSource, Wanted};
 use pool::Pool;
 use spawn::{Body, Waiting};
-use watch::{Seen, Watchdog};
+use watch::Watchdog;
 
 pub use host::{Mechanism, Setup};
+#[cfg(feature = "testing")]
+pub use mutation::steps;
 
 /// The argument that turns the binary into the maker of its own sandbox.
 pub const COMMAND: &str = "sandbox-native";
@@ -93,6 +97,8 @@ struct Parts {
     pool: Pool,
     /// This process's mount namespace, as `/proc` names it.
     own_mounts: String,
+    #[cfg(feature = "testing")]
+    removed: mutation::Removed,
 }
 
 /// One sandbox that was told its plan.
@@ -293,13 +299,18 @@ impl Parts {
             power,
             pool: Pool::open(settings, instance, power)?,
             own_mounts,
+            #[cfg(feature = "testing")]
+            removed: mutation::Removed::default(),
         })
     }
 
     /// Makes a process that waits and does already what is the same for every sandbox. Blocks.
     fn make(&self) -> std::io::Result<Waiting> {
         let waiting = self.pool.make(self.power)?;
-        let frame = handover::frame(plan::before(&self.host), self.own_mounts.clone())?;
+        let plan = plan::before(&self.host);
+        #[cfg(feature = "testing")]
+        let plan = self.removed.from(plan, 0);
+        let frame = handover::frame(plan, self.own_mounts.clone())?;
         handover::send(waiting.link.as_fd(), &frame, &[])?;
         Ok(waiting)
     }
@@ -338,6 +349,8 @@ impl Parts {
             limits: bounds,
             bounds: self.bounds(),
         });
+        #[cfg(feature = "testing")]
+        let plan = self.removed.from(plan, plan::before(&self.host).steps.len());
         let frame = handover::frame(plan, self.own_mounts.clone())?;
         let borrowed: Vec<_> = mounts.iter().map(|mount| mount.as_fd()).collect();
         handover::send(link.as_fd(), &frame, &borrowed)
@@ -437,20 +450,6 @@ impl Backend for Native {
             let _ = tokio::task::spawn_blocking(move || parts.pool.clear()).await;
         }
         self.background.reopen();
-    }
-}
-
-impl Heard {
-    /// Adds what the watchdog saw. If it ended the sandbox before all was told, then that is how it ended.
-    fn take_seen(&mut self, seen: Seen) {
-        let Seen { usage, exceeded } = seen;
-        self.usage = Usage {
-            cpu_ms: usage.cpu_ms.max(self.usage.cpu_ms),
-            ..usage
-        };
-        if exceeded && !self.complete {
-            self.end = None;
-        }
     }
 }
 

@@ -349,15 +349,47 @@ mod tests {
         }
     }
 
-    /// The snapshot is the reviewed posture; any change to it is a change of policy.
-    #[test]
-    fn the_plan_is_the_reviewed_posture() {
-        let lines: Vec<_> = planned(SkillSource::Handed)
-            .steps
+    fn lines(steps: &[Step]) -> String {
+        let lines: Vec<_> = steps
             .iter()
             .map(|step| serde_json::to_string(step).unwrap())
             .collect();
-        insta::assert_snapshot!(lines.join("\n"));
+        lines.join("\n")
+    }
+
+    /// The snapshot is the reviewed posture; any change to it is a change of policy.
+    #[test]
+    fn the_plan_is_the_reviewed_posture() {
+        insta::assert_snapshot!(lines(&planned(SkillSource::Handed).steps));
+    }
+
+    /// What the test above compares with.
+    const REVIEWED: &str = include_str!(
+        "snapshots/skillbox__sandbox__linux__plan__tests__the_plan_is_the_reviewed_posture.snap"
+    );
+
+    /// Whichever step goes or changes places with its neighbour, the snapshot is not met. What a sandbox without it is like,
+    /// the test `native_mutation` shows.
+    #[test]
+    fn no_step_can_go_or_move_unnoticed() {
+        let (_, reviewed) = REVIEWED.rsplit_once("---\n").unwrap();
+        let whole = planned(SkillSource::Handed).steps;
+        assert_eq!(lines(&whole), reviewed.trim_end());
+        for place in 0..whole.len() {
+            let mut steps = whole.clone();
+            let removed = steps.remove(place);
+            assert_ne!(lines(&steps), reviewed.trim_end(), "without {removed:?}");
+        }
+        for place in 1..whole.len() {
+            let mut steps = whole.clone();
+            steps.swap(place - 1, place);
+            assert_ne!(
+                lines(&steps),
+                reviewed.trim_end(),
+                "{:?} too early",
+                steps[place - 1]
+            );
+        }
     }
 
     #[test]

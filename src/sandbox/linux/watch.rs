@@ -17,6 +17,7 @@ use super::seen::{Inside, Process};
 use super::spawn::Body;
 use crate::execution::{ResourceLimits, Usage};
 use crate::limits;
+use crate::sandbox::session::Heard;
 
 /// The promises that a watched sandbox keeps only as well as its watchdog sees.
 pub(super) const DEGRADED: &[&str] = &["P6", "P7"];
@@ -172,6 +173,20 @@ impl Watch {
 /// What may have been used after `elapsed`.
 fn share(cpu_millis: u32, elapsed: Duration) -> Duration {
     limits::WATCH_BURST + elapsed * cpu_millis / 1000
+}
+
+impl Heard {
+    /// Adds what the watchdog saw. If it ended the sandbox before all was told, then that is how it ended.
+    pub(super) fn take_seen(&mut self, seen: Seen) {
+        let Seen { usage, exceeded } = seen;
+        self.usage = Usage {
+            cpu_ms: usage.cpu_ms.max(self.usage.cpu_ms),
+            ..usage
+        };
+        if exceeded && !self.complete {
+            self.end = None;
+        }
+    }
 }
 
 #[cfg(test)]
