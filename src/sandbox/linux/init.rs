@@ -287,7 +287,7 @@ fn landlock(writable: &[String]) -> Result<(), landlock::RulesetError> {
         }
     }
     // That is a step of its own.
-    rules.set_no_new_privs(false).restrict_self().map(drop)
+    rules.no_new_privs(false).restrict_self().map(drop)
 }
 
 fn drop_capabilities() -> io::Result<()> {

@@ -45,16 +45,14 @@ const TEXT_BYTES_MAX: u64 = 16 * 1024;
 impl Inside {
     /// The inside of the sandbox whose first process this is; an error as long as it is not whole.
     pub(super) fn of(first: Pid) -> io::Result<Self> {
-        let root = folder(
-            &rustix::fs::CWD,
-            &format!("/proc/{}/root", first.as_raw_nonzero()),
-        )?;
+        let root = format!("/proc/{}/root", first.as_raw_nonzero());
+        let root = folder(&rustix::fs::CWD, &root, OFlags::empty())?;
         if statat(&root, &HOST[1..], AtFlags::SYMLINK_NOFOLLOW).is_ok() {
             return Err(io::ErrorKind::NotFound.into());
         }
         let scratch: Vec<_> = SCRATCH
             .iter()
-            .map(|path| folder(&root, &path[1..]))
+            .map(|path| folder(&root, &path[1..], OFlags::NOFOLLOW))
             .collect::<Result<_, _>>()?;
         for place in &scratch {
             if fstatfs(place)?.f_type != TMPFS {
@@ -127,9 +125,9 @@ impl Inside {
     }
 }
 
-fn folder(at: &impl AsFd, path: &str) -> io::Result<OwnedFd> {
+fn folder(at: &impl AsFd, path: &str, more: OFlags) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    openat(at.as_fd(), path, flags, Mode::empty()).map_err(Into::into)
+    openat(at.as_fd(), path, flags | more, Mode::empty()).map_err(Into::into)
 }
 
 fn has_gone(error: &io::Error) -> bool {
