@@ -98,8 +98,42 @@ fn without_cgroups_nothing_runs_unless_less_is_accepted() {
     let said = String::from_utf8_lossy(&accepted.stdout).into_owned();
     assert!(accepted.status.success(), "{said}");
     assert!(said.contains("P6 and P7 are degraded"), "{said}");
-    // In KiB: the bound of one process.
-    assert!(said.contains("\"output\": 524288"), "{said}");
+    // In KiB: the bound of one process, and the stacks of as many threads as there may be.
+    assert!(said.contains("\"output\": 1572864"), "{said}");
+}
+
+/// Those of the tests of every backend that ask for more of P6: that what the kernel holds for a program counts, and that
+/// a collector outlives the program that used up all memory.
+const BEYOND_A_WATCHDOG: [&str; 4] = [
+    "memory_of_every_kind_ends_in_oom_inside_only",
+    "memory_that_outlives_a_program_hinders_no_collection",
+    "memory_is_not_extended_by_swap",
+    "pipes_sockets_and_locked_pages_are_bounded",
+];
+
+/// Runs the tests of every backend as an ordinary user without cgroups: all promises but what P6 loses are kept.
+#[test]
+fn all_else_is_kept_without_cgroups() {
+    let Some(home) = home() else { return };
+    let skips = BEYOND_A_WATCHDOG.iter().flat_map(|name| ["--skip", name]);
+    let ran = Command::new(AS_ORDINARY[0])
+        .args(&AS_ORDINARY[1..])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--test-threads", "2", "native::"])
+        .args(skips)
+        .env("TMPDIR", home.path())
+        .env("HOME", home.path())
+        .env("SKILLBOX_TEST_REQUIRE", "linux")
+        .env("RUST_BACKTRACE", "0")
+        .env(crate::world::DEGRADED, "yes")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(
+        ran.status.success() && said.contains("test result: ok.") && !said.contains("skipped:"),
+        "{said}\n{errors}"
+    );
 }
 
 /// S-36: what an operator accepts for the native sandbox by name is not accepted for `auto`.
@@ -284,7 +318,7 @@ try:
 except OSError as error:
     assert error.errno == errno.EAGAIN, error
 json.dump(born, open(os.environ['SANDBOX_OUTPUT'], 'w'))
-time.sleep(0.3)
+time.sleep(1)
 ";
     let Some(envelope) = python("", program) else {
         return;
@@ -313,7 +347,7 @@ while time.monotonic() < end:
     assert_eq!(envelope["status"], "success", "{envelope:#}");
     // Of 3 s on a machine of several cores it would be far more than 3,000.
     let used = envelope["usage"]["cpu_ms"].as_u64().unwrap();
-    assert!((300..1800).contains(&used), "{used} ms");
+    assert!((50..1800).contains(&used), "{used} ms");
 }
 
 /// An honest program does not notice: processes, threads, sleeps, a stop of its own.

@@ -238,13 +238,17 @@ impl Native {
                     body,
                 } = self.tell(None, &bounds).await?;
                 let heard = tokio::time::timeout(limits::SANDBOX_START_MAX, greeting(link)).await;
-                let Ok(Ok(link)) = heard else {
+                let Ok(Ok(greeted)) = heard else {
                     return Err(did_not_come_up(&diagnostics, &body.fate()));
                 };
                 let seen = body.watched().map_or(Ok(()), watch::can_watch);
-                // It lives as long as its link.
-                drop(link);
-                seen.map_err(|error| failed("watching a sandbox that has no cgroup", error))
+                // It lives as long as somebody listens.
+                drop(greeted);
+                seen.map_err(|error| {
+                    Error::Unavailable(format!(
+                        "this host does not let a sandbox without a cgroup be watched: {error}"
+                    ))
+                })
             })
             .await
             .map(drop)
@@ -259,8 +263,11 @@ async fn make(parts: &Arc<Parts>) -> Result<Waiting, Error> {
         .map_err(|error| forbidden::refused(&error))
 }
 
+/// A guest that waits for its job.
+type Greeted = (Link, Vec<wire::Stream>);
+
 /// Waits for the guest's first word.
-async fn greeting(link: tokio::net::UnixStream) -> std::io::Result<Link> {
+async fn greeting(link: tokio::net::UnixStream) -> std::io::Result<Greeted> {
     let mut link = Link::new(link, Side::Host);
     let mut streams = Vec::new();
     for channel in Channel::ALL {
@@ -268,7 +275,7 @@ async fn greeting(link: tokio::net::UnixStream) -> std::io::Result<Link> {
     }
     let control = &mut streams[0];
     match wire::receive(control, wire::FRAME_TO_HOST_BYTES_MAX).await? {
-        Some(ToHost::Hello { .. }) => Ok(link),
+        Some(ToHost::Hello { .. }) => Ok((link, streams)),
         _ => Err(wire::invalid("expected a greeting")),
     }
 }

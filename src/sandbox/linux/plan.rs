@@ -266,7 +266,9 @@ fn restrictions(wanted: &Wanted<'_>) -> Vec<Step> {
         limit(Resource::Processes, u64::from(limits.processes_max)),
     ];
     if wanted.bounds == Bounds::Rlimits {
-        steps.push(limit(Resource::DataBytes, limits.memory_bytes));
+        // What is reserved for stacks counts as data, too; beyond its memory the watchdog ends it.
+        let stacks = u64::from(limits.processes_max) * limits::THREAD_STACK_BYTES;
+        steps.push(limit(Resource::DataBytes, limits.memory_bytes + stacks));
     }
     steps.extend([
         Step::NoNewPrivileges,
@@ -411,7 +413,7 @@ mod tests {
         let more: Vec<_> = degraded.iter().filter(|step| !whole.contains(step)).collect();
         let bound = Step::Limit {
             resource: Resource::DataBytes,
-            value: limits::MEMORY_BYTES,
+            value: limits::MEMORY_BYTES + 1024 * limits::MIB,
         };
         let refused = Step::RefuseCalls {
             calls: ["memfd_create", "shmget", "msgget", "semget"]

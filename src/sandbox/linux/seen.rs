@@ -39,6 +39,8 @@ impl Process {
 
 /// What `f_type` says of file systems in memory.
 const TMPFS: i64 = 0x0102_1994;
+/// What it says of `/proc`.
+const PROC: i64 = 0x9fa0;
 /// A file of `/proc` that is read here is far shorter.
 const TEXT_BYTES_MAX: u64 = 16 * 1024;
 
@@ -54,13 +56,13 @@ impl Inside {
             .iter()
             .map(|path| folder(&root, &path[1..], OFlags::NOFOLLOW))
             .collect::<Result<_, _>>()?;
-        for place in &scratch {
-            if fstatfs(place)?.f_type != TMPFS {
-                return Err(io::ErrorKind::NotFound.into());
-            }
-        }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let processes = openat(&root, "proc", flags, Mode::empty())?;
+        // A moment later its mounts move to another namespace, and those of the first are gone under this root.
+        let is = |place: &OwnedFd, kind| fstatfs(place).is_ok_and(|of| of.f_type == kind);
+        if !is(&processes, PROC) || !scratch.iter().all(|place| is(place, TMPFS)) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         Ok(Self { processes, scratch })
     }
 
@@ -76,6 +78,9 @@ impl Inside {
                 Err(error) if has_gone(&error) => {}
                 Err(error) => return Err(error),
             }
+        }
+        if processes.is_empty() {
+            return Err(io::Error::other("not even its first process is seen"));
         }
         Ok(processes)
     }

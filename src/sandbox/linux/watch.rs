@@ -97,16 +97,24 @@ impl CpuTime {
 impl Watch {
     fn go_on(mut self, stop: &Receiver<()>) -> Seen {
         let (mut inside, mut failures, mut since) = (None, 0, Instant::now());
-        while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(limits::WATCH_EVERY) {
+        let (began, mut pause) = (Instant::now(), limits::WATCH_FIRST_AFTER);
+        while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(pause) {
             if inside.is_none() {
                 // It is still being made; that this host lets it be watched was found out before.
                 inside = Inside::of(self.id).ok();
                 since = Instant::now();
             }
-            let Some(inside) = &inside else { continue };
+            let Some(inside) = &inside else {
+                if began.elapsed() > limits::SANDBOX_START_MAX {
+                    self.end();
+                }
+                continue;
+            };
+            pause = limits::WATCH_EVERY;
             match self.look(inside, since.elapsed()) {
                 Ok(()) => failures = 0,
                 Err(error) => {
+                    tracing::debug!(%error, "Could not look at a sandbox");
                     failures += 1;
                     if failures >= limits::WATCH_FAILURES_MAX {
                         tracing::warn!(%error, "Ended a sandbox that could not be watched");
