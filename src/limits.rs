@@ -41,6 +41,19 @@ pub const COLLECT_MAX: Duration = Duration::from_secs(60);
 /// The guest drains the program's pipes for at most this long after everything in the sandbox was killed.
 pub const DRAIN_MAX: Duration = Duration::from_secs(2);
 
+/// What a thread reserves for its stack unless told otherwise, and seldom uses.
+pub const THREAD_STACK_BYTES: u64 = 8 * MIB;
+/// A sandbox that no cgroup bounds is looked at this often.
+pub const WATCH_EVERY: Duration = Duration::from_millis(50);
+/// Until it has come up, this often.
+pub const WATCH_FIRST_AFTER: Duration = Duration::from_millis(5);
+/// CPU time that such a sandbox may have in advance: what starts is never stopped before it has begun.
+pub const WATCH_BURST: Duration = Duration::from_millis(200);
+/// Looks at a sandbox that may fail, one after the other, before it is ended.
+pub const WATCH_FAILURES_MAX: u32 = 20;
+/// Entries of a sandbox's `/proc` that are looked at: all its processes and as many other names again.
+pub const WATCHED_ENTRIES_MAX: usize = 1024;
+
 /// Size of `/workspace`.
 pub const WORKSPACE_BYTES: u64 = 256 * MIB;
 /// Size of `/sandbox`.

@@ -118,6 +118,12 @@ impl Work {
             None => failure,
         })?;
         console.data(Format::Json, &envelope, rows)?;
+        if !envelope.degraded.is_empty() {
+            console.say(format!(
+                "this host keeps {} only as well as a watchdog can; `skillbox doctor` says why",
+                envelope.degraded.join(" and ")
+            ));
+        }
         if interrupted {
             console.bad("the execution was ended by Ctrl-C");
         } else if envelope.status != Status::Success {
@@ -185,6 +191,7 @@ pub(crate) fn rows(envelope: &Envelope) -> Rows {
             "version",
             optional(envelope.version.as_ref().map(ToString::to_string)),
         ),
+        ("sandbox", sandbox(envelope)),
         (
             "exit code",
             optional(envelope.exit_code.map(|code| code.to_string())),
@@ -212,6 +219,13 @@ pub(crate) fn rows(envelope: &Envelope) -> Rows {
     Rows {
         heading: &["what", "value"],
         rows,
+    }
+}
+
+fn sandbox(envelope: &Envelope) -> String {
+    match &envelope.degraded[..] {
+        [] => envelope.backend.clone(),
+        promises => format!("{}, degraded: {}", envelope.backend, promises.join(", ")),
     }
 }
 

@@ -232,6 +232,7 @@ impl Engine {
             image: job.image.to_string(),
             backend: choice.kind.as_str().to_owned(),
             backend_reason: choice.reason.clone(),
+            degraded: choice.degraded.iter().map(ToString::to_string).collect(),
             limits: job.limits,
             instance: self.0.instance.id(),
             created_at: clock::now(),

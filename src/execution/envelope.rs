@@ -28,6 +28,10 @@ pub struct Envelope {
     pub backend: String,
     /// Why this kind.
     pub backend_reason: String,
+    /// The promises that were kept only as well as this host lets the sandbox, such as `P6`; empty as a rule.
+    #[serde(default)]
+    #[schema(required)]
+    pub degraded: Vec<String>,
     /// What the program wrote to `output.json`, byte for byte.
     #[schema(value_type = Option<serde_json::Value>, required)]
     pub output: Option<JsonText>,
@@ -161,6 +165,7 @@ impl Envelope {
             digest: new.digest,
             backend: new.backend.clone(),
             backend_reason: new.backend_reason.clone(),
+            degraded: new.degraded.clone(),
             output: outcome.and_then(|o| o.output.clone()),
             results: Vec::new(),
             error: outcome.and_then(|o| o.error.clone()),
@@ -261,6 +266,7 @@ mod tests {
                 image: "python:3.12-slim".to_owned(),
                 backend: "docker".to_owned(),
                 backend_reason: "configured".to_owned(),
+                degraded: vec!["P6".to_owned()],
                 limits: ResourceLimits::clamp(
                     &crate::skill::Resources::default(),
                     None,
@@ -304,7 +310,7 @@ mod tests {
         }
     }
 
-    const MEMBERS: [&str; 23] = [
+    const MEMBERS: [&str; 24] = [
         "execution_id",
         "status",
         "skill",
@@ -312,6 +318,7 @@ mod tests {
         "digest",
         "backend",
         "backend_reason",
+        "degraded",
         "output",
         "results",
         "error",

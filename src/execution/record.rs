@@ -25,6 +25,8 @@ pub struct NewExecution {
     pub backend: String,
     /// Why this backend.
     pub backend_reason: String,
+    /// Promises that it keeps only as well as the host lets it, such as `P6`.
+    pub degraded: Vec<String>,
     /// Its bounds.
     pub limits: ResourceLimits,
     /// The process that runs it.

@@ -74,6 +74,7 @@ impl Auto {
             Ok(()) => Ok(Choice {
                 kind: Kind::Docker,
                 reason: "auto: the container engine keeps every promise".to_owned(),
+                degraded: &[],
             }),
             Err(absent @ (Error::Unavailable(_) | Error::ImageMissing(_))) => {
                 self.prepare_native(job, absent).await
@@ -128,6 +129,7 @@ impl Auto {
                 reason: format!(
                     "auto: the container engine cannot serve ({docker}); the native sandbox keeps every promise"
                 ),
+                degraded: &[],
             }),
             Err(native) => Err(neither(&docker, &native)),
         }

@@ -192,6 +192,8 @@ pub struct Choice {
     pub kind: Kind,
     /// Why, in a few words, for the result.
     pub reason: String,
+    /// The promises that it keeps only as well as this host lets it, such as `P6`; empty but for what the operator has accepted.
+    pub degraded: &'static [&'static str],
 }
 
 /// What makes a sandbox.
@@ -302,11 +304,24 @@ impl Sandbox {
         }
     }
 
+    /// The promises that it keeps only as well as this host lets it; known once it was checked.
+    #[must_use]
+    pub fn degraded(&self) -> &'static [&'static str] {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Native(native) => native.choice().degraded,
+            Self::Docker(_) | Self::Auto(_) => &[],
+            #[cfg(feature = "testing")]
+            Self::Scripted(_) => &[],
+        }
+    }
+
     /// Makes ready what outlives the run: engine, image, the skill's files; and says what will run it. A job that cannot run is refused here, before it is recorded.
     pub async fn prepare(&self, job: &Job, progress: Option<&ProgressSender>) -> Result<Choice, Error> {
         let chosen = |kind, reason: &str| Choice {
             kind,
             reason: reason.to_owned(),
+            degraded: &[],
         };
         match self {
             Self::Docker(docker) => docker
@@ -314,10 +329,7 @@ impl Sandbox {
                 .await
                 .map(|()| chosen(Kind::Docker, "configured")),
             #[cfg(target_os = "linux")]
-            Self::Native(native) => native
-                .prepare(job, progress)
-                .await
-                .map(|()| chosen(Kind::Native, native.reason())),
+            Self::Native(native) => native.prepare(job, progress).await.map(|()| native.choice()),
             Self::Auto(auto) => auto.prepare(job, progress).await,
             #[cfg(feature = "testing")]
             Self::Scripted(scripted) => scripted

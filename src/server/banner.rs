@@ -40,6 +40,12 @@ pub(super) async fn greet(greeting: Greeting, facts: &Facts<'_>) {
     if let Err(why) = &sandbox {
         tracing::warn!("No sandbox can be made now: {why}");
     }
+    let degraded = facts.engine.sandbox().degraded().join(" and ");
+    if !degraded.is_empty() {
+        tracing::warn!(
+            "This host keeps {degraded} only as well as a watchdog can; every result says so, `skillbox doctor` says why"
+        );
+    }
     if greeting == Greeting::Banner {
         // Nobody reads it any more if this fails, and the server serves all the same.
         let _ = std::io::stdout()
@@ -67,7 +73,16 @@ fn text(facts: &Facts<'_>, sandbox: &Result<(), String>) -> String {
     line("API", &format!("{url}  (described at {url}/openapi.json)"));
     line("data", &folder.path().display().to_string());
     match sandbox {
-        Ok(()) => line("sandbox", &format!("{}: ready", engine.sandbox().name())),
+        Ok(()) => {
+            let degraded = match engine.sandbox().degraded() {
+                [] => String::new(),
+                promises => format!("; DEGRADED: {}", promises.join(", ")),
+            };
+            line(
+                "sandbox",
+                &format!("{}: ready{degraded}", engine.sandbox().name()),
+            );
+        }
         Err(why) => line(
             "sandbox",
             &format!(

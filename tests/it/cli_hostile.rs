@@ -52,7 +52,7 @@ const OK: &str = "200 OK\r\ncontent-type: application/json";
 fn envelope(files: &Value) -> Value {
     json!({
         "execution_id": ExecutionId::generate(), "status": "success", "skill": "a", "version": "1.0.0", "digest": null,
-        "backend": "docker", "backend_reason": "", "output": null, "results": [], "error": null, "exit_code": 0,
+        "backend": "docker", "backend_reason": "", "degraded": [], "output": null, "results": [], "error": null, "exit_code": 0,
         "logs": {"stdout": "", "stderr": "", "truncated": false}, "files": files, "files_url": null, "files_list": [],
         "files_skipped": [], "files_skipped_total": 0, "output_blobs": [], "duration_ms": 1, "timings": null, "usage": null,
         "created_at": "2026-01-01T00:00:00Z", "finished_at": "2026-01-01T00:00:00Z",

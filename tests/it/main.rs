@@ -23,7 +23,11 @@ mod lifecycle;
 #[expect(clippy::duplicate_mod, reason = "the same promises, on another backend")]
 mod native;
 #[cfg(target_os = "linux")]
+mod native_degraded;
+#[cfg(target_os = "linux")]
 mod native_lifecycle;
+#[cfg(target_os = "linux")]
+mod native_mutation;
 #[cfg(target_os = "linux")]
 mod sandbox_auto;
 #[cfg(target_os = "linux")]

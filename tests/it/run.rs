@@ -59,8 +59,10 @@ async fn input_args_and_files_go_in_and_output_logs_and_files_come_back() {
         (outcome.files[0].path.as_str(), outcome.files[0].size),
         ("sub/a b.txt", 5)
     );
+    // A watchdog may find nothing left to look at.
+    let is_watched = std::env::var_os(crate::world::DEGRADED).is_some();
     assert!(
-        outcome.usage.memory_peak_bytes > 0 && outcome.usage.cpu_ms > 0,
+        (outcome.usage.memory_peak_bytes > 0 || is_watched) && outcome.usage.cpu_ms > 0,
         "{:?}",
         outcome.usage
     );

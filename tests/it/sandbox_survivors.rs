@@ -157,7 +157,10 @@ async fn one_sandbox_finds_nothing_of_another() {
     };
     watched.verdicts(way("pollute")).await;
     let seen = watched.verdicts(way("look_for_pollution")).await;
-    assert_eq!(seen, json!({ "left": [], "segment": "ENOENT" }));
+    // Without a cgroup there are no segments at all.
+    let is_watched = std::env::var_os(crate::world::DEGRADED).is_some();
+    let segment = if is_watched { "ENOSYS" } else { "ENOENT" };
+    assert_eq!(seen, json!({ "left": [], "segment": segment }));
     watched.close().await;
 }
 

@@ -240,11 +240,13 @@ pub(super) fn keeper(image: &ApprovedImage, mount_point: &str, created: i64) -> 
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
     use crate::execution::Maxima;
     use crate::skill::{ImageAllowlist, Resources};
 
-    fn posture() -> serde_json::Value {
+    fn posture() -> Value {
         let image = ImageAllowlist::new(["python:3.12-slim".to_owned()])
             .approve("python:3.12-slim")
             .unwrap();
@@ -269,18 +271,56 @@ mod tests {
         insta::with_settings!({ sort_maps => true }, { insta::assert_json_snapshot!(posture()) });
     }
 
+    /// What the test above compares with.
+    const REVIEWED: &str = include_str!(
+        "snapshots/skillbox__sandbox__docker__policy__tests__the_container_is_the_reviewed_posture.snap"
+    );
+
+    /// The value with any single member, element or scalar of it removed, however deep; each with the path of what is gone.
+    fn mutants(value: &Value) -> Vec<(String, Value)> {
+        let keys: Vec<String> = match value {
+            Value::Object(members) => members.keys().cloned().collect(),
+            Value::Array(elements) => (0..elements.len()).map(|index| index.to_string()).collect(),
+            _ => Vec::new(),
+        };
+        let mut all = Vec::new();
+        for key in keys {
+            let at = format!("/{}", key.replace('/', "~1"));
+            let mut without = value.clone();
+            match &mut without {
+                Value::Object(members) => drop(members.shift_remove(&key)),
+                Value::Array(elements) => drop(elements.remove(key.parse().unwrap())),
+                _ => unreachable!("nothing else has members"),
+            }
+            all.push((at.clone(), without));
+            for (deeper, mutant) in mutants(value.pointer(&at).unwrap()) {
+                let mut changed = value.clone();
+                *changed.pointer_mut(&at).unwrap() = mutant;
+                all.push((format!("{at}{deeper}"), changed));
+            }
+        }
+        all
+    }
+
+    /// Whichever field goes, or element of a list in one, the snapshot is not met.
+    #[test]
+    fn no_field_of_the_posture_can_go_unnoticed() {
+        let (_, reviewed) = REVIEWED.rsplit_once("---\n").unwrap();
+        let reviewed: Value = serde_json::from_str(reviewed).unwrap();
+        let whole = posture();
+        assert_eq!(whole, reviewed);
+        let mutants = mutants(&whole);
+        assert!(mutants.len() > 60, "{}", mutants.len());
+        for (path, mutant) in mutants {
+            assert_ne!(mutant, reviewed, "without {path}");
+        }
+    }
+
     /// One line for each entry of the profile, as the engine gets it.
     #[test]
     fn the_seccomp_profile_is_the_reviewed_table() {
         let profile = crate::sandbox::seccomp::docker_profile("amd64");
-        let entries = profile["syscalls"].as_array().unwrap();
-        let lines: Vec<_> = entries.iter().map(ToString::to_string).collect();
-        insta::assert_snapshot!(format!(
-            "{} {}\n{}",
-            profile["defaultAction"],
-            profile["architectures"],
-            lines.join("\n")
-        ));
+        insta::assert_snapshot!(crate::sandbox::seccomp::lines(&profile));
     }
 
     #[test]
@@ -307,10 +347,7 @@ mod tests {
             "UsernsMode",
             "PortBindings",
         ] {
-            assert!(
-                host.get(absent).is_none_or(serde_json::Value::is_null),
-                "{absent}"
-            );
+            assert!(host.get(absent).is_none_or(Value::is_null), "{absent}");
         }
     }
 }

@@ -1,7 +1,6 @@
 //! What this host has and what it forbids, said so that an operator knows what to do.
 
 use std::fs;
-use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -82,8 +81,14 @@ fn mechanisms(power: Power, cgroups: Option<&Cgroups>) -> Vec<Mechanism> {
             kept: true,
             ..bounded("P5", "RLIMIT_NPROC within the user namespace")
         },
-        bounded("P6", "rlimits for each process, not their sum"),
-        bounded("P7", "the scheduler's fairness"),
+        bounded(
+            "P6",
+            "limits on each process, and a watchdog that ends a sandbox when it sees it hold too much",
+        ),
+        bounded(
+            "P7",
+            "a watchdog that stops a sandbox for as long as it sees it ahead of its share",
+        ),
         kept(
             "P12",
             "PID, mount and IPC namespaces, no sysfs, no cgroups inside",
@@ -180,41 +185,6 @@ pub(super) fn find_program(argv: &[String], env: &[(String, String)]) -> Result<
     Err(Error::Unavailable(format!(
         "`{name}` is not installed on this host, whose programs the native sandbox uses; install it, or set sandbox.backend to docker"
     )))
-}
-
-/// Settings by which distributions forbid what is needed, with the value that does.
-const FORBIDDING: &[(&str, &str, &str)] = &[
-    (
-        "/proc/sys/user/max_user_namespaces",
-        "0",
-        "user.max_user_namespaces",
-    ),
-    (
-        "/proc/sys/kernel/unprivileged_userns_clone",
-        "0",
-        "kernel.unprivileged_userns_clone",
-    ),
-    (
-        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
-        "1",
-        "kernel.apparmor_restrict_unprivileged_userns",
-    ),
-];
-
-/// Why no process could be made, and what to do.
-pub(super) fn refused(error: &io::Error) -> Error {
-    let set = FORBIDDING
-        .iter()
-        .find(|(file, value, _)| fs::read_to_string(file).is_ok_and(|text| text.trim() == *value));
-    let remedy = match set {
-        Some((_, value, name)) => format!("{name} is {value}: change it with sysctl, or set sandbox.backend to docker"),
-        None => match error.raw_os_error() {
-            Some(libc::ENOSPC) => "too many user namespaces exist, or they nest too deep: raise user.max_user_namespaces".to_owned(),
-            Some(libc::EACCES) => "this process may not start others in its own cgroups: give it a delegated one (systemd-run --user --scope -p Delegate=yes)".to_owned(),
-            _ => "inside a container, its seccomp profile must allow clone3 with user namespaces; in a service, RestrictNamespaces must be off; otherwise set sandbox.backend to docker".to_owned(),
-        },
-    };
-    Error::Unavailable(format!("no native sandbox can be made ({error}); {remedy}"))
 }
 
 #[cfg(test)]

@@ -84,7 +84,7 @@ fn prepare() -> Result<(), Error> {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     let own_mounts = handover::own_mounts().map_err(Error::Handover)?;
     // Made now, used at the end.
-    let mut filter = filter();
+    let mut filter = for_kernel(bpf::program());
     loop {
         let Handover {
             plan,
@@ -128,12 +128,7 @@ fn perform(step: &Step, mounts: &mut Vec<OwnedFd>, filter: &mut [libc::sock_filt
             let mount = mounts.pop().ok_or(io::ErrorKind::NotFound)?;
             attach(&mount, to)
         }
-        Step::Device { name } => {
-            let path = format!("/dev/{name}");
-            fs::write(&path, "")?;
-            let attributes = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC;
-            bind(&of_host(&path), &path, attributes)
-        }
+        Step::Device { name } => device(name),
         Step::Terminals => mount_new(
             "devpts",
             "/dev/pts",
@@ -175,6 +170,7 @@ fn perform(step: &Step, mounts: &mut Vec<OwnedFd>, filter: &mut [libc::sock_filt
         Step::HideFirstProcess => {
             rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(Into::into)
         }
+        Step::RefuseCalls { calls } => sys::seccomp_filter(&mut for_kernel(bpf::refusing(calls))),
         Step::FilterCalls => sys::seccomp_filter(filter),
     }
 }
@@ -224,6 +220,13 @@ fn bind(from: &str, to: &str, attributes: u64) -> io::Result<()> {
 fn attach(mount: &OwnedFd, to: &str) -> io::Result<()> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
     move_mount(mount, "", rustix::fs::CWD, to, flags).map_err(Into::into)
+}
+
+fn device(name: &str) -> io::Result<()> {
+    let path = format!("/dev/{name}");
+    fs::write(&path, "")?;
+    let attributes = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC;
+    bind(&of_host(&path), &path, attributes)
 }
 
 fn mask(path: &str) -> io::Result<()> {
@@ -283,7 +286,8 @@ fn landlock(writable: &[String]) -> Result<(), landlock::RulesetError> {
             rules = rules.add_rule(PathBeneath::new(place, access))?;
         }
     }
-    rules.restrict_self().map(drop)
+    // That is a step of its own.
+    rules.no_new_privs(false).restrict_self().map(drop)
 }
 
 fn drop_capabilities() -> io::Result<()> {
@@ -305,10 +309,10 @@ fn drop_capabilities() -> io::Result<()> {
     rustix::thread::set_capabilities(None, none).map_err(Into::into)
 }
 
-/// The table for this kernel; empty where there is none, which the kernel refuses.
-fn filter() -> Vec<libc::sock_filter> {
-    let program = bpf::program().unwrap_or_default();
+/// A filter for this kernel; empty where there is none, which the kernel refuses.
+fn for_kernel(program: Option<Vec<bpf::Instruction>>) -> Vec<libc::sock_filter> {
     program
+        .unwrap_or_default()
         .iter()
         .map(|instruction| libc::sock_filter {
             code: instruction.code,

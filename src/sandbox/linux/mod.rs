@@ -4,15 +4,20 @@
 //! on itself and is the same guest as in a container. Each serves one execution and dies with it, or with the server.
 
 mod cgroup;
+mod forbidden;
 mod handover;
 mod host;
 mod identity;
 mod init;
 mod loopback;
+#[cfg(feature = "testing")]
+mod mutation;
 mod plan;
 mod pool;
+mod seen;
 mod spawn;
 mod step;
+mod watch;
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -30,15 +35,18 @@ use crate::ids::InstanceId;
 use crate::limits;
 use crate::sandbox::report::report;
 use crate::sandbox::session::{self, Heard};
-use crate::sandbox::{Backend, End, Error, Job, ProgressSender, Report, Run, SkillFiles};
+use crate::sandbox::{Backend, Choice, End, Error, Job, Kind, ProgressSender, Report, Run, SkillFiles};
 use crate::sys::{self, Reach};
 
 use identity::Power;
 use plan::{Bounds, HostRoot, SkillSource, Wanted};
 use pool::Pool;
 use spawn::{Body, Waiting};
+use watch::Watchdog;
 
 pub use host::{Mechanism, Setup};
+#[cfg(feature = "testing")]
+pub use mutation::steps;
 
 /// The argument that turns the binary into the maker of its own sandbox.
 pub const COMMAND: &str = "sandbox-native";
@@ -95,6 +103,8 @@ struct Parts {
     pool: Pool,
     /// This process's mount namespace, as `/proc` names it.
     own_mounts: String,
+    #[cfg(feature = "testing")]
+    removed: mutation::Removed,
 }
 
 /// One sandbox that was told its plan.
@@ -132,13 +142,22 @@ impl Native {
         self.rehearse().await
     }
 
-    /// Why it runs what it runs, for results.
-    pub(super) fn reason(&self) -> &'static str {
-        match self.parts.get().map(|parts| parts.pool.cgroups()) {
-            Some(None) => {
-                "configured; P6 and P7 are degraded: no cgroup can be had, and sandbox.native.allow_degraded is set"
-            }
-            _ => "configured",
+    /// Why it runs what it runs, and with which promises degraded; known once it was prepared.
+    pub(super) fn choice(&self) -> Choice {
+        let is_degraded = self
+            .parts
+            .get()
+            .is_some_and(|parts| parts.bounds() == Bounds::Rlimits);
+        let (reason, degraded) = if is_degraded {
+            let reason = "configured; P6 and P7 are degraded: no cgroup can be had, and sandbox.native.allow_degraded is set";
+            (reason, watch::DEGRADED)
+        } else {
+            ("configured", &[][..])
+        };
+        Choice {
+            kind: Kind::Native,
+            reason: reason.to_owned(),
+            degraded,
         }
     }
 
@@ -225,10 +244,17 @@ impl Native {
                     body,
                 } = self.tell(None, &bounds).await?;
                 let heard = tokio::time::timeout(limits::SANDBOX_START_MAX, greeting(link)).await;
-                match heard {
-                    Ok(Ok(())) => Ok(()),
-                    Ok(Err(_)) | Err(_) => Err(did_not_come_up(&diagnostics, &body.fate())),
-                }
+                let Ok(Ok(greeted)) = heard else {
+                    return Err(did_not_come_up(&diagnostics, &body.fate()));
+                };
+                let seen = body.watched().map_or(Ok(()), watch::can_watch);
+                // It lives as long as somebody listens.
+                drop(greeted);
+                seen.map_err(|error| {
+                    Error::Unavailable(format!(
+                        "this host does not let a sandbox without a cgroup be watched: {error}"
+                    ))
+                })
             })
             .await
             .map(drop)
@@ -240,11 +266,14 @@ async fn make(parts: &Arc<Parts>) -> Result<Waiting, Error> {
     let parts = parts.clone();
     let made = tokio::task::spawn_blocking(move || parts.make()).await;
     made.map_err(|error| failed("making a sandbox", error))?
-        .map_err(|error| host::refused(&error))
+        .map_err(|error| forbidden::refused(&error))
 }
 
+/// A guest that waits for its job.
+type Greeted = (Link, Vec<wire::Stream>);
+
 /// Waits for the guest's first word.
-async fn greeting(link: tokio::net::UnixStream) -> std::io::Result<()> {
+async fn greeting(link: tokio::net::UnixStream) -> std::io::Result<Greeted> {
     let mut link = Link::new(link, Side::Host);
     let mut streams = Vec::new();
     for channel in Channel::ALL {
@@ -252,7 +281,7 @@ async fn greeting(link: tokio::net::UnixStream) -> std::io::Result<()> {
     }
     let control = &mut streams[0];
     match wire::receive(control, wire::FRAME_TO_HOST_BYTES_MAX).await? {
-        Some(ToHost::Hello { .. }) => Ok(()),
+        Some(ToHost::Hello { .. }) => Ok((link, streams)),
         _ => Err(wire::invalid("expected a greeting")),
     }
 }
@@ -265,8 +294,10 @@ fn failed(doing: &'static str, error: impl Into<Cause>) -> Error {
 }
 
 fn did_not_come_up(diagnostics: &spawn::Diagnostics, fate: &str) -> Error {
+    let remedy =
+        forbidden::hint().unwrap_or_else(|| "`skillbox doctor` shows what this host can do".to_owned());
     Error::Unavailable(format!(
-        "the native sandbox did not come up: {fate} and said {:?}; `skillbox doctor` shows what this host can do",
+        "the native sandbox did not come up: {fate} and said {:?}; {remedy}",
         diagnostics.text()
     ))
 }
@@ -282,15 +313,24 @@ impl Parts {
             power,
             pool: Pool::open(settings, instance, power)?,
             own_mounts,
+            #[cfg(feature = "testing")]
+            removed: mutation::Removed::default(),
         })
     }
 
     /// Makes a process that waits and does already what is the same for every sandbox. Blocks.
     fn make(&self) -> std::io::Result<Waiting> {
         let waiting = self.pool.make(self.power)?;
-        let frame = handover::frame(plan::before(&self.host), self.own_mounts.clone())?;
+        let plan = plan::before(&self.host);
+        #[cfg(feature = "testing")]
+        let plan = self.removed.from(plan, 0);
+        let frame = handover::frame(plan, self.own_mounts.clone())?;
         handover::send(waiting.link.as_fd(), &frame, &[])?;
         Ok(waiting)
+    }
+
+    fn bounds(&self) -> Bounds {
+        self.pool.cgroups().map_or(Bounds::Rlimits, |_| Bounds::Cgroup)
     }
 
     fn hand_over(
@@ -321,8 +361,10 @@ impl Parts {
         let plan = plan::after(&Wanted {
             skill,
             limits: bounds,
-            bounds: self.pool.cgroups().map_or(Bounds::Rlimits, |_| Bounds::Cgroup),
+            bounds: self.bounds(),
         });
+        #[cfg(feature = "testing")]
+        let plan = self.removed.from(plan, plan::before(&self.host).steps.len());
         let frame = handover::frame(plan, self.own_mounts.clone())?;
         let borrowed: Vec<_> = mounts.iter().map(|mount| mount.as_fd()).collect();
         handover::send(link.as_fd(), &frame, &borrowed)
@@ -344,6 +386,11 @@ impl Ending {
 
     fn cell(&self) -> Option<&cgroup::Cell> {
         self.body.as_ref().and_then(|body| body.cell.as_ref())
+    }
+
+    /// One that no cgroup bounds.
+    fn watched(&self) -> Option<&Body> {
+        self.body.as_ref().filter(|body| body.cell.is_none())
     }
 }
 
@@ -372,9 +419,17 @@ impl Backend for Native {
             diagnostics,
             body,
         } = self.tell(job.skill.as_ref(), &job.limits).await?;
+        let watchdog = body
+            .watched()
+            .map(|body| Watchdog::start(body, &job.limits, &self.background))
+            .transpose()
+            .map_err(|error| failed("watching a sandbox that has no cgroup", error))?;
         let mut heard = session::converse(link, job, run).await;
         if let Some(cell) = body.cell() {
             heard.usage = seen_from_outside(heard.usage, cell.usage());
+        }
+        if let Some(watchdog) = watchdog {
+            heard.take_seen(watchdog.seen().await);
         }
         let fate = heard.end.is_none().then(|| body.fate());
         drop(body);

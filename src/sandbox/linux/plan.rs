@@ -13,6 +13,11 @@ pub(super) const HOST: &str = "/.host";
 /// The user and group inside.
 pub(super) const NOBODY: u32 = 65_534;
 
+/// Where a file system in memory lies that a program can write to.
+pub(super) const SCRATCH: [&str; 5] = ["/workspace", "/sandbox", "/tmp", "/root", "/dev/shm"];
+/// Calls for memory that no process has mapped and no mount shows: a watchdog would not see it.
+const UNSEEN: &[&str] = &["memfd_create", "shmget", "msgget", "semget"];
+
 /// What of the host's root a sandbox sees, found out once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct HostRoot {
@@ -58,7 +63,7 @@ pub(super) enum SkillSource {
 pub(super) enum Bounds {
     /// The cgroup that the sandbox is in.
     Cgroup,
-    /// Nothing better than limits on each process: the degraded form.
+    /// Limits on each process and a watchdog outside: the degraded form.
     Rlimits,
 }
 
@@ -203,17 +208,16 @@ fn devices(host: &HostRoot) -> Vec<Step> {
 }
 
 fn scratch(limits: &ResourceLimits) -> Vec<Step> {
-    let places = [
-        ("/workspace", limits.workspace_bytes, "0700"),
-        ("/sandbox", limits.sandbox_bytes, "0700"),
-        ("/tmp", limits.tmp_bytes, "0700"),
-        ("/root", limits.root_bytes, "0700"),
-        ("/dev/shm", limits.shm_bytes, "1777"),
+    let sizes = [
+        (limits.workspace_bytes, "0700"),
+        (limits.sandbox_bytes, "0700"),
+        (limits.tmp_bytes, "0700"),
+        (limits.root_bytes, "0700"),
+        (limits.shm_bytes, "1777"),
     ];
     let made_already = "/dev/shm";
-    places
-        .into_iter()
-        .flat_map(|(path, bytes, mode)| {
+    std::iter::zip(SCRATCH, sizes)
+        .flat_map(|(path, (bytes, mode))| {
             let place = (path != made_already).then(|| folder(path));
             let scratch = Step::Scratch {
                 path: path.to_owned(),
@@ -262,7 +266,9 @@ fn restrictions(wanted: &Wanted<'_>) -> Vec<Step> {
         limit(Resource::Processes, u64::from(limits.processes_max)),
     ];
     if wanted.bounds == Bounds::Rlimits {
-        steps.push(limit(Resource::DataBytes, limits.memory_bytes));
+        // What is reserved for stacks counts as data, too; beyond its memory the watchdog ends it.
+        let stacks = u64::from(limits.processes_max) * limits::THREAD_STACK_BYTES;
+        steps.push(limit(Resource::DataBytes, limits.memory_bytes + stacks));
     }
     steps.extend([
         Step::NoNewPrivileges,
@@ -272,8 +278,13 @@ fn restrictions(wanted: &Wanted<'_>) -> Vec<Step> {
         Step::DropCapabilities,
         Step::DieWithServer,
         Step::HideFirstProcess,
-        Step::FilterCalls,
     ]);
+    if wanted.bounds == Bounds::Rlimits {
+        steps.push(Step::RefuseCalls {
+            calls: UNSEEN.iter().map(|call| (*call).to_owned()).collect(),
+        });
+    }
+    steps.push(Step::FilterCalls);
     steps
 }
 
@@ -340,15 +351,47 @@ mod tests {
         }
     }
 
-    /// The snapshot is the reviewed posture; any change to it is a change of policy.
-    #[test]
-    fn the_plan_is_the_reviewed_posture() {
-        let lines: Vec<_> = planned(SkillSource::Handed)
-            .steps
+    fn lines(steps: &[Step]) -> String {
+        let lines: Vec<_> = steps
             .iter()
             .map(|step| serde_json::to_string(step).unwrap())
             .collect();
-        insta::assert_snapshot!(lines.join("\n"));
+        lines.join("\n")
+    }
+
+    /// The snapshot is the reviewed posture; any change to it is a change of policy.
+    #[test]
+    fn the_plan_is_the_reviewed_posture() {
+        insta::assert_snapshot!(lines(&planned(SkillSource::Handed).steps));
+    }
+
+    /// What the test above compares with.
+    const REVIEWED: &str = include_str!(
+        "snapshots/skillbox__sandbox__linux__plan__tests__the_plan_is_the_reviewed_posture.snap"
+    );
+
+    /// Whichever step goes or changes places with its neighbour, the snapshot is not met. What a sandbox without it is like,
+    /// the test `native_mutation` shows.
+    #[test]
+    fn no_step_can_go_or_move_unnoticed() {
+        let (_, reviewed) = REVIEWED.rsplit_once("---\n").unwrap();
+        let whole = planned(SkillSource::Handed).steps;
+        assert_eq!(lines(&whole), reviewed.trim_end());
+        for place in 0..whole.len() {
+            let mut steps = whole.clone();
+            let removed = steps.remove(place);
+            assert_ne!(lines(&steps), reviewed.trim_end(), "without {removed:?}");
+        }
+        for place in 1..whole.len() {
+            let mut steps = whole.clone();
+            steps.swap(place - 1, place);
+            assert_ne!(
+                lines(&steps),
+                reviewed.trim_end(),
+                "{:?} too early",
+                steps[place - 1]
+            );
+        }
     }
 
     #[test]
@@ -362,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn the_degraded_form_bounds_each_process_besides() {
+    fn the_degraded_form_bounds_each_process_and_hides_no_memory() {
         let (whole, degraded) = (
             planned(SkillSource::Handed).steps,
             planned_with(SkillSource::Handed, Bounds::Rlimits).steps,
@@ -370,9 +413,14 @@ mod tests {
         let more: Vec<_> = degraded.iter().filter(|step| !whole.contains(step)).collect();
         let bound = Step::Limit {
             resource: Resource::DataBytes,
-            value: limits::MEMORY_BYTES,
+            value: limits::MEMORY_BYTES + 1024 * limits::MIB,
         };
-        assert_eq!((more, degraded.len()), (vec![&bound], whole.len() + 1));
+        let refused = Step::RefuseCalls {
+            calls: ["memfd_create", "shmget", "msgget", "semget"]
+                .map(ToOwned::to_owned)
+                .to_vec(),
+        };
+        assert_eq!((more, degraded.len()), (vec![&bound, &refused], whole.len() + 2));
     }
 
     /// Nothing of the host but programs, libraries and five devices, all of it read-only.

@@ -38,7 +38,7 @@ impl Pool {
             (Err(_), Degraded::Allowed) => None,
             (Err(why), Degraded::Refused) => {
                 return Err(format!(
-                    "memory and CPU of a native sandbox cannot be bounded: {why}; or set sandbox.native.allow_degraded, which leaves promise P6 to limits on each process and P7 to the scheduler"
+                    "memory and CPU of a native sandbox cannot be bounded: {why}; or set sandbox.native.allow_degraded, which leaves promises P6 and P7 to limits on each process and a watchdog"
                 ));
             }
         };

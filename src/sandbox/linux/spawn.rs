@@ -50,6 +50,8 @@ pub(super) struct Waiting {
 /// What must be gone in the end.
 #[derive(Debug)]
 pub(super) struct Body {
+    /// The first process; its id is nobody else's until this is dropped.
+    pub(super) id: Pid,
     process: OwnedFd,
     /// `None` in the degraded form only.
     pub(super) cell: Option<Cell>,
@@ -112,6 +114,7 @@ impl Maker {
             link,
             diagnostics: Diagnostics(diagnostics),
             body: Body {
+                id,
                 process,
                 cell,
                 identity,
@@ -152,6 +155,11 @@ fn has_ended(process: &OwnedFd, within: Timespec) -> bool {
 }
 
 impl Body {
+    /// Another descriptor that stands for the first process.
+    pub(super) fn process(&self) -> io::Result<OwnedFd> {
+        self.process.try_clone()
+    }
+
     /// How the first process ended, if it has, for people.
     pub(super) fn fate(&self) -> String {
         const SOON: Timespec = Timespec {

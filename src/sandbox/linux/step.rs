@@ -143,6 +143,12 @@ pub(super) enum Step {
     DieWithServer,
     /// Nobody may trace or read PID 1 (P16).
     HideFirstProcess,
+    /// Calls that the table allows and this host cannot bound: a filter of their own before the table's, whose answer
+    /// counts where it is the stricter.
+    RefuseCalls {
+        /// Their names.
+        calls: Vec<String>,
+    },
     /// The last step: the table of system calls (P13).
     FilterCalls,
 }
@@ -157,7 +163,7 @@ pub(super) enum Resource {
     CoreBytes,
     /// Bytes that one process can lock in memory.
     LockedBytes,
-    /// Bytes of data of one process: the degraded form's only bound on memory.
+    /// Bytes of data of one process: the degraded form's bound within the watchdog's.
     DataBytes,
     /// Processes and threads of this user namespace: behind the cgroup's own limit.
     Processes,

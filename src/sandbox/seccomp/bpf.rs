@@ -23,7 +23,23 @@ pub(in crate::sandbox) struct Instruction {
 
 /// The whole filter; `None` on an architecture that has none.
 pub(in crate::sandbox) fn program() -> Option<Vec<Instruction>> {
-    ARCHITECTURE.map(compile)
+    ARCHITECTURE.map(|architecture| compile(RULES, architecture))
+}
+
+/// A filter that answers these calls as if the kernel did not have them and leaves all others to the next.
+pub(in crate::sandbox) fn refusing(calls: &[String]) -> Option<Vec<Instruction>> {
+    let refuse = end(ERRNO | ENOSYS);
+    let mut program = vec![
+        load(ARCH),
+        compare(EQUAL, ARCHITECTURE?, (1, 0)),
+        end(ALLOW),
+        load(NUMBER),
+    ];
+    for number in calls.iter().filter_map(|name| numbers::number(name)) {
+        program.extend([compare(EQUAL, number, (0, 1)), refuse]);
+    }
+    program.push(end(ALLOW));
+    Some(program)
 }
 
 /// Load a 32-bit word of `seccomp_data`.
@@ -41,6 +57,8 @@ const RETURN: u16 = 0x06;
 
 const ALLOW: u32 = 0x7fff_0000;
 const ERRNO: u32 = 0x0005_0000;
+/// As if the kernel were older: programs then do without.
+const ENOSYS: u32 = 38;
 
 /// Offsets within `seccomp_data`.
 const NUMBER: u32 = 0;
@@ -66,7 +84,7 @@ struct Way {
     unless: Option<(u32, &'static [u32])>,
 }
 
-fn compile(architecture: u32) -> Vec<Instruction> {
+fn compile(rules: &[Rule], architecture: u32) -> Vec<Instruction> {
     let refuse = end(ERRNO | REFUSED);
     let mut program = vec![
         load(ARCH),
@@ -76,12 +94,12 @@ fn compile(architecture: u32) -> Vec<Instruction> {
         compare(AT_LEAST, X32, (0, 1)),
         refuse,
     ];
-    program.extend(search(&ranges()));
+    program.extend(search(&ranges(rules)));
     program
 }
 
 /// The verdict from each number on up to the next, the first from 0.
-fn ranges() -> Vec<(u32, Verdict)> {
+fn ranges(rules: &[Rule]) -> Vec<(u32, Verdict)> {
     let refuse = Verdict::Errno(REFUSED);
     let mut ranges = vec![(0, refuse.clone())];
     let mut push = |from: u32, verdict: &Verdict| {
@@ -92,16 +110,16 @@ fn ranges() -> Vec<(u32, Verdict)> {
             ranges.push((from, verdict.clone()));
         }
     };
-    for (number, verdict) in verdicts() {
+    for (number, verdict) in verdicts(rules) {
         push(number, &verdict);
         push(number + 1, &refuse);
     }
     ranges
 }
 
-fn verdicts() -> BTreeMap<u32, Verdict> {
+fn verdicts(rules: &[Rule]) -> BTreeMap<u32, Verdict> {
     let mut verdicts = BTreeMap::new();
-    for rule in RULES {
+    for rule in rules {
         for number in names(rule).iter().filter_map(|name| numbers::number(name)) {
             let verdict = match rule {
                 Rule::Always(_) => Verdict::Allow,
@@ -209,6 +227,19 @@ fn jump(over: usize) -> Instruction {
     )
 }
 
+/// A filter of other rules, for the test that removes some.
+#[cfg(test)]
+pub(super) fn program_of(rules: &[Rule]) -> Vec<Instruction> {
+    compile(rules, ARCHITECTURE.expect("tests run where there is a filter"))
+}
+
+/// What the kernel would answer with this filter: a verdict, or `None` if this architecture has no such call.
+#[cfg(test)]
+pub(super) fn answer(program: &[Instruction], name: &str, arguments: [u64; 6]) -> Option<u32> {
+    let number = numbers::number(name)?;
+    Some(tests::interpret(program, &tests::here(number, arguments)))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -218,7 +249,7 @@ mod tests {
 
     /// What the kernel hands to a filter.
     #[derive(Debug, Clone, Copy)]
-    struct Call {
+    pub(super) struct Call {
         number: u32,
         architecture: u32,
         arguments: [u64; 6],
@@ -238,7 +269,7 @@ mod tests {
     }
 
     /// Runs the program as the kernel does.
-    fn interpret(program: &[Instruction], call: &Call) -> u32 {
+    pub(super) fn interpret(program: &[Instruction], call: &Call) -> u32 {
         let (mut at, mut accumulator) = (0, 0);
         loop {
             let Instruction {
@@ -286,7 +317,7 @@ mod tests {
         ERRNO | REFUSED
     }
 
-    fn here(number: u32, arguments: [u64; 6]) -> Call {
+    pub(super) fn here(number: u32, arguments: [u64; 6]) -> Call {
         Call {
             number,
             architecture: ARCHITECTURE.unwrap(),
@@ -335,6 +366,17 @@ mod tests {
                 let call = here(number, [first, 0, 0, 0, 0, 0]);
                 assert_eq!(interpret(program, &call), judged(&call), "{call:?}");
             }
+        }
+    }
+
+    #[test]
+    fn refusing_a_few_calls_changes_nothing_for_the_others() {
+        let calls = ["memfd_create", "semget"].map(ToOwned::to_owned);
+        let program = refusing(&calls).unwrap();
+        for number in 0..600 {
+            let is_named = calls.iter().any(|name| numbers::number(name) == Some(number));
+            let verdict = if is_named { ERRNO | ENOSYS } else { ALLOW };
+            assert_eq!(interpret(&program, &here(number, [0; 6])), verdict, "{number}");
         }
     }
 

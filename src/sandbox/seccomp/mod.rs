@@ -5,6 +5,8 @@
 
 #[cfg(target_os = "linux")]
 pub(super) mod bpf;
+#[cfg(all(test, target_os = "linux"))]
+mod mutation;
 #[cfg(target_os = "linux")]
 mod numbers;
 mod table;
@@ -90,11 +92,15 @@ fn names(rule: &Rule) -> &[&'static str] {
 /// Only the native ABI is listed, so calls through any other (i386, x32) end the thread.
 #[must_use]
 pub fn docker_profile(architecture: &str) -> Value {
+    profile_of(RULES, architecture)
+}
+
+fn profile_of(rules: &[Rule], architecture: &str) -> Value {
     let native = match architecture {
         "arm64" | "aarch64" => "SCMP_ARCH_AARCH64",
         _ => "SCMP_ARCH_X86_64",
     };
-    let syscalls: Vec<Value> = RULES.iter().flat_map(entries).collect();
+    let syscalls: Vec<Value> = rules.iter().flat_map(entries).collect();
     json!({
         "defaultAction": "SCMP_ACT_ERRNO",
         "defaultErrnoRet": REFUSED,
@@ -115,6 +121,19 @@ fn entries(rule: &Rule) -> Vec<Value> {
         json!({ "names": names(rule), "action": "SCMP_ACT_ALLOW", "args": args })
     };
     alternatives(rule).into_iter().map(entry).collect()
+}
+
+/// One line for each entry of a profile, as the engine gets it.
+#[cfg(test)]
+pub(super) fn lines(profile: &Value) -> String {
+    let entries = profile["syscalls"].as_array().expect("a profile lists its calls");
+    let lines: Vec<_> = entries.iter().map(ToString::to_string).collect();
+    format!(
+        "{} {}\n{}",
+        profile["defaultAction"],
+        profile["architectures"],
+        lines.join("\n")
+    )
 }
 
 #[cfg(test)]

@@ -71,6 +71,7 @@ pub(super) fn execution(micros: i64) -> NewExecution {
         image: "node:20-slim".to_owned(),
         backend: "docker".to_owned(),
         backend_reason: "configured".to_owned(),
+        degraded: vec!["P6".to_owned(), "P7".to_owned()],
         limits: ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default()),
         instance: InstanceId::generate(),
         created_at: at(micros),

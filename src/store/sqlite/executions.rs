@@ -12,7 +12,7 @@ use crate::store::{Conflict, Error, ExecutionFilter, Moment};
 
 macro_rules! columns {
     () => {
-        "id, tenant, status, skill, version, digest, language, image, backend, backend_reason, limits, instance, \
+        "id, tenant, status, skill, version, digest, language, image, backend, backend_reason, degraded, limits, instance, \
          created_at, finished_at, error_code, error_message, exit_code, skipped_total, usage, timings"
     };
 }
@@ -49,10 +49,10 @@ const BY_ID: &str = concat!(
 );
 const INSERT: &str = "
     insert into executions (
-        id, tenant, status, skill, version, digest, language, image, backend, backend_reason, limits,
+        id, tenant, status, skill, version, digest, language, image, backend, backend_reason, degraded, limits,
         instance, created_at
     ) values (
-        :id, :tenant, 'running', :skill, :version, :digest, :language, :image, :backend, :backend_reason, :limits,
+        :id, :tenant, 'running', :skill, :version, :digest, :language, :image, :backend, :backend_reason, :degraded, :limits,
         :instance, :created_at
     )";
 const FINISH: &str = "
@@ -82,6 +82,7 @@ pub(super) fn begin(c: &Connection, new: &NewExecution) -> Result<(), Error> {
         ":image": new.image,
         ":backend": new.backend,
         ":backend_reason": new.backend_reason,
+        ":degraded": to_json(&new.degraded)?,
         ":limits": to_json(&new.limits)?,
         ":instance": new.instance.to_string(),
         ":created_at": new.created_at.as_microsecond(),
@@ -218,6 +219,7 @@ fn record(row: &Row<'_>) -> Result<Execution, Error> {
         image: row.get("image")?,
         backend: row.get("backend")?,
         backend_reason: row.get("backend_reason")?,
+        degraded: json(row, "degraded")?,
         limits: json(row, "limits")?,
         instance: text(row, "instance")?,
         created_at: time(row, "created_at")?,

@@ -13,10 +13,16 @@ use crate::limits;
 use crate::store::Error;
 
 /// Every migration, oldest first: forward only, never changed once released.
-const MIGRATIONS: [(&str, &str); 1] = [(
-    "V1__first",
-    include_str!("../../../migrations/sqlite/V1__first.sql"),
-)];
+const MIGRATIONS: [(&str, &str); 2] = [
+    (
+        "V1__first",
+        include_str!("../../../migrations/sqlite/V1__first.sql"),
+    ),
+    (
+        "V2__degraded",
+        include_str!("../../../migrations/sqlite/V2__degraded.sql"),
+    ),
+];
 
 /// Pause between two attempts at a file that another process has locked.
 const RETRY_EVERY: Duration = Duration::from_millis(20);

@@ -1,0 +1,219 @@
+//! What the host sees of a sandbox's processes and scratch, through the sandbox's own `/proc` and mounts.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, fstatfs, openat, statat};
+use rustix::process::Pid;
+
+use super::plan::{HOST, SCRATCH};
+use crate::limits;
+
+/// The inside of a sandbox that has come up.
+#[derive(Debug)]
+pub(super) struct Inside {
+    processes: OwnedFd,
+    scratch: Vec<OwnedFd>,
+}
+
+/// One process, as it was when it was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Process {
+    /// Its id inside.
+    pub(super) id: u32,
+    /// Its own and that of the children that it has waited for.
+    pub(super) cpu: Duration,
+    pub(super) threads: u64,
+    state: char,
+    /// What it has in memory and is nobody's file: never less than its share.
+    memory_bytes: u64,
+}
+
+impl Process {
+    pub(super) fn can_be_stopped(&self) -> bool {
+        self.id != 1 && !matches!(self.state, 'T' | 't' | 'Z' | 'X')
+    }
+}
+
+/// What `f_type` says of file systems in memory.
+const TMPFS: i64 = 0x0102_1994;
+/// What it says of `/proc`.
+const PROC: i64 = 0x9fa0;
+/// A file of `/proc` that is read here is far shorter.
+const TEXT_BYTES_MAX: u64 = 16 * 1024;
+
+impl Inside {
+    /// The inside of the sandbox whose first process this is; an error as long as it is not whole.
+    pub(super) fn of(first: Pid) -> io::Result<Self> {
+        let root = format!("/proc/{}/root", first.as_raw_nonzero());
+        let root = folder(&rustix::fs::CWD, &root, OFlags::empty())?;
+        if statat(&root, &HOST[1..], AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let scratch: Vec<_> = SCRATCH
+            .iter()
+            .map(|path| folder(&root, &path[1..], OFlags::NOFOLLOW))
+            .collect::<Result<_, _>>()?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let processes = openat(&root, "proc", flags, Mode::empty())?;
+        // A moment later its mounts move to another namespace, and those of the first are gone under this root.
+        let is = |place: &OwnedFd, kind| fstatfs(place).is_ok_and(|of| of.f_type == kind);
+        if !is(&processes, PROC) || !scratch.iter().all(|place| is(place, TMPFS)) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        Ok(Self { processes, scratch })
+    }
+
+    /// All processes, in the order of their birth. One that ends while it is looked at is left out.
+    pub(super) fn processes(&self) -> io::Result<Vec<Process>> {
+        let mut processes = Vec::new();
+        for entry in Dir::read_from(&self.processes)?.take(limits::WATCHED_ENTRIES_MAX) {
+            let entry = entry?;
+            let id = entry.file_name().to_str().ok().and_then(|name| name.parse().ok());
+            let Some(id) = id else { continue };
+            match self.process(id) {
+                Ok(process) => processes.push(process),
+                Err(error) if has_gone(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if processes.is_empty() {
+            return Err(io::Error::other("not even its first process is seen"));
+        }
+        Ok(processes)
+    }
+
+    /// Memory of these processes and of all scratch, in bytes. An upper bound is cheap, and enough as long as it does not
+    /// exceed `enough`; else each page counts for as much as its processes do not share it.
+    pub(super) fn memory(&self, processes: &[Process], enough: u64) -> io::Result<u64> {
+        let mut scratch = 0;
+        for place in &self.scratch {
+            let of = fstatfs(place)?;
+            scratch += of.f_blocks.saturating_sub(of.f_bfree) * u64::try_from(of.f_bsize).unwrap_or(0);
+        }
+        let at_most = scratch + processes.iter().map(|process| process.memory_bytes).sum::<u64>();
+        if at_most <= enough {
+            return Ok(at_most);
+        }
+        Ok(scratch + processes.iter().map(|process| self.share(process)).sum::<u64>())
+    }
+
+    /// A descriptor that stands for this process, for signals.
+    pub(super) fn handle(&self, process: &Process) -> io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        openat(&self.processes, process.id.to_string(), flags, Mode::empty()).map_err(Into::into)
+    }
+
+    fn process(&self, id: u32) -> io::Result<Process> {
+        let (stat, status) = (self.text(id, "stat")?, self.text(id, "status")?);
+        parse(id, &stat, &status).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// One that hides what it shares counts for all of it.
+    fn share(&self, process: &Process) -> u64 {
+        match self.text(process.id, "smaps_rollup") {
+            Ok(text) => kibibytes(&text, &["Pss_Anon", "Pss_Shmem", "SwapPss"]),
+            Err(error) if has_gone(&error) => 0,
+            Err(_) => process.memory_bytes,
+        }
+    }
+
+    fn text(&self, id: u32, file: &str) -> io::Result<String> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let file = openat(&self.processes, format!("{id}/{file}"), flags, Mode::empty())?;
+        let mut bytes = Vec::new();
+        File::from(file).take(TEXT_BYTES_MAX).read_to_end(&mut bytes)?;
+        // A program chooses its own name.
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+fn folder(at: &impl AsFd, path: &str, more: OFlags) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    openat(at.as_fd(), path, flags | more, Mode::empty()).map_err(Into::into)
+}
+
+fn has_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH))
+}
+
+/// From `stat` and `status` of `proc(5)`.
+fn parse(id: u32, stat: &str, status: &str) -> Option<Process> {
+    // Its own name stands in parentheses and may hold some itself.
+    let (_, after_name) = stat.rsplit_once(") ")?;
+    let fields: Vec<_> = after_name.split(' ').collect();
+    let state = fields.first()?.chars().next()?;
+    let ticks = fields
+        .get(11..15)?
+        .iter()
+        .map(|field| field.parse::<u64>().ok())
+        .sum::<Option<u64>>()?;
+    Some(Process {
+        id,
+        cpu: Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second().max(1)),
+        threads: number(status, "Threads"),
+        state,
+        memory_bytes: kibibytes(status, &["RssAnon", "RssShmem", "VmSwap"]),
+    })
+}
+
+/// The sum of what these lines say, in bytes. Each is absent where there is none of it.
+fn kibibytes(text: &str, keys: &[&str]) -> u64 {
+    keys.iter().map(|key| number(text, key) * limits::KIB).sum()
+}
+
+/// The number in the line of `key`.
+fn number(text: &str, key: &str) -> u64 {
+    text.lines()
+        .find_map(|line| {
+            line.strip_prefix(key)?
+                .strip_prefix(':')?
+                .split_whitespace()
+                .next()?
+                .parse()
+                .ok()
+        })
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: &str = "7 (a) R (b)) S 1 7 7 0 -1 4194304 100 0 0 0 150 50 20 30 20 0 3 0 1 2 3";
+    const STATUS: &str = "Name:\ta) R (b)\nThreads:\t3\nRssAnon:\t  1024 kB\nRssFile:\t 9 kB\nRssShmem:\t   1 kB\nVmSwap:\t 2 kB\n";
+
+    #[test]
+    fn a_process_is_read_whatever_it_calls_itself() {
+        let process = parse(7, STAT, STATUS).unwrap();
+        let ticks = Duration::from_millis(250_000 / rustix::param::clock_ticks_per_second());
+        assert_eq!((process.id, process.threads, process.cpu), (7, 3, ticks));
+        assert_eq!(process.memory_bytes, 1027 * limits::KIB);
+        assert!(process.can_be_stopped());
+    }
+
+    #[test]
+    fn pid_1_and_who_has_stopped_are_left_alone() {
+        for (id, stat) in [
+            (1, STAT.to_owned()),
+            (7, STAT.replace(") S ", ") T ")),
+            (7, STAT.replace(") S ", ") Z ")),
+        ] {
+            assert!(!parse(id, &stat, STATUS).unwrap().can_be_stopped(), "{id} {stat}");
+        }
+    }
+
+    #[test]
+    fn what_is_cut_short_is_no_process() {
+        for stat in ["", "7", "7 (a", "7 (a) S 1 2", "7 (a) "] {
+            assert_eq!(parse(7, stat, STATUS), None, "{stat}");
+        }
+    }
+
+    #[test]
+    fn a_process_that_is_no_sandbox_is_not_looked_into() {
+        assert!(Inside::of(rustix::process::getpid()).is_err());
+    }
+}

@@ -1,0 +1,219 @@
+//! Watches a sandbox that no cgroup bounds: ends it when it holds too much memory, stops it for a while when it is ahead of
+//! its share of CPU.
+//!
+//! Everything is read through the sandbox's own `/proc`, which lists the processes of its PID namespace and no other, in the
+//! order of their birth: whoever forks while it is read is still met. What it cannot see is said in `SECURITY.md`.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, pidfd_send_signal};
+use tokio::task::JoinHandle;
+use tokio_util::task::TaskTracker;
+
+use super::seen::{Inside, Process};
+use super::spawn::Body;
+use crate::execution::{ResourceLimits, Usage};
+use crate::limits;
+use crate::sandbox::session::Heard;
+
+/// The promises that a watched sandbox keeps only as well as its watchdog sees.
+pub(super) const DEGRADED: &[&str] = &["P6", "P7"];
+
+/// Watches one sandbox, until it is asked what it saw or dropped.
+#[derive(Debug)]
+pub(super) struct Watchdog {
+    /// Nothing is ever sent: it goes.
+    stop: Sender<()>,
+    watching: JoinHandle<Seen>,
+}
+
+/// What a watched sandbox used, as far as it could be seen.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Seen {
+    pub(super) usage: Usage,
+    /// Whether the sandbox was ended for want of memory.
+    pub(super) exceeded: bool,
+}
+
+/// Whether the host lets a sandbox that has come up be watched.
+pub(super) fn can_watch(body: &Body) -> io::Result<()> {
+    let inside = Inside::of(body.id)?;
+    let processes = inside.processes()?;
+    inside.memory(&processes, 0).map(drop)
+}
+
+impl Watchdog {
+    /// Begins to watch, on a thread where that may block.
+    pub(super) fn start(body: &Body, limits: &ResourceLimits, tasks: &TaskTracker) -> io::Result<Self> {
+        let (stop, stopped) = channel();
+        let watch = Watch {
+            id: body.id,
+            process: body.process()?,
+            memory_bytes: limits.memory_bytes,
+            cpu_millis: limits.cpu_millis,
+            seen: Seen::default(),
+            used: CpuTime::default(),
+            stopped: Vec::new(),
+        };
+        let watching = tasks.spawn_blocking(move || watch.go_on(&stopped));
+        Ok(Self { stop, watching })
+    }
+
+    /// Ends the watch and tells.
+    pub(super) async fn seen(self) -> Seen {
+        drop(self.stop);
+        self.watching.await.unwrap_or_default()
+    }
+}
+
+struct Watch {
+    id: rustix::process::Pid,
+    process: OwnedFd,
+    memory_bytes: u64,
+    cpu_millis: u32,
+    seen: Seen,
+    used: CpuTime,
+    /// Those that this watchdog has stopped, by their ids inside.
+    stopped: Vec<(u32, OwnedFd)>,
+}
+
+/// CPU time that never falls: what children used goes to whoever waits for them, and is lost where nobody does.
+#[derive(Debug, Default)]
+struct CpuTime {
+    total: Duration,
+    last: Duration,
+}
+
+impl CpuTime {
+    fn saw(&mut self, sum: Duration) {
+        self.total += sum.saturating_sub(self.last);
+        self.last = sum;
+    }
+}
+
+impl Watch {
+    fn go_on(mut self, stop: &Receiver<()>) -> Seen {
+        let (mut inside, mut failures, mut since) = (None, 0, Instant::now());
+        let (began, mut pause) = (Instant::now(), limits::WATCH_FIRST_AFTER);
+        while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(pause) {
+            if inside.is_none() {
+                // It is still being made; that this host lets it be watched was found out before.
+                inside = Inside::of(self.id).ok();
+                since = Instant::now();
+            }
+            let Some(inside) = &inside else {
+                if began.elapsed() > limits::SANDBOX_START_MAX {
+                    self.end();
+                }
+                continue;
+            };
+            pause = limits::WATCH_EVERY;
+            match self.look(inside, since.elapsed()) {
+                Ok(()) => failures = 0,
+                Err(error) => {
+                    tracing::debug!(%error, "Could not look at a sandbox");
+                    failures += 1;
+                    if failures >= limits::WATCH_FAILURES_MAX {
+                        tracing::warn!(%error, "Ended a sandbox that could not be watched");
+                        self.end();
+                    }
+                }
+            }
+            if self.seen.exceeded {
+                break;
+            }
+        }
+        self.seen
+    }
+
+    fn look(&mut self, inside: &Inside, elapsed: Duration) -> io::Result<()> {
+        let processes = inside.processes()?;
+        let memory = inside.memory(&processes, self.memory_bytes)?;
+        self.used.saw(processes.iter().map(|process| process.cpu).sum());
+        let usage = &mut self.seen.usage;
+        usage.memory_peak_bytes = usage.memory_peak_bytes.max(memory);
+        usage.processes_peak = usage
+            .processes_peak
+            .max(processes.iter().map(|process| process.threads).sum());
+        usage.cpu_ms = u64::try_from(self.used.total.as_millis()).unwrap_or(u64::MAX);
+        if memory > self.memory_bytes {
+            self.seen.exceeded = true;
+            usage.oom_kills += 1;
+            self.end();
+        } else if self.used.total > share(self.cpu_millis, elapsed) {
+            self.stop(inside, &processes);
+        } else {
+            self.go();
+        }
+        Ok(())
+    }
+
+    /// The end of its PID 1 is the end of everything inside.
+    fn end(&self) {
+        let _ = pidfd_send_signal(&self.process, Signal::KILL);
+    }
+
+    /// Stops all but PID 1, which collects. What was born meanwhile follows in the next round.
+    fn stop(&mut self, inside: &Inside, processes: &[Process]) {
+        for process in processes.iter().filter(|process| process.can_be_stopped()) {
+            // It stopped itself, or has gone: neither is ours to wake.
+            let Ok(handle) = inside.handle(process) else {
+                continue;
+            };
+            if pidfd_send_signal(&handle, Signal::STOP).is_ok()
+                && self.stopped.iter().all(|(id, _)| *id != process.id)
+            {
+                self.stopped.push((process.id, handle));
+            }
+        }
+    }
+
+    fn go(&mut self) {
+        for (_, handle) in self.stopped.drain(..) {
+            let _ = pidfd_send_signal(&handle, Signal::CONT);
+        }
+    }
+}
+
+/// What may have been used after `elapsed`.
+fn share(cpu_millis: u32, elapsed: Duration) -> Duration {
+    limits::WATCH_BURST + elapsed * cpu_millis / 1000
+}
+
+impl Heard {
+    /// Adds what the watchdog saw. If it ended the sandbox before all was told, then that is how it ended.
+    pub(super) fn take_seen(&mut self, seen: Seen) {
+        let Seen { usage, exceeded } = seen;
+        self.usage = Usage {
+            cpu_ms: usage.cpu_ms.max(self.usage.cpu_ms),
+            ..usage
+        };
+        if exceeded && !self.complete {
+            self.end = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_time_never_falls() {
+        let mut used = CpuTime::default();
+        for (sum, total) in [(10, 10), (30, 30), (5, 30), (15, 40)] {
+            used.saw(Duration::from_millis(sum));
+            assert_eq!(used.total, Duration::from_millis(total));
+        }
+    }
+
+    #[test]
+    fn a_share_is_what_the_clock_says_and_a_little_in_advance() {
+        let second = Duration::from_secs(1);
+        assert_eq!(share(1000, Duration::ZERO), limits::WATCH_BURST);
+        assert_eq!(share(250, 4 * second), limits::WATCH_BURST + second);
+    }
+}

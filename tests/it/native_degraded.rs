@@ -1,0 +1,413 @@
+//! Native sandboxes of an ordinary user who has no cgroups: refused, or watched if the operator accepts that; and hosts
+//! that forbid user namespaces.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use skillbox::skill::Language;
+
+use crate::world::missing;
+
+/// A user of this host that the tests make nothing for.
+const ORDINARY: &str = "4711";
+/// What becomes that user for good, in no cgroup of its own.
+const AS_ORDINARY: &[&str] = &[
+    "setpriv",
+    "--reuid",
+    ORDINARY,
+    "--regid",
+    ORDINARY,
+    "--clear-groups",
+];
+
+const ACCEPTED: &[(&str, &str)] = &[
+    ("SKILLBOX_SANDBOX_BACKEND", "native"),
+    ("SKILLBOX_NATIVE_ALLOW_DEGRADED", "true"),
+];
+
+/// A folder of the ordinary user's, or `None` (and a word about it) where nobody can become it.
+fn home() -> Option<tempfile::TempDir> {
+    if !rustix::process::geteuid().is_root() {
+        missing("linux", "only root can become an ordinary user without cgroups");
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::chown(folder.path(), ORDINARY.parse().ok(), ORDINARY.parse().ok()).unwrap();
+    Some(folder)
+}
+
+/// Runs the binary below `prefix`, at home.
+fn skillbox(prefix: &[&str], home: &Path, arguments: &[&str], env: &[(&str, &str)]) -> Output {
+    Command::new(prefix[0])
+        .args(&prefix[1..])
+        .arg(env!("CARGO_BIN_EXE_skillbox"))
+        .args(arguments)
+        .current_dir(home)
+        .env("HOME", home)
+        .env("TMPDIR", home)
+        .envs(env.iter().copied())
+        .output()
+        .unwrap()
+}
+
+/// Writes a skill named `any`; `front_matter` adds lines.
+fn write_skill(home: &Path, language: Language, front_matter: &str, program: &str) {
+    let skill = home.join("any");
+    let entrypoint = skill.join(language.default_entrypoint());
+    std::fs::create_dir_all(entrypoint.parent().unwrap()).unwrap();
+    let text = format!("---\nname: any\ndescription: Any\nlang: {language}\n{front_matter}---\n");
+    std::fs::write(skill.join("SKILL.md"), text).unwrap();
+    std::fs::write(entrypoint, program).unwrap();
+}
+
+/// Runs a Python program in the degraded form and returns its envelope.
+fn python(front_matter: &str, program: &str) -> Option<Value> {
+    let home = home()?;
+    write_skill(home.path(), Language::Python, front_matter, program);
+    let ran = skillbox(AS_ORDINARY, home.path(), &["run", "./any"], ACCEPTED);
+    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+    let envelope: Value = serde_json::from_slice(&ran.stdout).unwrap_or_else(|_| panic!("{said}"));
+    assert_eq!(
+        envelope["degraded"],
+        serde_json::json!(["P6", "P7"]),
+        "{envelope:#}"
+    );
+    assert!(said.contains("P6 and P7"), "{said}");
+    Some(envelope)
+}
+
+/// S-36: an ordinary user without cgroups gets no sandbox, unless the operator accepts less, which every result then says.
+#[test]
+fn without_cgroups_nothing_runs_unless_less_is_accepted() {
+    let Some(home) = home() else { return };
+    write_skill(home.path(), Language::Bash, "", "ulimit -d >$SANDBOX_OUTPUT\n");
+    let refusing = [
+        ("SKILLBOX_SANDBOX_BACKEND", "native"),
+        ("SKILLBOX_NATIVE_ALLOW_DEGRADED", "false"),
+    ];
+    let refused = skillbox(AS_ORDINARY, home.path(), &["run", "./any"], &refusing);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(69), "{said}");
+    assert!(
+        said.contains("cannot be bounded") && said.contains("allow_degraded"),
+        "{said}"
+    );
+    let accepted = skillbox(AS_ORDINARY, home.path(), &["run", "./any"], ACCEPTED);
+    let said = String::from_utf8_lossy(&accepted.stdout).into_owned();
+    assert!(accepted.status.success(), "{said}");
+    assert!(said.contains("P6 and P7 are degraded"), "{said}");
+    // In KiB: the bound of one process, and the stacks of as many threads as there may be.
+    assert!(said.contains("\"output\": 1572864"), "{said}");
+}
+
+/// Those of the tests of every backend that ask for more of P6: that what the kernel holds for a program counts, and that
+/// a collector outlives the program that used up all memory.
+const BEYOND_A_WATCHDOG: [&str; 4] = [
+    "memory_of_every_kind_ends_in_oom_inside_only",
+    "memory_that_outlives_a_program_hinders_no_collection",
+    "memory_is_not_extended_by_swap",
+    "pipes_sockets_and_locked_pages_are_bounded",
+];
+
+/// Runs the tests of every backend as an ordinary user without cgroups: all promises but what P6 loses are kept.
+#[test]
+fn all_else_is_kept_without_cgroups() {
+    let Some(home) = home() else { return };
+    let skips = BEYOND_A_WATCHDOG.iter().flat_map(|name| ["--skip", name]);
+    let ran = Command::new(AS_ORDINARY[0])
+        .args(&AS_ORDINARY[1..])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--test-threads", "2", "native::"])
+        .args(skips)
+        .env("TMPDIR", home.path())
+        .env("HOME", home.path())
+        .env("SKILLBOX_TEST_REQUIRE", "linux")
+        .env("RUST_BACKTRACE", "0")
+        .env(crate::world::DEGRADED, "yes")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(
+        ran.status.success() && said.contains("test result: ok.") && !said.contains("skipped:"),
+        "{said}\n{errors}"
+    );
+}
+
+/// S-36: what an operator accepts for the native sandbox by name is not accepted for `auto`.
+#[test]
+fn auto_never_takes_the_degraded_form() {
+    let Some(home) = home() else { return };
+    write_skill(home.path(), Language::Bash, "", "true\n");
+    let env = [
+        ("SKILLBOX_SANDBOX_BACKEND", "auto"),
+        ("SKILLBOX_DOCKER_HOST", "unix:///nobody/listens"),
+        ("SKILLBOX_NATIVE_ALLOW_DEGRADED", "true"),
+    ];
+    let refused = skillbox(AS_ORDINARY, home.path(), &["run", "./any"], &env);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(69), "{said}");
+    assert!(
+        said.contains("no backend keeps every promise") && said.contains("cannot be bounded"),
+        "{said}"
+    );
+}
+
+/// The table for the operator names what is degraded and by what it is held.
+#[test]
+fn doctor_shows_what_is_degraded() {
+    let Some(home) = home() else { return };
+    let told = skillbox(AS_ORDINARY, home.path(), &["doctor"], ACCEPTED);
+    let said = format!(
+        "{}{}",
+        String::from_utf8_lossy(&told.stdout),
+        String::from_utf8_lossy(&told.stderr)
+    );
+    for promise in ["P6", "P7"] {
+        let line = said.lines().find(|line| line.contains(&format!("{promise}:")));
+        assert!(line.is_some_and(|line| line.contains("watchdog")), "{said}");
+    }
+    assert_eq!(said.matches("(degraded)").count(), 2, "{said}");
+}
+
+/// A server says so when it starts: to whoever starts it, and in its log.
+#[test]
+fn a_server_warns_at_its_start() {
+    let Some(home) = home() else { return };
+    let log = home.path().join("log");
+    let file = std::fs::File::create(&log).unwrap();
+    let mut server = Command::new(AS_ORDINARY[0])
+        .args(&AS_ORDINARY[1..])
+        .args([env!("CARGO_BIN_EXE_skillbox"), "serve"])
+        .env("SKILLBOX_DATA_DIR", home.path().join("data"))
+        .env("SKILLBOX_API_PORT", "0")
+        .env("SKILLBOX_LOG", "skillbox=info")
+        .env("HOME", home.path())
+        .env("TMPDIR", home.path())
+        .envs(ACCEPTED.iter().copied())
+        .stdin(Stdio::null())
+        .stdout(file.try_clone().unwrap())
+        .stderr(file)
+        .spawn()
+        .unwrap();
+    let said = || std::fs::read_to_string(&log).unwrap();
+    let started = Instant::now();
+    while !said().contains("native: ready") && started.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let said = said();
+    assert!(said.contains("native: ready; DEGRADED: P6, P7"), "{said}");
+    assert!(
+        said.lines()
+            .any(|line| line.contains("WARN") && line.contains("P6 and P7")),
+        "{said}"
+    );
+}
+
+/// R-01, P6: each process is far below the bound, all together are above.
+#[test]
+fn many_processes_that_together_hold_too_much_end_as_oom() {
+    let program = r"
+import os, time
+for _ in range(6):
+    if os.fork() == 0:
+        held = bytearray(40 << 20)
+        held[::4096] = b'x' * len(held[::4096])
+        break
+time.sleep(20)
+";
+    let Some(envelope) = python("resources: {memory: 128Mi}\ntimeout: 15s\n", program) else {
+        return;
+    };
+    assert_eq!(envelope["status"], "oom", "{envelope:#}");
+    let usage = &envelope["usage"];
+    assert!(
+        usage["memory_peak_bytes"].as_u64().unwrap() > 128 << 20,
+        "{usage}"
+    );
+    assert_eq!(usage["oom_kills"], 1, "{usage}");
+    assert!(envelope["duration_ms"].as_u64().unwrap() < 15_000, "{envelope:#}");
+}
+
+/// P6: what is shared is counted once. Six children share what their parent holds, and none has any of its own.
+#[test]
+fn what_processes_share_is_counted_once() {
+    let program = r"
+import os, time
+held = bytearray(80 << 20)
+held[::4096] = b'x' * len(held[::4096])
+children = []
+for _ in range(6):
+    child = os.fork()
+    if child == 0:
+        time.sleep(1)
+        os._exit(0)
+    children.append(child)
+for child in children:
+    os.waitpid(child, 0)
+";
+    let Some(envelope) = python("resources: {memory: 192Mi}\n", program) else {
+        return;
+    };
+    assert_eq!(envelope["status"], "success", "{envelope:#}");
+}
+
+/// R-05, P6: scratch is memory.
+#[test]
+fn scratch_counts_as_memory() {
+    let program = r"
+import os, time
+for place in ['/workspace', '/sandbox', '/tmp', '/dev/shm']:
+    with open(place + '/filler', 'wb', buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(1 << 20))
+        except OSError:
+            pass
+held = bytearray(48 << 20)
+held[::4096] = b'x' * len(held[::4096])
+time.sleep(20)
+";
+    let Some(envelope) = python("resources: {memory: 128Mi}\ntimeout: 15s\n", program) else {
+        return;
+    };
+    assert_eq!(envelope["status"], "oom", "{envelope:#}");
+}
+
+/// P6: memory that no process has mapped and no mount shows cannot be had, as on a kernel without it.
+#[test]
+fn memory_that_nobody_could_see_cannot_be_had() {
+    let program = r"
+import ctypes, json, os
+libc = ctypes.CDLL(None, use_errno=True)
+def errno(call, *arguments):
+    return ctypes.get_errno() if getattr(libc, call)(*arguments) == -1 else 0
+found = {
+    'memfd_create': errno('memfd_create', b'x', 0),
+    'shmget': errno('shmget', 0, 1 << 20, 0o1600),
+    'msgget': errno('msgget', 0, 0o1600),
+    'semget': errno('semget', 0, 1, 0o1600),
+}
+json.dump(found, open(os.environ['SANDBOX_OUTPUT'], 'w'))
+";
+    let Some(envelope) = python("", program) else {
+        return;
+    };
+    const ENOSYS: i32 = 38;
+    for call in ["memfd_create", "shmget", "msgget", "semget"] {
+        assert_eq!(envelope["output"][call], ENOSYS, "{envelope:#}");
+    }
+}
+
+/// R-03, P5: processes are counted in the sandbox's own user namespace.
+#[test]
+fn a_fork_bomb_is_stopped() {
+    let program = r"
+import errno, json, os, signal, time
+born = 0
+try:
+    while born < 1000:
+        if os.fork() == 0:
+            time.sleep(20)
+            os._exit(0)
+        born += 1
+except OSError as error:
+    assert error.errno == errno.EAGAIN, error
+json.dump(born, open(os.environ['SANDBOX_OUTPUT'], 'w'))
+time.sleep(1)
+";
+    let Some(envelope) = python("", program) else {
+        return;
+    };
+    assert_eq!(envelope["status"], "success", "{envelope:#}");
+    // With PID 1 and the program itself.
+    assert_eq!(envelope["output"], 126, "{envelope:#}");
+    assert_eq!(envelope["usage"]["processes_peak"], 128, "{envelope:#}");
+}
+
+/// R-02, P7: a quarter of a core is a quarter of a core, as far as the watchdog is quick.
+#[test]
+fn spinning_processes_are_stopped_for_as_long_as_they_are_ahead() {
+    let program = r"
+import os, time
+for _ in range(3):
+    if os.fork() == 0:
+        break
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    pass
+";
+    let Some(envelope) = python("resources: {cpu: 0.25}\n", program) else {
+        return;
+    };
+    assert_eq!(envelope["status"], "success", "{envelope:#}");
+    // Of 3 s on a machine of several cores it would be far more than 3,000.
+    let used = envelope["usage"]["cpu_ms"].as_u64().unwrap();
+    assert!((50..1800).contains(&used), "{used} ms");
+}
+
+/// An honest program does not notice: processes, threads, sleeps, a stop of its own.
+#[test]
+fn an_honest_program_works() {
+    let program = r"
+import json, multiprocessing, os, signal, subprocess, threading, time
+def square(number):
+    return number * number
+threads = [threading.Thread(target=time.sleep, args=(0.1,)) for _ in range(20)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+with multiprocessing.get_context('fork').Pool(4) as pool:
+    squares = pool.map(square, range(10))
+child = subprocess.Popen(['sleep', '0.3'])
+child.send_signal(signal.SIGSTOP)
+time.sleep(0.5)
+stopped = child.poll() is None
+child.send_signal(signal.SIGCONT)
+found = {'squares': squares, 'stopped': stopped, 'code': child.wait(), 'node': subprocess.run(['node', '-p', '6*7'], capture_output=True, text=True).stdout}
+json.dump(found, open(os.environ['SANDBOX_OUTPUT'], 'w'))
+";
+    let Some(envelope) = python("", program) else {
+        return;
+    };
+    assert_eq!(envelope["status"], "success", "{envelope:#}");
+    let output = &envelope["output"];
+    assert_eq!((&output["squares"][9], &output["code"]), (&81.into(), &0.into()));
+    assert_eq!(
+        (&output["stopped"], &output["node"]),
+        (&true.into(), &"42\n".into())
+    );
+    let usage = &envelope["usage"];
+    assert!(usage["memory_peak_bytes"].as_u64().unwrap() > 1 << 20, "{usage}");
+    assert!(usage["processes_peak"].as_u64().unwrap() > 4, "{usage}");
+}
+
+/// A host that forbids user namespaces is named with its setting: here one whose own namespace allows none.
+#[test]
+fn a_host_without_user_namespaces_says_which_setting_to_change() {
+    let Some(home) = home() else { return };
+    write_skill(home.path(), Language::Bash, "", "true\n");
+    let namespace = [
+        "unshare",
+        "--user",
+        "--map-user=1000",
+        "--map-group=1000",
+        "--keep-caps",
+        "sh",
+        "-c",
+        // Counts for this namespace alone.
+        "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$@\"",
+        "sh",
+    ];
+    let inside = [AS_ORDINARY, &namespace].concat();
+    let refused = skillbox(&inside, home.path(), &["run", "./any"], ACCEPTED);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(69), "{said}");
+    assert!(
+        said.contains("user.max_user_namespaces is 0") && said.contains("sysctl -w"),
+        "{said}"
+    );
+}
