@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::time::{Instant, interval, sleep_until, timeout};
+use tokio::time::{Instant, interval_at, sleep_until, timeout};
 
 use crate::bundle::artifacts::ArtifactTar;
 use crate::execution::{FileEntry, JsonText, Logs, Skipped, Usage};
@@ -225,7 +225,7 @@ impl Spoken {
         let (mut reader, mut writer) = tokio::io::split(control);
         let mut overdue = Instant::now() + limits::SANDBOX_START_MAX;
         say(&mut writer, ToGuest::Start(start(job)), overdue).await?;
-        let mut keep_alive = interval(KEEP_ALIVE_EVERY);
+        let mut keep_alive = interval_at(Instant::now() + KEEP_ALIVE_EVERY, KEEP_ALIVE_EVERY);
         let mut cancelled = false;
         let receive = |mut reader| async move {
             let frame = wire::receive::<_, ToHost>(&mut reader, wire::FRAME_TO_HOST_BYTES_MAX).await;
@@ -257,9 +257,9 @@ impl Spoken {
                 () = cancel.cancelled(), if !cancelled => {
                     cancelled = true;
                     overdue = overdue.min(Instant::now() + limits::KILL_GRACE);
-                    say(&mut writer, ToGuest::Cancel, overdue).await
+                    unless_deaf(say(&mut writer, ToGuest::Cancel, overdue).await)
                 }
-                _ = keep_alive.tick() => say(&mut writer, ToGuest::KeepAlive, overdue).await,
+                _ = keep_alive.tick() => unless_deaf(say(&mut writer, ToGuest::KeepAlive, overdue).await),
                 () = sleep_until(overdue) => Err(io::ErrorKind::TimedOut.into()),
             };
             if said
@@ -316,6 +316,14 @@ where
 {
     let left = overdue.saturating_duration_since(Instant::now());
     in_time(left, wire::send(writer, &words)).await
+}
+
+/// A guest that hears nothing any more may be done: what it said before is still to be read, and tells.
+fn unless_deaf(said: io::Result<()>) -> io::Result<()> {
+    said.or_else(|error| match error.kind() {
+        io::ErrorKind::TimedOut => Err(error),
+        _ => Ok(()),
+    })
 }
 
 async fn in_time(limit: Duration, act: impl Future<Output = io::Result<()>>) -> io::Result<()> {
