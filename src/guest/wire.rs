@@ -6,7 +6,7 @@ use std::io;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt as _};
 
@@ -254,6 +254,8 @@ impl Link {
         } else {
             yamux::Mode::Server
         };
+        // A frame's head and body in one system call, and so one wake of the other side.
+        let socket = BufStream::new(socket);
         let socket = tokio_util::compat::TokioAsyncReadCompatExt::compat(socket);
         let connection = yamux::Connection::new(socket, config, mode);
         let (inbound_sender, inbound) = mpsc::channel(STREAMS_MAX);
