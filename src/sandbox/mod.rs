@@ -36,6 +36,8 @@ pub struct Job {
     pub image: ApprovedImage,
     /// The skill, if any.
     pub skill: Option<SkillFiles>,
+    /// Packages that the program may import, if any.
+    pub deps: Option<Dependencies>,
     /// Program and arguments.
     pub argv: Vec<String>,
     /// The whole environment of the program.
@@ -58,6 +60,18 @@ pub struct SkillFiles {
     /// The folder that holds them.
     pub folder: PathBuf,
 }
+
+/// Installed packages on this host: plain files, which a sandbox may read and execute, never change.
+#[derive(Clone, Debug)]
+pub struct Dependencies {
+    /// Digest of the content, as [`crate::bundle::list`] reads it.
+    pub digest: Digest,
+    /// The folder that holds them, seen inside at [`DEPENDENCIES`].
+    pub folder: PathBuf,
+}
+
+/// Where a program finds its packages; `PYTHONPATH` names it.
+pub const DEPENDENCIES: &str = "/sandbox/deps";
 
 /// One file that comes with a request.
 #[derive(Clone, Debug)]

@@ -2,6 +2,7 @@
 //!
 //! It has one thread, namespaces of its own and every capability in them; nothing of a skill has run yet.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -106,7 +107,7 @@ fn prepare() -> Result<(), Error> {
     }
 }
 
-fn perform(step: &Step, mounts: &mut Vec<OwnedFd>, filter: &mut [libc::sock_filter]) -> io::Result<()> {
+fn perform(step: &Step, mounts: &mut VecDeque<OwnedFd>, filter: &mut [libc::sock_filter]) -> io::Result<()> {
     match step {
         Step::LeaveTerminal => rustix::process::setsid().map(drop).map_err(Into::into),
         Step::HideCgroup => sys::unshare_namespaces(libc::CLONE_NEWCGROUP),
@@ -125,7 +126,7 @@ fn perform(step: &Step, mounts: &mut Vec<OwnedFd>, filter: &mut [libc::sock_filt
             bind(&of_host(from), to, LOCKED)
         }
         Step::AttachHanded { to } => {
-            let mount = mounts.pop().ok_or(io::ErrorKind::NotFound)?;
+            let mount = mounts.pop_front().ok_or(io::ErrorKind::NotFound)?;
             attach(&mount, to)
         }
         Step::Device { name } => {

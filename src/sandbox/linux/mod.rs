@@ -18,6 +18,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::mount::{OpenTreeFlags, open_tree};
 use tokio::time::Instant;
@@ -30,15 +31,19 @@ use crate::ids::InstanceId;
 use crate::limits;
 use crate::sandbox::report::report;
 use crate::sandbox::session::{self, Heard};
-use crate::sandbox::{Backend, End, Error, Job, ProgressSender, Report, Run, SkillFiles};
+use crate::sandbox::{Backend, Dependencies, End, Error, Job, ProgressSender, Report, Run, SkillFiles};
 use crate::sys::{self, Reach};
 
 use identity::Power;
-use plan::{Bounds, HostRoot, SkillSource, Wanted};
+use plan::{Bounds, HostRoot, Source, Wanted};
 use pool::Pool;
 use spawn::{Body, Waiting};
 
 pub use host::{Mechanism, Setup};
+
+/// What a run leaves to the background begins this much later: until then its end is being recorded and answered, and
+/// neither should share a processor with it, or pages with a process that is being made.
+const AFTERWARDS: Duration = Duration::from_millis(5);
 
 /// The argument that turns the binary into the maker of its own sandbox.
 pub const COMMAND: &str = "sandbox-native";
@@ -89,6 +94,13 @@ struct Parts {
     pool: Pool,
     /// This process's mount namespace, as `/proc` names it.
     own_mounts: String,
+}
+
+/// Folders of this host that one sandbox sees.
+#[derive(Debug, Default)]
+struct Files<'a> {
+    skill: Option<&'a SkillFiles>,
+    deps: Option<&'a Dependencies>,
 }
 
 /// One sandbox that was told its plan.
@@ -150,7 +162,7 @@ impl Native {
     }
 
     /// A sandbox with its bounds set that performs its plan now.
-    async fn tell(&self, skill: Option<&SkillFiles>, bounds: &ResourceLimits) -> Result<Told, Error> {
+    async fn tell(&self, files: &Files<'_>, bounds: &ResourceLimits) -> Result<Told, Error> {
         let parts = self.parts().await?;
         let waiting = match parts.pool.take() {
             Some(waiting) => waiting,
@@ -170,7 +182,7 @@ impl Native {
                 .map_err(|error| failed("setting the sandbox's bounds", error))?;
         }
         parts
-            .hand_over(&link, skill, bounds)
+            .hand_over(&link, files, bounds)
             .map_err(|error| match error.kind() {
                 // It failed at what it does before anybody needs it, and says why.
                 std::io::ErrorKind::BrokenPipe => did_not_come_up(&diagnostics, &body.fate()),
@@ -194,6 +206,7 @@ impl Native {
         }
         let parts = parts.clone();
         self.background.spawn(async move {
+            tokio::time::sleep(AFTERWARDS).await;
             match make(&parts).await {
                 Ok(waiting) => parts.pool.put(waiting),
                 Err(error) => {
@@ -217,7 +230,7 @@ impl Native {
                     link,
                     diagnostics,
                     body,
-                } = self.tell(None, &bounds).await?;
+                } = self.tell(&Files::default(), &bounds).await?;
                 let heard = tokio::time::timeout(limits::SANDBOX_START_MAX, greeting(link)).await;
                 match heard {
                     Ok(Ok(())) => Ok(()),
@@ -289,36 +302,40 @@ impl Parts {
     fn hand_over(
         &self,
         link: &std::os::unix::net::UnixStream,
-        skill: Option<&SkillFiles>,
+        files: &Files<'_>,
         bounds: &ResourceLimits,
     ) -> std::io::Result<()> {
         let mut mounts = Vec::new();
-        let skill = match skill {
+        let skill = match files.skill {
+            Some(skill) => Some((&skill.name, self.source(&skill.folder, &mut mounts)?)),
             None => None,
-            Some(skill) => {
-                let source = match self.power {
-                    Power::Root => {
-                        mounts.push(detached(&skill.folder)?);
-                        SkillSource::Handed
-                    }
-                    Power::Ordinary { .. } => {
-                        let path = std::fs::canonicalize(&skill.folder)?;
-                        SkillSource::Path(path.into_os_string().into_string().map_err(|_| {
-                            std::io::Error::other("the data folder's path is not UTF-8; move it")
-                        })?)
-                    }
-                };
-                Some((&skill.name, source))
-            }
         };
+        let deps = files.deps.map(|deps| self.source(&deps.folder, &mut mounts));
         let plan = plan::after(&Wanted {
             skill,
+            deps: deps.transpose()?,
             limits: bounds,
             bounds: self.pool.cgroups().map_or(Bounds::Rlimits, |_| Bounds::Cgroup),
         });
         let frame = handover::frame(plan, self.own_mounts.clone())?;
         let borrowed: Vec<_> = mounts.iter().map(|mount| mount.as_fd()).collect();
         handover::send(link.as_fd(), &frame, &borrowed)
+    }
+
+    /// How the sandbox gets at a folder; what only this process can mount is added to `mounts`.
+    fn source(&self, folder: &Path, mounts: &mut Vec<OwnedFd>) -> std::io::Result<Source> {
+        match self.power {
+            Power::Root => {
+                mounts.push(detached(folder)?);
+                Ok(Source::Handed)
+            }
+            Power::Ordinary { .. } => {
+                let path = std::fs::canonicalize(folder)?;
+                let text = path.into_os_string().into_string();
+                text.map(Source::Path)
+                    .map_err(|_| std::io::Error::other("the data folder's path is not UTF-8; move it"))
+            }
+        }
     }
 }
 
@@ -346,7 +363,11 @@ impl Drop for Ending {
         // At once; only the waiting is left to the background.
         body.kill();
         if tokio::runtime::Handle::try_current().is_ok() {
-            self.background.spawn_blocking(move || drop(body));
+            self.background.spawn(async move {
+                tokio::time::sleep(AFTERWARDS).await;
+                // If the runtime ends first, it waits here.
+                let _ = tokio::task::spawn_blocking(move || drop(body)).await;
+            });
         }
     }
 }
@@ -359,11 +380,15 @@ impl Backend for Native {
 
     async fn run(&self, job: &Job, run: Run<'_>) -> Result<Report, Error> {
         let asked_at = Instant::now();
+        let files = Files {
+            skill: job.skill.as_ref(),
+            deps: job.deps.as_ref(),
+        };
         let Told {
             link,
             diagnostics,
             body,
-        } = self.tell(job.skill.as_ref(), &job.limits).await?;
+        } = self.tell(&files, &job.limits).await?;
         let mut heard = session::converse(link, job, run).await;
         if let Some(cell) = body.cell() {
             heard.usage = seen_from_outside(heard.usage, cell.usage());
