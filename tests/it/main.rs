@@ -22,6 +22,10 @@ mod lifecycle;
 mod native;
 #[cfg(target_os = "linux")]
 mod native_lifecycle;
+#[cfg(target_os = "linux")]
+mod native_memory;
+#[cfg(target_os = "linux")]
+mod native_soak;
 mod packages;
 #[cfg(target_os = "linux")]
 mod sandbox_native;
