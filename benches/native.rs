@@ -122,7 +122,7 @@ async fn main() -> ExitCode {
     let mut phases = Vec::new();
     let rounds = std::env::var("SKILLBOX_TEST_ROUNDS").map_or(ROUNDS, |text| text.parse().unwrap());
     for round in 0..WARM_UP + rounds {
-        let mut take = |row: &mut Row, milliseconds| {
+        let take = |row: &mut Row, milliseconds| {
             if round >= WARM_UP {
                 row.milliseconds.push(milliseconds);
             }

@@ -15,6 +15,7 @@ mod session;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::bundle::artifacts::ArtifactTar;
@@ -183,6 +184,8 @@ pub struct Run<'a> {
     pub artifacts: &'a mut ArtifactTar,
     /// Ends the program early.
     pub cancel: CancellationToken,
+    /// Once this is told, the program is started; if it never will be, the program never is. The sandbox is made meanwhile.
+    pub go: oneshot::Receiver<()>,
 }
 
 /// What runs a job, and why.

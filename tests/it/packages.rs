@@ -44,9 +44,12 @@ impl Bare {
         let job = job(program, deps);
         let choice = self.sandbox.prepare(&job, None).await.unwrap();
         let mut artifacts = ArtifactTar::create(tempfile::tempfile().unwrap());
+        let (word, go) = tokio::sync::oneshot::channel();
+        word.send(()).unwrap();
         let run = Run {
             artifacts: &mut artifacts,
             cancel: CancellationToken::new(),
+            go,
         };
         let report = self.sandbox.run(&choice, &job, run).await.unwrap();
         let errors = String::from_utf8_lossy(&report.logs.stderr).into_owned();

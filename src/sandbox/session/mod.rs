@@ -5,6 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, interval_at, sleep_until, timeout};
 
 use crate::bundle::artifacts::ArtifactTar;
@@ -74,7 +75,11 @@ where
 }
 
 async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Heard) -> io::Result<()> {
-    let super::Run { artifacts, cancel } = run;
+    let super::Run {
+        artifacts,
+        cancel,
+        go,
+    } = run;
     let mut control = link.open(Channel::Control).await?;
     let inputs = link.open(Channel::Inputs).await?;
     let stdout = link.open(Channel::Stdout).await?;
@@ -121,7 +126,10 @@ async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Hea
             );
             inputs.and(stdout).and(stderr).and(results)
         };
-        let states = spoken.follow(&mut control, job, cancel);
+        let states = async {
+            spoken.wait_for(go).await?;
+            spoken.follow(&mut control, job, cancel).await
+        };
         let both = async {
             tokio::pin!(streams, states);
             tokio::select! {
@@ -215,6 +223,15 @@ struct Spoken {
 }
 
 impl Spoken {
+    /// Waits for the word to start the program.
+    async fn wait_for(&mut self, go: oneshot::Receiver<()>) -> io::Result<()> {
+        let told = go.await;
+        if told.is_err() {
+            self.end = Some(End::NotStarted("its execution could not be recorded".to_owned()));
+        }
+        told.map_err(io::Error::other)
+    }
+
     /// Starts the program and follows the guest's states until it is done. Passes a cancel on, and gives up on a guest that is overdue.
     async fn follow(
         &mut self,

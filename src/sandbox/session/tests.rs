@@ -83,9 +83,12 @@ where
     let guest = tokio::spawn(guest(far));
     let mut artifacts = ArtifactTar::create(tempfile::tempfile().unwrap());
     let begun = Instant::now();
+    let (word, go) = oneshot::channel();
+    word.send(()).unwrap();
     let run = Run {
         artifacts: &mut artifacts,
         cancel: cancel.clone(),
+        go,
     };
     let heard = converse(near, job, run).await;
     let took = begun.elapsed();
