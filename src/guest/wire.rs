@@ -67,7 +67,7 @@ pub enum ToGuest {
 }
 
 /// The program to start.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Start {
     /// [`VERSION`] of the host.
     pub version: u32,
@@ -84,7 +84,7 @@ pub struct Start {
 }
 
 /// Caps on what the guest sends back. The host enforces them again.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Caps {
     /// Bytes of `output.json`.
     pub output_bytes: u64,

@@ -94,11 +94,6 @@ async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Hea
         skipped_total,
         ..
     } = heard;
-    let Logs {
-        stdout: kept_stdout,
-        stderr: kept_stderr,
-        ..
-    } = logs;
     let mut collected = Collected {
         artifacts,
         output,
@@ -120,16 +115,13 @@ async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Hea
         let streams = async {
             let (inputs, stdout, stderr, results) = tokio::join!(
                 send_inputs(inputs, job),
-                keep_head(stdout, kept_stdout),
-                keep_head(stderr, kept_stderr),
+                keep_head(stdout, &mut logs.stdout),
+                keep_head(stderr, &mut logs.stderr),
                 collected.receive(results)
             );
             inputs.and(stdout).and(stderr).and(results)
         };
-        let states = async {
-            spoken.wait_for(go).await?;
-            spoken.follow(&mut control, job, cancel).await
-        };
+        let states = spoken.follow(&mut control, job, (cancel, go));
         let both = async {
             tokio::pin!(streams, states);
             tokio::select! {
@@ -237,8 +229,9 @@ impl Spoken {
         &mut self,
         control: &mut wire::Stream,
         job: &Job,
-        cancel: tokio_util::sync::CancellationToken,
+        (cancel, go): (tokio_util::sync::CancellationToken, oneshot::Receiver<()>),
     ) -> io::Result<()> {
+        self.wait_for(go).await?;
         let (mut reader, mut writer) = tokio::io::split(control);
         let mut overdue = Instant::now() + limits::SANDBOX_START_MAX;
         say(&mut writer, ToGuest::Start(start(job)), overdue).await?;
