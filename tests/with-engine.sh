@@ -5,11 +5,11 @@ set -euo pipefail
 cache=${SKILLBOX_TEST_ENGINE_DIR:-/var/cache/skillbox-test-engine}
 run=${SKILLBOX_TEST_ENGINE_RUN:-/run/skillbox-test-engine}
 private=unix://$run/docker.sock
-# Raise the number when the recipe below changes, so that no machine keeps images of the old one.
-images=$cache/images-1
+# Raise both numbers when the recipe below changes, so that no machine keeps images of the old one.
+images=$cache/images-2
 suite=bookworm
 private_images=(python:3.11-slim node:18-slim bash:5)
-policy_image=skillbox-test/volumes:1
+policy_image=skillbox-test/volumes:2
 
 usage() {
     cat <<USAGE
@@ -187,14 +187,15 @@ pack() { # ROOT NAME: the files of ROOT as NAME.tar
     mv "$images/$2.new" "$images/$2.tar"
 }
 
-derive() { # NAME PACKAGE COMMAND...: the base with a package, and its commands where official images have them
-    local name=$1 package=$2 root=$work/$1 command
+derive() { # NAME PACKAGES COMMAND...: the base with packages, and the first one's commands where official images have them
+    local name=$1 packages root=$work/$1 command
+    read -ra packages <<<"$2"
     shift 2
     cp -a --one-file-system "$work/bash" "$root"
     logged "$images/$name.log" apt-get -o Dir="$root" -o DPkg::Chroot-Directory="$root" \
-        -o APT::Sandbox::User=root install -y --no-install-recommends "$package"
+        -o APT::Sandbox::User=root install -y --no-install-recommends "${packages[@]}"
     for command; do
-        ln -s "/usr/bin/$package" "$root/usr/local/bin/$command"
+        ln -s "/usr/bin/${packages[0]}" "$root/usr/local/bin/$command"
     done
     pack "$root" "$name"
 }
@@ -210,7 +211,8 @@ make_root_filesystems() (
     logged "$images/bash.log" env TMPDIR="$work" mmdebstrap --mode=root --variant=essential --skip=cleanup/apt \
         --dpkgopt=force-unsafe-io --format=directory "$suite" "$work/bash" "deb $(mirror) $suite main"
     ln -s /usr/bin/bash "$work/bash/usr/local/bin/bash"
-    derive python python3 python python3 &
+    # Official images have it for apt's sake, and many Python packages need it.
+    derive python 'python3 libstdc++6' python python3 &
     local python=$!
     derive node nodejs node nodejs &
     local node=$!
@@ -245,8 +247,8 @@ set_up_private() ( # a subshell: the lock, the umask and the environment end wit
     start_engine
     if [ -n "$build" ]; then make_root_filesystems; fi
     await_engine
+    # Also those that are there: the policy image, made last, says of which recipe they are.
     for image in "${private_images[@]}"; do
-        has "$private" "$image" && continue
         say "importing $image"
         import "$image" &
         jobs+=($!)

@@ -84,6 +84,11 @@ impl SkillCache {
         Ok(path)
     }
 
+    /// Whether this content was found whole before: finding it again does not block.
+    pub(super) fn knows(&self, digest: &Digest) -> bool {
+        self.whole().contains(digest)
+    }
+
     /// The folder of this content, if it is here and whole. Blocks.
     pub(super) fn find(&self, digest: &Digest) -> Option<PathBuf> {
         let path = self.path(digest);

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::execution::{JsonText, ResourceLimits};
 use crate::ids::ExecutionId;
 use crate::limits;
-use crate::sandbox::{ImageOf, Job, SkillFiles};
+use crate::sandbox::{self, ImageOf, Job, SkillFiles};
 use crate::skill::{ApprovedImage, Language, Manifest, Version};
 
 /// The skill that a job is made for.
@@ -59,6 +59,7 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
         },
         env: environment(manifest, version, &input),
         skill: Some(files),
+        deps: None,
         argv,
         input,
         files: ask.files.clone(),
@@ -97,7 +98,7 @@ fn environment(manifest: &Manifest, version: &Version, input: &JsonText) -> Vec<
         ("HOME", "/workspace"),
         ("LANG", "C.UTF-8"),
         ("TMPDIR", "/tmp"),
-        ("PYTHONPATH", "/sandbox/deps"),
+        ("PYTHONPATH", sandbox::DEPENDENCIES),
         ("NODE_PATH", "/node_modules"),
         ("SANDBOX_INPUT_FILE", "/sandbox/input.json"),
         ("SANDBOX_OUTPUT", "/sandbox/out/output.json"),

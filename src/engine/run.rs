@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::{Caller, Scope};
@@ -134,14 +135,17 @@ impl Engine {
         // Before the row: one that is there always has somebody who ends it.
         let mut entered = self.0.running.enter(caller.tenant().clone(), job.execution);
         let new = self.new_execution(caller, &found, &choice);
-        self.0
-            .store
-            .begin(new.clone())
-            .await
-            .map_err(|error| failure::of_store(error, "execution"))?;
-        let outcome = self
-            .perform(caller.tenant(), (job, &choice), &entered.cancel)
-            .await;
+        // The sandbox is made meanwhile; the program waits for the row.
+        let (word, go) = oneshot::channel();
+        let begin = async {
+            self.0.store.begin(new.clone()).await?;
+            // Who waits for it may have failed by now, and says so itself.
+            let _ = word.send(());
+            Ok(())
+        };
+        let perform = self.perform(caller.tenant(), (job, &choice), (&entered.cancel, go));
+        let (begun, outcome) = tokio::join!(begin, perform);
+        begun.map_err(|error| failure::of_store(error, "execution"))?;
         let timings = Timings {
             queue_ms,
             ..outcome.timings
@@ -244,7 +248,7 @@ impl Engine {
         &self,
         tenant: &Tenant,
         (job, choice): (&Job, &Choice),
-        cancel: &CancellationToken,
+        (cancel, go): (&CancellationToken, oneshot::Receiver<()>),
     ) -> Outcome {
         let mut artifacts = match tempfile::tempfile_in(&self.0.settings.tmp_dir) {
             Ok(file) => ArtifactTar::create(file),
@@ -253,6 +257,7 @@ impl Engine {
         let run = Run {
             artifacts: &mut artifacts,
             cancel: cancel.clone(),
+            go,
         };
         let report = match self.0.sandbox.run(choice, job, run).await {
             Ok(report) => report,

@@ -18,6 +18,7 @@ use rustix::process::{DumpableBehavior, WaitStatus};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -30,18 +31,67 @@ use crate::guest::wire::{self, Channel, End, Link, Side, Start, ToGuest, ToHost}
 use crate::limits;
 use crate::sys;
 
-/// Serves one execution and exits. Any error of our own ends the sandbox: its host sees the connection break.
-pub(super) fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("skillbox sandbox-init: {error}");
-            ExitCode::FAILURE
+/// A guest with all done that needs no host.
+#[derive(Debug)]
+pub struct Guest {
+    runtime: Runtime,
+}
+
+impl Guest {
+    /// Makes a guest.
+    ///
+    /// # Errors
+    ///
+    /// The kernel has no descriptors left for it.
+    pub fn new() -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        Ok(Self { runtime })
+    }
+
+    /// Speaks to itself once, about nothing: the pages of what will be run are then there when somebody waits for it.
+    ///
+    /// # Errors
+    ///
+    /// It does not understand itself.
+    pub fn rehearse(&self) -> io::Result<()> {
+        self.runtime.block_on(async {
+            let (near, far) = tokio::io::duplex(4096);
+            let (mut host, mut guest) = (Link::new(near, Side::Host), Link::new(far, Side::Guest));
+            let mut opened = Vec::new();
+            for channel in Channel::ALL {
+                opened.push(host.open(channel).await?);
+            }
+            let mut channels = Channels::accept(&mut guest).await?;
+            wire::send(&mut opened[0], &ToGuest::Start(Start::default())).await?;
+            wire::receive::<_, ToGuest>(&mut channels.control, wire::FRAME_TO_GUEST_BYTES_MAX).await?;
+            wire::send(&mut channels.control, &ToHost::Started).await
+        })
+    }
+
+    /// Serves one execution and exits. Any error of our own ends the sandbox: its host sees the connection break.
+    #[must_use]
+    pub fn main(self) -> ExitCode {
+        match run(&self.runtime) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => failed(&error),
         }
     }
 }
 
-fn run() -> io::Result<()> {
+pub(super) fn main() -> ExitCode {
+    let hidden = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    let guest = hidden.map_err(io::Error::from).and_then(|()| Guest::new());
+    guest.map_or_else(|error| failed(&error), Guest::main)
+}
+
+fn failed(error: &io::Error) -> ExitCode {
+    eprintln!("skillbox sandbox-init: {error}");
+    ExitCode::FAILURE
+}
+
+fn run(runtime: &Runtime) -> io::Result<()> {
     // The file's mode (0111, owned by root) made the kernel set this at exec already; this holds where it did not.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     sys::drop_fault_handlers()?;
@@ -51,9 +101,6 @@ fn run() -> io::Result<()> {
         ));
     }
     let connection = take_stdio()?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
     runtime.block_on(async {
         match connection {
             Connection::Socket(socket) => serve(UnixStream::from_std(socket)?).await,

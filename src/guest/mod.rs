@@ -14,6 +14,9 @@ mod place;
 mod program;
 pub mod wire;
 
+#[cfg(target_os = "linux")]
+pub use init::Guest;
+
 /// The argument that turns the binary into PID 1 of a sandbox.
 pub const COMMAND: &str = "sandbox-init";
 

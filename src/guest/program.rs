@@ -36,12 +36,14 @@ pub(super) fn start(start: &Start) -> Result<Program, String> {
     let (stdout, stdout_writer) = pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
     let (stderr, stderr_writer) = pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
     let stdin = File::open(place::INPUT).map_or_else(|_| Stdio::null(), Stdio::from);
+    // Here and not by the child: one that only executes is born without a copy of this process.
+    std::env::set_current_dir(place::WORKSPACE)
+        .map_err(|error| format!("cannot enter {}: {error}", place::WORKSPACE))?;
     let child = Command::new(path)
         .arg0(name)
         .args(arguments)
         .env_clear()
         .envs(start.env.iter().map(|(key, value)| (key, value)))
-        .current_dir(place::WORKSPACE)
         .stdin(stdin)
         .stdout(stdout_writer)
         .stderr(stderr_writer)

@@ -6,7 +6,7 @@ use std::io;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt as _};
 
@@ -67,7 +67,7 @@ pub enum ToGuest {
 }
 
 /// The program to start.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Start {
     /// [`VERSION`] of the host.
     pub version: u32,
@@ -84,7 +84,7 @@ pub struct Start {
 }
 
 /// Caps on what the guest sends back. The host enforces them again.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Caps {
     /// Bytes of `output.json`.
     pub output_bytes: u64,
@@ -254,6 +254,8 @@ impl Link {
         } else {
             yamux::Mode::Server
         };
+        // A frame's head and body in one system call, and so one wake of the other side.
+        let socket = BufStream::new(socket);
         let socket = tokio_util::compat::TokioAsyncReadCompatExt::compat(socket);
         let connection = yamux::Connection::new(socket, config, mode);
         let (inbound_sender, inbound) = mpsc::channel(STREAMS_MAX);

@@ -15,6 +15,7 @@ mod session;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::bundle::artifacts::ArtifactTar;
@@ -38,6 +39,8 @@ pub struct Job {
     pub image_of: ImageOf,
     /// The skill, if any.
     pub skill: Option<SkillFiles>,
+    /// Packages that the program may import, if any.
+    pub deps: Option<Dependencies>,
     /// Program and arguments.
     pub argv: Vec<String>,
     /// The whole environment of the program.
@@ -69,6 +72,18 @@ pub struct SkillFiles {
     /// The folder that holds them.
     pub folder: PathBuf,
 }
+
+/// Installed packages on this host: plain files, which a sandbox may read and execute, never change.
+#[derive(Clone, Debug)]
+pub struct Dependencies {
+    /// Digest of the content, as [`crate::bundle::list`] reads it.
+    pub digest: Digest,
+    /// The folder that holds them, seen inside at [`DEPENDENCIES`].
+    pub folder: PathBuf,
+}
+
+/// Where a program finds its packages; `PYTHONPATH` names it.
+pub const DEPENDENCIES: &str = "/sandbox/deps";
 
 /// One file that comes with a request.
 #[derive(Clone, Debug)]
@@ -183,6 +198,8 @@ pub struct Run<'a> {
     pub artifacts: &'a mut ArtifactTar,
     /// Ends the program early.
     pub cancel: CancellationToken,
+    /// Once this is told, the program is started; if it never will be, the program never is. The sandbox is made meanwhile.
+    pub go: oneshot::Receiver<()>,
 }
 
 /// What runs a job, and why.

@@ -21,6 +21,11 @@ impl Scripted {
 
 impl Backend for Scripted {
     async fn run(&self, job: &Job, run: Run<'_>) -> Result<Report, Error> {
+        if run.go.await.is_err() {
+            return Err(Error::Unavailable(
+                "its execution could not be recorded".to_owned(),
+            ));
+        }
         (self.script)(job, run.artifacts)
     }
 

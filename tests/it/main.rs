@@ -27,7 +27,12 @@ mod native_degraded;
 #[cfg(target_os = "linux")]
 mod native_lifecycle;
 #[cfg(target_os = "linux")]
+mod native_memory;
+#[cfg(target_os = "linux")]
 mod native_mutation;
+#[cfg(target_os = "linux")]
+mod native_soak;
+mod packages;
 #[cfg(target_os = "linux")]
 mod sandbox_auto;
 #[cfg(target_os = "linux")]

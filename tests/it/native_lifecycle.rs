@@ -13,7 +13,7 @@ use crate::world::{Backend, World, archive, missing};
 
 const NATIVE: &[(&str, &str)] = &[
     ("SKILLBOX_SANDBOX_BACKEND", "native"),
-    ("SKILLBOX_CONCURRENCY", "4"),
+    ("SKILLBOX_CONCURRENCY", "8"),
 ];
 /// Each hierarchy that a sandbox of root's may have a cgroup in.
 const HIERARCHIES: [&str; 5] = ["", "memory", "pids", "cpu", "cpuacct"];
@@ -52,44 +52,94 @@ fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// Times that a server is killed, unless `SKILLBOX_TEST_KILLS` says how many.
+const KILLS: u64 = 12;
+const CLIENTS: usize = 8;
+/// Each kill comes at some moment before this one.
+const MOMENT_MAX: Duration = Duration::from_millis(600);
+
 /// F-01, P15: killed at whatever moment, with clients at work, a server leaves nothing after its restart.
+/// `SKILLBOX_TEST_SEED` repeats the moments of an earlier run.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_killed_at_any_moment_leaves_nothing() {
     if World::on(Backend::Native).await.is_none() {
         return;
     }
-    tokio::task::spawn_blocking(|| {
-        const ROUNDS: u64 = 12;
-        let folder = tempfile::tempdir().unwrap();
-        let data = folder.path().join("data");
-        for round in 0..ROUNDS {
-            let server = Server::start_with(&data, NATIVE);
-            server.publish(archive(
-                Language::Bash,
-                "version: 1.0.0\n",
-                "(setsid sleep 60 &); sleep 0.05; sleep 60 & wait -n",
-            ));
-            let dead = instances(&data);
-            let clients: Vec<_> = (0..4).map(|_| client(&server)).collect();
-            std::thread::sleep(Duration::from_millis(7 + round * 23));
-            server.kill_9();
-            clients.into_iter().for_each(|client| client.join().unwrap());
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+    let kills = number("SKILLBOX_TEST_KILLS").unwrap_or(KILLS);
+    let seed = number("SKILLBOX_TEST_SEED").unwrap_or_else(|| u64::from(std::process::id()) | 1 << 40);
+    println!("{kills} kills; SKILLBOX_TEST_SEED={seed}");
+    tokio::task::spawn_blocking(move || kill_again_and_again(kills, seed))
+        .await
+        .unwrap();
+}
 
-            let server = Server::start_with(&data, NATIVE);
-            eventually("no execution is running", || {
-                let listed = server.get("/v1/executions?status=running").unwrap().body;
-                listed["items"].as_array().is_some_and(Vec::is_empty)
-            });
-            eventually("no cgroup of the dead is left", || homes(&dead).is_empty());
-            eventually("no trace in the data folder", || {
-                instances(&data).is_disjoint(&dead)
-                    && std::fs::read_dir(data.join("tmp")).unwrap().count() == 0
-            });
-            server.kill_9();
+fn kill_again_and_again(kills: u64, seed: u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    // Found in the arguments of every process that any of the programs leaves.
+    let mark = format!("60.{seed}");
+    let mut moments = Moments(seed);
+    let mut slowest = Duration::ZERO;
+    let mut server = Server::start_with(&data, NATIVE);
+    server.publish(archive(
+        Language::Bash,
+        "version: 1.0.0\n",
+        &format!("(setsid sleep {mark} &); sleep 0.$((RANDOM % 3)); sleep {mark} & (( RANDOM % 2 )) || wait"),
+    ));
+    for kill in 1..=kills {
+        let dead = instances(&data);
+        let clients: Vec<_> = (0..CLIENTS).map(|_| client(&server)).collect();
+        std::thread::sleep(moments.next());
+        server.kill_9();
+        let killed_at = Instant::now();
+        clients.into_iter().for_each(|client| client.join().unwrap());
+
+        server = Server::start_with(&data, NATIVE);
+        eventually("no execution is running", || {
+            let listed = server.get("/v1/executions?status=running").unwrap().body;
+            listed["items"].as_array().is_some_and(Vec::is_empty)
+        });
+        eventually("no cgroup of the dead is left", || homes(&dead).is_empty());
+        eventually("no trace in the data folder", || {
+            instances(&data).is_disjoint(&dead) && std::fs::read_dir(data.join("tmp")).unwrap().count() == 0
+        });
+        eventually("no process and no mount of the dead is left", || {
+            left_by_the_dead(&mark, folder.path()).is_empty()
+        });
+        slowest = slowest.max(killed_at.elapsed());
+        if kill % 20 == 0 {
+            println!("{kill} of {kills}; at most {slowest:?} until all had gone");
         }
-    })
-    .await
-    .unwrap();
+    }
+    println!("{kills} kills; at most {slowest:?} from a kill until the restarted server had nothing left");
+}
+
+/// Moments of a kill: a xorshift, so that a seed gives the same ones again.
+struct Moments(u64);
+
+impl Moments {
+    fn next(&mut self) -> Duration {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        MOMENT_MAX.mul_f64(f64::from(u16::try_from(self.0 >> 48).unwrap()) / f64::from(u16::MAX))
+    }
+}
+
+/// Processes with the mark in their arguments, and those that see the data folder in their mounts: of sandboxes only,
+/// for the server itself mounts nothing.
+fn left_by_the_dead(mark: &str, folder: &Path) -> Vec<String> {
+    let folder = folder.to_str().unwrap();
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
+        let path = entry.ok()?.path();
+        path.file_name()?.to_str()?.parse::<u32>().ok()?;
+        let arguments = std::fs::read_to_string(path.join("cmdline")).unwrap_or_default();
+        let mounts = std::fs::read_to_string(path.join("mountinfo")).unwrap_or_default();
+        let is_left = arguments.split('\0').any(|argument| argument == mark) || mounts.contains(folder);
+        is_left.then(|| format!("{} {}", path.display(), arguments.replace('\0', " ")))
+    });
+    processes.collect()
 }
 
 /// Asks for runs until the server has gone.

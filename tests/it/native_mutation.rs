@@ -92,9 +92,12 @@ impl Laboratory {
     async fn without(&self, places: BTreeSet<usize>) -> Verdict {
         self.native().remove_steps(places).await.unwrap();
         let mut artifacts = ArtifactTar::create(tempfile::tempfile().unwrap());
+        let (word, go) = tokio::sync::oneshot::channel();
+        word.send(()).unwrap();
         let run = Run {
             artifacts: &mut artifacts,
             cancel: tokio_util::sync::CancellationToken::new(),
+            go,
         };
         let choice = Choice {
             kind: Kind::Native,
@@ -127,6 +130,7 @@ fn job(skill: &Path) -> Job {
             digest: Digest::of(PROBE.as_bytes()),
             folder: skill.to_owned(),
         }),
+        deps: None,
         argv: ["/usr/bin/python3", "-I", "-S", "/skills/probe/probe.py"]
             .map(ToOwned::to_owned)
             .to_vec(),

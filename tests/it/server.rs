@@ -40,7 +40,7 @@ impl Server {
             .append(true)
             .open(data.with_extension("log"))
             .unwrap();
-        let process = Command::new(env!("CARGO_BIN_EXE_skillbox"))
+        let process = Command::new(binary())
             .arg("serve")
             .env("SKILLBOX_DATA_DIR", data)
             .env("SKILLBOX_API_PORT", port.to_string())
@@ -133,6 +133,12 @@ impl Drop for Server {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// The server that is tested: this build's, or the one that `SKILLBOX_TEST_BINARY` names.
+fn binary() -> PathBuf {
+    std::env::var_os("SKILLBOX_TEST_BINARY")
+        .map_or_else(|| env!("CARGO_BIN_EXE_skillbox").into(), PathBuf::from)
 }
 
 fn agent() -> ureq::Agent {

@@ -57,7 +57,7 @@ pub(crate) fn images() -> Images {
 }
 
 /// An image that declares a volume; `tests/with-engine.sh` makes it.
-pub(crate) const IMAGE_WITH_VOLUME: &str = "skillbox-test/volumes:1";
+pub(crate) const IMAGE_WITH_VOLUME: &str = "skillbox-test/volumes:2";
 /// An image that wants to be run in every way that it must not be run; the test that needs it makes it.
 pub(crate) const IMAGE_WITH_WISHES: &str = "skillbox-test/wishes:1";
 /// An image that declares volumes where sandboxes have scratch; the test that needs it makes it.

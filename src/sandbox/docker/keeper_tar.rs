@@ -18,8 +18,8 @@ use crate::sandbox::docker::guest_binary::GuestBinary;
 pub(super) enum Source {
     /// One file that becomes `init`, executable and, where a kernel loads it, unreadable: it then makes the process non-dumpable at exec (P16).
     Guest(GuestBinary),
-    /// A skill's folder, and the digest of what must be in it.
-    Skill {
+    /// A folder of plain files, and the digest of what must be in it: a skill, or packages.
+    Folder {
         /// The folder.
         folder: PathBuf,
         /// The digest of its listing.
@@ -32,7 +32,7 @@ pub(super) fn write(source: &Source, writer: &mut impl Write) -> io::Result<()> 
     let mut tar = tar::Builder::new(writer);
     match source {
         Source::Guest(guest) => write_guest(guest, &mut tar)?,
-        Source::Skill { folder, digest } => write_skill(folder, *digest, &mut tar)?,
+        Source::Folder { folder, digest } => write_folder(folder, *digest, &mut tar)?,
     }
     tar.finish()
 }
@@ -55,7 +55,7 @@ fn write_guest(guest: &GuestBinary, tar: &mut tar::Builder<impl Write>) -> io::R
     )))
 }
 
-fn write_skill(folder: &Path, digest: Digest, tar: &mut tar::Builder<impl Write>) -> io::Result<()> {
+fn write_folder(folder: &Path, digest: Digest, tar: &mut tar::Builder<impl Write>) -> io::Result<()> {
     let listing = bundle::list(folder).map_err(io::Error::other)?;
     if listing.digest() != digest {
         let folder = folder.display();
@@ -121,7 +121,7 @@ mod tests {
         std::fs::write(folder.path().join("SKILL.md"), "x").unwrap();
         std::fs::write(folder.path().join("scripts/deep/main.sh"), "exit").unwrap();
         let digest = bundle::list(folder.path()).unwrap().digest();
-        let source = Source::Skill {
+        let source = Source::Folder {
             folder: folder.path().to_owned(),
             digest,
         };

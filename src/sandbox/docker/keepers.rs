@@ -1,4 +1,4 @@
-//! Containers that are never started and keep a volume each: the guest's binary, a skill's files.
+//! Containers that are never started and keep a volume each: the guest's binary, a skill's files, packages.
 //!
 //! Sandboxes mount these volumes read-only. Made once per content, shared by all servers on the engine, named only when complete.
 
@@ -16,7 +16,7 @@ use crate::sandbox::docker::container::remove;
 use crate::sandbox::docker::engine::{self, Connection};
 use crate::sandbox::docker::keeper_tar::{self, Source};
 use crate::sandbox::docker::policy;
-use crate::sandbox::{Error, Job};
+use crate::sandbox::{self, Error, Job};
 use crate::skill::ApprovedImage;
 
 /// The keepers that are known to exist, and when each was last used.
@@ -48,9 +48,19 @@ impl Keepers {
             contents.push(Content {
                 name: format!("skillbox-skill-{}-{}", &skill.digest.hex()[..32], skill.name),
                 mount_point: format!("/skills/{}", skill.name),
-                source: Source::Skill {
+                source: Source::Folder {
                     folder: skill.folder.clone(),
                     digest: skill.digest,
+                },
+            });
+        }
+        if let Some(deps) = &job.deps {
+            contents.push(Content {
+                name: format!("skillbox-deps-{}", &deps.digest.hex()[..32]),
+                mount_point: sandbox::DEPENDENCIES.to_owned(),
+                source: Source::Folder {
+                    folder: deps.folder.clone(),
+                    digest: deps.digest,
                 },
             });
         }
@@ -137,7 +147,7 @@ async fn fill(connection: &Connection, id: &str, content: &Content) -> Result<()
     let uploaded = tokio::time::timeout(limits::COLLECT_MAX, upload)
         .await
         .map_err(|_| {
-            Error::Unavailable("the container engine took too long to take a skill's files".to_owned())
+            Error::Unavailable("the container engine took too long to take a sandbox's files".to_owned())
         })?;
     let written = tar.await.map_err(|error| Error::Engine {
         doing: "packing a keeper",

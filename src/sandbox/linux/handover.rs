@@ -1,5 +1,6 @@
 //! What the server tells the new process before it is the guest: one frame, with mounts as descriptors beside it.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::io::{self, IoSlice, IoSliceMut, Read as _};
 use std::mem::MaybeUninit;
@@ -20,8 +21,8 @@ pub(super) struct Handover {
     pub(super) plan: Plan,
     /// The server's mount namespace, as `/proc` names it.
     pub(super) host_mounts: String,
-    /// Mounts that only the server could make.
-    pub(super) mounts: Vec<OwnedFd>,
+    /// Mounts that only the server could make, in the order of the plan's steps.
+    pub(super) mounts: VecDeque<OwnedFd>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -74,7 +75,7 @@ pub(super) fn receive(link: BorrowedFd<'_>) -> io::Result<Handover> {
     if received.bytes != length.len() {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    let mut mounts = Vec::new();
+    let mut mounts = VecDeque::new();
     for message in ancillary.drain() {
         if let RecvAncillaryMessage::ScmRights(descriptors) = message {
             mounts.extend(descriptors);

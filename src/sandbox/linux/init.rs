@@ -2,6 +2,7 @@
 //!
 //! It has one thread, namespaces of its own and every capability in them; nothing of a skill has run yet.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -25,14 +26,14 @@ use super::handover::{self, Handover};
 use super::loopback;
 use super::plan::{HOST, NOBODY};
 use super::step::{Resource, Step, Then};
-use crate::guest;
+use crate::guest::Guest;
 use crate::sandbox::seccomp::bpf;
 use crate::sys::{self, Reach};
 
 /// Makes the sandbox around this process and runs it. An error is told on standard error, which the server keeps.
 pub(super) fn main() -> ExitCode {
     match prepare() {
-        Ok(()) => guest::main(),
+        Ok(guest) => guest.main(),
         Err(error) => {
             eprintln!("{error}");
             ExitCode::FAILURE
@@ -45,6 +46,7 @@ pub(super) fn main() -> ExitCode {
 enum Error {
     Refused(&'static str),
     Handover(io::Error),
+    Guest(io::Error),
     Step(Box<Step>, io::Error),
 }
 
@@ -53,6 +55,7 @@ impl fmt::Display for Error {
         match self {
             Self::Refused(why) => f.write_str(why),
             Self::Handover(error) => write!(f, "the server did not say what to do: {error}"),
+            Self::Guest(error) => write!(f, "the guest cannot be made: {error}"),
             Self::Step(step, error) => {
                 write!(f, "the step {step:?} was refused: {error}{}", hint(step, error))
             }
@@ -75,7 +78,7 @@ fn hint(step: &Step, error: &io::Error) -> &'static str {
     }
 }
 
-fn prepare() -> Result<(), Error> {
+fn prepare() -> Result<Guest, Error> {
     if std::process::id() != 1 {
         return Err(Error::Refused(
             "this becomes PID 1 of a sandbox; the server starts it, nobody else does",
@@ -84,6 +87,8 @@ fn prepare() -> Result<(), Error> {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     let own_mounts = handover::own_mounts().map_err(Error::Handover)?;
     // Made now, used at the end.
+    let guest = Guest::new().map_err(Error::Guest)?;
+    guest.rehearse().map_err(Error::Guest)?;
     let mut filter = for_kernel(bpf::program());
     loop {
         let Handover {
@@ -101,12 +106,12 @@ fn prepare() -> Result<(), Error> {
         }
         match plan.then {
             Then::Wait => {}
-            Then::Serve => return Ok(()),
+            Then::Serve => return Ok(guest),
         }
     }
 }
 
-fn perform(step: &Step, mounts: &mut Vec<OwnedFd>, filter: &mut [libc::sock_filter]) -> io::Result<()> {
+fn perform(step: &Step, mounts: &mut VecDeque<OwnedFd>, filter: &mut [libc::sock_filter]) -> io::Result<()> {
     match step {
         Step::LeaveTerminal => rustix::process::setsid().map(drop).map_err(Into::into),
         Step::HideCgroup => sys::unshare_namespaces(libc::CLONE_NEWCGROUP),
@@ -125,7 +130,7 @@ fn perform(step: &Step, mounts: &mut Vec<OwnedFd>, filter: &mut [libc::sock_filt
             bind(&of_host(from), to, LOCKED)
         }
         Step::AttachHanded { to } => {
-            let mount = mounts.pop().ok_or(io::ErrorKind::NotFound)?;
+            let mount = mounts.pop_front().ok_or(io::ErrorKind::NotFound)?;
             attach(&mount, to)
         }
         Step::Device { name } => device(name),

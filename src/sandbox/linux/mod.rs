@@ -12,6 +12,7 @@ mod init;
 mod loopback;
 #[cfg(feature = "testing")]
 mod mutation;
+mod parts;
 mod plan;
 mod pool;
 mod seen;
@@ -19,12 +20,11 @@ mod spawn;
 mod step;
 mod watch;
 
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
-use rustix::mount::{OpenTreeFlags, open_tree};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
@@ -35,18 +35,20 @@ use crate::ids::InstanceId;
 use crate::limits;
 use crate::sandbox::report::report;
 use crate::sandbox::session::{self, Heard};
-use crate::sandbox::{Backend, Choice, End, Error, Job, Kind, ProgressSender, Report, Run, SkillFiles};
-use crate::sys::{self, Reach};
+use crate::sandbox::{Backend, Choice, End, Error, Job, Kind, ProgressSender, Report, Run};
 
-use identity::Power;
-use plan::{Bounds, HostRoot, SkillSource, Wanted};
-use pool::Pool;
+use parts::{Files, Parts};
+use plan::Bounds;
 use spawn::{Body, Waiting};
 use watch::Watchdog;
 
 pub use host::{Mechanism, Setup};
 #[cfg(feature = "testing")]
 pub use mutation::steps;
+
+/// What a run leaves to the background begins this much later: until then its end is being recorded and answered, and
+/// neither should share a processor with it, or pages with a process that is being made.
+const AFTERWARDS: Duration = Duration::from_millis(5);
 
 /// The argument that turns the binary into the maker of its own sandbox.
 pub const COMMAND: &str = "sandbox-native";
@@ -93,18 +95,6 @@ pub struct Native {
     /// Endings and preparations that nobody waits for.
     background: TaskTracker,
     rehearsed: tokio::sync::OnceCell<()>,
-}
-
-/// What all sandboxes of this process have in common.
-#[derive(Debug)]
-struct Parts {
-    host: HostRoot,
-    power: Power,
-    pool: Pool,
-    /// This process's mount namespace, as `/proc` names it.
-    own_mounts: String,
-    #[cfg(feature = "testing")]
-    removed: mutation::Removed,
 }
 
 /// One sandbox that was told its plan.
@@ -175,7 +165,7 @@ impl Native {
     }
 
     /// A sandbox with its bounds set that performs its plan now.
-    async fn tell(&self, skill: Option<&SkillFiles>, bounds: &ResourceLimits) -> Result<Told, Error> {
+    async fn tell(&self, files: &Files<'_>, bounds: &ResourceLimits) -> Result<Told, Error> {
         let parts = self.parts().await?;
         let waiting = match parts.pool.take() {
             Some(waiting) => waiting,
@@ -195,7 +185,7 @@ impl Native {
                 .map_err(|error| failed("setting the sandbox's bounds", error))?;
         }
         parts
-            .hand_over(&link, skill, bounds)
+            .hand_over(&link, files, bounds)
             .map_err(|error| match error.kind() {
                 // It failed at what it does before anybody needs it, and says why.
                 std::io::ErrorKind::BrokenPipe => did_not_come_up(&diagnostics, &body.fate()),
@@ -219,6 +209,7 @@ impl Native {
         }
         let parts = parts.clone();
         self.background.spawn(async move {
+            tokio::time::sleep(AFTERWARDS).await;
             match make(&parts).await {
                 Ok(waiting) => parts.pool.put(waiting),
                 Err(error) => {
@@ -242,7 +233,7 @@ impl Native {
                     link,
                     diagnostics,
                     body,
-                } = self.tell(None, &bounds).await?;
+                } = self.tell(&Files::default(), &bounds).await?;
                 let heard = tokio::time::timeout(limits::SANDBOX_START_MAX, greeting(link)).await;
                 let Ok(Ok(greeted)) = heard else {
                     return Err(did_not_come_up(&diagnostics, &body.fate()));
@@ -302,83 +293,6 @@ fn did_not_come_up(diagnostics: &spawn::Diagnostics, fate: &str) -> Error {
     ))
 }
 
-impl Parts {
-    fn open(settings: &Settings, instance: InstanceId) -> Result<Self, String> {
-        host::check_kernel()?;
-        let power = Power::of_this_process()?;
-        let own_mounts =
-            handover::own_mounts().map_err(|error| format!("/proc cannot be read: {error}; mount it"))?;
-        Ok(Self {
-            host: host::root(),
-            power,
-            pool: Pool::open(settings, instance, power)?,
-            own_mounts,
-            #[cfg(feature = "testing")]
-            removed: mutation::Removed::default(),
-        })
-    }
-
-    /// Makes a process that waits and does already what is the same for every sandbox. Blocks.
-    fn make(&self) -> std::io::Result<Waiting> {
-        let waiting = self.pool.make(self.power)?;
-        let plan = plan::before(&self.host);
-        #[cfg(feature = "testing")]
-        let plan = self.removed.from(plan, 0);
-        let frame = handover::frame(plan, self.own_mounts.clone())?;
-        handover::send(waiting.link.as_fd(), &frame, &[])?;
-        Ok(waiting)
-    }
-
-    fn bounds(&self) -> Bounds {
-        self.pool.cgroups().map_or(Bounds::Rlimits, |_| Bounds::Cgroup)
-    }
-
-    fn hand_over(
-        &self,
-        link: &std::os::unix::net::UnixStream,
-        skill: Option<&SkillFiles>,
-        bounds: &ResourceLimits,
-    ) -> std::io::Result<()> {
-        let mut mounts = Vec::new();
-        let skill = match skill {
-            None => None,
-            Some(skill) => {
-                let source = match self.power {
-                    Power::Root => {
-                        mounts.push(detached(&skill.folder)?);
-                        SkillSource::Handed
-                    }
-                    Power::Ordinary { .. } => {
-                        let path = std::fs::canonicalize(&skill.folder)?;
-                        SkillSource::Path(path.into_os_string().into_string().map_err(|_| {
-                            std::io::Error::other("the data folder's path is not UTF-8; move it")
-                        })?)
-                    }
-                };
-                Some((&skill.name, source))
-            }
-        };
-        let plan = plan::after(&Wanted {
-            skill,
-            limits: bounds,
-            bounds: self.bounds(),
-        });
-        #[cfg(feature = "testing")]
-        let plan = self.removed.from(plan, plan::before(&self.host).steps.len());
-        let frame = handover::frame(plan, self.own_mounts.clone())?;
-        let borrowed: Vec<_> = mounts.iter().map(|mount| mount.as_fd()).collect();
-        handover::send(link.as_fd(), &frame, &borrowed)
-    }
-}
-
-/// A read-only mount of a folder that is nowhere yet: the way to the folder stays closed to the sandbox's user.
-fn detached(folder: &Path) -> std::io::Result<OwnedFd> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-    let mount = open_tree(rustix::fs::CWD, folder, flags)?;
-    sys::mount_setattr(mount.as_fd(), init::LOCKED, Reach::One)?;
-    Ok(mount)
-}
-
 impl Ending {
     fn fate(&self) -> String {
         self.body.as_ref().map_or_else(String::new, Body::fate)
@@ -400,7 +314,11 @@ impl Drop for Ending {
         // At once; only the waiting is left to the background.
         body.kill();
         if tokio::runtime::Handle::try_current().is_ok() {
-            self.background.spawn_blocking(move || drop(body));
+            self.background.spawn(async move {
+                tokio::time::sleep(AFTERWARDS).await;
+                // If the runtime ends first, it waits here.
+                let _ = tokio::task::spawn_blocking(move || drop(body)).await;
+            });
         }
     }
 }
@@ -414,11 +332,15 @@ impl Backend for Native {
 
     async fn run(&self, job: &Job, run: Run<'_>) -> Result<Report, Error> {
         let asked_at = Instant::now();
+        let files = Files {
+            skill: job.skill.as_ref(),
+            deps: job.deps.as_ref(),
+        };
         let Told {
             link,
             diagnostics,
             body,
-        } = self.tell(job.skill.as_ref(), &job.limits).await?;
+        } = self.tell(&files, &job.limits).await?;
         let watchdog = body
             .watched()
             .map(|body| Watchdog::start(body, &job.limits, &self.background))

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use super::plan::{self, Bounds, SkillSource, Wanted};
+use super::plan::{self, Bounds, Source, Wanted};
 use super::step::{Plan, Step};
 use super::{Native, host};
 use crate::execution::ResourceLimits;
@@ -49,7 +49,8 @@ impl Native {
 #[must_use]
 pub fn steps(skill: &SkillName, limits: &ResourceLimits) -> Vec<serde_json::Value> {
     let wanted = Wanted {
-        skill: Some((skill, SkillSource::Handed)),
+        skill: Some((skill, Source::Handed)),
+        deps: None,
         limits,
         bounds: Bounds::Cgroup,
     };

@@ -6,6 +6,7 @@
 use super::step::{Plan, Resource, Step, Then};
 use crate::execution::ResourceLimits;
 use crate::limits;
+use crate::sandbox;
 use crate::skill::SkillName;
 
 /// Where the host's root is until it is forgotten.
@@ -49,10 +50,10 @@ pub(super) const ETC_FOLDERS: &[&str] = &["/etc/alternatives"];
 /// S-20.
 pub(super) const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom"];
 
-/// Where the skill's files come from.
+/// Where files for one sandbox come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum SkillSource {
-    /// A mount that is handed over with the plan.
+pub(super) enum Source {
+    /// A mount that is handed over with the plan, in the order of the steps.
     Handed,
     /// A canonical path that the sandbox's user can walk.
     Path(String),
@@ -70,7 +71,8 @@ pub(super) enum Bounds {
 /// Everything about one sandbox that differs from another.
 #[derive(Debug)]
 pub(super) struct Wanted<'a> {
-    pub(super) skill: Option<(&'a SkillName, SkillSource)>,
+    pub(super) skill: Option<(&'a SkillName, Source)>,
+    pub(super) deps: Option<Source>,
     pub(super) limits: &'a ResourceLimits,
     pub(super) bounds: Bounds,
 }
@@ -109,7 +111,7 @@ pub(super) fn before(host: &HostRoot) -> Plan {
 /// Plans the rest of one sandbox.
 pub(super) fn after(wanted: &Wanted<'_>) -> Plan {
     let mut steps = scratch(wanted.limits);
-    steps.extend(skill(wanted));
+    steps.extend(files(wanted));
     steps.extend([Step::ForgetHost, Step::FreezeRoot]);
     steps.extend(restrictions(wanted));
     Plan {
@@ -230,20 +232,28 @@ fn scratch(limits: &ResourceLimits) -> Vec<Step> {
         .collect()
 }
 
-fn skill(wanted: &Wanted<'_>) -> Vec<Step> {
+/// What the program is given and cannot change.
+fn files(wanted: &Wanted<'_>) -> Vec<Step> {
     let mut steps = vec![folder("/skills")];
     if let Some((name, source)) = &wanted.skill {
-        let to = format!("/skills/{name}");
-        steps.push(folder(&to));
-        steps.push(match source {
-            SkillSource::Handed => Step::AttachHanded { to },
-            SkillSource::Path(from) => Step::BindFolder {
-                from: from.clone(),
-                to,
-            },
-        });
+        steps.extend(given(source, format!("/skills/{name}")));
+    }
+    if let Some(source) = &wanted.deps {
+        steps.extend(given(source, sandbox::DEPENDENCIES.to_owned()));
     }
     steps
+}
+
+fn given(source: &Source, to: String) -> [Step; 2] {
+    let place = folder(&to);
+    let files = match source {
+        Source::Handed => Step::AttachHanded { to },
+        Source::Path(from) => Step::BindFolder {
+            from: from.clone(),
+            to,
+        },
+    };
+    [place, files]
 }
 
 fn restrictions(wanted: &Wanted<'_>) -> Vec<Step> {
@@ -334,14 +344,15 @@ mod tests {
     }
 
     /// Both parts, one after the other.
-    fn planned(source: SkillSource) -> Plan {
+    fn planned(source: Source) -> Plan {
         planned_with(source, Bounds::Cgroup)
     }
 
-    fn planned_with(source: SkillSource, bounds: Bounds) -> Plan {
+    fn planned_with(source: Source, bounds: Bounds) -> Plan {
         let limits = ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default());
         let after = after(&Wanted {
-            skill: Some((&"demo".parse().unwrap(), source)),
+            skill: Some((&"demo".parse().unwrap(), source.clone())),
+            deps: Some(source),
             limits: &limits,
             bounds,
         });
@@ -362,7 +373,7 @@ mod tests {
     /// The snapshot is the reviewed posture; any change to it is a change of policy.
     #[test]
     fn the_plan_is_the_reviewed_posture() {
-        insta::assert_snapshot!(lines(&planned(SkillSource::Handed).steps));
+        insta::assert_snapshot!(lines(&planned(Source::Handed).steps));
     }
 
     /// What the test above compares with.
@@ -375,7 +386,7 @@ mod tests {
     #[test]
     fn no_step_can_go_or_move_unnoticed() {
         let (_, reviewed) = REVIEWED.rsplit_once("---\n").unwrap();
-        let whole = planned(SkillSource::Handed).steps;
+        let whole = planned(Source::Handed).steps;
         assert_eq!(lines(&whole), reviewed.trim_end());
         for place in 0..whole.len() {
             let mut steps = whole.clone();
@@ -395,20 +406,20 @@ mod tests {
     }
 
     #[test]
-    fn an_ordinary_users_plan_differs_in_the_way_to_the_skill_alone() {
+    fn an_ordinary_users_plan_differs_in_the_way_to_its_files_alone() {
         let (handed, walked) = (
-            planned(SkillSource::Handed).steps,
-            planned(SkillSource::Path("/data/x".to_owned())).steps,
+            planned(Source::Handed).steps,
+            planned(Source::Path("/data/x".to_owned())).steps,
         );
         let differing = handed.iter().zip(&walked).filter(|(a, b)| a != b).count();
-        assert_eq!((differing, handed.len()), (1, walked.len()));
+        assert_eq!((differing, handed.len()), (2, walked.len()));
     }
 
     #[test]
     fn the_degraded_form_bounds_each_process_and_hides_no_memory() {
         let (whole, degraded) = (
-            planned(SkillSource::Handed).steps,
-            planned_with(SkillSource::Handed, Bounds::Rlimits).steps,
+            planned(Source::Handed).steps,
+            planned_with(Source::Handed, Bounds::Rlimits).steps,
         );
         let more: Vec<_> = degraded.iter().filter(|step| !whole.contains(step)).collect();
         let bound = Step::Limit {
@@ -426,7 +437,7 @@ mod tests {
     /// Nothing of the host but programs, libraries and five devices, all of it read-only.
     #[test]
     fn no_step_shows_more_of_the_host() {
-        for step in planned(SkillSource::Handed).steps {
+        for step in planned(Source::Handed).steps {
             if let Step::BindFolder { from, .. } | Step::BindFile { from, .. } = step {
                 let known = [PROGRAMS, ETC_FILES, ETC_FOLDERS].concat();
                 assert!(known.contains(&from.as_str()), "{from}");
@@ -437,7 +448,7 @@ mod tests {
     /// S-37: what restricts comes last, the filter at the very end, and nothing is mounted after the mounts are locked.
     #[test]
     fn restrictions_end_the_plan() {
-        let steps = planned(SkillSource::Handed).steps;
+        let steps = planned(Source::Handed).steps;
         assert_eq!(steps.last(), Some(&Step::FilterCalls));
         let locked = steps
             .iter()
@@ -457,7 +468,7 @@ mod tests {
 
     #[test]
     fn a_plan_crosses_the_link_unchanged() {
-        let plan = planned(SkillSource::Handed);
+        let plan = planned(Source::Handed);
         let text = serde_json::to_vec(&plan).unwrap();
         assert_eq!(serde_json::from_slice::<Plan>(&text).unwrap(), plan);
     }

@@ -5,7 +5,8 @@ use std::io;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::time::{Instant, interval, sleep_until, timeout};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, interval_at, sleep_until, timeout};
 
 use crate::bundle::artifacts::ArtifactTar;
 use crate::execution::{FileEntry, JsonText, Logs, Skipped, Usage};
@@ -74,7 +75,11 @@ where
 }
 
 async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Heard) -> io::Result<()> {
-    let super::Run { artifacts, cancel } = run;
+    let super::Run {
+        artifacts,
+        cancel,
+        go,
+    } = run;
     let mut control = link.open(Channel::Control).await?;
     let inputs = link.open(Channel::Inputs).await?;
     let stdout = link.open(Channel::Stdout).await?;
@@ -89,11 +94,6 @@ async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Hea
         skipped_total,
         ..
     } = heard;
-    let Logs {
-        stdout: kept_stdout,
-        stderr: kept_stderr,
-        ..
-    } = logs;
     let mut collected = Collected {
         artifacts,
         output,
@@ -115,13 +115,13 @@ async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Hea
         let streams = async {
             let (inputs, stdout, stderr, results) = tokio::join!(
                 send_inputs(inputs, job),
-                keep_head(stdout, kept_stdout),
-                keep_head(stderr, kept_stderr),
+                keep_head(stdout, &mut logs.stdout),
+                keep_head(stderr, &mut logs.stderr),
                 collected.receive(results)
             );
             inputs.and(stdout).and(stderr).and(results)
         };
-        let states = spoken.follow(&mut control, job, cancel);
+        let states = spoken.follow(&mut control, job, (cancel, go));
         let both = async {
             tokio::pin!(streams, states);
             tokio::select! {
@@ -215,17 +215,27 @@ struct Spoken {
 }
 
 impl Spoken {
+    /// Waits for the word to start the program.
+    async fn wait_for(&mut self, go: oneshot::Receiver<()>) -> io::Result<()> {
+        let told = go.await;
+        if told.is_err() {
+            self.end = Some(End::NotStarted("its execution could not be recorded".to_owned()));
+        }
+        told.map_err(io::Error::other)
+    }
+
     /// Starts the program and follows the guest's states until it is done. Passes a cancel on, and gives up on a guest that is overdue.
     async fn follow(
         &mut self,
         control: &mut wire::Stream,
         job: &Job,
-        cancel: tokio_util::sync::CancellationToken,
+        (cancel, go): (tokio_util::sync::CancellationToken, oneshot::Receiver<()>),
     ) -> io::Result<()> {
+        self.wait_for(go).await?;
         let (mut reader, mut writer) = tokio::io::split(control);
         let mut overdue = Instant::now() + limits::SANDBOX_START_MAX;
         say(&mut writer, ToGuest::Start(start(job)), overdue).await?;
-        let mut keep_alive = interval(KEEP_ALIVE_EVERY);
+        let mut keep_alive = interval_at(Instant::now() + KEEP_ALIVE_EVERY, KEEP_ALIVE_EVERY);
         let mut cancelled = false;
         let receive = |mut reader| async move {
             let frame = wire::receive::<_, ToHost>(&mut reader, wire::FRAME_TO_HOST_BYTES_MAX).await;
@@ -257,9 +267,9 @@ impl Spoken {
                 () = cancel.cancelled(), if !cancelled => {
                     cancelled = true;
                     overdue = overdue.min(Instant::now() + limits::KILL_GRACE);
-                    say(&mut writer, ToGuest::Cancel, overdue).await
+                    unless_deaf(say(&mut writer, ToGuest::Cancel, overdue).await)
                 }
-                _ = keep_alive.tick() => say(&mut writer, ToGuest::KeepAlive, overdue).await,
+                _ = keep_alive.tick() => unless_deaf(say(&mut writer, ToGuest::KeepAlive, overdue).await),
                 () = sleep_until(overdue) => Err(io::ErrorKind::TimedOut.into()),
             };
             if said
@@ -316,6 +326,14 @@ where
 {
     let left = overdue.saturating_duration_since(Instant::now());
     in_time(left, wire::send(writer, &words)).await
+}
+
+/// A guest that hears nothing any more may be done: what it said before is still to be read, and tells.
+fn unless_deaf(said: io::Result<()>) -> io::Result<()> {
+    said.or_else(|error| match error.kind() {
+        io::ErrorKind::TimedOut => Err(error),
+        _ => Ok(()),
+    })
 }
 
 async fn in_time(limit: Duration, act: impl Future<Output = io::Result<()>>) -> io::Result<()> {

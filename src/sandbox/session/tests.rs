@@ -12,34 +12,38 @@ use crate::skill::{ImageAllowlist, Resources};
 struct Guest {
     _link: Link,
     control: wire::Stream,
+    inputs: wire::Stream,
     stdout: wire::Stream,
+    _stderr: wire::Stream,
     results: wire::Stream,
-    _others: Vec<wire::Stream>,
 }
 
 impl Guest {
     async fn on(socket: DuplexStream) -> Self {
         let mut link = Link::new(socket, Side::Guest);
-        let (mut control, mut stdout, mut results, mut others) = (None, None, None, Vec::new());
+        let mut streams = std::collections::HashMap::new();
         for _ in Channel::ALL {
-            match link.accept().await.unwrap() {
-                (Channel::Control, stream) => control = Some(stream),
-                (Channel::Stdout, stream) => stdout = Some(stream),
-                (Channel::Results, stream) => results = Some(stream),
-                (Channel::Inputs | Channel::Stderr, stream) => others.push(stream),
-            }
+            let (channel, stream) = link.accept().await.unwrap();
+            streams.insert(channel, stream);
         }
+        let mut take = |channel| streams.remove(&channel).unwrap();
         Self {
             _link: link,
-            control: control.unwrap(),
-            stdout: stdout.unwrap(),
-            results: results.unwrap(),
-            _others: others,
+            control: take(Channel::Control),
+            inputs: take(Channel::Inputs),
+            stdout: take(Channel::Stdout),
+            _stderr: take(Channel::Stderr),
+            results: take(Channel::Results),
         }
     }
 
     async fn say(&mut self, words: ToHost) {
         wire::send(&mut self.control, &words).await.unwrap();
+    }
+
+    /// Ends every stream; the connection stays.
+    fn leave(self) -> Link {
+        self._link
     }
 
     async fn come_up(&mut self) {
@@ -58,6 +62,7 @@ fn job(argument_bytes: usize) -> Job {
         image,
         image_of: ImageOf::Language,
         skill: None,
+        deps: None,
         argv: vec!["x".repeat(argument_bytes)],
         env: Vec::new(),
         input: JsonText::parse(b"{}").unwrap(),
@@ -79,9 +84,12 @@ where
     let guest = tokio::spawn(guest(far));
     let mut artifacts = ArtifactTar::create(tempfile::tempfile().unwrap());
     let begun = Instant::now();
+    let (word, go) = oneshot::channel();
+    word.send(()).unwrap();
     let run = Run {
         artifacts: &mut artifacts,
         cancel: cancel.clone(),
+        go,
     };
     let heard = converse(near, job, run).await;
     let took = begun.elapsed();
@@ -170,6 +178,36 @@ async fn a_guest_that_never_ends_its_streams_is_left_in_time() {
     let (heard, took) = converse_with(&job, &CancellationToken::new(), endless).await;
     assert_eq!((heard.end, heard.complete), (Some(End::Exited(0)), false));
     assert!(took <= limits::COLLECT_MAX + Duration::from_secs(1), "{took:?}");
+}
+
+/// Which of the two is noticed first is chance, hence the many times.
+#[tokio::test(start_paused = true)]
+async fn a_cancel_that_meets_a_guest_that_is_done_loses_nothing_of_what_it_said() {
+    for _ in 0..40 {
+        let cancel = CancellationToken::new();
+        let late = cancel.clone();
+        let done = |socket| async move {
+            let mut guest = Guest::on(socket).await;
+            guest.inputs.read_to_end(&mut Vec::new()).await.unwrap();
+            guest.come_up().await;
+            guest.say(ToHost::Ended { end: End::Exited(0) }).await;
+            let end = Item::End { skipped_total: 0 };
+            wire::send(&mut guest.results, &end).await.unwrap();
+            let (stdout_bytes, stderr_bytes, usage) = (0, 0, wire::Usage::default());
+            guest
+                .say(ToHost::Done {
+                    stdout_bytes,
+                    stderr_bytes,
+                    usage,
+                })
+                .await;
+            let _link = guest.leave();
+            late.cancel();
+            std::future::pending().await
+        };
+        let (heard, _) = converse_with(&job(1), &cancel, done).await;
+        assert_eq!((heard.end, heard.complete), (Some(End::Exited(0)), true));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,6 +9,8 @@ pub(crate) const BACKEND: Backend = Backend::Docker;
 mod run;
 #[path = "../sandbox_confinement.rs"]
 mod sandbox_confinement;
+#[path = "../sandbox_dependencies.rs"]
+mod sandbox_dependencies;
 #[path = "../sandbox_exhaustion.rs"]
 mod sandbox_exhaustion;
 #[path = "../sandbox_inputs.rs"]

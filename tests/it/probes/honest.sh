@@ -64,7 +64,7 @@ TEXT
 }
 
 separator='{'
-for work in job_control perl_scripts pipes substitution tools limits sourced; do
+for work in ${*:-job_control perl_scripts pipes substitution tools limits sourced}; do
     # A subshell of its own: `set -e` does not count within a condition.
     set +e
     (set -e; "$work") 2>/tmp/error
