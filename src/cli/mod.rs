@@ -10,6 +10,7 @@ mod given;
 mod key;
 mod place;
 mod progress;
+mod prove;
 mod run;
 mod save;
 mod show_config;
@@ -94,6 +95,8 @@ enum Command {
     /// Check this machine: data folder, database, container engine, images, a real run
     #[command(after_help = "Example:\n  skillbox doctor --format json")]
     Doctor,
+    /// Attack sandboxes of its own on this machine, and say which promises hold
+    Prove(prove::ProveArgs),
     /// Show every setting, its value and where it came from
     #[command(after_help = "Example:\n  skillbox config --format json")]
     Config,
@@ -180,6 +183,7 @@ fn obey(cli: Cli, console: &Console) -> Result<Exit> {
         }
         Command::Key(KeyCommand::Recover) => key::recover(&configured(global)?, console),
         Command::Doctor => doctor::doctor(global.load(Vec::new()), console),
+        Command::Prove(args) => prove::prove(&args, &configured(global)?, console),
         Command::Config => show_config::show(&global.load(Vec::new())?, console),
         Command::Completions(args) => completions::print(&args, &mut Cli::command(), console),
         Command::Version => {

@@ -73,6 +73,12 @@ impl Docker {
         self.connector.connect().await?.facts().await
     }
 
+    /// How many containers of this process's executions the engine knows at this moment.
+    pub async fn standing(&self) -> Result<usize, Error> {
+        let connection = self.connector.connect().await?;
+        reconcile::standing(&connection, self.instance).await
+    }
+
     /// Makes sure that the image is there, pulling it if it is missing.
     pub async fn ensure_image(
         &self,
