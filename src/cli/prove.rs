@@ -158,18 +158,38 @@ fn print(proof: &Proof, console: &Console) -> Result<()> {
         return Ok(());
     }
     console.heading(&format!("{}: {}", proof.backend, proof.form))?;
-    let width = proof.findings.iter().map(|finding| finding.name.chars().count()).max();
+    let width = proof
+        .findings
+        .iter()
+        .map(|finding| finding.name.chars().count())
+        .max();
     let width = width.unwrap_or_default().min(NAME_WIDTH_MAX);
     for promise in &proof.promises {
-        let by = promise.mechanism.as_ref().map(|by| format!(" ({by})")).unwrap_or_default();
+        let by = promise
+            .mechanism
+            .as_ref()
+            .map(|by| format!(" ({by})"))
+            .unwrap_or_default();
         console.heading(&format!("\n{} {}{by}", promise.promise, promise.says))?;
-        for finding in proof.findings.iter().filter(|finding| finding.promise == promise.promise) {
+        for finding in proof
+            .findings
+            .iter()
+            .filter(|finding| finding.promise == promise.promise)
+        {
             console.check(mark(finding.verdict), &line(finding, width))?;
         }
-        console.check(mark(promise.tally.verdict()), &format!("{:<8} {}", promise.promise, counted(promise.tally)))?;
+        console.check(
+            mark(promise.tally.verdict()),
+            &format!("{:<8} {}", promise.promise, counted(promise.tally)),
+        )?;
     }
     console.text("\n")?;
-    let text = format!("{}: {} in {} s\n", proof.backend, counted(proof.total), proof.seconds);
+    let text = format!(
+        "{}: {} in {} s\n",
+        proof.backend,
+        counted(proof.total),
+        proof.seconds
+    );
     console.check(mark(proof.total.verdict()), &text)
 }
 
@@ -178,7 +198,13 @@ const NAME_WIDTH_MAX: usize = 72;
 
 fn line(finding: &Finding, width: usize) -> String {
     use std::fmt::Write as _;
-    let mut text = format!("{:<6} {:<8} {:<width$}  {}", finding.id, word(finding.verdict), finding.name, finding.mechanism);
+    let mut text = format!(
+        "{:<6} {:<8} {:<width$}  {}",
+        finding.id,
+        word(finding.verdict),
+        finding.name,
+        finding.mechanism
+    );
     if let Some(reason) = &finding.reason {
         let _ = write!(text, "\n    → {reason}");
     }
@@ -186,7 +212,11 @@ fn line(finding: &Finding, width: usize) -> String {
         let seen = finding.seen.get(place).unwrap_or(&serde_json::Value::Null);
         let _ = write!(text, "\n    → {place}: expected {expected}, seen {seen}");
     }
-    for (place, seen) in finding.seen.iter().filter(|(place, _)| !finding.expected.contains_key(*place)) {
+    for (place, seen) in finding
+        .seen
+        .iter()
+        .filter(|(place, _)| !finding.expected.contains_key(*place))
+    {
         let _ = write!(text, "\n    → {place}: {seen}");
     }
     text
@@ -226,7 +256,10 @@ fn conclude(report: &Report, console: &Console) -> Result<Exit> {
             console.check(Mark::Untold, &format!("{backend}: skipped: {reason}"))?;
         }
         if report.backends.len() > 1 {
-            console.check(mark(report.total.verdict()), &format!("in all: {}", counted(report.total)))?;
+            console.check(
+                mark(report.total.verdict()),
+                &format!("in all: {}", counted(report.total)),
+            )?;
         }
     } else {
         console.data(Format::Json, report, |_| Rows::default())?;
@@ -234,7 +267,10 @@ fn conclude(report: &Report, console: &Console) -> Result<Exit> {
     if report.backends.is_empty() {
         let why = |skipped: &Skipped| format!("{}: {}", skipped.backend, skipped.reason);
         let all: Vec<_> = report.skipped.iter().map(why).collect();
-        return Err(Failure::new(Exit::Unavailable, format!("no backend can be tried: {}", all.join("; "))));
+        return Err(Failure::new(
+            Exit::Unavailable,
+            format!("no backend can be tried: {}", all.join("; ")),
+        ));
     }
     Ok(exit(report.total))
 }
@@ -254,7 +290,12 @@ mod tests {
 
     #[test]
     fn any_breach_ends_with_1_and_nothing_said_is_no_success() {
-        let tally = |kept, degraded, breach, skipped| Tally { kept, degraded, breach, skipped };
+        let tally = |kept, degraded, breach, skipped| Tally {
+            kept,
+            degraded,
+            breach,
+            skipped,
+        };
         assert_eq!(exit(tally(120, 4, 1, 0)), Exit::Failed);
         assert_eq!(exit(tally(120, 0, 0, 2)), Exit::Success);
         assert_eq!(exit(tally(100, 20, 0, 0)), Exit::Success);

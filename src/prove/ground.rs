@@ -161,7 +161,8 @@ impl Listeners {
     /// How much has come since the last look.
     fn arrived(&self) -> usize {
         let accepted = |listener: &TcpListener| std::iter::from_fn(|| listener.accept().ok()).count();
-        let received = |socket: &UdpSocket| std::iter::from_fn(|| socket.recv_from(&mut [0; 64]).ok()).count();
+        let received =
+            |socket: &UdpSocket| std::iter::from_fn(|| socket.recv_from(&mut [0; 64]).ok()).count();
         self.tcp.iter().map(accepted).sum::<usize>() + self.udp.iter().map(received).sum::<usize>()
     }
 }
@@ -230,7 +231,10 @@ fn stored(token: &str, folder: &Path) -> Vec<String> {
     let mut pending = vec![folder.to_owned()];
     while let Some(folder) = pending.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let is_canary = entry.file_name().to_string_lossy().starts_with("skillbox-canary-");
+            let is_canary = entry
+                .file_name()
+                .to_string_lossy()
+                .starts_with("skillbox-canary-");
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => pending.push(entry.path()),
                 Ok(kind) if kind.is_file() && !is_canary => {

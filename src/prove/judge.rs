@@ -46,7 +46,10 @@ impl<'de> Deserialize<'de> for Expected {
 
 fn single(value: &Value) -> Option<(&str, &Value)> {
     let object = value.as_object().filter(|object| object.len() == 1)?;
-    object.iter().next().map(|(word, operand)| (word.as_str(), operand))
+    object
+        .iter()
+        .next()
+        .map(|(word, operand)| (word.as_str(), operand))
 }
 
 impl Expected {
@@ -150,7 +153,10 @@ pub(super) fn judge(probe: &Probe, sight: &Sight, traits: &[String]) -> Finding 
     };
     match sight {
         Sight::Untried(reason) => say(Verdict::Skipped, reason),
-        Sight::Spared => say(Verdict::Degraded, "not tried: nothing here bounds what it would take"),
+        Sight::Spared => say(
+            Verdict::Degraded,
+            "not tried: nothing here bounds what it would take",
+        ),
         Sight::Broke(how) => say(Verdict::Breach, how),
         Sight::Seen(seen) => {
             if let Some(reason) = seen.pointer("/output/skipped").and_then(Value::as_str) {
@@ -160,7 +166,8 @@ pub(super) fn judge(probe: &Probe, sight: &Sight, traits: &[String]) -> Finding 
             }
         }
     }
-    let is_degraded = traits.iter().any(|one| one == "degraded") && DEGRADED.contains(&probe.promise.as_str());
+    let is_degraded =
+        traits.iter().any(|one| one == "degraded") && DEGRADED.contains(&probe.promise.as_str());
     // Held or not by this one attack: without a cgroup it is not held in full.
     if is_degraded && finding.verdict != Verdict::Skipped {
         finding.verdict = Verdict::Degraded;
@@ -184,7 +191,10 @@ fn compare(expected: BTreeMap<String, Expected>, seen: &Value, finding: &mut Fin
         // How the program ended says why a place is empty.
         for place in ["/status", "/message"] {
             if let Some(found) = seen.pointer(place).filter(|found| !found.is_null()) {
-                finding.seen.entry(place.to_owned()).or_insert_with(|| found.clone());
+                finding
+                    .seen
+                    .entry(place.to_owned())
+                    .or_insert_with(|| found.clone());
             }
         }
     }

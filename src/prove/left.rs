@@ -60,7 +60,10 @@ fn children() -> Vec<String> {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         status.lines().any(|line| line == own)
     };
-    names_in(Path::new("/proc")).into_iter().filter(is_child).collect()
+    names_in(Path::new("/proc"))
+        .into_iter()
+        .filter(is_child)
+        .collect()
 }
 
 /// The groups of sandboxes below this process's own: one can only go when everything in it has gone.
@@ -89,7 +92,11 @@ fn mounts(folder: &Path) -> Vec<String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let folder = folder.display().to_string();
     let leads_there = |line: &&str| line.contains(&folder);
-    mounts.lines().filter(leads_there).map(ToOwned::to_owned).collect()
+    mounts
+        .lines()
+        .filter(leads_there)
+        .map(ToOwned::to_owned)
+        .collect()
 }
 
 fn names_in(folder: &Path) -> Vec<String> {

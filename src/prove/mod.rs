@@ -20,11 +20,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::auth::Caller;
 use crate::engine::{Ask, Engine, RunRequest, What};
 use crate::error::Code;
+use crate::execution::{Outcome, Status};
 use crate::skill::Language;
 
 use ground::Ground;
@@ -123,7 +125,7 @@ pub async fn prove(
         .collect::<Vec<(&Attack, Sight)>>();
     let (mut sights, neighbour) = beside_a_neighbour(subject, attack_all).await;
     if !looks.is_empty() {
-        let seen = Sight::Seen(afterwards(subject, &ground, neighbour).await);
+        let seen = Sight::Seen(afterwards(subject, &ground, &neighbour).await);
         sights.extend(looks.into_iter().map(|look| (look, seen.clone())));
     }
     let mut findings: Vec<_> = sights
@@ -147,51 +149,66 @@ pub async fn prove(
     })
 }
 
-/// Does `work` while somebody else's small skill runs again and again, and says how that one fared.
-async fn beside_a_neighbour<T>(subject: &Subject<'_>, work: impl Future<Output = T>) -> (T, Value) {
-    let (mut runs, mut failed) = (0, 0);
-    let mut slowest = Duration::ZERO;
+/// How somebody else fared meanwhile.
+#[derive(Debug, Default, Serialize)]
+struct Neighbour {
+    runs: usize,
+    failed: usize,
+    slowest_seconds: f64,
+    /// The first failure.
+    why: Option<String>,
+}
+
+impl Neighbour {
+    fn take(&mut self, run: Result<(), Option<String>>, seconds: f64) {
+        match run {
+            Ok(()) => self.runs += 1,
+            Err(Some(why)) => {
+                self.failed += 1;
+                self.why.get_or_insert(why);
+            }
+            // It cannot be run here at all.
+            Err(None) => {}
+        }
+        self.slowest_seconds = self.slowest_seconds.max(seconds);
+    }
+}
+
+/// Does `work` while somebody else's small skill runs again and again.
+async fn beside_a_neighbour<T>(subject: &Subject<'_>, work: impl Future<Output = T>) -> (T, Neighbour) {
+    let mut seen = Neighbour::default();
     tokio::pin!(work);
-    let done = loop {
+    loop {
         tokio::select! {
-            done = &mut work => break done,
+            done = &mut work => return (done, seen),
             () = tokio::time::sleep(NEIGHBOUR_EVERY) => {}
         }
         let started = Instant::now();
         let neighbour = neighbour(subject);
         tokio::pin!(neighbour);
         // It is waited for even if the attacks end first.
-        let (fine, over) = tokio::select! {
-            fine = &mut neighbour => (fine, None),
+        let (run, over) = tokio::select! {
+            run = &mut neighbour => (run, None),
             done = &mut work => (neighbour.await, Some(done)),
         };
-        // Where bash is missing it says nothing.
-        if let Some(fine) = fine {
-            runs += 1;
-            failed += usize::from(!fine);
-            slowest = slowest.max(started.elapsed());
-        }
+        seen.take(run, started.elapsed().as_secs_f64());
         if let Some(done) = over {
-            break done;
+            return (done, seen);
         }
-    };
-    let slowest = slowest.as_secs_f64();
-    (
-        done,
-        json!({ "runs": runs, "failed": failed, "slowest_seconds": slowest }),
-    )
+    }
 }
 
-/// Whether a small skill runs as it should; `None` where it cannot be run here at all.
-async fn neighbour(subject: &Subject<'_>) -> Option<bool> {
+/// Runs a small skill that must succeed. Says why it did not; `Err(None)` where bash is missing, say.
+async fn neighbour(subject: &Subject<'_>) -> Result<(), Option<String>> {
     let skill = Skill {
         language: Language::Bash,
         program: "echo '\"well\"' >\"$SANDBOX_OUTPUT\"",
         front_matter: &[],
         beside: &BTreeMap::new(),
     };
+    let archive = skill.archive(subject.folder);
     let what = What::Archive {
-        archive: skill.archive(subject.folder).ok()?,
+        archive: archive.map_err(|error| Some(error.to_string()))?,
         fallback_name: None,
     };
     let request = RunRequest {
@@ -200,20 +217,26 @@ async fn neighbour(subject: &Subject<'_>) -> Option<bool> {
         progress: None,
     };
     match subject.engine.run(subject.caller, request).await {
-        Ok(execution) => {
-            let output = execution.outcome.and_then(|outcome| outcome.output);
-            Some(output.is_some_and(|output| output.as_str().trim() == "\"well\""))
-        }
-        Err(error) if error.code() == Code::SandboxUnavailable => None,
-        Err(_) => Some(false),
+        Err(error) if error.code() == Code::SandboxUnavailable => Err(None),
+        Err(error) => Err(Some(error.to_string())),
+        Ok(execution) => match execution.outcome {
+            Some(outcome) if outcome.status == Status::Success && outcome.output.is_some() => Ok(()),
+            Some(Outcome {
+                error: Some(error), ..
+            }) => Err(Some(error.message)),
+            Some(_) | None => Err(Some(format!(
+                "it ended as {} without an output",
+                execution.status
+            ))),
+        },
     }
 }
 
 /// This host when all is over.
-async fn afterwards(subject: &Subject<'_>, ground: &Ground, neighbour: Value) -> Value {
+async fn afterwards(subject: &Subject<'_>, ground: &Ground, neighbour: &Neighbour) -> Value {
     let mut seen = ground.after();
     let left = left::behind(subject.engine, subject.caller, subject.folder).await;
     seen["left"] = left.into();
-    seen["neighbour"] = neighbour;
+    seen["neighbour"] = json!(neighbour);
     seen
 }

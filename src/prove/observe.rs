@@ -66,7 +66,11 @@ impl Attacker<'_> {
         let Some(outcome) = &execution.outcome else {
             return Sight::Broke("its execution has no end".to_owned());
         };
-        if let Some(error) = outcome.error.as_ref().filter(|error| error.code == "start_failed") {
+        if let Some(error) = outcome
+            .error
+            .as_ref()
+            .filter(|error| error.code == "start_failed")
+        {
             return Sight::Untried(error.message.clone());
         }
         let mut seen = described(&execution, outcome);
@@ -85,7 +89,8 @@ impl Attacker<'_> {
         let archive = skill.archive(self.ground.folder())?;
         let mut given = self.ground.told();
         given.extend(input.clone());
-        let input = JsonText::parse(Value::Object(given).to_string().as_bytes()).map_err(|error| Error::internal(error.to_string()))?;
+        let input = JsonText::parse(Value::Object(given).to_string().as_bytes())
+            .map_err(|error| Error::internal(error.to_string()))?;
         let files = attack.files.iter().map(|(path, content)| InputFile {
             path: path.clone(),
             content: content.clone().into(),
@@ -114,7 +119,11 @@ impl Attacker<'_> {
         let small = outcome.files.iter().filter(|file| file.size <= HEAD_MAX as u64);
         for file in small.take(FILES_READ_MAX) {
             let id = execution.new.id;
-            let Ok(found) = self.engine.artifact_file(self.caller.tenant(), id, &file.path).await else {
+            let Ok(found) = self
+                .engine
+                .artifact_file(self.caller.tenant(), id, &file.path)
+                .await
+            else {
                 continue;
             };
             let range = found.range();

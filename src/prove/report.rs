@@ -109,5 +109,7 @@ pub(super) fn by_promise(
             .map(|(_, by)| by.clone()),
         tally: Tally::of(findings.iter().filter(|finding| finding.promise == *promise)),
     });
-    tallies.filter(|promise| promise.tally != Tally::default()).collect()
+    tallies
+        .filter(|promise| promise.tally != Tally::default())
+        .collect()
 }

@@ -25,7 +25,11 @@ fn memory() -> Probe {
 #[test]
 fn what_is_expected_is_kept_and_all_else_is_a_breach_that_says_both() {
     let seen = |value| Sight::Seen(value);
-    let fine = judge(&memory(), &seen(json!({ "status": "oom", "share": 1 })), &on(&["docker"]));
+    let fine = judge(
+        &memory(),
+        &seen(json!({ "status": "oom", "share": 1 })),
+        &on(&["docker"]),
+    );
     assert_eq!((fine.verdict, fine.mechanism.as_str()), (Verdict::Kept, "a"));
     assert!(fine.expected.is_empty() && fine.seen.is_empty());
     for (wrong, place) in [
@@ -38,14 +42,19 @@ fn what_is_expected_is_kept_and_all_else_is_a_breach_that_says_both() {
     ] {
         let found = judge(&memory(), &seen(wrong.clone()), &on(&["docker"]));
         assert_eq!(found.verdict, Verdict::Breach, "{wrong}");
-        assert!(found.expected.contains_key(place) && found.seen.contains_key(place), "{found:?}");
+        assert!(
+            found.expected.contains_key(place) && found.seen.contains_key(place),
+            "{found:?}"
+        );
     }
 }
 
 #[test]
 fn each_word_of_an_expectation_can_fail() {
     let judged = |expected: Value, seen: Value| {
-        let probe = probe(&json!({ "id": "x", "promise": "P1", "name": "x", "by": "x", "expect": { "/x": expected } }));
+        let probe = probe(
+            &json!({ "id": "x", "promise": "P1", "name": "x", "by": "x", "expect": { "/x": expected } }),
+        );
         judge(&probe, &Sight::Seen(json!({ "x": seen })), &on(&["docker"])).verdict == Verdict::Kept
     };
     for (expected, holds, fails) in [
@@ -54,10 +63,22 @@ fn each_word_of_an_expectation_can_fail() {
         (json!({ "one_of": [1, 2] }), json!(2), json!(3)),
         (json!({ "at_most": 2 }), json!(2), json!(2.1)),
         (json!({ "at_least": 2 }), json!(2), json!(1)),
-        (json!({ "contains": "link" }), json!("it is a link"), json!("it is a file")),
-        (json!({ "all": "ok" }), json!({ "a": "ok" }), json!({ "a": "ok", "b": "EPERM" })),
+        (
+            json!({ "contains": "link" }),
+            json!("it is a link"),
+            json!("it is a file"),
+        ),
+        (
+            json!({ "all": "ok" }),
+            json!({ "a": "ok" }),
+            json!({ "a": "ok", "b": "EPERM" }),
+        ),
         (json!({ "all": "ok" }), json!(["ok"]), json!([])),
-        (json!({ "UNIX": "ok" }), json!({ "UNIX": "ok" }), json!({ "UNIX": "EPERM" })),
+        (
+            json!({ "UNIX": "ok" }),
+            json!({ "UNIX": "ok" }),
+            json!({ "UNIX": "EPERM" }),
+        ),
     ] {
         assert!(judged(expected.clone(), holds), "{expected}");
         assert!(!judged(expected.clone(), fails), "{expected}");
@@ -76,12 +97,29 @@ fn a_runtime_may_be_expected_to_do_otherwise_and_nothing_else_may() {
 
 #[test]
 fn what_breaks_the_engine_is_a_breach_and_what_is_not_there_is_skipped() {
-    let broke = judge(&memory(), &Sight::Broke("the engine failed".to_owned()), &on(&["docker"]));
-    assert_eq!((broke.verdict, broke.reason.as_deref()), (Verdict::Breach, Some("the engine failed")));
-    let untried = judge(&memory(), &Sight::Untried("no python3".to_owned()), &on(&["native"]));
-    assert_eq!((untried.verdict, untried.reason.as_deref()), (Verdict::Skipped, Some("no python3")));
+    let broke = judge(
+        &memory(),
+        &Sight::Broke("the engine failed".to_owned()),
+        &on(&["docker"]),
+    );
+    assert_eq!(
+        (broke.verdict, broke.reason.as_deref()),
+        (Verdict::Breach, Some("the engine failed"))
+    );
+    let untried = judge(
+        &memory(),
+        &Sight::Untried("no python3".to_owned()),
+        &on(&["native"]),
+    );
+    assert_eq!(
+        (untried.verdict, untried.reason.as_deref()),
+        (Verdict::Skipped, Some("no python3"))
+    );
     let declined = Sight::Seen(json!({ "output": { "skipped": "not this machine" } }));
-    assert_eq!(judge(&memory(), &declined, &on(&["native"])).verdict, Verdict::Skipped);
+    assert_eq!(
+        judge(&memory(), &declined, &on(&["native"])).verdict,
+        Verdict::Skipped
+    );
 }
 
 /// The degraded form excuses P6 and P7, held or not, and nothing else.
@@ -93,16 +131,28 @@ fn without_cgroups_only_two_promises_are_excused() {
         Sight::Seen(json!({ "status": "oom", "share": 1 })),
         Sight::Spared,
     ] {
-        assert_eq!(judge(&memory(), &sight, &traits).verdict, Verdict::Degraded, "{sight:?}");
+        assert_eq!(
+            judge(&memory(), &sight, &traits).verdict,
+            Verdict::Degraded,
+            "{sight:?}"
+        );
     }
-    let other = Probe { promise: "P5".to_owned(), ..memory() };
+    let other = Probe {
+        promise: "P5".to_owned(),
+        ..memory()
+    };
     let breach = judge(&other, &Sight::Seen(json!({ "status": "success" })), &traits);
     assert_eq!(breach.verdict, Verdict::Breach);
 }
 
 #[test]
 fn the_worst_verdict_counts_and_nothing_said_is_not_kept() {
-    let tally = |kept, degraded, breach, skipped| Tally { kept, degraded, breach, skipped };
+    let tally = |kept, degraded, breach, skipped| Tally {
+        kept,
+        degraded,
+        breach,
+        skipped,
+    };
     assert_eq!(tally(99, 2, 1, 3).verdict(), Verdict::Breach);
     assert_eq!(tally(99, 2, 0, 3).verdict(), Verdict::Degraded);
     assert_eq!(tally(99, 0, 0, 3).verdict(), Verdict::Kept);

@@ -22,6 +22,7 @@ mod lifecycle;
 mod native;
 #[cfg(target_os = "linux")]
 mod native_lifecycle;
+mod sandbox_contract;
 #[cfg(target_os = "linux")]
 mod sandbox_native;
 mod sandbox_oracles;

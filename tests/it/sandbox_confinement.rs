@@ -121,7 +121,10 @@ async fn only_the_sandbox_itself_can_be_seen_and_nothing_can_be_reached() {
     };
     let listeners = Listeners::on_every_address();
     let seen = watched
-        .verdicts(Attack::python(include_str!("../../src/prove/probes/surroundings.py")).input(&listeners.described()))
+        .verdicts(
+            Attack::python(include_str!("../../src/prove/probes/surroundings.py"))
+                .input(&listeners.described()),
+        )
         .await;
     let expected = json!({
         "descriptors": { "0": "/sandbox/input.json", "1": "pipe", "2": "pipe" },
