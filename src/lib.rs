@@ -14,6 +14,7 @@ pub mod guest;
 pub mod http;
 pub mod ids;
 pub mod limits;
+pub mod prove;
 pub mod sandbox;
 pub mod server;
 pub mod skill;

@@ -13,7 +13,7 @@ const FLOORS: &[&[&str]] = &[
     &["skill", "execution", "bundle", "auth"],
     &["store", "blob", "sandbox"],
     &["engine"],
-    &["http"],
+    &["http", "prove"],
     &["cli", "server", "config", "main", "lib"],
 ];
 

@@ -42,6 +42,7 @@ pub(crate) enum Mark {
     Good,
     Doubtful,
     Bad,
+    Untold,
 }
 
 /// Rows under a heading.
@@ -207,12 +208,23 @@ impl Console {
             Mark::Good => (GOOD, '✓'),
             Mark::Doubtful => (DOUBTFUL, '!'),
             Mark::Bad => (BAD, '✗'),
+            Mark::Untold => (Style::new().dimmed(), '–'),
         };
         let text = visible::lines(text);
         finish(writeln!(
             anstream::stdout().lock(),
             "{style}{sign}{style:#} {text}"
         ))
+    }
+
+    /// A line above others.
+    #[expect(
+        clippy::unused_self,
+        reason = "all that a command prints goes through its console"
+    )]
+    pub(crate) fn heading(&self, text: &str) -> Result<()> {
+        let text = visible::lines(text);
+        finish(writeln!(anstream::stdout().lock(), "{HEADING}{text}{HEADING:#}"))
     }
 
     /// Whether progress may be drawn.

@@ -10,6 +10,7 @@ mod given;
 mod key;
 mod place;
 mod progress;
+mod prove;
 mod run;
 mod save;
 #[cfg(target_os = "linux")]
@@ -96,6 +97,8 @@ enum Command {
     /// Check this machine: data folder, database, container engine, images, a real run
     #[command(after_help = "Example:\n  skillbox doctor --format json")]
     Doctor,
+    /// Attack sandboxes of its own on this machine, and say which promises hold
+    Prove(prove::ProveArgs),
     /// Show every setting, its value and where it came from
     #[command(after_help = "Example:\n  skillbox config --format json")]
     Config,
@@ -189,6 +192,11 @@ fn obey(cli: Cli, console: &Console) -> Result<Exit> {
             let config = global.load(Vec::new());
             config.iter().for_each(enter_scope);
             doctor::doctor(config, console)
+        }
+        Command::Prove(args) => {
+            let config = configured(global)?;
+            enter_scope(&config);
+            prove::prove(&args, &config, console)
         }
         Command::Config => show_config::show(&global.load(Vec::new())?, console),
         Command::Completions(args) => completions::print(&args, &mut Cli::command(), console),

@@ -131,6 +131,26 @@ impl Config {
         }
     }
 
+    /// The same for a trial of one backend over a folder of its own: with nothing that belongs to a server or a database.
+    #[must_use]
+    pub fn trying(&self, backend: Backend, folder: &Path) -> Self {
+        Self {
+            data_dir: Some(folder.to_owned()),
+            server_url: None,
+            api_key: None,
+            database: None,
+            sandbox: Sandbox {
+                backend,
+                ..self.sandbox.clone()
+            },
+            allowed_hosts: self.allowed_hosts.clone(),
+            log: self.log.clone(),
+            notices: Vec::new(),
+            effective: Vec::new(),
+            ..*self
+        }
+    }
+
     /// The administrator's key in the data folder, if this user may read it there; nothing is made.
     ///
     /// # Errors

@@ -93,6 +93,11 @@ fn what_the_command_line_document_shows_runs() {
 }
 
 #[test]
+fn what_the_document_about_proofs_shows_runs() {
+    runs("docs/PROVE.md");
+}
+
+#[test]
 fn what_the_api_document_shows_runs() {
     runs("docs/API.md");
 }

@@ -35,6 +35,7 @@ mod native_soak;
 mod packages;
 #[cfg(target_os = "linux")]
 mod sandbox_auto;
+mod sandbox_contract;
 #[cfg(target_os = "linux")]
 mod sandbox_native;
 mod sandbox_oracles;

@@ -196,7 +196,7 @@ async fn an_ordinary_user_with_a_delegated_subtree_gets_every_promise() {
 }
 
 /// Delegates as a service manager does, for both versions of cgroups; then becomes the user for good.
-const AS_ORDINARY: &str = r#"
+pub(crate) const AS_ORDINARY: &str = r#"
 user=$1; shift
 for hierarchy in /sys/fs/cgroup /sys/fs/cgroup/memory /sys/fs/cgroup/pids /sys/fs/cgroup/cpu /sys/fs/cgroup/cpuacct; do
     [ -e "$hierarchy/cgroup.procs" ] || continue

@@ -117,13 +117,13 @@ async fn many_honest_programs_notice_nothing_and_leave_nothing() {
     let world = Arc::new(world);
     let python = format!(
         "{}\n{}",
-        include_str!("probes/prelude.py"),
-        include_str!("probes/honest.py")
+        include_str!("../../src/prove/probes/prelude.py"),
+        include_str!("../../src/prove/probes/honest.py")
     );
     let programs = [
         &python,
-        include_str!("probes/honest.js"),
-        include_str!("probes/honest.sh"),
+        include_str!("../../src/prove/probes/honest.js"),
+        include_str!("../../src/prove/probes/honest.sh"),
     ];
     for (major, ((language, _), program)) in (1..).zip(PARTS.iter().zip(programs)) {
         let archive = archive(*language, &format!("version: {major}.0.0\n"), program);

@@ -27,7 +27,7 @@ async fn a_program_is_nobody_and_can_become_nobody_else() {
         return;
     };
     let seen = watched
-        .verdicts(Attack::python(include_str!("probes/identity.py")))
+        .verdicts(Attack::python(include_str!("../../src/prove/probes/identity.py")))
         .await;
     let none = "0000000000000000";
     // An ordinary user cannot give up groups; the one that runs these tests has none.
@@ -40,6 +40,8 @@ async fn a_program_is_nobody_and_can_become_nobody_else() {
             "Uid": "65534 65534 65534 65534", "Gid": "65534 65534 65534 65534", "Groups": groups,
         },
         "grandchild_differs": false,
+        "further_groups": [],
+        "opened_by_group": [],
         "image_has_set_uid_programs": true,
         "su": false,
         // In a user namespace of its own there is no root to become.
@@ -66,7 +68,7 @@ async fn root_skill_kernel_knobs_cgroup_and_programs_cannot_be_changed() {
         return;
     };
     let host = host_state();
-    let probe = || Attack::python(include_str!("probes/frozen.py"));
+    let probe = || Attack::python(include_str!("../../src/prove/probes/frozen.py"));
     let mut seen = watched.verdicts(probe()).await;
     let interpreter = seen["interpreter_digest"].take();
     let expected = json!({
@@ -119,13 +121,17 @@ async fn only_the_sandbox_itself_can_be_seen_and_nothing_can_be_reached() {
     };
     let listeners = Listeners::on_every_address();
     let seen = watched
-        .verdicts(Attack::python(include_str!("probes/surroundings.py")).input(&listeners.described()))
+        .verdicts(
+            Attack::python(include_str!("../../src/prove/probes/surroundings.py"))
+                .input(&listeners.described()),
+        )
         .await;
     let expected = json!({
         "descriptors": { "0": "/sandbox/input.json", "1": "pipe", "2": "pipe" },
         "processes": [1],
         "answering_processes": [],
         "first_process_shows": [],
+        "likelier_to_go_than_first": true,
         "first_process_tuned": [],
         "oom_score_lowered": oom_scores_that_may_be_lowered(),
         "masked_paths_that_give": [],
@@ -229,11 +235,16 @@ async fn system_calls_beyond_the_table_are_refused_by_number_and_argument() {
         return;
     };
     let seen = watched
-        .verdicts(Attack::python(include_str!("probes/syscalls.py")))
+        .verdicts(Attack::python(include_str!("../../src/prove/probes/syscalls.py")))
         .await;
     let expected = json!({
         "forbidden": 79,
-        "forbidden_let_through": [],
+        "forbidden_let_through": {
+            "mounts": {}, "namespaces": {}, "modules and kernels": {}, "tracing": {}, "memory of others": {},
+            "files by handle": {}, "administration": {}, "clocks": {}, "ports and descriptors of the processor": {},
+            "keyrings": {}, "placement of memory": {}, "asynchronous input and output": {}, "io_uring": {},
+            "other ways to be": {},
+        },
         "unknown_let_through": [],
         "unshare_let_through": [],
         "clone_let_through": [],
@@ -271,9 +282,9 @@ async fn honest_programs_notice_nothing() {
     };
     let programs = || {
         [
-            Attack::python(include_str!("probes/honest.py")),
-            Attack::plain(Language::Node, include_str!("probes/honest.js")),
-            Attack::plain(Language::Bash, include_str!("probes/honest.sh")),
+            Attack::python(include_str!("../../src/prove/probes/honest.py")),
+            Attack::plain(Language::Node, include_str!("../../src/prove/probes/honest.js")),
+            Attack::plain(Language::Bash, include_str!("../../src/prove/probes/honest.sh")),
         ]
     };
     for attack in programs().into_iter().chain(programs()).chain(programs()) {

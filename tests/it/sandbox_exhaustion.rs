@@ -8,7 +8,7 @@ use crate::sandbox_oracles::{Attack, Watched};
 use crate::world::{of, output};
 
 fn too_much(of: &str) -> Attack {
-    Attack::python(include_str!("probes/exhaust.py")).input(&json!({ "of": of }).to_string())
+    Attack::python(include_str!("../../src/prove/probes/exhaust.py")).input(&json!({ "of": of }).to_string())
 }
 
 /// With little memory, so that it is soon used up.

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use crate::world::{Backend, World, archive, docker_settings, json, output};
 
 /// What every Python probe starts with.
-const PRELUDE: &str = include_str!("probes/prelude.py");
+const PRELUDE: &str = include_str!("../../src/prove/probes/prelude.py");
 /// The engine notices the end of a container late, and removes it off everybody's path.
 const REMOVED_WITHIN: Duration = Duration::from_secs(20);
 

@@ -14,7 +14,7 @@ use crate::world::output;
 async fn kind(watched: &Watched, case: &str) -> Outcome {
     let input = json!({ "case": case, "canary": watched.canary_paths()[0] }).to_string();
     let outcome = watched
-        .run(Attack::python(include_str!("probes/output_kinds.py")).input(&input))
+        .run(Attack::python(include_str!("../../src/prove/probes/output_kinds.py")).input(&input))
         .await;
     assert!(
         outcome.timings.collect_ms < 5000.0,
@@ -122,7 +122,7 @@ async fn an_output_above_the_cap_is_refused_by_its_size() {
 async fn tree(watched: &Watched, case: &str) -> Execution {
     let input = json!({ "case": case, "canaries": watched.canary_paths() }).to_string();
     let execution = watched
-        .execution(Attack::python(include_str!("probes/tree.py")).input(&input))
+        .execution(Attack::python(include_str!("../../src/prove/probes/tree.py")).input(&input))
         .await;
     let outcome = execution.outcome.as_ref().unwrap();
     assert_eq!(outcome.status, Status::Success, "{case}: {:?}", outcome.error);
@@ -359,7 +359,7 @@ async fn files_that_cannot_be_stored_make_no_success() {
     std::fs::write(&blobs, "in the way").unwrap();
     let input = json!({ "case": "metadata", "canaries": Value::Null }).to_string();
     let outcome = watched
-        .run(Attack::python(include_str!("probes/tree.py")).input(&input))
+        .run(Attack::python(include_str!("../../src/prove/probes/tree.py")).input(&input))
         .await;
     assert_eq!(
         (outcome.status, outcome.error.unwrap().code.as_str()),

@@ -15,7 +15,7 @@ async fn assert_verbatim(watched: &Watched, what: &str, bytes: &[u8]) {
     let said = base64::engine::general_purpose::STANDARD.encode(bytes);
     let input = json!({ "said": said, "times": 3 }).to_string();
     let outcome = watched
-        .run(Attack::python(include_str!("probes/speak.py")).input(&input))
+        .run(Attack::python(include_str!("../../src/prove/probes/speak.py")).input(&input))
         .await;
     assert_eq!(
         outcome.status,
@@ -175,7 +175,7 @@ async fn floods_of_logs_and_files_cost_the_server_little_memory() {
     };
     // Once around, so that what is made only once does not count.
     watched.run(Attack::plain(Language::Bash, "true")).await;
-    let flood = Attack::python(include_str!("probes/flood.py"))
+    let flood = Attack::python(include_str!("../../src/prove/probes/flood.py"))
         .input(r#"{"blocks": 8192}"#)
         .seconds(60.0);
     let outcome = assert_bearable(&watched, "1 GB of logs", flood).await;
@@ -187,7 +187,7 @@ async fn floods_of_logs_and_files_cost_the_server_little_memory() {
     assert_eq!(outcome.logs.stdout_total + outcome.logs.stderr_total, 1 << 30);
 
     let tree = |case: &str| {
-        Attack::python(include_str!("probes/tree.py"))
+        Attack::python(include_str!("../../src/prove/probes/tree.py"))
             .input(&json!({ "case": case, "canaries": [] }).to_string())
     };
     let outcome = assert_bearable(&watched, "a sparse file of 1 TiB", tree("one_sparse")).await;

@@ -11,7 +11,8 @@ use crate::world::{of, output, stdout};
 const OVERTIME_MS: f64 = 1000.0;
 
 fn way(name: &str) -> Attack {
-    Attack::python(include_str!("probes/survivors.py")).input(&json!({ "way": name }).to_string())
+    Attack::python(include_str!("../../src/prove/probes/survivors.py"))
+        .input(&json!({ "way": name }).to_string())
 }
 
 fn code(outcome: &Outcome) -> (Status, Option<&str>) {

@@ -105,6 +105,8 @@ pub(crate) fn doctor(config: Result<Config>, console: &Console) -> Result<Exit> 
     look(config, &mut report)?;
     if console.format_or(Format::Table) != Format::Table {
         console.data(Format::Json, &report.findings, |_| Rows::default())?;
+    } else {
+        console.say("`skillbox prove` attacks sandboxes on this machine and says which promises hold");
     }
     let failed = report
         .findings

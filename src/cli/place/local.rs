@@ -74,6 +74,10 @@ impl Local {
         &self.engine
     }
 
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
     pub(crate) fn readiness(&self) -> Readiness {
         self.runtime.block_on(self.engine.readiness())
     }

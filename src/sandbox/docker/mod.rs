@@ -80,6 +80,12 @@ impl Docker {
         connection.keeps_every_promise().await
     }
 
+    /// How many containers of this process's executions the engine knows at this moment.
+    pub async fn standing(&self) -> Result<usize, Error> {
+        let connection = self.connector.connect().await?;
+        reconcile::standing(&connection, self.instance).await
+    }
+
     /// Makes sure that the image is there, pulling it if it is missing.
     pub async fn ensure_image(
         &self,

@@ -40,6 +40,13 @@ pub(super) async fn round(
     Ok(removed)
 }
 
+/// How many containers of executions of `own` there are, in whatever state.
+pub(super) async fn standing(connection: &Connection, own: InstanceId) -> Result<usize, Error> {
+    let found = connection.ours().await?;
+    let is_own = |found: &Found| found.role == ROLE_RUN && found.instance == Some(own);
+    Ok(found.iter().filter_map(Found::read).filter(is_own).count())
+}
+
 /// Those that should not be there.
 fn leftovers(
     found: Vec<Found>,

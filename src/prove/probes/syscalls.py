@@ -1,16 +1,20 @@
 # Which system calls are refused, by number (x86-64): S-09, S-10, S-11, S-14, S-39 and P13's high halves.
 NAMESPACES = {"NEWTIME": 0x80, "NEWNS": 0x20000, "NEWCGROUP": 0x2000000, "NEWUTS": 0x4000000, "NEWIPC": 0x8000000, "NEWUSER": 0x10000000, "NEWPID": 0x20000000, "NEWNET": 0x40000000}
 FORBIDDEN = {
-    "ptrace": 101, "syslog": 103, "personality_32bit": 135, "sysfs": 139, "_sysctl": 156, "modify_ldt": 154, "pivot_root": 155, "adjtimex": 159, "chroot": 161,
-    "acct": 163, "settimeofday": 164, "mount": 165, "umount2": 166, "swapon": 167, "swapoff": 168, "reboot": 169, "sethostname": 170, "setdomainname": 171,
-    "iopl": 172, "ioperm": 173, "create_module": 174, "init_module": 175, "delete_module": 176, "quotactl": 179, "nfsservctl": 180, "io_setup": 206, "io_submit": 209,
-    "lookup_dcookie": 212, "remap_file_pages": 216, "clock_settime": 227, "mbind": 237, "set_mempolicy": 238, "get_mempolicy": 239, "mq_open": 240,
-    "kexec_load": 246, "add_key": 248, "request_key": 249, "keyctl": 250, "ioprio_set": 251, "migrate_pages": 256, "unshare": 272, "vmsplice": 278, "move_pages": 279,
-    "perf_event_open": 298, "fanotify_init": 300, "fanotify_mark": 301, "name_to_handle_at": 303, "open_by_handle_at": 304, "clock_adjtime": 305, "setns": 308,
-    "process_vm_readv": 310, "process_vm_writev": 311, "kcmp": 312, "finit_module": 313, "kexec_file_load": 320, "bpf": 321, "userfaultfd": 323, "io_pgetevents": 333,
-    "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428, "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433,
-    "pidfd_getfd": 438, "process_madvise": 440, "mount_setattr": 442, "quotactl_fd": 443, "memfd_secret": 447, "process_mrelease": 448, "set_mempolicy_home_node": 450,
-    "map_shadow_stack": 453, "statmount": 457, "listmount": 458, "lsm_get_self_attr": 459, "lsm_set_self_attr": 460,
+    "mounts": {"chroot": 161, "pivot_root": 155, "mount": 165, "umount2": 166, "open_tree": 428, "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "mount_setattr": 442, "statmount": 457, "listmount": 458, "sysfs": 139},
+    "namespaces": {"unshare": 272, "setns": 308, "sethostname": 170, "setdomainname": 171},
+    "modules and kernels": {"create_module": 174, "init_module": 175, "delete_module": 176, "finit_module": 313, "kexec_load": 246, "kexec_file_load": 320, "nfsservctl": 180},
+    "tracing": {"ptrace": 101, "perf_event_open": 298, "bpf": 321, "userfaultfd": 323, "lookup_dcookie": 212, "syslog": 103},
+    "memory of others": {"process_vm_readv": 310, "process_vm_writev": 311, "kcmp": 312, "pidfd_getfd": 438, "process_madvise": 440, "process_mrelease": 448},
+    "files by handle": {"name_to_handle_at": 303, "open_by_handle_at": 304, "fanotify_init": 300, "fanotify_mark": 301},
+    "administration": {"acct": 163, "swapon": 167, "swapoff": 168, "reboot": 169, "quotactl": 179, "quotactl_fd": 443, "ioprio_set": 251},
+    "clocks": {"adjtimex": 159, "settimeofday": 164, "clock_settime": 227, "clock_adjtime": 305},
+    "ports and descriptors of the processor": {"iopl": 172, "ioperm": 173, "modify_ldt": 154, "map_shadow_stack": 453},
+    "keyrings": {"add_key": 248, "request_key": 249, "keyctl": 250},
+    "placement of memory": {"mbind": 237, "set_mempolicy": 238, "get_mempolicy": 239, "migrate_pages": 256, "move_pages": 279, "set_mempolicy_home_node": 450, "remap_file_pages": 216, "memfd_secret": 447},
+    "asynchronous input and output": {"io_setup": 206, "io_submit": 209, "io_pgetevents": 333, "vmsplice": 278, "mq_open": 240},
+    "io_uring": {"io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427},
+    "other ways to be": {"personality_32bit": 135, "_sysctl": 156, "lsm_get_self_attr": 459, "lsm_set_self_attr": 460},
 }
 ARGUMENTS = {"personality_32bit": [8]}
 CLONE3 = 435  # Calls after it are younger than some engines, which then answer ENOSYS before any filter.
@@ -21,10 +25,14 @@ def let_through(results):
     return [label for label, found in results.items() if set(found if isinstance(found, list) else [found]) != {"EPERM"}]
 
 
-answers = {label: call(number, *ARGUMENTS.get(label, [0, 0, 0, 0, 0, 0])) for label, number in FORBIDDEN.items()}
-young = {label for label, number in FORBIDDEN.items() if number > CLONE3}
-verdicts["forbidden_let_through"] = [label for label in let_through(answers) if label not in young or answers[label] != "ENOSYS"]
-verdicts["forbidden"] = len(FORBIDDEN)
+def refusals(group):
+    """Those of a group that are not refused, with what they answered."""
+    answers = {label: call(number, *ARGUMENTS.get(label, [0, 0, 0, 0, 0, 0])) for label, number in group.items()}
+    return {label: answers[label] for label in let_through(answers) if group[label] < CLONE3 or answers[label] != "ENOSYS"}
+
+
+verdicts["forbidden_let_through"] = {label: refusals(group) for label, group in FORBIDDEN.items()}
+verdicts["forbidden"] = sum(map(len, FORBIDDEN.values()))
 # 335 and 336 belong to the kernel's own probes: seccomp itself passes them on.
 verdicts["unknown_let_through"] = sorted({call(number) for number in [*range(337, 424), *range(470, 600)]} - {"EPERM", "ENOSYS"})
 

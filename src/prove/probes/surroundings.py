@@ -19,6 +19,7 @@ first = {entry: attempt(read, f"/proc/1/{entry}") for entry in ["environ", "maps
 first["fd"] = attempt(os.listdir, "/proc/1/fd")
 tuning = {entry: write(f"/proc/1/{entry}", "0") for entry in ["oom_score_adj", "coredump_filter", "timens_offsets", "comm", "attr/current"]}
 verdicts["first_process_shows"] = [entry for entry, verdict in first.items() if verdict not in ("EACCES", "EPERM")]
+verdicts["likelier_to_go_than_first"] = int(read("/proc/self/oom_score_adj")) >= 500
 # 500 is what the engine gave PID 1: nobody may become less likely than it to go when memory runs out.
 verdicts["oom_score_lowered"] = [score for score in (-1000, 0, 499) if write("/proc/self/oom_score_adj", str(score)) == "ok"]
 verdicts["first_process_tuned"] = [entry for entry, verdict in tuning.items() if verdict == "ok"]

@@ -15,6 +15,18 @@ def count(make, most=1_000_000):
     return made, "ok"
 
 
+def rounds():
+    """Without end, unless the input says how often: where nothing bounds it, a probe must not take the whole host."""
+    return range(given().get("rounds", 1 << 62))
+
+
+def survive():
+    """Nothing stopped it."""
+    verdicts["survived"] = True
+    conclude()
+    os._exit(0)
+
+
 def fork():
     if os.fork() == 0:
         while True:
@@ -36,29 +48,34 @@ def threads():
 
 
 def fork_bomb():
-    while True:
+    for _ in rounds():
         attempt(os.fork)
+    while True:
+        signal.pause()
 
 
 def fork_bomb_that_eats():
-    while True:
+    for _ in rounds():
         attempt(os.fork)
         hoard.append(bytearray(MIB))
+    survive()
 
 
 hoard = []
 
 
 def anonymous():
-    while True:
+    for _ in rounds():
         hoard.append(bytearray(MIB))
+    survive()
 
 
 def shared():
-    while True:
+    for _ in rounds():
         block = mmap.mmap(-1, MIB)
         block.write(b"x" * MIB)
         hoard.append(block)
+    survive()
 
 
 def stack():
@@ -66,19 +83,22 @@ def stack():
     libc.mmap.restype = libc.memset.restype = ctypes.c_void_p
     size = ctypes.c_size_t(512 * MIB)
     libc.memset(ctypes.c_void_p(libc.mmap(None, size, 3, 0x24022, -1, ctypes.c_long(0))), 1, size)
+    survive()
 
 
 def memory_files():
-    while True:
+    for _ in rounds():
         file = os.memfd_create("hoard")
         os.write(file, b"x" * MIB)
+    survive()
 
 
 def system_v():
     libc.shmat.restype = ctypes.c_void_p
-    while True:
+    for _ in rounds():
         segment = libc.shmget(0, ctypes.c_size_t(8 * MIB), 0o1600)
         libc.memset(ctypes.c_void_p(libc.shmat(segment, None, 0)), 1, ctypes.c_size_t(8 * MIB))
+    survive()
 
 
 def system_v_and_leave():
@@ -93,9 +113,9 @@ def system_v_and_leave():
 def scratch_and_leave():
     """All scratch full to the last page: enough must be left to collect it."""
     conclude()
-    for folder in FOLDERS:
+    for folder, size in FOLDERS.items():
         with open(f"{folder}/full", "wb", buffering=0) as file:
-            attempt(lambda: [file.write(b"x" * 65536) for _ in range(100_000)])
+            attempt(lambda: [file.write(b"x" * 65536) for _ in pieces(size)])
 
 
 def pipes():
@@ -139,7 +159,7 @@ def sockets():
         except BlockingIOError:
             hoard.append((near, far))
 
-    verdicts["sockets"] = count(fill)[1]
+    verdicts["sockets"] = count(fill, given().get("rounds", 1_000_000))[1]
     conclude()
 
 
@@ -161,27 +181,32 @@ def small_maps():
 FOLDERS = {"/workspace": 256, "/tmp": 64, "/sandbox/out/files": 64, "/dev/shm": 64, "/root": 1}
 
 
+def pieces(size):
+    """Pieces of 64 KiB, four times as many as fit into so many MiB: no probe fills a disk that nothing bounds."""
+    return range(4 * size * 16)
+
+
 def disk():
     """How many MiB fit into each folder, each way; each folder is empty again afterwards."""
 
-    def write_all(path):
+    def write_all(path, size):
         with open(path, "wb", buffering=0) as file:
-            while True:
+            for _ in pieces(size):
                 file.write(b"x" * 65536)
 
-    def allocate(path):
+    def allocate(path, size):
         with open(path, "wb") as file:
-            for part in range(100_000):
+            for part in range(16 * len(pieces(size))):
                 os.posix_fallocate(file.fileno(), part * 4096, 4096)
 
-    def sparse_then_write(path):
+    def sparse_then_write(path, size):
         with open(path, "wb", buffering=0) as file:
             file.truncate(1 << 40)
-            while True:
+            for _ in pieces(size):
                 file.write(b"x" * 65536)
 
-    def renames(path):
-        for part in range(100_000):
+    def renames(path, size):
+        for part in pieces(size):
             with open(f"{path}.new", "wb", buffering=0) as file:
                 while file.tell() < 65536:
                     file.write(b"x" * 65536)
@@ -191,7 +216,7 @@ def disk():
         before = os.statvfs(folder)
         used = []
         for way in (write_all, allocate, sparse_then_write, renames):
-            verdict = attempt(way, f"{folder}/filled")
+            verdict = attempt(way, f"{folder}/filled", size)
             now = os.statvfs(folder)
             used.append([verdict, (before.f_bfree - now.f_bfree) * now.f_frsize <= size * MIB, now.f_bfree == 0])
             for entry in os.listdir(folder):

@@ -1,0 +1,305 @@
+//! `skillbox prove`: attacks sandboxes of its own on this host and prints which promises held.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use crate::cli::console::{Console, Format, Mark, Rows};
+use crate::cli::exit::Exit;
+use crate::cli::failure::{Failure, Result};
+use crate::cli::place::Local;
+use crate::cli::progress::Spinner;
+use crate::config::{self, Config};
+use crate::prove::{self, Finding, Progress, Proof, Selection, Subject, Tally, Verdict};
+use crate::server::Signals;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Attacks only sandboxes that it makes for this, in a temporary data folder, with the images and settings that are configured. \
+Takes about a minute for each backend. Ends with 1 if any promise did not hold.
+
+Examples:
+  skillbox prove
+  skillbox prove --backend native --only P1 --only S-10
+  skillbox prove --format json | jq '.backends[].findings[] | select(.verdict != \"kept\")'")]
+pub(crate) struct ProveArgs {
+    /// What makes the sandboxes; all that can run here unless one is named
+    #[arg(long, value_enum, default_value_t = Wanted::All)]
+    backend: Wanted,
+    /// Only a promise (P7), an entry of the catalogue of attacks (S-10) or one probe (S-10b); may be repeated
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Wanted {
+    /// Containers.
+    Docker,
+    /// Processes in namespaces of this kernel.
+    Native,
+    /// Whatever can run here.
+    All,
+}
+
+/// All that was found out.
+#[derive(Debug, Serialize)]
+struct Report {
+    /// Over all backends.
+    total: Tally,
+    backends: Vec<Proof>,
+    /// Backends that cannot run here, and why.
+    skipped: Vec<Skipped>,
+}
+
+#[derive(Debug, Serialize)]
+struct Skipped {
+    backend: &'static str,
+    reason: String,
+}
+
+/// What is left to the background must not keep the shell waiting for long.
+const CLOSING_MAX: Duration = Duration::from_secs(30);
+
+pub(crate) fn prove(args: &ProveArgs, config: &Config, console: &Console) -> Result<Exit> {
+    let selection = Selection::named(&args.only).map_err(|error| Failure::new(Exit::Usage, error))?;
+    let mut report = Report {
+        total: Tally::default(),
+        backends: Vec::new(),
+        skipped: Vec::new(),
+    };
+    for (wanted, name, backend) in [
+        (Wanted::Docker, "docker", config::Backend::Docker),
+        (Wanted::Native, "native", config::Backend::Native),
+    ] {
+        if args.backend != Wanted::All && args.backend != wanted {
+            continue;
+        }
+        match attack(config, backend, &selection, console)? {
+            Attacked::Over(proof) => {
+                print(&proof, console)?;
+                report.total = report.total.and(proof.total);
+                report.backends.push(*proof);
+            }
+            Attacked::Interrupted => return Ok(Exit::Interrupted),
+            Attacked::Unavailable(reason) if args.backend == wanted => {
+                return Err(Failure::new(Exit::Unavailable, format!("{name}: {reason}")));
+            }
+            Attacked::Unavailable(reason) => report.skipped.push(Skipped {
+                backend: name,
+                reason,
+            }),
+        }
+    }
+    conclude(&report, console)
+}
+
+enum Attacked {
+    Over(Box<Proof>),
+    Interrupted,
+    /// No sandbox can be made, for this reason.
+    Unavailable(String),
+}
+
+/// Attacks one backend over a data folder that lives as long as the attacks.
+fn attack(
+    config: &Config,
+    backend: config::Backend,
+    selection: &Selection,
+    console: &Console,
+) -> Result<Attacked> {
+    let folder =
+        tempfile::tempdir().map_err(|error| Failure::internal("making a temporary data folder", error))?;
+    let config = config.trying(backend, folder.path());
+    let local = Local::open(&config)?;
+    if let Err(error) = local.wait(local.engine().sandbox().check()) {
+        local.close();
+        return Ok(Attacked::Unavailable(error.to_string()));
+    }
+    let subject = Subject {
+        engine: local.engine(),
+        caller: local.caller(),
+        folder: folder.path(),
+        runtime: config.sandbox.docker.runtime.as_deref(),
+    };
+    let attacked = local.wait(until_signal(&subject, selection, console));
+    local.close();
+    attacked
+}
+
+/// Ctrl-C ends what runs and waits until nothing of it is left.
+async fn until_signal(subject: &Subject<'_>, selection: &Selection, console: &Console) -> Result<Attacked> {
+    let mut signals = Signals::new()?;
+    let name = subject.engine.sandbox().name();
+    let spinner = Spinner::start(format!("attacking {name}"));
+    let told = |progress: Progress| {
+        let Progress { done, all } = progress;
+        spinner.say(format!("attacking {name}: {done} of {all}"));
+        if !Console::draws_progress() && (done == 0 || done == all) {
+            console.say(format!("attacking {name}: {done} of {all}"));
+        }
+    };
+    tokio::select! {
+        proof = prove::prove(subject, selection, told) => {
+            let proof = proof.map_err(|error| Failure::internal("laying out canaries and listeners", error))?;
+            Ok(Attacked::Over(Box::new(proof)))
+        }
+        () = signals.next() => {
+            spinner.say("ending".to_owned());
+            let _ = tokio::time::timeout(CLOSING_MAX, subject.engine.shutdown(Duration::ZERO)).await;
+            Ok(Attacked::Interrupted)
+        }
+    }
+}
+
+/// One backend, for people, as soon as it is over.
+fn print(proof: &Proof, console: &Console) -> Result<()> {
+    if console.format_or(Format::Table) != Format::Table {
+        return Ok(());
+    }
+    console.heading(&format!("{}: {}", proof.backend, proof.form))?;
+    let width = proof
+        .findings
+        .iter()
+        .map(|finding| finding.name.chars().count())
+        .max();
+    let width = width.unwrap_or_default().min(NAME_WIDTH_MAX);
+    for promise in &proof.promises {
+        let by = promise
+            .mechanism
+            .as_ref()
+            .map(|by| format!(" ({by})"))
+            .unwrap_or_default();
+        console.heading(&format!("\n{} {}{by}", promise.promise, promise.says))?;
+        for finding in proof
+            .findings
+            .iter()
+            .filter(|finding| finding.promise == promise.promise)
+        {
+            console.check(mark(finding.verdict), &line(finding, width))?;
+        }
+        console.check(
+            mark(promise.tally.verdict()),
+            &format!("{:<8} {}", promise.promise, counted(promise.tally)),
+        )?;
+    }
+    console.text("\n")?;
+    let text = format!(
+        "{}: {} in {} s\n",
+        proof.backend,
+        counted(proof.total),
+        proof.seconds
+    );
+    console.check(mark(proof.total.verdict()), &text)
+}
+
+/// Longer names are told in full and push the mechanism aside.
+const NAME_WIDTH_MAX: usize = 72;
+
+fn line(finding: &Finding, width: usize) -> String {
+    use std::fmt::Write as _;
+    let mut text = format!(
+        "{:<6} {:<8} {:<width$}  {}",
+        finding.id,
+        word(finding.verdict),
+        finding.name,
+        finding.mechanism
+    );
+    if let Some(reason) = &finding.reason {
+        let _ = write!(text, "\n    → {reason}");
+    }
+    for (place, expected) in &finding.expected {
+        let seen = finding.seen.get(place).unwrap_or(&serde_json::Value::Null);
+        let _ = write!(text, "\n    → {place}: expected {expected}, seen {seen}");
+    }
+    for (place, seen) in finding
+        .seen
+        .iter()
+        .filter(|(place, _)| !finding.expected.contains_key(*place))
+    {
+        let _ = write!(text, "\n    → {place}: {seen}");
+    }
+    text
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Kept => "kept",
+        Verdict::Degraded => "degraded",
+        Verdict::Breach => "BREACH",
+        Verdict::Skipped => "skipped",
+    }
+}
+
+fn mark(verdict: Verdict) -> Mark {
+    match verdict {
+        Verdict::Kept => Mark::Good,
+        Verdict::Degraded => Mark::Doubtful,
+        Verdict::Breach => Mark::Bad,
+        Verdict::Skipped => Mark::Untold,
+    }
+}
+
+fn counted(tally: Tally) -> String {
+    let Tally {
+        kept,
+        degraded,
+        breach,
+        skipped,
+    } = tally;
+    format!("{kept} kept, {degraded} degraded, {breach} breach, {skipped} skipped")
+}
+
+fn conclude(report: &Report, console: &Console) -> Result<Exit> {
+    if console.format_or(Format::Table) == Format::Table {
+        for Skipped { backend, reason } in &report.skipped {
+            console.check(Mark::Untold, &format!("{backend}: skipped: {reason}"))?;
+        }
+        if report.backends.len() > 1 {
+            console.check(
+                mark(report.total.verdict()),
+                &format!("in all: {}", counted(report.total)),
+            )?;
+        }
+    } else {
+        console.data(Format::Json, report, |_| Rows::default())?;
+    }
+    if report.backends.is_empty() {
+        let why = |skipped: &Skipped| format!("{}: {}", skipped.backend, skipped.reason);
+        let all: Vec<_> = report.skipped.iter().map(why).collect();
+        return Err(Failure::new(
+            Exit::Unavailable,
+            format!("no backend can be tried: {}", all.join("; ")),
+        ));
+    }
+    Ok(exit(report.total))
+}
+
+/// Nothing said at all is as bad as nothing there.
+fn exit(total: Tally) -> Exit {
+    match total.verdict() {
+        Verdict::Kept | Verdict::Degraded => Exit::Success,
+        Verdict::Breach => Exit::Failed,
+        Verdict::Skipped => Exit::Unavailable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_breach_ends_with_1_and_nothing_said_is_no_success() {
+        let tally = |kept, degraded, breach, skipped| Tally {
+            kept,
+            degraded,
+            breach,
+            skipped,
+        };
+        assert_eq!(exit(tally(120, 4, 1, 0)), Exit::Failed);
+        assert_eq!(exit(tally(120, 0, 0, 2)), Exit::Success);
+        assert_eq!(exit(tally(100, 20, 0, 0)), Exit::Success);
+        assert_eq!(exit(tally(0, 0, 0, 120)), Exit::Unavailable);
+        assert_eq!(exit(Tally::default()), Exit::Unavailable);
+    }
+}

@@ -1,0 +1,254 @@
+//! What lies around the sandboxes while they are attacked: canaries, listeners, and this host's own state.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::net::{TcpListener, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::execution::Outcome;
+
+/// Settings of the kernel that no sandbox may change.
+const KNOBS: [&str; 6] = [
+    "kernel/core_pattern",
+    "kernel/hostname",
+    "kernel/modprobe",
+    "kernel/randomize_va_space",
+    "kernel/sysrq",
+    "vm/overcommit_memory",
+];
+
+/// The surroundings of one proof, in a folder of its own.
+#[derive(Debug)]
+pub(super) struct Ground {
+    folder: PathBuf,
+    /// In every canary, and nowhere else.
+    token: String,
+    canaries: Vec<Canary>,
+    listeners: Listeners,
+    heard: AtomicUsize,
+    token_told: AtomicUsize,
+    before: Vec<(String, Vec<u8>)>,
+}
+
+impl Ground {
+    /// Plants canaries in `folder`, in the temporary folder and in this user's home, where that can be.
+    pub(super) fn lay(folder: &Path) -> io::Result<Self> {
+        let token = uuid::Uuid::now_v7().simple().to_string();
+        let neighbour = folder.join("other-tenant");
+        fs::create_dir(&neighbour)?;
+        let places = [Some(neighbour), Some(std::env::temp_dir()), std::env::home_dir()];
+        let canaries = places
+            .into_iter()
+            .flatten()
+            .filter_map(|place| Canary::plant(&place, &token).ok())
+            .collect();
+        Ok(Self {
+            folder: folder.to_owned(),
+            token,
+            canaries,
+            listeners: Listeners::on_every_address()?,
+            heard: AtomicUsize::new(0),
+            token_told: AtomicUsize::new(0),
+            before: host_state(),
+        })
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What every program is told: where to look for what it must not find.
+    pub(super) fn told(&self) -> Map<String, Value> {
+        let canaries: Vec<_> = self
+            .canaries
+            .iter()
+            .map(|canary| canary.path.display().to_string())
+            .collect();
+        let told = json!({
+            "canary": canaries.first(),
+            "canaries": canaries,
+            "addresses": addresses(),
+            "tcp": self.listeners.tcp_port,
+            "udp": self.listeners.udp_port,
+        });
+        told.as_object().cloned().unwrap_or_default()
+    }
+
+    /// How often anything has arrived at a listener.
+    pub(super) fn heard(&self) -> usize {
+        let now = self.listeners.arrived();
+        self.heard.fetch_add(now, Ordering::SeqCst) + now
+    }
+
+    /// Looks for the canaries' token in everything that came of an execution.
+    pub(super) fn listen_for_the_token(&self, seen: &Value, outcome: &Outcome) {
+        let logs = [&outcome.logs.stdout, &outcome.logs.stderr].map(|log| holds(log, &self.token));
+        if logs.contains(&true) || seen.to_string().contains(&self.token) {
+            self.token_told.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// What can be said of this host when all is over.
+    pub(super) fn after(&self) -> Value {
+        let mut changed: Vec<_> = host_state()
+            .into_iter()
+            .filter(|state| !self.before.contains(state))
+            .map(|(name, _)| name)
+            .collect();
+        changed.sort();
+        let canaries = self.canaries.iter().filter(|canary| !canary.is_untouched());
+        json!({
+            "canaries": self.canaries.len(),
+            "canaries_changed": canaries.map(|canary| canary.path.display().to_string()).collect::<Vec<_>>(),
+            "token_told": self.token_told.load(Ordering::SeqCst),
+            "token_stored": stored(&self.token, &self.folder),
+            "arrived": self.heard(),
+            "host_changed": changed,
+        })
+    }
+}
+
+/// This very program, which is every sandbox's first process, and the kernel's settings.
+fn host_state() -> Vec<(String, Vec<u8>)> {
+    let knob = |name: &str| Some((name.to_owned(), fs::read(Path::new("/proc/sys").join(name)).ok()?));
+    let mut state: Vec<_> = KNOBS.into_iter().filter_map(knob).collect();
+    if let Ok(program) = std::env::current_exe().and_then(fs::read) {
+        state.push(("skillbox".to_owned(), Sha256::digest(program).to_vec()));
+    }
+    state
+}
+
+/// Listeners on every address of this host that nobody may reach.
+#[derive(Debug)]
+struct Listeners {
+    tcp: Vec<TcpListener>,
+    udp: Vec<UdpSocket>,
+    tcp_port: u16,
+    udp_port: u16,
+}
+
+impl Listeners {
+    fn on_every_address() -> io::Result<Self> {
+        let (tcp, udp) = (TcpListener::bind("0.0.0.0:0")?, UdpSocket::bind("0.0.0.0:0")?);
+        let (tcp_port, udp_port) = (tcp.local_addr()?.port(), udp.local_addr()?.port());
+        // Where this host has IPv6, the same ports there.
+        let tcp: Vec<_> = [Some(tcp), TcpListener::bind(("::", tcp_port)).ok()]
+            .into_iter()
+            .flatten()
+            .collect();
+        let udp: Vec<_> = [Some(udp), UdpSocket::bind(("::", udp_port)).ok()]
+            .into_iter()
+            .flatten()
+            .collect();
+        for listener in &tcp {
+            listener.set_nonblocking(true)?;
+        }
+        for socket in &udp {
+            socket.set_nonblocking(true)?;
+        }
+        Ok(Self {
+            tcp,
+            udp,
+            tcp_port,
+            udp_port,
+        })
+    }
+
+    /// How much has come since the last look.
+    fn arrived(&self) -> usize {
+        let accepted = |listener: &TcpListener| std::iter::from_fn(|| listener.accept().ok()).count();
+        let received =
+            |socket: &UdpSocket| std::iter::from_fn(|| socket.recv_from(&mut [0; 64]).ok()).count();
+        self.tcp.iter().map(accepted).sum::<usize>() + self.udp.iter().map(received).sum::<usize>()
+    }
+}
+
+/// Every address of this host, and some that are often reachable from containers.
+fn addresses() -> Vec<String> {
+    // Every local address stands in the kernel's routing trie, below a line that says so.
+    let trie = fs::read_to_string("/proc/net/fib_trie").unwrap_or_default();
+    let lines: Vec<&str> = trie.lines().map(str::trim).collect();
+    let local = lines.windows(2).filter(|pair| pair[1].contains("host LOCAL"));
+    let mut addresses: Vec<&str> = local.filter_map(|pair| pair[0].strip_prefix("|-- ")).collect();
+    addresses.extend(["127.0.0.1", "::1", "172.17.0.1", "169.254.169.254", "192.0.2.1"]);
+    addresses.sort_unstable();
+    addresses.dedup();
+    addresses.into_iter().map(ToOwned::to_owned).collect()
+}
+
+/// A file of this host that no sandbox may read or change.
+#[derive(Debug)]
+struct Canary {
+    path: PathBuf,
+    content: String,
+    planted: Metadata,
+}
+
+impl Canary {
+    fn plant(folder: &Path, token: &str) -> io::Result<Self> {
+        let path = folder.join(format!("skillbox-canary-{}", uuid::Uuid::now_v7()));
+        let content = format!("{token} of {}", path.display());
+        fs::write(&path, &content)?;
+        let planted = fs::metadata(&path)?;
+        Ok(Self {
+            path,
+            content,
+            planted,
+        })
+    }
+
+    fn is_untouched(&self) -> bool {
+        use std::os::unix::fs::MetadataExt as _;
+        let stamp = |found: &Metadata| {
+            (
+                found.mode(),
+                found.uid(),
+                found.gid(),
+                found.mtime_nsec(),
+                found.ctime(),
+                found.ino(),
+            )
+        };
+        let now = fs::metadata(&self.path);
+        now.is_ok_and(|now| stamp(&now) == stamp(&self.planted))
+            && fs::read_to_string(&self.path).is_ok_and(|content| content == self.content)
+    }
+}
+
+impl Drop for Canary {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// The files below `folder` that hold the token, but for the canaries.
+fn stored(token: &str, folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut pending = vec![folder.to_owned()];
+    while let Some(folder) = pending.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let is_canary = entry
+                .file_name()
+                .to_string_lossy()
+                .starts_with("skillbox-canary-");
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => pending.push(entry.path()),
+                Ok(kind) if kind.is_file() && !is_canary => {
+                    if fs::read(entry.path()).is_ok_and(|content| holds(&content, token)) {
+                        found.push(entry.path().display().to_string());
+                    }
+                }
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+    found
+}
+
+fn holds(text: &[u8], token: &str) -> bool {
+    text.windows(token.len()).any(|window| window == token.as_bytes())
+}

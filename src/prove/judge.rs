@@ -1,0 +1,201 @@
+//! Compares what was seen with what is expected. Pure, and able to say no.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::probe::Probe;
+
+/// What is expected at one place.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Expected {
+    /// Exactly this.
+    Is(Value),
+    /// One of these.
+    OneOf(Vec<Value>),
+    /// A number no larger.
+    AtMost(f64),
+    /// A number no smaller.
+    AtLeast(f64),
+    /// A text with this in it.
+    Contains(String),
+    /// A list or object that is not empty and holds nothing but this.
+    All(Value),
+}
+
+impl<'de> Deserialize<'de> for Expected {
+    /// A value stands for itself, an object with one of our words for what the word says.
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        let Some((word, operand)) = single(&value) else {
+            return Ok(Self::Is(value));
+        };
+        let wrong = || serde::de::Error::custom(format!("`{word}` does not take {operand}"));
+        let expected = match word {
+            "one_of" => operand.as_array().map(|values| Self::OneOf(values.clone())),
+            "at_most" => operand.as_f64().map(Self::AtMost),
+            "at_least" => operand.as_f64().map(Self::AtLeast),
+            "contains" => operand.as_str().map(|text| Self::Contains(text.to_owned())),
+            "all" => Some(Self::All(operand.clone())),
+            _ => return Ok(Self::Is(value)),
+        };
+        expected.ok_or_else(wrong)
+    }
+}
+
+fn single(value: &Value) -> Option<(&str, &Value)> {
+    let object = value.as_object().filter(|object| object.len() == 1)?;
+    object
+        .iter()
+        .next()
+        .map(|(word, operand)| (word.as_str(), operand))
+}
+
+impl Expected {
+    fn holds(&self, seen: Option<&Value>) -> bool {
+        let Some(seen) = seen else { return false };
+        match self {
+            Self::Is(value) => seen == value,
+            Self::OneOf(values) => values.contains(seen),
+            Self::AtMost(most) => seen.as_f64().is_some_and(|number| number <= *most),
+            Self::AtLeast(least) => seen.as_f64().is_some_and(|number| number >= *least),
+            Self::Contains(text) => seen.as_str().is_some_and(|whole| whole.contains(text)),
+            Self::All(value) => match seen {
+                Value::Array(items) => !items.is_empty() && items.iter().all(|item| item == value),
+                Value::Object(items) => !items.is_empty() && items.values().all(|item| item == value),
+                _ => false,
+            },
+        }
+    }
+
+    fn told(&self) -> Value {
+        match self {
+            Self::Is(value) => value.clone(),
+            Self::OneOf(values) => json!({ "one_of": values }),
+            Self::AtMost(most) => json!({ "at_most": most }),
+            Self::AtLeast(least) => json!({ "at_least": least }),
+            Self::Contains(text) => json!({ "contains": text }),
+            Self::All(value) => json!({ "all": value }),
+        }
+    }
+}
+
+/// What became of an attack.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Sight {
+    /// This was seen.
+    Seen(Value),
+    /// It could not be tried here, for this reason.
+    Untried(String),
+    /// It was not tried because nothing would have bounded it.
+    Spared,
+    /// It broke what makes sandboxes, in this way.
+    Broke(String),
+}
+
+/// What is said of one probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// The promise held.
+    Kept,
+    /// Nothing could be said.
+    Skipped,
+    /// The promise is not kept in full here, and the operator has accepted that.
+    Degraded,
+    /// The promise did not hold.
+    Breach,
+}
+
+/// One probe, judged.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    /// `P1` to `P16`.
+    pub promise: String,
+    /// The probe's name.
+    pub id: String,
+    /// What was attacked.
+    pub name: String,
+    /// What became of it.
+    pub verdict: Verdict,
+    /// By what the promise is kept here.
+    pub mechanism: String,
+    /// What was expected, by place, where it was not seen.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub expected: BTreeMap<String, Value>,
+    /// What was seen there instead.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub seen: BTreeMap<String, Value>,
+    /// Why nothing could be said, or why the promise is degraded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Promises that the degraded form of the native sandbox does not keep in full.
+pub(super) const DEGRADED: [&str; 2] = ["P6", "P7"];
+
+/// Judges one probe where these traits hold.
+pub(super) fn judge(probe: &Probe, sight: &Sight, traits: &[String]) -> Finding {
+    let mut finding = Finding {
+        promise: probe.promise.clone(),
+        id: probe.id.clone(),
+        name: probe.name.clone(),
+        verdict: Verdict::Kept,
+        mechanism: probe.by.on(traits).to_owned(),
+        expected: BTreeMap::new(),
+        seen: BTreeMap::new(),
+        reason: None,
+    };
+    let mut say = |verdict, reason: &str| {
+        finding.verdict = verdict;
+        finding.reason = Some(reason.to_owned());
+    };
+    match sight {
+        Sight::Untried(reason) => say(Verdict::Skipped, reason),
+        Sight::Spared => say(
+            Verdict::Degraded,
+            "not tried: nothing here bounds what it would take",
+        ),
+        Sight::Broke(how) => say(Verdict::Breach, how),
+        Sight::Seen(seen) => {
+            if let Some(reason) = seen.pointer("/output/skipped").and_then(Value::as_str) {
+                say(Verdict::Skipped, reason);
+            } else {
+                compare(probe.expected(traits), seen, &mut finding);
+            }
+        }
+    }
+    let is_degraded =
+        traits.iter().any(|one| one == "degraded") && DEGRADED.contains(&probe.promise.as_str());
+    // Held or not by this one attack: without a cgroup it is not held in full.
+    if is_degraded && finding.verdict != Verdict::Skipped {
+        finding.verdict = Verdict::Degraded;
+        finding
+            .reason
+            .get_or_insert_with(|| "accepted by sandbox.native.allow_degraded".to_owned());
+    }
+    finding
+}
+
+fn compare(expected: BTreeMap<String, Expected>, seen: &Value, finding: &mut Finding) {
+    for (place, expected) in expected {
+        let found = seen.pointer(&place);
+        if !expected.holds(found) {
+            finding.verdict = Verdict::Breach;
+            finding.expected.insert(place.clone(), expected.told());
+            finding.seen.insert(place, found.cloned().unwrap_or(Value::Null));
+        }
+    }
+    if finding.verdict == Verdict::Breach {
+        // How the program ended says why a place is empty.
+        for place in ["/status", "/message"] {
+            if let Some(found) = seen.pointer(place).filter(|found| !found.is_null()) {
+                finding
+                    .seen
+                    .entry(place.to_owned())
+                    .or_insert_with(|| found.clone());
+            }
+        }
+    }
+}

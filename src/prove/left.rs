@@ -1,0 +1,123 @@
+//! What is left when all attacks are over: nothing, or its name. Looked for from outside, not asked of who made it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use crate::auth::Caller;
+use crate::engine::{Engine, PageRequest};
+use crate::execution::Status;
+use crate::ids::InstanceId;
+use crate::sandbox::Sandbox;
+use crate::store::ExecutionFilter;
+
+/// An engine notices the end of a container late, and removes it off everybody's path.
+const REMOVED_WITHIN: Duration = Duration::from_secs(20);
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(200);
+/// Depth below the cgroups' root at which a service's own subtree may lie.
+const CGROUP_DEPTH_MAX: usize = 12;
+
+/// What is left of everything that ran over `folder`.
+pub(super) async fn behind(engine: &Engine, caller: &Caller, folder: &Path) -> Map<String, Value> {
+    engine.sandbox().settle().await;
+    let files = ["tmp", "cache"].map(|name| names_in(&folder.join(name))).concat();
+    let mut left = json!({
+        "processes": children(),
+        "cgroups": cgroups(engine.instance()),
+        "mounts": mounts(folder),
+        "files": files,
+        "running": running(engine, caller).await,
+    });
+    if let Sandbox::Docker(_) = engine.sandbox() {
+        left["containers"] = containers(engine.sandbox()).await;
+    }
+    left.as_object().cloned().unwrap_or_default()
+}
+
+/// Containers that the engine still knows, after it has had time.
+async fn containers(sandbox: &Sandbox) -> Value {
+    let Sandbox::Docker(docker) = sandbox else {
+        return Value::Null;
+    };
+    let patience = tokio::time::Instant::now() + REMOVED_WITHIN;
+    loop {
+        match docker.standing().await {
+            Ok(standing) if standing > 0 && tokio::time::Instant::now() < patience => {
+                tokio::time::sleep(LOOK_AGAIN_AFTER).await;
+            }
+            Ok(standing) => return json!(standing),
+            Err(error) => return json!(error.to_string()),
+        }
+    }
+}
+
+/// The processes that this one has made and not seen the end of: each native sandbox is one.
+fn children() -> Vec<String> {
+    let own = format!("PPid:\t{}", std::process::id());
+    let is_child = |pid: &String| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        status.lines().any(|line| line == own)
+    };
+    names_in(Path::new("/proc"))
+        .into_iter()
+        .filter(is_child)
+        .collect()
+}
+
+/// The groups of sandboxes below this process's own: one can only go when everything in it has gone.
+fn cgroups(instance: InstanceId) -> Vec<String> {
+    let home = format!("skillbox-{instance}");
+    let mut found = Vec::new();
+    let mut pending = vec![(PathBuf::from("/sys/fs/cgroup"), 0)];
+    while let Some((folder, depth)) = pending.pop() {
+        let is_home = folder.file_name().is_some_and(|name| name == home.as_str());
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            if is_home {
+                found.push(entry.path().display().to_string());
+            } else if depth < CGROUP_DEPTH_MAX {
+                pending.push((entry.path(), depth + 1));
+            }
+        }
+    }
+    found
+}
+
+/// Mounts of this host that lead into the folder.
+fn mounts(folder: &Path) -> Vec<String> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let folder = folder.display().to_string();
+    let leads_there = |line: &&str| line.contains(&folder);
+    mounts
+        .lines()
+        .filter(leads_there)
+        .map(ToOwned::to_owned)
+        .collect()
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect()
+}
+
+/// Executions without an end.
+async fn running(engine: &Engine, caller: &Caller) -> Value {
+    let filter = ExecutionFilter {
+        status: Some(Status::Running),
+        ..ExecutionFilter::default()
+    };
+    let page = PageRequest {
+        after: None,
+        rows: 100,
+    };
+    match engine.executions(caller, filter, page).await {
+        Ok(page) => json!(page.items.len()),
+        Err(error) => json!(error.to_string()),
+    }
+}

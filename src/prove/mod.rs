@@ -1,0 +1,242 @@
+//! Attacks sandboxes of its own, through the real engine of this host, and says which promises held.
+//!
+//! The attacks are data (`*.yaml`) and programs (`probes/`); nothing but the sandboxes that are made for them is attacked.
+
+mod ground;
+mod judge;
+mod left;
+mod observe;
+mod probe;
+mod programs;
+mod report;
+mod terrain;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use futures::StreamExt as _;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::auth::Caller;
+use crate::engine::{Ask, Engine, RunRequest, What};
+use crate::error::Code;
+use crate::execution::{Outcome, Status};
+use crate::skill::Language;
+
+use ground::Ground;
+use judge::{Sight, judge};
+use observe::{Attacker, Skill};
+use probe::Attack;
+use terrain::Terrain;
+
+pub use judge::{Finding, Verdict};
+pub use probe::Selection;
+pub use report::{PromiseTally, Proof, Tally};
+
+/// The promises, in a few words each; `SECURITY.md` has all of them.
+pub const PROMISES: &[(&str, &str)] = &[
+    ("P1", "no network"),
+    ("P2", "root and skill are read-only"),
+    ("P3", "the program is nobody"),
+    ("P4", "no capability, no new privileges"),
+    ("P5", "at most 128 processes"),
+    ("P6", "memory is bounded"),
+    ("P7", "CPU is bounded"),
+    ("P8", "wall clock is bounded"),
+    ("P9", "output is bounded, and truncation is said"),
+    ("P10", "scratch is bounded and noexec"),
+    ("P11", "the environment is an allow-list"),
+    ("P12", "nothing of the host is visible"),
+    ("P13", "one seccomp table of our own"),
+    ("P14", "single use"),
+    ("P15", "nothing is left behind"),
+    ("P16", "PID 1 cannot be traced, replaced or starved"),
+];
+
+/// What is attacked, and from where.
+#[derive(Debug)]
+pub struct Subject<'a> {
+    /// An engine over a folder of its own, with one backend.
+    pub engine: &'a Engine,
+    /// An administrator there.
+    pub caller: &'a Caller,
+    /// That folder.
+    pub folder: &'a Path,
+    /// The container engine's runtime, where one is configured.
+    pub runtime: Option<&'a str>,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Attacks that are over.
+    pub done: usize,
+    /// All attacks.
+    pub all: usize,
+}
+
+/// Two at once: more would take the time from each other that some are judged by.
+const AT_ONCE: usize = 2;
+/// Pause between two runs of the neighbour.
+const NEIGHBOUR_EVERY: Duration = Duration::from_millis(500);
+
+/// Runs the selected attacks and judges them. Ends in bounded time; a caller that goes away takes the attacks with it once
+/// it shuts the engine down.
+///
+/// # Errors
+///
+/// The surroundings could not be laid out: no listener could be bound, or the folder cannot be written.
+pub async fn prove(
+    subject: &Subject<'_>,
+    selection: &Selection,
+    progress: impl Fn(Progress) + Sync,
+) -> io::Result<Proof> {
+    let started = Instant::now();
+    let terrain = Terrain::of(subject.engine, subject.runtime).await;
+    let ground = Ground::lay(subject.folder)?;
+    let attacks = selection.on(&terrain.traits);
+    let (looks, shots): (Vec<_>, Vec<_>) = attacks.iter().partition(|attack| attack.program.is_none());
+    let attacker = Attacker {
+        engine: subject.engine,
+        caller: subject.caller,
+        ground: &ground,
+    };
+    let done = AtomicUsize::new(0);
+    let all = shots.len();
+    progress(Progress { done: 0, all });
+    let attack_all = futures::stream::iter(shots.iter().copied())
+        .map(async |attack| {
+            let sight = if attack.needs_bounds && !terrain.degraded.is_empty() {
+                Sight::Spared
+            } else {
+                attacker.attack(attack).await
+            };
+            let done = done.fetch_add(1, Ordering::SeqCst) + 1;
+            progress(Progress { done, all });
+            (attack, sight)
+        })
+        .buffer_unordered(AT_ONCE)
+        .collect::<Vec<(&Attack, Sight)>>();
+    let (mut sights, neighbour) = beside_a_neighbour(subject, attack_all).await;
+    if !looks.is_empty() {
+        let seen = Sight::Seen(afterwards(subject, &ground, &neighbour).await);
+        sights.extend(looks.into_iter().map(|look| (look, seen.clone())));
+    }
+    let mut findings: Vec<_> = sights
+        .iter()
+        .flat_map(|(attack, sight)| {
+            attack
+                .probes
+                .iter()
+                .map(|probe| judge(probe, sight, &terrain.traits))
+        })
+        .collect();
+    let promises = report::by_promise(&mut findings, &terrain.mechanisms);
+    Ok(Proof {
+        backend: terrain.backend.to_owned(),
+        form: terrain.form,
+        degraded: terrain.degraded,
+        total: Tally::of(&findings),
+        promises,
+        findings,
+        seconds: (started.elapsed().as_secs_f64() * 10.0).round() / 10.0,
+    })
+}
+
+/// How somebody else fared meanwhile.
+#[derive(Debug, Default, Serialize)]
+struct Neighbour {
+    runs: usize,
+    failed: usize,
+    slowest_seconds: f64,
+    /// The first failure.
+    why: Option<String>,
+}
+
+impl Neighbour {
+    fn take(&mut self, run: Result<(), Option<String>>, seconds: f64) {
+        match run {
+            Ok(()) => self.runs += 1,
+            Err(Some(why)) => {
+                self.failed += 1;
+                self.why.get_or_insert(why);
+            }
+            // It cannot be run here at all.
+            Err(None) => {}
+        }
+        self.slowest_seconds = self.slowest_seconds.max(seconds);
+    }
+}
+
+/// Does `work` while somebody else's small skill runs again and again.
+async fn beside_a_neighbour<T>(subject: &Subject<'_>, work: impl Future<Output = T>) -> (T, Neighbour) {
+    let mut seen = Neighbour::default();
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            done = &mut work => return (done, seen),
+            () = tokio::time::sleep(NEIGHBOUR_EVERY) => {}
+        }
+        let started = Instant::now();
+        let neighbour = neighbour(subject);
+        tokio::pin!(neighbour);
+        // It is waited for even if the attacks end first.
+        let (run, over) = tokio::select! {
+            run = &mut neighbour => (run, None),
+            done = &mut work => (neighbour.await, Some(done)),
+        };
+        seen.take(run, started.elapsed().as_secs_f64());
+        if let Some(done) = over {
+            return (done, seen);
+        }
+    }
+}
+
+/// Runs a small skill that must succeed. Says why it did not; `Err(None)` where bash is missing, say.
+async fn neighbour(subject: &Subject<'_>) -> Result<(), Option<String>> {
+    let skill = Skill {
+        language: Language::Bash,
+        program: "echo '\"well\"' >\"$SANDBOX_OUTPUT\"",
+        front_matter: &[],
+        beside: &BTreeMap::new(),
+    };
+    let archive = skill.archive(subject.folder);
+    let what = What::Archive {
+        archive: archive.map_err(|error| Some(error.to_string()))?,
+        fallback_name: None,
+    };
+    let request = RunRequest {
+        what,
+        ask: Ask::default(),
+        progress: None,
+    };
+    match subject.engine.run(subject.caller, request).await {
+        Err(error) if error.code() == Code::SandboxUnavailable => Err(None),
+        Err(error) => Err(Some(error.to_string())),
+        Ok(execution) => match execution.outcome {
+            Some(outcome) if outcome.status == Status::Success && outcome.output.is_some() => Ok(()),
+            Some(Outcome {
+                error: Some(error), ..
+            }) => Err(Some(error.message)),
+            Some(_) | None => Err(Some(format!(
+                "it ended as {} without an output",
+                execution.status
+            ))),
+        },
+    }
+}
+
+/// This host when all is over.
+async fn afterwards(subject: &Subject<'_>, ground: &Ground, neighbour: &Neighbour) -> Value {
+    let mut seen = ground.after();
+    let left = left::behind(subject.engine, subject.caller, subject.folder).await;
+    seen["left"] = left.into();
+    seen["neighbour"] = json!(neighbour);
+    seen
+}

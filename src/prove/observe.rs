@@ -1,0 +1,246 @@
+//! Runs an attack through the engine and writes down everything that came of it, as one JSON document.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Seek as _};
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::io::AsyncReadExt as _;
+
+use super::ground::Ground;
+use super::judge::Sight;
+use super::probe::Attack;
+use super::programs;
+use crate::auth::Caller;
+use crate::bundle;
+use crate::engine::{Ask, Engine, RunRequest, What};
+use crate::error::{Code, Error};
+use crate::execution::{Execution, JsonText, Outcome};
+use crate::limits;
+use crate::sandbox::InputFile;
+use crate::skill::Language;
+
+/// Beyond its deadline an execution may queue, start and be collected for this long, whatever it does.
+const PATIENCE: Duration = Duration::from_secs(150);
+/// What is kept of a stream, in characters, and of a collected file, in bytes.
+const HEAD_MAX: usize = 4096;
+const FILES_READ_MAX: usize = 16;
+
+/// Who attacks, through which engine, from where.
+#[derive(Debug)]
+pub(super) struct Attacker<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) caller: &'a Caller,
+    pub(super) ground: &'a Ground,
+}
+
+impl Attacker<'_> {
+    pub(super) async fn attack(&self, attack: &Attack) -> Sight {
+        let Some((language, program)) = attack.program.as_deref().and_then(programs::find) else {
+            return Sight::Untried("this build does not have its program".to_owned());
+        };
+        let skill = Skill {
+            language,
+            program: &program,
+            front_matter: &attack.front_matter,
+            beside: &attack.beside,
+        };
+        if let Some(before) = &attack.before
+            && let refused @ (Sight::Untried(_) | Sight::Broke(_)) = self.sight(attack, &skill, before).await
+        {
+            return refused;
+        }
+        self.sight(attack, &skill, &attack.input).await
+    }
+
+    async fn sight(&self, attack: &Attack, skill: &Skill<'_>, input: &Map<String, Value>) -> Sight {
+        let heard_before = self.ground.heard();
+        let seconds = Duration::from_secs_f64(attack.seconds);
+        let run = tokio::time::timeout(seconds + PATIENCE, self.run(attack, skill, input)).await;
+        let execution = match run {
+            Err(_) => return Sight::Broke(format!("it did not end within {PATIENCE:?} of its deadline")),
+            Ok(Err(error)) => return refused(&error),
+            Ok(Ok(execution)) => execution,
+        };
+        let Some(outcome) = &execution.outcome else {
+            return Sight::Broke("its execution has no end".to_owned());
+        };
+        if let Some(error) = outcome
+            .error
+            .as_ref()
+            .filter(|error| error.code == "start_failed")
+        {
+            return Sight::Untried(error.message.clone());
+        }
+        let mut seen = described(&execution, outcome);
+        seen["contents"] = self.contents(&execution, outcome).await;
+        seen["arrived"] = json!(self.ground.heard() - heard_before);
+        self.ground.listen_for_the_token(&seen, outcome);
+        Sight::Seen(seen)
+    }
+
+    async fn run(
+        &self,
+        attack: &Attack,
+        skill: &Skill<'_>,
+        input: &Map<String, Value>,
+    ) -> Result<Execution, Error> {
+        let archive = skill.archive(self.ground.folder())?;
+        let mut given = self.ground.told();
+        given.extend(input.clone());
+        let input = JsonText::parse(Value::Object(given).to_string().as_bytes())
+            .map_err(|error| Error::internal(error.to_string()))?;
+        let files = attack.files.iter().map(|(path, content)| InputFile {
+            path: path.clone(),
+            content: content.clone().into(),
+        });
+        let ask = Ask {
+            input: Some(input),
+            files: files.collect(),
+            timeout: Some(Duration::from_secs_f64(attack.seconds)),
+            ..Ask::default()
+        };
+        let what = What::Archive {
+            archive,
+            fallback_name: None,
+        };
+        let request = RunRequest {
+            what,
+            ask,
+            progress: None,
+        };
+        self.engine.run(self.caller, request).await
+    }
+
+    /// What the first small files hold, by their paths.
+    async fn contents(&self, execution: &Execution, outcome: &Outcome) -> Value {
+        let mut contents = Map::new();
+        let small = outcome.files.iter().filter(|file| file.size <= HEAD_MAX as u64);
+        for file in small.take(FILES_READ_MAX) {
+            let id = execution.new.id;
+            let Ok(found) = self
+                .engine
+                .artifact_file(self.caller.tenant(), id, &file.path)
+                .await
+            else {
+                continue;
+            };
+            let range = found.range();
+            let mut text = Vec::new();
+            if let Ok(mut reader) = found.object.into_reader(range).await
+                && reader.read_to_end(&mut text).await.is_ok()
+            {
+                contents.insert(file.path.clone(), String::from_utf8_lossy(&text).into());
+            }
+        }
+        contents.into()
+    }
+}
+
+/// One program, about to become a skill of its own.
+#[derive(Debug)]
+pub(super) struct Skill<'a> {
+    pub(super) language: Language,
+    pub(super) program: &'a str,
+    /// Further lines.
+    pub(super) front_matter: &'a [String],
+    /// Files beside the program.
+    pub(super) beside: &'a BTreeMap<String, String>,
+}
+
+impl Skill<'_> {
+    /// The skill's archive, made in `folder`.
+    pub(super) fn archive(&self, folder: &Path) -> Result<std::fs::File, Error> {
+        let skill = tempfile::tempdir_in(folder).map_err(Error::internal)?;
+        self.write(skill.path()).map_err(Error::internal)?;
+        let mut archive = tempfile::tempfile_in(folder).map_err(Error::internal)?;
+        bundle::pack(skill.path(), &mut archive)?;
+        archive.rewind().map_err(Error::internal)?;
+        Ok(archive)
+    }
+
+    fn write(&self, skill: &Path) -> io::Result<()> {
+        let mut text = format!(
+            "---\nname: probe\ndescription: Attacks its sandbox\nlang: {}\n",
+            self.language
+        );
+        for line in self.front_matter {
+            text.extend([line, "\n"]);
+        }
+        text.push_str("---\n\nProbe.\n");
+        std::fs::write(skill.join("SKILL.md"), text)?;
+        let main = skill.join(self.language.default_entrypoint());
+        let scripts = main.parent().unwrap_or(skill);
+        std::fs::create_dir_all(scripts)?;
+        std::fs::write(&main, self.program)?;
+        for (name, content) in self.beside {
+            std::fs::write(scripts.join(name), content)?;
+        }
+        Ok(())
+    }
+}
+
+/// A refusal is something to be seen; what cannot be tried here says nothing; everything else is a break.
+fn refused(error: &Error) -> Sight {
+    let message = error.to_string();
+    match error.code() {
+        Code::SandboxUnavailable if std::error::Error::source(error).is_none() => Sight::Untried(message),
+        Code::SandboxUnavailable | Code::Internal | Code::Busy | Code::StorageFull => {
+            let cause = crate::error::causes(error).unwrap_or_default();
+            Sight::Broke(format!("{message} {cause}").trim_end().to_owned())
+        }
+        code => Sight::Seen(json!({ "refused": code.as_str(), "message": message })),
+    }
+}
+
+/// Everything that is told of an execution, and what can be reckoned from it.
+fn described(execution: &Execution, outcome: &Outcome) -> Value {
+    let granted = &execution.new.limits;
+    let (timings, usage, logs) = (&outcome.timings, &outcome.usage, &outcome.logs);
+    let output = outcome
+        .output
+        .as_ref()
+        .and_then(|text| serde_json::from_str::<Value>(text.as_str()).ok());
+    let reasons: BTreeSet<_> = outcome.skipped.iter().map(|skipped| &skipped.reason).collect();
+    let granted_ms = timings.run_ms * f64::from(granted.cpu_millis) / 1000.0;
+    json!({
+        "status": outcome.status.as_str(),
+        "code": outcome.error.as_ref().map(|error| &error.code),
+        "message": outcome.error.as_ref().map(|error| &error.message),
+        "exit_code": outcome.exit_code,
+        "output": output,
+        "output_bytes": outcome.output.as_ref().map_or(0, |text| text.as_str().len()),
+        "stdout": head(&logs.stdout),
+        "stderr": head(&logs.stderr),
+        "logs": {
+            "stdout_kept": logs.stdout.len(), "stdout_total": logs.stdout_total,
+            "stderr_kept": logs.stderr.len(), "stderr_total": logs.stderr_total,
+            "truncated": logs.truncated(),
+        },
+        "files": outcome.files.len(),
+        "files_bytes": outcome.files.iter().map(|file| file.size).sum::<u64>(),
+        "skipped": reasons,
+        "skipped_named": outcome.skipped.len(),
+        "skipped_total": outcome.skipped_total,
+        "run_ms": timings.run_ms,
+        "collect_ms": timings.collect_ms,
+        "past_deadline_ms": timings.run_ms - granted.timeout.as_secs_f64() * 1000.0,
+        "usage": usage,
+        // As few as the host can tell: 0.
+        "memory_of_granted": ratio(mebibytes(usage.memory_peak_bytes), mebibytes(granted.memory_bytes)),
+        "cpu_of_granted": ratio(Duration::from_millis(usage.cpu_ms).as_secs_f64() * 1000.0, granted_ms),
+    })
+}
+
+fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
+fn mebibytes(bytes: u64) -> f64 {
+    u32::try_from(bytes / limits::MIB).map_or(f64::MAX, f64::from)
+}
+
+fn head(text: &[u8]) -> String {
+    String::from_utf8_lossy(&text[..text.len().min(HEAD_MAX)]).into_owned()
+}

@@ -1,0 +1,259 @@
+//! The attacks as data: which program is run with what, which promises it tests, and what is expected of it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::judge::Expected;
+
+/// The data, one file for each kind of attack.
+const FILES: [&str; 4] = [
+    include_str!("confinement.yaml"),
+    include_str!("system_calls.yaml"),
+    include_str!("endings.yaml"),
+    include_str!("exhaustion.yaml"),
+];
+
+/// One execution, or a look at the host after all of them, and what is read off it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Attack {
+    /// A program of [`super::programs`]; without one, this host is looked at after all others.
+    pub(super) program: Option<String>,
+    /// Its input, besides what every program is told of this host.
+    #[serde(default)]
+    pub(super) input: serde_json::Map<String, Value>,
+    /// The same program, run with this input before.
+    pub(super) before: Option<serde_json::Map<String, Value>>,
+    /// Lines of the skill's front matter.
+    #[serde(default)]
+    pub(super) front_matter: Vec<String>,
+    /// Files beside the program, by name.
+    #[serde(default)]
+    pub(super) beside: BTreeMap<String, String>,
+    /// Files in the working folder, by name.
+    #[serde(default)]
+    pub(super) files: BTreeMap<String, String>,
+    /// The deadline.
+    #[serde(default = "thirty")]
+    pub(super) seconds: f64,
+    /// Not to be tried where nothing bounds it (the degraded form).
+    #[serde(default)]
+    pub(super) needs_bounds: bool,
+    /// What is read off it.
+    pub(super) probes: Vec<Probe>,
+}
+
+fn thirty() -> f64 {
+    30.0
+}
+
+/// One thing that is expected.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Probe {
+    /// The catalogue's number, and a letter where it has several.
+    pub(super) id: String,
+    /// `P1` to `P16`.
+    pub(super) promise: String,
+    /// What is attacked, in a few words.
+    pub(super) name: String,
+    /// By what the promise is kept.
+    pub(super) by: Mechanism,
+    /// Places in what was seen, as JSON pointers, and what is expected there.
+    pub(super) expect: BTreeMap<String, Expected>,
+    /// Where it differs: by backend, by runtime, `ordinary` or `degraded`.
+    #[serde(default)]
+    pub(super) on: BTreeMap<String, BTreeMap<String, Expected>>,
+    /// The backends that it says anything about; all if absent.
+    #[serde(default)]
+    pub(super) only: Vec<String>,
+}
+
+/// The same words everywhere, or different ones.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Mechanism {
+    Everywhere(String),
+    By(BTreeMap<String, String>),
+}
+
+impl Mechanism {
+    /// The words for the last of these traits that has some.
+    pub(super) fn on(&self, traits: &[String]) -> &str {
+        match self {
+            Self::Everywhere(words) => words,
+            Self::By(words) => {
+                let found = traits.iter().rev().find_map(|one| words.get(one));
+                found.map_or("", String::as_str)
+            }
+        }
+    }
+}
+
+impl Probe {
+    /// What is expected where all these traits hold: the later ones count most.
+    pub(super) fn expected(&self, traits: &[String]) -> BTreeMap<String, Expected> {
+        let mut expected = self.expect.clone();
+        for differing in traits.iter().filter_map(|one| self.on.get(one)) {
+            expected.extend(differing.clone());
+        }
+        expected
+    }
+
+    fn says_anything_on(&self, traits: &[String]) -> bool {
+        self.only.is_empty() || self.only.iter().any(|one| traits.contains(one))
+    }
+
+    fn is_named(&self, name: &str) -> bool {
+        let same = |other: &str| other.eq_ignore_ascii_case(name);
+        same(&self.promise)
+            || same(&self.id)
+            || same(self.id.trim_end_matches(|c: char| c.is_ascii_lowercase()))
+    }
+}
+
+/// All attacks, or some.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    pub(super) attacks: Vec<Attack>,
+}
+
+impl Selection {
+    /// Those that test one of these promises (`P7`), belong to one of these entries of the catalogue (`S-10`), or have one of
+    /// these names (`S-10b`); all if nothing is named.
+    ///
+    /// # Errors
+    ///
+    /// The name that none has.
+    pub fn named(names: &[String]) -> Result<Self, String> {
+        let mut attacks = all();
+        let known = |name: &String| {
+            attacks
+                .iter()
+                .any(|attack| attack.probes.iter().any(|probe| probe.is_named(name)))
+        };
+        if let Some(unknown) = names.iter().find(|name| !known(name)) {
+            return Err(format!(
+                "no probe is called {unknown:?}; name a promise (P1 to P16) or a probe as `skillbox prove` lists it (S-10, S-10b)"
+            ));
+        }
+        for attack in &mut attacks {
+            attack
+                .probes
+                .retain(|probe| names.is_empty() || names.iter().any(|name| probe.is_named(name)));
+        }
+        attacks.retain(|attack| !attack.probes.is_empty());
+        Ok(Self { attacks })
+    }
+
+    /// Those that say anything here.
+    pub(super) fn on(&self, traits: &[String]) -> Vec<Attack> {
+        let mut attacks = self.attacks.clone();
+        for attack in &mut attacks {
+            attack.probes.retain(|probe| probe.says_anything_on(traits));
+        }
+        attacks.retain(|attack| !attack.probes.is_empty());
+        attacks
+    }
+}
+
+fn all() -> Vec<Attack> {
+    FILES.into_iter().flat_map(parse).collect()
+}
+
+fn parse(text: &str) -> Vec<Attack> {
+    // By way of JSON, which keeps numbers and texts of any shape apart.
+    let tree: Value = serde_saphyr::from_str(text).expect("a test reads the data");
+    serde_json::from_value(tree).expect("a test reads the data")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::prove::{PROMISES, programs};
+
+    /// Issue 3: at least 80, at least two for each promise.
+    #[test]
+    fn every_promise_is_tested_more_than_once_and_no_two_probes_share_a_name() {
+        let probes: Vec<Probe> = all().into_iter().flat_map(|attack| attack.probes).collect();
+        assert!(probes.len() >= 80, "{}", probes.len());
+        for (promise, _) in PROMISES {
+            let tested = probes.iter().filter(|probe| probe.promise == *promise).count();
+            assert!(tested >= 2, "{promise}: {tested}");
+        }
+        let ids: BTreeSet<_> = probes.iter().map(|probe| &probe.id).collect();
+        assert_eq!(ids.len(), probes.len());
+        for probe in &probes {
+            assert!(PROMISES.iter().any(|(promise, _)| *promise == probe.promise));
+            assert!(!probe.expect.is_empty(), "{}", probe.id);
+            for backend in ["docker", "native"].map(|name| vec![name.to_owned()]) {
+                assert!(
+                    !probe.says_anything_on(&backend) || !probe.by.on(&backend).is_empty(),
+                    "{} has no mechanism on {backend:?}",
+                    probe.id
+                );
+            }
+        }
+    }
+
+    /// Entries of the catalogue that apply, and are no matter of tests only; the data says why others are not there.
+    #[test]
+    fn every_entry_of_the_catalogue_that_applies_has_a_probe() {
+        let missing_by_right = [
+            "S-08", "S-28", "S-30", "S-31", "S-33", "S-34", "S-36", "S-38", "O-10", "O-13", "O-14", "O-15",
+            "O-16", "O-21", "R-10", "R-11", "R-12", "R-13", "R-16", "R-17",
+        ];
+        let entries = [("S", 39), ("O", 21), ("R", 17)]
+            .into_iter()
+            .flat_map(|(section, last)| (1..=last).map(move |number| format!("{section}-{number:02}")));
+        let attacks = all();
+        let tested = |entry: &str| {
+            attacks
+                .iter()
+                .any(|attack| attack.probes.iter().any(|probe| probe.is_named(entry)))
+        };
+        for entry in entries.filter(|entry| !missing_by_right.contains(&entry.as_str())) {
+            assert!(tested(&entry), "{entry}");
+        }
+        for entry in missing_by_right {
+            let said = FILES.iter().any(|text| text.contains(&format!("#   {entry} ")));
+            assert!(tested(entry) || said, "nobody says why {entry} has no probe");
+        }
+    }
+
+    #[test]
+    fn every_program_is_there_and_every_program_is_used() {
+        let attacks = all();
+        for name in attacks.iter().filter_map(|attack| attack.program.as_deref()) {
+            assert!(programs::find(name).is_some(), "{name}");
+        }
+        for (name, _, _) in programs::PROGRAMS {
+            let used = |attack: &Attack| attack.program.as_deref() == Some(name);
+            assert!(attacks.iter().any(used), "{name}");
+        }
+    }
+
+    #[test]
+    fn probes_are_found_by_promise_entry_and_name() {
+        let count = |name: &str| {
+            let selection = Selection::named(&[name.to_owned()]).unwrap();
+            selection
+                .attacks
+                .iter()
+                .map(|attack| attack.probes.len())
+                .sum::<usize>()
+        };
+        assert!(count("P7") >= 2);
+        assert!(count("s-10") > count("S-10b"));
+        assert_eq!(count("S-10b"), 1);
+        assert!(
+            Selection::named(&["S-99".to_owned()])
+                .unwrap_err()
+                .contains("S-99")
+        );
+    }
+}

@@ -1,0 +1,167 @@
+//! The judge: that it can say no, and says it for the right reason.
+
+use serde_json::{Value, json};
+
+use super::judge::{Sight, Verdict, judge};
+use super::probe::{Attack, Probe};
+use super::report::Tally;
+
+fn probe(text: &Value) -> Probe {
+    serde_json::from_value(text.clone()).unwrap()
+}
+
+fn on(traits: &[&str]) -> Vec<String> {
+    traits.iter().map(|one| (*one).to_owned()).collect()
+}
+
+fn memory() -> Probe {
+    probe(&json!({
+        "id": "R-03", "promise": "P6", "name": "memory", "by": { "docker": "a", "native": "b", "runsc": "c" },
+        "expect": { "/status": "oom", "/share": { "at_most": 1.0 } },
+        "on": { "runsc": { "/status": { "one_of": ["oom", "failed"] } } },
+    }))
+}
+
+#[test]
+fn what_is_expected_is_kept_and_all_else_is_a_breach_that_says_both() {
+    let seen = |value| Sight::Seen(value);
+    let fine = judge(
+        &memory(),
+        &seen(json!({ "status": "oom", "share": 1 })),
+        &on(&["docker"]),
+    );
+    assert_eq!((fine.verdict, fine.mechanism.as_str()), (Verdict::Kept, "a"));
+    assert!(fine.expected.is_empty() && fine.seen.is_empty());
+    for (wrong, place) in [
+        (json!({ "status": "success", "share": 0.5 }), "/status"),
+        (json!({ "status": "oom", "share": 1.01 }), "/share"),
+        (json!({ "status": "oom" }), "/share"),
+        (json!({ "status": "oom", "share": "1" }), "/share"),
+        (json!({ "refused": "invalid" }), "/status"),
+        (Value::Null, "/status"),
+    ] {
+        let found = judge(&memory(), &seen(wrong.clone()), &on(&["docker"]));
+        assert_eq!(found.verdict, Verdict::Breach, "{wrong}");
+        assert!(
+            found.expected.contains_key(place) && found.seen.contains_key(place),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
+fn each_word_of_an_expectation_can_fail() {
+    let judged = |expected: Value, seen: Value| {
+        let probe = probe(
+            &json!({ "id": "x", "promise": "P1", "name": "x", "by": "x", "expect": { "/x": expected } }),
+        );
+        judge(&probe, &Sight::Seen(json!({ "x": seen })), &on(&["docker"])).verdict == Verdict::Kept
+    };
+    for (expected, holds, fails) in [
+        (json!([]), json!([]), json!(["bpf"])),
+        (json!({}), json!({}), json!({ "bpf": "EINVAL" })),
+        (json!({ "one_of": [1, 2] }), json!(2), json!(3)),
+        (json!({ "at_most": 2 }), json!(2), json!(2.1)),
+        (json!({ "at_least": 2 }), json!(2), json!(1)),
+        (
+            json!({ "contains": "link" }),
+            json!("it is a link"),
+            json!("it is a file"),
+        ),
+        (
+            json!({ "all": "ok" }),
+            json!({ "a": "ok" }),
+            json!({ "a": "ok", "b": "EPERM" }),
+        ),
+        (json!({ "all": "ok" }), json!(["ok"]), json!([])),
+        (
+            json!({ "UNIX": "ok" }),
+            json!({ "UNIX": "ok" }),
+            json!({ "UNIX": "EPERM" }),
+        ),
+    ] {
+        assert!(judged(expected.clone(), holds), "{expected}");
+        assert!(!judged(expected.clone(), fails), "{expected}");
+    }
+}
+
+#[test]
+fn a_runtime_may_be_expected_to_do_otherwise_and_nothing_else_may() {
+    let failed = Sight::Seen(json!({ "status": "failed", "share": 0 }));
+    let judged = |traits: &[&str]| judge(&memory(), &failed, &on(traits));
+    assert_eq!(judged(&["docker", "runsc"]).verdict, Verdict::Kept);
+    assert_eq!(judged(&["docker", "runsc"]).mechanism, "c");
+    assert_eq!(judged(&["docker"]).verdict, Verdict::Breach);
+    assert_eq!(judged(&["native"]).verdict, Verdict::Breach);
+}
+
+#[test]
+fn what_breaks_the_engine_is_a_breach_and_what_is_not_there_is_skipped() {
+    let broke = judge(
+        &memory(),
+        &Sight::Broke("the engine failed".to_owned()),
+        &on(&["docker"]),
+    );
+    assert_eq!(
+        (broke.verdict, broke.reason.as_deref()),
+        (Verdict::Breach, Some("the engine failed"))
+    );
+    let untried = judge(
+        &memory(),
+        &Sight::Untried("no python3".to_owned()),
+        &on(&["native"]),
+    );
+    assert_eq!(
+        (untried.verdict, untried.reason.as_deref()),
+        (Verdict::Skipped, Some("no python3"))
+    );
+    let declined = Sight::Seen(json!({ "output": { "skipped": "not this machine" } }));
+    assert_eq!(
+        judge(&memory(), &declined, &on(&["native"])).verdict,
+        Verdict::Skipped
+    );
+}
+
+/// The degraded form excuses P6 and P7, held or not, and nothing else.
+#[test]
+fn without_cgroups_only_two_promises_are_excused() {
+    let traits = on(&["native", "ordinary", "degraded"]);
+    for sight in [
+        Sight::Seen(json!({ "status": "success", "share": 9 })),
+        Sight::Seen(json!({ "status": "oom", "share": 1 })),
+        Sight::Spared,
+    ] {
+        assert_eq!(
+            judge(&memory(), &sight, &traits).verdict,
+            Verdict::Degraded,
+            "{sight:?}"
+        );
+    }
+    let other = Probe {
+        promise: "P5".to_owned(),
+        ..memory()
+    };
+    let breach = judge(&other, &Sight::Seen(json!({ "status": "success" })), &traits);
+    assert_eq!(breach.verdict, Verdict::Breach);
+}
+
+#[test]
+fn the_worst_verdict_counts_and_nothing_said_is_not_kept() {
+    let tally = |kept, degraded, breach, skipped| Tally {
+        kept,
+        degraded,
+        breach,
+        skipped,
+    };
+    assert_eq!(tally(99, 2, 1, 3).verdict(), Verdict::Breach);
+    assert_eq!(tally(99, 2, 0, 3).verdict(), Verdict::Degraded);
+    assert_eq!(tally(99, 0, 0, 3).verdict(), Verdict::Kept);
+    assert_eq!(tally(0, 0, 0, 3).verdict(), Verdict::Skipped);
+}
+
+/// An attack that misspells a key is refused, not run without it.
+#[test]
+fn data_with_an_unknown_key_is_refused() {
+    let attack = json!({ "program": "x", "secons": 1, "probes": [] });
+    assert!(serde_json::from_value::<Attack>(attack).is_err());
+}

@@ -1,0 +1,169 @@
+//! The contract: the probes of `skillbox prove`, all of them, on every backend and as everybody who may run one.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::cli_shell::{Said, Shell, has_docker, said};
+use crate::world::missing;
+
+/// A user of this host that the tests make nothing for but cgroups.
+#[cfg(target_os = "linux")]
+const ORDINARY: &str = "4711";
+
+/// What `skillbox prove --format json` says of the one backend it was asked about.
+struct Proof {
+    said: Said,
+    backend: Value,
+}
+
+impl Proof {
+    fn of(said: Said) -> Self {
+        let report: Value = serde_json::from_str(&said.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}\n{}", said.stdout, said.stderr));
+        assert_eq!(report["backends"].as_array().unwrap().len(), 1, "{report:#}");
+        let backend = report["backends"][0].clone();
+        Self { said, backend }
+    }
+
+    fn findings(&self, verdict: &str) -> Vec<&Value> {
+        let findings = self.backend["findings"].as_array().unwrap();
+        findings
+            .iter()
+            .filter(|finding| finding["verdict"] == verdict)
+            .collect()
+    }
+
+    /// Nothing but `kept`, and where `excused`, those promises `degraded`.
+    fn assert_kept_but(&self, excused: &[&str]) {
+        let (breach, skipped) = (self.findings("breach"), self.findings("skipped"));
+        assert!(breach.is_empty(), "{breach:#?}\n{}", self.said.stderr);
+        assert!(skipped.is_empty(), "{skipped:#?}");
+        let mut degraded: Vec<_> = self
+            .findings("degraded")
+            .into_iter()
+            .map(|finding| finding["promise"].as_str().unwrap())
+            .collect();
+        degraded.dedup();
+        assert_eq!(degraded, excused);
+        assert_eq!(self.backend["degraded"], serde_json::json!(excused));
+        assert!(self.findings("kept").len() + self.findings("degraded").len() >= 150);
+        let tested = self.backend["promises"].as_array().unwrap();
+        assert_eq!(tested.len(), 16, "{tested:#?}");
+        assert_eq!(self.said.code, 0, "{}", self.said.stderr);
+    }
+}
+
+const PROVE_NATIVE: [&str; 5] = ["prove", "--backend", "native", "--format", "json"];
+
+#[test]
+fn containers_keep_every_promise() {
+    if !has_docker() {
+        return;
+    }
+    let shell = Shell::new().with_engine();
+    let said = shell.run(&["prove", "--backend", "docker", "--format", "json"]);
+    Proof::of(said).assert_kept_but(&[]);
+    assert!(!shell.data().exists(), "the operator's data folder was touched");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn native_sandboxes_keep_every_promise() {
+    let said = Shell::new().run(&PROVE_NATIVE);
+    if said.code == 69 {
+        return missing("linux", &said.stderr);
+    }
+    Proof::of(said).assert_kept_but(&[]);
+}
+
+/// Runs `skillbox` as a user who owns nothing but a folder, by way of `script` as a shell knows it.
+#[cfg(target_os = "linux")]
+fn as_ordinary(way: &[&str], degraded: &str) -> Option<Said> {
+    if !rustix::process::geteuid().is_root() {
+        missing("linux", "only root can become an ordinary user");
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::chown(folder.path(), ORDINARY.parse().ok(), ORDINARY.parse().ok()).unwrap();
+    let mut command = Command::new(way[0]);
+    command
+        .args(&way[1..])
+        .arg(env!("CARGO_BIN_EXE_skillbox"))
+        .args(PROVE_NATIVE)
+        .current_dir(folder.path())
+        .env_clear()
+        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+        .env("HOME", folder.path())
+        .env("TMPDIR", folder.path())
+        .env("SKILLBOX_NATIVE_ALLOW_DEGRADED", degraded);
+    let said = said(command.output().unwrap());
+    assert_empty_but_for_caches(folder.path());
+    Some(said)
+}
+
+#[cfg(target_os = "linux")]
+fn assert_empty_but_for_caches(folder: &Path) {
+    let left: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_ordinary_user_with_a_delegated_subtree_keeps_every_promise() {
+    let way = ["sh", "-c", crate::native_lifecycle::AS_ORDINARY, "sh", ORDINARY];
+    if let Some(said) = as_ordinary(&way, "false") {
+        Proof::of(said).assert_kept_but(&[]);
+    }
+}
+
+/// The degraded form: exactly P6 and P7, and said so.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_ordinary_user_without_cgroups_keeps_all_but_two_promises() {
+    let way = [
+        "setpriv",
+        "--reuid",
+        ORDINARY,
+        "--regid",
+        ORDINARY,
+        "--clear-groups",
+    ];
+    if let Some(said) = as_ordinary(&way, "true") {
+        Proof::of(said).assert_kept_but(&["P6", "P7"]);
+    }
+    if let Some(said) = as_ordinary(&way, "false") {
+        assert_eq!(said.code, 69, "{}", said.stderr);
+        assert!(said.stderr.contains("allow_degraded"), "{}", said.stderr);
+    }
+}
+
+/// A backend that is named must be there; one that is not named is passed over, with the reason.
+#[test]
+fn a_backend_that_is_not_there_is_an_error_only_if_it_is_named() {
+    let nowhere = Shell::new().with("SKILLBOX_DOCKER_HOST", "unix:///nonexistent/docker.sock");
+    let named = nowhere.run(&["prove", "--backend", "docker", "--only", "S-01a"]);
+    assert_eq!(named.code, 69, "{}", named.stderr);
+    assert!(named.stderr.contains("docker: "), "{}", named.stderr);
+    let any = nowhere.run(&["prove", "--only", "S-19a", "--format", "json"]);
+    let report: Value = serde_json::from_str(&any.stdout).unwrap();
+    assert_eq!(report["skipped"][0]["backend"], "docker");
+    assert!(!report["skipped"][0]["reason"].as_str().unwrap().is_empty());
+    let tried = report["backends"].as_array().unwrap().len();
+    assert_eq!(any.code, if tried == 0 { 69 } else { 0 }, "{}", any.stderr);
+}
+
+#[test]
+fn a_probe_that_does_not_exist_is_a_mistake_on_the_command_line() {
+    let said = Shell::new().run(&["prove", "--only", "S-99"]);
+    assert_eq!(said.code, 2);
+    assert!(
+        said.stderr.contains("S-99") && said.stderr.contains("P1 to P16"),
+        "{}",
+        said.stderr
+    );
+}
