@@ -13,7 +13,7 @@ fn main() -> ExitCode {
     }
     #[cfg(target_os = "linux")]
     if first.is_some_and(|argument| argument == skillbox::sandbox::linux::COMMAND) {
-        return skillbox::sandbox::linux::main();
+        return skillbox::guest::main_after(skillbox::sandbox::linux::enclose);
     }
     skillbox::cli::main()
 }

@@ -20,8 +20,8 @@ Makes sure that a Docker engine with the base images of Skillbox exists, then ru
 the environment that points to it. Standard input and output are those of COMMAND.
 
 The engine you already have is used if it answers and has, or can pull, the images. Otherwise a
-private engine is started, as root on Debian or Ubuntu: packages docker.io and mmdebstrap are
-installed where missing, and the images are made from Debian packages, so no registry is needed.
+private engine is started, as root on Debian or Ubuntu: packages docker.io, mmdebstrap and, on
+Debian, runsc (gVisor) are installed where missing, and the images are made from Debian packages, so no registry is needed.
 It keeps running for the next call; --stop ends it.
 
 Example:
@@ -123,6 +123,17 @@ live_pid() { # FILE PROGRAM
 
 engine_pid() { live_pid "$run/dockerd.pid" dockerd; }
 
+# gVisor beside the engine's own runtime, where there is one. On the platform ptrace it needs nothing of the machine, and
+# its own network stack would look for a namespace that containers of Skillbox do not have.
+runtimes() {
+    local runsc
+    if runsc=$(command -v runsc); then
+        printf '{"runtimes": {"runsc": {"path": "%s", "runtimeArgs": ["--platform=ptrace", "--network=none"]}}}\n' "$runsc"
+    else
+        echo '{}'
+    fi
+}
+
 start_engine() { # sets engine to its process id
     engine=$(engine_pid) && return
     say "starting a private Docker engine at $private"
@@ -131,7 +142,7 @@ start_engine() { # sets engine to its process id
     if orphan=$(live_pid "$containerd" containerd); then kill -9 "$orphan"; fi
     rm -f "$run/dockerd.pid" "$containerd"
     # An empty configuration and own containerd namespaces keep it apart from an engine of the system.
-    echo '{}' >"$run/daemon.json"
+    runtimes >"$run/daemon.json"
     (
         # No descriptor of the caller may stay open in the engine: a pipe from us would never end.
         for fd in /proc/self/fd/*; do
@@ -243,6 +254,8 @@ set_up_private() ( # a subshell: the lock, the umask and the environment end wit
         command -v mmdebstrap >/dev/null || packages+=(mmdebstrap)
         [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || packages+=(debian-archive-keyring)
     fi
+    # Ubuntu has no such package; the tests on gVisor then say that they were skipped.
+    command -v runsc >/dev/null || ! apt-cache show runsc >/dev/null 2>&1 || packages+=(runsc)
     install_packages "${packages[@]}"
     start_engine
     if [ -n "$build" ]; then make_root_filesystems; fi

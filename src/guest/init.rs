@@ -33,17 +33,12 @@ use crate::sys;
 
 /// A guest with all done that needs no host.
 #[derive(Debug)]
-pub struct Guest {
+struct Guest {
     runtime: Runtime,
 }
 
 impl Guest {
-    /// Makes a guest.
-    ///
-    /// # Errors
-    ///
-    /// The kernel has no descriptors left for it.
-    pub fn new() -> io::Result<Self> {
+    fn new() -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -51,11 +46,7 @@ impl Guest {
     }
 
     /// Speaks to itself once, about nothing: the pages of what will be run are then there when somebody waits for it.
-    ///
-    /// # Errors
-    ///
-    /// It does not understand itself.
-    pub fn rehearse(&self) -> io::Result<()> {
+    fn rehearse(&self) -> io::Result<()> {
         self.runtime.block_on(async {
             let (near, far) = tokio::io::duplex(4096);
             let (mut host, mut guest) = (Link::new(near, Side::Host), Link::new(far, Side::Guest));
@@ -71,8 +62,7 @@ impl Guest {
     }
 
     /// Serves one execution and exits. Any error of our own ends the sandbox: its host sees the connection break.
-    #[must_use]
-    pub fn main(self) -> ExitCode {
+    fn main(self) -> ExitCode {
         match run(&self.runtime) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => failed(&error),
@@ -84,6 +74,19 @@ pub(super) fn main() -> ExitCode {
     let hidden = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let guest = hidden.map_err(io::Error::from).and_then(|()| Guest::new());
     guest.map_or_else(|error| failed(&error), Guest::main)
+}
+
+/// What goes wrong is told on standard error, which the server keeps.
+pub(super) fn main_after(enclose: impl FnOnce() -> Result<(), String>) -> ExitCode {
+    let guest = Guest::new().and_then(|guest| guest.rehearse().map(|()| guest));
+    match (guest, enclose()) {
+        (Ok(guest), Ok(())) => guest.main(),
+        (Err(error), _) => failed(&error),
+        (Ok(_), Err(error)) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn failed(error: &io::Error) -> ExitCode {

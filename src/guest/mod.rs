@@ -14,9 +14,6 @@ mod place;
 mod program;
 pub mod wire;
 
-#[cfg(target_os = "linux")]
-pub use init::Guest;
-
 /// The argument that turns the binary into PID 1 of a sandbox.
 pub const COMMAND: &str = "sandbox-init";
 
@@ -25,6 +22,13 @@ pub const COMMAND: &str = "sandbox-init";
 #[must_use]
 pub fn main() -> std::process::ExitCode {
     init::main()
+}
+
+/// Runs as PID 1 of a sandbox that this process makes around itself: all that needs no sandbox is done before.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn main_after(enclose: impl FnOnce() -> Result<(), String>) -> std::process::ExitCode {
+    init::main_after(enclose)
 }
 
 /// Runs as PID 1 of a sandbox: there are none on this operating system.

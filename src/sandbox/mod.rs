@@ -347,7 +347,8 @@ impl Sandbox {
                 .map(|()| chosen(Kind::Docker, "configured")),
             #[cfg(target_os = "linux")]
             Self::Native(native) => native.prepare(job, progress).await.map(|()| native.choice()),
-            Self::Auto(auto) => auto.prepare(job, progress).await,
+            // On the heap: both backends' futures in one are too much for the stacks that carry it.
+            Self::Auto(auto) => Box::pin(auto.prepare(job, progress)).await,
             #[cfg(feature = "testing")]
             Self::Scripted(scripted) => scripted
                 .prepare(job, progress)
@@ -362,7 +363,7 @@ impl Sandbox {
             Self::Docker(docker) => docker.run(job, run).await,
             #[cfg(target_os = "linux")]
             Self::Native(native) => native.run(job, run).await,
-            Self::Auto(auto) => auto.run(choice, job, run).await,
+            Self::Auto(auto) => Box::pin(auto.run(choice, job, run)).await,
             #[cfg(feature = "testing")]
             Self::Scripted(scripted) => scripted.run(job, run).await,
         }

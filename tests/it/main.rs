@@ -14,6 +14,7 @@ mod cli_shell;
 mod cli_start;
 mod docker;
 mod engine;
+mod gvisor;
 #[cfg(target_os = "linux")]
 mod hosts;
 mod http;

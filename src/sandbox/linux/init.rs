@@ -9,7 +9,6 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, symlink};
 use std::path::Path;
-use std::process::ExitCode;
 
 use landlock::{
     ABI, Access as _, AccessFs, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset, RulesetAttr as _,
@@ -26,27 +25,14 @@ use super::handover::{self, Handover};
 use super::loopback;
 use super::plan::{HOST, NOBODY};
 use super::step::{Resource, Step, Then};
-use crate::guest::Guest;
 use crate::sandbox::seccomp::bpf;
 use crate::sys::{self, Reach};
 
-/// Makes the sandbox around this process and runs it. An error is told on standard error, which the server keeps.
-pub(super) fn main() -> ExitCode {
-    match prepare() {
-        Ok(guest) => guest.main(),
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
 /// Why there is no sandbox.
 #[derive(Debug)]
-enum Error {
+pub(super) enum Error {
     Refused(&'static str),
     Handover(io::Error),
-    Guest(io::Error),
     Step(Box<Step>, io::Error),
 }
 
@@ -55,7 +41,6 @@ impl fmt::Display for Error {
         match self {
             Self::Refused(why) => f.write_str(why),
             Self::Handover(error) => write!(f, "the server did not say what to do: {error}"),
-            Self::Guest(error) => write!(f, "the guest cannot be made: {error}"),
             Self::Step(step, error) => {
                 write!(f, "the step {step:?} was refused: {error}{}", hint(step, error))
             }
@@ -78,7 +63,8 @@ fn hint(step: &Step, error: &io::Error) -> &'static str {
     }
 }
 
-fn prepare() -> Result<Guest, Error> {
+/// Makes the sandbox around this process, which has one thread and has served nobody yet.
+pub(super) fn enclose() -> Result<(), Error> {
     if std::process::id() != 1 {
         return Err(Error::Refused(
             "this becomes PID 1 of a sandbox; the server starts it, nobody else does",
@@ -87,8 +73,6 @@ fn prepare() -> Result<Guest, Error> {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     let own_mounts = handover::own_mounts().map_err(Error::Handover)?;
     // Made now, used at the end.
-    let guest = Guest::new().map_err(Error::Guest)?;
-    guest.rehearse().map_err(Error::Guest)?;
     let mut filter = for_kernel(bpf::program());
     loop {
         let Handover {
@@ -106,7 +90,7 @@ fn prepare() -> Result<Guest, Error> {
         }
         match plan.then {
             Then::Wait => {}
-            Then::Serve => return Ok(guest),
+            Then::Serve => return Ok(()),
         }
     }
 }

@@ -21,7 +21,6 @@ mod step;
 mod watch;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,10 +52,13 @@ const AFTERWARDS: Duration = Duration::from_millis(5);
 /// The argument that turns the binary into the maker of its own sandbox.
 pub const COMMAND: &str = "sandbox-native";
 
-/// Runs as the first process of a native sandbox; never returns to a caller that would do anything else.
-#[must_use]
-pub fn main() -> ExitCode {
-    init::main()
+/// Makes a native sandbox around this process, the first of its PID namespace, as the server tells it to.
+///
+/// # Errors
+///
+/// Which step was refused, and why; there is no sandbox then.
+pub fn enclose() -> Result<(), String> {
+    init::enclose().map_err(|error| error.to_string())
 }
 
 /// Whether this process would get every promise in a cgroup that `systemd-run --user --scope -p Delegate=yes` makes.

@@ -244,7 +244,7 @@ pub(super) fn answer(program: &[Instruction], name: &str, arguments: [u64; 6]) -
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::alternatives;
+    use crate::sandbox::seccomp::alternatives;
     use super::*;
 
     /// What the kernel hands to a filter.
