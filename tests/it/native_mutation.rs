@@ -47,7 +47,7 @@ struct Laboratory {
 #[derive(Debug)]
 enum Verdict {
     Ran(End, Output),
-    NeverCameUp,
+    NeverCameUp(skillbox::sandbox::Error),
 }
 
 impl Laboratory {
@@ -106,7 +106,7 @@ impl Laboratory {
         };
         match self.sandbox.run(&choice, &self.job, run).await {
             Ok(report) => Verdict::Ran(report.end, report.output),
-            Err(_) => Verdict::NeverCameUp,
+            Err(error) => Verdict::NeverCameUp(error),
         }
     }
 
@@ -205,7 +205,10 @@ fn turned(whole: &Verdict, other: &Verdict) -> Vec<String> {
     let (Verdict::Ran(_, Output::Json(whole)), Verdict::Ran(End::Exited(0), Output::Json(found))) =
         (whole, other)
     else {
-        return vec![format!("{other:?}")];
+        return vec![match other {
+            Verdict::Ran(end, _) => format!("{end:?}"),
+            Verdict::NeverCameUp(error) => error.to_string(),
+        }];
     };
     let [whole, found] = [whole, found].map(|text| serde_json::from_str::<Value>(text.as_str()).unwrap());
     let members = whole.as_object().unwrap().iter();
