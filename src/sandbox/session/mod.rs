@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::time::{Instant, interval, sleep_until, timeout};
+use tokio::time::{Instant, interval_at, sleep_until, timeout};
 
 use crate::bundle::artifacts::ArtifactTar;
 use crate::execution::{FileEntry, JsonText, Logs, Skipped, Usage};
@@ -225,7 +225,7 @@ impl Spoken {
         let (mut reader, mut writer) = tokio::io::split(control);
         let mut overdue = Instant::now() + limits::SANDBOX_START_MAX;
         say(&mut writer, ToGuest::Start(start(job)), overdue).await?;
-        let mut keep_alive = interval(KEEP_ALIVE_EVERY);
+        let mut keep_alive = interval_at(Instant::now() + KEEP_ALIVE_EVERY, KEEP_ALIVE_EVERY);
         let mut cancelled = false;
         let receive = |mut reader| async move {
             let frame = wire::receive::<_, ToHost>(&mut reader, wire::FRAME_TO_HOST_BYTES_MAX).await;
@@ -262,13 +262,14 @@ impl Spoken {
                 _ = keep_alive.tick() => say(&mut writer, ToGuest::KeepAlive, overdue).await,
                 () = sleep_until(overdue) => Err(io::ErrorKind::TimedOut.into()),
             };
-            if said
-                .as_ref()
-                .is_err_and(|error| error.kind() == io::ErrorKind::TimedOut)
-            {
-                self.give_up(cancelled);
+            match said {
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    self.give_up(cancelled);
+                    return Err(error);
+                }
+                // A guest that has said all no longer listens. What it said is still on its way, and its end shows there.
+                Ok(()) | Err(_) => {}
             }
-            said?;
         }
     }
 

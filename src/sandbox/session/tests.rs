@@ -171,6 +171,34 @@ async fn a_guest_that_never_ends_its_streams_is_left_in_time() {
     assert!(took <= limits::COLLECT_MAX + Duration::from_secs(1), "{took:?}");
 }
 
+/// A short program may be over before the host has looked once: a word to a guest that listens no more costs nothing.
+#[tokio::test(start_paused = true)]
+async fn what_a_guest_said_before_it_stopped_listening_is_heard() {
+    for _ in 0..50 {
+        let cancel = CancellationToken::new();
+        let late = cancel.clone();
+        let quick = |socket| async move {
+            let mut guest = Guest::on(socket).await;
+            guest.come_up().await;
+            guest.say(ToHost::Ended { end: End::Exited(7) }).await;
+            let (stdout_bytes, stderr_bytes, usage) = (0, 0, wire::Usage::default());
+            guest
+                .say(ToHost::Done {
+                    stdout_bytes,
+                    stderr_bytes,
+                    usage,
+                })
+                .await;
+            let Guest { _link: link, .. } = guest;
+            late.cancel();
+            let _held = link;
+            std::future::pending().await
+        };
+        let (heard, _) = converse_with(&job(1), &cancel, quick).await;
+        assert_eq!((heard.end, heard.complete), (Some(End::Exited(7)), true));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn states_out_of_order_end_the_conversation() {
     let twice = |socket| async {
