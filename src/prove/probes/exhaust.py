@@ -41,6 +41,8 @@ def processes():
 
 def threads():
     started = threading.Event()
+    # So that their number ends them, and not their size.
+    threading.stack_size(1 << 18)
     made, verdict = count(lambda: threading.Thread(target=started.wait, daemon=True).start(), 1000)
     verdicts["threads"] = [100 < made < 127, verdict]
     conclude()
@@ -58,6 +60,8 @@ def fork_bomb_that_eats():
     for _ in rounds():
         attempt(os.fork)
         hoard.append(bytearray(MIB))
+    # The others need their time; the end of the first process would be theirs.
+    time.sleep(5)
     survive()
 
 
