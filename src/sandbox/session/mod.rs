@@ -1,5 +1,7 @@
 //! The host's side of one execution: speaks to the guest over any byte stream and believes nothing it says.
 
+mod hearing;
+
 use std::collections::HashSet;
 use std::io;
 use std::time::Duration;
@@ -13,6 +15,8 @@ use crate::execution::{FileEntry, JsonText, Logs, Skipped, Usage};
 use crate::guest::wire::{self, Caps, Channel, End, Input, Item, Link, Place, Side, Start, ToGuest, ToHost};
 use crate::limits;
 use crate::sandbox::{Job, Output};
+
+use hearing::Hearing;
 
 /// What the guest said by the time it, or its connection, ended.
 #[derive(Debug)]
@@ -66,7 +70,7 @@ where
         started_at: None,
         ended_at: None,
     };
-    let mut link = Link::new(socket, Side::Host);
+    let mut link = Link::new(Hearing(socket), Side::Host);
     // An error here means that the connection broke: what was heard until then is all there is.
     if let Err(error) = listen(&mut link, job, run, &mut heard).await {
         tracing::warn!(%error, execution = %job.execution, "Stopped listening to a guest before it was done");
@@ -113,13 +117,14 @@ async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Hea
     };
     let result = {
         let streams = async {
-            let (inputs, stdout, stderr, results) = tokio::join!(
+            // A guest without its inputs says so, or falls silent; one that is done may go before it is told their end.
+            let (_, stdout, stderr, results) = tokio::join!(
                 send_inputs(inputs, job),
                 keep_head(stdout, &mut logs.stdout),
                 keep_head(stderr, &mut logs.stderr),
                 collected.receive(results)
             );
-            inputs.and(stdout).and(stderr).and(results)
+            stdout.and(stderr).and(results)
         };
         let states = spoken.follow(&mut control, job, (cancel, go));
         let both = async {

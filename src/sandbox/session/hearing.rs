@@ -1,0 +1,77 @@
+//! A connection that is heard to its end: what a guest said before it went is read, although nothing can be told to it any more.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Drops what is written once the other side has gone. An error there would end the connection with words still unread.
+#[derive(Debug)]
+pub(super) struct Hearing<T>(pub(super) T);
+
+impl<T: AsyncRead + Unpin> AsyncRead for Hearing<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, buffer)
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Hearing<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.0).poll_write(context, bytes));
+        Poll::Ready(unless_gone(written, bytes.len()))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = ready!(Pin::new(&mut self.0).poll_flush(context));
+        Poll::Ready(unless_gone(flushed, ()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let shut = ready!(Pin::new(&mut self.0).poll_shutdown(context));
+        Poll::Ready(unless_gone(shut, ()))
+    }
+}
+
+fn unless_gone<V>(result: io::Result<V>, instead: V) -> io::Result<V> {
+    match result {
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::NotConnected
+            ) =>
+        {
+            Ok(instead)
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::UnixStream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn last_words_are_heard_by_one_who_still_speaks() {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        let mut near = Hearing(near);
+        far.write_all(b"done").await.unwrap();
+        drop(far);
+        near.write_all(b"are you there").await.unwrap();
+        near.flush().await.unwrap();
+        let mut heard = Vec::new();
+        near.read_to_end(&mut heard).await.unwrap();
+        assert_eq!(heard, b"done");
+    }
+}
