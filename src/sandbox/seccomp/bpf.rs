@@ -244,8 +244,8 @@ pub(super) fn answer(program: &[Instruction], name: &str, arguments: [u64; 6]) -
 mod tests {
     use proptest::prelude::*;
 
-    use crate::sandbox::seccomp::alternatives;
     use super::*;
+    use crate::sandbox::seccomp::alternatives;
 
     /// What the kernel hands to a filter.
     #[derive(Debug, Clone, Copy)]
