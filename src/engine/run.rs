@@ -110,7 +110,8 @@ impl Engine {
         let (engine, caller) = (self.clone(), caller.clone());
         let gone = CancellationToken::new();
         let _goes_with_the_caller = gone.clone().drop_guard();
-        self.to_the_end(async move { engine.run_attached(&caller, request, &gone).await })
+        // Boxed, for it is large, and would be copied on the stack of whoever asks.
+        self.to_the_end(async move { Box::pin(engine.run_attached(&caller, request, &gone)).await })
             .await
     }
 
