@@ -16,7 +16,7 @@ use crate::auth::Caller;
 use crate::bundle;
 use crate::engine::{Ask, Engine, RunRequest, What};
 use crate::error::{Code, Error};
-use crate::execution::{Execution, JsonText, Outcome};
+use crate::execution::{Execution, JsonText, Outcome, Status};
 use crate::limits;
 use crate::sandbox::InputFile;
 use crate::skill::Language;
@@ -227,6 +227,8 @@ fn described(execution: &Execution, outcome: &Outcome) -> Value {
         "collect_ms": timings.collect_ms,
         "past_deadline_ms": timings.run_ms - granted.timeout.as_secs_f64() * 1000.0,
         "usage": usage,
+        // Where PID 1 went, too, nobody is left to count.
+        "memory_ended": outcome.status == Status::Oom || usage.oom_kills > 0,
         // As few as the host can tell: 0.
         "memory_of_granted": ratio(mebibytes(usage.memory_peak_bytes), mebibytes(granted.memory_bytes)),
         "cpu_of_granted": ratio(Duration::from_millis(usage.cpu_ms).as_secs_f64() * 1000.0, granted_ms),
