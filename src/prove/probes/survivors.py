@@ -80,7 +80,7 @@ def spinning():
 
 
 def orphans():
-    for _ in range(1500):
+    for _ in range(500):
         child = os.fork()
         if child == 0:
             # Two children of its own that nobody waits for, unless the first process does.
