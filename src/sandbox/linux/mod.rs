@@ -304,6 +304,21 @@ impl Ending {
         self.body.as_ref().and_then(|body| body.cell.as_ref())
     }
 
+    /// Ends at once a sandbox that somebody might still live in; a guest that has said all is alone, and goes
+    /// [`AFTERWARDS`].
+    fn leave(mut self, link: Option<Link>) {
+        if let (Some(link), Ok(_)) = (link, tokio::runtime::Handle::try_current())
+            && let Some(body) = self.body.take()
+        {
+            self.background.spawn(async move {
+                tokio::time::sleep(AFTERWARDS).await;
+                drop(link);
+                body.kill();
+                let _ = tokio::task::spawn_blocking(move || drop(body)).await;
+            });
+        }
+    }
+
     /// One that no cgroup bounds.
     fn watched(&self) -> Option<&Body> {
         self.body.as_ref().filter(|body| body.cell.is_none())
@@ -356,7 +371,7 @@ impl Backend for Native {
             heard.take_seen(watchdog.seen().await);
         }
         let fate = heard.end.is_none().then(|| body.fate());
-        drop(body);
+        body.leave(heard.link.take());
         self.refill(self.parts().await?);
         let Some(fate) = fate else {
             return Ok(report(heard, asked_at));

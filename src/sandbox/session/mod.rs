@@ -35,6 +35,8 @@ pub(super) struct Heard {
     pub(super) usage: Usage,
     pub(super) started_at: Option<Instant>,
     pub(super) ended_at: Option<Instant>,
+    /// The connection, once all was heard: its end tells the guest to go.
+    pub(super) link: Option<Link>,
 }
 
 /// What the host may keep of one execution.
@@ -69,12 +71,14 @@ where
         usage: Usage::default(),
         started_at: None,
         ended_at: None,
+        link: None,
     };
     let mut link = Link::new(Hearing(socket), Side::Host);
     // An error here means that the connection broke: what was heard until then is all there is.
     if let Err(error) = listen(&mut link, job, run, &mut heard).await {
         tracing::warn!(%error, execution = %job.execution, "Stopped listening to a guest before it was done");
     }
+    heard.link = heard.complete.then_some(link);
     heard
 }
 
