@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use super::plan::{self, Bounds, Source, Wanted};
+use super::plan::{self, Bounds, Source, Wanted, Ways};
 use super::step::{Plan, Step};
 use super::{Native, host};
 use crate::execution::ResourceLimits;
@@ -53,8 +53,13 @@ pub fn steps(skill: &SkillName, limits: &ResourceLimits) -> Vec<serde_json::Valu
         deps: None,
         limits,
         bounds: Bounds::Cgroup,
+        ways: Ways::Handed,
     };
-    let all: Vec<Step> = [plan::before(&host::root()).steps, plan::after(&wanted).steps].concat();
+    let all: Vec<Step> = [
+        plan::before(&host::root(), Ways::Handed).steps,
+        plan::after(&wanted).steps,
+    ]
+    .concat();
     let json = all.into_iter().map(serde_json::to_value);
     json.collect::<Result<_, _>>()
         .expect("a step is a tag and plain values")

@@ -8,7 +8,7 @@ use rustix::mount::{OpenTreeFlags, open_tree};
 use super::identity::Power;
 #[cfg(feature = "testing")]
 use super::mutation;
-use super::plan::{self, Bounds, HostRoot, Source, Wanted};
+use super::plan::{self, Bounds, HostRoot, Source, Wanted, Ways};
 use super::pool::Pool;
 use super::spawn::Waiting;
 use super::{Settings, handover, host, init};
@@ -55,12 +55,19 @@ impl Parts {
     /// Makes a process that waits and does already what is the same for every sandbox. Blocks.
     pub(super) fn make(&self) -> std::io::Result<Waiting> {
         let waiting = self.pool.make(self.power)?;
-        let plan = plan::before(&self.host);
+        let plan = plan::before(&self.host, self.ways());
         #[cfg(feature = "testing")]
         let plan = self.removed.from(plan, 0);
         let frame = handover::frame(plan, self.own_mounts.clone())?;
         handover::send(waiting.link.as_fd(), &frame, &[])?;
         Ok(waiting)
+    }
+
+    fn ways(&self) -> Ways {
+        match self.power {
+            Power::Root => Ways::Handed,
+            Power::Ordinary { .. } => Ways::Walked,
+        }
     }
 
     pub(super) fn bounds(&self) -> Bounds {
@@ -84,9 +91,12 @@ impl Parts {
             deps: deps.transpose()?,
             limits: bounds,
             bounds: self.bounds(),
+            ways: self.ways(),
         });
         #[cfg(feature = "testing")]
-        let plan = self.removed.from(plan, plan::before(&self.host).steps.len());
+        let plan = self
+            .removed
+            .from(plan, plan::before(&self.host, self.ways()).steps.len());
         let frame = handover::frame(plan, self.own_mounts.clone())?;
         let borrowed: Vec<_> = mounts.iter().map(|mount| mount.as_fd()).collect();
         handover::send(link.as_fd(), &frame, &borrowed)
