@@ -142,7 +142,7 @@ pub(super) fn judge(probe: &Probe, sight: &Sight, traits: &[String]) -> Finding 
         id: probe.id.clone(),
         name: probe.name.clone(),
         verdict: Verdict::Kept,
-        mechanism: probe.by.on(traits).to_owned(),
+        mechanism: probe.mechanism(traits).to_owned(),
         expected: BTreeMap::new(),
         seen: BTreeMap::new(),
         reason: None,
@@ -162,9 +162,23 @@ pub(super) fn judge(probe: &Probe, sight: &Sight, traits: &[String]) -> Finding 
             if let Some(reason) = seen.pointer("/output/skipped").and_then(Value::as_str) {
                 say(Verdict::Skipped, reason);
             } else {
+                let before = finding.clone();
                 compare(probe.expected(traits), seen, &mut finding);
+                if finding.verdict == Verdict::Breach
+                    && let Some(other) = probe.expected_else(traits)
+                {
+                    finding = before;
+                    compare(other, seen, &mut finding);
+                }
             }
         }
+    }
+    if let Some(why) = probe.weaker(traits)
+        && finding.verdict == Verdict::Kept
+    {
+        // What little is expected there has held.
+        finding.verdict = Verdict::Degraded;
+        finding.reason = Some(why.to_owned());
     }
     let is_degraded =
         traits.iter().any(|one| one == "degraded") && DEGRADED.contains(&probe.promise.as_str());

@@ -141,7 +141,7 @@ pub async fn prove(
     Ok(Proof {
         backend: terrain.backend.to_owned(),
         form: terrain.form,
-        degraded: terrain.degraded,
+        degraded: report::degraded(&terrain.degraded, &promises),
         total: Tally::of(&findings),
         promises,
         findings,

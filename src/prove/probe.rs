@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::judge::Expected;
@@ -14,6 +15,8 @@ const FILES: [&str; 4] = [
     include_str!("endings.yaml"),
     include_str!("exhaustion.yaml"),
 ];
+/// What differs on gVisor, by the probe's name.
+const ON_GVISOR: &str = include_str!("gvisor.yaml");
 
 /// One execution, or a look at the host after all of them, and what is read off it.
 #[derive(Clone, Debug, Deserialize)]
@@ -63,13 +66,32 @@ pub(super) struct Probe {
     pub(super) by: Mechanism,
     /// Places in what was seen, as JSON pointers, and what is expected there.
     pub(super) expect: BTreeMap<String, Expected>,
-    /// Where it differs: by backend, by runtime, `ordinary` or `degraded`.
+    /// Where it differs: by backend, `ordinary` or `degraded`.
     #[serde(default)]
     pub(super) on: BTreeMap<String, BTreeMap<String, Expected>>,
     /// The backends that it says anything about; all if absent.
     #[serde(default)]
     pub(super) only: Vec<String>,
+    /// What `gvisor.yaml` says of it.
+    #[serde(skip)]
+    pub(super) on_gvisor: Option<OnGvisor>,
 }
+
+/// How a kernel in user space keeps a promise, where it does so in another way.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OnGvisor {
+    /// By what, if not by what keeps it elsewhere.
+    by: Option<String>,
+    /// Why the promise is not kept in full there; nothing better than `degraded` is then said of it.
+    weaker: Option<String>,
+    /// What will do there as well as everything that is expected elsewhere.
+    #[serde(default)]
+    expect: BTreeMap<String, Expected>,
+}
+
+/// The trait of a runtime that is a kernel in user space.
+pub(super) const GVISOR: &str = "gvisor";
 
 /// The same words everywhere, or different ones.
 #[derive(Clone, Debug, Deserialize)]
@@ -100,6 +122,28 @@ impl Probe {
             expected.extend(differing.clone());
         }
         expected
+    }
+
+    /// What will do as well where all these traits hold.
+    pub(super) fn expected_else(&self, traits: &[String]) -> Option<BTreeMap<String, Expected>> {
+        let other = &self.on_gvisor(traits)?.expect;
+        (!other.is_empty()).then(|| other.clone())
+    }
+
+    /// By what the promise is kept where all these traits hold.
+    pub(super) fn mechanism(&self, traits: &[String]) -> &str {
+        let other = self.on_gvisor(traits).and_then(|other| other.by.as_deref());
+        other.unwrap_or_else(|| self.by.on(traits))
+    }
+
+    /// Why the promise is not kept in full where all these traits hold, if it is not.
+    pub(super) fn weaker(&self, traits: &[String]) -> Option<&str> {
+        self.on_gvisor(traits).and_then(|other| other.weaker.as_deref())
+    }
+
+    fn on_gvisor(&self, traits: &[String]) -> Option<&OnGvisor> {
+        let other = self.on_gvisor.as_ref();
+        other.filter(|_| traits.iter().any(|one| one == GVISOR))
     }
 
     fn says_anything_on(&self, traits: &[String]) -> bool {
@@ -160,10 +204,16 @@ impl Selection {
 }
 
 fn all() -> Vec<Attack> {
-    FILES.into_iter().flat_map(parse).collect()
+    let mut attacks: Vec<Attack> = FILES.into_iter().flat_map(parse::<Vec<Attack>>).collect();
+    let mut on_gvisor: BTreeMap<String, OnGvisor> = parse(ON_GVISOR);
+    for probe in attacks.iter_mut().flat_map(|attack| &mut attack.probes) {
+        probe.on_gvisor = on_gvisor.remove(&probe.id);
+    }
+    assert!(on_gvisor.is_empty(), "a test reads the data: {on_gvisor:?}");
+    attacks
 }
 
-fn parse(text: &str) -> Vec<Attack> {
+fn parse<T: DeserializeOwned>(text: &str) -> T {
     // By way of JSON, which keeps numbers and texts of any shape apart.
     let tree: Value = serde_saphyr::from_str(text).expect("a test reads the data");
     serde_json::from_value(tree).expect("a test reads the data")

@@ -93,6 +93,19 @@ impl Tally {
     }
 }
 
+/// The promises that are not kept in full: what the host says of itself, and what the probes have found.
+pub(super) fn degraded(by_host: &[String], found: &[PromiseTally]) -> Vec<String> {
+    let of_found = |promise: &str| {
+        found
+            .iter()
+            .any(|tally| tally.promise == promise && tally.tally.degraded > 0)
+    };
+    let names = PROMISES.iter().map(|(promise, _)| (*promise).to_owned());
+    names
+        .filter(|promise| by_host.contains(promise) || of_found(promise))
+        .collect()
+}
+
 /// Sorts findings by promise, then as the data has them, and counts them.
 pub(super) fn by_promise(
     findings: &mut [Finding],

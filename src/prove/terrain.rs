@@ -3,13 +3,15 @@
 use crate::engine::Engine;
 use crate::sandbox::Sandbox;
 
+use super::probe::GVISOR;
+
 /// One backend of this host, as the data knows it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Terrain {
     pub(super) backend: &'static str,
     /// For people.
     pub(super) form: String,
-    /// From the general to the particular: backend, runtime, `ordinary`, `degraded`.
+    /// From the general to the particular: backend, `gvisor`, `ordinary`, `degraded`.
     pub(super) traits: Vec<String>,
     pub(super) degraded: Vec<String>,
     /// Promises whose mechanism depends on this host, and the mechanism.
@@ -32,9 +34,9 @@ impl Terrain {
                         .flatten()
                         .collect::<Vec<_>>()
                         .join(", "),
-                    traits: ["docker"]
+                    traits: [Some("docker"), docker.is_on_gvisor().then_some(GVISOR)]
                         .into_iter()
-                        .chain(runtime)
+                        .flatten()
                         .map(ToOwned::to_owned)
                         .collect(),
                     ..Self::default()

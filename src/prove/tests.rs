@@ -16,10 +16,17 @@ fn on(traits: &[&str]) -> Vec<String> {
 
 fn memory() -> Probe {
     probe(&json!({
-        "id": "R-03", "promise": "P6", "name": "memory", "by": { "docker": "a", "native": "b", "runsc": "c" },
+        "id": "R-03", "promise": "P6", "name": "memory", "by": { "docker": "a", "native": "b" },
         "expect": { "/status": "oom", "/share": { "at_most": 1.0 } },
-        "on": { "runsc": { "/status": { "one_of": ["oom", "failed"] } } },
+        "on": { "ordinary": { "/status": { "one_of": ["oom", "failed"] } } },
     }))
+}
+
+fn memory_on_gvisor(other: &Value) -> Probe {
+    Probe {
+        on_gvisor: serde_json::from_value(other.clone()).unwrap(),
+        ..memory()
+    }
 }
 
 #[test]
@@ -86,13 +93,51 @@ fn each_word_of_an_expectation_can_fail() {
 }
 
 #[test]
-fn a_runtime_may_be_expected_to_do_otherwise_and_nothing_else_may() {
+fn a_form_may_be_expected_to_do_otherwise_and_nothing_else_may() {
     let failed = Sight::Seen(json!({ "status": "failed", "share": 0 }));
     let judged = |traits: &[&str]| judge(&memory(), &failed, &on(traits));
-    assert_eq!(judged(&["docker", "runsc"]).verdict, Verdict::Kept);
-    assert_eq!(judged(&["docker", "runsc"]).mechanism, "c");
+    assert_eq!(judged(&["native", "ordinary"]).verdict, Verdict::Kept);
     assert_eq!(judged(&["docker"]).verdict, Verdict::Breach);
     assert_eq!(judged(&["native"]).verdict, Verdict::Breach);
+}
+
+#[test]
+fn on_gvisor_other_means_keep_a_promise_and_count_nowhere_else() {
+    let probe = memory_on_gvisor(&json!({ "by": "c", "expect": { "/status": "interrupted" } }));
+    let judged = |status: &str, traits: &[&str]| {
+        let seen = Sight::Seen(json!({ "status": status, "share": 0 }));
+        let finding = judge(&probe, &seen, &on(traits));
+        (finding.verdict, finding.mechanism)
+    };
+    let gvisor = ["docker", "gvisor"];
+    assert_eq!(judged("interrupted", &gvisor), (Verdict::Kept, "c".to_owned()));
+    assert_eq!(judged("oom", &gvisor).0, Verdict::Kept);
+    assert_eq!(judged("success", &gvisor).0, Verdict::Breach);
+    for elsewhere in ["docker", "native"] {
+        assert_eq!(judged("interrupted", &[elsewhere]).0, Verdict::Breach);
+    }
+}
+
+/// Less than the promise is never `kept`, and less than even that is a breach.
+#[test]
+fn on_gvisor_a_weaker_promise_is_degraded_with_its_reason_or_broken() {
+    let probe = memory_on_gvisor(&json!({ "weaker": "why", "expect": { "/status": "interrupted" } }));
+    let judged = |sight: Sight, traits: &[&str]| {
+        let finding = judge(&probe, &sight, &on(traits));
+        (finding.verdict, finding.reason)
+    };
+    let seen = |status: &str| Sight::Seen(json!({ "status": status, "share": 0 }));
+    let gvisor = ["docker", "gvisor"];
+    assert_eq!(
+        judged(seen("interrupted"), &gvisor),
+        (Verdict::Degraded, Some("why".to_owned()))
+    );
+    assert_eq!(judged(seen("success"), &gvisor).0, Verdict::Breach);
+    // No proof that it is always so.
+    assert_eq!(judged(seen("oom"), &gvisor).0, Verdict::Degraded);
+    assert_eq!(judged(Sight::Broke("how".to_owned()), &gvisor).0, Verdict::Breach);
+    assert_eq!(judged(seen("interrupted"), &["docker"]).0, Verdict::Breach);
+    assert_eq!(judged(seen("oom"), &["docker"]), (Verdict::Kept, None));
 }
 
 #[test]

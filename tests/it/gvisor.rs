@@ -6,21 +6,33 @@ use skillbox::execution::{Outcome, Status};
 use skillbox::sandbox::{Sandbox, docker};
 use skillbox::skill::Language;
 
+use crate::cli_shell::Shell;
+use crate::sandbox_contract::{PROVE_DOCKER, Proof};
 use crate::sandbox_oracles::connect;
 use crate::world::{Backend, World, docker_settings, instance_in, missing, output, stdout};
 
 /// The runtime's name, as `tests/with-engine.sh` registers it.
 const RUNTIME: &str = "runsc";
 
-/// A world whose containers have a kernel of their own; `None` (and a word about it) where the engine has no gVisor.
-async fn world() -> Option<World> {
-    World::on(Backend::Docker).await?;
+/// Whether this machine's engine has gVisor; says so if not.
+async fn has_gvisor() -> bool {
+    if World::on(Backend::Docker).await.is_none() {
+        return false;
+    }
     let runtimes = connect().await.info().await.unwrap().runtimes.unwrap_or_default();
     if !runtimes.contains_key(RUNTIME) {
         missing(
             RUNTIME,
             "the engine has no runtime of this name; tests/with-engine.sh installs and registers it on Debian",
         );
+        return false;
+    }
+    true
+}
+
+/// A world whose containers have a kernel of their own; `None` where the engine has no gVisor.
+async fn world() -> Option<World> {
+    if !has_gvisor().await {
         return None;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -171,4 +183,24 @@ async fn on_gvisor_a_fork_bomb_ends() {
         .run(Language::Bash, "echo 1 >$SANDBOX_OUTPUT", Ask::default())
         .await;
     assert_eq!(next.outcome.unwrap().status, Status::Success);
+}
+
+/// Every probe of `skillbox prove`: no breach, and less than the promise exactly where the documentation says so.
+#[tokio::test]
+async fn on_gvisor_prove_finds_less_only_where_the_documentation_does() {
+    if !has_gvisor().await {
+        return;
+    }
+    let shell = Shell::new()
+        .with_engine()
+        .with("SKILLBOX_DOCKER_RUNTIME", RUNTIME);
+    let said = shell.run(&PROVE_DOCKER);
+    Proof::of(said).assert_kept_but(&documented_as_weaker());
+}
+
+/// The promises of the lines of `docs/GVISOR.md` that say so.
+fn documented_as_weaker() -> Vec<&'static str> {
+    let lines = include_str!("../../docs/GVISOR.md").lines();
+    let weaker = lines.filter_map(|line| line.strip_prefix("| ")?.split_once(" | **weaker.**"));
+    weaker.map(|(promise, _)| promise).collect()
 }

@@ -13,13 +13,13 @@ use crate::world::missing;
 const ORDINARY: &str = "4711";
 
 /// What `skillbox prove --format json` says of the one backend it was asked about.
-struct Proof {
+pub(crate) struct Proof {
     said: Said,
     backend: Value,
 }
 
 impl Proof {
-    fn of(said: Said) -> Self {
+    pub(crate) fn of(said: Said) -> Self {
         let report: Value = serde_json::from_str(&said.stdout)
             .unwrap_or_else(|error| panic!("{error}: {}\n{}", said.stdout, said.stderr));
         assert_eq!(report["backends"].as_array().unwrap().len(), 1, "{report:#}");
@@ -36,7 +36,7 @@ impl Proof {
     }
 
     /// Nothing but `kept`, and where `excused`, those promises `degraded`.
-    fn assert_kept_but(&self, excused: &[&str]) {
+    pub(crate) fn assert_kept_but(&self, excused: &[&str]) {
         let (breach, skipped) = (self.findings("breach"), self.findings("skipped"));
         assert!(breach.is_empty(), "{breach:#?}\n{}", self.said.stderr);
         assert!(skipped.is_empty(), "{skipped:#?}");
@@ -55,6 +55,7 @@ impl Proof {
     }
 }
 
+pub(crate) const PROVE_DOCKER: [&str; 5] = ["prove", "--backend", "docker", "--format", "json"];
 const PROVE_NATIVE: [&str; 5] = ["prove", "--backend", "native", "--format", "json"];
 
 #[test]
@@ -63,7 +64,7 @@ fn containers_keep_every_promise() {
         return;
     }
     let shell = Shell::new().with_engine();
-    let said = shell.run(&["prove", "--backend", "docker", "--format", "json"]);
+    let said = shell.run(&PROVE_DOCKER);
     Proof::of(said).assert_kept_but(&[]);
     assert!(!shell.data().exists(), "the operator's data folder was touched");
 }

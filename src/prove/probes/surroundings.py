@@ -44,10 +44,18 @@ DEVICES = {"null", "zero", "full", "random", "urandom", "tty", "pts", "ptmx", "s
 verdicts["further_devices"] = sorted(set(os.listdir("/dev")) - DEVICES)
 FORBIDDEN = ["kmsg", "mem", "port", "vda", "sda", "loop-control", "loop0", "fuse", "net/tun", "vsock", "kvm", "tty0", "console"]
 verdicts["opened_devices"] = [path for path in FORBIDDEN if attempt(os.open, f"/dev/{path}", os.O_RDWR) == "ok"]
-made = {}
+made, led_somewhere = set(), []
+# The null device; then the host's memory, disks and their like.
+NUMBERS = {stat.S_IFCHR: [(1, 3), (1, 1), (1, 4), (1, 11), (10, 232), (10, 237)], stat.S_IFBLK: [(1, 0), (7, 0), (8, 0), (252, 0), (253, 0), (254, 0), (259, 0)]}
 for folder in ["/workspace", "/tmp", "/sandbox", "/dev/shm"]:
-    made[folder] = [attempt(os.mknod, f"{folder}/device", kind | 0o666, os.makedev(1, 3)) for kind in (stat.S_IFCHR, stat.S_IFBLK)]
-verdicts["made_devices"] = sorted({verdict for verdicts_of_folder in made.values() for verdict in verdicts_of_folder})
+    for kind, number in [(kind, number) for kind, numbers in NUMBERS.items() for number in numbers]:
+        device = f"{folder}/device"
+        made.add(verdict := attempt(os.mknod, device, kind | 0o666, os.makedev(*number)))
+        if verdict == "ok":
+            led_somewhere += [[kind, *number]] if attempt(os.open, device, os.O_RDONLY) == "ok" else []
+            os.unlink(device)
+verdicts["made_devices"] = sorted(made)
+verdicts["made_devices_opened"] = led_somewhere
 
 SOCKETS = ["/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock", "/run/crio/crio.sock"]
 verdicts["engine_sockets"] = [path for path in SOCKETS if os.path.exists(path)]

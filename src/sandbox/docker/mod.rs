@@ -26,6 +26,7 @@ use crate::sandbox::{Backend, Error, Job, ProgressSender, Report, Run};
 
 use container::Container;
 use engine::{Connection, Connector};
+use guest_binary::Loader;
 use keepers::Keepers;
 use policy::Plan;
 
@@ -71,6 +72,12 @@ impl Docker {
     /// What the engine says of itself.
     pub async fn facts(&self) -> Result<EngineFacts, Error> {
         self.connector.connect().await?.facts().await
+    }
+
+    /// Whether the configured runtime is gVisor, by its name.
+    #[must_use]
+    pub fn is_on_gvisor(&self) -> bool {
+        Loader::of(self.settings.runtime.as_deref()) == Loader::UserSpace
     }
 
     /// Whether an engine answers and can hold every bound that a sandbox needs.
