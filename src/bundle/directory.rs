@@ -5,10 +5,10 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt as _;
 
 use crate::bundle::{
     Error,
+    disk::ReadAt as _,
     names::{Named, check_path, clash},
 };
 use crate::error::quoted;

@@ -1,12 +1,10 @@
 //! A folder on disk as a bundle: plain files only, within the same limits as an archive.
 
-use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use crate::bundle::{
-    Entry, Error, Listing,
+    Entry, Error, Listing, disk,
     names::{Named, check_path, clash},
     transfer::transfer,
 };
@@ -37,7 +35,7 @@ impl Found {
     /// Copies the content to `to` and tells what it is.
     pub(super) fn read(self, folder: &Path, to: &mut impl io::Write) -> Result<Entry, Error> {
         let changed = || Error::entry(&self.path, "changed while it was read; try again");
-        let mut file = open(&folder.join(&self.path)).map_err(|_| changed())?;
+        let mut file = disk::open(&folder.join(&self.path)).map_err(|_| changed())?;
         if !file.metadata()?.is_file() {
             return Err(changed());
         }
@@ -55,14 +53,6 @@ impl Found {
             executable: self.executable,
         })
     }
-}
-
-/// Opens for reading; fails on a link, and does not wait for anybody at a pipe.
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(path)
 }
 
 /// All files below `folder` in byte order of path, but for those that `ignored` names, with all below them.
@@ -93,7 +83,7 @@ pub(super) fn walk(folder: &Path, ignored: impl Fn(&str) -> bool) -> Result<Vec<
             if metadata.is_dir() {
                 waiting.push(path);
             } else if metadata.is_file() {
-                let executable = metadata.permissions().mode() & 0o111 != 0;
+                let executable = disk::is_executable(&metadata);
                 found.push(Found {
                     path,
                     executable,

@@ -2,6 +2,8 @@
 
 pub mod artifacts;
 mod directory;
+#[cfg_attr(windows, path = "disk_windows.rs")]
+mod disk;
 mod error;
 mod folder;
 mod listing;

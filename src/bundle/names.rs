@@ -29,7 +29,29 @@ pub fn check_path(path: &str) -> Result<(), &'static str> {
     if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
         return Err("has an empty, `.` or `..` part in its path; pack it relative to the skill's folder");
     }
+    if cfg!(windows) && !path.split('/').all(windows_keeps) {
+        return Err("has a name that means something else to Windows; rename it, or use another system");
+    }
     Ok(())
+}
+
+/// Whether a file of this name on Windows is that file: no device, no second stream of another file, no end that is cut off.
+fn windows_keeps(part: &str) -> bool {
+    const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
+    let stem = part.split('.').next().unwrap_or(part).trim_end().to_lowercase();
+    let numbered = ["com", "lpt"]
+        .iter()
+        .find_map(|port| stem.strip_prefix(port))
+        .is_some_and(|number| {
+            matches!(
+                number.chars().collect::<Vec<_>>()[..],
+                ['0'..='9' | '¹' | '²' | '³']
+            )
+        });
+    !part.contains(['<', '>', ':', '"', '|', '?', '*'])
+        && !part.ends_with(['.', ' '])
+        && !numbered
+        && !DEVICES.contains(&stem.as_str())
 }
 
 /// A path and whether it names a folder.
@@ -76,6 +98,36 @@ fn folded(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_windows_takes_for_something_else_is_known() {
+        for part in [
+            "CON",
+            "nul.py",
+            "com1",
+            "Lpt³.txt",
+            "a:b",
+            "a?",
+            "x.",
+            "x ",
+            "aux .py",
+            "CONIN$",
+        ] {
+            assert!(!windows_keeps(part), "{part:?}");
+        }
+        for part in [
+            "SKILL.md",
+            "console.py",
+            "com",
+            "com10",
+            "comb",
+            ".env",
+            "a b",
+            "é",
+        ] {
+            assert!(windows_keeps(part), "{part:?}");
+        }
+    }
 
     /// Z-01, Z-02, Z-16.
     #[test]

@@ -1,8 +1,7 @@
 //! From a zip to files on disk, under the caps of the checked directory.
 
-use std::fs::{DirBuilder, File, FileTimes, OpenOptions, Permissions};
+use std::fs::{File, FileTimes};
 use std::io::{self, BufReader, Read};
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -11,6 +10,7 @@ use flate2::bufread::DeflateDecoder;
 use crate::bundle::{
     Entry, Error, Listing,
     directory::{self, Kind, Member},
+    disk::{self, ReadAt as _},
     transfer::{Content, transfer},
 };
 
@@ -71,7 +71,7 @@ fn top_folder(members: &[Member]) -> Option<&str> {
 
 fn make_parents(into: &Path, path: &str) -> Result<(), Error> {
     for (at, _) in path.match_indices('/') {
-        match DirBuilder::new().mode(0o755).create(into.join(&path[..at])) {
+        match disk::make_folder(&into.join(&path[..at])) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
             _ => {}
         }
@@ -80,8 +80,7 @@ fn make_parents(into: &Path, path: &str) -> Result<(), Error> {
 }
 
 fn write(archive: &File, member: &Member, to: &Path) -> Result<Content, Error> {
-    // Never through a link and never over anything that is already there.
-    let mut file = OpenOptions::new().write(true).create_new(true).open(to)?;
+    let mut file = disk::create(to, member)?;
     let content = inflate(archive, member, &mut file)?;
     if content.bytes != member.size {
         return Err(Error::entry(
@@ -95,12 +94,7 @@ fn write(archive: &File, member: &Member, to: &Path) -> Result<Content, Error> {
             "is damaged (wrong checksum); pack the archive again",
         ));
     }
-    file.set_permissions(Permissions::from_mode(if member.executable {
-        0o555
-    } else {
-        0o444
-    }))?;
-    file.set_times(times())?;
+    disk::settle_file(&file, member, times())?;
     Ok(content)
 }
 
@@ -141,9 +135,7 @@ fn settle_folders(into: &Path, listing: &Listing) -> Result<(), Error> {
         .flat_map(|entry| entry.path.match_indices('/').map(|(at, _)| &entry.path[..at]));
     let folders: std::collections::BTreeSet<_> = folders.collect();
     for folder in folders {
-        let folder = File::open(into.join(folder))?;
-        folder.set_permissions(Permissions::from_mode(0o755))?;
-        folder.set_times(times())?;
+        disk::settle_folder(&into.join(folder), times())?;
     }
     Ok(())
 }

@@ -116,11 +116,9 @@ impl Console {
             .load_style(presets::NOTHING)
             .set_header(rows.heading.iter().map(|heading| heading.to_uppercase()));
         // Only a terminal has a width to fit into; for everything else a row is a line.
-        if let Ok(size) = rustix::termios::tcgetwinsize(io::stdout())
-            && size.ws_col > 0
-        {
+        if let Some(columns) = columns() {
             table
-                .set_width(size.ws_col)
+                .set_width(columns)
                 .set_content_arrangement(ContentArrangement::Dynamic);
         }
         for row in &rows.rows {
@@ -244,4 +242,16 @@ fn finish(result: io::Result<()>) -> Result<()> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(|error| Failure::internal("writing to standard output", error)),
     }
+}
+/// The width of the terminal that standard output is.
+#[cfg(unix)]
+fn columns() -> Option<u16> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_col > 0).then_some(size.ws_col)
+}
+
+#[cfg(windows)]
+fn columns() -> Option<u16> {
+    let (terminal_size::Width(columns), _) = terminal_size::terminal_size_of(io::stdout())?;
+    Some(columns)
 }

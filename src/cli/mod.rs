@@ -8,6 +8,8 @@ mod exit;
 mod failure;
 mod given;
 mod key;
+#[cfg_attr(windows, path = "landing_windows.rs")]
+mod landing;
 mod place;
 mod progress;
 mod prove;

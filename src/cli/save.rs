@@ -1,16 +1,14 @@
 //! File artifacts written below a folder of the user's, and nowhere else, whatever their names and whoever sends them (O-14).
 
-use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, unlinkat};
 use sha2::Digest as _;
 
 use crate::bundle::check_path;
 use crate::cli::console::Console;
 use crate::cli::failure::{Failure, Result};
+use crate::cli::landing::{Landing, Root};
 use crate::cli::place::Place;
 use crate::error::quoted;
 use crate::execution::FileLink;
@@ -31,11 +29,9 @@ impl Saver<'_> {
         let folder = self.folder;
         let files = check(files, self.console)?;
         std::fs::create_dir_all(folder).map_err(|error| Failure::file(folder, &error))?;
-        let root =
-            open_folder(rustix::fs::CWD, folder).map_err(|error| Failure::file(folder, &error.into()))?;
+        let root = Root::open(folder).map_err(|error| Failure::file(folder, &error))?;
         for file in &files {
-            let mut target =
-                Target::create(&root, &file.path).map_err(|error| refused(file, &error.into()))?;
+            let mut target = Target::create(&root, &file.path).map_err(|error| refused(file, &error))?;
             self.place.file(id, file, &mut target)?;
             target.keep(file)?;
         }
@@ -77,7 +73,11 @@ fn check<'a>(files: &'a [FileLink], console: &Console) -> Result<Vec<&'a FileLin
     let sound = |file: &&FileLink| {
         let plain = check_path(&file.path).is_ok();
         if !plain {
-            let rule = "its name is too long or holds a backslash, a drive, or a control or hidden character";
+            let rule = if cfg!(windows) {
+                "its name is too long, holds a backslash or a control or hidden character, or means something else to Windows"
+            } else {
+                "its name is too long or holds a backslash, a drive, or a control or hidden character"
+            };
             console.bad(format!("file {} was not saved: {rule}", quoted(&file.path)));
         }
         plain
@@ -93,49 +93,24 @@ fn refused(file: &FileLink, error: &io::Error) -> Failure {
     Failure::refused(format!("file {} cannot be written: {error}", quoted(&file.path)))
 }
 
-fn open_folder(at: impl std::os::fd::AsFd, path: &Path) -> rustix::io::Result<OwnedFd> {
-    openat(
-        at,
-        path,
-        OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )
-}
-
 /// A file being written under another name in the folder that it belongs into.
 struct Target {
-    folder: OwnedFd,
-    temporary: String,
-    name: String,
-    file: File,
+    landing: Landing,
     hash: sha2::Sha256,
     size: u64,
-    kept: bool,
 }
 
 impl Target {
-    fn create(root: &OwnedFd, path: &str) -> rustix::io::Result<Self> {
-        let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let mut folder = root.try_clone().map_err(|_| rustix::io::Errno::MFILE)?;
-        for part in folders.split('/').filter(|part| !part.is_empty()) {
-            folder = enter(&folder, part)?;
-        }
-        let temporary = format!(".skillbox-{}", ExecutionId::generate());
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(&folder, &temporary, flags, Mode::from_raw_mode(0o644))?;
+    fn create(root: &Root, path: &str) -> io::Result<Self> {
         Ok(Self {
-            folder,
-            temporary,
-            name: name.to_owned(),
-            file: file.into(),
+            landing: Landing::create(root, path)?,
             hash: sha2::Sha256::new(),
             size: 0,
-            kept: false,
         })
     }
 
     /// Gives the file its name, if it is what was promised. A link of that name is replaced, not followed.
-    fn keep(mut self, file: &FileLink) -> Result<()> {
+    fn keep(self, file: &FileLink) -> Result<()> {
         let digest = Digest::from_bytes(self.hash.clone().finalize().into());
         if self.size != file.size || digest != file.sha256 {
             return Err(Failure::refused(format!(
@@ -143,41 +118,20 @@ impl Target {
                 quoted(&file.path)
             )));
         }
-        renameat(&self.folder, &self.temporary, &self.folder, &self.name)
-            .map_err(|error| refused(file, &error.into()))?;
-        self.kept = true;
-        Ok(())
+        self.landing.keep().map_err(|error| refused(file, &error))
     }
-}
-
-/// Opens a folder, making it where it is missing; a link in its place is refused.
-fn enter(above: &OwnedFd, name: &str) -> rustix::io::Result<OwnedFd> {
-    match mkdirat(above, name, Mode::from_raw_mode(0o755)) {
-        Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-        Err(error) => return Err(error),
-    }
-    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
-    openat(above, name, flags, Mode::empty())
 }
 
 impl Write for Target {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes)?;
+        let written = self.landing.file.write(bytes)?;
         self.hash.update(&bytes[..written]);
         self.size += written as u64;
         Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
-
-impl Drop for Target {
-    fn drop(&mut self) {
-        if !self.kept {
-            let _ = unlinkat(&self.folder, &self.temporary, AtFlags::empty());
-        }
+        self.landing.file.flush()
     }
 }
 
@@ -197,8 +151,8 @@ mod tests {
 
     fn write(root: &Path, path: &str, content: &[u8]) -> Result<()> {
         let file = link(path, content);
-        let root = open_folder(rustix::fs::CWD, root).unwrap();
-        let mut target = Target::create(&root, path).map_err(|error| refused(&file, &error.into()))?;
+        let root = Root::open(root).unwrap();
+        let mut target = Target::create(&root, path).map_err(|error| refused(&file, &error))?;
         target.write_all(content).unwrap();
         target.keep(&file)
     }
@@ -256,7 +210,7 @@ mod tests {
     #[test]
     fn what_is_not_as_announced_is_not_kept() {
         let folder = tempfile::tempdir().unwrap();
-        let root = open_folder(rustix::fs::CWD, folder.path()).unwrap();
+        let root = Root::open(folder.path()).unwrap();
         let mut target = Target::create(&root, "a/b").unwrap();
         target.write_all(b"other").unwrap();
         assert!(target.keep(&link("a/b", b"promised")).is_err());

@@ -339,14 +339,27 @@ fn keep(archive: &mut File, path: &Path) -> Result<()> {
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new()
-        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+    let mut file = readable_file()
         .tempfile_in(folder)
         // The error knows the temporary name only, which says nothing to anybody.
         .map_err(|error| failed(&error.kind().into()))?;
     std::io::copy(archive, &mut file).map_err(|error| failed(&error))?;
     file.persist(path).map_err(|error| failed(&error.error))?;
     Ok(())
+}
+
+/// A temporary file for everybody to read.
+#[cfg(unix)]
+fn readable_file() -> tempfile::Builder<'static, 'static> {
+    let mut file = tempfile::Builder::new();
+    file.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
+    file
+}
+
+/// A temporary file with the ACL of its folder.
+#[cfg(windows)]
+fn readable_file() -> tempfile::Builder<'static, 'static> {
+    tempfile::Builder::new()
 }
 
 fn summaries(items: &[SkillSummary]) -> Rows {

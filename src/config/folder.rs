@@ -1,11 +1,11 @@
 //! The data folder: private to one user, with a place for everything that is kept.
 
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::error::Error;
 use super::key_file;
+use super::privacy;
 use crate::auth::ApiKey;
 
 /// An opened data folder.
@@ -23,18 +23,7 @@ const ADMIN_KEY: &str = "admin.key";
 
 /// Where the data folder is when nothing says otherwise.
 pub(super) fn default_path() -> Result<PathBuf, Error> {
-    if rustix::process::geteuid().is_root() {
-        return Ok(PathBuf::from("/var/lib/skillbox"));
-    }
-    let base = std::env::var_os("XDG_DATA_HOME")
-        .map(PathBuf::from)
-        .filter(|base| base.is_absolute());
-    base.map(|base| base.join("skillbox"))
-        .or_else(|| {
-            std::env::home_dir()
-                .filter(|home| home.is_absolute())
-                .map(|home| home.join(".skillbox"))
-        })
+    privacy::default_path()
         .ok_or_else(|| Error::new(SETTING, "this user has no home folder; set SKILLBOX_DATA_DIR"))
 }
 
@@ -141,7 +130,7 @@ fn make_private(path: &Path) -> Result<(), Error> {
             )
         })?;
     }
-    match DirBuilder::new().mode(0o700).create(path) {
+    match privacy::make_folder(path) {
         Ok(()) => {}
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
         Err(error) => {
@@ -154,40 +143,13 @@ fn make_private(path: &Path) -> Result<(), Error> {
             ));
         }
     }
-    check_private(path)
-}
-
-fn check_private(path: &Path) -> Result<(), Error> {
-    let wrong = |problem: String| Err(Error::new(SETTING, format!("`{}` {problem}", path.display())));
-    let metadata = match fs::metadata(path) {
-        Ok(metadata) => metadata,
-        Err(error) => return wrong(format!("cannot be looked at ({error})")),
-    };
-    let user = rustix::process::geteuid().as_raw();
-    if !metadata.is_dir() {
-        return wrong("is not a folder; set SKILLBOX_DATA_DIR to one".to_owned());
-    }
-    if metadata.uid() != user {
-        let owner = metadata.uid();
-        return wrong(format!(
-            "belongs to user {owner}, not to {user}; run as that user or set SKILLBOX_DATA_DIR"
-        ));
-    }
-    if metadata.mode() & 0o022 != 0 {
-        return wrong(format!(
-            "can be written by others; run `chmod 700 {}`",
-            path.display()
-        ));
-    }
-    if rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_err() {
-        return wrong("cannot be written; set SKILLBOX_DATA_DIR to another folder".to_owned());
-    }
-    Ok(())
+    privacy::check_folder(path)
+        .map_err(|problem| Error::new(SETTING, format!("`{}` {problem}", path.display())))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
     use super::*;
 

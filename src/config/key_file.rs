@@ -1,11 +1,11 @@
 //! Secrets in files of their own: private, and made exactly once however many processes start together.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use super::error::Error;
+use super::privacy;
 use crate::auth::ApiKey;
 use crate::limits;
 
@@ -42,12 +42,7 @@ pub(super) fn api_key_or_fresh(path: &Path) -> Result<ApiKey, Error> {
 
 /// Opens `path` for writing, for this user alone.
 pub(super) fn create_private(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)
+    privacy::private_file().create(true).truncate(false).open(path)
 }
 
 fn api_key(path: &Path, bytes: &[u8]) -> Result<ApiKey, Error> {
@@ -74,18 +69,9 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(error)),
     };
-    let metadata = file.metadata().map_err(failed)?;
-    let user = rustix::process::geteuid();
-    // Root may look into the folder of a service that has a user of its own.
-    let own = metadata.uid() == user.as_raw() || user.is_root();
-    if !own || metadata.mode() & 0o077 != 0 {
-        let problem = format!(
-            "must belong to user {} and to nobody else; run `chmod 600 {}`",
-            user.as_raw(),
-            path.display()
-        );
-        return Err(Error::new(path.display(), problem));
-    }
+    privacy::check_file(path, &file)
+        .map_err(failed)?
+        .map_err(|problem| Error::new(path.display(), problem))?;
     let mut bytes = Vec::new();
     file.take(limits::KEY_FILE_BYTES_MAX)
         .read_to_end(&mut bytes)
@@ -104,9 +90,7 @@ fn write_once(path: &Path, content: &[u8]) -> Result<Vec<u8>, Error> {
         .map_err(failed)?;
     match temporary.persist_noclobber(path) {
         Ok(_) => {
-            File::open(folder)
-                .and_then(|folder| folder.sync_all())
-                .map_err(failed)?;
+            privacy::sync_folder(folder).map_err(failed)?;
             Ok(content.to_vec())
         }
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => read(path)?

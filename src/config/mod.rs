@@ -4,6 +4,8 @@ mod error;
 mod folder;
 mod key_file;
 mod layers;
+#[cfg_attr(windows, path = "privacy_windows.rs")]
+mod privacy;
 mod read;
 mod settings;
 #[cfg(test)]

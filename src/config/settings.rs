@@ -36,7 +36,7 @@ macro_rules! settings {
 /// All of them.
 pub const SETTINGS: &[Setting] = settings! {
     Text "data_dir" "SKILLBOX_DATA_DIR" ""
-        "Folder for everything that is kept. Without it: /var/lib/skillbox for root, else $XDG_DATA_HOME/skillbox or ~/.skillbox";
+        "Folder for everything that is kept. Without it: /var/lib/skillbox for root, else $XDG_DATA_HOME/skillbox or ~/.skillbox; on Windows %LOCALAPPDATA%\\skillbox";
     Text "server_url" "SKILLBOX_SERVER_URL" ""
         "Where clients reach the server. The command line talks to it; the server starts its links with it";
     Secret "api_key" "SKILLBOX_API_KEY" ""
@@ -66,7 +66,7 @@ pub const SETTINGS: &[Setting] = settings! {
     Text "sandbox.native.allow_degraded" "SKILLBOX_NATIVE_ALLOW_DEGRADED" "false"
         "Lets the native sandbox run where no cgroup can be had, with promises P6 and P7 degraded; auto never does";
     Text "sandbox.docker_host" "SKILLBOX_DOCKER_HOST" ""
-        "Docker-compatible engine: unix:///path, tcp://host:port. Without it: DOCKER_HOST or the local socket";
+        "Docker-compatible engine: unix:///path (Windows: npipe:////./pipe/name), tcp://host:port. Without it: DOCKER_HOST or the local socket or pipe";
     Text "sandbox.runtime" "SKILLBOX_DOCKER_RUNTIME" ""
         "Another runtime of the engine by name, such as runsc";
     Text "sandbox.guest_binary" "SKILLBOX_GUEST_BINARY" ""

@@ -152,15 +152,23 @@ pub(super) fn server_url(text: &str) -> Result<String, String> {
 
 /// Where a container engine listens.
 pub(super) fn engine_host(text: &str) -> Result<String, String> {
-    let known = ["unix://", "tcp://", "http://"]
+    let known = [LOCAL_ENGINE, "tcp://", "http://"]
         .iter()
         .any(|scheme| text.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty()));
     if known {
         word(text)
     } else {
-        Err("must look like unix:///run/docker.sock or tcp://127.0.0.1:2375".to_owned())
+        let local = if cfg!(windows) {
+            "npipe:////./pipe/docker_engine"
+        } else {
+            "unix:///run/docker.sock"
+        };
+        Err(format!("must look like {local} or tcp://127.0.0.1:2375"))
     }
 }
+
+/// How an engine of this host is named.
+const LOCAL_ENGINE: &str = if cfg!(windows) { "npipe://" } else { "unix://" };
 
 /// An existing file, by an absolute path.
 pub(super) fn existing_file(text: &str) -> Result<PathBuf, String> {

@@ -1,9 +1,8 @@
 //! Unpacked skills on this host, one folder per content, made whole or not at all.
 
 use std::collections::HashSet;
-use std::fs::{self, DirBuilder, DirEntry, File, Permissions};
+use std::fs::{self, DirEntry, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -64,10 +63,9 @@ impl SkillCache {
     }
 
     fn staging(&self) -> io::Result<tempfile::TempDir> {
-        DirBuilder::new().mode(0o700).recursive(true).create(&self.root)?;
+        place::make_private(&self.root)?;
         let folder = tempfile::Builder::new().prefix(STAGING).tempdir_in(&self.root)?;
-        // Others may read it where it is mounted, in a sandbox; the way to it here stays closed.
-        fs::set_permissions(folder.path(), Permissions::from_mode(0o755))?;
+        place::show(folder.path())?;
         Ok(folder)
     }
 
@@ -92,7 +90,7 @@ impl SkillCache {
     /// The folder of this content, if it is here and whole. Blocks.
     pub(super) fn find(&self, digest: &Digest) -> Option<PathBuf> {
         let path = self.path(digest);
-        let folder = File::open(&path).ok()?;
+        let folder = place::open(&path).ok()?;
         folder.set_modified(SystemTime::now()).ok()?;
         if self.whole().contains(digest) {
             return Some(path);
@@ -168,6 +166,56 @@ fn unless_gone(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Folders of the cache as Unix has them.
+#[cfg(unix)]
+mod place {
+    use std::fs::{self, DirBuilder, File, Permissions};
+    use std::io;
+    use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+    use std::path::Path;
+
+    pub(super) fn make_private(folder: &Path) -> io::Result<()> {
+        DirBuilder::new().mode(0o700).recursive(true).create(folder)
+    }
+
+    /// Others may read it where it is mounted, in a sandbox; the way to it here stays closed.
+    pub(super) fn show(folder: &Path) -> io::Result<()> {
+        fs::set_permissions(folder, Permissions::from_mode(0o755))
+    }
+
+    pub(super) fn open(folder: &Path) -> io::Result<File> {
+        File::open(folder)
+    }
+}
+
+/// … and as Windows has them, without permission bits: they inherit the ACL of the data folder, and are never mounted.
+#[cfg(windows)]
+mod place {
+    use std::fs::{self, File, OpenOptions};
+    use std::io;
+    use std::os::windows::fs::OpenOptionsExt as _;
+    use std::path::Path;
+
+    const FILE_WRITE_ATTRIBUTES: u32 = 0x100;
+    /// Without it no folder is opened at all.
+    const FILE_FLAG_BACKUP_SEMANTICS: u32 = 0x0200_0000;
+
+    pub(super) fn make_private(folder: &Path) -> io::Result<()> {
+        fs::create_dir_all(folder)
+    }
+
+    pub(super) fn show(_folder: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    pub(super) fn open(folder: &Path) -> io::Result<File> {
+        OpenOptions::new()
+            .access_mode(FILE_WRITE_ATTRIBUTES)
+            .custom_flags(FILE_FLAG_BACKUP_SEMANTICS)
+            .open(folder)
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
+#[cfg(unix)]
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -26,11 +27,12 @@ impl Instance {
         let id = InstanceId::generate();
         // Locked under another name first: a file that is seen by its real name is locked already.
         let making = path(folder, id, MAKING);
-        let lock = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&making)?;
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        // On Windows the file inherits the ACL of the folder.
+        #[cfg(unix)]
+        options.mode(0o600);
+        let lock = options.open(&making)?;
         lock.try_lock().map_err(io::Error::from)?;
         fs::rename(&making, path(folder, id, LOCK))?;
         Ok(Self {

@@ -202,21 +202,35 @@ impl Canary {
     }
 
     fn is_untouched(&self) -> bool {
-        use std::os::unix::fs::MetadataExt as _;
-        let stamp = |found: &Metadata| {
-            (
-                found.mode(),
-                found.uid(),
-                found.gid(),
-                found.mtime_nsec(),
-                found.ctime(),
-                found.ino(),
-            )
-        };
         let now = fs::metadata(&self.path);
         now.is_ok_and(|now| stamp(&now) == stamp(&self.planted))
             && fs::read_to_string(&self.path).is_ok_and(|content| content == self.content)
     }
+}
+
+/// What changes with a file.
+#[cfg(unix)]
+fn stamp(found: &Metadata) -> impl PartialEq + use<> {
+    use std::os::unix::fs::MetadataExt as _;
+    (
+        found.mode(),
+        found.uid(),
+        found.gid(),
+        found.mtime_nsec(),
+        found.ctime(),
+        found.ino(),
+    )
+}
+
+#[cfg(windows)]
+fn stamp(found: &Metadata) -> impl PartialEq + use<> {
+    use std::os::windows::fs::MetadataExt as _;
+    (
+        found.file_attributes(),
+        found.creation_time(),
+        found.last_write_time(),
+        found.file_size(),
+    )
 }
 
 impl Drop for Canary {

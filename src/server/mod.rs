@@ -4,6 +4,8 @@ mod assemble;
 mod banner;
 mod error;
 mod first_key;
+#[cfg_attr(windows, path = "signals_windows.rs")]
+mod signals;
 
 use std::time::Duration;
 
@@ -20,6 +22,7 @@ pub use assemble::{Assembled, assemble};
 pub use banner::Greeting;
 pub use error::Error;
 pub use first_key::{FirstKey, first_key, recover_key};
+pub use signals::Signals;
 
 /// Serves until it is asked to end, then lets what runs end in order (F-05).
 ///
@@ -94,36 +97,6 @@ async fn keep_up(engine: Engine, closing: CancellationToken) {
         };
         if closing.run_until_cancelled(round).await.is_none() {
             return;
-        }
-    }
-}
-
-/// The signals that ask a process to end.
-#[derive(Debug)]
-pub struct Signals {
-    terminate: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    /// Takes over SIGTERM and SIGINT; from now on they only ask.
-    ///
-    /// # Errors
-    ///
-    /// The system does not let us.
-    pub fn new() -> Result<Self, Error> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self {
-            terminate: signal(SignalKind::terminate()).map_err(Error::Signals)?,
-            interrupt: signal(SignalKind::interrupt()).map_err(Error::Signals)?,
-        })
-    }
-
-    /// Waits for the next one.
-    pub async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Objects as files in a folder. An object is written beside the others under a random name and moved to its place when it is durable.
 
+#[cfg_attr(windows, path = "folders_windows.rs")]
 mod folders;
 #[cfg(test)]
 mod tests;

@@ -76,13 +76,23 @@ impl Connector {
     }
 }
 
+/// Where an engine is looked for when no setting names one; the library does the looking.
+const DEFAULT_PLACE: &str = if cfg!(windows) {
+    "DOCKER_HOST or npipe:////./pipe/docker_engine"
+} else {
+    "DOCKER_HOST or /var/run/docker.sock"
+};
+
+const START: &str = if cfg!(windows) {
+    "start Docker Desktop, with Linux containers"
+} else {
+    "install and start Docker"
+};
+
 impl Connection {
     async fn open(settings: &Settings) -> Result<Self, Error> {
         let unreachable = |error: bollard::errors::Error| {
-            let place = settings
-                .host
-                .as_deref()
-                .unwrap_or("DOCKER_HOST or /var/run/docker.sock");
+            let place = settings.host.as_deref().unwrap_or(DEFAULT_PLACE);
             let cause = root_cause(&error);
             let denied = cause
                 .downcast_ref::<std::io::Error>()
@@ -90,7 +100,7 @@ impl Connection {
             let remedy = if denied {
                 "make this user a member of the group `docker` and log in again"
             } else {
-                "install and start Docker"
+                START
             };
             Error::Unavailable(format!(
                 "no container engine answers at {place} ({cause}); {remedy}, or set SKILLBOX_DOCKER_HOST"

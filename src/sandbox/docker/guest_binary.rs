@@ -231,6 +231,22 @@ mod tests {
         }
     }
 
+    /// As on macOS and Windows, where this binary never fits.
+    #[test]
+    fn a_guest_that_is_missing_is_named_with_its_place() {
+        let [foreign, name] = if cfg!(target_arch = "x86_64") {
+            ["arm64", "skillbox-guest-linux-aarch64"]
+        } else {
+            ["amd64", "skillbox-guest-linux-x86_64"]
+        };
+        let missing = GuestBinary::find(&Settings::default(), "linux", foreign).unwrap_err();
+        assert!(missing.to_string().contains(name), "{missing}");
+        assert_eq!(
+            check_elf(b"MZ", Machine::X86_64).unwrap_err(),
+            "it is not a Linux executable"
+        );
+    }
+
     #[test]
     fn what_is_no_static_binary_is_refused() {
         let path = Path::new("/bin/sh");

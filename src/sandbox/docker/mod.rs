@@ -36,7 +36,7 @@ pub use engine::EngineFacts;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// `unix:///…`, `tcp://…`, `http://…`; `DOCKER_HOST` or the local socket if absent.
+    /// `unix:///…` (on Windows `npipe:////./pipe/…`), `tcp://…`, `http://…`; `DOCKER_HOST` or the local socket or pipe if absent.
     pub host: Option<String>,
     /// Another runtime of the engine by name, for example `runsc`.
     pub runtime: Option<String>,

@@ -1,0 +1,191 @@
+//! The folders and files of the local place on Windows, by path. The ACL of the root, which all below inherits, keeps others
+//! out: what is checked here on the way is for accidents, not against somebody who writes there meanwhile.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Seek as _, Write as _};
+use std::os::windows::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::blob::Key;
+
+/// No tenant is called so: a tenant's name has no dot.
+const TEMPORARIES: &str = ".tmp";
+/// Locked by whoever writes a temporary: Windows locks no folders.
+const LOCK: &str = ".tmp.lock";
+
+/// Others may remove the folder that was just made, as often as they have just emptied it.
+const PLACE_ATTEMPTS: usize = 100;
+
+/// Opens what lies at the end of a path itself, be it a link.
+const FILE_FLAG_OPEN_REPARSE_POINT: u32 = 0x0020_0000;
+
+/// The root; in it is a folder for what is not yet whole.
+#[derive(Debug)]
+pub(super) struct Folders {
+    root: PathBuf,
+}
+
+impl Folders {
+    /// Makes both folders where they are missing.
+    pub(super) fn open(root: &Path) -> io::Result<Self> {
+        fs::create_dir_all(root)?;
+        // Literal from here on: the operator may give the root through a link, and a tenant may be called `nul`.
+        let root = fs::canonicalize(root)?;
+        enter(&root, TEMPORARIES, make_folder)?;
+        Ok(Self { root })
+    }
+
+    /// Removes what processes left that died while they wrote: whatever is there while nobody writes.
+    pub(super) fn remove_stale_temporaries(&self) -> io::Result<()> {
+        let lock = self.open_lock()?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            // Somebody writes now; the next start looks again.
+            Err(TryLockError::WouldBlock) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        for entry in fs::read_dir(self.root.join(TEMPORARIES))? {
+            fs::remove_file(entry?.path())?;
+        }
+        Ok(())
+    }
+
+    /// Each call opens it anew, since a lock belongs to what was opened.
+    fn open_lock(&self) -> io::Result<File> {
+        OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(self.root.join(LOCK))
+    }
+
+    fn temporary(&self) -> io::Result<Temporary> {
+        let lock = self.open_lock()?;
+        lock.lock_shared()?;
+        // 74 random bits; a name that is taken all the same is refused.
+        let path = self.root.join(TEMPORARIES).join(uuid::Uuid::now_v7().to_string());
+        let file = File::create_new(&path)?;
+        Ok(Temporary {
+            _lock: lock,
+            path,
+            file,
+            moved: false,
+        })
+    }
+
+    pub(super) fn stage(&self, mut source: File) -> io::Result<Staged> {
+        let mut temporary = self.temporary()?;
+        source.rewind()?;
+        let size = io::copy(&mut source, &mut temporary.file)?;
+        temporary.file.sync_all()?;
+        Ok(Staged { temporary, size })
+    }
+
+    pub(super) fn place(&self, mut staged: Staged, key: &Key) -> io::Result<u64> {
+        let mut attempt = 1;
+        loop {
+            match self.try_place(&mut staged.temporary, key) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound && attempt < PLACE_ATTEMPTS => {
+                    attempt += 1;
+                }
+                placed => break placed?,
+            }
+        }
+        Ok(staged.size)
+    }
+
+    /// Makes the folders on the way and moves `temporary` there. Windows flushes no folders; NTFS has a journal for them.
+    fn try_place(&self, temporary: &mut Temporary, key: &Key) -> io::Result<()> {
+        let folder = self.way(key, make_folder)?;
+        fs::rename(&temporary.path, folder.join(key.name()))?;
+        temporary.moved = true;
+        Ok(())
+    }
+
+    pub(super) fn find(&self, key: &Key) -> io::Result<File> {
+        let path = self.way(key, |_| Ok(()))?.join(key.name());
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(FILE_FLAG_OPEN_REPARSE_POINT)
+            .open(path)?;
+        if file.metadata()?.is_file() {
+            Ok(file)
+        } else {
+            Err(io::Error::other(format!("{key} is not a regular file")))
+        }
+    }
+
+    /// Removes the object and the folders that this empties.
+    pub(super) fn delete(&self, key: &Key) -> io::Result<()> {
+        let folder = self.way(key, |_| Ok(()))?;
+        fs::remove_file(folder.join(key.name()))?;
+        let below = folder.ancestors().take(key.folders().len());
+        for emptied in below {
+            // Something else is in it, or somebody looks at it or has removed it; an empty folder does no harm.
+            if fs::remove_dir(emptied).is_err() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The folder of `key`, after `prepare` has seen each folder on the way.
+    fn way(&self, key: &Key, prepare: fn(&Path) -> io::Result<()>) -> io::Result<PathBuf> {
+        let names = key.folders();
+        names
+            .iter()
+            .try_fold(self.root.clone(), |folder, name| enter(&folder, name, prepare))
+    }
+
+    /// Writes and removes a few bytes.
+    pub(super) fn probe(&self) -> io::Result<()> {
+        let mut temporary = self.temporary()?;
+        temporary.file.write_all(b"probe")?;
+        temporary.file.sync_all()
+    }
+}
+
+/// The path of a folder in `parent`; a link in its place, or a junction, is refused.
+fn enter(parent: &Path, name: &str, prepare: fn(&Path) -> io::Result<()>) -> io::Result<PathBuf> {
+    let folder = parent.join(name);
+    prepare(&folder)?;
+    if fs::symlink_metadata(&folder)?.is_dir() {
+        Ok(folder)
+    } else {
+        Err(io::ErrorKind::NotADirectory.into())
+    }
+}
+
+/// Makes a folder; one that is there is fine.
+fn make_folder(path: &Path) -> io::Result<()> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// A whole object that has no key yet.
+#[derive(Debug)]
+pub(in crate::blob) struct Staged {
+    temporary: Temporary,
+    size: u64,
+}
+
+/// A file under a random name; removed when dropped, unless it was moved to its place.
+#[derive(Debug)]
+struct Temporary {
+    /// Held, so that nobody takes the file for one that was left behind.
+    _lock: File,
+    path: PathBuf,
+    file: File,
+    moved: bool,
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.moved {
+            // What cannot be removed now is left to the next start.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What a bundle's files are on a Unix disk: read without following links, made with their permissions.
+
+use std::fs::{DirBuilder, File, FileTimes, Metadata, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use crate::bundle::directory::Member;
+
+pub(super) use std::os::unix::fs::FileExt as ReadAt;
+
+/// Opens for reading; fails on a link, and does not wait for anybody at a pipe.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)
+}
+
+/// Whether anybody may execute the file.
+pub(super) fn is_executable(metadata: &Metadata) -> bool {
+    metadata.permissions().mode() & 0o111 != 0
+}
+
+/// Makes the file of `member` for writing: never through a link and never over anything that is already there.
+pub(super) fn create(to: &Path, _member: &Member) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).open(to)
+}
+
+/// Gives the written file of `member` its permissions and its time.
+pub(super) fn settle_file(file: &File, member: &Member, times: FileTimes) -> io::Result<()> {
+    file.set_permissions(Permissions::from_mode(if member.executable {
+        0o555
+    } else {
+        0o444
+    }))?;
+    file.set_times(times)
+}
+
+pub(super) fn make_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o755).create(path)
+}
+
+/// Gives a folder that is full its permissions and its time.
+pub(super) fn settle_folder(path: &Path, times: FileTimes) -> io::Result<()> {
+    let folder = File::open(path)?;
+    folder.set_permissions(Permissions::from_mode(0o755))?;
+    folder.set_times(times)
+}

@@ -1,0 +1,73 @@
+//! Where a received file is written below a folder on Windows, by path. No link or junction on the way is followed that was there
+//! before; whoever can put one there meanwhile can write to the folder anyway.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::ids::ExecutionId;
+
+/// A folder of the user's; the way to it may lead through links.
+pub(super) struct Root(PathBuf);
+
+impl Root {
+    pub(super) fn open(folder: &Path) -> io::Result<Self> {
+        // Literal from here on, of any length.
+        fs::canonicalize(folder).map(Self)
+    }
+}
+
+/// A file under another name in the folder that it belongs into; removed when dropped, unless it was kept.
+pub(super) struct Landing {
+    temporary: PathBuf,
+    path: PathBuf,
+    pub(super) file: File,
+    kept: bool,
+}
+
+impl Landing {
+    /// Makes the folders on the way, and the file. `path` is plain and relative, and each part is a name that Windows keeps.
+    pub(super) fn create(root: &Root, path: &str) -> io::Result<Self> {
+        let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let mut folder = root.0.clone();
+        for part in folders.split('/').filter(|part| !part.is_empty()) {
+            folder.push(part);
+            enter(&folder)?;
+        }
+        let temporary = folder.join(format!(".skillbox-{}", ExecutionId::generate()));
+        Ok(Self {
+            file: File::create_new(&temporary)?,
+            path: folder.join(name),
+            temporary,
+            kept: false,
+        })
+    }
+
+    /// Gives the file its name. A link of that name is replaced, not followed.
+    pub(super) fn keep(mut self) -> io::Result<()> {
+        fs::rename(&self.temporary, &self.path)?;
+        self.kept = true;
+        Ok(())
+    }
+}
+
+/// Makes a folder where it is missing; a link in its place, or a junction, is refused.
+fn enter(folder: &Path) -> io::Result<()> {
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    if fs::symlink_metadata(folder)?.is_dir() {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::NotADirectory.into())
+    }
+}
+
+impl Drop for Landing {
+    fn drop(&mut self) {
+        if !self.kept {
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
+}

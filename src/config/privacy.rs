@@ -1,0 +1,79 @@
+//! What makes folders and files private on Unix: their owner and their permission bits.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// Where the data folder is when nothing says otherwise; `None` for a user without a home.
+pub(super) fn default_path() -> Option<PathBuf> {
+    if rustix::process::geteuid().is_root() {
+        return Some(PathBuf::from("/var/lib/skillbox"));
+    }
+    let base = std::env::var_os("XDG_DATA_HOME")
+        .map(PathBuf::from)
+        .filter(|base| base.is_absolute());
+    base.map(|base| base.join("skillbox")).or_else(|| {
+        std::env::home_dir()
+            .filter(|home| home.is_absolute())
+            .map(|home| home.join(".skillbox"))
+    })
+}
+
+/// Makes one folder for this user alone.
+pub(super) fn make_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(path)
+}
+
+/// What is wrong with a folder, to be read after its path: others own it or can write to it, or we cannot.
+pub(super) fn check_folder(path: &Path) -> Result<(), String> {
+    let metadata = fs::metadata(path).map_err(|error| format!("cannot be looked at ({error})"))?;
+    let user = rustix::process::geteuid().as_raw();
+    if !metadata.is_dir() {
+        return Err("is not a folder; set SKILLBOX_DATA_DIR to one".to_owned());
+    }
+    if metadata.uid() != user {
+        let owner = metadata.uid();
+        return Err(format!(
+            "belongs to user {owner}, not to {user}; run as that user or set SKILLBOX_DATA_DIR"
+        ));
+    }
+    if metadata.mode() & 0o022 != 0 {
+        return Err(format!(
+            "can be written by others; run `chmod 700 {}`",
+            path.display()
+        ));
+    }
+    if rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_err() {
+        return Err("cannot be written; set SKILLBOX_DATA_DIR to another folder".to_owned());
+    }
+    Ok(())
+}
+
+/// How a file for this user alone is opened for writing.
+pub(super) fn private_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).mode(0o600);
+    options
+}
+
+/// What is wrong with the file of a secret: somebody else could read it.
+pub(super) fn check_file(path: &Path, file: &File) -> io::Result<Result<(), String>> {
+    let metadata = file.metadata()?;
+    let user = rustix::process::geteuid();
+    // Root may look into the folder of a service that has a user of its own.
+    let own = metadata.uid() == user.as_raw() || user.is_root();
+    if own && metadata.mode() & 0o077 == 0 {
+        return Ok(Ok(()));
+    }
+    Ok(Err(format!(
+        "must belong to user {} and to nobody else; run `chmod 600 {}`",
+        user.as_raw(),
+        path.display()
+    )))
+}
+
+/// Waits until the names in a folder are durable.
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder).and_then(|folder| folder.sync_all())
+}
