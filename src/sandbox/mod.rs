@@ -4,6 +4,7 @@
 
 mod auto;
 pub mod docker;
+mod kernel_files;
 #[cfg(target_os = "linux")]
 pub mod linux;
 mod report;

@@ -5,10 +5,8 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::ordinary::ORDINARY;
 use crate::world::missing;
-
-/// A user of this host that nothing was made for.
-const ORDINARY: &str = "4711";
 
 /// A folder of that user with a skill in it.
 struct Host {

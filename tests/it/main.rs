@@ -33,6 +33,8 @@ mod native_memory;
 mod native_mutation;
 #[cfg(target_os = "linux")]
 mod native_soak;
+#[cfg(target_os = "linux")]
+mod ordinary;
 mod packages;
 #[cfg(target_os = "linux")]
 mod sandbox_auto;

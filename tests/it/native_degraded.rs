@@ -8,19 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use skillbox::skill::Language;
 
+use crate::ordinary::{AS_ORDINARY, ORDINARY};
 use crate::world::missing;
-
-/// A user of this host that the tests make nothing for.
-const ORDINARY: &str = "4711";
-/// What becomes that user for good, in no cgroup of its own.
-const AS_ORDINARY: &[&str] = &[
-    "setpriv",
-    "--reuid",
-    ORDINARY,
-    "--regid",
-    ORDINARY,
-    "--clear-groups",
-];
 
 const ACCEPTED: &[(&str, &str)] = &[
     ("SKILLBOX_SANDBOX_BACKEND", "native"),

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use skillbox::skill::Language;
 
+use crate::ordinary::{ORDINARY, WITH_SUBTREE};
 use crate::server::Server;
 use crate::world::{Backend, World, archive, missing};
 
@@ -157,9 +158,6 @@ fn client(server: &Server) -> std::thread::JoinHandle<()> {
     })
 }
 
-/// A user of this host that the tests make nothing for but cgroups.
-const ORDINARY: &str = "4711";
-
 /// Runs some of these very tests as an ordinary user with a cgroup subtree of its own: every promise is kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_ordinary_user_with_a_delegated_subtree_gets_every_promise() {
@@ -173,7 +171,7 @@ async fn an_ordinary_user_with_a_delegated_subtree_gets_every_promise() {
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::chown(folder.path(), ORDINARY.parse().ok(), ORDINARY.parse().ok()).unwrap();
         let command = Command::new("sh")
-            .args(["-c", AS_ORDINARY, "sh", ORDINARY])
+            .args(["-c", WITH_SUBTREE, "sh", ORDINARY])
             .arg(std::env::current_exe().unwrap())
             .args(["--test-threads", "2", "native::"])
             .env("TMPDIR", folder.path())
@@ -194,24 +192,3 @@ async fn an_ordinary_user_with_a_delegated_subtree_gets_every_promise() {
         "{said}"
     );
 }
-
-/// Delegates as a service manager does, for both versions of cgroups; then becomes the user for good.
-pub(crate) const AS_ORDINARY: &str = r#"
-user=$1; shift
-for hierarchy in /sys/fs/cgroup /sys/fs/cgroup/memory /sys/fs/cgroup/pids /sys/fs/cgroup/cpu /sys/fs/cgroup/cpuacct; do
-    [ -e "$hierarchy/cgroup.procs" ] || continue
-    own=$hierarchy/skillbox-test-$$
-    mkdir "$own" || exit 1
-    chown "$user" "$own" "$own/cgroup.procs"
-    [ -e "$own/cgroup.subtree_control" ] && chown "$user" "$own/cgroup.subtree_control"
-    echo $$ >"$own/cgroup.procs" || exit 1
-done
-setpriv --reuid "$user" --regid "$user" --clear-groups "$@"
-code=$?
-for hierarchy in /sys/fs/cgroup /sys/fs/cgroup/memory /sys/fs/cgroup/pids /sys/fs/cgroup/cpu /sys/fs/cgroup/cpuacct; do
-    [ -e "$hierarchy/cgroup.procs" ] || continue
-    echo $$ >"$hierarchy/cgroup.procs"
-    find "$hierarchy/skillbox-test-$$" -depth -type d -exec rmdir {} + 2>/dev/null
-done
-exit $code
-"#;

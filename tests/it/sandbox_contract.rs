@@ -6,11 +6,9 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::cli_shell::{Said, Shell, has_docker, said};
-use crate::world::missing;
-
-/// A user of this host that the tests make nothing for but cgroups.
 #[cfg(target_os = "linux")]
-const ORDINARY: &str = "4711";
+use crate::ordinary::{AS_ORDINARY, ORDINARY, WITH_SUBTREE};
+use crate::world::missing;
 
 /// What `skillbox prove --format json` says of the one backend it was asked about.
 pub(crate) struct Proof {
@@ -116,7 +114,7 @@ fn assert_empty_but_for_caches(folder: &Path) {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_ordinary_user_with_a_delegated_subtree_keeps_every_promise() {
-    let way = ["sh", "-c", crate::native_lifecycle::AS_ORDINARY, "sh", ORDINARY];
+    let way = ["sh", "-c", WITH_SUBTREE, "sh", ORDINARY];
     if let Some(said) = as_ordinary(&way, "false") {
         Proof::of(said).assert_kept_but(&[]);
     }
@@ -126,18 +124,10 @@ fn an_ordinary_user_with_a_delegated_subtree_keeps_every_promise() {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_ordinary_user_without_cgroups_keeps_all_but_two_promises() {
-    let way = [
-        "setpriv",
-        "--reuid",
-        ORDINARY,
-        "--regid",
-        ORDINARY,
-        "--clear-groups",
-    ];
-    if let Some(said) = as_ordinary(&way, "true") {
+    if let Some(said) = as_ordinary(AS_ORDINARY, "true") {
         Proof::of(said).assert_kept_but(&["P6", "P7"]);
     }
-    if let Some(said) = as_ordinary(&way, "false") {
+    if let Some(said) = as_ordinary(AS_ORDINARY, "false") {
         assert_eq!(said.code, 69, "{}", said.stderr);
         assert!(said.stderr.contains("allow_degraded"), "{}", said.stderr);
     }

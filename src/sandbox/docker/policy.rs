@@ -15,6 +15,7 @@ use crate::guest;
 use crate::ids::{ExecutionId, InstanceId};
 use crate::limits;
 use crate::sandbox::docker::guest_binary::Loader;
+use crate::sandbox::kernel_files;
 use crate::skill::ApprovedImage;
 
 /// The user inside: nobody, in no other group.
@@ -121,8 +122,18 @@ fn host_config(plan: &Plan<'_>) -> HostConfig {
             format!("seccomp={}", plan.seccomp),
         ]),
         readonly_rootfs: Some(true),
-        masked_paths: Some(MASKED_PATHS.iter().map(|path| (*path).to_owned()).collect()),
-        readonly_paths: Some(READONLY_PATHS.iter().map(|path| (*path).to_owned()).collect()),
+        masked_paths: Some(
+            kernel_files::MASKED
+                .iter()
+                .map(|path| (*path).to_owned())
+                .collect(),
+        ),
+        readonly_paths: Some(
+            kernel_files::READONLY
+                .iter()
+                .map(|path| (*path).to_owned())
+                .collect(),
+        ),
         pids_limit: Some(i64::from(plan.limits.processes_max * plan.loader.tasks_each())),
         memory: Some(memory),
         // Equal to `memory`, or the engine grants as much again in swap.
@@ -183,31 +194,6 @@ fn ulimit(name: &str, value: i64) -> ResourcesUlimits {
 fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
-
-/// Hidden from the sandbox (S-15); ours, so that it does not depend on the engine's version.
-const MASKED_PATHS: &[&str] = &[
-    "/proc/acpi",
-    "/proc/asound",
-    "/proc/interrupts",
-    "/proc/kcore",
-    "/proc/keys",
-    "/proc/latency_stats",
-    "/proc/sched_debug",
-    "/proc/scsi",
-    "/proc/timer_list",
-    "/proc/timer_stats",
-    "/sys/devices/virtual/powercap",
-    "/sys/firmware",
-];
-
-/// Readable, never writable (S-16).
-const READONLY_PATHS: &[&str] = &[
-    "/proc/bus",
-    "/proc/fs",
-    "/proc/irq",
-    "/proc/sys",
-    "/proc/sysrq-trigger",
-];
 
 /// Describes a keeper: a container that is never started and only holds a volume at `mount_point`.
 pub(super) fn keeper(image: &ApprovedImage, mount_point: &str, created: i64) -> ContainerCreateBody {

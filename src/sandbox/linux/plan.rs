@@ -6,7 +6,7 @@
 use super::step::{Plan, Resource, Step, Then};
 use crate::execution::ResourceLimits;
 use crate::limits;
-use crate::sandbox;
+use crate::sandbox::{self, kernel_files};
 use crate::skill::SkillName;
 
 /// Where the host's root is until it is forgotten.
@@ -105,10 +105,14 @@ pub(super) fn before(host: &HostRoot, ways: Ways) -> Plan {
     steps.extend(etc(host));
     steps.extend(devices(host));
     steps.push(Step::Processes);
-    steps.extend(MASKED_PATHS.iter().map(|path| Step::Mask {
+    // Of `/sys` there is nothing here.
+    let masked = kernel_files::MASKED
+        .iter()
+        .filter(|path| path.starts_with("/proc/"));
+    steps.extend(masked.map(|path| Step::Mask {
         path: (*path).to_owned(),
     }));
-    steps.extend(READONLY_PATHS.iter().map(|path| Step::Freeze {
+    steps.extend(kernel_files::READONLY.iter().map(|path| Step::Freeze {
         path: (*path).to_owned(),
     }));
     steps.push(Step::StartLoopback);
@@ -309,29 +313,6 @@ fn restrictions(wanted: &Wanted<'_>) -> Vec<Step> {
     steps.push(Step::FilterCalls);
     steps
 }
-
-/// As in the posture of containers, except `/sys`, of which there is nothing here.
-const MASKED_PATHS: &[&str] = &[
-    "/proc/acpi",
-    "/proc/asound",
-    "/proc/interrupts",
-    "/proc/kcore",
-    "/proc/keys",
-    "/proc/latency_stats",
-    "/proc/sched_debug",
-    "/proc/scsi",
-    "/proc/timer_list",
-    "/proc/timer_stats",
-];
-
-/// As in the posture of containers.
-const READONLY_PATHS: &[&str] = &[
-    "/proc/bus",
-    "/proc/fs",
-    "/proc/irq",
-    "/proc/sys",
-    "/proc/sysrq-trigger",
-];
 
 #[cfg(test)]
 mod tests {

@@ -41,6 +41,17 @@ impl Guest {
         wire::send(&mut self.control, &words).await.unwrap();
     }
 
+    /// That all was sent, of a program that wrote and used nothing.
+    async fn say_done(&mut self) {
+        let (stdout_bytes, stderr_bytes, usage) = (0, 0, wire::Usage::default());
+        self.say(ToHost::Done {
+            stdout_bytes,
+            stderr_bytes,
+            usage,
+        })
+        .await;
+    }
+
     /// Ends every stream; the connection stays.
     fn leave(self) -> Link {
         self._link
@@ -165,14 +176,7 @@ async fn a_guest_that_never_ends_its_streams_is_left_in_time() {
         let mut guest = Guest::on(socket).await;
         guest.come_up().await;
         guest.say(ToHost::Ended { end: End::Exited(0) }).await;
-        let (stdout_bytes, stderr_bytes, usage) = (0, 0, wire::Usage::default());
-        guest
-            .say(ToHost::Done {
-                stdout_bytes,
-                stderr_bytes,
-                usage,
-            })
-            .await;
+        guest.say_done().await;
         std::future::pending().await
     };
     let (heard, took) = converse_with(&job, &CancellationToken::new(), endless).await;
@@ -193,14 +197,7 @@ async fn a_cancel_that_meets_a_guest_that_is_done_loses_nothing_of_what_it_said(
             guest.say(ToHost::Ended { end: End::Exited(0) }).await;
             let end = Item::End { skipped_total: 0 };
             wire::send(&mut guest.results, &end).await.unwrap();
-            let (stdout_bytes, stderr_bytes, usage) = (0, 0, wire::Usage::default());
-            guest
-                .say(ToHost::Done {
-                    stdout_bytes,
-                    stderr_bytes,
-                    usage,
-                })
-                .await;
+            guest.say_done().await;
             let _link = guest.leave();
             late.cancel();
             std::future::pending().await
