@@ -124,6 +124,16 @@ pub const YAML_REPLAYED_MAX: usize = 2000;
 pub const YAML_ALIASES_MAX: usize = 64;
 /// Characters of somebody else's text that one of our error messages quotes.
 pub const QUOTED_CHARS_MAX: usize = 100;
+/// Scripts of a skill that are described.
+pub const ACTIONS_MAX: usize = 200;
+/// Bytes of a script that are read to describe it.
+pub const ACTION_HEAD_BYTES: u64 = 16 * KIB;
+/// Characters of what a script says it does.
+pub const ACTION_SUMMARY_CHARS_MAX: usize = 300;
+/// Characters of how a script says it is called.
+pub const ACTION_USAGE_CHARS_MAX: usize = 1000;
+/// Packages that a script may name for itself; one with more says nothing.
+pub const ACTION_DEPENDENCIES_MAX: usize = 100;
 /// Warnings that are kept of one SKILL.md.
 pub const WARNINGS_MAX: usize = 50;
 /// Bytes of an archive's central directory: 10,000 entries with long names and generous extra fields.

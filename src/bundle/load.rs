@@ -1,13 +1,13 @@
 //! From an unpacked folder to the skill's normal form.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use crate::bundle::{Error, Listing};
 use crate::error::quoted;
 use crate::limits;
-use crate::skill::{Manifest, parse_skill_md};
+use crate::skill::{Action, Manifest, action, parse_skill_md};
 
 const SKILL_MD: &str = "SKILL.md";
 
@@ -21,13 +21,31 @@ pub fn load(folder: &Path, listing: &Listing, fallback_name: Option<&str>) -> Re
     if listing.find(SKILL_MD).is_none() {
         return Err(misplaced(listing));
     }
-    let mut bytes = Vec::new();
     // One byte more than allowed, so that the parser sees that it is too long.
-    File::open(folder.join(SKILL_MD))?
-        .take(limits::SKILL_MD_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)?;
+    let bytes = head(&folder.join(SKILL_MD), limits::SKILL_MD_BYTES_MAX + 1)?;
     let name = listing.folder().or(fallback_name);
-    Ok(parse_skill_md(&bytes, name, |path| listing.find(path).is_some())?)
+    let manifest = parse_skill_md(&bytes, name, |path| listing.find(path).is_some())?;
+    let actions = actions(folder, listing)?;
+    Ok(Manifest { actions, ..manifest })
+}
+
+/// The scripts that can be called, in byte order of path.
+fn actions(folder: &Path, listing: &Listing) -> io::Result<Vec<Action>> {
+    let mut actions = Vec::new();
+    for entry in listing.entries() {
+        if actions.len() == limits::ACTIONS_MAX {
+            break;
+        }
+        let head = head(&folder.join(&entry.path), limits::ACTION_HEAD_BYTES)?;
+        actions.extend(action(&entry.path, &head));
+    }
+    Ok(actions)
+}
+
+fn head(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(bytes_max).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn misplaced(listing: &Listing) -> Error {

@@ -101,6 +101,17 @@ pub(crate) fn input(text: &str) -> Result<JsonText> {
     })
 }
 
+/// `--stdin`: text, `@file`, or `-` for standard input.
+pub(crate) fn stdin(text: &str) -> Result<bytes::Bytes> {
+    let bytes = match (text, text.strip_prefix('@')) {
+        ("-", _) => read_capped(io::stdin().lock(), limits::INPUT_BYTES_MAX)
+            .map_err(|error| Failure::refused(format!("--stdin -: {error}")))?,
+        (_, Some(path)) => read_file(Path::new(path), limits::INPUT_BYTES_MAX)?,
+        (text, None) => text.as_bytes().to_vec(),
+    };
+    Ok(bytes.into())
+}
+
 /// `--file [NAME=]PATH`, each placed under its name in the working directory of the program.
 pub(crate) fn files(given: &[String]) -> Result<Vec<InputFile>> {
     let mut left = limits::INPUT_FILES_BYTES_MAX;

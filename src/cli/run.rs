@@ -25,7 +25,8 @@ Examples:
   skillbox run ./my-skill --input '{\"name\": \"World\"}'
   skillbox run csv-report --input '{\"path\": \"sales.csv\"}' --file sales.csv --out reports
   skillbox run text-summary --input @article.json --timeout 30s | jq .output.summary
-  skillbox run ./my-skill -- --verbose")]
+  skillbox run ./my-skill -- --verbose
+  skillbox run ./pdf-tools --script scripts/split.py --file in.pdf --out pages -- in.pdf --every 2")]
 pub(crate) struct RunArgs {
     /// Name of a published skill, or path of a folder or zip archive (with a slash, or ending in .zip)
     #[arg(value_name = "NAME|DIR|ZIP", value_parser = Named::parse)]
@@ -39,6 +40,12 @@ pub(crate) struct RunArgs {
     /// File placed into the program's working directory, under its own name or NAME; may be repeated
     #[arg(long = "file", value_name = "[NAME=]PATH")]
     files: Vec<String>,
+    /// Run this script of the skill, such as scripts/fill.py, instead of the skill's own program
+    #[arg(long, value_name = "PATH")]
+    script: Option<String>,
+    /// Standard input of the program: text, @file, or - for standard input
+    #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true)]
+    stdin: Option<String>,
     /// Save the file artifacts below this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -62,6 +69,8 @@ pub(crate) fn run(args: RunArgs, config: &Config, console: &Console) -> Result<E
         input: args.input.as_deref().map(given::input).transpose()?,
         args: args.args,
         files: given::files(&args.files)?,
+        script: args.script,
+        stdin: args.stdin.as_deref().map(given::stdin).transpose()?,
         timeout: args.timeout,
     };
     let (place, what) = match args.skill {

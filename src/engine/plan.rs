@@ -5,8 +5,8 @@ use crate::error::Error;
 use crate::execution::{JsonText, ResourceLimits};
 use crate::ids::ExecutionId;
 use crate::limits;
-use crate::sandbox::{self, ImageOf, Job, SkillFiles};
-use crate::skill::{ApprovedImage, Language, Manifest, Version};
+use crate::sandbox::{self, Collect, ImageOf, Job, SkillFiles};
+use crate::skill::{Action, ApprovedImage, Language, Manifest, Script, Version};
 
 /// The skill that a job is made for.
 #[derive(Debug)]
@@ -14,6 +14,8 @@ pub(super) struct Subject<'a> {
     pub(super) manifest: &'a Manifest,
     pub(super) version: &'a Version,
     pub(super) files: SkillFiles,
+    /// What is run instead of the skill's own program.
+    pub(super) script: Option<&'a Script>,
 }
 
 /// A job, and what of it is recorded.
@@ -32,13 +34,12 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
         manifest,
         version,
         files,
+        script,
     } = subject;
-    let (Some(language), Some(entrypoint)) = (manifest.language, &manifest.entrypoint) else {
-        let message = format!(
-            "skill `{}` has no program that could be run; name one in SKILL.md by `lang` or `entrypoint`",
-            manifest.name
-        );
-        return Err(Error::invalid(message));
+    let (language, entrypoint) = match (script, manifest.language, &manifest.entrypoint) {
+        (Some(script), ..) => (script.language(), script.path()),
+        (None, Some(language), Some(entrypoint)) => (language, entrypoint.as_str()),
+        (None, ..) => return Err(nothing_to_run(manifest)),
     };
     let image = approve(manifest, language, settings)?;
     let mut argv = vec![
@@ -62,7 +63,14 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
         deps: None,
         argv,
         input,
+        // A script that finds nothing on its standard input must not find an empty object there.
+        stdin: match (&ask.stdin, script, &ask.input) {
+            (Some(stdin), ..) => Some(stdin.clone()),
+            (None, Some(_), None) => Some(bytes::Bytes::new()),
+            (None, ..) => None,
+        },
         files: ask.files.clone(),
+        collect: script.map_or(Collect::Out, |_| Collect::Workspace),
         limits: ResourceLimits::clamp(
             &manifest.resources,
             manifest.timeout,
@@ -73,11 +81,31 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
     Ok(Plan { job, language })
 }
 
-/// Every decision about an image is made and logged here.
+fn nothing_to_run(manifest: &Manifest) -> Error {
+    let name = &manifest.name;
+    let known: Vec<_> = manifest
+        .actions
+        .iter()
+        .take(SCRIPTS_NAMED)
+        .map(|Action { path, .. }| path.as_str())
+        .collect();
+    Error::invalid(if known.is_empty() {
+        format!("skill `{name}` has no program that could be run; name one in SKILL.md by `lang` or `entrypoint`")
+    } else {
+        let known = known.join(", ");
+        format!("skill `{name}` has no program of its own; name one of its scripts in `script`: {known}")
+    })
+}
+
+/// Scripts that an error names.
+const SCRIPTS_NAMED: usize = 10;
+
+/// Every decision about an image is made and logged here. A skill's own image is for its own language.
 fn approve(manifest: &Manifest, language: Language, settings: &Settings) -> Result<ApprovedImage, Error> {
     let asked = manifest
         .image
         .as_deref()
+        .filter(|_| manifest.language.is_none_or(|own| own == language))
         .unwrap_or_else(|| settings.images.of(language));
     match settings.allowlist.approve(asked) {
         Ok(image) => {
@@ -133,6 +161,7 @@ mod tests {
             description: "Shows".to_owned(),
             language: Some(Language::Python),
             entrypoint: Some("scripts/main.py".to_owned()),
+            actions: Vec::new(),
             image: None,
             timeout: None,
             resources: crate::skill::Resources::default(),

@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use crate::error::{Code, Error};
 use crate::execution::JsonText;
 use crate::limits;
@@ -30,6 +32,10 @@ pub struct Ask {
     pub args: Vec<String>,
     /// Files placed below `/workspace`.
     pub files: Vec<InputFile>,
+    /// A script of the skill, by its path, instead of the skill's own program.
+    pub script: Option<String>,
+    /// Standard input, byte for byte. Absent: the program's is its input, a script's is empty.
+    pub stdin: Option<Bytes>,
     /// Wall clock; only shortens.
     pub timeout: Option<Duration>,
 }
@@ -64,6 +70,13 @@ impl Ask {
                 input.as_str().len(),
                 limits::INPUT_BYTES_MAX
             );
+            return Err(Error::new(Code::TooLarge, message));
+        }
+        if let Some(stdin) = &self.stdin
+            && stdin.len() as u64 > limits::INPUT_BYTES_MAX
+        {
+            let (bytes, max) = (stdin.len(), limits::INPUT_BYTES_MAX);
+            let message = format!("stdin has {bytes} bytes, the limit is {max}; use files");
             return Err(Error::new(Code::TooLarge, message));
         }
         check_args(&self.args)?;

@@ -1,6 +1,9 @@
 //! One execution from request to record. Once recorded it always ends in exactly one final state.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -20,7 +23,7 @@ use crate::execution::{
 use crate::ids::{Digest, ExecutionId, Tenant};
 use crate::limits;
 use crate::sandbox::{Choice, End, Job, Output, ProgressSender, Report, Run, SkillFiles};
-use crate::skill::{SkillName, Version};
+use crate::skill::{SHEBANG_BYTES_MAX, Script, SkillName, Version};
 use crate::store;
 
 /// The executions of this process: those that can still be cancelled, and those whose end nobody has recorded.
@@ -179,10 +182,12 @@ impl Engine {
                     digest: record.digest,
                     folder,
                 };
+                let script = script(ask, &files.folder).await?;
                 let subject = Subject {
                     manifest: &record.manifest,
                     version: &record.version,
                     files,
+                    script: script.as_ref(),
                 };
                 let plan = plan::plan(subject, ask, settings)?;
                 Ok(Found {
@@ -208,10 +213,12 @@ impl Engine {
                     digest,
                     folder: unpacked.folder().to_owned(),
                 };
+                let script = script(ask, &files.folder).await?;
                 let subject = Subject {
                     manifest: &manifest,
                     version: &version,
                     files,
+                    script: script.as_ref(),
                 };
                 let plan = plan::plan(subject, ask, settings)?;
                 Ok(Found {
@@ -333,6 +340,26 @@ impl Engine {
             }
         }
     }
+}
+
+/// The script that is asked for, if any, found in the skill's folder.
+async fn script(ask: &Ask, folder: &Path) -> Result<Option<Script>, Error> {
+    let Some(path) = ask.script.clone() else {
+        return Ok(None);
+    };
+    let folder = folder.to_owned();
+    let blocking = tokio::task::spawn_blocking(move || {
+        Script::resolve(&path, |path| {
+            // Archives hold no links, so what is below the folder is the skill's.
+            let file = File::open(folder.join(path)).ok()?;
+            let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
+            let mut head = Vec::new();
+            let read = file.take(SHEBANG_BYTES_MAX as u64).read_to_end(&mut head);
+            (is_file && read.is_ok()).then_some(head)
+        })
+    });
+    let script = blocking.await.map_err(Error::internal)?;
+    script.map(Some).map_err(|error| Error::invalid(format!("script: {error}")))
 }
 
 /// An outcome without a report: the program has not run, or nobody knows.

@@ -1,5 +1,6 @@
 //! Reads back what the program left in `out/`. Everything in the sandbox is dead by now, but its files are as hostile as it was.
 
+use std::collections::HashSet;
 use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -12,12 +13,15 @@ use tokio::io::AsyncWriteExt as _;
 
 use crate::guest::place;
 use crate::guest::wire::{self, Caps, Item};
+use crate::guest::workspace::{Before, is_private};
 
 /// The out directory, held open since before the program could rename or replace it (O-03).
 #[derive(Debug)]
 pub(super) struct Out {
     folder: OwnedFd,
     files: OwnedFd,
+    /// `/workspace`, where results are looked for there too.
+    workspace: Option<(OwnedFd, Before)>,
 }
 
 /// Never follow a link, never wait for a FIFO's other end.
@@ -30,10 +34,20 @@ const READ_FOLDER: OFlags = READ.union(OFlags::DIRECTORY);
 
 impl Out {
     /// Opens what is needed at the end.
-    pub(super) fn open() -> io::Result<Self> {
+    pub(super) fn open(before: Option<Before>) -> io::Result<Self> {
         let folder = rustix::fs::open(place::OUT, READ_FOLDER, Mode::empty())?;
         let files = openat(&folder, "files", READ_FOLDER, Mode::empty())?;
-        Ok(Self { folder, files })
+        let workspace = before
+            .map(|before| {
+                let folder = rustix::fs::open(place::WORKSPACE, READ_FOLDER, Mode::empty())?;
+                Ok::<_, Errno>((folder, before))
+            })
+            .transpose()?;
+        Ok(Self {
+            folder,
+            files,
+            workspace,
+        })
     }
 
     /// Sends `output.json` and the files, within the caps; what is left out is said.
@@ -42,6 +56,8 @@ impl Out {
         let mut walk = Walk {
             results,
             caps,
+            before: None,
+            sent: HashSet::new(),
             files: 0,
             bytes: 0,
             paths_bytes: 0,
@@ -49,6 +65,10 @@ impl Out {
             buffer: vec![0; 64 * 1024],
         };
         walk.run(&self.files).await?;
+        if let Some((folder, before)) = &self.workspace {
+            walk.before = Some(before);
+            walk.run(folder).await?;
+        }
         let skipped_total = walk.skipped;
         wire::send(results, &Item::End { skipped_total }).await
     }
@@ -76,10 +96,14 @@ impl Out {
     }
 }
 
-/// One walk over `out/files`.
+/// One walk over `out/files`, and then perhaps over `/workspace`.
 struct Walk<'a> {
     results: &'a mut wire::Stream,
     caps: &'a Caps,
+    /// In `/workspace`: what was there before.
+    before: Option<&'a Before>,
+    /// Paths of files that were sent.
+    sent: HashSet<String>,
     files: usize,
     bytes: u64,
     paths_bytes: usize,
@@ -127,12 +151,16 @@ impl Walk<'_> {
     }
 
     async fn entry(&mut self, here: &Pending, name: &CStr, pending: &mut Vec<Pending>) -> io::Result<()> {
+        if self.before.is_some() && is_private(&here.path, &name.to_string_lossy()) {
+            return Ok(());
+        }
         let path = join(&here.path, name);
         if path.len() > self.caps.path_bytes {
             return self.skip(&path, "name").await;
         }
         let opened = match openat(&here.folder, name, READ, Mode::empty()) {
             Ok(opened) => opened,
+            Err(Errno::LOOP) if self.before.is_some_and(|before| before.is_own_link(&path)) => return Ok(()),
             Err(Errno::LOOP) => return self.skip(&path, "link").await,
             Err(Errno::NXIO | Errno::NODEV) => return self.skip(&path, "special").await,
             Err(_) => return self.skip(&path, "unreadable").await,
@@ -152,6 +180,10 @@ impl Walk<'_> {
                 });
                 Ok(())
             }
+            FileType::RegularFile if self.before.is_some_and(|before| before.is_unchanged(&path, &stat)) => {
+                Ok(())
+            }
+            FileType::RegularFile if self.sent.contains(&path) => self.skip(&path, "duplicate").await,
             FileType::RegularFile => {
                 let size = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
                 self.file(File::from(opened), path, size).await
@@ -170,6 +202,7 @@ impl Walk<'_> {
         self.files += 1;
         self.bytes += size;
         self.paths_bytes += path.len();
+        self.sent.insert(path.clone());
         wire::send(self.results, &Item::File { path, size }).await?;
         copy_exactly(file, size, self.results, &mut self.buffer).await
     }

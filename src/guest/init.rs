@@ -27,7 +27,8 @@ use crate::guest::cgroup::Counters;
 use crate::guest::collect::Out;
 use crate::guest::place;
 use crate::guest::program::{self, Program};
-use crate::guest::wire::{self, Channel, End, Link, Side, Start, ToGuest, ToHost};
+use crate::guest::wire::{self, Channel, End, Link, Side, Start, ToGuest, ToHost, Workspace};
+use crate::guest::workspace::Before;
 use crate::limits;
 use crate::sys;
 
@@ -179,7 +180,11 @@ async fn execute(
         mut results,
     } = channels;
     // All that is needed at the end is opened now: afterwards names and descriptors may be gone.
-    let out = Out::open()?;
+    let before = match start.workspace {
+        Workspace::Scratch => None,
+        Workspace::Results => Some(Before::prepare(start.skill.as_deref())?),
+    };
+    let out = Out::open(before)?;
     let counters = Counters::open();
     let mut children = signal(SignalKind::child())?;
     let (end, mut pumps) = match placed.and_then(|()| program::start(start)) {

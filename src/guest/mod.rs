@@ -13,6 +13,7 @@ mod place;
 #[cfg(target_os = "linux")]
 mod program;
 pub mod wire;
+mod workspace;
 
 /// The argument that turns the binary into PID 1 of a sandbox.
 pub const COMMAND: &str = "sandbox-init";

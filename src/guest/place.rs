@@ -12,6 +12,8 @@ use crate::limits;
 
 /// The input as a file, and the program's standard input.
 pub(super) const INPUT: &str = "/sandbox/input.json";
+/// The program's standard input where it is not the input; gone once it is opened.
+pub(super) const STDIN: &str = "/sandbox/.stdin";
 /// Where the program leaves its results.
 pub(super) const OUT: &str = "/sandbox/out";
 /// The program's working directory.
@@ -42,6 +44,7 @@ pub(super) async fn receive_inputs(stream: &mut wire::Stream) -> io::Result<Resu
     while let Some(input) = wire::receive::<_, Input>(stream, wire::FRAME_TO_GUEST_BYTES_MAX).await? {
         let refused = |error: io::Error| match &input.place {
             Place::Json => format!("the input of {} bytes cannot be placed: {error}", input.size),
+            Place::Stdin => format!("the standard input of {} bytes cannot be placed: {error}", input.size),
             Place::Workspace(path) => format!(
                 "the file `{path}` of {} bytes cannot be placed in {WORKSPACE}: {error}",
                 input.size
@@ -66,6 +69,7 @@ pub(super) async fn receive_inputs(stream: &mut wire::Stream) -> io::Result<Resu
 fn create(place: &Place) -> io::Result<File> {
     let path = match place {
         Place::Json => PathBuf::from(INPUT),
+        Place::Stdin => PathBuf::from(STDIN),
         Place::Workspace(relative) => workspace_path(relative)?,
     };
     if let Some(parent) = path.parent() {

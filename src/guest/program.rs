@@ -26,7 +26,7 @@ pub(super) struct Program {
     pub(super) stderr: pipe::Receiver,
 }
 
-/// Starts the program in a process group of its own, with exactly the given environment and the input as its standard input.
+/// Starts the program in a process group of its own, with exactly the given environment and its standard input.
 ///
 /// The error is a sentence for the skill's author.
 pub(super) fn start(start: &Start) -> Result<Program, String> {
@@ -35,7 +35,7 @@ pub(super) fn start(start: &Start) -> Result<Program, String> {
         find(name, &start.env).ok_or_else(|| format!("`{name}` was not found in the sandbox's PATH"))?;
     let (stdout, stdout_writer) = pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
     let (stderr, stderr_writer) = pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
-    let stdin = File::open(place::INPUT).map_or_else(|_| Stdio::null(), Stdio::from);
+    let stdin = standard_input().map_or_else(Stdio::null, Stdio::from);
     // Here and not by the child: one that only executes is born without a copy of this process.
     std::env::set_current_dir(place::WORKSPACE)
         .map_err(|error| format!("cannot enter {}: {error}", place::WORKSPACE))?;
@@ -57,6 +57,14 @@ pub(super) fn start(start: &Start) -> Result<Program, String> {
         .and_then(Pid::from_raw)
         .ok_or("the program has no process id")?;
     Ok(Program { pid, stdout, stderr })
+}
+
+/// What was sent for it, else the input.
+fn standard_input() -> Option<File> {
+    let sent = File::open(place::STDIN);
+    // A program finds nothing that is not documented.
+    let _ = std::fs::remove_file(place::STDIN);
+    sent.or_else(|_| File::open(place::INPUT)).ok()
 }
 
 fn pipe() -> io::Result<(pipe::Receiver, OwnedFd)> {

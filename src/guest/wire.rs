@@ -79,8 +79,20 @@ pub struct Start {
     pub env: Vec<(String, String)>,
     /// Wall clock from the program's start, in milliseconds.
     pub timeout_ms: u64,
+    /// Whether the skill's folders are seen in `/workspace`, and what is new or changed there is sent back.
+    pub workspace: Workspace,
     /// Caps on what is sent back.
     pub caps: Caps,
+}
+
+/// What `/workspace` is to a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Workspace {
+    /// A place to work, and gone with the program.
+    Scratch,
+    /// Where it finds the skill's folders and leaves its results.
+    Results,
 }
 
 /// Caps on what the guest sends back. The host enforces them again.
@@ -117,8 +129,10 @@ pub struct Input {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
-    /// `/sandbox/input.json`, which is also the program's standard input.
+    /// `/sandbox/input.json`, which is also the program's standard input unless there is another.
     Json,
+    /// The program's standard input.
+    Stdin,
     /// A relative path below `/workspace`.
     Workspace(String),
 }

@@ -18,7 +18,7 @@ use crate::execution::JsonText;
 use crate::ids::{Digest, KeyId, Tenant};
 use crate::limits;
 use crate::sandbox::InputFile;
-use crate::skill::{Language, Manifest, Selector, SkillName, Version, Warning};
+use crate::skill::{Action, Language, Manifest, Selector, SkillName, Version, Warning};
 use crate::store::SkillRecord;
 
 /// A version of a skill in a list.
@@ -92,6 +92,8 @@ pub struct Skill {
     pub allowed_tools: Option<String>,
     /// Instructions for a model: the body of SKILL.md.
     pub instructions: String,
+    /// Its scripts that can be called by their path, and what they say of themselves; the first 200.
+    pub actions: Vec<Action>,
     /// What was accepted but looks wrong.
     pub warnings: Vec<Warning>,
 }
@@ -215,6 +217,8 @@ impl TryFrom<CreateExecution> for RunRequest {
                 input: body.input,
                 args: body.args,
                 files: body.files.0,
+                script: body.script,
+                stdin: body.stdin.map(Into::into),
                 timeout,
             },
             progress: None,
@@ -265,6 +269,7 @@ impl From<SkillRecord> for Skill {
             allowed_tools,
             instructions,
             warnings,
+            actions,
             ..
         } = record.manifest;
         Self {
@@ -282,6 +287,7 @@ impl From<SkillRecord> for Skill {
             metadata,
             allowed_tools,
             instructions,
+            actions,
             warnings,
         }
     }

@@ -46,10 +46,14 @@ pub struct Job {
     pub argv: Vec<String>,
     /// The whole environment of the program.
     pub env: Vec<(String, String)>,
-    /// The input: `/sandbox/input.json` and standard input, byte for byte.
+    /// The input: `/sandbox/input.json`, byte for byte.
     pub input: JsonText,
+    /// Standard input; the input if absent.
+    pub stdin: Option<bytes::Bytes>,
     /// Files placed below `/workspace`.
     pub files: Vec<InputFile>,
+    /// What is handed back.
+    pub collect: Collect,
     /// The bounds.
     pub limits: ResourceLimits,
 }
@@ -61,6 +65,16 @@ pub enum ImageOf {
     Language,
     /// The skill, which then runs in nothing else.
     Skill,
+}
+
+/// Where the files that are handed back are looked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Collect {
+    /// In `/sandbox/out/files`.
+    #[default]
+    Out,
+    /// There, and what is new or changed in `/workspace`, where the skill's folders are seen too.
+    Workspace,
 }
 
 /// A skill's unpacked files on this host.

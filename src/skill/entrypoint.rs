@@ -70,7 +70,7 @@ pub(super) fn choose(declared: &Declared<'_>, has_file: impl Fn(&str) -> bool) -
 }
 
 /// A plain relative path of a file of the skill: it becomes an argument of an interpreter.
-fn checked(entrypoint: &str, has_file: impl Fn(&str) -> bool) -> Result<String, String> {
+pub(super) fn checked(entrypoint: &str, has_file: impl FnOnce(&str) -> bool) -> Result<String, String> {
     let path = entrypoint.strip_prefix("./").unwrap_or(entrypoint);
     let wrong = |rule: &str| Err(format!("{} {rule}", quoted(entrypoint)));
     if path.starts_with('-') {
@@ -88,7 +88,7 @@ fn checked(entrypoint: &str, has_file: impl Fn(&str) -> bool) -> Result<String, 
     Ok(path.to_owned())
 }
 
-fn by_extension(path: &str) -> Option<Language> {
+pub(super) fn by_extension(path: &str) -> Option<Language> {
     match path.rsplit_once('.')?.1 {
         "py" => Some(Language::Python),
         "js" | "mjs" | "cjs" => Some(Language::Node),

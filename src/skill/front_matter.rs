@@ -34,6 +34,7 @@ pub fn parse_skill_md(
         description,
         language,
         entrypoint,
+        actions: Vec::new(),
         image: fields.parsed("image", image)?,
         timeout,
         resources: Resources {

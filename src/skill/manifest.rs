@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::skill::{Language, SkillName, Version};
+use crate::skill::{Action, Language, SkillName, Version};
 
 /// A skill's declaration after parsing, checking and filling in; stored as JSON beside the version.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,6 +20,9 @@ pub struct Manifest {
     pub language: Option<Language>,
     /// The file that is run, relative to the skill's folder; present exactly when `language` is.
     pub entrypoint: Option<String>,
+    /// Scripts that can be called by their path; the first [`crate::limits::ACTIONS_MAX`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<Action>,
     /// The image asked for; `None` means the language's default.
     pub image: Option<String>,
     /// The wall clock asked for.

@@ -1,5 +1,6 @@
 //! What a skill is: its name, version, language and normal form, whatever dialect it was written in. Pure.
 
+mod action;
 mod document;
 mod entrypoint;
 mod fields;
@@ -11,12 +12,14 @@ mod manifest;
 mod name;
 mod quantity;
 mod scaffold;
+mod script;
 #[cfg(test)]
 mod tests;
 mod version;
 mod visible;
 mod yaml;
 
+pub use action::{Action, action};
 pub use document::SkillMdError;
 pub use front_matter::parse_skill_md;
 pub use image::{ApprovedImage, ImageAllowlist, ImageRefused};
@@ -26,5 +29,6 @@ pub use manifest::{Manifest, Resources, Warning};
 pub use name::{InvalidName, SkillName};
 pub use quantity::{parse_bytes, parse_cpu, parse_timeout};
 pub use scaffold::scaffold;
+pub use script::{InvalidScript, SHEBANG_BYTES_MAX, Script};
 pub use version::{InvalidVersion, Selector, Version};
 pub use visible::hidden_character;

@@ -12,9 +12,9 @@ use tokio::time::{Instant, interval_at, sleep_until, timeout};
 
 use crate::bundle::artifacts::ArtifactTar;
 use crate::execution::{FileEntry, JsonText, Logs, Skipped, Usage};
-use crate::guest::wire::{self, Caps, Channel, End, Input, Item, Link, Place, Side, Start, ToGuest, ToHost};
+use crate::guest::wire::{self, Caps, Channel, End, Input, Item, Link, Place, Side, Start, ToGuest, ToHost, Workspace};
 use crate::limits;
-use crate::sandbox::{Job, Output};
+use crate::sandbox::{Collect, Job, Output};
 
 use hearing::Hearing;
 
@@ -174,6 +174,10 @@ fn start(job: &Job) -> Start {
         skill: job.skill.as_ref().map(|skill| skill.name.to_string()),
         argv: job.argv.clone(),
         env: job.env.clone(),
+        workspace: match job.collect {
+            Collect::Out => Workspace::Scratch,
+            Collect::Workspace => Workspace::Results,
+        },
         timeout_ms: u64::try_from(job.limits.timeout.as_millis()).unwrap_or(u64::MAX),
         caps: caps(),
     }
@@ -185,7 +189,8 @@ async fn send_inputs(mut stream: wire::Stream, job: &Job) -> io::Result<()> {
         .files
         .iter()
         .map(|file| (Place::Workspace(file.path.clone()), &file.content[..]));
-    for (place, content) in std::iter::once((Place::Json, json)).chain(files) {
+    let stdin = job.stdin.as_ref().map(|content| (Place::Stdin, &content[..]));
+    for (place, content) in [(Place::Json, json)].into_iter().chain(stdin).chain(files) {
         wire::send(
             &mut stream,
             &Input {
