@@ -167,6 +167,14 @@ pub(crate) struct CreateExecution {
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, String>)]
     files: Files,
+    /// A script of the skill to run instead of the skill's own program, by its path: `scripts/fill.py`. The extension or
+    /// the `#!` line tells the interpreter. New and changed files of `/workspace` come back.
+    #[serde(default)]
+    #[schema(max_length = 240)]
+    script: Option<String>,
+    /// Standard input of the program. If absent, a program gets its input there and a script nothing.
+    #[serde(default)]
+    stdin: Option<String>,
     /// Wall clock in seconds, at least 0.1; only shortens what the skill and the server allow.
     #[serde(default, deserialize_with = "seconds")]
     #[schema(minimum = 0.1)]

@@ -34,7 +34,7 @@ async fn input_args_and_files_go_in_and_output_logs_and_files_come_back() {
         input: Some(json(r#"{"x": 1.10}"#)),
         args: vec!["--flag".to_owned(), "ü".to_owned()],
         files: vec![file],
-        timeout: None,
+        ..Ask::default()
     };
     let execution = world.run(Language::Python, ECHO, ask).await;
     let outcome = execution.outcome.as_ref().unwrap();

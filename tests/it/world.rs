@@ -255,18 +255,22 @@ async fn engine_of(settings: Settings, folder: &Path, instance: Instance, sandbo
 
 /// A zip with a SKILL.md and one program; `front_matter` adds lines.
 pub(crate) fn archive(language: Language, front_matter: &str, program: &str) -> std::fs::File {
+    let skill_md = format!(
+        "---\nname: probe\ndescription: Probes the sandbox\nlang: {language}\n{front_matter}---\n\nProbe.\n"
+    );
+    zip_of(&[("SKILL.md", &skill_md), (language.default_entrypoint(), program)])
+}
+
+/// A zip of these files.
+pub(crate) fn zip_of(files: &[(&str, &str)]) -> std::fs::File {
     use std::io::{Seek as _, Write as _};
 
     let mut zip = zip::ZipWriter::new(tempfile::tempfile().unwrap());
-    let options = zip::write::SimpleFileOptions::default();
-    zip.start_file("SKILL.md", options).unwrap();
-    write!(
-        zip,
-        "---\nname: probe\ndescription: Probes the sandbox\nlang: {language}\n{front_matter}---\n\nProbe.\n"
-    )
-    .unwrap();
-    zip.start_file(language.default_entrypoint(), options).unwrap();
-    zip.write_all(program.as_bytes()).unwrap();
+    for (path, content) in files {
+        zip.start_file(*path, zip::write::SimpleFileOptions::default())
+            .unwrap();
+        zip.write_all(content.as_bytes()).unwrap();
+    }
     let mut file = zip.finish().unwrap();
     file.rewind().unwrap();
     file

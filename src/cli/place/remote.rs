@@ -151,6 +151,15 @@ impl Remote {
             .map(|file| (file.path.clone(), base64.encode(&file.content).into()))
             .collect();
         let mut body = json!({ "skill": name, "version": selector, "args": ask.args, "files": files });
+        if let Some(script) = &ask.script {
+            body["script"] = script.as_str().into();
+        }
+        if let Some(stdin) = &ask.stdin {
+            let text = std::str::from_utf8(stdin).map_err(|_| {
+                Failure::refused("--stdin: a server takes text in UTF-8; send anything else by --file")
+            })?;
+            body["stdin"] = text.into();
+        }
         if let Some(timeout) = ask.timeout {
             body["timeout"] = timeout.as_secs_f64().into();
         }

@@ -77,7 +77,9 @@ fn job(argument_bytes: usize) -> Job {
         argv: vec!["x".repeat(argument_bytes)],
         env: Vec::new(),
         input: JsonText::parse(b"{}").unwrap(),
+        stdin: None,
         files: Vec::new(),
+        collect: crate::sandbox::Collect::Out,
         limits: ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default()),
     }
 }

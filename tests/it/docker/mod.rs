@@ -21,3 +21,5 @@ mod sandbox_output;
 mod sandbox_streams;
 #[path = "../sandbox_survivors.rs"]
 mod sandbox_survivors;
+#[path = "../toolbox.rs"]
+mod toolbox;

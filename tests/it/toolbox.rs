@@ -1,0 +1,135 @@
+//! Skills as they are published for other products: many scripts, each called by its path.
+
+use std::collections::BTreeMap;
+
+use skillbox::engine::{Ask, RunRequest, What};
+use skillbox::error::Error;
+use skillbox::execution::{Execution, Outcome, Status};
+use skillbox::sandbox::InputFile;
+
+use crate::world::{World, stderr, stdout, zip_of};
+
+const SKILL_MD: &str = "---\nname: table-tools\ndescription: Works on tables.\nlicense: MIT\n---\n# Tables\n";
+const COUNT: &str = "#!/usr/bin/env python3
+\"\"\"Counts the rows of a table.
+
+Usage: count.py TABLE [-o FILE]
+\"\"\"
+import argparse, sys
+from office.table import rows
+
+parser = argparse.ArgumentParser()
+parser.add_argument('table')
+parser.add_argument('-o', dest='out')
+args = parser.parse_args()
+count = f'{len(rows(args.table))} rows\\n'
+if args.out:
+    open(args.out, 'w').write(open('templates/head.txt').read() + count)
+else:
+    print(count, end='')
+";
+const FILES: [(&str, &str); 7] = [
+    ("SKILL.md", SKILL_MD),
+    ("scripts/count.py", COUNT),
+    ("scripts/office/__init__.py", ""),
+    ("scripts/office/table.py", "def rows(path):\n    return open(path).read().splitlines()[1:]\n"),
+    ("scripts/upper", "#!/bin/bash\n# Writes its standard input in capitals.\ntr a-z A-Z\n"),
+    ("scripts/edit.mjs", "import fs from 'fs';\nfs.appendFileSync(process.argv[2], 'x\\n');\nfs.mkdirSync('.cache');\nfs.writeFileSync('.cache/own', '');\nfs.mkdirSync('new/deep', {recursive: true});\nfs.writeFileSync('new/deep/ü.txt', 'new');\n"),
+    ("templates/head.txt", "Report: "),
+];
+
+fn ask(script: &str, args: &[&str]) -> Ask {
+    let file = |path: &str, text: &'static str| InputFile {
+        path: path.to_owned(),
+        content: text.as_bytes().into(),
+    };
+    Ask {
+        script: Some(script.to_owned()),
+        args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+        files: vec![file("a.csv", "n\n1\n2\n"), file("data/b.csv", "n\n")],
+        ..Ask::default()
+    }
+}
+
+async fn call(world: &World, ask: Ask) -> Result<Execution, Error> {
+    let what = What::Archive {
+        archive: zip_of(&FILES),
+        fallback_name: None,
+    };
+    let request = RunRequest {
+        what,
+        ask,
+        progress: None,
+    };
+    world.engine.run(&world.admin, request).await
+}
+
+async fn ended(world: &World, ask: Ask) -> Outcome {
+    let outcome = call(world, ask).await.unwrap().outcome.unwrap();
+    assert_eq!(outcome.status, Status::Success, "{:?} {}", outcome.error, stderr(&outcome));
+    outcome
+}
+
+fn paths(outcome: &Outcome) -> Vec<&str> {
+    outcome.files.iter().map(|file| file.path.as_str()).collect()
+}
+
+#[tokio::test]
+async fn a_script_runs_by_its_documented_command_line() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let printed = ended(&world, ask("scripts/count.py", &["a.csv"])).await;
+    assert_eq!((stdout(&printed).as_str(), paths(&printed)), ("2 rows\n", vec![]));
+    // Imports of its neighbours, files of the skill by their path there, a result beside the input.
+    let written = ended(&world, ask("./scripts/count.py", &["a.csv", "-o", "report.txt"])).await;
+    assert_eq!(paths(&written), ["report.txt"]);
+    assert_eq!((written.skipped, written.skipped_total), (vec![], 0));
+}
+
+#[tokio::test]
+async fn what_is_new_or_changed_comes_back() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let outcome = ended(&world, ask("scripts/edit.mjs", &["a.csv"])).await;
+    let sizes: BTreeMap<_, _> = outcome.files.iter().map(|file| (file.path.as_str(), file.size)).collect();
+    assert_eq!(sizes, BTreeMap::from([("a.csv", 8), ("new/deep/ü.txt", 3)]));
+}
+
+#[tokio::test]
+async fn a_script_reads_what_it_is_sent_and_nothing_else() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let sent = Ask {
+        stdin: Some("abc".into()),
+        ..ask("scripts/upper", &[])
+    };
+    assert_eq!(stdout(&ended(&world, sent).await), "ABC");
+    assert_eq!(stdout(&ended(&world, ask("scripts/upper", &[])).await), "");
+}
+
+#[tokio::test]
+async fn a_path_that_is_no_script_is_refused_before_anything_runs() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    for (script, part) in [
+        ("scripts/none.py", "is not a file of the skill"),
+        ("../x.py", "relative path"),
+        ("/usr/bin/env", "relative path"),
+        ("templates/head.txt", "neither Python"),
+        ("scripts", "is not a file"),
+    ] {
+        let error = call(&world, ask(script, &[])).await.unwrap_err().to_string();
+        assert!(error.starts_with("script: ") && error.contains(part), "{script}: {error}");
+    }
+    // Without a word it is told what there is.
+    let nothing = Ask {
+        script: None,
+        ..ask("", &[])
+    };
+    let error = call(&world, nothing).await.unwrap_err().to_string();
+    assert!(error.contains("scripts/count.py, scripts/edit.mjs"), "{error}");
+}
