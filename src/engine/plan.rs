@@ -90,7 +90,9 @@ fn nothing_to_run(manifest: &Manifest) -> Error {
         .map(|Action { path, .. }| path.as_str())
         .collect();
     Error::invalid(if known.is_empty() {
-        format!("skill `{name}` has no program that could be run; name one in SKILL.md by `lang` or `entrypoint`")
+        format!(
+            "skill `{name}` has no program that could be run; name one in SKILL.md by `lang` or `entrypoint`"
+        )
     } else {
         let known = known.join(", ");
         format!("skill `{name}` has no program of its own; name one of its scripts in `script`: {known}")

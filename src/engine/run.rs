@@ -359,7 +359,9 @@ async fn script(ask: &Ask, folder: &Path) -> Result<Option<Script>, Error> {
         })
     });
     let script = blocking.await.map_err(Error::internal)?;
-    script.map(Some).map_err(|error| Error::invalid(format!("script: {error}")))
+    script
+        .map(Some)
+        .map_err(|error| Error::invalid(format!("script: {error}")))
 }
 
 /// An outcome without a report: the program has not run, or nobody knows.

@@ -180,7 +180,11 @@ impl Walk<'_> {
                 });
                 Ok(())
             }
-            FileType::RegularFile if self.before.is_some_and(|before| before.is_unchanged(&path, &stat)) => {
+            FileType::RegularFile
+                if self
+                    .before
+                    .is_some_and(|before| before.is_unchanged(&path, &stat)) =>
+            {
                 Ok(())
             }
             FileType::RegularFile if self.sent.contains(&path) => self.skip(&path, "duplicate").await,

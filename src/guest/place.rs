@@ -44,7 +44,10 @@ pub(super) async fn receive_inputs(stream: &mut wire::Stream) -> io::Result<Resu
     while let Some(input) = wire::receive::<_, Input>(stream, wire::FRAME_TO_GUEST_BYTES_MAX).await? {
         let refused = |error: io::Error| match &input.place {
             Place::Json => format!("the input of {} bytes cannot be placed: {error}", input.size),
-            Place::Stdin => format!("the standard input of {} bytes cannot be placed: {error}", input.size),
+            Place::Stdin => format!(
+                "the standard input of {} bytes cannot be placed: {error}",
+                input.size
+            ),
             Place::Workspace(path) => format!(
                 "the file `{path}` of {} bytes cannot be placed in {WORKSPACE}: {error}",
                 input.size

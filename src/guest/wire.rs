@@ -86,10 +86,11 @@ pub struct Start {
 }
 
 /// What `/workspace` is to a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Workspace {
     /// A place to work, and gone with the program.
+    #[default]
     Scratch,
     /// Where it finds the skill's folders and leaves its results.
     Results,

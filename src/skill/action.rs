@@ -116,7 +116,11 @@ fn opening_comment(text: &str) -> String {
         if words.starts_with("/// ") || (in_block && words == "///") || line == "# ///" {
             in_block = !in_block;
         } else if !in_block && !words.contains("coding:") && !words.starts_with("shellcheck") {
-            kept.push(if words.chars().all(|c| "=-*#".contains(c)) { "" } else { words });
+            kept.push(if words.chars().all(|c| "=-*#".contains(c)) {
+                ""
+            } else {
+                words
+            });
         }
     }
     kept.join("\n")
@@ -149,7 +153,8 @@ fn usage(words: &str) -> Option<String> {
 }
 
 fn is_usage(line: &str) -> bool {
-    line.get(..5).is_some_and(|head| head.eq_ignore_ascii_case("usage"))
+    line.get(..5)
+        .is_some_and(|head| head.eq_ignore_ascii_case("usage"))
 }
 
 /// Text for people and models: cut, and without what nobody sees.
@@ -169,7 +174,10 @@ struct InlineMetadata {
 
 /// Reads the block; one that is cut or no TOML says nothing.
 fn inline_metadata(text: &str) -> Option<InlineMetadata> {
-    let mut block = text.lines().skip_while(|line| line.trim_end() != "# /// script").skip(1);
+    let mut block = text
+        .lines()
+        .skip_while(|line| line.trim_end() != "# /// script")
+        .skip(1);
     let mut toml = String::new();
     loop {
         let line = block.next()?.trim_end();

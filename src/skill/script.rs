@@ -101,10 +101,22 @@ mod tests {
             ("scripts/office/pack.py", "#!/bin/sh\n", Language::Python),
             ("bin/render.mjs", "", Language::Node),
             ("setup.sh", "", Language::Bash),
-            ("bin/convert", "#!/usr/bin/env python3\nimport os", Language::Python),
+            (
+                "bin/convert",
+                "#!/usr/bin/env python3\nimport os",
+                Language::Python,
+            ),
             ("bin/convert", "#!/usr/bin/python3.11 -u\r\n", Language::Python),
-            ("bin/convert", "#! /usr/bin/env -S uv run --script\n", Language::Python),
-            ("bin/convert", "#!/usr/bin/env -S A=b node --no-warnings\n", Language::Node),
+            (
+                "bin/convert",
+                "#! /usr/bin/env -S uv run --script\n",
+                Language::Python,
+            ),
+            (
+                "bin/convert",
+                "#!/usr/bin/env -S A=b node --no-warnings\n",
+                Language::Node,
+            ),
             ("bin/convert", "#!/bin/sh -e", Language::Bash),
         ];
         for (path, head, language) in known {
@@ -124,7 +136,15 @@ mod tests {
     /// Z-26, S-19.
     #[test]
     fn only_a_file_of_the_skill_is_a_script() {
-        for path in ["/bin/sh", "../x.py", "scripts/../../x.py", "", "-c", "a\n.py", "scripts//x.py"] {
+        for path in [
+            "/bin/sh",
+            "../x.py",
+            "scripts/../../x.py",
+            "",
+            "-c",
+            "a\n.py",
+            "scripts//x.py",
+        ] {
             assert!(resolved(path, "").is_err(), "{path:?}");
         }
         assert!(Script::resolve("scripts/x.py", |_| None).is_err());

@@ -9,7 +9,7 @@ use skillbox::bundle::artifacts::ArtifactTar;
 use skillbox::execution::{Maxima, ResourceLimits};
 use skillbox::ids::{Digest, ExecutionId};
 use skillbox::sandbox::linux::{self, Native};
-use skillbox::sandbox::{Choice, End, ImageOf, Job, Kind, Output, Run, Sandbox, SkillFiles};
+use skillbox::sandbox::{Choice, Collect, End, ImageOf, Job, Kind, Output, Run, Sandbox, SkillFiles};
 use skillbox::skill::{ImageAllowlist, Resources, SkillName};
 
 use crate::world::{instance_in, missing, native_settings};
@@ -136,6 +136,8 @@ fn job(skill: &Path) -> Job {
             .to_vec(),
         env: Vec::new(),
         input: crate::world::json("{}"),
+        stdin: None,
+        collect: Collect::Out,
         files: Vec::new(),
         limits: ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default()),
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use skillbox::bundle::artifacts::ArtifactTar;
 use skillbox::execution::{Maxima, ResourceLimits};
 use skillbox::ids::ExecutionId;
-use skillbox::sandbox::{Dependencies, End, ImageOf, Job, Output, Run, Sandbox};
+use skillbox::sandbox::{Collect, Dependencies, End, ImageOf, Job, Output, Run, Sandbox};
 use skillbox::skill::{ImageAllowlist, Resources};
 use tokio_util::sync::CancellationToken;
 
@@ -91,6 +91,8 @@ fn job(program: &str, deps: Option<Dependencies>) -> Job {
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .to_vec(),
         input: json("{}"),
+        stdin: None,
+        collect: Collect::Out,
         files: Vec::new(),
         limits: ResourceLimits::clamp(
             &Resources::default(),

@@ -32,9 +32,18 @@ const FILES: [(&str, &str); 7] = [
     ("SKILL.md", SKILL_MD),
     ("scripts/count.py", COUNT),
     ("scripts/office/__init__.py", ""),
-    ("scripts/office/table.py", "def rows(path):\n    return open(path).read().splitlines()[1:]\n"),
-    ("scripts/upper", "#!/bin/bash\n# Writes its standard input in capitals.\ntr a-z A-Z\n"),
-    ("scripts/edit.mjs", "import fs from 'fs';\nfs.appendFileSync(process.argv[2], 'x\\n');\nfs.mkdirSync('.cache');\nfs.writeFileSync('.cache/own', '');\nfs.mkdirSync('new/deep', {recursive: true});\nfs.writeFileSync('new/deep/ü.txt', 'new');\n"),
+    (
+        "scripts/office/table.py",
+        "def rows(path):\n    return open(path).read().splitlines()[1:]\n",
+    ),
+    (
+        "scripts/upper",
+        "#!/bin/bash\n# Writes its standard input in capitals.\ntr a-z A-Z\n",
+    ),
+    (
+        "scripts/edit.mjs",
+        "import fs from 'fs';\nfs.appendFileSync(process.argv[2], 'x\\n');\nfs.mkdirSync('.cache');\nfs.writeFileSync('.cache/own', '');\nfs.mkdirSync('new/deep', {recursive: true});\nfs.writeFileSync('new/deep/ü.txt', 'new');\n",
+    ),
     ("templates/head.txt", "Report: "),
 ];
 
@@ -66,7 +75,13 @@ async fn call(world: &World, ask: Ask) -> Result<Execution, Error> {
 
 async fn ended(world: &World, ask: Ask) -> Outcome {
     let outcome = call(world, ask).await.unwrap().outcome.unwrap();
-    assert_eq!(outcome.status, Status::Success, "{:?} {}", outcome.error, stderr(&outcome));
+    assert_eq!(
+        outcome.status,
+        Status::Success,
+        "{:?} {}",
+        outcome.error,
+        stderr(&outcome)
+    );
     outcome
 }
 
@@ -93,7 +108,11 @@ async fn what_is_new_or_changed_comes_back() {
         return;
     };
     let outcome = ended(&world, ask("scripts/edit.mjs", &["a.csv"])).await;
-    let sizes: BTreeMap<_, _> = outcome.files.iter().map(|file| (file.path.as_str(), file.size)).collect();
+    let sizes: BTreeMap<_, _> = outcome
+        .files
+        .iter()
+        .map(|file| (file.path.as_str(), file.size))
+        .collect();
     assert_eq!(sizes, BTreeMap::from([("a.csv", 8), ("new/deep/ü.txt", 3)]));
 }
 
@@ -123,7 +142,10 @@ async fn a_path_that_is_no_script_is_refused_before_anything_runs() {
         ("scripts", "is not a file"),
     ] {
         let error = call(&world, ask(script, &[])).await.unwrap_err().to_string();
-        assert!(error.starts_with("script: ") && error.contains(part), "{script}: {error}");
+        assert!(
+            error.starts_with("script: ") && error.contains(part),
+            "{script}: {error}"
+        );
     }
     // Without a word it is told what there is.
     let nothing = Ask {

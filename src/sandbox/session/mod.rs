@@ -12,7 +12,9 @@ use tokio::time::{Instant, interval_at, sleep_until, timeout};
 
 use crate::bundle::artifacts::ArtifactTar;
 use crate::execution::{FileEntry, JsonText, Logs, Skipped, Usage};
-use crate::guest::wire::{self, Caps, Channel, End, Input, Item, Link, Place, Side, Start, ToGuest, ToHost, Workspace};
+use crate::guest::wire::{
+    self, Caps, Channel, End, Input, Item, Link, Place, Side, Start, ToGuest, ToHost, Workspace,
+};
 use crate::limits;
 use crate::sandbox::{Collect, Job, Output};
 

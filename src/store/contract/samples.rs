@@ -46,6 +46,7 @@ fn manifest(name: SkillName) -> Manifest {
         description: "it's \"quoted\"; drop table skills; -- \u{202e}\0".to_owned(),
         language: Some(Language::Python),
         entrypoint: Some("scripts/main.py".to_owned()),
+        actions: Vec::new(),
         image: None,
         timeout: Some(std::time::Duration::from_millis(1500)),
         resources: Resources::default(),
