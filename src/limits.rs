@@ -140,6 +140,8 @@ pub const WARNINGS_MAX: usize = 50;
 pub const ARCHIVE_DIRECTORY_BYTES_MAX: u64 = 8 * MIB;
 /// Characters of a skill's name.
 pub const SKILL_NAME_CHARS_MAX: usize = 64;
+/// Characters of a secret's name.
+pub const SECRET_NAME_CHARS_MAX: usize = 64;
 /// Characters of a skill's description (the Agent Skills specification's own limit).
 pub const DESCRIPTION_CHARS_MAX: usize = 1024;
 /// Characters of a skill's `compatibility` (the Agent Skills specification's own limit).

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::execution::{JsonText, ResourceLimits};
 use crate::ids::ExecutionId;
 use crate::limits;
-use crate::sandbox::{self, Collect, ImageOf, Job, SkillFiles};
+use crate::sandbox::{Collect, ImageOf, Job, Packages, SkillFiles};
 use crate::skill::{Action, ApprovedImage, Language, Manifest, Script, Version};
 
 /// The skill that a job is made for.
@@ -60,7 +60,8 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
         },
         env: environment(manifest, version, &input),
         skill: Some(files),
-        deps: None,
+        mounted: Vec::new(),
+        deps: Vec::new(),
         argv,
         input,
         // A script that finds nothing on its standard input must not find an empty object there.
@@ -128,7 +129,7 @@ fn environment(manifest: &Manifest, version: &Version, input: &JsonText) -> Vec<
         ("HOME", "/workspace"),
         ("LANG", "C.UTF-8"),
         ("TMPDIR", "/tmp"),
-        ("PYTHONPATH", sandbox::DEPENDENCIES),
+        ("PYTHONPATH", Packages::Python.folder()),
         ("NODE_PATH", "/node_modules"),
         ("SANDBOX_INPUT_FILE", "/sandbox/input.json"),
         ("SANDBOX_OUTPUT", "/sandbox/out/output.json"),
@@ -163,6 +164,9 @@ mod tests {
             description: "Shows".to_owned(),
             language: Some(Language::Python),
             entrypoint: Some("scripts/main.py".to_owned()),
+            dialect: crate::skill::Dialect::default(),
+            function: None,
+            permissions: crate::skill::Permissions::default(),
             actions: Vec::new(),
             image: None,
             timeout: None,

@@ -13,7 +13,7 @@ mod scripted;
 pub mod seccomp;
 mod session;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -38,10 +38,12 @@ pub struct Job {
     pub image: ApprovedImage,
     /// Who wants that image.
     pub image_of: ImageOf,
-    /// The skill, if any.
+    /// The skill that is run, if any.
     pub skill: Option<SkillFiles>,
-    /// Packages that the program may import, if any.
-    pub deps: Option<Dependencies>,
+    /// Other skills that it sees.
+    pub mounted: Vec<SkillFiles>,
+    /// Packages that the program may import, at most one set of each kind.
+    pub deps: Vec<Dependencies>,
     /// Program and arguments.
     pub argv: Vec<String>,
     /// The whole environment of the program.
@@ -91,14 +93,65 @@ pub struct SkillFiles {
 /// Installed packages on this host: plain files, which a sandbox may read and execute, never change.
 #[derive(Clone, Debug)]
 pub struct Dependencies {
+    /// Whose packages.
+    pub packages: Packages,
     /// Digest of the content, as [`crate::bundle::list`] reads it.
     pub digest: Digest,
-    /// The folder that holds them, seen inside at [`DEPENDENCIES`].
+    /// The folder that holds them, seen inside at [`Packages::folder`].
     pub folder: PathBuf,
 }
 
-/// Where a program finds its packages; `PYTHONPATH` names it.
-pub const DEPENDENCIES: &str = "/sandbox/deps";
+/// Whose packages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Packages {
+    /// Python's.
+    Python,
+    /// Node's.
+    Node,
+}
+
+impl Packages {
+    /// Where a program finds them.
+    #[must_use]
+    pub fn folder(self) -> &'static str {
+        match self {
+            // `PYTHONPATH` names it.
+            Self::Python => "/sandbox/deps",
+            // An ES module's import ignores `NODE_PATH`; a `node_modules` above it works.
+            Self::Node => "/node_modules",
+        }
+    }
+}
+
+/// A folder of this host that the program sees and cannot change.
+#[derive(Debug)]
+struct Mounted<'a> {
+    /// Where it is seen.
+    at: String,
+    /// Says the content, on any host.
+    name: String,
+    digest: &'a Digest,
+    folder: &'a Path,
+}
+
+impl Job {
+    /// All that is mounted read-only.
+    fn mounts(&self) -> Vec<Mounted<'_>> {
+        let skills = self.skill.iter().chain(&self.mounted).map(|skill| Mounted {
+            at: format!("/skills/{}", skill.name),
+            name: format!("skill-{}-{}", &skill.digest.hex()[..32], skill.name),
+            digest: &skill.digest,
+            folder: &skill.folder,
+        });
+        let deps = self.deps.iter().map(|deps| Mounted {
+            at: deps.packages.folder().to_owned(),
+            name: format!("deps-{}", &deps.digest.hex()[..32]),
+            digest: &deps.digest,
+            folder: &deps.folder,
+        });
+        skills.chain(deps).collect()
+    }
+}
 
 /// One file that comes with a request.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::skill::{Action, Language, SkillName, Version};
+use crate::skill::{Action, Language, SecretName, SkillName, Version};
 
 /// A skill's declaration after parsing, checking and filling in; stored as JSON beside the version.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,10 +16,19 @@ pub struct Manifest {
     pub version: Option<Version>,
     /// What it does and when to use it, at most 1,024 characters.
     pub description: String,
+    /// The form it was written in.
+    #[serde(default)]
+    pub dialect: Dialect,
     /// The language of the entrypoint; `None` for a skill of instructions only.
     pub language: Option<Language>,
     /// The file that is run, relative to the skill's folder; present exactly when `language` is.
     pub entrypoint: Option<String>,
+    /// What is called in the entrypoint, where that is a module of functions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<Function>,
+    /// What it may be given.
+    #[serde(default)]
+    pub permissions: Permissions,
     /// Scripts that can be called by their path; the first [`crate::limits::ACTIONS_MAX`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<Action>,
@@ -54,6 +63,54 @@ pub struct Manifest {
     /// What was accepted but looks wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
+}
+
+/// The form that a skill was written in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Dialect {
+    /// A program with files and variables.
+    #[default]
+    Program,
+    /// A module whose function is called.
+    Function,
+    /// Scripts that are called by their path.
+    Toolbox,
+    /// Nothing to run.
+    Instructions,
+}
+
+impl Dialect {
+    /// Its name in results.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Program => "program",
+            Self::Function => "function",
+            Self::Toolbox => "toolbox",
+            Self::Instructions => "instructions",
+        }
+    }
+}
+
+/// The function of a skill that is called.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Function {
+    /// How programs import the module, such as `skills.salesforce.leads.sync`.
+    pub module: String,
+    /// The function's name in it.
+    pub export: String,
+}
+
+/// What a skill may be given beyond its input.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Permissions {
+    /// Secrets that it finds in its environment; all must be there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<SecretName>,
+    /// Hosts that it would like to reach. No sandbox has a network yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub network: Vec<String>,
 }
 
 /// Resources a skill asks for; each `None` means the server's default.

@@ -130,7 +130,8 @@ fn job(skill: &Path) -> Job {
             digest: Digest::of(PROBE.as_bytes()),
             folder: skill.to_owned(),
         }),
-        deps: None,
+        mounted: Vec::new(),
+        deps: Vec::new(),
         argv: ["/usr/bin/python3", "-I", "-S", "/skills/probe/probe.py"]
             .map(ToOwned::to_owned)
             .to_vec(),

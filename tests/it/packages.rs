@@ -7,7 +7,7 @@ use std::time::Duration;
 use skillbox::bundle::artifacts::ArtifactTar;
 use skillbox::execution::{Maxima, ResourceLimits};
 use skillbox::ids::ExecutionId;
-use skillbox::sandbox::{Collect, Dependencies, End, ImageOf, Job, Output, Run, Sandbox};
+use skillbox::sandbox::{Collect, Dependencies, End, ImageOf, Job, Output, Packages, Run, Sandbox};
 use skillbox::skill::{ImageAllowlist, Resources};
 use tokio_util::sync::CancellationToken;
 
@@ -77,7 +77,7 @@ fn job(program: &str, deps: Option<Dependencies>) -> Job {
         ("HOME", "/workspace"),
         ("LANG", "C.UTF-8"),
         ("TMPDIR", "/tmp"),
-        ("PYTHONPATH", skillbox::sandbox::DEPENDENCIES),
+        ("PYTHONPATH", Packages::Python.folder()),
         ("SANDBOX_OUTPUT", "/sandbox/out/output.json"),
     ];
     Job {
@@ -85,7 +85,8 @@ fn job(program: &str, deps: Option<Dependencies>) -> Job {
         image: ImageAllowlist::new([image.clone()]).approve(&image).unwrap(),
         image_of: ImageOf::Language,
         skill: None,
-        deps,
+        mounted: Vec::new(),
+        deps: deps.into_iter().collect(),
         argv: ["python3", "-c", program].map(ToOwned::to_owned).to_vec(),
         env: env
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
@@ -106,6 +107,7 @@ fn job(program: &str, deps: Option<Dependencies>) -> Job {
 /// A folder of packages as a sandbox takes it.
 pub(crate) fn dependencies(folder: &Path) -> Dependencies {
     Dependencies {
+        packages: Packages::Python,
         digest: skillbox::bundle::list(folder).unwrap().digest(),
         folder: folder.to_owned(),
     }

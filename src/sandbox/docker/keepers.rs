@@ -16,7 +16,7 @@ use crate::sandbox::docker::container::remove;
 use crate::sandbox::docker::engine::{self, Connection};
 use crate::sandbox::docker::keeper_tar::{self, Source};
 use crate::sandbox::docker::policy;
-use crate::sandbox::{self, Error, Job};
+use crate::sandbox::{Error, Job};
 use crate::skill::ApprovedImage;
 
 /// The keepers that are known to exist, and when each was last used.
@@ -44,26 +44,14 @@ impl Keepers {
             mount_point: policy::GUEST_FOLDER.to_owned(),
             source: Source::Guest(guest.clone()),
         }];
-        if let Some(skill) = &job.skill {
-            contents.push(Content {
-                name: format!("skillbox-skill-{}-{}", &skill.digest.hex()[..32], skill.name),
-                mount_point: format!("/skills/{}", skill.name),
-                source: Source::Folder {
-                    folder: skill.folder.clone(),
-                    digest: skill.digest,
-                },
-            });
-        }
-        if let Some(deps) = &job.deps {
-            contents.push(Content {
-                name: format!("skillbox-deps-{}", &deps.digest.hex()[..32]),
-                mount_point: sandbox::DEPENDENCIES.to_owned(),
-                source: Source::Folder {
-                    folder: deps.folder.clone(),
-                    digest: deps.digest,
-                },
-            });
-        }
+        contents.extend(job.mounts().into_iter().map(|mounted| Content {
+            name: format!("skillbox-{}", mounted.name),
+            mount_point: mounted.at,
+            source: Source::Folder {
+                folder: mounted.folder.to_owned(),
+                digest: *mounted.digest,
+            },
+        }));
         let mut names = Vec::with_capacity(contents.len());
         for content in contents {
             if !self.is_known(&content.name) {

@@ -34,9 +34,9 @@ use crate::ids::InstanceId;
 use crate::limits;
 use crate::sandbox::report::report;
 use crate::sandbox::session::{self, Heard};
-use crate::sandbox::{Backend, Choice, End, Error, Job, Kind, ProgressSender, Report, Run};
+use crate::sandbox::{Backend, Choice, End, Error, Job, Kind, Mounted, ProgressSender, Report, Run};
 
-use parts::{Files, Parts};
+use parts::Parts;
 use plan::Bounds;
 use spawn::{Body, Waiting};
 use watch::Watchdog;
@@ -167,7 +167,7 @@ impl Native {
     }
 
     /// A sandbox with its bounds set that performs its plan now.
-    async fn tell(&self, files: &Files<'_>, bounds: &ResourceLimits) -> Result<Told, Error> {
+    async fn tell(&self, files: &[Mounted<'_>], bounds: &ResourceLimits) -> Result<Told, Error> {
         let parts = self.parts().await?;
         let waiting = match parts.pool.take() {
             Some(waiting) => waiting,
@@ -235,7 +235,7 @@ impl Native {
                     link,
                     diagnostics,
                     body,
-                } = self.tell(&Files::default(), &bounds).await?;
+                } = self.tell(&[], &bounds).await?;
                 let heard = tokio::time::timeout(limits::SANDBOX_START_MAX, greeting(link)).await;
                 let Ok(Ok(greeted)) = heard else {
                     return Err(did_not_come_up(&diagnostics, &body.fate()));
@@ -349,15 +349,11 @@ impl Backend for Native {
 
     async fn run(&self, job: &Job, run: Run<'_>) -> Result<Report, Error> {
         let asked_at = Instant::now();
-        let files = Files {
-            skill: job.skill.as_ref(),
-            deps: job.deps.as_ref(),
-        };
         let Told {
             link,
             diagnostics,
             body,
-        } = self.tell(&files, &job.limits).await?;
+        } = self.tell(&job.mounts(), &job.limits).await?;
         let watchdog = body
             .watched()
             .map(|body| Watchdog::start(body, &job.limits, &self.background))

@@ -48,9 +48,9 @@ impl Native {
 /// Each step of the whole plan for root on this host, as JSON, in order.
 #[must_use]
 pub fn steps(skill: &SkillName, limits: &ResourceLimits) -> Vec<serde_json::Value> {
+    let skill = format!("/skills/{skill}");
     let wanted = Wanted {
-        skill: Some((skill, Source::Handed)),
-        deps: None,
+        files: vec![(&skill, Source::Handed)],
         limits,
         bounds: Bounds::Cgroup,
         ways: Ways::Handed,

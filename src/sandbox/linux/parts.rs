@@ -14,7 +14,7 @@ use super::spawn::Waiting;
 use super::{Settings, handover, host, init};
 use crate::execution::ResourceLimits;
 use crate::ids::InstanceId;
-use crate::sandbox::{Dependencies, SkillFiles};
+use crate::sandbox::Mounted;
 use crate::sys::{self, Reach};
 
 /// What all sandboxes of this process have in common.
@@ -27,13 +27,6 @@ pub(super) struct Parts {
     pub(super) own_mounts: String,
     #[cfg(feature = "testing")]
     pub(super) removed: mutation::Removed,
-}
-
-/// Folders of this host that one sandbox sees.
-#[derive(Debug, Default)]
-pub(super) struct Files<'a> {
-    pub(super) skill: Option<&'a SkillFiles>,
-    pub(super) deps: Option<&'a Dependencies>,
 }
 
 impl Parts {
@@ -77,18 +70,16 @@ impl Parts {
     pub(super) fn hand_over(
         &self,
         link: &std::os::unix::net::UnixStream,
-        files: &Files<'_>,
+        files: &[Mounted<'_>],
         bounds: &ResourceLimits,
     ) -> std::io::Result<()> {
         let mut mounts = Vec::new();
-        let skill = match files.skill {
-            Some(skill) => Some((&skill.name, self.source(&skill.folder, &mut mounts)?)),
-            None => None,
-        };
-        let deps = files.deps.map(|deps| self.source(&deps.folder, &mut mounts));
+        let sources = files
+            .iter()
+            .map(|mounted| Ok((mounted.at.as_str(), self.source(mounted.folder, &mut mounts)?)))
+            .collect::<std::io::Result<_>>()?;
         let plan = plan::after(&Wanted {
-            skill,
-            deps: deps.transpose()?,
+            files: sources,
             limits: bounds,
             bounds: self.bounds(),
             ways: self.ways(),

@@ -6,8 +6,7 @@
 use super::step::{Plan, Resource, Step, Then};
 use crate::execution::ResourceLimits;
 use crate::limits;
-use crate::sandbox::{self, kernel_files};
-use crate::skill::SkillName;
+use crate::sandbox::kernel_files;
 
 /// Where the host's root is until it is forgotten.
 pub(super) const HOST: &str = "/.host";
@@ -80,8 +79,8 @@ pub(super) enum Bounds {
 /// Everything about one sandbox that differs from another.
 #[derive(Debug)]
 pub(super) struct Wanted<'a> {
-    pub(super) skill: Option<(&'a SkillName, Source)>,
-    pub(super) deps: Option<Source>,
+    /// What it is given and cannot change, by the path where it sees it.
+    pub(super) files: Vec<(&'a str, Source)>,
     pub(super) limits: &'a ResourceLimits,
     pub(super) bounds: Bounds,
     pub(super) ways: Ways,
@@ -251,17 +250,12 @@ fn scratch(limits: &ResourceLimits) -> Vec<Step> {
 /// What the program is given and cannot change.
 fn files(wanted: &Wanted<'_>) -> Vec<Step> {
     let mut steps = vec![folder("/skills")];
-    if let Some((name, source)) = &wanted.skill {
-        steps.extend(given(source, format!("/skills/{name}")));
-    }
-    if let Some(source) = &wanted.deps {
-        steps.extend(given(source, sandbox::DEPENDENCIES.to_owned()));
-    }
+    steps.extend(wanted.files.iter().flat_map(|(at, source)| given(source, at)));
     steps
 }
 
-fn given(source: &Source, to: String) -> [Step; 2] {
-    let place = folder(&to);
+fn given(source: &Source, at: &str) -> [Step; 2] {
+    let (place, to) = (folder(at), at.to_owned());
     let files = match source {
         Source::Handed => Step::AttachHanded { to },
         Source::Path(from) => Step::BindFolder {
@@ -348,8 +342,7 @@ mod tests {
             Source::Path(_) => Ways::Walked,
         };
         let after = after(&Wanted {
-            skill: Some((&"demo".parse().unwrap(), source.clone())),
-            deps: Some(source),
+            files: vec![("/skills/demo", source.clone()), ("/sandbox/deps", source)],
             limits: &limits,
             bounds,
             ways,

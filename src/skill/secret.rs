@@ -1,0 +1,118 @@
+//! Names of secrets: each is the variable that a program finds the value in.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::ids::serde_as_text;
+use crate::limits;
+
+/// The name of a secret and of its environment variable: `[A-Za-z_][A-Za-z0-9_]*`, at most 64 characters, and none that
+/// an interpreter, a loader or this product reads.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct SecretName(String);
+
+/// Says the rule for a secret's name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidSecretName {
+    /// It is no name of a variable.
+    #[error(
+        "secret name must be 1 to 64 of A-Z, a-z, 0-9 and '_', not starting with a digit (for example `API_TOKEN`)"
+    )]
+    Malformed,
+    /// It would change how programs run (P11).
+    #[error("secret name `{0}` is a variable that interpreters, loaders or the sandbox read; choose another")]
+    Reserved(String),
+}
+
+/// Variables that are ours, or that change what an interpreter or the loader does (S-29).
+const RESERVED: [&str; 14] = [
+    "PATH",
+    "HOME",
+    "LANG",
+    "TMPDIR",
+    "SHELL",
+    "USER",
+    "PWD",
+    "IFS",
+    "ENV",
+    "BASH_ENV",
+    "SHELLOPTS",
+    "BASHOPTS",
+    "PS4",
+    "PERL5OPT",
+];
+const RESERVED_PREFIXES: [&str; 10] = [
+    "LD_",
+    "DYLD_",
+    "PYTHON",
+    "NODE_",
+    "NPM_",
+    "npm_",
+    "PIP_",
+    "BASH_FUNC_",
+    "SANDBOX_",
+    "SKILL_",
+];
+
+impl SecretName {
+    /// The checked text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for SecretName {
+    type Err = InvalidSecretName;
+
+    fn from_str(text: &str) -> Result<Self, InvalidSecretName> {
+        let legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        let starts = text.bytes().next().is_some_and(|first| !first.is_ascii_digit());
+        if !starts || text.len() > limits::SECRET_NAME_CHARS_MAX || !text.bytes().all(legal) {
+            return Err(InvalidSecretName::Malformed);
+        }
+        let upper = text.to_ascii_uppercase();
+        let prefixed = RESERVED_PREFIXES.iter().any(|prefix| text.starts_with(prefix));
+        if prefixed || RESERVED.contains(&upper.as_str()) || upper.ends_with("_PROXY") {
+            return Err(InvalidSecretName::Reserved(text.to_owned()));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for SecretName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+serde_as_text!(SecretName);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S-29, A-08: no secret becomes a variable that decides what runs.
+    #[test]
+    fn a_name_that_would_change_how_programs_run_is_refused() {
+        for name in [
+            "LD_PRELOAD",
+            "PYTHONPATH",
+            "PYTHONSTARTUP",
+            "NODE_OPTIONS",
+            "BASH_ENV",
+            "PATH",
+            "SANDBOX_INPUT",
+            "https_proxy",
+        ] {
+            let refused = InvalidSecretName::Reserved(name.to_owned());
+            assert_eq!(name.parse::<SecretName>(), Err(refused), "{name}");
+        }
+        for name in ["", "1A", "A-B", "A=B", "A\nB", "A\0", "Ä", &"A".repeat(65)] {
+            let refused = name.parse::<SecretName>();
+            assert_eq!(refused, Err(InvalidSecretName::Malformed), "{name:?}");
+        }
+        for name in ["API_TOKEN", "_x", "openweather_key", &"A".repeat(64)] {
+            assert!(name.parse::<SecretName>().is_ok(), "{name}");
+        }
+    }
+}
