@@ -79,6 +79,26 @@ pub const OUTPUT_BYTES_MAX: u64 = 10 * MIB;
 pub const JSON_DEPTH_MAX: usize = 128;
 /// What is kept of stdout, and as much of stderr. The head is kept.
 pub const LOG_BYTES_MAX: u64 = MIB;
+/// Code that comes with a request.
+pub const CODE_BYTES_MAX: usize = 1024 * 1024;
+/// Rich results of one execution.
+pub const RESULTS_MAX: usize = 100;
+/// All rich results of one execution together, as JSON.
+pub const RESULTS_BYTES_MAX: u64 = 16 * MIB;
+/// Bytes of an exception's name.
+pub const EXCEPTION_NAME_BYTES_MAX: usize = 256;
+/// Bytes of what an exception says.
+pub const EXCEPTION_VALUE_BYTES_MAX: usize = 8 * 1024;
+/// Bytes of a traceback.
+pub const TRACEBACK_BYTES_MAX: usize = 64 * 1024;
+/// Lines that are kept of what a program logs by the helper `log`. The head is kept.
+pub const LOG_LINES_MAX: usize = 1000;
+/// Bytes of all those lines. One has at most 4,096: so much is written to a pipe at once or not at all.
+pub const LOG_LINES_BYTES_MAX: u64 = 256 * KIB;
+/// What a model is shown of an output at first.
+pub const OUTPUT_PREVIEW_BYTES_MAX: usize = 4 * 1024;
+/// What a model is shown of the two streams at first.
+pub const LOGS_PREVIEW_BYTES_MAX: usize = 2 * 1024;
 /// File artifacts of one execution.
 pub const FILES_MAX: usize = 1000;
 /// All file artifacts of one execution together.

@@ -2,6 +2,7 @@
 
 mod admission;
 mod cache;
+mod call;
 mod clock;
 mod executions;
 mod failure;
@@ -34,6 +35,7 @@ use admission::Admission;
 use cache::SkillCache;
 use run::Running;
 
+pub use call::CalledCode;
 pub use executions::{ArtifactFile, Artifacts};
 pub use instance::Instance;
 pub use keys::NewKey;

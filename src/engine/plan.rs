@@ -1,12 +1,12 @@
 //! From a skill and a request to a job: pure, so that what runs can be read off a value.
 
-use crate::engine::{Ask, Settings};
+use crate::engine::{Ask, Settings, call};
 use crate::error::Error;
 use crate::execution::{JsonText, ResourceLimits};
 use crate::ids::ExecutionId;
 use crate::limits;
-use crate::sandbox::{Collect, ImageOf, Job, Packages, SkillFiles};
-use crate::skill::{Action, ApprovedImage, Language, Manifest, Script, Version};
+use crate::sandbox::{Collect, ImageOf, Job, SkillFiles};
+use crate::skill::{Action, ApprovedImage, Language, Manifest, Resources, Script, Version};
 
 /// The skill that a job is made for.
 #[derive(Debug)]
@@ -41,36 +41,31 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
         (None, Some(language), Some(entrypoint)) => (language, entrypoint.as_str()),
         (None, ..) => return Err(nothing_to_run(manifest)),
     };
-    let image = approve(manifest, language, settings)?;
-    let mut argv = vec![
-        language.interpreter().to_owned(),
-        format!("/skills/{}/{entrypoint}", manifest.name),
-    ];
-    argv.extend(ask.args.iter().cloned());
-    let input = match &ask.input {
-        Some(input) => input.clone(),
-        None => JsonText::parse(b"{}").map_err(|error| Error::internal(error.to_string()))?,
+    let image = approve(Some(manifest), language, settings)?;
+    let called = manifest.function.as_ref().filter(|_| script.is_none());
+    let program = || {
+        vec![
+            language.interpreter().to_owned(),
+            format!("/skills/{}/{entrypoint}", manifest.name),
+        ]
     };
+    let mut argv = called
+        .and_then(|function| call::function(function, language))
+        .unwrap_or_else(program);
+    argv.extend(ask.args.iter().cloned());
+    let base = job(image, ask, settings)?;
     let job = Job {
-        execution: ExecutionId::generate(),
-        image,
+        argv,
         image_of: match manifest.image {
             Some(_) => ImageOf::Skill,
             None => ImageOf::Language,
         },
-        env: environment(manifest, version, &input),
+        env: environment(Some((manifest, version)), &base.input),
         skill: Some(files),
-        mounted: Vec::new(),
-        deps: Vec::new(),
-        argv,
-        input,
-        // A script that finds nothing on its standard input must not find an empty object there.
-        stdin: match (&ask.stdin, script, &ask.input) {
-            (Some(stdin), ..) => Some(stdin.clone()),
-            (None, Some(_), None) => Some(bytes::Bytes::new()),
-            (None, ..) => None,
+        stdin: match script {
+            Some(_) => stdin_unless_input(ask),
+            None => ask.stdin.clone(),
         },
-        files: ask.files.clone(),
         collect: script.map_or(Collect::Out, |_| Collect::Workspace),
         limits: ResourceLimits::clamp(
             &manifest.resources,
@@ -78,8 +73,42 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
             ask.timeout,
             &settings.maxima,
         ),
+        ..base
     };
     Ok(Plan { job, language })
+}
+
+/// What every job takes from the request.
+pub(super) fn job(image: ApprovedImage, ask: &Ask, settings: &Settings) -> Result<Job, Error> {
+    let input = match &ask.input {
+        Some(input) => input.clone(),
+        None => JsonText::parse(b"{}").map_err(|error| Error::internal(error.to_string()))?,
+    };
+    Ok(Job {
+        execution: ExecutionId::generate(),
+        image,
+        image_of: ImageOf::Language,
+        skill: None,
+        mounted: Vec::new(),
+        deps: Vec::new(),
+        argv: Vec::new(),
+        env: Vec::new(),
+        input,
+        code: None,
+        stdin: None,
+        files: ask.files.clone(),
+        collect: Collect::Out,
+        limits: ResourceLimits::clamp(&Resources::default(), None, ask.timeout, &settings.maxima),
+    })
+}
+
+/// What finds nothing on its standard input must not find an empty object there.
+pub(super) fn stdin_unless_input(ask: &Ask) -> Option<bytes::Bytes> {
+    match (&ask.stdin, &ask.input) {
+        (Some(stdin), _) => Some(stdin.clone()),
+        (None, None) => Some(bytes::Bytes::new()),
+        (None, Some(_)) => None,
+    }
 }
 
 fn nothing_to_run(manifest: &Manifest) -> Error {
@@ -104,48 +133,56 @@ fn nothing_to_run(manifest: &Manifest) -> Error {
 const SCRIPTS_NAMED: usize = 10;
 
 /// Every decision about an image is made and logged here. A skill's own image is for its own language.
-fn approve(manifest: &Manifest, language: Language, settings: &Settings) -> Result<ApprovedImage, Error> {
+pub(super) fn approve(
+    manifest: Option<&Manifest>,
+    language: Language,
+    settings: &Settings,
+) -> Result<ApprovedImage, Error> {
     let asked = manifest
-        .image
-        .as_deref()
-        .filter(|_| manifest.language.is_none_or(|own| own == language))
+        .filter(|manifest| manifest.language.is_none_or(|own| own == language))
+        .and_then(|manifest| manifest.image.as_deref())
         .unwrap_or_else(|| settings.images.of(language));
+    let skill = manifest.map_or("-", |manifest| manifest.name.as_str());
     match settings.allowlist.approve(asked) {
         Ok(image) => {
-            tracing::debug!(skill = %manifest.name, image = %image, "Approved image {image}");
+            tracing::debug!(skill, image = %image, "Approved image {image}");
             Ok(image)
         }
         Err(refused) => {
-            tracing::warn!(skill = %manifest.name, image = refused.image, "Refused image {}", refused.image);
+            tracing::warn!(skill, image = refused.image, "Refused image {}", refused.image);
             Err(Error::invalid(refused.to_string()))
         }
     }
 }
 
 /// The program's whole environment, as documented for skill authors.
-fn environment(manifest: &Manifest, version: &Version, input: &JsonText) -> Vec<(String, String)> {
+pub(super) fn environment(
+    skill: Option<(&Manifest, &Version)>,
+    input: &JsonText,
+) -> Vec<(String, String)> {
     let fixed = [
         ("PATH", PATH),
         ("HOME", "/workspace"),
         ("LANG", "C.UTF-8"),
         ("TMPDIR", "/tmp"),
-        ("PYTHONPATH", Packages::Python.folder()),
-        ("NODE_PATH", "/node_modules"),
+        ("PYTHONPATH", "/sandbox/runtime:/sandbox/deps"),
+        ("NODE_PATH", "/sandbox/runtime/node_modules:/node_modules"),
         ("SANDBOX_INPUT_FILE", "/sandbox/input.json"),
         ("SANDBOX_OUTPUT", "/sandbox/out/output.json"),
         ("SANDBOX_FILES_DIR", "/sandbox/out/files"),
-        ("SKILL_NAME", manifest.name.as_str()),
     ];
     let mut env: Vec<_> = fixed
         .into_iter()
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .collect();
-    env.push(("SKILL_VERSION".to_owned(), version.to_string()));
+    let mut told = vec![("SANDBOX_INPUT", input.as_str())];
+    if let Some((manifest, version)) = skill {
+        env.push(("SKILL_NAME".to_owned(), manifest.name.to_string()));
+        env.push(("SKILL_VERSION".to_owned(), version.to_string()));
+        told.push(("SKILL_INSTRUCTIONS", &manifest.instructions));
+    }
     // Above the cap, and for text that no variable can hold, there is the file.
-    for (key, text) in [
-        ("SANDBOX_INPUT", input.as_str()),
-        ("SKILL_INSTRUCTIONS", &manifest.instructions),
-    ] {
+    for (key, text) in told {
         if text.len() <= limits::INLINE_TEXT_BYTES_MAX && !text.contains('\0') {
             env.push((key.to_owned(), text.to_owned()));
         }
@@ -186,7 +223,7 @@ mod tests {
     #[test]
     fn the_environment_holds_only_what_is_documented() {
         let version = "1.0.0".parse().unwrap();
-        let env = environment(&manifest(), &version, &JsonText::parse(b"{\"a\": 1}").unwrap());
+        let env = environment(Some((&manifest(), &version)), &JsonText::parse(b"{\"a\": 1}").unwrap());
         let keys: Vec<_> = env.iter().map(|(key, _)| key.as_str()).collect();
         let documented = [
             "PATH",
@@ -211,7 +248,8 @@ mod tests {
     fn a_large_input_comes_by_file_only() {
         let version = "1.0.0".parse().unwrap();
         let text = format!("\"{}\"", "x".repeat(limits::INLINE_TEXT_BYTES_MAX));
-        let env = environment(&manifest(), &version, &JsonText::parse(text.as_bytes()).unwrap());
+        let input = JsonText::parse(text.as_bytes()).unwrap();
+        let env = environment(Some((&manifest(), &version)), &input);
         assert!(env.iter().all(|(key, _)| key != "SANDBOX_INPUT"));
     }
 }

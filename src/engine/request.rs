@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::engine::CalledCode;
 use crate::error::{Code, Error};
 use crate::execution::JsonText;
 use crate::limits;
@@ -57,6 +58,8 @@ pub enum What {
         /// The name, where the archive itself has none.
         fallback_name: Option<String>,
     },
+    /// Code that comes with the request.
+    Code(CalledCode),
 }
 
 impl Ask {

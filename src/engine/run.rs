@@ -15,7 +15,7 @@ use crate::blob;
 use crate::bundle::artifacts::ArtifactTar;
 use crate::engine::cache::Unpacked;
 use crate::engine::plan::{self, Plan, Subject};
-use crate::engine::{Ask, Engine, RunRequest, What, clock, failure, require};
+use crate::engine::{Ask, Engine, RunRequest, What, call, clock, failure, require};
 use crate::error::{Code, Error};
 use crate::execution::{
     Execution, Failure, FileEntry, Logs, NewExecution, Outcome, Status, Timings, Usage, milliseconds,
@@ -98,8 +98,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// What is run, found and unpacked.
 struct Found {
-    name: SkillName,
-    version: Version,
+    name: Option<SkillName>,
+    version: Option<Version>,
     digest: Digest,
     plan: Plan,
     /// An archive that was not published lives as long as its execution.
@@ -191,8 +191,8 @@ impl Engine {
                 };
                 let plan = plan::plan(subject, ask, settings)?;
                 Ok(Found {
-                    name,
-                    version: record.version,
+                    name: Some(name),
+                    version: Some(record.version),
                     digest: record.digest,
                     plan,
                     _unpacked: None,
@@ -222,11 +222,23 @@ impl Engine {
                 };
                 let plan = plan::plan(subject, ask, settings)?;
                 Ok(Found {
-                    name: manifest.name,
-                    version,
+                    name: Some(manifest.name),
+                    version: Some(version),
                     digest,
                     plan,
                     _unpacked: Some(unpacked),
+                })
+            }
+            What::Code(code) => {
+                code.check()?;
+                let digest = Digest::of(code.text.as_bytes());
+                let plan = call::plan(code, ask, settings)?;
+                Ok(Found {
+                    name: None,
+                    version: None,
+                    digest,
+                    plan,
+                    _unpacked: None,
                 })
             }
         }
@@ -237,8 +249,8 @@ impl Engine {
         NewExecution {
             id: job.execution,
             tenant: caller.tenant().clone(),
-            skill: Some(found.name.clone()),
-            version: Some(found.version.clone()),
+            skill: found.name.clone(),
+            version: found.version.clone(),
             digest: Some(found.digest),
             language: found.plan.language,
             image: job.image.to_string(),
@@ -371,6 +383,7 @@ fn lost(error: &Error) -> Outcome {
         Failure {
             code: error.code().as_str().to_owned(),
             message: error.to_string(),
+            exception: None,
         },
     )
 }
@@ -382,6 +395,7 @@ pub(super) fn unrecorded() -> Outcome {
         Failure {
             code: "interrupted".to_owned(),
             message: "it ended and the server could not record how; run it again".to_owned(),
+            exception: None,
         },
     )
 }
@@ -392,6 +406,8 @@ fn without_report(status: Status, error: Failure) -> Outcome {
         error: Some(error),
         exit_code: None,
         output: None,
+        results: Vec::new(),
+        results_truncated: false,
         logs: Logs::default(),
         files: Vec::new(),
         skipped: Vec::new(),
@@ -419,6 +435,7 @@ fn without_artifacts(outcome: Outcome, error: &Error) -> Outcome {
             None => Failure {
                 code: "artifacts_not_stored".to_owned(),
                 message,
+                exception: None,
             },
         }),
         files: Vec::new(),
@@ -437,6 +454,9 @@ fn judge(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<Fai
             let message =
                 format!("output.json has {bytes} bytes, the limit is {max}; write large results to files");
             (Status::Failed, "output_too_large", message)
+        }
+        (End::Exited(1), _) if report.shown.raised.is_some() => {
+            return (Status::Failed, report.shown.raised.clone().map(Failure::from));
         }
         (End::Exited(code), _) => {
             let message = format!("the program exited with code {code}; its stderr may say why");
@@ -474,7 +494,8 @@ fn judge(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<Fai
     } else {
         format!("{message}; not all that it left could be read")
     };
-    (status, Some(Failure { code, message }))
+    let exception = None;
+    (status, Some(Failure { code, message, exception }))
 }
 
 /// What is recorded of a report.
@@ -496,6 +517,8 @@ fn outcome(report: Report, job: &Job, shutting_down: bool) -> Outcome {
         error,
         exit_code,
         output,
+        results: report.shown.results,
+        results_truncated: report.shown.truncated,
         logs: report.logs,
         files: report.files,
         skipped: report.skipped,

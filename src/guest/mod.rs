@@ -12,6 +12,8 @@ mod init;
 mod place;
 #[cfg(target_os = "linux")]
 mod program;
+#[cfg(target_os = "linux")]
+mod runtime;
 pub mod wire;
 mod workspace;
 

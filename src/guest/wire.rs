@@ -11,12 +11,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt as _};
 
 /// The version of this protocol; host and guest are one binary, so any difference is a refusal.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes of a frame from the host: a job with its environment and arguments.
 pub const FRAME_TO_GUEST_BYTES_MAX: u32 = 4 * 1024 * 1024;
 /// Bytes of a frame from the guest: a state or one file's name.
 pub const FRAME_TO_HOST_BYTES_MAX: u32 = 64 * 1024;
-/// Streams of one connection: five are used.
+/// Streams of one connection: six are used.
 const STREAMS_MAX: usize = 16;
 /// What one side may have in flight to the other in all.
 const WINDOW_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -35,16 +35,19 @@ pub enum Channel {
     Stderr = b'e',
     /// Guest to host: [`Item`] frames, each followed by its content.
     Results = b'r',
+    /// Guest to host: the lines that the program logs.
+    Log = b'l',
 }
 
 impl Channel {
     /// Every channel.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Control,
         Self::Inputs,
         Self::Stdout,
         Self::Stderr,
         Self::Results,
+        Self::Log,
     ];
 
     /// The channel of this first byte.
@@ -101,8 +104,12 @@ pub enum Workspace {
 pub struct Caps {
     /// Bytes of `output.json`.
     pub output_bytes: u64,
+    /// Bytes of what called code shows.
+    pub results_bytes: u64,
     /// Bytes of each of stdout and stderr.
     pub log_bytes: u64,
+    /// Bytes of the lines that are logged.
+    pub log_lines_bytes: u64,
     /// Files.
     pub files: usize,
     /// Bytes of all files together.
@@ -134,6 +141,8 @@ pub enum Place {
     Json,
     /// The program's standard input.
     Stdin,
+    /// `/sandbox/code`, for the shim that calls it.
+    Code,
     /// A relative path below `/workspace`.
     Workspace(String),
 }
@@ -160,6 +169,8 @@ pub enum ToHost {
         stdout_bytes: u64,
         /// Bytes the program wrote to its standard error.
         stderr_bytes: u64,
+        /// Bytes of the lines that it logged.
+        log_lines_bytes: u64,
         /// What the sandbox used.
         usage: Usage,
     },
@@ -212,6 +223,13 @@ pub enum Item {
     BadOutput {
         /// Which of these.
         reason: String,
+    },
+    /// What called code has shown; the head of it where there is more.
+    Results {
+        /// Bytes that follow.
+        size: u64,
+        /// Bytes there are.
+        total: u64,
     },
     /// One file artifact.
     File {

@@ -3,6 +3,7 @@
 mod access;
 mod activity;
 mod answer;
+mod args;
 mod artifacts;
 mod attachment;
 mod body;
@@ -46,6 +47,7 @@ use host::Hosts;
 pub use access::{Access, Matrix};
 pub use door::Settings;
 pub use health::{Part, Ready};
+pub use executions::StreamTexts;
 pub use page::List;
 pub use problem::Problem;
 pub use serve::{App, Bounds, Peer, serve};

@@ -10,9 +10,10 @@ use bytes::Bytes;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
+use super::args::Args;
 use super::extract::Body;
 use crate::auth::{ApiKey, KeyRecord, Scope, Scopes};
-use crate::engine::{Ask, NewKey, RunRequest, What};
+use crate::engine::{Ask, CalledCode, NewKey, RunRequest, What};
 use crate::error::Error;
 use crate::execution::JsonText;
 use crate::ids::{Digest, KeyId, Tenant};
@@ -148,9 +149,16 @@ impl fmt::Debug for FreshKey {
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"skill": "text-summary", "version": "latest", "input": {"text": "Some text."}, "timeout": 30}))]
 pub(crate) struct CreateExecution {
-    /// The skill to run.
-    #[schema(value_type = String, max_length = 64)]
-    skill: SkillName,
+    /// The skill to run; or else `code`.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, max_length = 64)]
+    skill: Option<SkillName>,
+    /// Code to run, at most 1 MiB; or else `skill`.
+    #[serde(default)]
+    code: Option<String>,
+    /// What `code` is written in; `python` if absent.
+    #[serde(default)]
+    language: Option<Language>,
     /// A semantic version, `latest` or a digest `sha256:…`; `latest` if absent.
     #[serde(default)]
     #[schema(value_type = Option<String>, max_length = 71)]
@@ -159,10 +167,11 @@ pub(crate) struct CreateExecution {
     #[serde(default, deserialize_with = "present")]
     #[schema(value_type = serde_json::Value)]
     input: Option<JsonText>,
-    /// Arguments of the program, after its own name.
+    /// Arguments of the program, after its own name. An object is what `main(args)` is called with: another way to write
+    /// `input`.
     #[serde(default)]
-    #[schema(max_items = 256)]
-    args: Vec<String>,
+    #[schema(value_type = Option<Args>)]
+    args: Args,
     /// Files placed below `/workspace`: relative path to content in base64.
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, String>)]
@@ -216,14 +225,30 @@ impl TryFrom<CreateExecution> for RunRequest {
     fn try_from(body: CreateExecution) -> Result<Self, Error> {
         let timeout = body.timeout.map(Duration::try_from_secs_f64).transpose();
         let timeout = timeout.map_err(|_| Error::invalid("timeout: must be a positive number of seconds"))?;
-        Ok(Self {
-            what: What::Skill {
-                name: body.skill,
+        let (input, args) = body.args.with(body.input)?;
+        let what = match (body.skill, body.code) {
+            (Some(_), Some(_)) => return Err(Error::invalid("skill, code: give one of the two")),
+            (None, None) => return Err(Error::invalid("skill: missing; name a skill, or send code")),
+            (Some(_), None) if body.language.is_some() => {
+                return Err(Error::invalid("language: is for code; a skill says its own"));
+            }
+            (None, Some(_)) if body.version.is_some() => {
+                return Err(Error::invalid("version: is for skills; leave it out with code"));
+            }
+            (Some(name), None) => What::Skill {
+                name,
                 selector: body.version.unwrap_or_default(),
             },
+            (None, Some(text)) => What::Code(CalledCode {
+                text,
+                language: body.language.unwrap_or(Language::Python),
+            }),
+        };
+        Ok(Self {
+            what,
             ask: Ask {
-                input: body.input,
-                args: body.args,
+                input,
+                args,
                 files: body.files.0,
                 script: body.script,
                 stdin: body.stdin.map(Into::into),

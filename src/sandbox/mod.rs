@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::bundle::artifacts::ArtifactTar;
 use crate::error::Cause;
-use crate::execution::{FileEntry, JsonText, Logs, ResourceLimits, Skipped, Usage};
+use crate::execution::{FileEntry, JsonText, Logs, ResourceLimits, Shown, Skipped, Usage};
 use crate::ids::{Digest, ExecutionId, InstanceId};
 use crate::skill::{ApprovedImage, SkillName};
 
@@ -50,6 +50,8 @@ pub struct Job {
     pub env: Vec<(String, String)>,
     /// The input: `/sandbox/input.json`, byte for byte.
     pub input: JsonText,
+    /// Code that a shim of ours calls: `/sandbox/code`.
+    pub code: Option<String>,
     /// Standard input; the input if absent.
     pub stdin: Option<bytes::Bytes>,
     /// Files placed below `/workspace`.
@@ -201,6 +203,8 @@ pub struct Report {
     pub end: End,
     /// Its output.
     pub output: Output,
+    /// What called code has shown.
+    pub shown: Shown,
     /// Its two streams.
     pub logs: Logs,
     /// Files that were written to the tar.

@@ -137,6 +137,7 @@ fn job(skill: &Path) -> Job {
             .to_vec(),
         env: Vec::new(),
         input: crate::world::json("{}"),
+        code: None,
         stdin: None,
         collect: Collect::Out,
         files: Vec::new(),

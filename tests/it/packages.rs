@@ -92,6 +92,7 @@ fn job(program: &str, deps: Option<Dependencies>) -> Job {
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .to_vec(),
         input: json("{}"),
+        code: None,
         stdin: None,
         collect: Collect::Out,
         files: Vec::new(),

@@ -218,6 +218,8 @@ impl Local {
             truncated: logs.truncated(),
             stdout: logs.stdout,
             stderr: logs.stderr,
+            lines: logs.lines,
+            lines_truncated: logs.lines_truncated,
         })
     }
 
