@@ -142,11 +142,19 @@ fn refuse_damaged(connection: &Connection) -> Result<(), Error> {
 }
 
 fn refuse_newer(connection: &Connection) -> Result<(), Error> {
-    let known = i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX);
+    let known = last_version();
     match schema_version(connection)? {
         Some(found) if found > known => Err(Error::Newer { found, known }),
         _ => Ok(()),
     }
+}
+
+/// The number in the last migration's name.
+fn last_version() -> i32 {
+    let numbers = MIGRATIONS
+        .iter()
+        .filter_map(|(name, _)| name.strip_prefix('V')?.split_once("__")?.0.parse().ok());
+    numbers.max().unwrap_or(i32::MAX)
 }
 
 fn schema_version(connection: &Connection) -> Result<Option<i32>, Error> {
