@@ -122,7 +122,9 @@ pub(crate) fn code(from: &str, language: Option<Language>) -> Result<CalledCode>
         path => read_file(Path::new(path), max)?,
     };
     let text = String::from_utf8(bytes).map_err(|_| Failure::refused("--code: not text in UTF-8"))?;
-    let extension = Path::new(from).extension().and_then(|extension| extension.to_str());
+    let extension = Path::new(from)
+        .extension()
+        .and_then(|extension| extension.to_str());
     let told = match extension {
         Some("py") => Some(Language::Python),
         Some("js" | "mjs" | "cjs") => Some(Language::Node),

@@ -31,7 +31,9 @@ impl CalledCode {
 /// Plans one call of code.
 pub(super) fn plan(code: CalledCode, ask: &Ask, settings: &Settings) -> Result<Plan, Error> {
     if ask.script.is_some() {
-        return Err(Error::invalid("script: names a file of a skill; leave it out with code"));
+        return Err(Error::invalid(
+            "script: names a file of a skill; leave it out with code",
+        ));
     }
     let CalledCode { text, language } = code;
     let mut argv: Vec<_> = match language {
@@ -63,7 +65,9 @@ pub(super) fn function(function: &Function, language: Language) -> Option<Vec<St
         Language::Node => ["node", NODE],
         Language::Bash => return None,
     };
-    let words = command.into_iter().chain(["function", &function.module, &function.export]);
+    let words = command
+        .into_iter()
+        .chain(["function", &function.module, &function.export]);
     Some(words.map(ToOwned::to_owned).collect())
 }
 

@@ -156,10 +156,7 @@ pub(super) fn approve(
 }
 
 /// The program's whole environment, as documented for skill authors.
-pub(super) fn environment(
-    skill: Option<(&Manifest, &Version)>,
-    input: &JsonText,
-) -> Vec<(String, String)> {
+pub(super) fn environment(skill: Option<(&Manifest, &Version)>, input: &JsonText) -> Vec<(String, String)> {
     let fixed = [
         ("PATH", PATH),
         ("HOME", "/workspace"),
@@ -223,7 +220,10 @@ mod tests {
     #[test]
     fn the_environment_holds_only_what_is_documented() {
         let version = "1.0.0".parse().unwrap();
-        let env = environment(Some((&manifest(), &version)), &JsonText::parse(b"{\"a\": 1}").unwrap());
+        let env = environment(
+            Some((&manifest(), &version)),
+            &JsonText::parse(b"{\"a\": 1}").unwrap(),
+        );
         let keys: Vec<_> = env.iter().map(|(key, _)| key.as_str()).collect();
         let documented = [
             "PATH",

@@ -495,7 +495,14 @@ fn judge(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<Fai
         format!("{message}; not all that it left could be read")
     };
     let exception = None;
-    (status, Some(Failure { code, message, exception }))
+    (
+        status,
+        Some(Failure {
+            code,
+            message,
+            exception,
+        }),
+    )
 }
 
 /// What is recorded of a report.

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::execution::preview;
 use crate::execution::{
     Execution, Failure, JsonText, LogLine, Logs, Outcome, RichResult, Skipped, Status, Timings, Usage,
 };
-use crate::execution::preview;
 use crate::ids::{Digest, ExecutionId};
 use crate::skill::{SkillName, Version};
 

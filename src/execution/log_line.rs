@@ -90,7 +90,10 @@ mod tests {
             b"{\"time\":\"2026-01-02T03:04:05.5Z\",\"level\":\"error\",\"message\":\"no\",\"fields\":{\"n\":1.10}}\nplain \xff\n\n{\"level\":\"loud\",\"message\":\"x\"}\n",
         );
         assert_eq!(lines.len(), 3);
-        assert_eq!(lines[0].to_string(), "2026-01-02T03:04:05.500Z ERROR no {\"n\":1.10}");
+        assert_eq!(
+            lines[0].to_string(),
+            "2026-01-02T03:04:05.500Z ERROR no {\"n\":1.10}"
+        );
         assert_eq!(lines[1].to_string(), "INFO plain \u{fffd}");
         // A level that there is not makes it no line of ours.
         assert!(lines[2].message.contains("loud"));

@@ -116,7 +116,10 @@ impl Logs {
         let end = kept.iter().rposition(|byte| *byte == b'\n');
         let whole = if cut { &kept[..end.unwrap_or(0)] } else { kept };
         self.lines = LogLine::parse_all(whole);
-        let count = whole.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count();
+        let count = whole
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+            .count();
         self.lines_truncated = cut || count > self.lines.len();
     }
 

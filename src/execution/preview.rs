@@ -22,8 +22,14 @@ pub(super) fn of_logs(logs: &Logs) -> String {
     if text.len() <= max {
         return text.into_owned();
     }
-    let note = format!("[cut: {} bytes in all] …", logs.stdout_total.max(logs.stdout.len() as u64) + logs.stderr_total.max(logs.stderr.len() as u64));
-    format!("{note}{}", &text[text.ceil_char_boundary(text.len() - (max - note.len()))..])
+    let note = format!(
+        "[cut: {} bytes in all] …",
+        logs.stdout_total.max(logs.stdout.len() as u64) + logs.stderr_total.max(logs.stderr.len() as u64)
+    );
+    format!(
+        "{note}{}",
+        &text[text.ceil_char_boundary(text.len() - (max - note.len()))..]
+    )
 }
 
 #[cfg(test)]
@@ -36,7 +42,10 @@ mod tests {
         assert_eq!(of_output(&small), "{\"n\": 0.10}");
         let large = JsonText::parse(format!("\"{}\"", "ü".repeat(5000)).as_bytes()).unwrap();
         let preview = of_output(&large);
-        assert!(preview.len() <= 4096 && preview.ends_with("ü… [cut: 10002 bytes in all]"), "{preview}");
+        assert!(
+            preview.len() <= 4096 && preview.ends_with("ü… [cut: 10002 bytes in all]"),
+            "{preview}"
+        );
         let logs = Logs {
             stdout: "ü".repeat(2000).into_bytes(),
             stderr: b"the end".to_vec(),
@@ -46,7 +55,10 @@ mod tests {
         };
         let preview = of_logs(&logs);
         assert!(preview.len() <= 2048, "{}", preview.len());
-        assert!(preview.starts_with("[cut: 4007 bytes in all] …ü") && preview.ends_with("the end"), "{preview}");
+        assert!(
+            preview.starts_with("[cut: 4007 bytes in all] …ü") && preview.ends_with("the end"),
+            "{preview}"
+        );
         assert_eq!(of_logs(&Logs::default()), "");
     }
 }

@@ -242,7 +242,10 @@ mod tests {
     fn results_and_words_are_bounded() {
         let many = "{\"result\": {\"text\": \"x\"}}\n".repeat(limits::RESULTS_MAX + 1);
         let shown = Shown::parse(many.as_bytes());
-        assert_eq!((shown.results.len(), shown.truncated), (limits::RESULTS_MAX, true));
+        assert_eq!(
+            (shown.results.len(), shown.truncated),
+            (limits::RESULTS_MAX, true)
+        );
         let long = format!(
             "{{\"exception\": {{\"name\": \"{}\", \"value\": \"\", \"traceback\": \"\"}}}}",
             "ü".repeat(limits::EXCEPTION_NAME_BYTES_MAX)

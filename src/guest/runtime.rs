@@ -28,7 +28,10 @@ const FILES: &[(&str, &str)] = &[
     ("_skillbox/ipython.py", include_str!("runtime/ipython.py")),
     ("_skillbox/main.mjs", include_str!("runtime/main.mjs")),
     ("_skillbox/resolve.mjs", include_str!("runtime/resolve.mjs")),
-    ("node_modules/runtime/index.js", include_str!("runtime/runtime.cjs")),
+    (
+        "node_modules/runtime/index.js",
+        include_str!("runtime/runtime.cjs"),
+    ),
     ("runtime/__init__.py", include_str!("runtime/runtime.py")),
     ("runtime/blobs.py", include_str!("runtime/blobs.py")),
     ("runtime/log.py", include_str!("runtime/log.py")),

@@ -42,7 +42,9 @@ impl<'de> Deserialize<'de> for Args {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
         if raw.get().starts_with('{') {
-            return JsonText::from_raw(raw).map(Self::Object).map_err(de::Error::custom);
+            return JsonText::from_raw(raw)
+                .map(Self::Object)
+                .map_err(de::Error::custom);
         }
         serde_json::from_str(raw.get())
             .map(Self::Words)

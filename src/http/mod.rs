@@ -46,8 +46,8 @@ use host::Hosts;
 
 pub use access::{Access, Matrix};
 pub use door::Settings;
-pub use health::{Part, Ready};
 pub use executions::StreamTexts;
+pub use health::{Part, Ready};
 pub use page::List;
 pub use problem::Problem;
 pub use serve::{App, Bounds, Peer, serve};

@@ -64,7 +64,11 @@ def run_code(words):
         function = module.__dict__.get("main")
         if callable(function) and not calls_main(tree, last):
             value = loop.finish(function(*arguments(function)))
+            # To be looked at, even if it can be no output.
+            if value is not None:
+                results.display_main(value)
             write_output(value)
+            value = None
         elif value is not None and not os.path.lexists(output_path()):
             try:
                 write_output(value)

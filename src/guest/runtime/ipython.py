@@ -14,6 +14,9 @@ class _Shown:
                 data = file.read()
         self.data = data
 
+    def __repr__(self):
+        return f"<IPython.core.display.{type(self).__name__} object>"
+
 
 class HTML(_Shown):
     def _repr_html_(self):
@@ -63,6 +66,8 @@ class Image:
             with open(filename, "rb") as file:
                 data = file.read()
         self.data = data
+
+    __repr__ = _Shown.__repr__
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         kind = "image/jpeg" if self.data[:2] == b"\xff\xd8" else "image/png"

@@ -16,12 +16,18 @@ const NAME = '<code>';
 // Whatever the code does to files, its results go where they go.
 const results = fs.openSync('/sandbox/out/results.jsonl', 'a', 0o600);
 let [count, bytes, full] = [0, 0, false];
+/** Lines of the code. */
+let lines = Infinity;
+
+/** Half a surrogate pair: UTF-8 cannot hold it. */
+const LONE = /\p{Surrogate}/gu;
 
 class NotJson extends Error {}
 
 /** One line. What does not fit any more is left out, and that is said once; an end is always told. */
 function write(kind, value) {
-  const line = Buffer.from(JSON.stringify({ [kind]: value }).replaceAll('\\ud', '\\\\ud') + '\n');
+  const wellFormed = (_, part) => (typeof part === 'string' ? part.replace(LONE, '\ufffd') : part);
+  const line = Buffer.from(JSON.stringify({ [kind]: value }, wellFormed) + '\n');
   if (kind === 'result') {
     if (count >= COUNT_MAX || bytes + line.length > BYTES_MAX) {
       if (!full) fs.writeSync(results, '{"truncated": true}\n');
@@ -90,7 +96,11 @@ function whyNotJson(root) {
   while (pending.length > 0) {
     const [given, at, above] = pending.pop();
     const value = typeof given?.toJSON === 'function' ? given.toJSON() : given;
-    if (value === null || typeof value === 'string' || typeof value === 'boolean') continue;
+    if (value === null || typeof value === 'boolean') continue;
+    if (typeof value === 'string') {
+      if (value.search(LONE) >= 0) return `${at} is a text with half a surrogate pair, which UTF-8 cannot hold`;
+      continue;
+    }
     if (typeof value === 'number') {
       if (!Number.isFinite(value)) return `${at} is ${value}, which JSON cannot hold; return null or a text instead`;
     } else if (typeof value !== 'object') {
@@ -126,9 +136,15 @@ function tell(error) {
   const name = isError ? String(error.name) : typeof error;
   const value = isError ? String(error.message) : inspect(error);
   const stack = isError ? String(error.stack) : `Uncaught ${value}`;
-  const traceback = stack.split('\n').filter((line) => !/\/sandbox\/runtime\/_skillbox\/|\(node:|at node:|^\s+at (async )?main \(file:\/\/\/sandbox\/runtime/.test(line)).join('\n');
+  const traceback = stack.split('\n').filter((line) => !isBeyond(line) && !/\/sandbox\/runtime\/_skillbox\/|\(node:|at node:|^\s+at (async )?main \(file:\/\/\/sandbox\/runtime/.test(line)).join('\n');
   process.stderr.write(traceback + '\n');
   write('exception', { name: name.slice(0, 200), value: value.slice(0, 8000), traceback: traceback.slice(0, 60000) });
+}
+
+/** Whether a frame is in what we put around the code. */
+function isBeyond(line) {
+  const found = /<code>:(\d+)/.exec(line);
+  return found !== null && Number(found[1]) > lines;
 }
 
 /** Ends with what was raised, wherever it was. */
@@ -146,18 +162,18 @@ function fail(error) {
 process.on('uncaughtException', fail);
 
 async function call(functionOf) {
-  const value = await (functionOf.length === 0 ? functionOf() : functionOf(input()));
-  writeOutput(value);
-  return value;
+  return await functionOf(input());
 }
 
 async function runCode() {
   const source = fs.readFileSync('/sandbox/code', 'utf8');
+  lines = source.split('\n').length;
   const here = path.join(process.cwd(), NAME);
   const require = createRequire(here);
   const module = { exports: {}, id: '.', filename: here, paths: require.resolve.paths('x') };
   const { head, tail } = split(withoutModules(source));
-  const body = `${head}\n;return {main: ${hasMain(source) ? 'main' : 'undefined'}, last: ${tail === '' ? 'undefined' : `(${tail}\n)`}};`;
+  const main_ = hasMain(source) ? 'main' : 'undefined';
+  const body = tail === '' ? `${head}\n;return {main: ${main_}};` : `${head};return {main: ${main_}, last: (${tail}\n)};`;
   // The names stand outside of the code's own scope, where it may declare them again.
   const opening = '(function (require, module, exports, __filename, __dirname, __import, __meta) {return (async () => {';
   let called;
@@ -174,6 +190,10 @@ async function runCode() {
   let value = await last;
   if (typeof exported === 'function' && !callsMain(source)) {
     value = await call(exported);
+    // To be looked at, even if it can be no output.
+    if (value !== undefined && value !== null) show(value, true);
+    writeOutput(value);
+    value = undefined;
   } else if (value !== undefined && value !== null && !fs.existsSync(OUTPUT) && whyNotJson(value) === undefined) {
     writeOutput(value);
   }
@@ -202,7 +222,7 @@ const compiles = (text) => {
 /** The statements, and the last of them if it is an expression: the longest end that is one, after a beginning that stands by itself. */
 function split(source) {
   const isTail = (text) => !/^\s*(function|async\s+function|class|\{)/.test(text) && compiles(`async () => (${text}\n)`);
-  const whole = source.trimEnd().replace(/;+$/, '');
+  const whole = ended(source);
   let best = { head: source, tail: '' };
   let tries = 0;
   for (let at = whole.length; at > 0 && tries < 400; at--) {
@@ -213,6 +233,16 @@ function split(source) {
     if (tail.trim() !== '' && isTail(tail) && compiles(`async () => {${whole.slice(0, at)}\n}`)) best = { head: whole.slice(0, at), tail };
   }
   return isTail(whole) ? { head: '', tail: whole } : best;
+}
+
+/** Without what may stand behind the last expression: comments and semicolons. */
+function ended(source) {
+  let text = source.trimEnd();
+  for (;;) {
+    const bare = text.replace(/(;|\/\/[^\n]*|\/\*((?!\*\/)[^])*\*\/)$/, '').trimEnd();
+    if (bare === text || !compiles(`async () => {${bare}\n}`)) return text;
+    text = bare;
+  }
 }
 
 /** Declarations of modules become what a function can hold; each stays on its line. */
@@ -240,7 +270,7 @@ async function callFunction(specifier, name) {
   const found = await load(file);
   const functionOf = found[name] ?? found.default?.[name];
   if (typeof functionOf !== 'function') throw new TypeError(`${specifier} has no function ${name}`);
-  await call(functionOf);
+  writeOutput(await call(functionOf));
 }
 
 /** `skills.salesforce.leads.sync` is `/skills/salesforce.leads/code/sync.mjs` (or .js, .cjs; `scripts/` or no folder). */

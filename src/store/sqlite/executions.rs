@@ -122,7 +122,10 @@ pub(super) fn finish(
     if ended == 0 {
         return Ok(false);
     }
-    let exception = outcome.error.as_ref().and_then(|failure| failure.exception.as_ref());
+    let exception = outcome
+        .error
+        .as_ref()
+        .and_then(|failure| failure.exception.as_ref());
     c.prepare_cached(INSERT_RESULTS)?.execute(named_params! {
         ":id": id.to_string(),
         ":output": outcome.output.as_ref().map(JsonText::as_str),
