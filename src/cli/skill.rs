@@ -1,8 +1,7 @@
 //! `skillbox skill`: made, checked, packed, published, looked at, fetched, deleted.
 
-use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
@@ -221,27 +220,13 @@ fn lint(path: &Path, console: &Console) -> Result<Exit> {
     let unpacked =
         tempfile::tempdir().map_err(|error| Failure::internal("making a temporary folder", error))?;
     let listing = bundle::unpack(&file, unpacked.path())?;
-    let paths: BTreeSet<_> = listing
-        .entries()
-        .iter()
-        .map(|entry| entry.path.as_str())
-        .collect();
-    let mut skill_md = Vec::new();
-    File::open(unpacked.path().join("SKILL.md"))
-        .and_then(|file| {
-            file.take(limits::SKILL_MD_BYTES_MAX + 1)
-                .read_to_end(&mut skill_md)
-        })
-        .map_err(|error| {
-            Failure::refused(format!(
-                "SKILL.md cannot be read ({error}); it must stand at the root of the skill"
-            ))
-        })?;
-    let name = listing.folder().or(name.as_ref().map(SkillName::as_str));
-    let findings = domain::lint(&skill_md, name, |path| paths.contains(path));
+    let name = name.as_ref().map(SkillName::as_str);
+    let findings = bundle::judge(unpacked.path(), &listing, name, |declared| {
+        Ok(domain::lint(declared))
+    })?;
     if !findings.is_empty() || console.format_or(Format::Table) != Format::Table {
         console.data(Format::Table, &findings, |findings| Rows {
-            heading: &["rule of", "severity", "line", "finding"],
+            heading: &["rule of", "severity", "where", "finding"],
             rows: findings.iter().map(finding).collect(),
         })?;
     }
@@ -263,9 +248,10 @@ fn finding(finding: &Finding) -> Vec<String> {
         Severity::Error => "error",
         Severity::Warning => "warning",
     };
-    let line = finding
-        .line
-        .map_or_else(|| "-".to_owned(), |line| line.to_string());
+    let line = match finding.line {
+        Some(line) => format!("{}:{line}", finding.file),
+        None => finding.file.to_owned(),
+    };
     vec![
         verdict.to_owned(),
         severity.to_owned(),
