@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::skill::document::{Document, SkillMdError};
-use crate::skill::{Declaration, Manifest, fields, yaml};
+use crate::skill::{Declaration, Dialect, Manifest, fields, yaml};
 
 /// The two files of a skill that other products accept by the letter of the specification.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,6 +93,14 @@ impl Declaration<'_> {
                     }
                 }
             }
+        }
+        // With a skill.toml beside it, code/ would be taken for what is called.
+        if let (Dialect::Program, false, Some(entrypoint)) = (
+            manifest.dialect,
+            manifest.modules.is_empty(),
+            &manifest.entrypoint,
+        ) {
+            table.insert("entrypoint".to_owned(), entrypoint.as_str().into());
         }
         if table.is_empty() && self.skill_toml.is_none() {
             return Ok(None);
