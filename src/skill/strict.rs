@@ -94,6 +94,9 @@ impl Declaration<'_> {
                 }
             }
         }
+        if table.is_empty() && self.skill_toml.is_none() {
+            return Ok(None);
+        }
         // With a skill.toml beside it, code/ would be taken for what is called.
         if let (Dialect::Program, false, Some(entrypoint)) = (
             manifest.dialect,
@@ -101,9 +104,6 @@ impl Declaration<'_> {
             &manifest.entrypoint,
         ) {
             table.insert("entrypoint".to_owned(), entrypoint.as_str().into());
-        }
-        if table.is_empty() && self.skill_toml.is_none() {
-            return Ok(None);
         }
         toml::to_string_pretty(&table)
             .map(Some)
