@@ -41,11 +41,13 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
         (None, Some(language), Some(entrypoint)) => (language, entrypoint.as_str()),
         (None, ..) => return Err(nothing_to_run(manifest)),
     };
-    let image = approve(manifest, language, settings)?;
-    let mut argv = vec![
-        language.interpreter().to_owned(),
-        format!("/skills/{}/{entrypoint}", manifest.name),
-    ];
+    let image = approve(manifest, (language, entrypoint), settings)?;
+    let place = match script {
+        // Beside what it reads and writes by relative paths, as on its author's machine.
+        Some(_) => format!("/workspace/{entrypoint}"),
+        None => format!("/skills/{}/{entrypoint}", manifest.name),
+    };
+    let mut argv = vec![language.interpreter().to_owned(), place];
     argv.extend(ask.args.iter().cloned());
     let input = match &ask.input {
         Some(input) => input.clone(),
@@ -104,12 +106,16 @@ fn nothing_to_run(manifest: &Manifest) -> Error {
 const SCRIPTS_NAMED: usize = 10;
 
 /// Every decision about an image is made and logged here. A skill's own image is for its own language.
-fn approve(manifest: &Manifest, language: Language, settings: &Settings) -> Result<ApprovedImage, Error> {
+fn approve(
+    manifest: &Manifest,
+    (language, entrypoint): (Language, &str),
+    settings: &Settings,
+) -> Result<ApprovedImage, Error> {
     let asked = manifest
         .image
         .as_deref()
         .filter(|_| manifest.language.is_none_or(|own| own == language))
-        .unwrap_or_else(|| settings.images.of(language));
+        .unwrap_or_else(|| settings.images.of(surroundings(manifest, (language, entrypoint))));
     match settings.allowlist.approve(asked) {
         Ok(image) => {
             tracing::debug!(skill = %manifest.name, image = %image, "Approved image {image}");
@@ -120,6 +126,20 @@ fn approve(manifest: &Manifest, language: Language, settings: &Settings) -> Resu
             Err(Error::invalid(refused.to_string()))
         }
     }
+}
+
+/// The language whose image a program runs in: a shell script is there to call the others of its skill, and their images
+/// have a bash, too.
+fn surroundings(manifest: &Manifest, (language, entrypoint): (Language, &str)) -> Language {
+    if language != Language::Bash {
+        return language;
+    }
+    let others = manifest.actions.iter().filter(|action| action.path != entrypoint);
+    let called: Vec<_> = others.map(|action| action.language).collect();
+    let found = [Language::Python, Language::Node]
+        .into_iter()
+        .find(|other| called.contains(other));
+    found.unwrap_or(language)
 }
 
 /// The program's whole environment, as documented for skill authors.

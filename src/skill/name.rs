@@ -28,6 +28,15 @@ impl SkillName {
 }
 
 impl SkillName {
+    /// Each name above it in the tree of imports, with the label that follows there: `a` and `b_c` for `a.b-c`.
+    pub fn above(&self) -> impl Iterator<Item = (&str, String)> {
+        let dots = self.0.match_indices('.').map(|(at, _)| at);
+        dots.map(|at| {
+            let label = self.0[at + 1..].split('.').next().unwrap_or_default();
+            (&self.0[..at], label.replace('-', "_"))
+        })
+    }
+
     /// The name that `text` is, or, where people write a title (`PDF Processing`, `my_skill`), the nearest one; and whether
     /// `text` is it to the letter.
     pub(super) fn nearest(text: &str) -> Result<(Self, bool), InvalidName> {
