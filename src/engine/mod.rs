@@ -7,6 +7,7 @@ mod executions;
 mod failure;
 mod instance;
 mod keys;
+mod mounts;
 mod plan;
 mod request;
 mod run;

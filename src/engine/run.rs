@@ -127,7 +127,8 @@ impl Engine {
         require(caller, &[Scope::Run])?;
         let RunRequest { what, ask, progress } = request;
         ask.check()?;
-        let found = self.find(caller, what, &ask).await?;
+        let mut found = self.find(caller, what, &ask).await?;
+        self.mount(caller, &mut found.plan.job, &ask.mount_skills).await?;
         let asked_at = Instant::now();
         let admitted = gone
             .run_until_cancelled(self.0.admission.admit(caller.tenant()))

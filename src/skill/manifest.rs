@@ -100,7 +100,7 @@ impl Dialect {
 }
 
 /// The function of a skill that is called.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Function {
     /// How programs import the module, such as `skills.salesforce.leads.sync`.
     pub module: String,

@@ -13,6 +13,7 @@ mod manifest;
 mod name;
 mod origin;
 mod quantity;
+mod reference;
 mod repair;
 mod scaffold;
 mod script;
@@ -35,6 +36,7 @@ pub use manifest::{Dialect, Function, Manifest, Permissions, Resources, Warning}
 pub use name::{InvalidName, SkillName};
 pub use origin::Origin;
 pub use quantity::{parse_bytes, parse_cpu, parse_timeout};
+pub use reference::{InvalidSkillRef, SkillRef};
 pub use scaffold::scaffold;
 pub use script::{InvalidScript, SHEBANG_BYTES_MAX, Script};
 pub use secret::{InvalidSecretName, SecretName};

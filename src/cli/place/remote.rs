@@ -151,6 +151,9 @@ impl Remote {
             .map(|file| (file.path.clone(), base64.encode(&file.content).into()))
             .collect();
         let mut body = json!({ "skill": name, "version": selector, "args": ask.args, "files": files });
+        if !ask.mount_skills.is_empty() {
+            body["mount_skills"] = json!(ask.mount_skills);
+        }
         if let Some(script) = &ask.script {
             body["script"] = script.as_str().into();
         }
