@@ -134,6 +134,20 @@ pub const ARCHIVE_PATH_BYTES_MAX: usize = 240;
 pub const SKILL_MD_BYTES_MAX: u64 = MIB;
 /// The YAML between the `---` lines.
 pub const FRONT_MATTER_BYTES_MAX: usize = 64 * 1024;
+/// A value of a front matter that is no YAML and is taken as the text that was meant.
+pub const REPAIRED_BYTES_MAX: usize = 4096;
+/// Values of one front matter that are looked at for that.
+pub const REPAIRS_MAX: usize = 64;
+/// A file of a skill that is copied into `/workspace` for its scripts; a larger one is linked.
+pub const WORKSPACE_COPY_BYTES_MAX: u64 = 256 * KIB;
+/// All such files of one skill together.
+pub const WORKSPACE_COPIES_BYTES_MAX: u64 = 16 * MIB;
+/// Names that a skill's files take in `/workspace`, of [`TMPFS_INODES`]; what is beyond is found in `/skills` only.
+pub const WORKSPACE_NAMES_MAX: usize = 12_000;
+/// Other skills that one execution sees.
+pub const MOUNTED_SKILLS_MAX: usize = 16;
+/// Secrets that one skill may ask for.
+pub const SKILL_SECRETS_MAX: usize = 64;
 /// Nesting of the YAML in a front matter.
 pub const YAML_DEPTH_MAX: usize = 32;
 /// Parser events of one front matter: bounds the time that a hostile one takes.

@@ -18,7 +18,7 @@ mod unpack;
 pub use error::Error;
 pub use folder::list;
 pub use listing::{Entry, Listing};
-pub use load::load;
+pub use load::{judge, load};
 pub use names::check_path;
 pub use pack::pack;
 pub use unpack::{MTIME_SECONDS, unpack};

@@ -14,7 +14,7 @@ use crate::cli::save::Saver;
 use crate::config::Config;
 use crate::engine::{Ask, What};
 use crate::execution::{Envelope, Status};
-use crate::skill::{Language, Selector, SkillName, parse_timeout};
+use crate::skill::{Language, Selector, SkillName, SkillRef, parse_timeout};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -54,6 +54,9 @@ pub(crate) struct RunArgs {
     /// Standard input of the program: text, @file, or - for standard input
     #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true)]
     stdin: Option<String>,
+    /// Let it see and import this published skill, too; may be repeated
+    #[arg(long = "mount", value_name = "NAME[@VERSION]")]
+    mount_skills: Vec<SkillRef>,
     /// Save the file artifacts below this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -79,6 +82,7 @@ pub(crate) fn run(args: RunArgs, config: &Config, console: &Console) -> Result<E
         files: given::files(&args.files)?,
         script: args.script,
         stdin: args.stdin.as_deref().map(given::stdin).transpose()?,
+        mount_skills: args.mount_skills,
         timeout: args.timeout,
     };
     let (place, what) = match (args.skill, &args.code) {

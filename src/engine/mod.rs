@@ -8,6 +8,7 @@ mod executions;
 mod failure;
 mod instance;
 mod keys;
+mod mounts;
 mod plan;
 mod request;
 mod run;

@@ -41,17 +41,16 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
         (None, Some(language), Some(entrypoint)) => (language, entrypoint.as_str()),
         (None, ..) => return Err(nothing_to_run(manifest)),
     };
-    let image = approve(Some(manifest), language, settings)?;
-    let called = manifest.function.as_ref().filter(|_| script.is_none());
-    let program = || {
-        vec![
-            language.interpreter().to_owned(),
-            format!("/skills/{}/{entrypoint}", manifest.name),
-        ]
+    let image = approve(Some((manifest, entrypoint)), language, settings)?;
+    let place = match script {
+        // Beside what it reads and writes by relative paths, as on its author's machine.
+        Some(_) => format!("/workspace/{entrypoint}"),
+        None => format!("/skills/{}/{entrypoint}", manifest.name),
     };
+    let called = manifest.function.as_ref().filter(|_| script.is_none());
     let mut argv = called
         .and_then(|function| call::function(function, language))
-        .unwrap_or_else(program);
+        .unwrap_or_else(|| vec![language.interpreter().to_owned(), place]);
     argv.extend(ask.args.iter().cloned());
     let base = job(image, ask, settings)?;
     let job = Job {
@@ -134,15 +133,20 @@ const SCRIPTS_NAMED: usize = 10;
 
 /// Every decision about an image is made and logged here. A skill's own image is for its own language.
 pub(super) fn approve(
-    manifest: Option<&Manifest>,
+    skill: Option<(&Manifest, &str)>,
     language: Language,
     settings: &Settings,
 ) -> Result<ApprovedImage, Error> {
-    let asked = manifest
-        .filter(|manifest| manifest.language.is_none_or(|own| own == language))
-        .and_then(|manifest| manifest.image.as_deref())
-        .unwrap_or_else(|| settings.images.of(language));
-    let skill = manifest.map_or("-", |manifest| manifest.name.as_str());
+    let asked = skill
+        .filter(|(manifest, _)| manifest.language.is_none_or(|own| own == language))
+        .and_then(|(manifest, _)| manifest.image.as_deref());
+    let asked = asked.unwrap_or_else(|| {
+        let inside = skill.map_or(language, |(manifest, entrypoint)| {
+            surroundings(manifest, (language, entrypoint))
+        });
+        settings.images.of(inside)
+    });
+    let skill = skill.map_or("-", |(manifest, _)| manifest.name.as_str());
     match settings.allowlist.approve(asked) {
         Ok(image) => {
             tracing::debug!(skill, image = %image, "Approved image {image}");
@@ -153,6 +157,20 @@ pub(super) fn approve(
             Err(Error::invalid(refused.to_string()))
         }
     }
+}
+
+/// The language whose image a program runs in: a shell script is there to call the others of its skill, and their images
+/// have a bash, too.
+fn surroundings(manifest: &Manifest, (language, entrypoint): (Language, &str)) -> Language {
+    if language != Language::Bash {
+        return language;
+    }
+    let others = manifest.actions.iter().filter(|action| action.path != entrypoint);
+    let called: Vec<_> = others.map(|action| action.language).collect();
+    let found = [Language::Python, Language::Node]
+        .into_iter()
+        .find(|other| called.contains(other));
+    found.unwrap_or(language)
 }
 
 /// The program's whole environment, as documented for skill authors.
@@ -200,6 +218,8 @@ mod tests {
             entrypoint: Some("scripts/main.py".to_owned()),
             dialect: crate::skill::Dialect::default(),
             function: None,
+            modules: Vec::new(),
+            origins: std::collections::BTreeMap::new(),
             permissions: crate::skill::Permissions::default(),
             actions: Vec::new(),
             image: None,

@@ -127,7 +127,8 @@ impl Engine {
         require(caller, &[Scope::Run])?;
         let RunRequest { what, ask, progress } = request;
         ask.check()?;
-        let found = self.find(caller, what, &ask).await?;
+        let mut found = self.find(caller, what, &ask).await?;
+        self.mount(caller, &mut found.plan.job, &ask.mount_skills).await?;
         let asked_at = Instant::now();
         let admitted = gone
             .run_until_cancelled(self.0.admission.admit(caller.tenant()))
@@ -231,13 +232,11 @@ impl Engine {
             }
             What::Code(code) => {
                 code.check()?;
-                let digest = Digest::of(code.text.as_bytes());
-                let plan = call::plan(code, ask, settings)?;
                 Ok(Found {
                     name: None,
                     version: None,
-                    digest,
-                    plan,
+                    digest: Digest::of(code.text.as_bytes()),
+                    plan: call::plan(code, ask, settings)?,
                     _unpacked: None,
                 })
             }

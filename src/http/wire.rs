@@ -19,7 +19,10 @@ use crate::execution::JsonText;
 use crate::ids::{Digest, KeyId, Tenant};
 use crate::limits;
 use crate::sandbox::InputFile;
-use crate::skill::{Action, Language, Manifest, Selector, SkillName, Version, Warning};
+use crate::skill::{
+    Action, Dialect, Function, Language, Manifest, Origin, SecretName, Selector, SkillName, SkillRef,
+    Version, Warning,
+};
 use crate::store::SkillRecord;
 
 /// A version of a skill in a list.
@@ -36,7 +39,9 @@ pub struct SkillSummary {
     pub digest: Digest,
     /// What it does and when to use it.
     pub description: String,
-    /// The language of its program; `null` for a skill of instructions only.
+    /// The form it was written in.
+    pub dialect: Dialect,
+    /// The language of its program; `null` where none is run without a word.
     #[schema(required)]
     pub language: Option<Language>,
     /// Size of the archive as uploaded, in bytes.
@@ -93,6 +98,14 @@ pub struct Skill {
     pub allowed_tools: Option<String>,
     /// Instructions for a model: the body of SKILL.md.
     pub instructions: String,
+    /// The function that is called in the entrypoint, where that is a module of functions.
+    #[schema(required)]
+    pub function: Option<Function>,
+    /// Secrets that it is given; all must be there.
+    #[schema(value_type = Vec<String>)]
+    pub secrets: Vec<SecretName>,
+    /// Where each value came from, by its key; what is not here is the server's default.
+    pub origins: BTreeMap<String, Origin>,
     /// Its scripts that can be called by their path, and what they say of themselves; the first 200.
     pub actions: Vec<Action>,
     /// What was accepted but looks wrong.
@@ -184,6 +197,10 @@ pub(crate) struct CreateExecution {
     /// Standard input of the program. If absent, a program gets its input there and a script nothing.
     #[serde(default)]
     stdin: Option<String>,
+    /// Other published skills that the program sees at `/skills/<name>` and may import: `name`, or `name@1.2.0`.
+    #[serde(default)]
+    #[schema(value_type = Vec<String>, max_items = 16, example = json!(["salesforce.leads@1.2.0"]))]
+    mount_skills: Vec<SkillRef>,
     /// Wall clock in seconds, at least 0.1; only shortens what the skill and the server allow.
     #[serde(default, deserialize_with = "seconds")]
     #[schema(minimum = 0.1)]
@@ -251,6 +268,7 @@ impl TryFrom<CreateExecution> for RunRequest {
                 args,
                 files: body.files.0,
                 script: body.script,
+                mount_skills: body.mount_skills,
                 stdin: body.stdin.map(Into::into),
                 timeout,
             },
@@ -277,6 +295,7 @@ impl From<&SkillRecord> for SkillSummary {
             version: record.version.clone(),
             digest: record.digest,
             description: record.manifest.description.clone(),
+            dialect: record.manifest.dialect,
             language: record.manifest.language,
             archive_bytes: record.archive_bytes,
             unpacked_bytes: record.unpacked_bytes,
@@ -303,6 +322,9 @@ impl From<SkillRecord> for Skill {
             instructions,
             warnings,
             actions,
+            function,
+            permissions,
+            origins,
             ..
         } = record.manifest;
         Self {
@@ -320,6 +342,9 @@ impl From<SkillRecord> for Skill {
             metadata,
             allowed_tools,
             instructions,
+            function,
+            secrets: permissions.secrets,
+            origins,
             actions,
             warnings,
         }

@@ -154,6 +154,9 @@ impl Remote {
         let mut body = what;
         body["args"] = json!(ask.args);
         body["files"] = files.into();
+        if !ask.mount_skills.is_empty() {
+            body["mount_skills"] = json!(ask.mount_skills);
+        }
         if let Some(script) = &ask.script {
             body["script"] = script.as_str().into();
         }

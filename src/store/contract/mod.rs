@@ -20,6 +20,7 @@ macro_rules! contract_tests {
         $crate::store::contract::contract_tests! { $place;
             skills: [
                 a_record_reads_back_whole,
+                no_two_skills_are_imported_by_one_path,
                 publishing_the_same_content_again_changes_nothing,
                 a_published_version_never_changes,
                 of_many_uploads_of_one_version_one_wins,

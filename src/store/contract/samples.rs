@@ -48,6 +48,8 @@ fn manifest(name: SkillName) -> Manifest {
         entrypoint: Some("scripts/main.py".to_owned()),
         dialect: crate::skill::Dialect::default(),
         function: None,
+        modules: Vec::new(),
+        origins: std::collections::BTreeMap::new(),
         permissions: crate::skill::Permissions::default(),
         actions: Vec::new(),
         image: None,
