@@ -1,0 +1,3 @@
+setTimeout(() => {
+  throw new RangeError('later');
+}, 1);
