@@ -102,8 +102,14 @@ fn the_document_about_code_holds_every_sample() {
     let document = read("docs/RUN-CODE.md");
     for folder in ["samples", "samples/packages"] {
         for path in crate::native::run_code::samples(folder) {
-            let name = path.strip_prefix(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/samples")).unwrap();
-            assert!(document.contains(&format!("[`{}`]", name.display())), "{}", name.display());
+            let name = path
+                .strip_prefix(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/samples"))
+                .unwrap();
+            assert!(
+                document.contains(&format!("[`{}`]", name.display())),
+                "{}",
+                name.display()
+            );
         }
     }
 }

@@ -97,7 +97,10 @@ fn shortened(value: &mut Value) -> Value {
     match value {
         Value::String(text) => {
             let is_mark = |line: &str| !line.is_empty() && line.chars().all(|c| matches!(c, ' ' | '~' | '^'));
-            let lines: Vec<_> = text.split('\n').filter(|line| !is_mark(line)).collect();
+            let mut lines: Vec<_> = text.split('\n').filter(|line| !is_mark(line)).collect();
+            while let Some(at) = lines.iter().position(|line| line.contains("File \"/usr/")) {
+                lines.drain(at..(at + 2).min(lines.len()));
+            }
             let text = lines.join("\n");
             let text = match text.split_once("  [Previous line repeated ") {
                 Some((before, after)) => {
@@ -158,6 +161,7 @@ async fn mounted_skills_are_imported_by_their_names() {
             "SKILL.md",
             "---\nname: sales-force.leads\ndescription: Leads\n---\n",
         ),
+        ("skill.toml", "entrypoint = \"sync\"\n"),
         (
             "code/sync.py",
             "import pathlib\nfrom neighbour import twice\nfrom skills.sales_force.leads.deep.inner import VALUE\nasync def main(args):\n    text = (pathlib.Path(__file__).parent.parent / 'resources/x.txt').read_text()\n    return [twice(args['n']), VALUE, text, __name__]\n",
@@ -168,6 +172,7 @@ async fn mounted_skills_are_imported_by_their_names() {
     ];
     let node = [
         ("SKILL.md", "---\nname: node-fn\ndescription: Node\n---\n"),
+        ("skill.toml", ""),
         (
             "code/main.mjs",
             "import { log } from 'runtime';\nimport { twice } from './lib.mjs';\nimport { twice as same } from 'skills/node_fn/lib';\nexport async function main(args) { log.info('called'); return [twice(args.n), twice === same]; }\n",
@@ -242,7 +247,11 @@ async fn a_function_that_fails_tells_where() {
         ("import nothing\n", "ModuleNotFoundError"),
     ] {
         let what = What::Archive {
-            archive: crate::world::zip_of(&[("SKILL.md", skill_md), ("code/main.py", module)]),
+            archive: crate::world::zip_of(&[
+                ("SKILL.md", skill_md),
+                ("skill.toml", ""),
+                ("code/main.py", module),
+            ]),
             fallback_name: None,
         };
         let envelope = run(&world, what, Ask::default()).await;

@@ -1,3 +1,3 @@
-setTimeout(() => {
+const timer = setTimeout(() => {
   throw new RangeError('later');
 }, 1);
