@@ -10,6 +10,7 @@ mod keys;
 mod plan;
 mod request;
 mod run;
+mod secrets;
 mod skills;
 mod upkeep;
 
@@ -27,6 +28,7 @@ use crate::execution::Maxima;
 use crate::ids::InstanceId;
 use crate::limits;
 use crate::sandbox::Sandbox;
+use crate::secret::MasterKey;
 use crate::skill::{ImageAllowlist, Language};
 use crate::store::{Cursor, Store};
 
@@ -50,6 +52,7 @@ struct Inner {
     blob: Blob,
     sandbox: Sandbox,
     links: LinkSigner,
+    master_key: MasterKey,
     settings: Settings,
     instance: Instance,
     cache: SkillCache,
@@ -70,6 +73,8 @@ pub struct Parts {
     pub sandbox: Sandbox,
     /// Signs download links.
     pub links: LinkSigner,
+    /// Seals secrets.
+    pub master_key: MasterKey,
     /// What the operator decided.
     pub settings: Settings,
     /// This process.
@@ -163,6 +168,7 @@ impl Engine {
             blob,
             sandbox,
             links,
+            master_key,
             settings,
             instance,
         } = parts;
@@ -174,6 +180,7 @@ impl Engine {
             blob,
             sandbox,
             links,
+            master_key,
             settings,
             instance,
             cache,

@@ -6,6 +6,7 @@ use crate::execution::{JsonText, ResourceLimits};
 use crate::ids::ExecutionId;
 use crate::limits;
 use crate::sandbox::{Collect, ImageOf, Job, Packages, SkillFiles};
+use crate::secret::Mask;
 use crate::skill::{Action, ApprovedImage, Language, Manifest, Script, Version};
 
 /// The skill that a job is made for.
@@ -58,7 +59,8 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
             Some(_) => ImageOf::Skill,
             None => ImageOf::Language,
         },
-        env: environment(manifest, version, &input),
+        env: environment(manifest, version, &input).into(),
+        mask: Mask::default(),
         skill: Some(files),
         mounted: Vec::new(),
         deps: Vec::new(),

@@ -15,6 +15,7 @@ use crate::blob;
 use crate::bundle::artifacts::ArtifactTar;
 use crate::engine::cache::Unpacked;
 use crate::engine::plan::{self, Plan, Subject};
+use crate::engine::secrets::masked;
 use crate::engine::{Ask, Engine, RunRequest, What, clock, failure, require};
 use crate::error::{Code, Error};
 use crate::execution::{
@@ -154,7 +155,7 @@ impl Engine {
             queue_ms,
             ..outcome.timings
         };
-        let outcome = Outcome { timings, ..outcome };
+        let outcome = masked(Outcome { timings, ..outcome }, &job.mask);
         let execution = self.record(new, outcome).await?;
         entered.is_recorded = true;
         // It leaves only now: whoever waits for the end of a cancelled execution finds it recorded.
@@ -190,6 +191,7 @@ impl Engine {
                     script: script.as_ref(),
                 };
                 let plan = plan::plan(subject, ask, settings)?;
+                let plan = self.grant(caller.tenant(), plan, &record.manifest.permissions).await?;
                 Ok(Found {
                     name,
                     version: record.version,
@@ -221,6 +223,7 @@ impl Engine {
                     script: script.as_ref(),
                 };
                 let plan = plan::plan(subject, ask, settings)?;
+                let plan = self.grant(caller.tenant(), plan, &manifest.permissions).await?;
                 Ok(Found {
                     name: manifest.name,
                     version,

@@ -22,6 +22,7 @@ mod page;
 mod problem;
 mod range;
 mod routes;
+mod secrets;
 mod serve;
 mod skills;
 mod throttle;
@@ -48,6 +49,7 @@ pub use door::Settings;
 pub use health::{Part, Ready};
 pub use page::List;
 pub use problem::Problem;
+pub use secrets::Secret;
 pub use serve::{App, Bounds, Peer, serve};
 pub use wire::{FreshKey, Key, Skill, SkillSummary};
 

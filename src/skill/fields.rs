@@ -17,7 +17,7 @@ pub(super) const AGENT_SKILLS_KEYS: [&str; 6] = [
 ];
 
 /// Our own keys: at the top level, or in `metadata` as `skillbox.<key>`, which wins.
-const RUNTIME_KEYS: [&str; 10] = [
+const RUNTIME_KEYS: [&str; 11] = [
     "version",
     "lang",
     "image",
@@ -26,6 +26,7 @@ const RUNTIME_KEYS: [&str; 10] = [
     "resources.memory",
     "resources.cpu",
     "resources.disk",
+    "permissions.secrets",
     "input_schema",
     "output_schema",
 ];
@@ -93,12 +94,16 @@ impl Fields {
     fn take_runtime(&mut self, key: &str, node: yaml::Node, into: &mut Runtime) -> Result<(), SkillMdError> {
         let line = node.line;
         match (key, node.value) {
-            ("resources", yaml::Value::Map(nested)) => {
-                for (key, node) in nested {
-                    self.take_runtime(&format!("resources.{key}"), node, into)?;
+            ("resources" | "permissions", yaml::Value::Map(nested)) => {
+                for (inner, node) in nested {
+                    self.take_runtime(&format!("{key}.{inner}"), node, into)?;
                 }
             }
-            ("resources", yaml::Value::Null) => {}
+            ("resources" | "permissions", yaml::Value::Null) => {}
+            ("permissions", value) => {
+                let node = yaml::Node { line, value };
+                return Err(unfit("permissions", &node, "a mapping with `secrets`"));
+            }
             ("resources", value) => {
                 return Err(unfit(
                     "resources",

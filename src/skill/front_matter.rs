@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::error::quoted;
 use crate::limits;
 use crate::skill::{
-    Language, Manifest, Resources, SkillName, document::Document, document::SkillMdError, entrypoint,
+    Language, Manifest, Permissions, Resources, SecretName, SkillName, document::Document, document::SkillMdError, entrypoint,
     fields::Fields, hidden_character, quantity,
 };
 
@@ -36,7 +36,7 @@ pub fn parse_skill_md(
         entrypoint,
         dialect: crate::skill::Dialect::default(),
         function: None,
-        permissions: crate::skill::Permissions::default(),
+        permissions: permissions(&fields)?,
         actions: Vec::new(),
         image: fields.parsed("image", image)?,
         timeout,
@@ -105,6 +105,29 @@ fn description(fields: &mut Fields) -> Result<String, SkillMdError> {
         );
     }
     Ok(text)
+}
+
+/// Names of secrets: a list, or text with commas.
+fn permissions(fields: &Fields) -> Result<Permissions, SkillMdError> {
+    const KEY: &str = "permissions.secrets";
+    let refused = |rule: String| SkillMdError::new(fields.line(KEY), format!("`{KEY}`: {rule}"));
+    let mut secrets: Vec<SecretName> = Vec::new();
+    for name in fields.list(KEY)?.unwrap_or_default().split(',') {
+        let name = name.trim();
+        if !name.is_empty() {
+            let name = name.parse().map_err(|rule| refused(format!("{}: {rule}", quoted(name))))?;
+            if !secrets.contains(&name) {
+                secrets.push(name);
+            }
+        }
+    }
+    if secrets.len() > limits::SECRETS_GRANTED_MAX {
+        return Err(refused(format!("more than {} secrets", limits::SECRETS_GRANTED_MAX)));
+    }
+    Ok(Permissions {
+        secrets,
+        ..Permissions::default()
+    })
 }
 
 fn timeout(fields: &mut Fields) -> Result<Option<Duration>, SkillMdError> {
