@@ -188,6 +188,21 @@ pub const VERSION_CHARS_MAX: usize = 64;
 /// Characters of an API key's name.
 pub const KEY_NAME_CHARS_MAX: usize = 100;
 
+// ---- secrets -------------------------------------------------------------------------------------------------
+
+/// The value of a secret: with its name it must fit into one variable, which `execve` takes up to 131,072 bytes.
+pub const SECRET_BYTES_MAX: usize = 64 * 1024;
+/// Body of `PUT /v1/secrets/{name}`: a value whose every byte is escaped.
+pub const SECRET_BODY_BYTES_MAX: u64 = 6 * 64 * KIB + KIB;
+/// Secrets of one tenant.
+pub const SECRETS_MAX: u32 = 1000;
+/// Secrets of one execution.
+pub const SECRETS_GRANTED_MAX: usize = 64;
+/// Values of one execution together: with arguments and the other variables they must fit into what `execve` takes.
+pub const SECRETS_GRANTED_BYTES_MAX: usize = 512 * 1024;
+/// A shorter secret is not masked: text is full of such bytes.
+pub const MASKED_BYTES_MIN: usize = 4;
+
 // ---- doors ---------------------------------------------------------------------------------------------------
 
 /// Body of a JSON request that carries no input.

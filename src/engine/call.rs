@@ -49,7 +49,7 @@ pub(super) fn plan(code: CalledCode, ask: &Ask, settings: &Settings) -> Result<P
     let job = Job {
         argv,
         code: Some(text),
-        env: plan::environment(None, &base.input),
+        env: plan::environment(None, &base.input).into(),
         stdin: plan::stdin_unless_input(ask),
         // What code saves, it saves beside itself.
         collect: Collect::Workspace,

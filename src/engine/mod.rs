@@ -12,6 +12,7 @@ mod mounts;
 mod plan;
 mod request;
 mod run;
+mod secrets;
 mod skills;
 mod upkeep;
 
@@ -29,6 +30,7 @@ use crate::execution::Maxima;
 use crate::ids::InstanceId;
 use crate::limits;
 use crate::sandbox::Sandbox;
+use crate::secret::MasterKey;
 use crate::skill::{ImageAllowlist, Language};
 use crate::store::{Cursor, Store};
 
@@ -53,6 +55,7 @@ struct Inner {
     blob: Blob,
     sandbox: Sandbox,
     links: LinkSigner,
+    master_key: MasterKey,
     settings: Settings,
     instance: Instance,
     cache: SkillCache,
@@ -73,6 +76,8 @@ pub struct Parts {
     pub sandbox: Sandbox,
     /// Signs download links.
     pub links: LinkSigner,
+    /// Seals secrets.
+    pub master_key: MasterKey,
     /// What the operator decided.
     pub settings: Settings,
     /// This process.
@@ -166,6 +171,7 @@ impl Engine {
             blob,
             sandbox,
             links,
+            master_key,
             settings,
             instance,
         } = parts;
@@ -177,6 +183,7 @@ impl Engine {
             blob,
             sandbox,
             links,
+            master_key,
             settings,
             instance,
             cache,

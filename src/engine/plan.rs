@@ -6,6 +6,7 @@ use crate::execution::{JsonText, ResourceLimits};
 use crate::ids::ExecutionId;
 use crate::limits;
 use crate::sandbox::{Collect, ImageOf, Job, SkillFiles};
+use crate::secret::Mask;
 use crate::skill::{Action, ApprovedImage, Language, Manifest, Resources, Script, Version};
 
 /// The skill that a job is made for.
@@ -59,7 +60,7 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
             Some(_) => ImageOf::Skill,
             None => ImageOf::Language,
         },
-        env: environment(Some((manifest, version)), &base.input),
+        env: environment(Some((manifest, version)), &base.input).into(),
         skill: Some(files),
         stdin: match script {
             Some(_) => stdin_unless_input(ask),
@@ -91,7 +92,8 @@ pub(super) fn job(image: ApprovedImage, ask: &Ask, settings: &Settings) -> Resul
         mounted: Vec::new(),
         deps: Vec::new(),
         argv: Vec::new(),
-        env: Vec::new(),
+        env: Vec::new().into(),
+        mask: Mask::default(),
         input,
         code: None,
         stdin: None,

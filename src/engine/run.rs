@@ -15,6 +15,7 @@ use crate::blob;
 use crate::bundle::artifacts::ArtifactTar;
 use crate::engine::cache::Unpacked;
 use crate::engine::plan::{self, Plan, Subject};
+use crate::engine::secrets::masked;
 use crate::engine::{Ask, Engine, RunRequest, What, call, clock, failure, require};
 use crate::error::{Code, Error};
 use crate::execution::{
@@ -155,7 +156,7 @@ impl Engine {
             queue_ms,
             ..outcome.timings
         };
-        let outcome = Outcome { timings, ..outcome };
+        let outcome = masked(Outcome { timings, ..outcome }, &job.mask);
         let execution = self.record(new, outcome).await?;
         entered.is_recorded = true;
         // It leaves only now: whoever waits for the end of a cancelled execution finds it recorded.
@@ -191,6 +192,9 @@ impl Engine {
                     script: script.as_ref(),
                 };
                 let plan = plan::plan(subject, ask, settings)?;
+                let plan = self
+                    .grant(caller.tenant(), plan, &record.manifest.permissions)
+                    .await?;
                 Ok(Found {
                     name: Some(name),
                     version: Some(record.version),
@@ -222,6 +226,7 @@ impl Engine {
                     script: script.as_ref(),
                 };
                 let plan = plan::plan(subject, ask, settings)?;
+                let plan = self.grant(caller.tenant(), plan, &manifest.permissions).await?;
                 Ok(Found {
                     name: Some(manifest.name),
                     version: Some(version),

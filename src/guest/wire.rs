@@ -2,7 +2,7 @@
 //!
 //! Both sides parse what the other says as hostile: every frame has a cap.
 
-use std::io;
+use std::{fmt, io};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -12,8 +12,8 @@ use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt as _};
 
 /// The version of this protocol; host and guest are one binary, so any difference is a refusal.
 pub const VERSION: u32 = 2;
-/// Bytes of a frame from the host: a job with its environment and arguments.
-pub const FRAME_TO_GUEST_BYTES_MAX: u32 = 4 * 1024 * 1024;
+/// Bytes of a frame from the host: a job with its environment and arguments, whose every byte JSON may escape as six.
+pub const FRAME_TO_GUEST_BYTES_MAX: u32 = 8 * 1024 * 1024;
 /// Bytes of a frame from the guest: a state or one file's name.
 pub const FRAME_TO_HOST_BYTES_MAX: u32 = 64 * 1024;
 /// Streams of one connection: six are used.
@@ -70,7 +70,7 @@ pub enum ToGuest {
 }
 
 /// The program to start.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct Start {
     /// [`VERSION`] of the host.
     pub version: u32,
@@ -86,6 +86,15 @@ pub struct Start {
     pub workspace: Workspace,
     /// Caps on what is sent back.
     pub caps: Caps,
+}
+
+impl fmt::Debug for Start {
+    /// Without the environment, which holds secrets, and the arguments, which are the caller's.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Start")
+            .field("skill", &self.skill)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What `/workspace` is to a program.

@@ -4,6 +4,7 @@
 
 mod auto;
 pub mod docker;
+mod environment;
 mod kernel_files;
 #[cfg(target_os = "linux")]
 pub mod linux;
@@ -23,9 +24,11 @@ use crate::bundle::artifacts::ArtifactTar;
 use crate::error::Cause;
 use crate::execution::{FileEntry, JsonText, Logs, ResourceLimits, Shown, Skipped, Usage};
 use crate::ids::{Digest, ExecutionId, InstanceId};
+use crate::secret::Mask;
 use crate::skill::{ApprovedImage, SkillName};
 
 pub use auto::Auto;
+pub use environment::Environment;
 #[cfg(feature = "testing")]
 pub use scripted::Script;
 
@@ -47,7 +50,9 @@ pub struct Job {
     /// Program and arguments.
     pub argv: Vec<String>,
     /// The whole environment of the program.
-    pub env: Vec<(String, String)>,
+    pub env: Environment,
+    /// Finds the secrets among them.
+    pub mask: Mask,
     /// The input: `/sandbox/input.json`, byte for byte.
     pub input: JsonText,
     /// Code that a shim of ours calls: `/sandbox/code`.

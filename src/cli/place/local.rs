@@ -279,7 +279,7 @@ async fn end(engine: Engine) {
 }
 
 impl<T> Listed<T> {
-    fn map<U>(self, change: impl FnMut(T) -> U) -> Listed<U> {
+    pub(super) fn map<U>(self, change: impl FnMut(T) -> U) -> Listed<U> {
         Listed {
             items: self.items.into_iter().map(change).collect(),
             more: self.more,
@@ -288,7 +288,7 @@ impl<T> Listed<T> {
 }
 
 /// Page after page until `rows` are there.
-async fn listed<T>(
+pub(super) async fn listed<T>(
     rows: usize,
     mut pages: impl AsyncFnMut(PageRequest) -> std::result::Result<Page<T>, crate::error::Error>,
 ) -> Result<Listed<T>> {

@@ -17,6 +17,7 @@ use crate::guest::wire::{
 };
 use crate::limits;
 use crate::sandbox::{Collect, Job, Output};
+use crate::secret::Mask;
 
 use hearing::Hearing;
 
@@ -112,6 +113,7 @@ async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Hea
     } = heard;
     let mut lines = Vec::new();
     let mut collected = Collected {
+        mask: &job.mask,
         artifacts,
         output,
         shown,
@@ -186,7 +188,7 @@ fn start(job: &Job) -> Start {
         version: wire::VERSION,
         skill: job.skill.as_ref().map(|skill| skill.name.to_string()),
         argv: job.argv.clone(),
-        env: job.env.clone(),
+        env: job.env.variables().to_vec(),
         workspace: match job.collect {
             Collect::Out => Workspace::Scratch,
             Collect::Workspace => Workspace::Results,
@@ -377,6 +379,7 @@ const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(60);
 
 /// Takes the results off their stream. Every count and length is checked again: the sandbox may be anybody's by now.
 struct Collected<'a> {
+    mask: &'a Mask,
     artifacts: &'a mut ArtifactTar,
     output: &'a mut Output,
     shown: &'a mut Shown,
@@ -403,7 +406,13 @@ impl Collected<'_> {
                     if !is_plain(&path) || !paths.insert(path.clone()) {
                         return Err(wire::invalid("a file with an impossible name"));
                     }
-                    self.file(&mut stream, &path, size).await?;
+                    let shown = self.mask.mask_text(&path);
+                    if shown != path && !paths.insert(shown.to_string()) {
+                        self.pass_over(&mut stream, size).await?;
+                        self.skip(shown.into_owned(), "duplicate");
+                        continue;
+                    }
+                    self.file(&mut stream, &shown, size).await?;
                 }
                 Item::Skipped { path, .. } if path.len() > limits::FILE_PATH_BYTES_MAX => {
                     return Err(wire::invalid("a skipped file with an impossible name"));
@@ -414,10 +423,33 @@ impl Collected<'_> {
                     }
                 }
                 Item::End { skipped_total } => {
-                    *self.skipped_total = skipped_total.max(self.skipped.len() as u64);
+                    let total = skipped_total.saturating_add(*self.skipped_total);
+                    *self.skipped_total = total.max(self.skipped.len() as u64);
                     return Ok(());
                 }
             }
+        }
+    }
+
+    /// Leaves out what the guest did not.
+    fn skip(&mut self, path: String, reason: &str) {
+        *self.skipped_total += 1;
+        if self.skipped.len() < limits::SKIPPED_NAMED_MAX {
+            let reason = reason.to_owned();
+            self.skipped.push(Skipped { path, reason });
+        }
+    }
+
+    async fn pass_over(&mut self, stream: &mut wire::Stream, size: u64) -> io::Result<()> {
+        if size > limits::FILES_BYTES_MAX - self.bytes {
+            return Err(wire::invalid("files above the cap"));
+        }
+        self.bytes += size;
+        let passed = tokio::io::copy(&mut stream.take(size), &mut tokio::io::sink()).await?;
+        if passed == size {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::UnexpectedEof.into())
         }
     }
 

@@ -5,6 +5,7 @@ pub(super) mod keys;
 pub(super) mod pages;
 pub(super) mod retention;
 mod samples;
+pub(super) mod secrets;
 pub(super) mod skills;
 
 use crate::store::Store;
@@ -65,6 +66,13 @@ macro_rules! contract_tests {
                 a_key_is_replaced_whole_or_not_at_all,
                 a_revoked_key_cannot_be_replaced,
                 a_tenant_never_sees_the_keys_of_another,
+            ]
+            secrets: [
+                a_secret_is_set_and_set_again,
+                a_tenant_keeps_only_so_many_secrets,
+                secrets_are_listed_by_name,
+                a_deleted_secret_is_gone,
+                a_tenant_never_sees_the_secrets_of_another,
             ]
         }
     };

@@ -13,7 +13,7 @@ use crate::limits;
 use crate::store::Error;
 
 /// Every migration, oldest first: forward only, never changed once released.
-const MIGRATIONS: [(&str, &str); 3] = [
+const MIGRATIONS: [(&str, &str); 4] = [
     (
         "V1__first",
         include_str!("../../../migrations/sqlite/V1__first.sql"),
@@ -21,6 +21,10 @@ const MIGRATIONS: [(&str, &str); 3] = [
     (
         "V2__degraded",
         include_str!("../../../migrations/sqlite/V2__degraded.sql"),
+    ),
+    (
+        "V3__secrets",
+        include_str!("../../../migrations/sqlite/V3__secrets.sql"),
     ),
     (
         "V5__shown",
