@@ -6,6 +6,7 @@ mod call;
 mod clock;
 mod executions;
 mod failure;
+mod find;
 mod instance;
 mod keys;
 mod mounts;

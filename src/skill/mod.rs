@@ -29,6 +29,7 @@ mod yaml;
 pub use action::{Action, action};
 pub use declaration::Declaration;
 pub use document::{File, SkillMdError};
+pub use function::{Called, module_at};
 pub use image::{ApprovedImage, ImageAllowlist, ImageRefused};
 pub use language::Language;
 pub use lint::{Finding, Severity, Verdict, lint};
