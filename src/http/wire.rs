@@ -40,6 +40,8 @@ pub struct SkillSummary {
     /// What it does and when to use it.
     pub description: String,
     /// The form it was written in.
+    #[serde(default)]
+    #[schema(required)]
     pub dialect: Dialect,
     /// The language of its program; `null` where none is run without a word.
     #[schema(required)]
