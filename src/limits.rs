@@ -100,6 +100,17 @@ pub const ARGS_BYTES_MAX: usize = 512 * 1024;
 /// Bytes of one argument.
 pub const ARG_BYTES_MAX: usize = 64 * 1024;
 
+// ---- dependencies --------------------------------------------------------------------------------------------
+
+/// Connections that a builder may have to package indexes at a time.
+pub const EGRESS_CONNECTIONS_MAX: usize = 8;
+/// Files of one set of installed packages, bytecode included.
+pub const PACKAGES_FILES_MAX: usize = 60_000;
+/// Their bytes.
+pub const PACKAGES_BYTES_MAX: u64 = 768 * MIB;
+/// Bytes of all their paths together.
+pub const PACKAGES_PATHS_BYTES_MAX: usize = 8 * 1024 * 1024;
+
 // ---- skills --------------------------------------------------------------------------------------------------
 
 /// A skill's archive as uploaded.

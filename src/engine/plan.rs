@@ -72,6 +72,7 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
         },
         files: ask.files.clone(),
         collect: script.map_or(Collect::Out, |_| Collect::Workspace),
+        egress: None,
         limits: ResourceLimits::clamp(
             &manifest.resources,
             manifest.timeout,

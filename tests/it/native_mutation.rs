@@ -139,6 +139,7 @@ fn job(skill: &Path) -> Job {
         input: crate::world::json("{}"),
         stdin: None,
         collect: Collect::Out,
+        egress: None,
         files: Vec::new(),
         limits: ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default()),
     }

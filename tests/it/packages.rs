@@ -94,6 +94,7 @@ fn job(program: &str, deps: Option<Dependencies>) -> Job {
         input: json("{}"),
         stdin: None,
         collect: Collect::Out,
+        egress: None,
         files: Vec::new(),
         limits: ResourceLimits::clamp(
             &Resources::default(),
