@@ -102,6 +102,16 @@ pub const ARG_BYTES_MAX: usize = 64 * 1024;
 
 // ---- dependencies --------------------------------------------------------------------------------------------
 
+/// Packages that one program may ask for.
+pub const REQUIREMENTS_MAX: usize = 200;
+/// Bytes of one of them.
+pub const REQUIREMENT_BYTES_MAX: usize = 4096;
+/// Files that a `requirements.txt` may lead to, itself included.
+pub const REQUIREMENTS_FILES_MAX: usize = 16;
+/// A `requirements.txt` or `package.json`.
+pub const REQUIREMENTS_BYTES_MAX: u64 = 256 * KIB;
+/// A `package-lock.json`.
+pub const NODE_LOCK_BYTES_MAX: u64 = 8 * MIB;
 /// Connections that a builder may have to package indexes at a time.
 pub const EGRESS_CONNECTIONS_MAX: usize = 8;
 /// Files of one set of installed packages, bytecode included.

@@ -27,6 +27,7 @@ pub(super) enum List<'a> {
     Versions(&'a Tenant, &'a SkillName),
     Executions(&'a Tenant, &'a ExecutionFilter),
     Keys(&'a Tenant),
+    Packages(&'a Tenant),
 }
 
 /// A place in a list that is ordered by time and id.
@@ -70,6 +71,7 @@ impl List<'_> {
             Self::Versions(tenant, name) => format!("versions\n{tenant}\n{name}"),
             Self::Executions(tenant, filter) => format!("executions\n{tenant}\n{filter:?}"),
             Self::Keys(tenant) => format!("keys\n{tenant}"),
+            Self::Packages(tenant) => format!("packages\n{tenant}"),
         };
         let mut mark = Mark::default();
         mark.copy_from_slice(&Digest::of(text.as_bytes()).as_bytes()[..8]);

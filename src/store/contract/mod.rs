@@ -2,6 +2,7 @@
 
 pub(super) mod executions;
 pub(super) mod keys;
+pub(super) mod packages;
 pub(super) mod pages;
 pub(super) mod retention;
 mod samples;
@@ -64,6 +65,11 @@ macro_rules! contract_tests {
                 a_key_is_replaced_whole_or_not_at_all,
                 a_revoked_key_cannot_be_replaced,
                 a_tenant_never_sees_the_keys_of_another,
+            ]
+            packages: [
+                kept_packages_are_found_listed_and_dropped,
+                a_tenant_never_sees_the_packages_of_another,
+                what_was_used_last_stays_within_the_bound,
             ]
         }
     };

@@ -13,7 +13,7 @@ use crate::limits;
 use crate::store::Error;
 
 /// Every migration, oldest first: forward only, never changed once released.
-const MIGRATIONS: [(&str, &str); 2] = [
+const MIGRATIONS: [(&str, &str); 3] = [
     (
         "V1__first",
         include_str!("../../../migrations/sqlite/V1__first.sql"),
@@ -21,6 +21,10 @@ const MIGRATIONS: [(&str, &str); 2] = [
     (
         "V2__degraded",
         include_str!("../../../migrations/sqlite/V2__degraded.sql"),
+    ),
+    (
+        "V6__package_sets",
+        include_str!("../../../migrations/sqlite/V6__package_sets.sql"),
     ),
 ];
 
