@@ -7,7 +7,10 @@ use std::path::Path;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-use crate::bundle::{Error, Listing, folder::walk};
+use crate::bundle::{
+    Error, Listing,
+    folder::{Bounds, walk},
+};
 use crate::limits;
 
 /// What lies in folders and nobody means to publish, wherever it lies.
@@ -27,7 +30,7 @@ const IGNORED: [&str; 6] = [
 ///
 /// A folder without SKILL.md at its root, links and special files, and whatever [`crate::bundle::unpack`] refuses.
 pub fn pack(folder: &Path, out: &mut File) -> Result<Listing, Error> {
-    let found = walk(folder, is_ignored)?;
+    let found = walk(folder, &Bounds::SKILL, is_ignored)?;
     if !found.iter().any(|file| file.path == "SKILL.md") {
         return Err(Error::Refused(
             "the folder has no SKILL.md; add one, for example with `skillbox skill init`".to_owned(),

@@ -46,6 +46,9 @@ pub(crate) struct RunArgs {
     /// Standard input of the program: text, @file, or - for standard input
     #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true)]
     stdin: Option<String>,
+    /// Package that the program needs besides those that the skill asks for, such as 'pandas>=2'; may be repeated
+    #[arg(long = "requirement", value_name = "PACKAGE")]
+    requirements: Vec<String>,
     /// Save the file artifacts below this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -71,6 +74,7 @@ pub(crate) fn run(args: RunArgs, config: &Config, console: &Console) -> Result<E
         files: given::files(&args.files)?,
         script: args.script,
         stdin: args.stdin.as_deref().map(given::stdin).transpose()?,
+        requirements: args.requirements,
         timeout: args.timeout,
     };
     let (place, what) = match args.skill {

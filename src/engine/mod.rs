@@ -3,6 +3,7 @@
 mod admission;
 mod cache;
 mod clock;
+mod deps;
 mod executions;
 mod failure;
 mod instance;
@@ -32,8 +33,10 @@ use crate::store::{Cursor, Store};
 
 use admission::Admission;
 use cache::SkillCache;
+use deps::Builds;
 use run::Running;
 
+pub use deps::{DependencySettings, Host, Index, NamedBy, Upstream};
 pub use executions::{ArtifactFile, Artifacts};
 pub use instance::Instance;
 pub use keys::NewKey;
@@ -53,6 +56,9 @@ struct Inner {
     settings: Settings,
     instance: Instance,
     cache: SkillCache,
+    /// Installed packages, one folder per content.
+    packages: SkillCache,
+    builds: Builds,
     admission: Admission,
     running: Running,
     /// Pipelines run here, not in a handler's future: a client that goes away must not take the cleanup with it.
@@ -95,6 +101,8 @@ pub struct Settings {
     pub retention: RetentionPolicy,
     /// Life of a signed link.
     pub link_life: Duration,
+    /// Packages that programs ask for.
+    pub deps: DependencySettings,
     /// Unpacked skills, private to this installation.
     pub cache_dir: PathBuf,
     /// Files that live as long as one request, private to this installation.
@@ -167,6 +175,7 @@ impl Engine {
             instance,
         } = parts;
         let cache = SkillCache::new(settings.cache_dir.clone());
+        let packages = SkillCache::of_packages(settings.deps.folder.clone());
         let admission = Admission::new(settings.concurrency, settings.queue, settings.queue_wait);
         let (running, tasks) = (Running::default(), TaskTracker::new());
         Self(Arc::new(Inner {
@@ -177,6 +186,8 @@ impl Engine {
             settings,
             instance,
             cache,
+            packages,
+            builds: Builds::default(),
             admission,
             running,
             tasks,

@@ -36,6 +36,8 @@ pub struct Ask {
     pub script: Option<String>,
     /// Standard input, byte for byte. Absent: the program's is its input, a script's is empty.
     pub stdin: Option<Bytes>,
+    /// Packages besides those that the skill asks for, as in its own list.
+    pub requirements: Vec<String>,
     /// Wall clock; only shortens.
     pub timeout: Option<Duration>,
 }

@@ -14,6 +14,7 @@ use crate::auth::{Caller, Scope};
 use crate::blob;
 use crate::bundle::artifacts::ArtifactTar;
 use crate::engine::cache::Unpacked;
+use crate::engine::deps::Waiting;
 use crate::engine::plan::{self, Plan, Subject};
 use crate::engine::{Ask, Engine, RunRequest, What, clock, failure, require};
 use crate::error::{Code, Error};
@@ -64,6 +65,11 @@ impl Running {
             .get(&id)
             .map(CancellationToken::cancel)
             .is_some()
+    }
+
+    /// Cancelled with all of them.
+    pub(super) fn stopping(&self) -> CancellationToken {
+        self.stop.child_token()
     }
 
     /// Asks all to end, those to come included.
@@ -127,15 +133,22 @@ impl Engine {
         require(caller, &[Scope::Run])?;
         let RunRequest { what, ask, progress } = request;
         ask.check()?;
-        let found = self.find(caller, what, &ask).await?;
+        let mut found = self.find(caller, what, &ask).await?;
         let asked_at = Instant::now();
         let admitted = gone
             .run_until_cancelled(self.0.admission.admit(caller.tenant()))
             .await;
         let _slot = admitted.ok_or_else(|| Error::new(Code::Busy, "the caller left the queue"))??;
         let queue_ms = milliseconds(asked_at.elapsed());
+        let choice = self.prepare(&found.plan.job, progress.as_ref()).await?;
+        let waiting = Waiting {
+            progress: progress.as_ref(),
+            gone,
+        };
+        let planned = (&mut found.plan, &choice);
+        self.add_packages(caller.tenant(), planned, &ask.requirements, waiting)
+            .await?;
         let job = &found.plan.job;
-        let choice = self.prepare(job, progress.as_ref()).await?;
         // Before the row: one that is there always has somebody who ends it.
         let mut entered = self.0.running.enter(caller.tenant().clone(), job.execution);
         let new = self.new_execution(caller, &found, &choice);

@@ -175,6 +175,10 @@ pub(crate) struct CreateExecution {
     /// Standard input of the program. If absent, a program gets its input there and a script nothing.
     #[serde(default)]
     stdin: Option<String>,
+    /// Packages besides those that the skill asks for: `pandas>=2` for Python, `lodash@^4` for Node.
+    #[serde(default)]
+    #[schema(max_items = 200)]
+    requirements: Vec<String>,
     /// Wall clock in seconds, at least 0.1; only shortens what the skill and the server allow.
     #[serde(default, deserialize_with = "seconds")]
     #[schema(minimum = 0.1)]
@@ -227,6 +231,7 @@ impl TryFrom<CreateExecution> for RunRequest {
                 files: body.files.0,
                 script: body.script,
                 stdin: body.stdin.map(Into::into),
+                requirements: body.requirements,
                 timeout,
             },
             progress: None,

@@ -260,6 +260,11 @@ pub enum Progress {
         /// How far, as the engine says it.
         detail: String,
     },
+    /// Packages are being installed.
+    Installing {
+        /// Which, in their author's words.
+        packages: String,
+    },
 }
 
 /// Takes [`Progress`]; dropped messages do not matter.

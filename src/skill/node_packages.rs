@@ -74,6 +74,37 @@ impl NodePackages {
         }))
     }
 
+    /// Adds packages that a request names: `name` or `name@range`.
+    ///
+    /// # Errors
+    ///
+    /// The first that is no published package; a lock, which holds all that is installed.
+    pub fn with(declared: Option<Self>, names: &[String]) -> Result<Option<Self>, InvalidRequirement> {
+        if names.is_empty() {
+            return Ok(declared);
+        }
+        if declared.as_ref().is_some_and(|declared| declared.lock.is_some()) {
+            let rule = "the skill's package-lock.json says all that is installed; add them there";
+            return Err(InvalidRequirement::new("requirements", rule));
+        }
+        let text = declared.map_or_else(|| "{}".to_owned(), |declared| declared.package_json);
+        let mut parsed: Value = serde_json::from_str(&text).unwrap_or_default();
+        for (index, asked) in names.iter().enumerate() {
+            // The first character may be a scope's.
+            let at = asked
+                .char_indices()
+                .skip(1)
+                .find(|(_, c)| *c == '@')
+                .map(|(at, _)| at);
+            let (name, range) = at.map_or((asked.as_str(), "*"), |at| (&asked[..at], &asked[at + 1..]));
+            let range = Value::from(range);
+            check(name, &range)
+                .map_err(|rule| InvalidRequirement::new(format!("requirements[{index}]"), rule))?;
+            parsed["dependencies"][name] = range;
+        }
+        Self::parse("requirements", &parsed.to_string(), None)
+    }
+
     /// The text of `package.json`.
     #[must_use]
     pub fn package_json(&self) -> &str {

@@ -151,6 +151,7 @@ impl Remote {
             .map(|file| (file.path.clone(), base64.encode(&file.content).into()))
             .collect();
         let mut body = json!({ "skill": name, "version": selector, "args": ask.args, "files": files });
+        body["requirements"] = ask.requirements.into();
         if let Some(script) = &ask.script {
             body["script"] = script.as_str().into();
         }
