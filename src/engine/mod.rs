@@ -4,6 +4,7 @@ mod admission;
 mod cache;
 mod call;
 mod clock;
+mod deps;
 mod executions;
 mod failure;
 mod find;
@@ -37,9 +38,11 @@ use crate::store::{Cursor, Store};
 
 use admission::Admission;
 use cache::SkillCache;
+use deps::Builds;
 use run::Running;
 
 pub use call::CalledCode;
+pub use deps::{DependencySettings, Host, Index, NamedBy, Upstream};
 pub use executions::{ArtifactFile, Artifacts};
 pub use instance::Instance;
 pub use keys::NewKey;
@@ -60,6 +63,9 @@ struct Inner {
     settings: Settings,
     instance: Instance,
     cache: SkillCache,
+    /// Installed packages, one folder per content.
+    packages: SkillCache,
+    builds: Builds,
     admission: Admission,
     running: Running,
     /// Pipelines run here, not in a handler's future: a client that goes away must not take the cleanup with it.
@@ -104,6 +110,8 @@ pub struct Settings {
     pub retention: RetentionPolicy,
     /// Life of a signed link.
     pub link_life: Duration,
+    /// Packages that programs ask for.
+    pub deps: DependencySettings,
     /// Unpacked skills, private to this installation.
     pub cache_dir: PathBuf,
     /// Files that live as long as one request, private to this installation.
@@ -177,6 +185,7 @@ impl Engine {
             instance,
         } = parts;
         let cache = SkillCache::new(settings.cache_dir.clone());
+        let packages = SkillCache::of_packages(settings.deps.folder.clone());
         let admission = Admission::new(settings.concurrency, settings.queue, settings.queue_wait);
         let (running, tasks) = (Running::default(), TaskTracker::new());
         Self(Arc::new(Inner {
@@ -188,6 +197,8 @@ impl Engine {
             settings,
             instance,
             cache,
+            packages,
+            builds: Builds::default(),
             admission,
             running,
             tasks,

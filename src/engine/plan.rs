@@ -137,6 +137,7 @@ pub(super) fn job(image: ApprovedImage, ask: &Ask, settings: &Settings) -> Resul
         stdin: None,
         files: ask.files.clone(),
         collect: Collect::Out,
+        egress: None,
         limits: ResourceLimits::clamp(&Resources::default(), None, ask.timeout, &settings.maxima),
     })
 }

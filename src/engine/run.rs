@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::{Caller, Scope};
 use crate::blob;
 use crate::bundle::artifacts::ArtifactTar;
+use crate::engine::deps::Waiting;
 use crate::engine::find::Found;
 use crate::engine::secrets::masked;
 use crate::engine::{Engine, RunRequest, clock, failure, require};
@@ -60,6 +61,11 @@ impl Running {
             .get(&id)
             .map(CancellationToken::cancel)
             .is_some()
+    }
+
+    /// Cancelled with all of them.
+    pub(super) fn stopping(&self) -> CancellationToken {
+        self.stop.child_token()
     }
 
     /// Asks all to end, those to come included.
@@ -113,15 +119,22 @@ impl Engine {
         require(caller, &[Scope::Run])?;
         let RunRequest { what, ask, progress } = request;
         ask.check()?;
-        let found = self.find(caller, what, &ask).await?;
+        let mut found = self.find(caller, what, &ask).await?;
         let asked_at = Instant::now();
         let admitted = gone
             .run_until_cancelled(self.0.admission.admit(caller.tenant()))
             .await;
         let _slot = admitted.ok_or_else(|| Error::new(Code::Busy, "the caller left the queue"))??;
         let queue_ms = milliseconds(asked_at.elapsed());
+        let choice = self.prepare(&found.plan.job, progress.as_ref()).await?;
+        let waiting = Waiting {
+            progress: progress.as_ref(),
+            gone,
+        };
+        let planned = (&mut found.plan, &choice);
+        self.add_packages(caller.tenant(), planned, &ask.requirements, waiting)
+            .await?;
         let job = &found.plan.job;
-        let choice = self.prepare(job, progress.as_ref()).await?;
         // Before the row: one that is there always has somebody who ends it.
         let mut entered = self.0.running.enter(caller.tenant().clone(), job.execution);
         let new = self.new_execution(caller, &found, &choice);

@@ -4,6 +4,7 @@
 
 mod auto;
 pub mod docker;
+mod egress;
 mod environment;
 mod kernel_files;
 #[cfg(target_os = "linux")]
@@ -28,6 +29,7 @@ use crate::secret::Mask;
 use crate::skill::{ApprovedImage, SkillName};
 
 pub use auto::Auto;
+pub use egress::{Egress, Tunnel};
 pub use environment::Environment;
 #[cfg(feature = "testing")]
 pub use scripted::Script;
@@ -63,6 +65,8 @@ pub struct Job {
     pub files: Vec<InputFile>,
     /// What is handed back.
     pub collect: Collect,
+    /// A way out, for what builds dependencies and for nothing else.
+    pub egress: Option<Egress>,
     /// The bounds.
     pub limits: ResourceLimits,
 }
@@ -84,6 +88,8 @@ pub enum Collect {
     Out,
     /// There, and what is new or changed in `/workspace`, where the skill's folders are seen too.
     Workspace,
+    /// In `/sandbox/out/files`, where packages were installed: more files, and larger ones.
+    Packages,
 }
 
 /// A skill's unpacked files on this host.
@@ -263,6 +269,11 @@ pub enum Progress {
         /// How far, as the engine says it.
         detail: String,
     },
+    /// Packages are being installed.
+    Installing {
+        /// Which, in their author's words.
+        packages: String,
+    },
 }
 
 /// Takes [`Progress`]; dropped messages do not matter.
@@ -431,6 +442,20 @@ impl Sandbox {
                 .prepare(job, progress)
                 .await
                 .map(|()| chosen(Kind::Scripted, "test")),
+        }
+    }
+
+    /// Says what packages for this job's program are built for: the content of the image, or the interpreter of this host.
+    /// Known once the job was prepared.
+    #[must_use]
+    pub fn base(&self, choice: &Choice, job: &Job) -> Option<String> {
+        match self {
+            Self::Docker(docker) => docker.base(job),
+            #[cfg(target_os = "linux")]
+            Self::Native(_) => linux::Native::base(job),
+            Self::Auto(auto) => auto.base(choice, job),
+            #[cfg(feature = "testing")]
+            Self::Scripted(_) => Some("scripted".to_owned()),
         }
     }
 

@@ -7,7 +7,8 @@ use crate::execution::{Execution, NewExecution, Outcome};
 use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{SecretName, Selector, SkillName, Version};
 use crate::store::{
-    Error, ExecutionFilter, Kept, Moment, NewSecret, Published, Retention, SecretRecord, SkillRecord,
+    Error, ExecutionFilter, Kept, Moment, NewSecret, PackageSet, Published, Retention, SecretRecord,
+    SkillRecord,
 };
 
 /// Lists come with at most `rows` rows, those after the given place.
@@ -89,4 +90,16 @@ pub(super) trait Backend {
         rows: u32,
     ) -> Result<Vec<SecretRecord>, Error>;
     async fn delete_secret(&self, tenant: &Tenant, name: &SecretName) -> Result<(), Error>;
+    async fn keep_packages(&self, set: PackageSet) -> Result<(), Error>;
+    async fn packages(&self, tenant: &Tenant, key: &Digest) -> Result<PackageSet, Error>;
+    async fn package_sets(
+        &self,
+        tenant: &Tenant,
+        after: Option<Moment<Digest>>,
+        rows: u32,
+    ) -> Result<Vec<PackageSet>, Error>;
+    async fn packages_used(&self, tenant: &Tenant, key: &Digest, at: Timestamp) -> Result<(), Error>;
+    async fn drop_packages(&self, tenant: &Tenant, key: &Digest) -> Result<PackageSet, Error>;
+    async fn surplus_packages(&self, bytes_max: u64, rows: u32) -> Result<Vec<PackageSet>, Error>;
+    async fn packages_are_kept(&self, digest: &Digest) -> Result<bool, Error>;
 }

@@ -28,6 +28,7 @@ pub(super) enum List<'a> {
     Executions(&'a Tenant, &'a ExecutionFilter),
     Keys(&'a Tenant),
     Secrets(&'a Tenant),
+    Packages(&'a Tenant),
 }
 
 /// A place in a list that is ordered by time and id.
@@ -72,6 +73,7 @@ impl List<'_> {
             Self::Executions(tenant, filter) => format!("executions\n{tenant}\n{filter:?}"),
             Self::Keys(tenant) => format!("keys\n{tenant}"),
             Self::Secrets(tenant) => format!("secrets\n{tenant}"),
+            Self::Packages(tenant) => format!("packages\n{tenant}"),
         };
         let mut mark = Mark::default();
         mark.copy_from_slice(&Digest::of(text.as_bytes()).as_bytes()[..8]);

@@ -141,6 +141,7 @@ fn job(skill: &Path) -> Job {
         code: None,
         stdin: None,
         collect: Collect::Out,
+        egress: None,
         files: Vec::new(),
         limits: ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default()),
     }

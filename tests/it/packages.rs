@@ -97,6 +97,7 @@ fn job(program: &str, deps: Option<Dependencies>) -> Job {
         code: None,
         stdin: None,
         collect: Collect::Out,
+        egress: None,
         files: Vec::new(),
         limits: ResourceLimits::clamp(
             &Resources::default(),

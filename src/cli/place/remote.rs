@@ -154,6 +154,7 @@ impl Remote {
         let mut body = what;
         body["args"] = json!(ask.args);
         body["files"] = files.into();
+        body["requirements"] = json!(ask.requirements);
         if !ask.mount_skills.is_empty() {
             body["mount_skills"] = json!(ask.mount_skills);
         }

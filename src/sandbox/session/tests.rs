@@ -86,6 +86,7 @@ fn job(argument_bytes: usize) -> Job {
         stdin: None,
         files: Vec::new(),
         collect: crate::sandbox::Collect::Out,
+        egress: None,
         limits: ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default()),
     }
 }

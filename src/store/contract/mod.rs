@@ -2,6 +2,7 @@
 
 pub(super) mod executions;
 pub(super) mod keys;
+pub(super) mod packages;
 pub(super) mod pages;
 pub(super) mod retention;
 mod samples;
@@ -73,6 +74,11 @@ macro_rules! contract_tests {
                 secrets_are_listed_by_name,
                 a_deleted_secret_is_gone,
                 a_tenant_never_sees_the_secrets_of_another,
+            ]
+            packages: [
+                kept_packages_are_found_listed_and_dropped,
+                a_tenant_never_sees_the_packages_of_another,
+                what_was_used_last_stays_within_the_bound,
             ]
         }
     };

@@ -3,6 +3,7 @@
 mod executions;
 mod keys;
 mod open;
+mod packages;
 mod pool;
 mod retention;
 mod row;
@@ -21,7 +22,8 @@ use crate::execution::{Execution, NewExecution, Outcome};
 use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{SecretName, Selector, SkillName, Version};
 use crate::store::{
-    Backend, Error, ExecutionFilter, Kept, Moment, NewSecret, Published, Retention, SecretRecord, SkillRecord,
+    Backend, Error, ExecutionFilter, Kept, Moment, NewSecret, PackageSet, Published, Retention, SecretRecord,
+    SkillRecord,
 };
 
 use pool::Pool;
@@ -248,5 +250,43 @@ impl Backend for Sqlite {
     async fn delete_secret(&self, tenant: &Tenant, name: &SecretName) -> Result<(), Error> {
         let (tenant, name) = (tenant.clone(), name.clone());
         self.write(move |c| secrets::delete(c, &tenant, &name)).await
+    }
+
+    async fn keep_packages(&self, set: PackageSet) -> Result<(), Error> {
+        self.write(move |c| packages::keep(c, &set)).await
+    }
+
+    async fn packages(&self, tenant: &Tenant, key: &Digest) -> Result<PackageSet, Error> {
+        let (tenant, key) = (tenant.clone(), *key);
+        self.read(move |c| packages::find(c, &tenant, &key)).await
+    }
+
+    async fn package_sets(
+        &self,
+        tenant: &Tenant,
+        after: Option<Moment<Digest>>,
+        rows: u32,
+    ) -> Result<Vec<PackageSet>, Error> {
+        let tenant = tenant.clone();
+        self.read(move |c| packages::list(c, &tenant, after, rows)).await
+    }
+
+    async fn packages_used(&self, tenant: &Tenant, key: &Digest, at: Timestamp) -> Result<(), Error> {
+        let (tenant, key) = (tenant.clone(), *key);
+        self.write(move |c| packages::used(c, &tenant, &key, at)).await
+    }
+
+    async fn drop_packages(&self, tenant: &Tenant, key: &Digest) -> Result<PackageSet, Error> {
+        let (tenant, key) = (tenant.clone(), *key);
+        self.write(move |c| packages::drop(c, &tenant, &key)).await
+    }
+
+    async fn surplus_packages(&self, bytes_max: u64, rows: u32) -> Result<Vec<PackageSet>, Error> {
+        self.read(move |c| packages::surplus(c, bytes_max, rows)).await
+    }
+
+    async fn packages_are_kept(&self, digest: &Digest) -> Result<bool, Error> {
+        let digest = *digest;
+        self.read(move |c| packages::are_kept(c, &digest)).await
     }
 }

@@ -13,7 +13,7 @@ use crate::limits;
 use crate::store::Error;
 
 /// Every migration, oldest first: forward only, never changed once released.
-const MIGRATIONS: [(&str, &str); 4] = [
+const MIGRATIONS: [(&str, &str); 5] = [
     (
         "V1__first",
         include_str!("../../../migrations/sqlite/V1__first.sql"),
@@ -29,6 +29,10 @@ const MIGRATIONS: [(&str, &str); 4] = [
     (
         "V5__shown",
         include_str!("../../../migrations/sqlite/V5__shown.sql"),
+    ),
+    (
+        "V6__package_sets",
+        include_str!("../../../migrations/sqlite/V6__package_sets.sql"),
     ),
 ];
 
