@@ -141,6 +141,21 @@ pub(crate) fn language(text: &str) -> std::result::Result<Language, String> {
         .ok_or_else(|| format!("one of {}", Language::ALL.map(Language::as_str).join(", ")))
 }
 
+/// `--value-file FILE|-`: text, which no message repeats.
+pub(crate) fn value(file: &str) -> Result<String> {
+    // One byte more than fits, and a line end, so that what is too long is told as such.
+    let max = limits::SECRET_BYTES_MAX as u64 + 3;
+    let bytes = if file == "-" {
+        read_capped(io::stdin().lock(), max)
+            .map_err(|error| Failure::refused(format!("--value-file -: {error}")))?
+    } else {
+        read_file(Path::new(file), max)?
+    };
+    String::from_utf8(bytes).map_err(|_| {
+        Failure::refused("--value-file: the value is no text in UTF-8; encode it, for example in base64")
+    })
+}
+
 /// `--file [NAME=]PATH`, each placed under its name in the working directory of the program.
 pub(crate) fn files(given: &[String]) -> Result<Vec<InputFile>> {
     let mut left = limits::INPUT_FILES_BYTES_MAX;

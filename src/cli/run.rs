@@ -57,6 +57,9 @@ pub(crate) struct RunArgs {
     /// Let it see and import this published skill, too; may be repeated
     #[arg(long = "mount", value_name = "NAME[@VERSION]")]
     mount_skills: Vec<SkillRef>,
+    /// Package that the program needs besides those that the skill asks for, such as 'pandas>=2'; may be repeated
+    #[arg(long = "requirement", value_name = "PACKAGE")]
+    requirements: Vec<String>,
     /// Save the file artifacts below this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -83,6 +86,7 @@ pub(crate) fn run(args: RunArgs, config: &Config, console: &Console) -> Result<E
         script: args.script,
         stdin: args.stdin.as_deref().map(given::stdin).transpose()?,
         mount_skills: args.mount_skills,
+        requirements: args.requirements,
         timeout: args.timeout,
     };
     let (place, what) = match (args.skill, &args.code) {

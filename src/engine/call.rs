@@ -45,11 +45,15 @@ pub(super) fn plan(code: CalledCode, ask: &Ask, settings: &Settings) -> Result<P
     .map(ToOwned::to_owned)
     .collect();
     argv.extend(ask.args.iter().cloned());
-    let base = plan::job(plan::approve(None, language, settings)?, ask, settings)?;
+    let base = plan::job(
+        plan::approve(settings.images.of(language), None, settings)?,
+        ask,
+        settings,
+    )?;
     let job = Job {
         argv,
         code: Some(text),
-        env: plan::environment(None, &base.input),
+        env: plan::environment(None, &base.input).into(),
         stdin: plan::stdin_unless_input(ask),
         // What code saves, it saves beside itself.
         collect: Collect::Workspace,

@@ -6,7 +6,8 @@ use crate::execution::{JsonText, ResourceLimits};
 use crate::ids::ExecutionId;
 use crate::limits;
 use crate::sandbox::{Collect, ImageOf, Job, SkillFiles};
-use crate::skill::{Action, ApprovedImage, Language, Manifest, Resources, Script, Version};
+use crate::secret::Mask;
+use crate::skill::{Action, ApprovedImage, Called, Language, Manifest, Resources, Script, Version};
 
 /// The skill that a job is made for.
 #[derive(Debug)]
@@ -14,8 +15,48 @@ pub(super) struct Subject<'a> {
     pub(super) manifest: &'a Manifest,
     pub(super) version: &'a Version,
     pub(super) files: SkillFiles,
-    /// What is run instead of the skill's own program.
-    pub(super) script: Option<&'a Script>,
+    pub(super) target: Target,
+}
+
+/// What of a skill is run.
+#[derive(Debug)]
+pub(super) enum Target {
+    /// Its program or function, as it declares.
+    Declared,
+    /// A script of it, by its path.
+    Script(Script),
+    /// A function of it, by its module's path.
+    Module(Called),
+}
+
+impl Target {
+    /// The language, the file and the command that runs it.
+    fn command(&self, manifest: &Manifest) -> Result<(Language, String, Vec<String>), Error> {
+        let program = |language: Language, place: String| vec![language.interpreter().to_owned(), place];
+        let (language, entrypoint) = match (self, manifest.language, &manifest.entrypoint) {
+            (Self::Script(script), ..) => {
+                let (language, path) = (script.language(), script.path());
+                // Beside what it reads and writes by relative paths, as on its author's machine.
+                let argv = program(language, format!("/workspace/{path}"));
+                return Ok((language, path.to_owned(), argv));
+            }
+            (Self::Module(called), ..) => (called.language, &called.entrypoint),
+            (Self::Declared, Some(language), Some(entrypoint)) => (language, entrypoint),
+            (Self::Declared, ..) => return Err(nothing_to_run(manifest)),
+        };
+        let function = match self {
+            Self::Module(called) => Some(&called.function),
+            Self::Declared | Self::Script(_) => manifest.function.as_ref(),
+        };
+        let argv = function
+            .and_then(|function| call::function(function, language))
+            .unwrap_or_else(|| program(language, format!("/skills/{}/{entrypoint}", manifest.name)));
+        Ok((language, entrypoint.clone(), argv))
+    }
+
+    fn is_script(&self) -> bool {
+        matches!(self, Self::Script(_))
+    }
 }
 
 /// A job, and what of it is recorded.
@@ -34,38 +75,36 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
         manifest,
         version,
         files,
-        script,
+        target,
     } = subject;
-    let (language, entrypoint) = match (script, manifest.language, &manifest.entrypoint) {
-        (Some(script), ..) => (script.language(), script.path()),
-        (None, Some(language), Some(entrypoint)) => (language, entrypoint.as_str()),
-        (None, ..) => return Err(nothing_to_run(manifest)),
+    let (language, entrypoint, mut argv) = target.command(manifest)?;
+    let own_image = manifest
+        .image
+        .as_deref()
+        .filter(|_| manifest.language.is_none_or(|own| own == language));
+    let default = || {
+        settings
+            .images
+            .of(surroundings(manifest, (language, &entrypoint)))
     };
-    let image = approve(Some((manifest, entrypoint)), language, settings)?;
-    let place = match script {
-        // Beside what it reads and writes by relative paths, as on its author's machine.
-        Some(_) => format!("/workspace/{entrypoint}"),
-        None => format!("/skills/{}/{entrypoint}", manifest.name),
-    };
-    let called = manifest.function.as_ref().filter(|_| script.is_none());
-    let mut argv = called
-        .and_then(|function| call::function(function, language))
-        .unwrap_or_else(|| vec![language.interpreter().to_owned(), place]);
+    let image = approve(own_image.unwrap_or_else(default), Some(manifest), settings)?;
     argv.extend(ask.args.iter().cloned());
     let base = job(image, ask, settings)?;
     let job = Job {
         argv,
-        image_of: match manifest.image {
-            Some(_) => ImageOf::Skill,
-            None => ImageOf::Language,
-        },
-        env: environment(Some((manifest, version)), &base.input),
+        image_of: own_image.map_or(ImageOf::Language, |_| ImageOf::Skill),
+        env: environment(Some((manifest, version)), &base.input).into(),
         skill: Some(files),
-        stdin: match script {
-            Some(_) => stdin_unless_input(ask),
-            None => ask.stdin.clone(),
+        stdin: if target.is_script() {
+            stdin_unless_input(ask)
+        } else {
+            ask.stdin.clone()
         },
-        collect: script.map_or(Collect::Out, |_| Collect::Workspace),
+        collect: if target.is_script() {
+            Collect::Workspace
+        } else {
+            Collect::Out
+        },
         limits: ResourceLimits::clamp(
             &manifest.resources,
             manifest.timeout,
@@ -91,12 +130,14 @@ pub(super) fn job(image: ApprovedImage, ask: &Ask, settings: &Settings) -> Resul
         mounted: Vec::new(),
         deps: Vec::new(),
         argv: Vec::new(),
-        env: Vec::new(),
+        env: Vec::new().into(),
+        mask: Mask::default(),
         input,
         code: None,
         stdin: None,
         files: ask.files.clone(),
         collect: Collect::Out,
+        egress: None,
         limits: ResourceLimits::clamp(&Resources::default(), None, ask.timeout, &settings.maxima),
     })
 }
@@ -131,22 +172,13 @@ fn nothing_to_run(manifest: &Manifest) -> Error {
 /// Scripts that an error names.
 const SCRIPTS_NAMED: usize = 10;
 
-/// Every decision about an image is made and logged here. A skill's own image is for its own language.
+/// Every decision about an image is made and logged here.
 pub(super) fn approve(
-    skill: Option<(&Manifest, &str)>,
-    language: Language,
+    asked: &str,
+    skill: Option<&Manifest>,
     settings: &Settings,
 ) -> Result<ApprovedImage, Error> {
-    let asked = skill
-        .filter(|(manifest, _)| manifest.language.is_none_or(|own| own == language))
-        .and_then(|(manifest, _)| manifest.image.as_deref());
-    let asked = asked.unwrap_or_else(|| {
-        let inside = skill.map_or(language, |(manifest, entrypoint)| {
-            surroundings(manifest, (language, entrypoint))
-        });
-        settings.images.of(inside)
-    });
-    let skill = skill.map_or("-", |(manifest, _)| manifest.name.as_str());
+    let skill = skill.map_or("-", |manifest| manifest.name.as_str());
     match settings.allowlist.approve(asked) {
         Ok(image) => {
             tracing::debug!(skill, image = %image, "Approved image {image}");

@@ -39,6 +39,8 @@ pub struct Ask {
     pub stdin: Option<Bytes>,
     /// Other skills that it sees at `/skills/<name>` and may import.
     pub mount_skills: Vec<SkillRef>,
+    /// Packages besides those that the skill asks for, as in its own list.
+    pub requirements: Vec<String>,
     /// Wall clock; only shortens.
     pub timeout: Option<Duration>,
 }

@@ -25,6 +25,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::guest::cgroup::Counters;
 use crate::guest::collect::Out;
+use crate::guest::egress;
 use crate::guest::place;
 use crate::guest::program::{self, Program};
 use crate::guest::runtime::Log;
@@ -190,6 +191,9 @@ async fn execute(
     let counters = Counters::open();
     let lines = Log::open()?;
     let mut children = signal(SignalKind::child())?;
+    if let Some(port) = start.egress {
+        egress::listen(port, link.opener()).await?;
+    }
     let (end, mut pumps) = match placed.and_then(|()| program::start(start)) {
         Err(reason) => (End::NotStarted(reason), None),
         Ok(Program {

@@ -7,7 +7,10 @@ mod cgroup;
 #[cfg(target_os = "linux")]
 mod collect;
 #[cfg(target_os = "linux")]
+mod egress;
+#[cfg(target_os = "linux")]
 mod init;
+mod link;
 #[cfg(target_os = "linux")]
 mod place;
 #[cfg(target_os = "linux")]

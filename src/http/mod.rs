@@ -23,6 +23,7 @@ mod page;
 mod problem;
 mod range;
 mod routes;
+mod secrets;
 mod serve;
 mod skills;
 mod throttle;
@@ -50,6 +51,7 @@ pub use executions::StreamTexts;
 pub use health::{Part, Ready};
 pub use page::List;
 pub use problem::Problem;
+pub use secrets::Secret;
 pub use serve::{App, Bounds, Peer, serve};
 pub use wire::{FreshKey, Key, Skill, SkillSummary};
 

@@ -40,6 +40,8 @@ pub struct SkillSummary {
     /// What it does and when to use it.
     pub description: String,
     /// The form it was written in.
+    #[serde(default)]
+    #[schema(required)]
     pub dialect: Dialect,
     /// The language of its program; `null` where none is run without a word.
     #[schema(required)]
@@ -201,6 +203,10 @@ pub(crate) struct CreateExecution {
     #[serde(default)]
     #[schema(value_type = Vec<String>, max_items = 16, example = json!(["salesforce.leads@1.2.0"]))]
     mount_skills: Vec<SkillRef>,
+    /// Packages besides those that the skill asks for: `pandas>=2` for Python, `lodash@^4` for Node.
+    #[serde(default)]
+    #[schema(max_items = 200)]
+    requirements: Vec<String>,
     /// Wall clock in seconds, at least 0.1; only shortens what the skill and the server allow.
     #[serde(default, deserialize_with = "seconds")]
     #[schema(minimum = 0.1)]
@@ -270,6 +276,7 @@ impl TryFrom<CreateExecution> for RunRequest {
                 script: body.script,
                 mount_skills: body.mount_skills,
                 stdin: body.stdin.map(Into::into),
+                requirements: body.requirements,
                 timeout,
             },
             progress: None,

@@ -4,6 +4,8 @@
 
 mod auto;
 pub mod docker;
+mod egress;
+mod environment;
 mod kernel_files;
 #[cfg(target_os = "linux")]
 pub mod linux;
@@ -23,9 +25,12 @@ use crate::bundle::artifacts::ArtifactTar;
 use crate::error::Cause;
 use crate::execution::{FileEntry, JsonText, Logs, ResourceLimits, Shown, Skipped, Usage};
 use crate::ids::{Digest, ExecutionId, InstanceId};
+use crate::secret::Mask;
 use crate::skill::{ApprovedImage, SkillName};
 
 pub use auto::Auto;
+pub use egress::{Egress, Tunnel};
+pub use environment::Environment;
 #[cfg(feature = "testing")]
 pub use scripted::Script;
 
@@ -47,7 +52,9 @@ pub struct Job {
     /// Program and arguments.
     pub argv: Vec<String>,
     /// The whole environment of the program.
-    pub env: Vec<(String, String)>,
+    pub env: Environment,
+    /// Finds the secrets among them.
+    pub mask: Mask,
     /// The input: `/sandbox/input.json`, byte for byte.
     pub input: JsonText,
     /// Code that a shim of ours calls: `/sandbox/code`.
@@ -58,6 +65,8 @@ pub struct Job {
     pub files: Vec<InputFile>,
     /// What is handed back.
     pub collect: Collect,
+    /// A way out, for what builds dependencies and for nothing else.
+    pub egress: Option<Egress>,
     /// The bounds.
     pub limits: ResourceLimits,
 }
@@ -79,6 +88,8 @@ pub enum Collect {
     Out,
     /// There, and what is new or changed in `/workspace`, where the skill's folders are seen too.
     Workspace,
+    /// In `/sandbox/out/files`, where packages were installed: more files, and larger ones.
+    Packages,
 }
 
 /// A skill's unpacked files on this host.
@@ -258,6 +269,11 @@ pub enum Progress {
         /// How far, as the engine says it.
         detail: String,
     },
+    /// Packages are being installed.
+    Installing {
+        /// Which, in their author's words.
+        packages: String,
+    },
 }
 
 /// Takes [`Progress`]; dropped messages do not matter.
@@ -426,6 +442,20 @@ impl Sandbox {
                 .prepare(job, progress)
                 .await
                 .map(|()| chosen(Kind::Scripted, "test")),
+        }
+    }
+
+    /// Says what packages for this job's program are built for: the content of the image, or the interpreter of this host.
+    /// Known once the job was prepared.
+    #[must_use]
+    pub fn base(&self, choice: &Choice, job: &Job) -> Option<String> {
+        match self {
+            Self::Docker(docker) => docker.base(job),
+            #[cfg(target_os = "linux")]
+            Self::Native(_) => linux::Native::base(job),
+            Self::Auto(auto) => auto.base(choice, job),
+            #[cfg(feature = "testing")]
+            Self::Scripted(_) => Some("scripted".to_owned()),
         }
     }
 

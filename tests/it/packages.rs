@@ -82,7 +82,7 @@ pub(crate) fn job(program: &str, deps: Option<Dependencies>) -> Job {
         ("HOME", "/workspace"),
         ("LANG", "C.UTF-8"),
         ("TMPDIR", "/tmp"),
-        ("PYTHONPATH", Packages::Python.folder()),
+        ("PYTHONPATH", "/sandbox/runtime:/sandbox/deps"),
         ("SANDBOX_OUTPUT", "/sandbox/out/output.json"),
     ];
     Job {
@@ -95,11 +95,14 @@ pub(crate) fn job(program: &str, deps: Option<Dependencies>) -> Job {
         argv: ["python3", "-c", program].map(ToOwned::to_owned).to_vec(),
         env: env
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
-            .to_vec(),
+            .to_vec()
+            .into(),
+        mask: Default::default(),
         input: json("{}"),
         code: None,
         stdin: None,
         collect: Collect::Out,
+        egress: None,
         files: Vec::new(),
         limits: ResourceLimits::clamp(
             &Resources::default(),

@@ -47,19 +47,12 @@ impl Samples {
     async fn run(&self, name: &str) -> Report {
         let path = format!("{}/tests/samples/packages/{name}.py", env!("CARGO_MANIFEST_DIR"));
         let job = packages::job("", Some(self.deps.clone()));
-        let mut env = job.env.clone();
-        env.retain(|(key, _)| key != "PYTHONPATH");
-        env.push((
-            "PYTHONPATH".to_owned(),
-            "/sandbox/runtime:/sandbox/deps".to_owned(),
-        ));
         let job = Job {
             argv: ["python3", "/sandbox/runtime/_skillbox", "code"]
                 .map(ToOwned::to_owned)
                 .to_vec(),
             code: Some(std::fs::read_to_string(path).unwrap()),
             input: crate::world::json(r#"{"numbers": [1, 2, 3]}"#),
-            env,
             ..job
         };
         let report = self.bare.run(&job).await;

@@ -17,6 +17,7 @@ pub(super) fn body(what: Value, ask: &Ask) -> Result<String> {
     let mut body = what;
     body["args"] = json!(ask.args);
     body["files"] = files.into();
+    body["requirements"] = json!(ask.requirements);
     if !ask.mount_skills.is_empty() {
         body["mount_skills"] = json!(ask.mount_skills);
     }

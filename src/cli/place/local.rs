@@ -180,7 +180,10 @@ impl Local {
                     let envelope = Envelope::from_execution(&execution?, None);
                     return Ok(Ran { envelope, interrupted });
                 }
-                Some(Progress::Pulling { image, detail }) = progress.recv() => spinner.say(format!("pulling {image}: {detail}")),
+                Some(progress) = progress.recv() => spinner.say(match progress {
+                    Progress::Pulling { image, detail } => format!("pulling {image}: {detail}"),
+                    Progress::Installing { packages } => format!("installing {packages}"),
+                }),
                 () = signals.next() => {
                     if interrupted {
                         std::process::exit(130);
@@ -279,7 +282,7 @@ async fn end(engine: Engine) {
 }
 
 impl<T> Listed<T> {
-    fn map<U>(self, change: impl FnMut(T) -> U) -> Listed<U> {
+    pub(super) fn map<U>(self, change: impl FnMut(T) -> U) -> Listed<U> {
         Listed {
             items: self.items.into_iter().map(change).collect(),
             more: self.more,
@@ -288,7 +291,7 @@ impl<T> Listed<T> {
 }
 
 /// Page after page until `rows` are there.
-async fn listed<T>(
+pub(super) async fn listed<T>(
     rows: usize,
     mut pages: impl AsyncFnMut(PageRequest) -> std::result::Result<Page<T>, crate::error::Error>,
 ) -> Result<Listed<T>> {

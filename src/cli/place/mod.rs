@@ -1,6 +1,7 @@
 //! Where commands are carried out: by an engine inside this process, or by a server over REST.
 
 mod asked;
+mod kept;
 mod local;
 mod remote;
 
@@ -16,9 +17,11 @@ use crate::cli::failure::{Failure, Result};
 use crate::config::Config;
 use crate::engine::{Ask, CalledCode, NewKey, What};
 use crate::execution::{Envelope, FileLink, LogLine, Status, Summary};
-use crate::http::{FreshKey, Key, Skill, SkillSummary};
+use crate::http::{FreshKey, Key, Secret, Skill, SkillSummary};
 use crate::ids::{ExecutionId, KeyId};
-use crate::skill::{Selector, SkillName};
+use crate::secret::SecretValue;
+use crate::skill::{SecretName, Selector, SkillName};
+use crate::store::Kept;
 
 pub(crate) use local::Local;
 pub(crate) use remote::Remote;
@@ -190,6 +193,18 @@ impl Place {
 
     pub(crate) fn rotate_key(&self, id: KeyId) -> Result<FreshKey> {
         at!(self, place => place.rotate_key(id))
+    }
+
+    pub(crate) fn set_secret(&self, name: &SecretName, value: &SecretValue) -> Result<Kept> {
+        at!(self, place => place.set_secret(name, value))
+    }
+
+    pub(crate) fn secrets(&self, rows: usize) -> Result<Listed<Secret>> {
+        at!(self, place => place.secrets(rows))
+    }
+
+    pub(crate) fn delete_secret(&self, name: &SecretName) -> Result<()> {
+        at!(self, place => place.delete_secret(name))
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct Remote {
 }
 
 /// One request without its body.
-struct Call<'a> {
+pub(super) struct Call<'a> {
     method: Method,
     path: &'a str,
     query: &'a [(&'a str, String)],
@@ -41,7 +41,7 @@ struct Call<'a> {
 }
 
 /// The body of a request and its type.
-struct Sent {
+pub(super) struct Sent {
     content_type: String,
     bytes: Vec<u8>,
 }
@@ -251,7 +251,7 @@ impl Remote {
     }
 
     /// Page after page until `rows` are there; a server that never stops is cut there too.
-    fn listed<T: DeserializeOwned>(
+    pub(super) fn listed<T: DeserializeOwned>(
         &self,
         path: &str,
         filter: &[(&str, String)],
@@ -284,7 +284,7 @@ impl Remote {
         read_json(self.call(call)?)
     }
 
-    fn call(&self, call: &Call<'_>) -> Result<Response<Body>> {
+    pub(super) fn call(&self, call: &Call<'_>) -> Result<Response<Body>> {
         let request = self
             .request(call)
             .body(())
@@ -297,7 +297,7 @@ impl Remote {
         self.judge(self.agent.run(request))
     }
 
-    fn send(&self, call: &Call<'_>, sent: Sent) -> Result<Response<Body>> {
+    pub(super) fn send(&self, call: &Call<'_>, sent: Sent) -> Result<Response<Body>> {
         let request = self
             .request(call)
             .header("content-type", sent.content_type)
@@ -366,7 +366,7 @@ impl Remote {
 }
 
 impl<'a> Call<'a> {
-    fn new(method: Method, path: &'a str) -> Self {
+    pub(super) fn new(method: Method, path: &'a str) -> Self {
         Self {
             method,
             path,
@@ -378,7 +378,7 @@ impl<'a> Call<'a> {
 }
 
 impl Sent {
-    fn json(bytes: Vec<u8>) -> Self {
+    pub(super) fn json(bytes: Vec<u8>) -> Self {
         Self {
             content_type: "application/json".to_owned(),
             bytes,

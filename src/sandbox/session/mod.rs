@@ -16,7 +16,8 @@ use crate::guest::wire::{
     self, Caps, Channel, End, Input, Item, Link, Place, Side, Start, ToGuest, ToHost, Workspace,
 };
 use crate::limits;
-use crate::sandbox::{Collect, Job, Output};
+use crate::sandbox::{Collect, Egress, Job, Output};
+use crate::secret::Mask;
 
 use hearing::Hearing;
 
@@ -43,8 +44,8 @@ pub(super) struct Heard {
 }
 
 /// What the host may keep of one execution.
-fn caps() -> Caps {
-    Caps {
+fn caps(collect: Collect) -> Caps {
+    let caps = Caps {
         output_bytes: limits::OUTPUT_BYTES_MAX,
         results_bytes: limits::RESULTS_BYTES_MAX,
         log_bytes: limits::LOG_BYTES_MAX,
@@ -55,6 +56,16 @@ fn caps() -> Caps {
         path_bytes: limits::FILE_PATH_BYTES_MAX,
         paths_bytes: limits::FILE_PATHS_BYTES_MAX,
         skipped_named: limits::SKIPPED_NAMED_MAX,
+    };
+    match collect {
+        Collect::Out | Collect::Workspace => caps,
+        Collect::Packages => Caps {
+            files: limits::PACKAGES_FILES_MAX,
+            files_bytes: limits::PACKAGES_BYTES_MAX,
+            path_bytes: limits::ARCHIVE_PATH_BYTES_MAX,
+            paths_bytes: limits::PACKAGES_PATHS_BYTES_MAX,
+            ..caps
+        },
     }
 }
 
@@ -112,12 +123,14 @@ async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Hea
     } = heard;
     let mut lines = Vec::new();
     let mut collected = Collected {
+        mask: &job.mask,
         artifacts,
         output,
         shown,
         files,
         skipped,
         skipped_total,
+        caps: caps(job.collect),
         bytes: 0,
         paths_bytes: 0,
     };
@@ -157,10 +170,29 @@ async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Hea
             }
         };
         let total = limits::SANDBOX_START_MAX + job.limits.timeout + limits::KILL_GRACE + limits::COLLECT_MAX;
-        in_time(total, both).await
+        tokio::select! {
+            heard = in_time(total, both) => heard,
+            broken = hand_over(link, job.egress.as_ref()) => broken,
+        }
     };
     heard.conclude(spoken, &lines, result.is_ok());
     result
+}
+
+/// Hands on the connections that are made inside, where the job has a way out; ends only when the guest opens what nobody
+/// asked for.
+async fn hand_over(link: &mut Link, egress: Option<&Egress>) -> io::Result<()> {
+    let Some(egress) = egress else {
+        return std::future::pending().await;
+    };
+    loop {
+        match link.accept().await {
+            Ok((Channel::Egress, stream)) => egress.hand_over(stream),
+            Ok(_) => return Err(wire::invalid("a channel that only the host opens")),
+            // What was said before is still to be read.
+            Err(_) => return std::future::pending().await,
+        }
+    }
 }
 
 impl Heard {
@@ -186,13 +218,14 @@ fn start(job: &Job) -> Start {
         version: wire::VERSION,
         skill: job.skill.as_ref().map(|skill| skill.name.to_string()),
         argv: job.argv.clone(),
-        env: job.env.clone(),
+        env: job.env.variables().to_vec(),
         workspace: match job.collect {
-            Collect::Out => Workspace::Scratch,
+            Collect::Out | Collect::Packages => Workspace::Scratch,
             Collect::Workspace => Workspace::Results,
         },
         timeout_ms: u64::try_from(job.limits.timeout.as_millis()).unwrap_or(u64::MAX),
-        caps: caps(),
+        egress: job.egress.is_some().then_some(Egress::PORT),
+        caps: caps(job.collect),
     }
 }
 
@@ -377,12 +410,14 @@ const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(60);
 
 /// Takes the results off their stream. Every count and length is checked again: the sandbox may be anybody's by now.
 struct Collected<'a> {
+    mask: &'a Mask,
     artifacts: &'a mut ArtifactTar,
     output: &'a mut Output,
     shown: &'a mut Shown,
     files: &'a mut Vec<FileEntry>,
     skipped: &'a mut Vec<Skipped>,
     skipped_total: &'a mut u64,
+    caps: Caps,
     bytes: u64,
     paths_bytes: usize,
 }
@@ -403,7 +438,13 @@ impl Collected<'_> {
                     if !is_plain(&path) || !paths.insert(path.clone()) {
                         return Err(wire::invalid("a file with an impossible name"));
                     }
-                    self.file(&mut stream, &path, size).await?;
+                    let shown = self.mask.mask_text(&path);
+                    if shown != path && !paths.insert(shown.to_string()) {
+                        self.pass_over(&mut stream, size).await?;
+                        self.skip(shown.into_owned(), "duplicate");
+                        continue;
+                    }
+                    self.file(&mut stream, &shown, size).await?;
                 }
                 Item::Skipped { path, .. } if path.len() > limits::FILE_PATH_BYTES_MAX => {
                     return Err(wire::invalid("a skipped file with an impossible name"));
@@ -414,10 +455,33 @@ impl Collected<'_> {
                     }
                 }
                 Item::End { skipped_total } => {
-                    *self.skipped_total = skipped_total.max(self.skipped.len() as u64);
+                    let total = skipped_total.saturating_add(*self.skipped_total);
+                    *self.skipped_total = total.max(self.skipped.len() as u64);
                     return Ok(());
                 }
             }
+        }
+    }
+
+    /// Leaves out what the guest did not.
+    fn skip(&mut self, path: String, reason: &str) {
+        *self.skipped_total += 1;
+        if self.skipped.len() < limits::SKIPPED_NAMED_MAX {
+            let reason = reason.to_owned();
+            self.skipped.push(Skipped { path, reason });
+        }
+    }
+
+    async fn pass_over(&mut self, stream: &mut wire::Stream, size: u64) -> io::Result<()> {
+        if size > limits::FILES_BYTES_MAX - self.bytes {
+            return Err(wire::invalid("files above the cap"));
+        }
+        self.bytes += size;
+        let passed = tokio::io::copy(&mut stream.take(size), &mut tokio::io::sink()).await?;
+        if passed == size {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::UnexpectedEof.into())
         }
     }
 
@@ -444,9 +508,9 @@ impl Collected<'_> {
 
     async fn file(&mut self, stream: &mut wire::Stream, path: &str, size: u64) -> io::Result<()> {
         self.paths_bytes += path.len();
-        if self.files.len() >= limits::FILES_MAX
-            || size > limits::FILES_BYTES_MAX - self.bytes
-            || self.paths_bytes > limits::FILE_PATHS_BYTES_MAX
+        if self.files.len() >= self.caps.files
+            || size > self.caps.files_bytes - self.bytes
+            || self.paths_bytes > self.caps.paths_bytes
         {
             return Err(wire::invalid("files above the cap"));
         }

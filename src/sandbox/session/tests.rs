@@ -79,12 +79,14 @@ fn job(argument_bytes: usize) -> Job {
         mounted: Vec::new(),
         deps: Vec::new(),
         argv: vec!["x".repeat(argument_bytes)],
-        env: Vec::new(),
+        env: Default::default(),
+        mask: Default::default(),
         input: JsonText::parse(b"{}").unwrap(),
         code: None,
         stdin: None,
         files: Vec::new(),
         collect: crate::sandbox::Collect::Out,
+        egress: None,
         limits: ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default()),
     }
 }

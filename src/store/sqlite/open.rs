@@ -13,7 +13,7 @@ use crate::limits;
 use crate::store::Error;
 
 /// Every migration, oldest first: forward only, never changed once released.
-const MIGRATIONS: [(&str, &str); 3] = [
+const MIGRATIONS: [(&str, &str); 5] = [
     (
         "V1__first",
         include_str!("../../../migrations/sqlite/V1__first.sql"),
@@ -23,8 +23,16 @@ const MIGRATIONS: [(&str, &str); 3] = [
         include_str!("../../../migrations/sqlite/V2__degraded.sql"),
     ),
     (
+        "V3__secrets",
+        include_str!("../../../migrations/sqlite/V3__secrets.sql"),
+    ),
+    (
         "V5__shown",
         include_str!("../../../migrations/sqlite/V5__shown.sql"),
+    ),
+    (
+        "V6__package_sets",
+        include_str!("../../../migrations/sqlite/V6__package_sets.sql"),
     ),
 ];
 
