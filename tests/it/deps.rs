@@ -240,7 +240,7 @@ async fn nothing_but_wheels_of_the_index_is_installed_and_none_leads_out() {
         "https://localhost:1/moved-1.0-py3-none-any.whl",
     );
     for (asked, part) in [
-        ("climbs", "outside target directory"),
+        ("climbs", "trying to install outside"),
         ("source", "No matching distribution"),
         ("moved", "is no host of the configured package indexes"),
         ("absent", "No matching distribution"),
