@@ -89,6 +89,26 @@ pub const OUTPUT_BYTES_MAX: u64 = 10 * MIB;
 pub const JSON_DEPTH_MAX: usize = 128;
 /// What is kept of stdout, and as much of stderr. The head is kept.
 pub const LOG_BYTES_MAX: u64 = MIB;
+/// Code that comes with a request.
+pub const CODE_BYTES_MAX: usize = 1024 * 1024;
+/// Rich results of one execution.
+pub const RESULTS_MAX: usize = 100;
+/// All rich results of one execution together, as JSON.
+pub const RESULTS_BYTES_MAX: u64 = 16 * MIB;
+/// Bytes of an exception's name.
+pub const EXCEPTION_NAME_BYTES_MAX: usize = 256;
+/// Bytes of what an exception says.
+pub const EXCEPTION_VALUE_BYTES_MAX: usize = 8 * 1024;
+/// Bytes of a traceback.
+pub const TRACEBACK_BYTES_MAX: usize = 64 * 1024;
+/// Lines that are kept of what a program logs by the helper `log`. The head is kept.
+pub const LOG_LINES_MAX: usize = 1000;
+/// Bytes of all those lines. One has at most 4,096: so much is written to a pipe at once or not at all.
+pub const LOG_LINES_BYTES_MAX: u64 = 256 * KIB;
+/// What a model is shown of an output at first.
+pub const OUTPUT_PREVIEW_BYTES_MAX: usize = 4 * 1024;
+/// What a model is shown of the two streams at first.
+pub const LOGS_PREVIEW_BYTES_MAX: usize = 2 * 1024;
 /// File artifacts of one execution.
 pub const FILES_MAX: usize = 1000;
 /// All file artifacts of one execution together.
@@ -173,6 +193,20 @@ pub const ARCHIVE_PATH_BYTES_MAX: usize = 240;
 pub const SKILL_MD_BYTES_MAX: u64 = MIB;
 /// The YAML between the `---` lines.
 pub const FRONT_MATTER_BYTES_MAX: usize = 64 * 1024;
+/// A value of a front matter that is no YAML and is taken as the text that was meant.
+pub const REPAIRED_BYTES_MAX: usize = 4096;
+/// Values of one front matter that are looked at for that.
+pub const REPAIRS_MAX: usize = 64;
+/// A file of a skill that is copied into `/workspace` for its scripts; a larger one is linked.
+pub const WORKSPACE_COPY_BYTES_MAX: u64 = 256 * KIB;
+/// All such files of one skill together.
+pub const WORKSPACE_COPIES_BYTES_MAX: u64 = 16 * MIB;
+/// Names that a skill's files take in `/workspace`, of [`TMPFS_INODES`]; what is beyond is found in `/skills` only.
+pub const WORKSPACE_NAMES_MAX: usize = 12_000;
+/// Other skills that one execution sees.
+pub const MOUNTED_SKILLS_MAX: usize = 16;
+/// Secrets that one skill may ask for.
+pub const SKILL_SECRETS_MAX: usize = 64;
 /// Nesting of the YAML in a front matter.
 pub const YAML_DEPTH_MAX: usize = 32;
 /// Parser events of one front matter: bounds the time that a hostile one takes.
@@ -212,6 +246,21 @@ pub const VERSION_CHARS_MAX: usize = 64;
 
 /// Characters of an API key's name.
 pub const KEY_NAME_CHARS_MAX: usize = 100;
+
+// ---- secrets -------------------------------------------------------------------------------------------------
+
+/// The value of a secret: with its name it must fit into one variable, which `execve` takes up to 131,072 bytes.
+pub const SECRET_BYTES_MAX: usize = 64 * 1024;
+/// Body of `PUT /v1/secrets/{name}`: a value whose every byte is escaped.
+pub const SECRET_BODY_BYTES_MAX: u64 = 6 * 64 * KIB + KIB;
+/// Secrets of one tenant.
+pub const SECRETS_MAX: u32 = 1000;
+/// Secrets of one execution.
+pub const SECRETS_GRANTED_MAX: usize = 64;
+/// Values of one execution together: with arguments and the other variables they must fit into what `execve` takes.
+pub const SECRETS_GRANTED_BYTES_MAX: usize = 512 * 1024;
+/// A shorter secret is not masked: text is full of such bytes.
+pub const MASKED_BYTES_MIN: usize = 4;
 
 // ---- doors ---------------------------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ use crate::engine::{self, Images, RetentionPolicy};
 use crate::execution::Maxima;
 use crate::limits;
 use crate::sandbox::docker;
+use crate::secret::MasterKey;
 use crate::skill::ImageAllowlist;
 use crate::telemetry::Format;
 
@@ -61,6 +62,8 @@ pub struct Config {
     pub retention: RetentionPolicy,
     /// Life of a signed link.
     pub link_life: Duration,
+    /// The key that seals secrets, where it is not in the data folder.
+    pub master_key: Option<MasterKey>,
     /// Logging.
     pub log: Log,
     /// What was accepted and has no effect, one sentence each.
@@ -145,6 +148,7 @@ impl Config {
             server_url: None,
             api_key: None,
             database: None,
+            master_key: None,
             sandbox: Sandbox {
                 backend,
                 ..self.sandbox.clone()
@@ -177,6 +181,18 @@ impl Config {
         self.database
             .clone()
             .unwrap_or_else(|| folder.path().join("skillbox.db"))
+    }
+
+    /// The key that seals secrets: the configured one, else the one in `folder`, which is made where there is none.
+    ///
+    /// # Errors
+    ///
+    /// The file holds no key, others can read it, or it cannot be written.
+    pub fn master_key(&self, folder: &DataFolder) -> Result<MasterKey, Error> {
+        match &self.master_key {
+            Some(key) => Ok(key.clone()),
+            None => folder.master_key(),
+        }
     }
 
     /// The part that the engine is told, with its folders in `folder`.

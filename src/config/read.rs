@@ -15,6 +15,7 @@ use crate::error::quoted;
 use crate::execution::Maxima;
 use crate::limits;
 use crate::sandbox::docker;
+use crate::secret::InvalidMasterKey;
 use crate::skill::{ImageAllowlist, Language, parse_bytes, parse_cpu};
 use crate::telemetry::Format;
 
@@ -60,6 +61,9 @@ pub(super) fn config(figment: &Figment) -> Result<Config, Error> {
         },
         link_life: reader.required("links.life", |text| {
             values::span_within(text, Duration::from_secs(1), limits::LINK_LIFE_MAX)
+        })?,
+        master_key: reader.optional("secrets.master_key", |text| {
+            text.parse().map_err(|error: InvalidMasterKey| error.to_string())
         })?,
         log: Log {
             filter: reader.optional("log.level", values::log_filter)?,

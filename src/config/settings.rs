@@ -101,6 +101,8 @@ pub const SETTINGS: &[Setting] = settings! {
         "Executions at once; auto is one for each core, at least 2";
     Text "limits.queue" "SKILLBOX_QUEUE" "256"
         "Executions of one tenant that wait for a place (four times as many in all); more are answered `busy`. Tenants take turns";
+    Secret "secrets.master_key" "SKILLBOX_MASTER_KEY" ""
+        "Key that seals secrets: 32 random bytes in base64 or hex. Without it: master.key in the data folder, made once";
     Text "retention.age" "SKILLBOX_RETENTION_AGE" "30d"
         "How long ended executions and their files are kept, or off";
     Text "retention.per_tenant" "SKILLBOX_RETENTION_PER_TENANT" "10000"
@@ -175,6 +177,7 @@ mod tests {
             "IMAGE_NODE",
             "IMAGE_BASH",
             "SANDBOX__BACKEND",
+            "MASTER_KEY",
         ];
         for name in promised {
             assert!(of_variable(&format!("SKILLBOX_{name}")).is_some(), "{name}");

@@ -2,15 +2,19 @@
 
 mod admission;
 mod cache;
+mod call;
 mod clock;
 mod deps;
 mod executions;
 mod failure;
+mod find;
 mod instance;
 mod keys;
+mod mounts;
 mod plan;
 mod request;
 mod run;
+mod secrets;
 mod skills;
 mod upkeep;
 
@@ -28,6 +32,7 @@ use crate::execution::Maxima;
 use crate::ids::InstanceId;
 use crate::limits;
 use crate::sandbox::Sandbox;
+use crate::secret::MasterKey;
 use crate::skill::{ImageAllowlist, Language};
 use crate::store::{Cursor, Store};
 
@@ -36,6 +41,7 @@ use cache::SkillCache;
 use deps::Builds;
 use run::Running;
 
+pub use call::CalledCode;
 pub use deps::{DependencySettings, Host, Index, NamedBy, Upstream};
 pub use executions::{ArtifactFile, Artifacts};
 pub use instance::Instance;
@@ -53,6 +59,7 @@ struct Inner {
     blob: Blob,
     sandbox: Sandbox,
     links: LinkSigner,
+    master_key: MasterKey,
     settings: Settings,
     instance: Instance,
     cache: SkillCache,
@@ -76,6 +83,8 @@ pub struct Parts {
     pub sandbox: Sandbox,
     /// Signs download links.
     pub links: LinkSigner,
+    /// Seals secrets.
+    pub master_key: MasterKey,
     /// What the operator decided.
     pub settings: Settings,
     /// This process.
@@ -171,6 +180,7 @@ impl Engine {
             blob,
             sandbox,
             links,
+            master_key,
             settings,
             instance,
         } = parts;
@@ -183,6 +193,7 @@ impl Engine {
             blob,
             sandbox,
             links,
+            master_key,
             settings,
             instance,
             cache,

@@ -15,6 +15,8 @@ mod link;
 mod place;
 #[cfg(target_os = "linux")]
 mod program;
+#[cfg(target_os = "linux")]
+mod runtime;
 pub mod wire;
 mod workspace;
 

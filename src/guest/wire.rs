@@ -2,7 +2,7 @@
 //!
 //! Both sides parse what the other says as hostile: every frame has a cap.
 
-use std::io;
+use std::{fmt, io};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -11,9 +11,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 pub use crate::guest::link::{Link, Opener, Side, Stream};
 
 /// The version of this protocol; host and guest are one binary, so any difference is a refusal.
-pub const VERSION: u32 = 1;
-/// Bytes of a frame from the host: a job with its environment and arguments.
-pub const FRAME_TO_GUEST_BYTES_MAX: u32 = 4 * 1024 * 1024;
+pub const VERSION: u32 = 2;
+/// Bytes of a frame from the host: a job with its environment and arguments, whose every byte JSON may escape as six.
+pub const FRAME_TO_GUEST_BYTES_MAX: u32 = 8 * 1024 * 1024;
 /// Bytes of a frame from the guest: a state or one file's name.
 pub const FRAME_TO_HOST_BYTES_MAX: u32 = 64 * 1024;
 
@@ -31,18 +31,21 @@ pub enum Channel {
     Stderr = b'e',
     /// Guest to host: [`Item`] frames, each followed by its content.
     Results = b'r',
+    /// Guest to host: the lines that the program logs.
+    Log = b'l',
     /// Opened by the guest, and any number of times, where [`Start::egress`] says so: what a program sends out.
     Egress = b'x',
 }
 
 impl Channel {
     /// Every channel that the host opens, each once.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Control,
         Self::Inputs,
         Self::Stdout,
         Self::Stderr,
         Self::Results,
+        Self::Log,
     ];
 
     /// The channel of this first byte.
@@ -66,7 +69,7 @@ pub enum ToGuest {
 }
 
 /// The program to start.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct Start {
     /// [`VERSION`] of the host.
     pub version: u32,
@@ -86,6 +89,15 @@ pub struct Start {
     pub caps: Caps,
 }
 
+impl fmt::Debug for Start {
+    /// Without the environment, which holds secrets, and the arguments, which are the caller's.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Start")
+            .field("skill", &self.skill)
+            .finish_non_exhaustive()
+    }
+}
+
 /// What `/workspace` is to a program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -102,8 +114,12 @@ pub enum Workspace {
 pub struct Caps {
     /// Bytes of `output.json`.
     pub output_bytes: u64,
+    /// Bytes of what called code shows.
+    pub results_bytes: u64,
     /// Bytes of each of stdout and stderr.
     pub log_bytes: u64,
+    /// Bytes of the lines that are logged.
+    pub log_lines_bytes: u64,
     /// Files.
     pub files: usize,
     /// Bytes of all files together.
@@ -135,6 +151,8 @@ pub enum Place {
     Json,
     /// The program's standard input.
     Stdin,
+    /// `/sandbox/code`, for the shim that calls it.
+    Code,
     /// A relative path below `/workspace`.
     Workspace(String),
 }
@@ -161,6 +179,8 @@ pub enum ToHost {
         stdout_bytes: u64,
         /// Bytes the program wrote to its standard error.
         stderr_bytes: u64,
+        /// Bytes of the lines that it logged.
+        log_lines_bytes: u64,
         /// What the sandbox used.
         usage: Usage,
     },
@@ -213,6 +233,13 @@ pub enum Item {
     BadOutput {
         /// Which of these.
         reason: String,
+    },
+    /// What called code has shown; the head of it where there is more.
+    Results {
+        /// Bytes that follow.
+        size: u64,
+        /// Bytes there are.
+        total: u64,
     },
     /// One file artifact.
     File {

@@ -5,6 +5,7 @@
 mod auto;
 pub mod docker;
 mod egress;
+mod environment;
 mod kernel_files;
 #[cfg(target_os = "linux")]
 pub mod linux;
@@ -22,12 +23,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::bundle::artifacts::ArtifactTar;
 use crate::error::Cause;
-use crate::execution::{FileEntry, JsonText, Logs, ResourceLimits, Skipped, Usage};
+use crate::execution::{FileEntry, JsonText, Logs, ResourceLimits, Shown, Skipped, Usage};
 use crate::ids::{Digest, ExecutionId, InstanceId};
+use crate::secret::Mask;
 use crate::skill::{ApprovedImage, SkillName};
 
 pub use auto::Auto;
 pub use egress::{Egress, Tunnel};
+pub use environment::Environment;
 #[cfg(feature = "testing")]
 pub use scripted::Script;
 
@@ -49,9 +52,13 @@ pub struct Job {
     /// Program and arguments.
     pub argv: Vec<String>,
     /// The whole environment of the program.
-    pub env: Vec<(String, String)>,
+    pub env: Environment,
+    /// Finds the secrets among them.
+    pub mask: Mask,
     /// The input: `/sandbox/input.json`, byte for byte.
     pub input: JsonText,
+    /// Code that a shim of ours calls: `/sandbox/code`.
+    pub code: Option<String>,
     /// Standard input; the input if absent.
     pub stdin: Option<bytes::Bytes>,
     /// Files placed below `/workspace`.
@@ -207,6 +214,8 @@ pub struct Report {
     pub end: End,
     /// Its output.
     pub output: Output,
+    /// What called code has shown.
+    pub shown: Shown,
     /// Its two streams.
     pub logs: Logs,
     /// Files that were written to the tar.

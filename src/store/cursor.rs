@@ -27,6 +27,7 @@ pub(super) enum List<'a> {
     Versions(&'a Tenant, &'a SkillName),
     Executions(&'a Tenant, &'a ExecutionFilter),
     Keys(&'a Tenant),
+    Secrets(&'a Tenant),
     Packages(&'a Tenant),
 }
 
@@ -71,6 +72,7 @@ impl List<'_> {
             Self::Versions(tenant, name) => format!("versions\n{tenant}\n{name}"),
             Self::Executions(tenant, filter) => format!("executions\n{tenant}\n{filter:?}"),
             Self::Keys(tenant) => format!("keys\n{tenant}"),
+            Self::Secrets(tenant) => format!("secrets\n{tenant}"),
             Self::Packages(tenant) => format!("packages\n{tenant}"),
         };
         let mut mark = Mark::default();
@@ -156,6 +158,7 @@ mod tests {
             List::Executions(&tenant, &all),
             List::Executions(&tenant, &narrow),
             List::Keys(&tenant),
+            List::Secrets(&tenant),
         ];
         for (i, of) in lists.iter().enumerate() {
             for (j, list) in lists.iter().enumerate() {

@@ -1,6 +1,7 @@
 //! What can go wrong with the store. The detail is in `source`, for the log.
 
 use crate::error::Cause;
+use crate::skill::SkillName;
 
 /// Why the store did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +21,9 @@ pub enum Error {
     /// No room left.
     #[error("no space left for the database")]
     Full,
+    /// More than a tenant may keep.
+    #[error("more than a tenant may keep")]
+    Quota,
     /// The database was made by a newer program.
     #[error(
         "the database has schema version {found}, this program knows versions up to {known}; start a newer skillbox"
@@ -44,6 +48,9 @@ pub enum Conflict {
     /// The version is there with other content (Z-25).
     #[error("is already published with other content; publish it as another version")]
     VersionExists,
+    /// Programs would import two skills by one path.
+    #[error("is imported by the same path as a module of skill `{0}`; rename the skill or the module")]
+    SameImport(SkillName),
     /// The id or hash is taken.
     #[error("already exists")]
     Exists,

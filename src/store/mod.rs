@@ -21,14 +21,16 @@ use jiff::Timestamp;
 use crate::auth::KeyRecord;
 use crate::execution::{Execution, NewExecution, Outcome};
 use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
-use crate::skill::{Selector, SkillName, Version};
+use crate::skill::{SecretName, Selector, SkillName, Version};
 
 use backend::Backend;
 use cursor::{List, Moment, page_rows};
 
 pub use cursor::Cursor;
 pub use error::{Conflict, Error, InvalidCursor};
-pub use record::{ExecutionFilter, PackageSet, Page, Published, Retention, SkillRecord};
+pub use record::{
+    ExecutionFilter, Kept, NewSecret, PackageSet, Page, Published, Retention, SecretRecord, SkillRecord,
+};
 
 /// A database. Times are kept to the microsecond.
 #[derive(Debug)]
@@ -227,6 +229,34 @@ impl Store {
         at: Timestamp,
     ) -> Result<(), Error> {
         on_backend!(self, b => b.replace_key(tenant, old, new, at).await)
+    }
+
+    /// Keeps a secret, in place of the one that has this name. [`Error::Quota`] if it would be one more than `max`.
+    pub async fn put_secret(&self, new: NewSecret, max: u32) -> Result<Kept, Error> {
+        on_backend!(self, b => b.put_secret(new, max).await)
+    }
+
+    /// The sealed value of a secret.
+    pub async fn sealed(&self, tenant: &Tenant, name: &SecretName) -> Result<Vec<u8>, Error> {
+        on_backend!(self, b => b.sealed(tenant, name).await)
+    }
+
+    /// A tenant's secrets by name, without their values.
+    pub async fn secrets(
+        &self,
+        tenant: &Tenant,
+        after: Option<Cursor>,
+        rows: u32,
+    ) -> Result<Page<SecretRecord>, Error> {
+        let (list, rows) = (List::Secrets(tenant), page_rows(rows));
+        let after = list.position(after)?;
+        let found = on_backend!(self, b => b.secrets(tenant, after, rows + 1).await)?;
+        Ok(list.page(found, rows, |secret| secret.name.clone()))
+    }
+
+    /// Removes a secret for good.
+    pub async fn delete_secret(&self, tenant: &Tenant, name: &SecretName) -> Result<(), Error> {
+        on_backend!(self, b => b.delete_secret(tenant, name).await)
     }
 
     /// Remembers installed packages; those that were kept under this key before are replaced.

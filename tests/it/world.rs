@@ -13,6 +13,7 @@ use skillbox::engine::{
 use skillbox::error::Error;
 use skillbox::execution::{Execution, JsonText, Maxima, Outcome};
 use skillbox::sandbox::{ProgressSender, Sandbox, docker};
+use skillbox::secret::MasterKey;
 use skillbox::skill::{ImageAllowlist, Language};
 use skillbox::store::Store;
 
@@ -314,10 +315,14 @@ async fn engine_of(settings: Settings, folder: &Path, instance: Instance, sandbo
         blob,
         sandbox,
         links,
+        master_key: MasterKey::from_random(MASTER_KEY),
         settings,
         instance,
     })
 }
+
+/// Seals the secrets of tests.
+pub(crate) const MASTER_KEY: [u8; 32] = *b"0123456789abcdef-master-of-tests";
 
 /// A zip with a SKILL.md and one program; `front_matter` adds lines.
 pub(crate) fn archive(language: Language, front_matter: &str, program: &str) -> std::fs::File {

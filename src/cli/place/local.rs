@@ -221,6 +221,8 @@ impl Local {
             truncated: logs.truncated(),
             stdout: logs.stdout,
             stderr: logs.stderr,
+            lines: logs.lines,
+            lines_truncated: logs.lines_truncated,
         })
     }
 
@@ -280,7 +282,7 @@ async fn end(engine: Engine) {
 }
 
 impl<T> Listed<T> {
-    fn map<U>(self, change: impl FnMut(T) -> U) -> Listed<U> {
+    pub(super) fn map<U>(self, change: impl FnMut(T) -> U) -> Listed<U> {
         Listed {
             items: self.items.into_iter().map(change).collect(),
             more: self.more,
@@ -289,7 +291,7 @@ impl<T> Listed<T> {
 }
 
 /// Page after page until `rows` are there.
-async fn listed<T>(
+pub(super) async fn listed<T>(
     rows: usize,
     mut pages: impl AsyncFnMut(PageRequest) -> std::result::Result<Page<T>, crate::error::Error>,
 ) -> Result<Listed<T>> {

@@ -19,7 +19,7 @@ use crate::cli::progress::Spinner;
 use crate::engine::Ask;
 use crate::error::Code;
 use crate::execution::{Envelope, FileLink, Summary};
-use crate::http::{FreshKey, Key, List, Problem, Ready, Skill, SkillSummary};
+use crate::http::{FreshKey, Key, List, Problem, Ready, Skill, SkillSummary, StreamTexts};
 use crate::ids::{ExecutionId, KeyId};
 use crate::limits;
 use crate::skill::{Selector, SkillName, Version};
@@ -33,7 +33,7 @@ pub(crate) struct Remote {
 }
 
 /// One request without its body.
-struct Call<'a> {
+pub(super) struct Call<'a> {
     method: Method,
     path: &'a str,
     query: &'a [(&'a str, String)],
@@ -42,7 +42,7 @@ struct Call<'a> {
 }
 
 /// The body of a request and its type.
-struct Sent {
+pub(super) struct Sent {
     content_type: String,
     bytes: Vec<u8>,
 }
@@ -143,15 +143,21 @@ impl Remote {
         self.call(&Call::new(Method::DELETE, &path)).map(drop)
     }
 
-    pub(crate) fn run(&self, name: &SkillName, selector: &Selector, ask: Ask) -> Result<Ran> {
+    /// Runs `what`, which people know by `name`.
+    pub(crate) fn run(&self, name: &str, what: serde_json::Value, ask: &Ask) -> Result<Ran> {
         let base64 = base64::engine::general_purpose::STANDARD;
         let files: serde_json::Map<_, _> = ask
             .files
             .iter()
             .map(|file| (file.path.clone(), base64.encode(&file.content).into()))
             .collect();
-        let mut body = json!({ "skill": name, "version": selector, "args": ask.args, "files": files });
-        body["requirements"] = ask.requirements.into();
+        let mut body = what;
+        body["args"] = json!(ask.args);
+        body["files"] = files.into();
+        body["requirements"] = json!(ask.requirements);
+        if !ask.mount_skills.is_empty() {
+            body["mount_skills"] = json!(ask.mount_skills);
+        }
         if let Some(script) = &ask.script {
             body["script"] = script.as_str().into();
         }
@@ -206,10 +212,13 @@ impl Remote {
             Ok((bytes, truncated))
         };
         let ((stdout, truncated), (stderr, _)) = (stream("stdout")?, stream("stderr")?);
+        let texts: StreamTexts = self.json(&Call::new(Method::GET, &path))?;
         Ok(Printed {
             stdout,
             stderr,
             truncated,
+            lines: texts.lines,
+            lines_truncated: texts.lines_truncated,
         })
     }
 
@@ -268,7 +277,7 @@ impl Remote {
     }
 
     /// Page after page until `rows` are there; a server that never stops is cut there too.
-    fn listed<T: DeserializeOwned>(
+    pub(super) fn listed<T: DeserializeOwned>(
         &self,
         path: &str,
         filter: &[(&str, String)],
@@ -301,7 +310,7 @@ impl Remote {
         read_json(self.call(call)?)
     }
 
-    fn call(&self, call: &Call<'_>) -> Result<Response<Body>> {
+    pub(super) fn call(&self, call: &Call<'_>) -> Result<Response<Body>> {
         let request = self
             .request(call)
             .body(())
@@ -314,7 +323,7 @@ impl Remote {
         self.judge(self.agent.run(request))
     }
 
-    fn send(&self, call: &Call<'_>, sent: Sent) -> Result<Response<Body>> {
+    pub(super) fn send(&self, call: &Call<'_>, sent: Sent) -> Result<Response<Body>> {
         let request = self
             .request(call)
             .header("content-type", sent.content_type)
@@ -383,7 +392,7 @@ impl Remote {
 }
 
 impl<'a> Call<'a> {
-    fn new(method: Method, path: &'a str) -> Self {
+    pub(super) fn new(method: Method, path: &'a str) -> Self {
         Self {
             method,
             path,
@@ -395,7 +404,7 @@ impl<'a> Call<'a> {
 }
 
 impl Sent {
-    fn json(bytes: Vec<u8>) -> Self {
+    pub(super) fn json(bytes: Vec<u8>) -> Self {
         Self {
             content_type: "application/json".to_owned(),
             bytes,

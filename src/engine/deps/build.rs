@@ -18,6 +18,7 @@ use crate::execution::{JsonText, ResourceLimits};
 use crate::ids::ExecutionId;
 use crate::limits;
 use crate::sandbox::{Choice, Collect, Dependencies, Egress, End, InputFile, Job, Progress, Report, Run};
+use crate::secret::Mask;
 use crate::skill::Language;
 
 /// The authorities that a host's own programs believe, where the usual systems keep them.
@@ -140,7 +141,7 @@ impl Engine {
             argv.push("-I".to_owned());
         }
         argv.push(format!("/workspace/{program}"));
-        let path = plan.job.env.iter().find(|(key, _)| key == "PATH").cloned();
+        let path = plan.job.env.variables().iter().find(|(key, _)| key == "PATH");
         let own = [
             ("HOME", "/workspace"),
             ("LANG", "C.UTF-8"),
@@ -156,7 +157,10 @@ impl Engine {
             mounted: Vec::new(),
             deps: Vec::new(),
             argv,
-            env: path.into_iter().chain(own).collect(),
+            env: path.cloned().into_iter().chain(own).collect::<Vec<_>>().into(),
+            // A builder has no secrets.
+            mask: Mask::default(),
+            code: None,
             input: JsonText::parse(input.to_string().as_bytes())
                 .map_err(|error| Error::internal(error.to_string()))?,
             stdin: Some(bytes::Bytes::new()),

@@ -197,7 +197,9 @@ fn program(name: &str, env: &[(String, String)]) -> Option<PathBuf> {
 
 /// Says which interpreter of which make a job runs: another one may need other packages.
 pub(super) fn base(job: &Job) -> Option<String> {
-    let file = program(job.argv.first()?, &job.env)?.canonicalize().ok()?;
+    let file = program(job.argv.first()?, job.env.variables())?
+        .canonicalize()
+        .ok()?;
     let metadata = file.metadata().ok()?;
     Some(format!(
         "{} {} {} {}",

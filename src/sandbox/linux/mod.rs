@@ -348,7 +348,7 @@ impl Drop for Ending {
 impl Backend for Native {
     async fn prepare(&self, job: &Job, _progress: Option<&ProgressSender>) -> Result<(), Error> {
         host::has_image(job)?;
-        host::find_program(&job.argv, &job.env)?;
+        host::find_program(&job.argv, job.env.variables())?;
         self.rehearse().await
     }
 

@@ -6,6 +6,7 @@ pub(super) mod packages;
 pub(super) mod pages;
 pub(super) mod retention;
 mod samples;
+pub(super) mod secrets;
 pub(super) mod skills;
 
 use crate::store::Store;
@@ -21,6 +22,7 @@ macro_rules! contract_tests {
         $crate::store::contract::contract_tests! { $place;
             skills: [
                 a_record_reads_back_whole,
+                no_two_skills_are_imported_by_one_path,
                 publishing_the_same_content_again_changes_nothing,
                 a_published_version_never_changes,
                 of_many_uploads_of_one_version_one_wins,
@@ -65,6 +67,13 @@ macro_rules! contract_tests {
                 a_key_is_replaced_whole_or_not_at_all,
                 a_revoked_key_cannot_be_replaced,
                 a_tenant_never_sees_the_keys_of_another,
+            ]
+            secrets: [
+                a_secret_is_set_and_set_again,
+                a_tenant_keeps_only_so_many_secrets,
+                secrets_are_listed_by_name,
+                a_deleted_secret_is_gone,
+                a_tenant_never_sees_the_secrets_of_another,
             ]
             packages: [
                 kept_packages_are_found_listed_and_dropped,

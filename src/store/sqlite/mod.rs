@@ -7,6 +7,7 @@ mod packages;
 mod pool;
 mod retention;
 mod row;
+mod secrets;
 mod skills;
 #[cfg(test)]
 mod tests;
@@ -19,8 +20,11 @@ use rusqlite::Connection;
 use crate::auth::KeyRecord;
 use crate::execution::{Execution, NewExecution, Outcome};
 use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
-use crate::skill::{Selector, SkillName, Version};
-use crate::store::{Backend, Error, ExecutionFilter, Moment, PackageSet, Published, Retention, SkillRecord};
+use crate::skill::{SecretName, Selector, SkillName, Version};
+use crate::store::{
+    Backend, Error, ExecutionFilter, Kept, Moment, NewSecret, PackageSet, Published, Retention, SecretRecord,
+    SkillRecord,
+};
 
 use pool::Pool;
 
@@ -221,6 +225,31 @@ impl Backend for Sqlite {
         let tenant = tenant.clone();
         self.write(move |c| keys::replace(c, &tenant, old, &new, at))
             .await
+    }
+
+    async fn put_secret(&self, new: NewSecret, max: u32) -> Result<Kept, Error> {
+        self.write(move |c| secrets::put(c, &new, max)).await
+    }
+
+    async fn sealed(&self, tenant: &Tenant, name: &SecretName) -> Result<Vec<u8>, Error> {
+        let (tenant, name) = (tenant.clone(), name.clone());
+        self.read(move |c| secrets::sealed(c, &tenant, &name)).await
+    }
+
+    async fn secrets(
+        &self,
+        tenant: &Tenant,
+        after: Option<SecretName>,
+        rows: u32,
+    ) -> Result<Vec<SecretRecord>, Error> {
+        let tenant = tenant.clone();
+        self.read(move |c| secrets::list(c, &tenant, after.as_ref(), rows))
+            .await
+    }
+
+    async fn delete_secret(&self, tenant: &Tenant, name: &SecretName) -> Result<(), Error> {
+        let (tenant, name) = (tenant.clone(), name.clone());
+        self.write(move |c| secrets::delete(c, &tenant, &name)).await
     }
 
     async fn keep_packages(&self, set: PackageSet) -> Result<(), Error> {

@@ -23,5 +23,7 @@ mod sandbox_output;
 mod sandbox_streams;
 #[path = "../sandbox_survivors.rs"]
 mod sandbox_survivors;
+#[path = "../secrets.rs"]
+mod secrets;
 #[path = "../toolbox.rs"]
 mod toolbox;
