@@ -128,6 +128,28 @@ pub const WORKSPACE_NAMES_MAX: usize = 12_000;
 pub const MOUNTED_SKILLS_MAX: usize = 16;
 /// Secrets that one skill may ask for.
 pub const SKILL_SECRETS_MAX: usize = 64;
+/// A JSON Schema of a skill, written as JSON.
+pub const SCHEMA_BYTES_MAX: usize = 64 * 1024;
+/// Nesting of such a schema.
+pub const SCHEMA_DEPTH_MAX: usize = 64;
+/// `$ref` and its like in such a schema.
+pub const SCHEMA_REFERENCES_MAX: usize = 200;
+/// Patterns in such a schema.
+pub const SCHEMA_PATTERNS_MAX: usize = 100;
+/// Memory of one pattern, compiled.
+pub const SCHEMA_PATTERN_BYTES: usize = 128 * 1024;
+/// Stack for compiling a schema: what is nested calls itself.
+pub const SCHEMA_STACK_BYTES: usize = 64 * 1024 * 1024;
+/// Stack that checking one value may use: half of what a thread has.
+pub const SCHEMA_CHECK_STACK_BYTES: usize = 1024 * 1024;
+/// Looks at values and bytes of text that checking one value may take: a second or two.
+pub const SCHEMA_STEPS_MAX: usize = 50_000_000;
+/// What one fault costs of them.
+pub const SCHEMA_STEPS_OF_FAULT: usize = 2000;
+/// Faults of one value that are told.
+pub const SCHEMA_FAULTS_MAX: usize = 10;
+/// Characters of a fault's pointer, and of its message.
+pub const FAULT_CHARS_MAX: usize = 200;
 /// Nesting of the YAML in a front matter.
 pub const YAML_DEPTH_MAX: usize = 32;
 /// Parser events of one front matter: bounds the time that a hostile one takes.
