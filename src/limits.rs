@@ -142,10 +142,10 @@ pub const SCHEMA_PATTERN_BYTES: usize = 128 * 1024;
 pub const SCHEMA_STACK_BYTES: usize = 64 * 1024 * 1024;
 /// Stack that checking one value may use: half of what a thread has.
 pub const SCHEMA_CHECK_STACK_BYTES: usize = 1024 * 1024;
-/// Looks at values and bytes of text that checking one value may take: a second or two.
-pub const SCHEMA_STEPS_MAX: usize = 50_000_000;
+/// Looks at values, or at 4 bytes of text, that checking one value may take: about half a second.
+pub const SCHEMA_STEPS_MAX: usize = 10_000_000;
 /// What one fault costs of them.
-pub const SCHEMA_STEPS_OF_FAULT: usize = 2000;
+pub const SCHEMA_STEPS_OF_FAULT: usize = 500;
 /// Faults of one value that are told.
 pub const SCHEMA_FAULTS_MAX: usize = 10;
 /// Characters of a fault's pointer, and of its message.
@@ -166,6 +166,10 @@ pub const ACTIONS_MAX: usize = 200;
 pub const ACTION_HEAD_BYTES: u64 = 16 * KIB;
 /// Characters of what a script says it does.
 pub const ACTION_SUMMARY_CHARS_MAX: usize = 300;
+/// Characters of it that the definition of a tool holds.
+pub const TOOL_SUMMARY_CHARS_MAX: usize = 120;
+/// Bytes of all that one definition of a tool says about scripts.
+pub const TOOL_SCRIPTS_BYTES_MAX: usize = 4096;
 /// Characters of how a script says it is called.
 pub const ACTION_USAGE_CHARS_MAX: usize = 1000;
 /// Packages that a script may name for itself; one with more says nothing.

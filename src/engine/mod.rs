@@ -11,6 +11,7 @@ mod mounts;
 mod plan;
 mod request;
 mod run;
+mod schemas;
 mod skills;
 mod upkeep;
 

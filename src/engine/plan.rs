@@ -1,5 +1,6 @@
 //! From a skill and a request to a job: pure, so that what runs can be read off a value.
 
+use crate::engine::schemas::Schemas;
 use crate::engine::{Ask, Settings};
 use crate::error::Error;
 use crate::execution::{JsonText, ResourceLimits};
@@ -23,6 +24,7 @@ pub(super) struct Subject<'a> {
 pub(super) struct Plan {
     pub(super) job: Job,
     pub(super) language: Language,
+    pub(super) schemas: Schemas,
 }
 
 /// Fixed by us; nobody else may set it (P11).
@@ -81,7 +83,12 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
             &settings.maxima,
         ),
     };
-    Ok(Plan { job, language })
+    let schemas = script.map_or_else(|| Schemas::of(manifest), |_| Schemas::default());
+    Ok(Plan {
+        job,
+        language,
+        schemas,
+    })
 }
 
 fn nothing_to_run(manifest: &Manifest) -> Error {

@@ -135,7 +135,9 @@ impl Engine {
             .await;
         let _slot = admitted.ok_or_else(|| Error::new(Code::Busy, "the caller left the queue"))??;
         let queue_ms = milliseconds(asked_at.elapsed());
-        let job = &found.plan.job;
+        let Plan { job, schemas, .. } = &found.plan;
+        // In its turn: a check may take as long as a short program.
+        schemas.check_input(&job.input).await?;
         let choice = self.prepare(job, progress.as_ref()).await?;
         // Before the row: one that is there always has somebody who ends it.
         let mut entered = self.0.running.enter(caller.tenant().clone(), job.execution);
@@ -151,6 +153,7 @@ impl Engine {
         let perform = self.perform(caller.tenant(), (job, &choice), (&entered.cancel, go));
         let (begun, outcome) = tokio::join!(begin, perform);
         begun.map_err(|error| failure::of_store(error, "execution"))?;
+        let outcome = schemas.judge(outcome).await;
         let timings = Timings {
             queue_ms,
             ..outcome.timings

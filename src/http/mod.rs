@@ -25,6 +25,7 @@ mod routes;
 mod serve;
 mod skills;
 mod throttle;
+mod tools;
 mod upload;
 mod wire;
 
@@ -49,6 +50,7 @@ pub use health::{Part, Ready};
 pub use page::List;
 pub use problem::Problem;
 pub use serve::{App, Bounds, Peer, serve};
+pub use tools::ToolDefinition;
 pub use wire::{FreshKey, Key, Skill, SkillSummary};
 
 /// The door to `engine`, ready to be served.

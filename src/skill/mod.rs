@@ -23,6 +23,7 @@ mod skill_toml;
 mod strict;
 #[cfg(test)]
 mod tests;
+mod tool;
 mod version;
 mod visible;
 mod yaml;
@@ -43,5 +44,6 @@ pub use schema::{InvalidSchema, Schema};
 pub use script::{InvalidScript, SHEBANG_BYTES_MAX, Script};
 pub use secret::{InvalidSecretName, SecretName};
 pub use strict::StrictSkill;
+pub use tool::{ToolFormat, prompt, prompt_entries, prompt_entry, tool, tool_name};
 pub use version::{InvalidVersion, Selector, Version};
 pub use visible::hidden_character;

@@ -14,9 +14,9 @@ use crate::cli::failure::{Failure, Result};
 use crate::config::Config;
 use crate::engine::{Ask, NewKey, What};
 use crate::execution::{Envelope, FileLink, Status, Summary};
-use crate::http::{FreshKey, Key, Skill, SkillSummary};
+use crate::http::{FreshKey, Key, Skill, SkillSummary, ToolDefinition};
 use crate::ids::{ExecutionId, KeyId};
-use crate::skill::{Selector, SkillName};
+use crate::skill::{Selector, SkillName, ToolFormat};
 
 pub(crate) use local::Local;
 pub(crate) use remote::Remote;
@@ -123,6 +123,16 @@ impl Place {
 
     pub(crate) fn skill(&self, name: &SkillName, selector: &Selector) -> Result<Skill> {
         at!(self, place => place.skill(name, selector))
+    }
+
+    /// All skills that can be called, as tools.
+    pub(crate) fn tools(&self, format: ToolFormat) -> Result<Vec<ToolDefinition>> {
+        at!(self, place => place.tools(format))
+    }
+
+    /// All skills, as a prompt lists them.
+    pub(crate) fn prompt(&self) -> Result<String> {
+        at!(self, place => place.prompt())
     }
 
     pub(crate) fn archive(&self, name: &SkillName, selector: &Selector, into: &mut File) -> Result<()> {

@@ -104,7 +104,7 @@ impl<'a> Node<'a, Measuring> for Measured<'a> {
     /// Whoever asks may match a pattern.
     fn as_string(&self) -> Option<Cow<'a, str>> {
         let text = self.0.as_str();
-        step(1 + text.map_or(0, str::len));
+        step(1 + text.map_or(0, str::len) / 4);
         text.map(Cow::Borrowed)
     }
 
@@ -198,7 +198,7 @@ impl<'a> Array<'a, Measuring> for Elements<'a> {
         step(self.0.iter().map(weight).sum());
         // Nested values can be made to have one hash, and then each is compared with each.
         if self.0.iter().any(|item| item.is_array() || item.is_object()) {
-            step(self.0.len().saturating_mul(self.0.len()) / 8);
+            step(self.0.len().saturating_mul(self.0.len()) / 32);
         }
         unique::is_unique(self.0)
     }

@@ -45,7 +45,9 @@ impl Schema {
             let compiled = thread.spawn_scoped(scope, compile).map(|thread| thread.join());
             match compiled {
                 Ok(Ok(Ok(compiled))) => compiled.map(Self),
-                Ok(Ok(Err(_)) | Err(_)) => Err(InvalidSchema("it cannot be compiled; simplify it".to_owned())),
+                Ok(Ok(Err(_)) | Err(_)) => {
+                    Err(InvalidSchema("it cannot be compiled; simplify it".to_owned()))
+                }
                 Err(error) => Err(InvalidSchema(format!("no thread to compile it: {error}"))),
             }
         })
@@ -64,14 +66,24 @@ impl Schema {
         match measured(|| self.0.is_valid(Measured(&value))) {
             Ok(true) => return Vec::new(),
             Ok(false) => {}
-            Err(_) => return vec![fault("", "checking it takes too long; simplify the schema or the value")],
+            Err(_) => {
+                return vec![fault(
+                    "",
+                    "checking it takes too long; simplify the schema or the value",
+                )];
+            }
         }
         let listed = || {
             let errors = self.0.iter_errors(Measured(&value));
             let told = errors.take(limits::SCHEMA_FAULTS_MAX).map(|error| told(&error));
             told.collect::<Vec<_>>()
         };
-        let first = || self.0.validate(Measured(&value)).err().map(|error| vec![told(&error)]);
+        let first = || {
+            self.0
+                .validate(Measured(&value))
+                .err()
+                .map(|error| vec![told(&error)])
+        };
         // To tell costs more than to know: of very many faults only one is told, or none.
         let faults = measured(listed).ok();
         faults
@@ -127,7 +139,9 @@ impl Size {
             ("patterns", size.patterns, limits::SCHEMA_PATTERNS_MAX),
         ];
         match bounds.into_iter().find(|(_, found, max)| found > max) {
-            Some((what, found, max)) => Err(InvalidSchema(format!("it has {found} {what}, the limit is {max}"))),
+            Some((what, found, max)) => Err(InvalidSchema(format!(
+                "it has {found} {what}, the limit is {max}"
+            ))),
             None => Ok(()),
         }
     }
