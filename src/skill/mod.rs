@@ -22,6 +22,7 @@ mod skill_toml;
 mod strict;
 #[cfg(test)]
 mod tests;
+mod title;
 mod version;
 mod visible;
 mod yaml;
