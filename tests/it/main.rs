@@ -20,6 +20,7 @@ mod gvisor;
 mod hosts;
 mod http;
 mod images;
+mod index;
 mod lifecycle;
 #[cfg(target_os = "linux")]
 #[expect(clippy::duplicate_mod, reason = "the same promises, on another backend")]
