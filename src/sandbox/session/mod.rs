@@ -134,14 +134,7 @@ async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Hea
         bytes: 0,
         paths_bytes: 0,
     };
-    let mut spoken = Spoken {
-        hello: false,
-        end: None,
-        totals: [0; 3],
-        usage: Usage::default(),
-        started_at: None,
-        ended_at: None,
-    };
+    let mut spoken = Spoken::default();
     let result = {
         let streams = async {
             // A guest without its inputs says so, or falls silent; one that is done may go before it is told their end.
@@ -267,6 +260,7 @@ async fn keep_head(mut stream: wire::Stream, kept: &mut Vec<u8>, bytes_max: u64)
 }
 
 /// What the guest says about the program.
+#[derive(Default)]
 struct Spoken {
     hello: bool,
     end: Option<End>,

@@ -1,6 +1,7 @@
 //! The REST door, asked without a network; only `serve` opens real connections.
 
 mod client;
+mod code;
 mod conformance;
 mod deletion;
 mod document;
