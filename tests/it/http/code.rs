@@ -30,7 +30,7 @@ async fn code_runs_instead_of_a_skill() {
         assert_eq!(envelope["output_preview"], input.to_string());
         assert_eq!(
             envelope["logs_preview"],
-            "[cut: 104 bytes in all] …out \u{fffd}\nerr\n"
+            "out \u{fffd}\nerr\n"
         );
     }
 }
