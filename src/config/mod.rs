@@ -20,7 +20,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use crate::auth::ApiKey;
-use crate::engine::{self, Images, RetentionPolicy};
+use crate::engine::{self, BlobPolicy, Images, RetentionPolicy};
 use crate::execution::Maxima;
 use crate::limits;
 use crate::sandbox::docker;
@@ -56,6 +56,8 @@ pub struct Config {
     pub limits: Limits,
     /// How long ended executions are kept.
     pub retention: RetentionPolicy,
+    /// How much each tenant may keep as blobs, and for how long.
+    pub blobs: BlobPolicy,
     /// Life of a signed link.
     pub link_life: Duration,
     /// The key that seals secrets, where it is not in the data folder.
@@ -201,6 +203,7 @@ impl Config {
             queue: self.limits.queue,
             queue_wait: limits::QUEUE_WAIT_MAX,
             retention: self.retention,
+            blobs: self.blobs,
             link_life: self.link_life,
             cache_dir: folder.join("cache"),
             tmp_dir: folder.join("tmp"),

@@ -1,6 +1,7 @@
 //! The use cases: the only place that decides. Doors translate into these calls, adapters obey them.
 
 mod admission;
+mod blobs;
 mod cache;
 mod clock;
 mod executions;
@@ -36,6 +37,7 @@ use admission::Admission;
 use cache::SkillCache;
 use run::Running;
 
+pub use blobs::{AskedBlob, BlobPolicy, NewBlob};
 pub use executions::{ArtifactFile, Artifacts};
 pub use instance::Instance;
 pub use keys::NewKey;
@@ -98,6 +100,8 @@ pub struct Settings {
     pub queue_wait: Duration,
     /// How long ended executions are kept.
     pub retention: RetentionPolicy,
+    /// How much each tenant may keep as blobs, and for how long.
+    pub blobs: BlobPolicy,
     /// Life of a signed link.
     pub link_life: Duration,
     /// Unpacked skills, private to this installation.

@@ -73,6 +73,7 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
             (None, ..) => None,
         },
         files: ask.files.clone(),
+        blobs: Vec::new(),
         collect: script.map_or(Collect::Out, |_| Collect::Workspace),
         limits: ResourceLimits::clamp(
             &manifest.resources,

@@ -5,8 +5,10 @@ mod activity;
 mod answer;
 mod artifacts;
 mod attachment;
+mod blobs;
 mod body;
 mod budget;
+mod content;
 mod document;
 mod door;
 mod exchange;
@@ -45,6 +47,7 @@ use door::Door;
 use host::Hosts;
 
 pub use access::{Access, Matrix};
+pub use blobs::BlobInfo;
 pub use door::Settings;
 pub use health::{Part, Ready};
 pub use page::List;

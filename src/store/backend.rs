@@ -7,7 +7,7 @@ use crate::execution::{Execution, NewExecution, Outcome};
 use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{SecretName, Selector, SkillName, Version};
 use crate::store::{
-    Error, ExecutionFilter, Kept, Moment, NewSecret, Published, Retention, SecretRecord, SkillRecord,
+    BlobQuota, BlobRecord, Error, ExecutionFilter, Kept, KeptBlob, Moment, NewSecret, Published, Retention, SecretRecord, SkillRecord,
 };
 
 /// Lists come with at most `rows` rows, those after the given place.
@@ -89,4 +89,16 @@ pub(super) trait Backend {
         rows: u32,
     ) -> Result<Vec<SecretRecord>, Error>;
     async fn delete_secret(&self, tenant: &Tenant, name: &SecretName) -> Result<(), Error>;
+
+    async fn keep_blob(&self, new: BlobRecord, quota: BlobQuota) -> Result<KeptBlob, Error>;
+    async fn blob(&self, tenant: &Tenant, digest: &Digest, now: Timestamp) -> Result<BlobRecord, Error>;
+    async fn blobs(
+        &self,
+        tenant: &Tenant,
+        after: Option<Moment<Digest>>,
+        now_and_rows: (Timestamp, u32),
+    ) -> Result<Vec<BlobRecord>, Error>;
+    async fn expire_blob(&self, tenant: &Tenant, digest: &Digest, at: Timestamp) -> Result<BlobRecord, Error>;
+    async fn expired_blobs(&self, now: Timestamp, rows: u32) -> Result<Vec<BlobRecord>, Error>;
+    async fn forget_blob(&self, blob: &BlobRecord, now: Timestamp) -> Result<(), Error>;
 }

@@ -28,6 +28,7 @@ pub(super) enum List<'a> {
     Executions(&'a Tenant, &'a ExecutionFilter),
     Keys(&'a Tenant),
     Secrets(&'a Tenant),
+    Blobs(&'a Tenant),
 }
 
 /// A place in a list that is ordered by time and id.
@@ -71,6 +72,7 @@ impl List<'_> {
             Self::Versions(tenant, name) => format!("versions\n{tenant}\n{name}"),
             Self::Executions(tenant, filter) => format!("executions\n{tenant}\n{filter:?}"),
             Self::Keys(tenant) => format!("keys\n{tenant}"),
+            Self::Blobs(tenant) => format!("blobs\n{tenant}"),
             Self::Secrets(tenant) => format!("secrets\n{tenant}"),
         };
         let mut mark = Mark::default();
@@ -157,6 +159,7 @@ mod tests {
             List::Executions(&tenant, &narrow),
             List::Keys(&tenant),
             List::Secrets(&tenant),
+            List::Blobs(&tenant),
         ];
         for (i, of) in lists.iter().enumerate() {
             for (j, list) in lists.iter().enumerate() {

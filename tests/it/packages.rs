@@ -44,10 +44,12 @@ impl Bare {
         let job = job(program, deps);
         let choice = self.sandbox.prepare(&job, None).await.unwrap();
         let mut artifacts = ArtifactTar::create(tempfile::tempfile().unwrap());
+        let mut blobs = ArtifactTar::create(tempfile::tempfile().unwrap());
         let (word, go) = tokio::sync::oneshot::channel();
         word.send(()).unwrap();
         let run = Run {
             artifacts: &mut artifacts,
+            blobs: &mut blobs,
             cancel: CancellationToken::new(),
             go,
         };
@@ -93,6 +95,7 @@ fn job(program: &str, deps: Option<Dependencies>) -> Job {
             .to_vec()
             .into(),
         mask: Default::default(),
+        blobs: Vec::new(),
         input: json("{}"),
         stdin: None,
         collect: Collect::Out,

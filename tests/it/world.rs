@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use skillbox::auth::Caller;
 use skillbox::blob::{Blob, LinkSigner};
-use skillbox::engine::{Ask, Engine, Images, Instance, Parts, RetentionPolicy, RunRequest, Settings, What};
+use skillbox::engine::{Ask, BlobPolicy, Engine, Images, Instance, Parts, RetentionPolicy, RunRequest, Settings, What};
 use skillbox::error::Error;
 use skillbox::execution::{Execution, JsonText, Maxima, Outcome};
 use skillbox::sandbox::{ProgressSender, Sandbox, docker};
@@ -233,6 +233,10 @@ fn settings(folder: &Path, images: Images) -> Settings {
         queue: 64,
         queue_wait: Duration::from_secs(60),
         retention: RetentionPolicy::default(),
+        blobs: BlobPolicy {
+            quota_bytes: 64 << 20,
+            ..BlobPolicy::default()
+        },
         link_life: Duration::from_secs(60),
         cache_dir: folder.join("cache"),
         tmp_dir: folder.join("tmp"),

@@ -43,8 +43,8 @@ pub(super) struct Call<'a> {
 
 /// The body of a request and its type.
 pub(super) struct Sent {
-    content_type: String,
-    bytes: Vec<u8>,
+    pub(super) content_type: String,
+    pub(super) bytes: Vec<u8>,
 }
 
 /// What stands in a path segment as it is (RFC 3986, unreserved).
@@ -151,6 +151,7 @@ impl Remote {
             .map(|file| (file.path.clone(), base64.encode(&file.content).into()))
             .collect();
         let mut body = json!({ "skill": name, "version": selector, "args": ask.args, "files": files });
+        body["blobs"] = self.kept(ask.blobs)?;
         if let Some(script) = &ask.script {
             body["script"] = script.as_str().into();
         }
@@ -431,7 +432,7 @@ fn form(name: &str, content: &[u8]) -> Sent {
     }
 }
 
-fn read_json<T: DeserializeOwned>(answer: Response<Body>) -> Result<T> {
+pub(super) fn read_json<T: DeserializeOwned>(answer: Response<Body>) -> Result<T> {
     let mut bytes = Vec::new();
     copy(answer, &mut bytes, limits::ANSWER_BYTES_MAX)?;
     serde_json::from_slice(&bytes).map_err(|error| {

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::auth::{KeyRecord, Scope, Scopes};
 use crate::execution::{
-    Failure, FileEntry, JsonText, Logs, Maxima, NewExecution, Outcome, ResourceLimits, Skipped, Status,
+    Failure, FileEntry, JsonText, Logs, Maxima, NewExecution, Outcome, OutputBlob, ResourceLimits, Skipped, Status,
     Timings, Usage,
 };
 use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
@@ -109,6 +109,10 @@ pub(super) fn outcome(status: Status) -> Outcome {
             reason: "link".to_owned(),
         }],
         skipped_total: 7,
+        blobs: vec![OutputBlob {
+            blob_id: Digest::of(b"blob"),
+            size: 4,
+        }],
         usage: Usage {
             cpu_ms: 1,
             memory_peak_bytes: 2,

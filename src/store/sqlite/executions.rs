@@ -44,7 +44,7 @@ pub(super) const PAGE_OF_SKILL_AND_STATUS: &str = page!(
 const BY_ID: &str = concat!(
     "select ",
     columns!(),
-    ", output, stdout, stderr, stdout_total, stderr_total, files, skipped \
+    ", output, stdout, stderr, stdout_total, stderr_total, files, skipped, output_blobs \
      from executions left join execution_results on execution = id where tenant = ?1 and id = ?2"
 );
 const INSERT: &str = "
@@ -61,8 +61,9 @@ const FINISH: &str = "
         exit_code = :exit_code, skipped_total = :skipped_total, usage = :usage, timings = :timings
     where tenant = :tenant and id = :id and status = 'running'";
 const INSERT_RESULTS: &str = "
-    insert into execution_results (execution, output, stdout, stderr, stdout_total, stderr_total, files, skipped)
-    values (:id, :output, :stdout, :stderr, :stdout_total, :stderr_total, :files, :skipped)";
+    insert into execution_results (
+        execution, output, stdout, stderr, stdout_total, stderr_total, files, skipped, output_blobs
+    ) values (:id, :output, :stdout, :stderr, :stdout_total, :stderr_total, :files, :skipped, :output_blobs)";
 const INTERRUPT: &str = "
     update executions set
         status = 'interrupted', finished_at = ?2, error_code = 'interrupted',
@@ -125,6 +126,7 @@ pub(super) fn finish(
         ":stderr_total": outcome.logs.stderr_total,
         ":files": to_json(&outcome.files)?,
         ":skipped": to_json(&outcome.skipped)?,
+        ":output_blobs": to_json(&outcome.blobs)?,
     })?;
     Ok(true)
 }
@@ -243,6 +245,7 @@ fn outcome(row: &Row<'_>, status: Status, finished_at: Timestamp) -> Result<Outc
         files: Vec::new(),
         skipped: Vec::new(),
         skipped_total: row.get("skipped_total")?,
+        blobs: Vec::new(),
         usage: if was_measured {
             json(row, "usage")?
         } else {
@@ -271,5 +274,6 @@ fn add_results(row: &Row<'_>, outcome: &mut Outcome) -> Result<(), Error> {
     };
     outcome.files = json(row, "files")?;
     outcome.skipped = json(row, "skipped")?;
+    outcome.blobs = json(row, "output_blobs")?;
     Ok(())
 }
