@@ -123,8 +123,9 @@ pub(crate) fn value(file: &str) -> Result<String> {
     } else {
         read_file(Path::new(file), max)?
     };
-    String::from_utf8(bytes)
-        .map_err(|_| Failure::refused("--value-file: the value is no text in UTF-8; encode it, for example in base64"))
+    String::from_utf8(bytes).map_err(|_| {
+        Failure::refused("--value-file: the value is no text in UTF-8; encode it, for example in base64")
+    })
 }
 
 /// `--file [NAME=]PATH`, each placed under its name in the working directory of the program.
@@ -159,7 +160,9 @@ pub(crate) fn blobs(given: &[String]) -> Result<Vec<AskedBlob>> {
         }
         None => text.parse().map(AskedBlob::Kept).map_err(|_| {
             let text = quoted(text);
-            Failure::refused(format!("--blob: {text} is no id sha256:…; a file is written @FILE"))
+            Failure::refused(format!(
+                "--blob: {text} is no id sha256:…; a file is written @FILE"
+            ))
         }),
     };
     given.iter().map(blob).collect()

@@ -120,7 +120,13 @@ mod tests {
 
     #[test]
     fn one_line_end_is_dropped_and_no_more() {
-        for (text, value) in [("a\n", "a"), ("a\r\n", "a"), ("a\n\n", "a\n"), ("a b ", "a b "), ("\n", "")] {
+        for (text, value) in [
+            ("a\n", "a"),
+            ("a\r\n", "a"),
+            ("a\n\n", "a\n"),
+            ("a b ", "a b "),
+            ("\n", ""),
+        ] {
             assert_eq!(without_line_end(text), value);
         }
     }

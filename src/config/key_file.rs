@@ -32,7 +32,10 @@ pub(super) fn signing_key(path: &Path) -> Result<Vec<u8>, Error> {
 pub(super) fn master_key(path: &Path) -> Result<MasterKey, Error> {
     let bytes = match read(path)? {
         Some(bytes) => bytes,
-        None => write_once(path, format!("{}\n", *MasterKey::from_random(random()?).reveal()).as_bytes())?,
+        None => write_once(
+            path,
+            format!("{}\n", *MasterKey::from_random(random()?).reveal()).as_bytes(),
+        )?,
     };
     let bytes = Zeroizing::new(bytes);
     let text = std::str::from_utf8(&bytes).unwrap_or_default();
@@ -154,7 +157,10 @@ mod tests {
         let path = folder.path().join("master.key");
         create_private(&path).unwrap().write_all(b"not-a-key").unwrap();
         let refused = master_key(&path).unwrap_err().to_string();
-        assert!(refused.contains("master.key") && !refused.contains("not-a-key"), "{refused}");
+        assert!(
+            refused.contains("master.key") && !refused.contains("not-a-key"),
+            "{refused}"
+        );
         assert_eq!(fs::read(&path).unwrap(), b"not-a-key");
     }
 

@@ -82,7 +82,8 @@ impl Engine {
         let record = self.blob_record(caller.tenant(), (digest, size), media_type, life);
         // To its end: a client that goes away must not leave bytes that nothing names.
         let engine = self.clone();
-        self.to_the_end(async move { engine.keep(record, content).await }).await
+        self.to_the_end(async move { engine.keep(record, content).await })
+            .await
     }
 
     fn blob_record(
@@ -167,7 +168,11 @@ impl Engine {
     pub async fn blobs(&self, caller: &Caller, page: PageRequest) -> Result<Page<BlobRecord>, Error> {
         require(caller, &[Scope::Run])?;
         let rows = rows(&page);
-        let found = self.0.store.blobs(caller.tenant(), clock::now(), page.after, rows).await;
+        let found = self
+            .0
+            .store
+            .blobs(caller.tenant(), clock::now(), page.after, rows)
+            .await;
         found.map_err(|error| failure::of_store(error, "blob"))
     }
 
@@ -216,7 +221,10 @@ impl Engine {
     ) -> Result<(), Error> {
         let max = limits::INPUT_BLOBS_MAX;
         if asked.len() > max {
-            return Err(Error::invalid(format!("blobs: {} blobs, the limit is {max}", asked.len())));
+            return Err(Error::invalid(format!(
+                "blobs: {} blobs, the limit is {max}",
+                asked.len()
+            )));
         }
         let mut bytes = 0;
         for blob in asked {
@@ -345,7 +353,9 @@ fn later(now: Timestamp, life: Duration) -> Timestamp {
     now.checked_add(life).unwrap_or(Timestamp::MAX)
 }
 
-async fn on_disk<T: Send + 'static>(act: impl FnOnce() -> io::Result<T> + Send + 'static) -> Result<T, Error> {
+async fn on_disk<T: Send + 'static>(
+    act: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, Error> {
     let done = tokio::task::spawn_blocking(act).await;
     done.map_err(Error::internal)?.map_err(failure::of_io)
 }

@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::{Caller, Scope};
 use crate::blob;
 use crate::bundle::artifacts::ArtifactTar;
-use crate::engine::cache::Unpacked;
 use crate::engine::blobs::with_blobs;
+use crate::engine::cache::Unpacked;
 use crate::engine::plan::{self, Plan, Subject};
 use crate::engine::secrets::masked;
 use crate::engine::{Ask, Engine, RunRequest, What, clock, failure, require};
@@ -127,7 +127,11 @@ impl Engine {
         gone: &CancellationToken,
     ) -> Result<Execution, Error> {
         require(caller, &[Scope::Run])?;
-        let RunRequest { what, mut ask, progress } = request;
+        let RunRequest {
+            what,
+            mut ask,
+            progress,
+        } = request;
         ask.check()?;
         let asked_blobs = std::mem::take(&mut ask.blobs);
         let mut found = self.find(caller, what, &ask).await?;
@@ -195,7 +199,9 @@ impl Engine {
                     script: script.as_ref(),
                 };
                 let plan = plan::plan(subject, ask, settings)?;
-                let plan = self.grant(caller.tenant(), plan, &record.manifest.permissions).await?;
+                let plan = self
+                    .grant(caller.tenant(), plan, &record.manifest.permissions)
+                    .await?;
                 Ok(Found {
                     name,
                     version: record.version,

@@ -71,7 +71,9 @@ impl Engine {
     ) -> Result<Plan, Error> {
         let granted = self.granted(tenant, &permissions.secrets).await?;
         plan.job.mask = Mask::new(granted.iter().map(|(_, value)| value));
-        let variables = granted.iter().map(|(name, value)| (name.to_string(), value.reveal().to_owned()));
+        let variables = granted
+            .iter()
+            .map(|(name, value)| (name.to_string(), value.reveal().to_owned()));
         plan.job.env.extend(variables);
         Ok(plan)
     }
@@ -223,10 +225,19 @@ mod tests {
         let exited = masked(outcome(Some(1)), &mask);
         assert!(!format!("{exited:?}").contains("hunter2"));
         assert_eq!(exited.output.unwrap().as_str(), "{\"a\": \"***\"}");
-        assert_eq!((exited.logs.stdout.as_slice(), exited.logs.stdout_total), (&b"*** hunt"[..], 8));
+        assert_eq!(
+            (exited.logs.stdout.as_slice(), exited.logs.stdout_total),
+            (&b"*** hunt"[..], 8)
+        );
         // What was left out of it may go on with the rest of the value.
-        assert_eq!((exited.logs.stderr.as_slice(), exited.logs.stderr_total), (&b"*** ***"[..], 95));
+        assert_eq!(
+            (exited.logs.stderr.as_slice(), exited.logs.stderr_total),
+            (&b"*** ***"[..], 95)
+        );
         let killed = masked(outcome(None), &mask);
-        assert_eq!((killed.logs.stdout.as_slice(), killed.logs.stdout_total), (&b"*** ***"[..], 7));
+        assert_eq!(
+            (killed.logs.stdout.as_slice(), killed.logs.stdout_total),
+            (&b"*** ***"[..], 7)
+        );
     }
 }

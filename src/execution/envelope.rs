@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::execution::{Execution, Failure, JsonText, Logs, Outcome, OutputBlob, Skipped, Status, Timings, Usage};
+use crate::execution::{
+    Execution, Failure, JsonText, Logs, Outcome, OutputBlob, Skipped, Status, Timings, Usage,
+};
 use crate::ids::{Digest, ExecutionId};
 use crate::skill::{SkillName, Version};
 

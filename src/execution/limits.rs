@@ -96,8 +96,10 @@ impl ResourceLimits {
             limits::ROOT_BYTES,
             limits::SHM_BYTES,
         ];
-        let [workspace_bytes, sandbox_bytes, tmp_bytes, root_bytes, shm_bytes] =
-            fit(wanted, memory_bytes - limits::MEMORY_BEYOND_SCRATCH_BYTES - limits::BLOBS_BYTES_MIN);
+        let [workspace_bytes, sandbox_bytes, tmp_bytes, root_bytes, shm_bytes] = fit(
+            wanted,
+            memory_bytes - limits::MEMORY_BEYOND_SCRATCH_BYTES - limits::BLOBS_BYTES_MIN,
+        );
         Self {
             memory_bytes,
             cpu_millis,
@@ -180,7 +182,9 @@ mod tests {
         };
         let limited = |memory| ResourceLimits::clamp(&asked(memory), None, None, &Maxima::default());
         for memory in [limits::MEMORY_BYTES_MIN, 200 * limits::MIB, limits::MEMORY_BYTES] {
-            let some = limited(memory).with_blobs([1, 4096, 5000, limits::MIB].into_iter()).unwrap();
+            let some = limited(memory)
+                .with_blobs([1, 4096, 5000, limits::MIB].into_iter())
+                .unwrap();
             assert_eq!(some.blobs_bytes, 4096 * 4 + limits::MIB);
             assert!(scratch(&some) + limits::MEMORY_BEYOND_SCRATCH_BYTES <= some.memory_bytes);
             assert!(some.root_bytes > 0);

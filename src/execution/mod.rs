@@ -9,5 +9,7 @@ mod record;
 pub use envelope::{Envelope, FileLink, Links, LogTexts, Summary, media_type};
 pub use json_text::{InvalidJson, JsonText, check_depth};
 pub use limits::{Maxima, ResourceLimits};
-pub use outcome::{Failure, FileEntry, Logs, Outcome, OutputBlob, Skipped, Status, Timings, Usage, milliseconds};
+pub use outcome::{
+    Failure, FileEntry, Logs, Outcome, OutputBlob, Skipped, Status, Timings, Usage, milliseconds,
+};
 pub use record::{Execution, NewExecution};

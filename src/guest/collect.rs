@@ -215,7 +215,11 @@ impl Walk<'_> {
         for name in names(&folder).unwrap_or_default() {
             let shown = join("/sandbox/out/blobs", &name);
             let Ok(digest) = name.to_str().map_err(drop).and_then(|name| {
-                if is_digest(name) { Ok(name.to_owned()) } else { Err(()) }
+                if is_digest(name) {
+                    Ok(name.to_owned())
+                } else {
+                    Err(())
+                }
             }) else {
                 self.skip(&shown, "name").await?;
                 continue;
@@ -270,7 +274,9 @@ impl Walk<'_> {
 fn names(folder: &OwnedFd) -> Result<Vec<CString>, Errno> {
     let entries = Dir::read_from(folder)?.collect::<Result<Vec<_>, _>>()?;
     let names = entries.into_iter().map(|entry| entry.file_name().to_owned());
-    let mut names: Vec<_> = names.filter(|name| !matches!(name.to_bytes(), b"." | b"..")).collect();
+    let mut names: Vec<_> = names
+        .filter(|name| !matches!(name.to_bytes(), b"." | b".."))
+        .collect();
     names.sort_unstable();
     Ok(names)
 }

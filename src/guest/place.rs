@@ -88,7 +88,11 @@ fn create(place: &Place) -> io::Result<File> {
     OpenOptions::new()
         .write(true)
         .create_new(true)
-        .mode(if matches!(place, Place::Blob(_)) { 0o444 } else { 0o600 })
+        .mode(if matches!(place, Place::Blob(_)) {
+            0o444
+        } else {
+            0o600
+        })
         .open(path)
 }
 

@@ -91,7 +91,10 @@ fn media_type(headers: &HeaderMap) -> Result<Option<String>, Error> {
     let wrong = || Error::invalid("content-type: must be one line of printable ASCII");
     match (types.next(), types.next()) {
         (None, _) => Ok(None),
-        (Some(only), None) => only.to_str().map(|text| Some(text.to_owned())).map_err(|_| wrong()),
+        (Some(only), None) => only
+            .to_str()
+            .map(|text| Some(text.to_owned()))
+            .map_err(|_| wrong()),
         (Some(_), Some(_)) => Err(wrong()),
     }
 }

@@ -147,11 +147,7 @@ const ARCHIVE: Cap = Cap {
     refusal: too_large,
 };
 
-async fn copy(
-    pieces: impl Stream<Item = Result<Bytes, Error>>,
-    file: File,
-    cap: Cap,
-) -> Result<File, Error> {
+async fn copy(pieces: impl Stream<Item = Result<Bytes, Error>>, file: File, cap: Cap) -> Result<File, Error> {
     let mut pieces = std::pin::pin!(pieces);
     let mut out = tokio::fs::File::from_std(file);
     let mut left = cap.bytes;
@@ -182,7 +178,10 @@ fn too_large() -> Error {
 }
 
 fn blob_too_large() -> Error {
-    let message = format!("the blob is too large; the limit is {} bytes", limits::BLOB_BYTES_MAX);
+    let message = format!(
+        "the blob is too large; the limit is {} bytes",
+        limits::BLOB_BYTES_MAX
+    );
     Error::new(Code::TooLarge, message)
 }
 

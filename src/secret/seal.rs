@@ -42,7 +42,9 @@ pub enum InvalidMasterKey {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unsealable {
     /// Another key sealed it.
-    #[error("was sealed with another master key; start with that key (`SKILLBOX_MASTER_KEY` or master.key), or set the secret anew")]
+    #[error(
+        "was sealed with another master key; start with that key (`SKILLBOX_MASTER_KEY` or master.key), or set the secret anew"
+    )]
     OtherKey,
     /// It was changed, or belongs to another name or tenant.
     #[error("is damaged or was moved in the database; set it anew")]
@@ -247,6 +249,9 @@ mod tests {
             let refused = wrong.parse::<MasterKey>().unwrap_err();
             assert_eq!(refused, InvalidMasterKey::Malformed, "{wrong}");
         }
-        assert_eq!("00".repeat(32).parse::<MasterKey>().unwrap_err(), InvalidMasterKey::Weak);
+        assert_eq!(
+            "00".repeat(32).parse::<MasterKey>().unwrap_err(),
+            InvalidMasterKey::Weak
+        );
     }
 }

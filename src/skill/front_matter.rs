@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::error::quoted;
 use crate::limits;
 use crate::skill::{
-    Language, Manifest, Permissions, Resources, SecretName, SkillName, document::Document, document::SkillMdError, entrypoint,
-    fields::Fields, hidden_character, quantity,
+    Language, Manifest, Permissions, Resources, SecretName, SkillName, document::Document,
+    document::SkillMdError, entrypoint, fields::Fields, hidden_character, quantity,
 };
 
 /// Reads a SKILL.md. `fallback_name` names a skill whose front matter does not (the folder's or archive's name), `has_file`
@@ -115,14 +115,19 @@ fn permissions(fields: &Fields) -> Result<Permissions, SkillMdError> {
     for name in fields.list(KEY)?.unwrap_or_default().split(',') {
         let name = name.trim();
         if !name.is_empty() {
-            let name = name.parse().map_err(|rule| refused(format!("{}: {rule}", quoted(name))))?;
+            let name = name
+                .parse()
+                .map_err(|rule| refused(format!("{}: {rule}", quoted(name))))?;
             if !secrets.contains(&name) {
                 secrets.push(name);
             }
         }
     }
     if secrets.len() > limits::SECRETS_GRANTED_MAX {
-        return Err(refused(format!("more than {} secrets", limits::SECRETS_GRANTED_MAX)));
+        return Err(refused(format!(
+            "more than {} secrets",
+            limits::SECRETS_GRANTED_MAX
+        )));
     }
     Ok(Permissions {
         secrets,

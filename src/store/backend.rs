@@ -7,7 +7,8 @@ use crate::execution::{Execution, NewExecution, Outcome};
 use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{SecretName, Selector, SkillName, Version};
 use crate::store::{
-    BlobQuota, BlobRecord, Error, ExecutionFilter, Kept, KeptBlob, Moment, NewSecret, Published, Retention, SecretRecord, SkillRecord,
+    BlobQuota, BlobRecord, Error, ExecutionFilter, Kept, KeptBlob, Moment, NewSecret, Published, Retention,
+    SecretRecord, SkillRecord,
 };
 
 /// Lists come with at most `rows` rows, those after the given place.
@@ -98,7 +99,8 @@ pub(super) trait Backend {
         after: Option<Moment<Digest>>,
         now_and_rows: (Timestamp, u32),
     ) -> Result<Vec<BlobRecord>, Error>;
-    async fn expire_blob(&self, tenant: &Tenant, digest: &Digest, at: Timestamp) -> Result<BlobRecord, Error>;
+    async fn expire_blob(&self, tenant: &Tenant, digest: &Digest, at: Timestamp)
+    -> Result<BlobRecord, Error>;
     async fn expired_blobs(&self, now: Timestamp, rows: u32) -> Result<Vec<BlobRecord>, Error>;
     async fn forget_blob(&self, blob: &BlobRecord, now: Timestamp) -> Result<(), Error>;
 }

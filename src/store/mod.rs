@@ -29,8 +29,8 @@ use cursor::{List, Moment, page_rows};
 pub use cursor::Cursor;
 pub use error::{Conflict, Error, InvalidCursor};
 pub use record::{
-    BlobQuota, BlobRecord, ExecutionFilter, Kept, KeptBlob, NewSecret, Page, Published, Retention, SecretRecord,
-    SkillRecord,
+    BlobQuota, BlobRecord, ExecutionFilter, Kept, KeptBlob, NewSecret, Page, Published, Retention,
+    SecretRecord, SkillRecord,
 };
 
 /// A database. Times are kept to the microsecond.

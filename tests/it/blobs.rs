@@ -68,7 +68,11 @@ async fn a_program_finds_its_blobs_by_their_digest_and_nothing_else() {
             empty.hex(): [0, true, "0o444"],
         })
     );
-    let none = world.run(Language::Python, LOOK, Ask::default()).await.outcome.unwrap();
+    let none = world
+        .run(Language::Python, LOOK, Ask::default())
+        .await
+        .outcome
+        .unwrap();
     assert_eq!(output(&none), json!({}));
     // What was handed over is not kept.
     let found = world.engine.blob(&world.admin, &Digest::of(b"given")).await;
@@ -85,11 +89,24 @@ async fn as_many_bytes_as_may_be_sent_fit_and_one_more_is_refused() {
         let half = |byte| AskedBlob::Content(file(&vec![byte; most / 2]));
         vec![half(1), half(2)]
     };
-    let outcome = world.run(Language::Python, LOOK, with(blobs())).await.outcome.unwrap();
-    assert_eq!(outcome.status, Status::Success, "{:?} {}", outcome.error, stderr(&outcome));
+    let outcome = world
+        .run(Language::Python, LOOK, with(blobs()))
+        .await
+        .outcome
+        .unwrap();
+    assert_eq!(
+        outcome.status,
+        Status::Success,
+        "{:?} {}",
+        outcome.error,
+        stderr(&outcome)
+    );
     let mut one_more = blobs();
     one_more.push(AskedBlob::Content(file(b"x")));
-    let refused = world.try_run(Language::Python, LOOK, with(one_more)).await.unwrap_err();
+    let refused = world
+        .try_run(Language::Python, LOOK, with(one_more))
+        .await
+        .unwrap_err();
     assert_eq!(refused.code(), Code::TooLarge);
 }
 
@@ -99,12 +116,17 @@ async fn a_missing_blob_is_named_before_anything_starts_or_is_recorded() {
         return;
     };
     let missing = Digest::of(b"nowhere");
-    let refused = world.try_run(Language::Python, LOOK, with(vec![AskedBlob::Kept(missing)])).await;
+    let refused = world
+        .try_run(Language::Python, LOOK, with(vec![AskedBlob::Kept(missing)]))
+        .await;
     let refused = refused.unwrap_err();
     assert_eq!(refused.code(), Code::NotFound);
     assert!(refused.to_string().contains(&missing.to_string()), "{refused}");
     let page = skillbox::engine::PageRequest { after: None, rows: 1 };
-    let recorded = world.engine.executions(&world.admin, Default::default(), page).await;
+    let recorded = world
+        .engine
+        .executions(&world.admin, Default::default(), page)
+        .await;
     assert!(recorded.unwrap().items.is_empty());
 }
 
@@ -121,14 +143,31 @@ async fn what_a_program_leaves_under_its_digest_is_kept_and_told() {
     let program = format!("{MAKE}put(b'hello'); put(bytes(1 << 20)); put(b'')");
     let execution = world.run(Language::Python, &program, Ask::default()).await;
     let outcome = execution.outcome.as_ref().unwrap();
-    assert_eq!((outcome.status, outcome.skipped_total), (Status::Success, 0), "{}", stderr(outcome));
-    let mut told: Vec<_> = outcome.blobs.iter().map(|blob| (blob.size, blob.blob_id)).collect();
+    assert_eq!(
+        (outcome.status, outcome.skipped_total),
+        (Status::Success, 0),
+        "{}",
+        stderr(outcome)
+    );
+    let mut told: Vec<_> = outcome
+        .blobs
+        .iter()
+        .map(|blob| (blob.size, blob.blob_id))
+        .collect();
     told.sort_unstable();
     assert_eq!(
         told,
-        [(0, Digest::of(b"")), (5, Digest::of(b"hello")), (1 << 20, Digest::of(&vec![0; 1 << 20]))]
+        [
+            (0, Digest::of(b"")),
+            (5, Digest::of(b"hello")),
+            (1 << 20, Digest::of(&vec![0; 1 << 20]))
+        ]
     );
-    let recorded = world.engine.execution(&world.admin, execution.new.id).await.unwrap();
+    let recorded = world
+        .engine
+        .execution(&world.admin, execution.new.id)
+        .await
+        .unwrap();
     assert_eq!(recorded.outcome.unwrap().blobs, outcome.blobs);
     // And the next one finds it.
     let next = "import os; print(open('/blobs/' + os.listdir('/blobs')[0]).read())";
@@ -153,13 +192,22 @@ os.symlink('/etc/passwd', '/sandbox/out/blobs/' + 'b' * 64)
 os.mkfifo('/sandbox/out/blobs/' + 'c' * 64)
 os.mkdir('/sandbox/out/blobs/' + 'd' * 64)"
     );
-    let outcome = world.run(Language::Python, &program, Ask::default()).await.outcome.unwrap();
+    let outcome = world
+        .run(Language::Python, &program, Ask::default())
+        .await
+        .outcome
+        .unwrap();
     assert_eq!(outcome.blobs.len(), 1, "{}", stderr(&outcome));
     assert_eq!(outcome.blobs[0].blob_id, Digest::of(b"good"));
     let mut skipped: Vec<_> = outcome
         .skipped
         .iter()
-        .map(|skipped| (skipped.path.trim_start_matches("/sandbox/out/blobs/").to_owned(), skipped.reason.as_str()))
+        .map(|skipped| {
+            (
+                skipped.path.trim_start_matches("/sandbox/out/blobs/").to_owned(),
+                skipped.reason.as_str(),
+            )
+        })
         .collect();
     skipped.sort();
     let named = |letter: &str| letter.repeat(64);
@@ -176,7 +224,10 @@ os.mkdir('/sandbox/out/blobs/' + 'd' * 64)"
     );
     assert_eq!(outcome.skipped_total, 6);
     let page = skillbox::engine::PageRequest { after: None, rows: 9 };
-    assert_eq!(world.engine.blobs(&world.admin, page).await.unwrap().items.len(), 1);
+    assert_eq!(
+        world.engine.blobs(&world.admin, page).await.unwrap().items.len(),
+        1
+    );
 }
 
 #[tokio::test]
@@ -188,12 +239,26 @@ async fn blobs_beyond_the_quota_are_left_out_and_said() {
     keep(&world, &vec![1; 40 << 20]).await;
     keep(&world, &vec![2; 20 << 20]).await;
     let program = format!("{MAKE}put(bytes(8 << 20)); put(b'small')");
-    let outcome = world.run(Language::Python, &program, Ask::default()).await.outcome.unwrap();
+    let outcome = world
+        .run(Language::Python, &program, Ask::default())
+        .await
+        .outcome
+        .unwrap();
     let kept: Vec<_> = outcome.blobs.iter().map(|blob| blob.size).collect();
     assert_eq!((outcome.status, kept), (Status::Success, vec![5]));
-    assert_eq!((outcome.skipped_total, outcome.skipped[0].reason.as_str()), (1, "quota"));
+    assert_eq!(
+        (outcome.skipped_total, outcome.skipped[0].reason.as_str()),
+        (1, "quota")
+    );
     let many = format!("{MAKE}[put(str(n).encode()) for n in range(103)]");
-    let outcome = world.run(Language::Python, &many, Ask::default()).await.outcome.unwrap();
-    assert_eq!((outcome.blobs.len(), outcome.skipped_total), (limits::OUTPUT_BLOBS_MAX, 3));
+    let outcome = world
+        .run(Language::Python, &many, Ask::default())
+        .await
+        .outcome
+        .unwrap();
+    assert_eq!(
+        (outcome.blobs.len(), outcome.skipped_total),
+        (limits::OUTPUT_BLOBS_MAX, 3)
+    );
     assert_eq!(outcome.skipped[0].reason, "too_many");
 }

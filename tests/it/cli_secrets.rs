@@ -19,21 +19,32 @@ fn piped(shell: &Shell, args: &[&str], input: &str) -> Said {
 }
 
 fn is_managed(shell: &Shell) {
-    let set = piped(shell, &["secret", "set", "API_TOKEN", "--value-file", "-"], "hunter2\n");
+    let set = piped(
+        shell,
+        &["secret", "set", "API_TOKEN", "--value-file", "-"],
+        "hunter2\n",
+    );
     assert_eq!((set.code, set.stdout.as_str()), (0, ""), "{}", set.stderr);
     assert!(set.stderr.contains("API_TOKEN is set") && !set.stderr.contains("hunter2"));
     std::fs::write(shell.folder().join("key.pem"), "-----BEGIN\nabc\n").unwrap();
     let replaced = shell.run(&["secret", "set", "API_TOKEN", "--value-file", "key.pem", "--exact"]);
     assert!(replaced.stderr.contains("replaced"), "{}", replaced.stderr);
     let listed = shell.json(&["secret", "list"]);
-    assert_eq!((listed[0]["name"].as_str(), listed[1].is_null()), (Some("API_TOKEN"), true));
+    assert_eq!(
+        (listed[0]["name"].as_str(), listed[1].is_null()),
+        (Some("API_TOKEN"), true)
+    );
     assert_eq!(listed[0]["value"], serde_json::Value::Null);
     let refused = shell.run(&["secret", "set", "PATH", "--value-file", "key.pem"]);
     assert_eq!(refused.code, 2, "{}", refused.stderr);
     let empty = piped(shell, &["secret", "set", "EMPTY", "--value-file", "-"], "\n");
     assert_eq!(empty.code, 3, "{}", empty.stderr);
     let asked = shell.run(&["secret", "set", "API_TOKEN"]);
-    assert!(asked.code == 2 && asked.stderr.contains("--value-file -"), "{}", asked.stderr);
+    assert!(
+        asked.code == 2 && asked.stderr.contains("--value-file -"),
+        "{}",
+        asked.stderr
+    );
     assert_eq!(shell.run(&["secret", "delete", "API_TOKEN"]).code, 0);
     assert_eq!(shell.run(&["secret", "delete", "API_TOKEN"]).code, 3);
 }
@@ -61,7 +72,11 @@ fn secrets_are_managed_on_a_server() {
 #[test]
 fn another_master_key_opens_nothing() {
     let shell = Shell::new();
-    let set = piped(&shell, &["secret", "set", "API_TOKEN", "--value-file", "-"], "hunter2");
+    let set = piped(
+        &shell,
+        &["secret", "set", "API_TOKEN", "--value-file", "-"],
+        "hunter2",
+    );
     assert_eq!(set.code, 0, "{}", set.stderr);
     let front_matter = "lang: bash\npermissions: {secrets: [API_TOKEN]}\n";
     shell.skill("teller", front_matter, ("scripts/main.sh", "true"));
@@ -73,7 +88,9 @@ fn another_master_key_opens_nothing() {
     let refused = with_other(other);
     assert_eq!(refused.code, 3, "{}", refused.stderr);
     assert!(
-        refused.stderr.contains("`API_TOKEN` was sealed with another master key"),
+        refused
+            .stderr
+            .contains("`API_TOKEN` was sealed with another master key"),
         "{}",
         refused.stderr
     );

@@ -17,7 +17,11 @@ const DECLARED: &str = "version: 1.0.0\npermissions:\n  secrets: [API_TOKEN]\n";
 
 async fn set(world: &World, name: &str, value: &str) {
     let (name, value) = (name.parse().unwrap(), SecretValue::new(value.to_owned()).unwrap());
-    world.engine.set_secret(&world.admin, &name, &value).await.unwrap();
+    world
+        .engine
+        .set_secret(&world.admin, &name, &value)
+        .await
+        .unwrap();
 }
 
 async fn run(world: &World, front_matter: &str, program: &str, ask: Ask) -> Result<Execution, Error> {
@@ -94,8 +98,18 @@ async fn the_largest_environment_and_arguments_start_a_program() {
         ..Ask::default()
     };
     let program = "import os, sys; print(sum(len(os.environ[f'S{n}']) for n in range(8)), len(sys.argv))";
-    let outcome = run(&world, &front_matter, program, ask()).await.unwrap().outcome.unwrap();
-    assert_eq!(stdout(&outcome), "524288 9\n", "{:?} {}", outcome.error, stderr(&outcome));
+    let outcome = run(&world, &front_matter, program, ask())
+        .await
+        .unwrap()
+        .outcome
+        .unwrap();
+    assert_eq!(
+        stdout(&outcome),
+        "524288 9\n",
+        "{:?} {}",
+        outcome.error,
+        stderr(&outcome)
+    );
     set(&world, "S8", "one more").await;
     let front_matter = front_matter.replace("S7]", "S7,S8]");
     let refused = run(&world, &front_matter, program, ask()).await.unwrap_err();
@@ -122,7 +136,10 @@ print('API_TOKEN' in os.environ, 'OTHER_TOKEN' in os.environ, b'OTHER_TOKEN' in 
     // The program itself names it, once.
     let own = stdout(&outcome);
     assert_eq!(own, "True False True False\n", "{}", stderr(&outcome));
-    assert_eq!(stdout(&ended(&world, "", "import os; print('API_TOKEN' in os.environ)").await), "False\n");
+    assert_eq!(
+        stdout(&ended(&world, "", "import os; print('API_TOKEN' in os.environ)").await),
+        "False\n"
+    );
 
     let key = skillbox::engine::NewKey {
         name: "other".to_owned(),
@@ -152,12 +169,20 @@ async fn a_missing_secret_is_named_before_anything_starts_or_is_recorded() {
     };
     set(&world, "THERE", "value").await;
     let front_matter = "permissions: {secrets: [THERE, GONE, LOST]}\n";
-    let refused = run(&world, front_matter, "print()", Ask::default()).await.unwrap_err();
+    let refused = run(&world, front_matter, "print()", Ask::default())
+        .await
+        .unwrap_err();
     assert_eq!(refused.code(), Code::Invalid);
     let text = refused.to_string();
-    assert!(text.contains("`GONE`, `LOST`") && text.contains("skillbox secret set GONE"), "{text}");
+    assert!(
+        text.contains("`GONE`, `LOST`") && text.contains("skillbox secret set GONE"),
+        "{text}"
+    );
     let page = skillbox::engine::PageRequest { after: None, rows: 1 };
-    let recorded = world.engine.executions(&world.admin, Default::default(), page).await;
+    let recorded = world
+        .engine
+        .executions(&world.admin, Default::default(), page)
+        .await;
     assert!(recorded.unwrap().items.is_empty());
 }
 
@@ -185,7 +210,12 @@ sys.exit(3)"#;
     set(&world, "SECOND", hex).await;
     let front_matter = "permissions: {secrets: [API_TOKEN, SECOND]}\n";
     let outcome = ended(&world, front_matter, program).await;
-    assert_eq!(stdout(&outcome), "plain ***\n\"***\" \"***\"\n", "{}", stderr(&outcome));
+    assert_eq!(
+        stdout(&outcome),
+        "plain ***\n\"***\" \"***\"\n",
+        "{}",
+        stderr(&outcome)
+    );
     assert_eq!(stderr(&outcome), "***");
     assert!(!outcome.logs.truncated());
     assert_eq!(output(&outcome), json!({"token": "***", "***": [1, "x***"]}));
@@ -238,7 +268,9 @@ async fn engine_state() -> Vec<PathBuf> {
     let info = crate::sandbox_oracles::connect().await.info().await.unwrap();
     let root = info.docker_root_dir.map(PathBuf::from);
     let socket = docker_settings().host.unwrap_or_default();
-    let run = Path::new(socket.trim_start_matches("unix://")).parent().map(Path::to_owned);
+    let run = Path::new(socket.trim_start_matches("unix://"))
+        .parent()
+        .map(Path::to_owned);
     let own = run.filter(|run| run.ends_with("skillbox-test-engine"));
     root.into_iter().chain(own).filter(|path| path.is_dir()).collect()
 }
@@ -246,7 +278,10 @@ async fn engine_state() -> Vec<PathBuf> {
 /// What the engine tells of the execution's container.
 async fn inspected(id: &str) -> String {
     let name = format!("skillbox-run-{id}");
-    let container = crate::sandbox_oracles::connect().await.inspect_container(&name, None).await;
+    let container = crate::sandbox_oracles::connect()
+        .await
+        .inspect_container(&name, None)
+        .await;
     serde_json::to_string(&container.unwrap()).unwrap()
 }
 
@@ -270,12 +305,25 @@ async fn afterwards_the_secret_is_nowhere() {
     };
     for (program, status) in [
         ("import os; print(os.environ['API_TOKEN'])", Status::Success),
-        ("import os; raise SystemExit(os.environ['API_TOKEN'])", Status::Failed),
-        ("import os; print(os.environ['API_TOKEN'], flush=True); os.abort()", Status::Failed),
-        ("import ctypes, os; token = os.environ['API_TOKEN'] * 2; ctypes.string_at(0)", Status::Failed),
+        (
+            "import os; raise SystemExit(os.environ['API_TOKEN'])",
+            Status::Failed,
+        ),
+        (
+            "import os; print(os.environ['API_TOKEN'], flush=True); os.abort()",
+            Status::Failed,
+        ),
+        (
+            "import ctypes, os; token = os.environ['API_TOKEN'] * 2; ctypes.string_at(0)",
+            Status::Failed,
+        ),
         (HOLDING, Status::Timeout),
     ] {
-        let outcome = run(&world, DECLARED, program, seconds(2)).await.unwrap().outcome.unwrap();
+        let outcome = run(&world, DECLARED, program, seconds(2))
+            .await
+            .unwrap()
+            .outcome
+            .unwrap();
         assert_eq!(outcome.status, status, "{program}: {:?}", outcome.error);
         assert!(!format!("{outcome:?}").contains(&secret), "{program}");
     }
@@ -284,10 +332,18 @@ async fn afterwards_the_secret_is_nowhere() {
         Backend::Native => Vec::new(),
     };
     killed_while_it_runs(&secret, since, places.clone()).await;
-    let mut searched = vec![world.folder.path().to_owned(), std::env::current_dir().unwrap().join("core")];
+    let mut searched = vec![
+        world.folder.path().to_owned(),
+        std::env::current_dir().unwrap().join("core"),
+    ];
     searched.extend(places);
     for place in &searched {
-        assert_eq!(holders(place, since, &secret), Vec::<PathBuf>::new(), "{}", place.display());
+        assert_eq!(
+            holders(place, since, &secret),
+            Vec::<PathBuf>::new(),
+            "{}",
+            place.display()
+        );
     }
     // The search finds what is there.
     std::fs::write(world.folder.path().join("tmp/planted"), format!("\0{secret}\n")).unwrap();
@@ -318,13 +374,20 @@ async fn killed_while_it_runs(secret: &str, since: SystemTime, places: Vec<PathB
     .unwrap();
     if super::BACKEND == Backend::Docker {
         let told = inspected(&id).await;
-        assert!(told.contains(&id) && !told.contains(&secret) && !told.contains("API_TOKEN"), "{told}");
+        assert!(
+            told.contains(&id) && !told.contains(&secret) && !told.contains("API_TOKEN"),
+            "{told}"
+        );
     }
     assert_eq!(arguments_with(&secret), 0);
     let mut searched = places;
     searched.push(folder.path().to_owned());
     for place in &searched {
-        assert!(holders(place, since, &secret).is_empty(), "while it runs: {}", place.display());
+        assert!(
+            holders(place, since, &secret).is_empty(),
+            "while it runs: {}",
+            place.display()
+        );
     }
     server.kill_9();
     assert!(holders(folder.path(), since, &secret).is_empty(), "killed");
@@ -338,7 +401,9 @@ fn put(server: &Server, secret: &str) {
     let request = ureq::put(format!("{}/v1/secrets/API_TOKEN", server.url))
         .header("authorization", format!("Bearer {}", server.key()))
         .header("content-type", "application/json");
-    let answer = request.send(json!({ "value": secret }).to_string().as_bytes()).unwrap();
+    let answer = request
+        .send(json!({ "value": secret }).to_string().as_bytes())
+        .unwrap();
     assert_eq!(answer.status(), 201);
 }
 
@@ -353,7 +418,11 @@ fn running(server: &Server) -> String {
     });
     let started = Instant::now();
     loop {
-        assert!(started.elapsed() < Duration::from_secs(30), "it did not start: {}", server.log());
+        assert!(
+            started.elapsed() < Duration::from_secs(30),
+            "it did not start: {}",
+            server.log()
+        );
         let listed = server.get("/v1/executions?status=running").unwrap().body;
         if let Some(id) = listed["items"][0]["execution_id"].as_str() {
             // The row is there a moment before its program.

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use skillbox::auth::Caller;
 use skillbox::blob::{Blob, LinkSigner};
-use skillbox::engine::{Ask, BlobPolicy, Engine, Images, Instance, Parts, RetentionPolicy, RunRequest, Settings, What};
+use skillbox::engine::{
+    Ask, BlobPolicy, Engine, Images, Instance, Parts, RetentionPolicy, RunRequest, Settings, What,
+};
 use skillbox::error::Error;
 use skillbox::execution::{Execution, JsonText, Maxima, Outcome};
 use skillbox::sandbox::{ProgressSender, Sandbox, docker};

@@ -88,7 +88,9 @@ pub struct Start {
 impl fmt::Debug for Start {
     /// Without the environment, which holds secrets, and the arguments, which are the caller's.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Start").field("skill", &self.skill).finish_non_exhaustive()
+        f.debug_struct("Start")
+            .field("skill", &self.skill)
+            .finish_non_exhaustive()
     }
 }
 

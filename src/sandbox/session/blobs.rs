@@ -24,7 +24,10 @@ pub(super) async fn send(stream: &mut wire::Stream, blob: &InputBlob) -> io::Res
     if sent == blob.size {
         Ok(())
     } else {
-        Err(io::Error::new(io::ErrorKind::UnexpectedEof, "a blob is shorter than it was"))
+        Err(io::Error::new(
+            io::ErrorKind::UnexpectedEof,
+            "a blob is shorter than it was",
+        ))
     }
 }
 

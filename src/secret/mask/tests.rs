@@ -22,7 +22,10 @@ fn each_occurrence_is_masked_and_nothing_else() {
     assert_eq!(masked(&["hunter2"], "nothing"), "nothing");
     assert_eq!(masked(&[], text), text);
     assert_eq!(masked(&["abc"], "abc"), "abc", "too short to be told from text");
-    assert_eq!(masked(&[" hunter2\n"], "strip() gives hunter2"), "strip() gives ***");
+    assert_eq!(
+        masked(&[" hunter2\n"], "strip() gives hunter2"),
+        "strip() gives ***"
+    );
 }
 
 #[test]
@@ -71,8 +74,14 @@ fn json_stays_json_and_byte_for_byte_where_nothing_is_found() {
     let mask = mask(&["hunter2", "12345678", "a\"b\\c", "{\"k\": \"w\"}", "null-ish"]);
     for (text, expected) in [
         (r#"{"n": 0.10, "x":1e400}"#, r#"{"n": 0.10, "x":1e400}"#),
-        (r#"["hunter2", {"hunter2!":  "h\u0075nter2"}]"#, r#"["***", {"***!":  "***"}]"#),
-        (r#"{"pin": 12345678, "big": -9123456780}"#, r#"{"pin": "***", "big": "-9***0"}"#),
+        (
+            r#"["hunter2", {"hunter2!":  "h\u0075nter2"}]"#,
+            r#"["***", {"***!":  "***"}]"#,
+        ),
+        (
+            r#"{"pin": 12345678, "big": -9123456780}"#,
+            r#"{"pin": "***", "big": "-9***0"}"#,
+        ),
         (r#""x a\"b\\c y""#, r#""x *** y""#),
         (r#"{"key": {"k": "w"}}"#, r#""***""#),
         (r#"[true, null, "\\"]"#, r#"[true, null, "\\"]"#),

@@ -6,8 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::auth::{KeyRecord, Scope, Scopes};
 use crate::execution::{
-    Failure, FileEntry, JsonText, Logs, Maxima, NewExecution, Outcome, OutputBlob, ResourceLimits, Skipped, Status,
-    Timings, Usage,
+    Failure, FileEntry, JsonText, Logs, Maxima, NewExecution, Outcome, OutputBlob, ResourceLimits, Skipped,
+    Status, Timings, Usage,
 };
 use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{Language, Manifest, Resources, SkillName};

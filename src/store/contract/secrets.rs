@@ -23,7 +23,10 @@ pub(in crate::store) async fn a_secret_is_set_and_set_again(place: &impl Place) 
     let store = place.open().await;
     let (mine, name) = (Tenant::default_tenant(), "TOKEN".parse().unwrap());
     let bytes: Vec<u8> = (0..=255).collect();
-    assert_eq!(store.put_secret(secret("TOKEN", b"one", 1), 9).await.unwrap(), Kept::New);
+    assert_eq!(
+        store.put_secret(secret("TOKEN", b"one", 1), 9).await.unwrap(),
+        Kept::New
+    );
     let again = store.put_secret(secret("TOKEN", &bytes, 7), 9).await.unwrap();
     assert_eq!(again, Kept::Again);
     assert_eq!(store.sealed(&mine, &name).await.unwrap(), bytes);
@@ -70,7 +73,10 @@ pub(in crate::store) async fn a_deleted_secret_is_gone(place: &impl Place) {
     store.put_secret(secret("TOKEN", b"x", 0), 9).await.unwrap();
     store.delete_secret(&mine, &name).await.unwrap();
     assert!(matches!(store.sealed(&mine, &name).await, Err(Error::NotFound)));
-    assert!(matches!(store.delete_secret(&mine, &name).await, Err(Error::NotFound)));
+    assert!(matches!(
+        store.delete_secret(&mine, &name).await,
+        Err(Error::NotFound)
+    ));
     assert!(names(&store, &mine).await.is_empty());
 }
 
@@ -81,7 +87,10 @@ pub(in crate::store) async fn a_tenant_never_sees_the_secrets_of_another(place: 
     let name = "TOKEN".parse().unwrap();
     store.put_secret(secret("TOKEN", b"x", 0), 9).await.unwrap();
     assert!(names(&store, &foreign).await.is_empty());
-    assert!(matches!(store.sealed(&foreign, &name).await, Err(Error::NotFound)));
+    assert!(matches!(
+        store.sealed(&foreign, &name).await,
+        Err(Error::NotFound)
+    ));
     let deleted = store.delete_secret(&foreign, &name).await;
     assert!(matches!(deleted, Err(Error::NotFound)));
     assert_eq!(store.sealed(&mine, &name).await.unwrap(), b"x");

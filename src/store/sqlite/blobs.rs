@@ -13,8 +13,13 @@ macro_rules! columns {
     };
 }
 
-pub(super) const BY_DIGEST: &str = concat!("select ", columns!(), " from blobs where tenant = ?1 and digest = ?2");
-pub(super) const USED: &str = "select count(*) as count, coalesce(sum(size), 0) as bytes from blobs where tenant = ?1";
+pub(super) const BY_DIGEST: &str = concat!(
+    "select ",
+    columns!(),
+    " from blobs where tenant = ?1 and digest = ?2"
+);
+pub(super) const USED: &str =
+    "select count(*) as count, coalesce(sum(size), 0) as bytes from blobs where tenant = ?1";
 const PUT: &str = concat!(
     "insert or replace into blobs (",
     columns!(),
@@ -39,20 +44,24 @@ pub(super) const EXPIRED: &str = concat!(
     columns!(),
     " from blobs where expires_at <= ?1 order by expires_at limit ?2"
 );
-const FORGET: &str = "delete from blobs where tenant = ?1 and digest = ?2 and object = ?3 and expires_at <= ?4";
+const FORGET: &str =
+    "delete from blobs where tenant = ?1 and digest = ?2 and object = ?3 and expires_at <= ?4";
 
 pub(super) fn keep(c: &Connection, new: &BlobRecord, quota: BlobQuota) -> Result<KeptBlob, Error> {
     let (tenant, digest) = (new.tenant.as_str(), new.digest.to_string());
     let there = at(c, &new.tenant, &new.digest)?;
-    if there.as_ref().is_some_and(|there| there.expires_at > new.created_at) {
+    if there
+        .as_ref()
+        .is_some_and(|there| there.expires_at > new.created_at)
+    {
         let mut statement = c.prepare_cached(EXTEND)?;
         let mut rows =
             statement.query_and_then((tenant, &digest, new.expires_at.as_microsecond()), record)?;
         return rows.next().ok_or(Error::NotFound)?.map(KeptBlob::Again);
     }
-    let (count, bytes) = c
-        .prepare_cached(USED)?
-        .query_row([tenant], |row| Ok((row.get::<_, u64>("count")?, row.get::<_, u64>("bytes")?)))?;
+    let (count, bytes) = c.prepare_cached(USED)?.query_row([tenant], |row| {
+        Ok((row.get::<_, u64>("count")?, row.get::<_, u64>("bytes")?))
+    })?;
     if count >= quota.count || new.size > quota.bytes.saturating_sub(bytes) {
         return Err(Error::Quota);
     }
@@ -76,7 +85,12 @@ fn at(c: &Connection, tenant: &Tenant, digest: &Digest) -> Result<Option<BlobRec
     rows.next().transpose()
 }
 
-pub(super) fn find(c: &Connection, tenant: &Tenant, digest: &Digest, now: Timestamp) -> Result<BlobRecord, Error> {
+pub(super) fn find(
+    c: &Connection,
+    tenant: &Tenant,
+    digest: &Digest,
+    now: Timestamp,
+) -> Result<BlobRecord, Error> {
     at(c, tenant, digest)?
         .filter(|blob| blob.expires_at > now)
         .ok_or(Error::NotFound)
@@ -97,7 +111,12 @@ pub(super) fn list(
     found.collect()
 }
 
-pub(super) fn expire(c: &Connection, tenant: &Tenant, digest: &Digest, at: Timestamp) -> Result<BlobRecord, Error> {
+pub(super) fn expire(
+    c: &Connection,
+    tenant: &Tenant,
+    digest: &Digest,
+    at: Timestamp,
+) -> Result<BlobRecord, Error> {
     let mut statement = c.prepare_cached(EXPIRE)?;
     let ended = (tenant.as_str(), digest.to_string(), at.as_microsecond());
     let mut rows = statement.query_and_then(ended, record)?;

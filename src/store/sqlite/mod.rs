@@ -22,7 +22,8 @@ use crate::execution::{Execution, NewExecution, Outcome};
 use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{SecretName, Selector, SkillName, Version};
 use crate::store::{
-    Backend, BlobQuota, BlobRecord, Error, ExecutionFilter, Kept, KeptBlob, Moment, NewSecret, Published, Retention, SecretRecord, SkillRecord,
+    Backend, BlobQuota, BlobRecord, Error, ExecutionFilter, Kept, KeptBlob, Moment, NewSecret, Published,
+    Retention, SecretRecord, SkillRecord,
 };
 
 use pool::Pool;
@@ -271,7 +272,12 @@ impl Backend for Sqlite {
             .await
     }
 
-    async fn expire_blob(&self, tenant: &Tenant, digest: &Digest, at: Timestamp) -> Result<BlobRecord, Error> {
+    async fn expire_blob(
+        &self,
+        tenant: &Tenant,
+        digest: &Digest,
+        at: Timestamp,
+    ) -> Result<BlobRecord, Error> {
         let (tenant, digest) = (tenant.clone(), *digest);
         self.write(move |c| blobs::expire(c, &tenant, &digest, at)).await
     }

@@ -25,7 +25,11 @@ pub(super) fn put(c: &Connection, new: &NewSecret, max: u32) -> Result<Kept, Err
         .query_row((tenant, name), |_| Ok(()))
         .optional()?
         .is_some();
-    if !is_there && c.prepare_cached(COUNT)?.query_row([tenant], |row| row.get::<_, u32>(0))? >= max {
+    if !is_there
+        && c.prepare_cached(COUNT)?
+            .query_row([tenant], |row| row.get::<_, u32>(0))?
+            >= max
+    {
         return Err(Error::Quota);
     }
     c.prepare_cached(PUT)?.execute(named_params! {

@@ -126,15 +126,15 @@ fn has_type(schema: &Value, value: &Value) -> bool {
 /// `route` with its parameters filled in, and whatever it needs to succeed.
 fn call(route: &str, execution: &str, key: &str) -> Call {
     let (method, path) = route.split_once(' ').unwrap();
-    let id = if path.starts_with("/v1/keys") {
-        key
-    } else {
-        execution
+    let blob = skillbox::ids::Digest::of(b"content").to_string();
+    let id = match path.split('/').nth(2) {
+        Some("keys") => key,
+        Some("blobs") => &blob,
+        _ => execution,
     };
     let path = path
         .replace("{id}", id)
         .replace("secrets/{name}", "secrets/TOKEN")
-        .replace("blobs/{id}", &format!("blobs/{}", skillbox::ids::Digest::of(b"content")))
         .replace("{name}", "probe")
         .replace("{version}", "latest")
         .replace("{path}", "report.txt");

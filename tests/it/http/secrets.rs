@@ -30,16 +30,26 @@ async fn a_secret_is_set_replaced_listed_by_name_and_deleted() {
     let first = door.ask(Call::get("/v1/secrets?limit=1")).await;
     assert_eq!(names(&first), ["API_TOKEN"]);
     let token = first.json()["next_page_token"].as_str().unwrap().to_owned();
-    let rest = door.ask(Call::get(&format!("/v1/secrets?page_token={token}"))).await;
+    let rest = door
+        .ask(Call::get(&format!("/v1/secrets?page_token={token}")))
+        .await;
     assert_eq!(names(&rest), ["B"]);
-    let members: Vec<_> = first.json()["items"][0].as_object().unwrap().keys().cloned().collect();
+    let members: Vec<_> = first.json()["items"][0]
+        .as_object()
+        .unwrap()
+        .keys()
+        .cloned()
+        .collect();
     assert_eq!(members, ["name", "created_at", "updated_at"]);
     for method in [Method::GET, Method::HEAD, Method::POST] {
         let reply = door.ask(Call::new(method.clone(), "/v1/secrets/API_TOKEN")).await;
         assert_eq!(reply.status, 405, "{method}: there is no way to read one");
     }
     assert_eq!(door.ask(Call::delete("/v1/secrets/B")).await.status, 204);
-    assert_eq!(door.ask(Call::delete("/v1/secrets/B")).await.refusal(), (404, "not_found".to_owned()));
+    assert_eq!(
+        door.ask(Call::delete("/v1/secrets/B")).await.refusal(),
+        (404, "not_found".to_owned())
+    );
 }
 
 /// What is wrong is said without repeating it.
@@ -61,7 +71,11 @@ async fn a_refused_value_is_not_repeated() {
     ] {
         let reply = door.ask(put("API_TOKEN").raw_json(body)).await;
         assert_eq!(reply.refusal(), (400, "invalid".to_owned()), "{}", reply.text());
-        assert!(!reply.text().contains("hunter2") && !reply.text().contains("4242"), "{}", reply.text());
+        assert!(
+            !reply.text().contains("hunter2") && !reply.text().contains("4242"),
+            "{}",
+            reply.text()
+        );
         assert!(reply.text().len() < 1000);
     }
     for name in ["PATH", "LD_PRELOAD", "a-b", "1A", "SANDBOX_INPUT"] {
@@ -77,12 +91,17 @@ async fn no_value_is_kept_in_the_clear() {
     let door = Door::open().await;
     let value = "correct-horse-battery-staple";
     door.ask(put("API_TOKEN").json(&json!({"value": value}))).await;
-    door.ask(put("API_TOKEN").json(&json!({"value": value.repeat(2)}))).await;
+    door.ask(put("API_TOKEN").json(&json!({"value": value.repeat(2)})))
+        .await;
     for entry in std::fs::read_dir(door.folder.path()).unwrap() {
         let path = entry.unwrap().path();
         if let Ok(bytes) = std::fs::read(&path) {
             for needle in [value.as_bytes(), &crate::world::MASTER_KEY] {
-                assert!(memchr::memmem::find(&bytes, needle).is_none(), "{}", path.display());
+                assert!(
+                    memchr::memmem::find(&bytes, needle).is_none(),
+                    "{}",
+                    path.display()
+                );
             }
         }
     }
