@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::ids::{BlobObject, ExecutionId, Tenant};
+use crate::ids::{BlobObject, Digest, ExecutionId, Tenant};
 use crate::skill::{SkillName, Version};
 
 /// The name of an object.
@@ -31,6 +31,13 @@ pub enum Key {
         /// The execution.
         execution: ExecutionId,
     },
+    /// Installed packages: `{tenant}/_packages/{key}/files.tar`. No skill's name has a `_`.
+    Packages {
+        /// Whose they are.
+        tenant: Tenant,
+        /// What was asked for, and for what it was built.
+        key: Digest,
+    },
 }
 
 impl Key {
@@ -48,6 +55,7 @@ impl Key {
             ],
             Self::Blob { tenant, object } => vec![tenant.to_string(), "blobs".to_owned(), object.to_string()],
             Self::Artifacts { tenant, execution } => vec![tenant.to_string(), execution.to_string()],
+            Self::Packages { tenant, key } => vec![tenant.to_string(), "_packages".to_owned(), key.hex()],
         }
     }
 
@@ -56,7 +64,7 @@ impl Key {
         match self {
             Self::SkillArchive { .. } => "skill.zip",
             Self::Blob { .. } => "blob",
-            Self::Artifacts { .. } => "files.tar",
+            Self::Artifacts { .. } | Self::Packages { .. } => "files.tar",
         }
     }
 }

@@ -7,26 +7,69 @@ use std::path::Path;
 use crate::bundle::{Error, Listing};
 use crate::error::quoted;
 use crate::limits;
-use crate::skill::{Action, Manifest, action, parse_skill_md};
+use crate::skill::{self, Action, Declaration, Dialect, Manifest, action};
 
-const SKILL_MD: &str = "SKILL.md";
+const SKILL_MD: &str = skill::File::SkillMd.as_str();
 
 /// Loads the skill that lies unpacked in `folder`, which holds what `listing` says. A skill without a `name` is named after
 /// the archive's only top-level folder, else `fallback_name`.
 ///
 /// # Errors
 ///
-/// A missing or misplaced SKILL.md, and whatever [`parse_skill_md`] refuses.
+/// Neither SKILL.md nor skill.toml, or not where they belong, and whatever [`Declaration::manifest`] refuses.
 pub fn load(folder: &Path, listing: &Listing, fallback_name: Option<&str>) -> Result<Manifest, Error> {
-    if listing.find(SKILL_MD).is_none() {
+    let manifest = judge(
+        folder,
+        listing,
+        fallback_name,
+        |declared| Ok(declared.manifest()?),
+    )?;
+    let actions = actions(folder, listing)?;
+    let dialect = match manifest.dialect {
+        Dialect::Instructions if !actions.is_empty() => Dialect::Toolbox,
+        known => known,
+    };
+    Ok(Manifest {
+        dialect,
+        actions,
+        ..manifest
+    })
+}
+
+/// Hands what the skill that lies unpacked in `folder` declares to `judge`; names are as [`load`] takes them.
+///
+/// # Errors
+///
+/// Neither SKILL.md nor skill.toml, or not where they belong, and whatever `judge` refuses.
+pub fn judge<T>(
+    folder: &Path,
+    listing: &Listing,
+    fallback_name: Option<&str>,
+    judge: impl FnOnce(&Declaration<'_>) -> Result<T, Error>,
+) -> Result<T, Error> {
+    // One byte more than allowed, so that the parser sees that it is too long.
+    let read = |file: skill::File, bytes_max: u64| {
+        let found = listing.find(file.as_str());
+        found
+            .map(|_| head(&folder.join(file.as_str()), bytes_max + 1))
+            .transpose()
+    };
+    let skill_md = read(skill::File::SkillMd, limits::SKILL_MD_BYTES_MAX)?;
+    let skill_toml = read(skill::File::SkillToml, limits::FRONT_MATTER_BYTES_MAX as u64)?;
+    if skill_md.is_none() && skill_toml.is_none() {
         return Err(misplaced(listing));
     }
-    // One byte more than allowed, so that the parser sees that it is too long.
-    let bytes = head(&folder.join(SKILL_MD), limits::SKILL_MD_BYTES_MAX + 1)?;
-    let name = listing.folder().or(fallback_name);
-    let manifest = parse_skill_md(&bytes, name, |path| listing.find(path).is_some())?;
-    let actions = actions(folder, listing)?;
-    Ok(Manifest { actions, ..manifest })
+    let files: Vec<_> = listing
+        .entries()
+        .iter()
+        .map(|entry| entry.path.as_str())
+        .collect();
+    judge(&Declaration {
+        skill_md: skill_md.as_deref(),
+        skill_toml: skill_toml.as_deref(),
+        fallback_name: listing.folder().or(fallback_name),
+        files: &files,
+    })
 }
 
 /// The scripts that can be called, in byte order of path.

@@ -1,5 +1,6 @@
 //! The command line: what is typed, parsed once into types, and one function for each command.
 
+mod author;
 mod completions;
 mod console;
 mod doctor;

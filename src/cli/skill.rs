@@ -1,23 +1,23 @@
 //! `skillbox skill`: made, checked, packed, published, looked at, fetched, deleted.
 
-use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
 use crate::bundle;
+use crate::cli::author::{self, Form};
 use crate::cli::console::{Console, Format, Rows};
 use crate::cli::exec::{moment, rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
-use crate::cli::given::{self, Archive};
+use crate::cli::given::Archive;
 use crate::cli::place::Place;
 use crate::config::Config;
 use crate::http::{Skill, SkillSummary};
 use crate::limits;
-use crate::skill::{self as domain, Finding, Language, Selector, Severity, SkillName, Verdict, Version};
+use crate::skill::{Language, Selector, SkillName, Version};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SkillCommand {
@@ -48,6 +48,22 @@ pub(crate) enum SkillCommand {
         /// The archive; the folder's name and .zip if left out
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
+    },
+    /// Write a skill's files into a new folder, as other products take them
+    #[command(
+        after_help = "With --strict only the keys of the Agent Skills specification stay in SKILL.md; the others move to skill.toml.\n\n\
+                      Example:\n  skillbox skill export ./my-skill --strict --out ./published"
+    )]
+    Export {
+        /// The skill's folder, or a zip archive
+        #[arg(value_name = "DIR|ZIP")]
+        path: PathBuf,
+        /// By the letter of the Agent Skills specification
+        #[arg(long)]
+        strict: bool,
+        /// Where the skill's folder, named after the skill, is made
+        #[arg(long, value_name = "DIR", default_value = ".")]
+        out: PathBuf,
     },
     /// Publish a skill's folder or zip archive
     #[command(after_help = "Example:\n  skillbox skill push ./my-skill")]
@@ -115,9 +131,13 @@ pub(crate) fn skill(
     console: &Console,
 ) -> Result<Exit> {
     match command {
-        SkillCommand::Init { name, lang } => init(&name, lang, console),
-        SkillCommand::Lint { path } => lint(&path, console),
-        SkillCommand::Package { folder, out } => package(&folder, out, console),
+        SkillCommand::Init { name, lang } => author::init(&name, lang, console),
+        SkillCommand::Lint { path } => author::lint(&path, console),
+        SkillCommand::Package { folder, out } => author::package(&folder, out, console),
+        SkillCommand::Export { path, strict, out } => {
+            let form = if strict { Form::Strict } else { Form::AsItIs };
+            author::export(&path, form, &out, console)
+        }
         published => {
             let place = Place::open(&config()?, console)?;
             let result = at(published, &place, console);
@@ -185,109 +205,13 @@ fn at(command: SkillCommand, place: &Place, console: &Console) -> Result<Exit> {
             place.delete(&name, &version)?;
             console.good(format!("deleted {name} {version}"));
         }
-        SkillCommand::Init { .. } | SkillCommand::Lint { .. } | SkillCommand::Package { .. } => {
+        SkillCommand::Init { .. }
+        | SkillCommand::Lint { .. }
+        | SkillCommand::Package { .. }
+        | SkillCommand::Export { .. } => {
             unreachable!("these need nobody and were carried out before")
         }
     }
-    Ok(Exit::Success)
-}
-
-fn init(name: &SkillName, lang: Language, console: &Console) -> Result<Exit> {
-    let folder = PathBuf::from(name.as_str());
-    std::fs::create_dir(&folder).map_err(|error| Failure::file(&folder, &error))?;
-    write_scaffold(&folder, name, lang)?;
-    console.good(format!(
-        "made {0}; try `skillbox run ./{0} --input @{0}/input.json`",
-        folder.display()
-    ));
-    Ok(Exit::Success)
-}
-
-/// Writes a small working skill into a folder.
-pub(crate) fn write_scaffold(folder: &Path, name: &SkillName, lang: Language) -> Result<()> {
-    for (path, text) in domain::scaffold(name, lang) {
-        let path = folder.join(path);
-        let parent = path.parent().unwrap_or(folder);
-        std::fs::create_dir_all(parent)
-            .and_then(|()| std::fs::write(&path, text))
-            .map_err(|error| Failure::file(&path, &error))?;
-    }
-    Ok(())
-}
-
-fn lint(path: &Path, console: &Console) -> Result<Exit> {
-    // Packed and unpacked again, so that what is judged is what a push would send.
-    let Archive { file, name } = Archive::open(path)?;
-    let unpacked =
-        tempfile::tempdir().map_err(|error| Failure::internal("making a temporary folder", error))?;
-    let listing = bundle::unpack(&file, unpacked.path())?;
-    let paths: BTreeSet<_> = listing
-        .entries()
-        .iter()
-        .map(|entry| entry.path.as_str())
-        .collect();
-    let mut skill_md = Vec::new();
-    File::open(unpacked.path().join("SKILL.md"))
-        .and_then(|file| {
-            file.take(limits::SKILL_MD_BYTES_MAX + 1)
-                .read_to_end(&mut skill_md)
-        })
-        .map_err(|error| {
-            Failure::refused(format!(
-                "SKILL.md cannot be read ({error}); it must stand at the root of the skill"
-            ))
-        })?;
-    let name = listing.folder().or(name.as_ref().map(SkillName::as_str));
-    let findings = domain::lint(&skill_md, name, |path| paths.contains(path));
-    if !findings.is_empty() || console.format_or(Format::Table) != Format::Table {
-        console.data(Format::Table, &findings, |findings| Rows {
-            heading: &["rule of", "severity", "line", "finding"],
-            rows: findings.iter().map(finding).collect(),
-        })?;
-    }
-    let refused = findings
-        .iter()
-        .any(|finding| finding.verdict == Verdict::Skillbox && finding.severity == Severity::Error);
-    if findings.is_empty() {
-        console.good("nothing to complain about");
-    }
-    Ok(if refused { Exit::Failed } else { Exit::Success })
-}
-
-fn finding(finding: &Finding) -> Vec<String> {
-    let verdict = match finding.verdict {
-        Verdict::Skillbox => "skillbox",
-        Verdict::AgentSkills => "agent-skills",
-    };
-    let severity = match finding.severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-    };
-    let line = finding
-        .line
-        .map_or_else(|| "-".to_owned(), |line| line.to_string());
-    vec![
-        verdict.to_owned(),
-        severity.to_owned(),
-        line,
-        finding.message.clone(),
-    ]
-}
-
-fn package(folder: &Path, out: Option<PathBuf>, console: &Console) -> Result<Exit> {
-    let mut archive = given::pack(folder)?;
-    let full = folder
-        .canonicalize()
-        .map_err(|error| Failure::file(folder, &error))?;
-    let named = || {
-        full.file_name()
-            .map(|name| PathBuf::from(name).with_added_extension("zip"))
-    };
-    let out = out
-        .or_else(named)
-        .ok_or_else(|| Failure::refused("this folder has no name; give --out"))?;
-    keep(&mut archive, &out)?;
-    console.good(format!("packed {} into {}", folder.display(), out.display()));
     Ok(Exit::Success)
 }
 
@@ -333,7 +257,7 @@ fn pull(place: &Place, fetched: &Fetched, console: &Console) -> Result<()> {
 }
 
 /// Gives a nameless file a name: complete, or not at all.
-fn keep(archive: &mut File, path: &Path) -> Result<()> {
+pub(super) fn keep(archive: &mut File, path: &Path) -> Result<()> {
     let failed = |error: &std::io::Error| Failure::file(path, error);
     let folder = path
         .parent()

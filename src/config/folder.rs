@@ -44,7 +44,7 @@ impl DataFolder {
     /// Makes what is missing, and refuses a folder that others could write into (F-24, C-07).
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         make_private(path)?;
-        for inside in ["cache", "instances", "tmp"] {
+        for inside in ["cache", "instances", "packages", "tmp"] {
             make_private(&path.join(inside))?;
         }
         Ok(Self {

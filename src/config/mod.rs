@@ -1,5 +1,6 @@
 //! What the operator decided: defaults, files, variables and flags, composed and checked into one [`Config`].
 
+mod deps;
 mod error;
 mod folder;
 mod key_file;
@@ -28,6 +29,7 @@ use crate::secret::MasterKey;
 use crate::skill::ImageAllowlist;
 use crate::telemetry::Format;
 
+pub use deps::Deps;
 pub use error::Error;
 pub use folder::DataFolder;
 pub use layers::{FILE_VARIABLE, Sources};
@@ -52,6 +54,8 @@ pub struct Config {
     pub database: Option<PathBuf>,
     /// The sandbox.
     pub sandbox: Sandbox,
+    /// Packages that programs ask for.
+    pub deps: Deps,
     /// The bounds.
     pub limits: Limits,
     /// How long ended executions are kept.
@@ -152,6 +156,7 @@ impl Config {
                 ..self.sandbox.clone()
             },
             allowed_hosts: self.allowed_hosts.clone(),
+            deps: self.deps.clone(),
             log: self.log.clone(),
             notices: Vec::new(),
             effective: Vec::new(),
@@ -205,6 +210,7 @@ impl Config {
             retention: self.retention,
             blobs: self.blobs,
             link_life: self.link_life,
+            deps: self.deps.settings(folder.join("packages")),
             cache_dir: folder.join("cache"),
             tmp_dir: folder.join("tmp"),
         }

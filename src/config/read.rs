@@ -9,7 +9,7 @@ use figment::value::Value;
 
 use super::error::Error;
 use super::settings::{self, Kind, SETTINGS};
-use super::{Backend, Config, Limits, Log, Sandbox, values};
+use super::{Backend, Config, Deps, Limits, Log, Sandbox, values};
 use crate::engine::{BlobPolicy, Images, RetentionPolicy};
 use crate::error::quoted;
 use crate::execution::Maxima;
@@ -49,6 +49,7 @@ pub(super) fn config(figment: &Figment) -> Result<Config, Error> {
         allowed_hosts: reader.list("allowed_hosts").unwrap_or_default(),
         database: reader.optional("db.dsn", values::sqlite_file)?,
         sandbox: sandbox(&reader)?,
+        deps: Deps::read(&reader)?,
         limits: bounds(&reader)?,
         retention: RetentionPolicy {
             age: reader.required("retention.age", |text| {
@@ -224,7 +225,7 @@ fn refuse_s3(reader: &Reader<'_>) -> Result<(), Error> {
     }
 }
 
-struct Reader<'a>(&'a Figment);
+pub(super) struct Reader<'a>(&'a Figment);
 
 impl Reader<'_> {
     fn text(&self, key: &str) -> Option<String> {
@@ -232,7 +233,7 @@ impl Reader<'_> {
         (!text.is_empty()).then_some(text)
     }
 
-    fn list(&self, key: &str) -> Option<Vec<String>> {
+    pub(super) fn list(&self, key: &str) -> Option<Vec<String>> {
         let Value::Array(_, items) = self.0.find_value(key).ok()? else {
             return None;
         };
@@ -240,7 +241,7 @@ impl Reader<'_> {
     }
 
     /// Whether anything above the defaults sets it.
-    fn is_set(&self, key: &str) -> bool {
+    pub(super) fn is_set(&self, key: &str) -> bool {
         self.0.contains(key) && self.origin(key) != "default"
     }
 
@@ -254,11 +255,11 @@ impl Reader<'_> {
         Error::new(key, problem).set_by(self.origin(key))
     }
 
-    fn check<T>(&self, key: &str, result: Result<T, String>) -> Result<T, Error> {
+    pub(super) fn check<T>(&self, key: &str, result: Result<T, String>) -> Result<T, Error> {
         result.map_err(|problem| self.wrong(key, problem))
     }
 
-    fn optional<T>(
+    pub(super) fn optional<T>(
         &self,
         key: &str,
         parse: impl FnOnce(&str) -> Result<T, String>,
@@ -268,7 +269,11 @@ impl Reader<'_> {
             .transpose()
     }
 
-    fn required<T>(&self, key: &str, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<T, Error> {
+    pub(super) fn required<T>(
+        &self,
+        key: &str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<T, Error> {
         let text = self
             .text(key)
             .ok_or_else(|| Error::new(key, "has no value; set it"))?;

@@ -79,6 +79,16 @@ pub const SETTINGS: &[Setting] = settings! {
         "Image of bash skills";
     List "sandbox.image_allowlist" "SKILLBOX_IMAGE_ALLOWLIST" ""
         "Images that may run. Without it: the three above, python:3.11-slim and node:18-slim";
+    Text "deps.python_index" "SKILLBOX_DEPS_PYTHON_INDEX" "https://pypi.org/simple"
+        "Index (PEP 503) that Python packages are installed from; only HTTPS";
+    Text "deps.node_registry" "SKILLBOX_DEPS_NODE_REGISTRY" "https://registry.npmjs.org"
+        "Registry that Node packages are installed from; only HTTPS";
+    List "deps.hosts" "SKILLBOX_DEPS_HOSTS" ""
+        "Further hosts, or host:port, that these keep files on; nothing else is reached. Without it: files.pythonhosted.org";
+    Text "deps.ca_bundle" "SKILLBOX_DEPS_CA_BUNDLE" ""
+        "File of certificate authorities (PEM) that they are believed by. Without it: this host's usual one";
+    Text "deps.cache" "SKILLBOX_DEPS_CACHE" "10Gi"
+        "Installed packages that are kept, at least 768Mi; of more, those go that were not used for longest";
     Text "limits.memory" "SKILLBOX_MEMORY" "512Mi"
         "Memory of one sandbox; a skill may ask for less";
     Text "limits.cpu" "SKILLBOX_CPU" "1"

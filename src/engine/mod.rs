@@ -3,11 +3,15 @@
 mod admission;
 mod blobs;
 mod cache;
+mod call;
 mod clock;
+mod deps;
 mod executions;
 mod failure;
+mod find;
 mod instance;
 mod keys;
+mod mounts;
 mod plan;
 mod request;
 mod run;
@@ -35,9 +39,12 @@ use crate::store::{Cursor, Store};
 
 use admission::Admission;
 use cache::SkillCache;
+use deps::Builds;
 use run::Running;
 
 pub use blobs::{AskedBlob, BlobPolicy, NewBlob};
+pub use call::CalledCode;
+pub use deps::{DependencySettings, Host, Index, NamedBy, Upstream};
 pub use executions::{ArtifactFile, Artifacts};
 pub use instance::Instance;
 pub use keys::NewKey;
@@ -58,6 +65,9 @@ struct Inner {
     settings: Settings,
     instance: Instance,
     cache: SkillCache,
+    /// Installed packages, one folder per content.
+    packages: SkillCache,
+    builds: Builds,
     admission: Admission,
     running: Running,
     /// Pipelines run here, not in a handler's future: a client that goes away must not take the cleanup with it.
@@ -104,6 +114,8 @@ pub struct Settings {
     pub blobs: BlobPolicy,
     /// Life of a signed link.
     pub link_life: Duration,
+    /// Packages that programs ask for.
+    pub deps: DependencySettings,
     /// Unpacked skills, private to this installation.
     pub cache_dir: PathBuf,
     /// Files that live as long as one request, private to this installation.
@@ -177,6 +189,7 @@ impl Engine {
             instance,
         } = parts;
         let cache = SkillCache::new(settings.cache_dir.clone());
+        let packages = SkillCache::of_packages(settings.deps.folder.clone());
         let admission = Admission::new(settings.concurrency, settings.queue, settings.queue_wait);
         let (running, tasks) = (Running::default(), TaskTracker::new());
         Self(Arc::new(Inner {
@@ -188,6 +201,8 @@ impl Engine {
             settings,
             instance,
             cache,
+            packages,
+            builds: Builds::default(),
             admission,
             running,
             tasks,

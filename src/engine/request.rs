@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::engine::AskedBlob;
+use crate::engine::{AskedBlob, CalledCode, mounts};
 use crate::error::{Code, Error};
 use crate::execution::JsonText;
 use crate::limits;
 use crate::sandbox::{InputFile, ProgressSender};
-use crate::skill::{Selector, SkillName};
+use crate::skill::{Selector, SkillName, SkillRef};
 
 /// One execution as asked for.
 #[derive(Debug)]
@@ -39,6 +39,10 @@ pub struct Ask {
     pub script: Option<String>,
     /// Standard input, byte for byte. Absent: the program's is its input, a script's is empty.
     pub stdin: Option<Bytes>,
+    /// Other skills that it sees at `/skills/<name>` and may import.
+    pub mount_skills: Vec<SkillRef>,
+    /// Packages besides those that the skill asks for, as in its own list.
+    pub requirements: Vec<String>,
     /// Wall clock; only shortens.
     pub timeout: Option<Duration>,
 }
@@ -60,6 +64,8 @@ pub enum What {
         /// The name, where the archive itself has none.
         fallback_name: Option<String>,
     },
+    /// Code that comes with the request.
+    Code(CalledCode),
 }
 
 impl Ask {
@@ -83,6 +89,7 @@ impl Ask {
             return Err(Error::new(Code::TooLarge, message));
         }
         check_args(&self.args)?;
+        mounts::check(&self.mount_skills)?;
         check_files(&self.files)?;
         match self.timeout {
             Some(timeout) if timeout < limits::TIMEOUT_MIN => Err(Error::invalid(format!(

@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::auth::{Caller, Scope};
 use crate::engine::plan::Plan;
 use crate::engine::{Engine, PageRequest, clock, failure, require, rows};
@@ -130,12 +133,18 @@ pub(super) fn masked(outcome: Outcome, mask: &Mask) -> Outcome {
     // A program that was killed may have been in the middle of a word.
     let was_killed = outcome.exit_code.is_none();
     let text = |text: String| mask.mask_text(&text).into_owned();
+    let results = masked_value(outcome.results, mask);
     Outcome {
         error: outcome.error.map(|failure| Failure {
             message: text(failure.message),
+            exception: failure
+                .exception
+                .and_then(|exception| masked_value(exception, mask)),
             ..failure
         }),
         output: outcome.output.map(|output| masked_json(output, mask)),
+        results_truncated: outcome.results_truncated || results.is_none(),
+        results: results.unwrap_or_default(),
         logs: masked_logs(outcome.logs, mask, was_killed),
         skipped: outcome
             .skipped
@@ -158,6 +167,15 @@ fn masked_json(json: JsonText, mask: &Mask) -> JsonText {
     parsed.expect("masked JSON is JSON, and no deeper than before")
 }
 
+/// Anything that is kept as JSON; `None` where a secret is one of our own words, and what is left no longer reads as what it was.
+fn masked_value<T: Serialize + DeserializeOwned>(value: T, mask: &Mask) -> Option<T> {
+    let json = serde_json::to_string(&value).ok()?;
+    match mask.mask_json(&json) {
+        Cow::Borrowed(_) => Some(value),
+        Cow::Owned(masked) => serde_json::from_str(&masked).ok(),
+    }
+}
+
 /// Streams count as many bytes as were left out of them before.
 fn masked_logs(logs: Logs, mask: &Mask, was_killed: bool) -> Logs {
     let stream = |kept: Vec<u8>, total: u64| {
@@ -173,11 +191,14 @@ fn masked_logs(logs: Logs, mask: &Mask, was_killed: bool) -> Logs {
     };
     let (stdout, stdout_total) = stream(logs.stdout, logs.stdout_total);
     let (stderr, stderr_total) = stream(logs.stderr, logs.stderr_total);
+    let lines = masked_value(logs.lines, mask);
     Logs {
         stdout,
         stderr,
         stdout_total,
         stderr_total,
+        lines_truncated: logs.lines_truncated || lines.is_none(),
+        lines: lines.unwrap_or_default(),
     }
 }
 
@@ -192,7 +213,7 @@ fn are_missing(names: &[&str]) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::execution::Status;
+    use crate::execution::{Exception, LogLine, RichResult, Status};
 
     fn outcome(exit_code: Option<i32>) -> Outcome {
         Outcome {
@@ -200,6 +221,10 @@ mod tests {
             error: Some(Failure {
                 code: "start_failed".to_owned(),
                 message: "no hunter2 here".to_owned(),
+                exception: Some(Exception {
+                    value: "hunter2".to_owned(),
+                    ..Exception::default()
+                }),
             }),
             exit_code,
             output: JsonText::parse(b"{\"a\": \"hunter2\"}").ok(),
@@ -208,7 +233,17 @@ mod tests {
                 stderr: b"hunter2 hunt".to_vec(),
                 stdout_total: 12,
                 stderr_total: 100,
+                lines: vec![LogLine {
+                    fields: JsonText::parse(br#"{"token": "hunter2"}"#).ok(),
+                    ..LogLine::default()
+                }],
+                lines_truncated: false,
             },
+            results: vec![RichResult {
+                text: Some("'hunter2'".to_owned()),
+                data: JsonText::parse(br#"["hunter2"]"#).ok(),
+                ..RichResult::default()
+            }],
             skipped: vec![Skipped {
                 path: "a/hunter2".to_owned(),
                 reason: "link".to_owned(),

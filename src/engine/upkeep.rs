@@ -75,6 +75,7 @@ impl Engine {
             ("forgetting", self.forget_expired().await),
             ("pruning blobs", self.prune_blobs().await),
             ("evicting", self.evict_unused().await),
+            ("evicting packages", self.evict_packages().await),
         ];
         for (part, result) in results {
             if let Err(error) = result {

@@ -1,24 +1,27 @@
-//! `/workspace` for a script that is called as on its author's machine: the skill's folders are seen in it, and what it
-//! leaves there is its result.
+//! `/workspace` for a script that is called as on its author's machine: the skill's files are there, to be read, written
+//! and run, and what is new or changed at the end is its result.
 
-use std::collections::{HashMap, HashSet};
-use std::fs::{self, DirEntry, File, FileTimes};
+use std::collections::HashMap;
+use std::fs::{self, DirEntry, File, FileTimes, Metadata, Permissions};
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::Stat;
 
 use crate::guest::place::WORKSPACE;
+use crate::limits;
 
 /// What was there before the program was started.
 #[derive(Debug, Default)]
 pub(super) struct Before {
-    /// Files by their path below `/workspace`.
+    /// Files and links by their path below `/workspace`.
     files: HashMap<String, Mark>,
-    /// Links of ours to folders of the skill.
-    links: HashSet<String>,
+    /// Bytes that may still be copied.
+    room: u64,
+    /// Names that may still be made.
+    names: usize,
 }
 
 /// Two files with the same mark are the same, unchanged.
@@ -30,62 +33,82 @@ struct Mark {
     changed: (i64, i64),
 }
 
-/// Placed files are this much older than the program: clocks of file systems are coarse, and a change must show.
+/// Files that were there are this much older than the program: clocks of file systems are coarse, and a change must show.
 const OLDER: Duration = Duration::from_secs(2);
 
 impl Before {
-    /// Remembers what is there, and makes the skill's folders seen where no file was placed under their name.
+    /// Puts the skill's files beside those that came with the request, which win, and remembers all of them.
     pub(super) fn prepare(skill: Option<&str>) -> io::Result<Self> {
-        let mut before = Self::default();
+        let mut before = Self {
+            room: limits::WORKSPACE_COPIES_BYTES_MAX,
+            names: limits::WORKSPACE_NAMES_MAX,
+            ..Self::default()
+        };
+        if let Some(skill) = skill {
+            before.bring(&Path::new("/skills").join(skill), Path::new(WORKSPACE))?;
+        }
         let time = SystemTime::now() - OLDER;
         before.remember(Path::new(WORKSPACE), "", time)?;
-        if let Some(skill) = skill {
-            before.show(&Path::new("/skills").join(skill))?;
-        }
         Ok(before)
+    }
+
+    /// The folder's tree with copies of small files, which a script may change, and links to all that is large, or that is
+    /// executed: `/workspace` lets nothing be executed.
+    fn bring(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        for entry in fs::read_dir(from)? {
+            let entry = entry?;
+            let (from, to) = (entry.path(), to.join(entry.file_name()));
+            let metadata = entry.metadata()?;
+            match fs::symlink_metadata(&to) {
+                Ok(there) if metadata.is_dir() && there.is_dir() => self.bring(&from, &to)?,
+                Ok(_) => {}
+                Err(_) if self.names == 0 => return Ok(()),
+                Err(_) => {
+                    self.names -= 1;
+                    self.bring_one(&from, &to, &metadata)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn bring_one(&mut self, from: &Path, to: &Path, metadata: &Metadata) -> io::Result<()> {
+        let executable = metadata.permissions().mode() & 0o111 != 0;
+        let fits = metadata.len() <= limits::WORKSPACE_COPY_BYTES_MAX.min(self.room);
+        if metadata.is_dir() {
+            fs::create_dir(to)?;
+            return self.bring(from, to);
+        }
+        if fits && !executable && fs::copy(from, to).is_ok() {
+            self.room -= metadata.len();
+            return fs::set_permissions(to, Permissions::from_mode(0o644));
+        }
+        // A workspace that is too small for copies may hold half of one.
+        let _ = fs::remove_file(to);
+        symlink(from, to)
     }
 
     fn remember(&mut self, folder: &Path, path: &str, time: SystemTime) -> io::Result<()> {
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
-            let Some(path) = below(path, &entry) else { continue };
-            if entry.file_type()?.is_dir() {
+            let path = below(path, &entry);
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
                 self.remember(&entry.path(), &path, time)?;
-            } else {
+                continue;
+            }
+            if kind.is_file() {
                 let file = File::options().write(true).open(entry.path())?;
                 file.set_times(FileTimes::new().set_modified(time))?;
-                let metadata = file.metadata()?;
-                let mark = Mark {
-                    inode: metadata.ino(),
-                    size: metadata.len().try_into().unwrap_or(i64::MAX),
-                    modified: (metadata.mtime(), metadata.mtime_nsec()),
-                    changed: (metadata.ctime(), metadata.ctime_nsec()),
-                };
-                self.files.insert(path, mark);
             }
+            self.files.insert(path, Mark::of(&entry.metadata()?));
         }
         Ok(())
     }
 
-    /// `assets/logo.png` and `scripts/main.py` then mean the same as in the skill's own folder.
-    fn show(&mut self, skill: &Path) -> io::Result<()> {
-        for entry in fs::read_dir(skill)? {
-            let entry = entry?;
-            let Some(name) = below("", &entry).filter(|name| !name.starts_with('.')) else {
-                continue;
-            };
-            let link = Path::new(WORKSPACE).join(&name);
-            if entry.file_type()?.is_dir() && fs::symlink_metadata(&link).is_err() {
-                symlink(entry.path(), link)?;
-                self.links.insert(name);
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether a link at `path` is ours.
+    /// Whether there was a link of ours at `path`. Whatever is a link there now is not handed back in any case.
     pub(super) fn is_own_link(&self, path: &str) -> bool {
-        self.links.contains(path)
+        self.files.contains_key(path)
     }
 
     /// Whether the file at `path` is as it was.
@@ -100,6 +123,17 @@ impl Before {
     }
 }
 
+impl Mark {
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            inode: metadata.ino(),
+            size: metadata.len().try_into().unwrap_or(i64::MAX),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+}
+
 /// What programs keep for themselves in their home folder, and what Python leaves beside its sources.
 pub(super) fn is_private(folder: &str, name: &str) -> bool {
     (folder.is_empty() && name.starts_with('.')) || name == "__pycache__"
@@ -109,12 +143,13 @@ fn nanoseconds(value: impl TryInto<i64>) -> i64 {
     value.try_into().unwrap_or_default()
 }
 
-/// The path of an entry of `folder`; input files have names in UTF-8.
-fn below(folder: &str, entry: &DirEntry) -> Option<String> {
-    let name = entry.file_name().into_string().ok()?;
-    Some(if folder.is_empty() {
-        name
+/// The path of an entry of `folder`. Names of skills and of input files are UTF-8.
+fn below(folder: &str, entry: &DirEntry) -> String {
+    let name = entry.file_name();
+    let name = name.to_string_lossy();
+    if folder.is_empty() {
+        name.into_owned()
     } else {
         format!("{folder}/{name}")
-    })
+    }
 }

@@ -3,6 +3,7 @@
 mod access;
 mod activity;
 mod answer;
+mod args;
 mod artifacts;
 mod attachment;
 mod blobs;
@@ -49,6 +50,7 @@ use host::Hosts;
 pub use access::{Access, Matrix};
 pub use blobs::BlobInfo;
 pub use door::Settings;
+pub use executions::StreamTexts;
 pub use health::{Part, Ready};
 pub use page::List;
 pub use problem::Problem;

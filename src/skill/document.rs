@@ -4,10 +4,32 @@ use std::fmt;
 
 use crate::limits;
 
-/// Why a SKILL.md is not acceptable: what is wrong, where, and what to do.
+/// The files that say what a skill is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum File {
+    /// `SKILL.md`.
+    SkillMd,
+    /// `skill.toml`.
+    SkillToml,
+}
+
+impl File {
+    /// Its name at the root of a skill.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SkillMd => "SKILL.md",
+            Self::SkillToml => "skill.toml",
+        }
+    }
+}
+
+/// Why a SKILL.md or skill.toml is not acceptable: what is wrong, where, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct SkillMdError {
-    /// Line in SKILL.md, from 1, where known.
+    /// Which of the two.
+    pub file: File,
+    /// Line in it, from 1, where known.
     pub line: Option<u32>,
     /// What is wrong and what to do.
     pub message: String,
@@ -16,17 +38,22 @@ pub struct SkillMdError {
 impl SkillMdError {
     pub(super) fn new(line: impl Into<Option<u32>>, message: impl Into<String>) -> Self {
         Self {
+            file: File::SkillMd,
             line: line.into(),
             message: message.into(),
         }
+    }
+
+    pub(super) fn in_file(self, file: File) -> Self {
+        Self { file, ..self }
     }
 }
 
 impl fmt::Display for SkillMdError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
-            Some(line) => write!(f, "SKILL.md, line {line}: {}", self.message),
-            None => write!(f, "SKILL.md: {}", self.message),
+            Some(line) => write!(f, "{}, line {line}: {}", self.file.as_str(), self.message),
+            None => write!(f, "{}: {}", self.file.as_str(), self.message),
         }
     }
 }

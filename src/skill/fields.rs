@@ -1,10 +1,11 @@
-//! The fields of a front matter, wherever the author put them: each read once, with its line.
+//! The fields of a declaration, wherever the author put them: each read once, with its line and its origin.
 
 use std::collections::BTreeMap;
 
 use crate::error::quoted;
 use crate::limits;
-use crate::skill::{Warning, document::SkillMdError, yaml};
+use crate::skill::document::{File, SkillMdError};
+use crate::skill::{Language, Origin, Warning, repair, skill_toml, yaml};
 
 /// The keys of the Agent Skills specification.
 pub(super) const AGENT_SKILLS_KEYS: [&str; 6] = [
@@ -16,119 +17,178 @@ pub(super) const AGENT_SKILLS_KEYS: [&str; 6] = [
     "allowed-tools",
 ];
 
-/// Our own keys: at the top level, or in `metadata` as `skillbox.<key>`, which wins.
-const RUNTIME_KEYS: [&str; 11] = [
+/// Our own keys: in `skill.toml`, in `metadata` as `skillbox.<key>`, or at the top level.
+pub(super) const RUNTIME_KEYS: [&str; 13] = [
     "version",
     "lang",
     "image",
     "entrypoint",
+    "export",
     "timeout",
     "resources.memory",
     "resources.cpu",
     "resources.disk",
-    "permissions.secrets",
     "input_schema",
     "output_schema",
+    "permissions.secrets",
+    "permissions.network",
 ];
 
-/// Everything a front matter says.
+/// Keys that hold others of ours.
+const GROUPS: [(&str, &str); 2] = [
+    ("resources", "a mapping of `memory`, `cpu`, `disk`"),
+    ("permissions", "a mapping of `secrets`, `network`"),
+];
+
+/// Everything a declaration says.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
-    known: BTreeMap<&'static str, yaml::Node>,
+    known: BTreeMap<&'static str, Field>,
     /// The author's own `metadata`, as text.
     pub(super) metadata: BTreeMap<String, String>,
     /// What was passed over.
     pub(super) warnings: Vec<Warning>,
 }
 
+/// A value and who says it.
+#[derive(Debug, Clone)]
+pub(super) struct Field {
+    pub(super) node: yaml::Node,
+    pub(super) origin: Origin,
+}
+
 impl Fields {
-    /// Reads the YAML and sorts its keys.
-    pub(super) fn read(front_matter: &str) -> Result<Self, SkillMdError> {
+    /// Reads both files and sorts their keys: `skill.toml` counts before `metadata`, and that before the top level.
+    pub(super) fn read(front_matter: Option<&str>, toml: Option<&[u8]>) -> Result<Self, SkillMdError> {
         let mut fields = Self::default();
-        let mut ours = BTreeMap::new();
-        for (key, node) in entries(front_matter)? {
+        let written = front_matter.map(|text| fields.front_matter(text)).transpose()?;
+        let mut ours = Runtime::new();
+        let mut top = Runtime::new();
+        for (key, node) in written.unwrap_or_default() {
             if key == "metadata" {
                 fields.take_metadata(node, &mut ours)?;
-            } else if let Some(known) = AGENT_SKILLS_KEYS.into_iter().find(|known| *known == key) {
-                fields.known.insert(known, node);
             } else {
-                let mut found = BTreeMap::new();
-                fields.take_runtime(&key, node, &mut found)?;
-                for (key, node) in found {
-                    let line = node.line;
-                    if fields.known.insert(key, node).is_some() {
-                        return Err(twice(key, line));
-                    }
-                }
+                fields.take(&key, node, (Origin::FrontMatter, &mut top))?;
             }
         }
-        fields.known.extend(ours);
-        fields.known.retain(|_, node| node.value != yaml::Value::Null);
+        let mut declared = Runtime::new();
+        for (key, node) in toml.map(skill_toml::entries).transpose()?.unwrap_or_default() {
+            let taken = match (key.as_str(), &node.value) {
+                ("metadata", yaml::Value::Map(own)) => {
+                    fields
+                        .metadata
+                        .extend(own.iter().map(|(key, node)| (key.clone(), node.to_text())));
+                    Ok(())
+                }
+                _ => fields.take(&key, node, (Origin::SkillToml, &mut declared)),
+            };
+            taken.map_err(|error| error.in_file(File::SkillToml))?;
+        }
+        for (origin, found) in [
+            (Origin::FrontMatter, top),
+            (Origin::Metadata, ours),
+            (Origin::SkillToml, declared),
+        ] {
+            let fields_of = found.into_iter().map(|(key, node)| (key, Field { node, origin }));
+            fields
+                .known
+                .extend(fields_of.filter(|(_, field)| field.node.value != yaml::Value::Null));
+        }
         Ok(fields)
+    }
+
+    /// The top level of a front matter; texts that should have been in quotes are taken as they are meant.
+    fn front_matter(&mut self, text: &str) -> Result<Vec<(String, yaml::Node)>, SkillMdError> {
+        let refused = match entries(text) {
+            Ok(entries) => return Ok(entries),
+            Err(refused) => refused,
+        };
+        let repaired = repair::repair(text).ok_or_else(|| refused.clone())?;
+        let entries = entries(&repaired.front_matter).map_err(|_| refused)?;
+        for (key, line) in repaired.quoted {
+            self.warn(
+                line,
+                format!("`{key}` is no valid YAML and is taken as text; put its value in quotes"),
+            );
+        }
+        Ok(entries)
     }
 
     fn take_metadata(&mut self, node: yaml::Node, ours: &mut Runtime) -> Result<(), SkillMdError> {
         let entries = match node.value {
             yaml::Value::Map(entries) => entries,
             yaml::Value::Null => return Ok(()),
-            _ => return Err(unfit("metadata", &node, "a mapping of keys to text")),
+            _ => {
+                let kind = node.kind();
+                self.warn(
+                    node.line,
+                    format!("`metadata` is ignored: it is {kind}, not a mapping of keys to text"),
+                );
+                return Ok(());
+            }
         };
         for (key, node) in entries {
             if let Some(key) = key.strip_prefix("skillbox.") {
-                self.take_runtime(key, node, ours)?;
+                self.take(key, node, (Origin::Metadata, ours))?;
             } else if let (true, yaml::Value::Map(nested)) = (key == "skillbox", &node.value) {
                 for (key, node) in nested.clone() {
-                    self.take_runtime(&key, node, ours)?;
+                    self.take(&key, node, (Origin::Metadata, ours))?;
                 }
             } else {
-                let text = match node.value {
-                    yaml::Value::Scalar { text, .. } => text,
-                    _ => node.to_json().to_string(),
-                };
-                self.metadata.insert(key, text);
+                self.metadata.insert(key, node.to_text());
             }
         }
         Ok(())
     }
 
-    fn take_runtime(&mut self, key: &str, node: yaml::Node, into: &mut Runtime) -> Result<(), SkillMdError> {
+    fn take(
+        &mut self,
+        key: &str,
+        node: yaml::Node,
+        (origin, into): (Origin, &mut Runtime),
+    ) -> Result<(), SkillMdError> {
         let line = node.line;
-        match (key, node.value) {
-            ("resources" | "permissions", yaml::Value::Map(nested)) => {
-                for (inner, node) in nested {
-                    self.take_runtime(&format!("{key}.{inner}"), node, into)?;
+        if let Some((_, wanted)) = GROUPS.into_iter().find(|(group, _)| *group == key) {
+            return match node.value {
+                yaml::Value::Map(nested) => nested.into_iter().try_for_each(|(name, node)| {
+                    self.take(&format!("{key}.{name}"), node, (origin, &mut *into))
+                }),
+                yaml::Value::Null => Ok(()),
+                // Other products have a list of that name.
+                yaml::Value::List(_) if origin == Origin::FrontMatter => {
+                    self.warn(line, format!("`{key}` is ignored: it is a list, not {wanted}"));
+                    Ok(())
                 }
-            }
-            ("resources" | "permissions", yaml::Value::Null) => {}
-            ("permissions", value) => {
-                let node = yaml::Node { line, value };
-                return Err(unfit("permissions", &node, "a mapping with `secrets`"));
-            }
-            ("resources", value) => {
-                return Err(unfit(
-                    "resources",
-                    &yaml::Node { line, value },
-                    "a mapping of `memory`, `cpu`, `disk`",
-                ));
-            }
-            (key, value) => {
-                let key = if key == "language" { "lang" } else { key };
-                let Some(known) = RUNTIME_KEYS.into_iter().find(|known| *known == key) else {
-                    self.warn(
-                        line,
-                        format!(
-                            "unknown key {} is ignored; check its spelling or move it into `metadata`",
-                            quoted(key)
-                        ),
-                    );
-                    return Ok(());
-                };
-                if into.insert(known, yaml::Node { line, value }).is_some() {
-                    return Err(twice(known, line));
-                }
-            }
+                _ => Err(unfit(key, &node, wanted)),
+            };
         }
-        Ok(())
+        if key == "language" && origin == Origin::FrontMatter && !is_language(&node) {
+            let text = quoted(&node.to_text());
+            self.warn(
+                line,
+                format!("`language` {text} is ignored: it is none of `python`, `node`, `bash`"),
+            );
+            return Ok(());
+        }
+        let key = if key == "language" { "lang" } else { key };
+        let mut spoken = AGENT_SKILLS_KEYS
+            .into_iter()
+            .filter(|_| origin != Origin::Metadata);
+        let known = spoken
+            .find(|known| *known == key)
+            .or_else(|| RUNTIME_KEYS.into_iter().find(|known| *known == key));
+        let Some(known) = known else {
+            let message = format!(
+                "unknown key {} is ignored; check its spelling or move it into `metadata`",
+                quoted(key)
+            );
+            self.warn_of(origin, line, message);
+            return Ok(());
+        };
+        match into.insert(known, node) {
+            Some(_) => Err(twice(known, line)),
+            None => Ok(()),
+        }
     }
 
     /// Keeps a warning, up to a bound: a hostile file must not become a large record.
@@ -141,23 +201,54 @@ impl Fields {
         }
     }
 
-    /// The line of a field that is there.
-    pub(super) fn line(&self, key: &str) -> Option<u32> {
-        self.known.get(key).map(|node| node.line)
+    /// A warning about something that one of the files says: its line is one of SKILL.md, or is in the text.
+    pub(super) fn warn_of(&mut self, origin: Origin, line: u32, message: String) {
+        match origin {
+            Origin::SkillToml => self.warn(None, format!("skill.toml, line {line}: {message}")),
+            Origin::Metadata | Origin::FrontMatter | Origin::Inferred => self.warn(line, message),
+        }
     }
 
-    /// A field for people, without the white space around it.
-    pub(super) fn text(&self, key: &str) -> Result<Option<&str>, SkillMdError> {
-        Ok(self.exact(key)?.map(str::trim))
+    /// Who says each field that is there.
+    pub(super) fn origins(&self) -> BTreeMap<String, Origin> {
+        let told = |(key, field): (&&str, &Field)| ((*key).to_owned(), field.origin);
+        self.known.iter().map(told).collect()
+    }
+
+    /// A field that is there.
+    pub(super) fn field(&self, key: &str) -> Option<&Field> {
+        self.known.get(key)
+    }
+
+    /// An error about a field, at its place.
+    pub(super) fn refuse(&self, key: &str, message: String) -> SkillMdError {
+        match self.known.get(key) {
+            Some(field) => SkillMdError::new(field.node.line, message).in_file(field.file()),
+            None => SkillMdError::new(None, message),
+        }
+    }
+
+    /// A field for people, without the white space around it; what is no text is written as JSON.
+    pub(super) fn words(&mut self, key: &str) -> Option<String> {
+        let field = self.known.get(key)?.clone();
+        if let yaml::Value::Map(_) | yaml::Value::List(_) = field.node.value {
+            let kind = field.node.kind();
+            self.warn_of(
+                field.origin,
+                field.node.line,
+                format!("`{key}` is {kind}, and is kept as its text"),
+            );
+        }
+        Some(field.node.to_text().trim().to_owned())
     }
 
     /// A field that must be text, to the letter: `"bash:5 "` is not `bash:5` (S-35). Numbers and the like count as they are written.
     pub(super) fn exact(&self, key: &str) -> Result<Option<&str>, SkillMdError> {
         self.known
             .get(key)
-            .map(|node| match &node.value {
+            .map(|field| match &field.node.value {
                 yaml::Value::Scalar { text, .. } => Ok(text.as_str()),
-                _ => Err(unfit(key, node, "text")),
+                _ => Err(field.unfit(key, "text")),
             })
             .transpose()
     }
@@ -171,45 +262,77 @@ impl Fields {
         let Some(text) = self.exact(key)? else {
             return Ok(None);
         };
-        let refused = |rule| SkillMdError::new(self.line(key), format!("`{key}` {}: {rule}", quoted(text)));
+        let refused = |rule| self.refuse(key, format!("`{key}` {}: {rule}", quoted(text)));
         parse(text).map(Some).map_err(refused)
     }
 
     /// A field that may be text or a list of texts, which are joined by `, `.
-    pub(super) fn list(&self, key: &str) -> Result<Option<String>, SkillMdError> {
-        let Some(node) = self.known.get(key) else {
+    pub(super) fn joined(&mut self, key: &str) -> Option<String> {
+        match self.texts(key) {
+            Ok(texts) => texts.map(|texts| texts.join(", ")),
+            Err(_) => self.words(key),
+        }
+    }
+
+    /// A field that may be text or a list of texts, or of mappings that have a `name`.
+    pub(super) fn texts(&self, key: &str) -> Result<Option<Vec<String>>, SkillMdError> {
+        let Some(field) = self.known.get(key) else {
             return Ok(None);
         };
-        let yaml::Value::List(items) = &node.value else {
-            return Ok(self.text(key)?.map(str::to_owned));
+        let named = |item: &yaml::Node| match &item.value {
+            yaml::Value::Scalar { text, .. } => Some(text.clone()),
+            yaml::Value::Map(entries) => {
+                let name = entries.iter().find(|(key, _)| key == "name")?;
+                Some(name.1.to_text())
+            }
+            yaml::Value::List(_) | yaml::Value::Null => None,
         };
-        let texts: Result<Vec<_>, _> = items
-            .iter()
-            .map(|item| match &item.value {
-                yaml::Value::Scalar { text, .. } => Ok(text.as_str()),
-                _ => Err(unfit(key, item, "text or a list of texts")),
-            })
-            .collect();
-        Ok(Some(texts?.join(", ")))
+        let items = match &field.node.value {
+            yaml::Value::List(items) => items.as_slice(),
+            yaml::Value::Scalar { .. } | yaml::Value::Map(_) | yaml::Value::Null => {
+                std::slice::from_ref(&field.node)
+            }
+        };
+        let texts: Option<Vec<_>> = items.iter().map(named).collect();
+        texts
+            .map(Some)
+            .ok_or_else(|| field.unfit(key, "text or a list of texts"))
     }
 
     /// A JSON Schema: a mapping, or JSON as text.
     pub(super) fn schema(&self, key: &str) -> Result<Option<serde_json::Value>, SkillMdError> {
-        let Some(node) = self.known.get(key) else {
+        let Some(field) = self.known.get(key) else {
             return Ok(None);
         };
-        let schema = match &node.value {
+        let schema = match &field.node.value {
             yaml::Value::Scalar { text, .. } => {
-                serde_json::from_str(text).map_err(|_| unfit(key, node, "a JSON Schema"))?
+                serde_json::from_str(text).map_err(|_| field.unfit(key, "a JSON Schema"))?
             }
-            _ => node.to_json(),
+            _ => field.node.to_json(),
         };
         if schema.is_object() {
             Ok(Some(schema))
         } else {
-            Err(unfit(key, node, "a JSON Schema (a mapping)"))
+            Err(field.unfit(key, "a JSON Schema (a mapping)"))
         }
     }
+}
+
+impl Field {
+    fn file(&self) -> File {
+        match self.origin {
+            Origin::SkillToml => File::SkillToml,
+            Origin::Metadata | Origin::FrontMatter | Origin::Inferred => File::SkillMd,
+        }
+    }
+
+    fn unfit(&self, key: &str, wanted: &str) -> SkillMdError {
+        unfit(key, &self.node, wanted).in_file(self.file())
+    }
+}
+
+fn is_language(node: &yaml::Node) -> bool {
+    matches!(&node.value, yaml::Value::Scalar { text, .. } if Language::from_alias(&text.to_ascii_lowercase()).is_some())
 }
 
 type Runtime = BTreeMap<&'static str, yaml::Node>;

@@ -5,7 +5,8 @@ use serde::Serialize;
 use crate::error::quoted;
 use crate::ids::is_label;
 use crate::limits;
-use crate::skill::{document::Document, document::SkillMdError, fields, parse_skill_md, yaml};
+use crate::skill::document::{Document, File, SkillMdError};
+use crate::skill::{Declaration, Dialect, fields, yaml};
 
 /// One thing to look at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -14,7 +15,9 @@ pub struct Finding {
     pub verdict: Verdict,
     /// Whether it stops the skill.
     pub severity: Severity,
-    /// Line in SKILL.md, from 1, where known.
+    /// The file that it is in.
+    pub file: &'static str,
+    /// Line in that file, from 1, where known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
     /// What was found and what to do.
@@ -41,41 +44,61 @@ pub enum Severity {
     Warning,
 }
 
-/// Judges a SKILL.md twice; no finding at all means that both are content. `folder` is the name of the skill's folder where it has one.
-pub fn lint(skill_md: &[u8], folder: Option<&str>, has_file: impl Fn(&str) -> bool) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    let mut add = |verdict, severity, line, message| {
-        findings.push(Finding {
-            verdict,
-            severity,
-            line,
-            message,
-        })
+/// Judges a skill twice; no finding at all means that both are content.
+#[must_use]
+pub fn lint(declaration: &Declaration<'_>) -> Vec<Finding> {
+    let mut findings = ours(declaration);
+    let folder = declaration.fallback_name;
+    let strict = match declaration.skill_md {
+        None => vec![SkillMdError::new(
+            None,
+            "is missing; the specification knows no other file",
+        )],
+        Some(skill_md) => {
+            let entries =
+                Document::split(skill_md).and_then(|document| fields::entries(document.front_matter));
+            entries.map_or_else(|error| vec![error], |entries| strict(&entries, folder))
+        }
     };
-    match parse_skill_md(skill_md, folder, has_file) {
-        Err(error) => add(Verdict::Skillbox, Severity::Error, error.line, error.message),
-        Ok(manifest) => {
-            for warning in manifest.warnings {
-                add(
-                    Verdict::Skillbox,
-                    Severity::Warning,
-                    warning.line,
-                    warning.message,
-                );
-            }
-            if manifest.version.is_none() {
-                let message =
-                    "no version; each push is labelled by its digest. Add `skillbox.version` to `metadata`";
-                add(Verdict::Skillbox, Severity::Warning, None, message.to_owned());
-            }
+    findings.extend(
+        strict
+            .into_iter()
+            .map(|error| Finding::of(Verdict::AgentSkills, error)),
+    );
+    findings
+}
+
+impl Finding {
+    fn of(verdict: Verdict, error: SkillMdError) -> Self {
+        Self {
+            verdict,
+            severity: Severity::Error,
+            file: error.file.as_str(),
+            line: error.line,
+            message: error.message,
         }
     }
-    let strict = match Document::split(skill_md).and_then(|document| fields::entries(document.front_matter)) {
-        Ok(entries) => strict(&entries, folder),
-        Err(error) => vec![error],
+}
+
+/// What a push would say.
+fn ours(declaration: &Declaration<'_>) -> Vec<Finding> {
+    let manifest = match declaration.manifest() {
+        Ok(manifest) => manifest,
+        Err(error) => return vec![Finding::of(Verdict::Skillbox, error)],
     };
-    for error in strict {
-        add(Verdict::AgentSkills, Severity::Error, error.line, error.message);
+    let warning = |line, message| Finding {
+        verdict: Verdict::Skillbox,
+        severity: Severity::Warning,
+        file: File::SkillMd.as_str(),
+        line,
+        message,
+    };
+    let told = manifest.warnings.into_iter();
+    let mut findings: Vec<_> = told.map(|told| warning(told.line, told.message)).collect();
+    let is_called = manifest.language.is_some() || manifest.dialect == Dialect::Function;
+    if manifest.version.is_none() && is_called {
+        let message = "no version; each push is labelled by its digest. Add `skillbox.version` to `metadata`";
+        findings.push(warning(None, message.to_owned()));
     }
     findings
 }
@@ -148,8 +171,11 @@ mod tests {
     use super::*;
 
     fn messages(skill_md: &str, folder: &str) -> Vec<String> {
-        lint(skill_md.as_bytes(), Some(folder), |path| {
-            path == "scripts/main.py"
+        lint(&Declaration {
+            skill_md: Some(skill_md.as_bytes()),
+            fallback_name: Some(folder),
+            files: &["SKILL.md", "scripts/main.py"],
+            ..Declaration::default()
         })
         .into_iter()
         .map(|f| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::skill::{Action, Language, SecretName, SkillName, Version};
+use crate::skill::{Action, Language, Origin, SecretName, SkillName, Version};
 
 /// A skill's declaration after parsing, checking and filling in; stored as JSON beside the version.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,6 +26,9 @@ pub struct Manifest {
     /// What is called in the entrypoint, where that is a module of functions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<Function>,
+    /// The labels below `skills.<name>` that its modules take in imports.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modules: Vec<String>,
     /// What it may be given.
     #[serde(default)]
     pub permissions: Permissions,
@@ -60,6 +63,9 @@ pub struct Manifest {
     pub allowed_tools: Option<String>,
     /// The body of SKILL.md: instructions for a model.
     pub instructions: String,
+    /// Where each value came from, by its key.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub origins: BTreeMap<String, Origin>,
     /// What was accepted but looks wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
@@ -94,7 +100,7 @@ impl Dialect {
 }
 
 /// The function of a skill that is called.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Function {
     /// How programs import the module, such as `skills.salesforce.leads.sync`.
     pub module: String,

@@ -27,6 +27,41 @@ impl SkillName {
     }
 }
 
+impl SkillName {
+    /// Each name above it in the tree of imports, with the label that follows there: `a` and `b_c` for `a.b-c`.
+    pub fn above(&self) -> impl Iterator<Item = (&str, String)> {
+        let dots = self.0.match_indices('.').map(|(at, _)| at);
+        dots.map(|at| {
+            let label = self.0[at + 1..].split('.').next().unwrap_or_default();
+            (&self.0[..at], label.replace('-', "_"))
+        })
+    }
+
+    /// The name that `text` is, or, where people write a title (`PDF Processing`, `my_skill`), the nearest one; and whether
+    /// `text` is it to the letter.
+    pub(super) fn nearest(text: &str) -> Result<(Self, bool), InvalidName> {
+        if let Ok(name) = text.parse() {
+            return Ok((name, true));
+        }
+        let of_a_title = |c: char| c.is_ascii_alphanumeric() || " ._-&,+()'".contains(c);
+        let whole = |c: char| c.is_ascii_alphanumeric() || c == ')';
+        let is_title = text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.ends_with(whole);
+        if !is_title || !text.chars().all(of_a_title) {
+            return Err(InvalidName);
+        }
+        let mut near = String::with_capacity(text.len());
+        for c in text.chars() {
+            match c {
+                '.' => near.push('.'),
+                c if c.is_ascii_alphanumeric() => near.push(c.to_ascii_lowercase()),
+                _ if near.ends_with(['-', '.']) => {}
+                _ => near.push('-'),
+            }
+        }
+        near.trim_end_matches('-').parse().map(|name| (name, false))
+    }
+}
+
 impl FromStr for SkillName {
     type Err = InvalidName;
 

@@ -75,17 +75,23 @@ printf '{"greeting": "Hello, %s!"}\n' "${name:-World}" > "$SANDBOX_OUTPUT"
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::skill::{lint, parse_skill_md};
+    use crate::skill::{Declaration, lint};
 
     #[test]
     fn a_new_skill_loads_and_pleases_the_lint() {
         let name: SkillName = "my-skill".parse().unwrap();
         for language in Language::ALL {
             let files = scaffold(&name, language);
-            let has_file = |path: &str| files.iter().any(|(known, _)| *known == path);
-            let skill_md = files[0].1.as_bytes();
-            assert_eq!(lint(skill_md, Some("my-skill"), has_file), []);
-            let manifest = parse_skill_md(skill_md, None, has_file).unwrap();
+            let mut paths: Vec<_> = files.iter().map(|(path, _)| *path).collect();
+            paths.sort_unstable();
+            let declaration = Declaration {
+                skill_md: Some(files[0].1.as_bytes()),
+                fallback_name: Some("my-skill"),
+                files: &paths,
+                ..Declaration::default()
+            };
+            assert_eq!(lint(&declaration), []);
+            let manifest = declaration.manifest().unwrap();
             assert_eq!((manifest.name, manifest.language), (name.clone(), Some(language)));
             assert_eq!(
                 manifest.entrypoint.as_deref(),

@@ -11,7 +11,16 @@ use crate::limits;
 const FILES: [&str; 2] = ["SKILL.md", "scripts/main.py"];
 
 fn parse(skill_md: &str) -> Result<Manifest, SkillMdError> {
-    parse_skill_md(skill_md.as_bytes(), None, |path| FILES.contains(&path))
+    declared(skill_md.as_bytes(), None).manifest()
+}
+
+fn declared<'a>(skill_md: &'a [u8], fallback_name: Option<&'a str>) -> Declaration<'a> {
+    Declaration {
+        skill_md: Some(skill_md),
+        fallback_name,
+        files: &FILES,
+        ..Declaration::default()
+    }
 }
 
 /// A SKILL.md with these further lines; the first of them is line 4.
@@ -83,9 +92,11 @@ fn a_skill_published_for_other_products_loads_as_it_is() {
     let published = "---\r\nname: pdf-tools\r\ndescription: >-\r\n  Fill forms, merge & split PDFs:\r\n  use it when a PDF is mentioned.\r\n\
         license: Proprietary. LICENSE.txt has complete terms\r\nallowed-tools: Bash(pdftk:*) Read\r\nargument-hint: '[file]'\r\nmodel: opus\r\n\
         hooks:\r\n  PostToolUse:\r\n    - matcher: x\r\nmetadata: {\"claw\": {\"emoji\": \"📄\", \"requires\": {\"bins\": [\"pdftk\"]}}}\r\n---\r\n# PDF\r\n";
-    let manifest = parse_skill_md(published.as_bytes(), None, |path| {
-        path.starts_with("scripts/fill")
-    })
+    let manifest = Declaration {
+        files: &["SKILL.md", "scripts/fill_form.py"],
+        ..declared(published.as_bytes(), None)
+    }
+    .manifest()
     .unwrap();
     assert_eq!((manifest.language, manifest.entrypoint), (None, None));
     assert_eq!(
@@ -114,13 +125,14 @@ fn a_skill_published_for_other_products_loads_as_it_is() {
 #[test]
 fn a_name_may_come_from_the_folder() {
     let nameless = b"---\ndescription: x\n---\n";
-    let named = |fallback| parse_skill_md(nameless, fallback, |_| false);
+    let named = |fallback| declared(nameless, fallback).manifest();
     assert_eq!(named(Some("from-folder")).unwrap().name.as_str(), "from-folder");
+    assert_eq!(named(Some("From Folder")).unwrap().name.as_str(), "from-folder");
     assert!(
-        named(Some("From Folder"))
+        named(Some("From/Folder"))
             .unwrap_err()
             .to_string()
-            .contains("`From Folder` cannot stand in")
+            .contains("`From/Folder` cannot stand in")
     );
     assert!(named(None).unwrap_err().to_string().contains("`name` is missing"));
 }
@@ -128,11 +140,14 @@ fn a_name_may_come_from_the_folder() {
 /// Z-20.
 #[test]
 fn yaml_does_not_turn_text_into_something_else() {
-    assert!(
-        refusal("version: 1.10")
-            .contains("line 4: `version` `1.10`: version must be a strict semantic version")
-    );
-    assert!(refusal("version: 1").contains("`1`"));
+    for version in ["1.10", "1", "v2", "2024-01-02", "latest"] {
+        let manifest = with(&format!("version: {version}")).unwrap();
+        let warning = &manifest.warnings[0];
+        assert_eq!((&manifest.version, warning.line), (&None, Some(4)), "{version}");
+        let said = format!("`version` `{version}`: version must be a strict semantic version");
+        assert!(warning.message.contains(&said), "{}", warning.message);
+        assert!(refusal(&format!("metadata: {{skillbox.version: {version}}}")).contains(&said));
+    }
     assert_eq!(
         with("version: 1.10.0").unwrap().version.unwrap().to_string(),
         "1.10.0"
@@ -150,8 +165,10 @@ fn yaml_does_not_turn_text_into_something_else() {
     );
     assert!(refusal("timeout: 0o17").contains("`0o17`"));
     assert!(refusal("timeout: 1_000").contains("`1_000`"));
-    assert!(refusal("license: MIT: really").contains("line 4"));
-    assert!(refusal("license: MIT: really").contains("in quotes"));
+    let unquoted = with("license: MIT: really").unwrap();
+    assert_eq!(unquoted.license.as_deref(), Some("MIT: really"));
+    assert!(unquoted.warnings[0].message.contains("in quotes"));
+    assert!(refusal("hooks:\n  - a: b: c").contains("in quotes"));
     assert!(refusal("license: a\nlicense: b").contains("line 5"));
     assert!(refusal("lang: python\nlanguage: bash").contains("line 5: `lang` is given twice"));
     assert!(refusal("license: !!python/object:os.system x").contains("tag"));
@@ -161,10 +178,6 @@ fn yaml_does_not_turn_text_into_something_else() {
 fn a_wrong_type_names_line_field_and_remedy() {
     let wrong = [
         (
-            "license:\n  - a",
-            "SKILL.md, line 4: `license` must be text, but is a list",
-        ),
-        (
             "resources: 512Mi",
             "SKILL.md, line 4: `resources` must be a mapping of `memory`, `cpu`, `disk`, but is text",
         ),
@@ -173,16 +186,16 @@ fn a_wrong_type_names_line_field_and_remedy() {
             "SKILL.md, line 4: `timeout` must be text, but is a mapping",
         ),
         (
-            "metadata: [a]",
-            "SKILL.md, line 4: `metadata` must be a mapping of keys to text, but is a list",
-        ),
-        (
             "input_schema: yes please",
             "SKILL.md, line 4: `input_schema` must be a JSON Schema, but is text",
         ),
         (
-            "allowed-tools: [[a]]",
-            "SKILL.md, line 4: `allowed-tools` must be text or a list of texts, but is a list",
+            "permissions: {secrets: [[a]]}",
+            "SKILL.md, line 4: `permissions.secrets` must be text or a list of texts, but is a list",
+        ),
+        (
+            "permissions: {secrets: [LD_PRELOAD]}",
+            "SKILL.md, line 4: `permissions.secrets` `LD_PRELOAD`: secret name `LD_PRELOAD` is a variable that interpreters, loaders or the sandbox read; choose another",
         ),
         (
             "lang: cobol",
@@ -207,7 +220,6 @@ fn tabs_and_huge_numbers_are_taken_or_refused_with_their_line() {
         ("\tlicense: MIT", "line 3"),
         ("timeout: 99999999999999999999999999999999999999999", "line 4"),
         ("timeout: -9223372036854775809", "line 4"),
-        ("version: 18446744073709551616.0.0", "line 4"),
         (
             "resources:\r\n  cpu: 340282366920938463463374607431768211456",
             "line 5",
@@ -232,7 +244,7 @@ fn tabs_and_huge_numbers_are_taken_or_refused_with_their_line() {
 fn a_value_with_white_space_around_it_is_refused() {
     let values = [
         ("image", "bash:5"),
-        ("version", "1.0.0"),
+        ("skillbox.version", "1.0.0"),
         ("lang", "python"),
         ("entrypoint", "scripts/main.py"),
         ("timeout", "30s"),
@@ -293,24 +305,26 @@ fn no_manifest_asks_for_something_unlimited() {
 #[test]
 fn a_description_shows_all_that_it_says() {
     let described = |text: &str| parse(&format!("---\nname: a\ndescription: \"{text}\"\n---\n"));
-    for hidden in [
-        "Adds.\\u200b",
-        "Adds.\u{200b}",
-        "a\\U000E0041b",
-        "\u{202e}sddA",
-        "\\e[8mx",
-        "a\\u2066b",
+    for (hidden, seen) in [
+        ("Adds.\\u200b", "Adds."),
+        ("Adds.\u{200b}", "Adds."),
+        ("a\\U000E0041b", "ab"),
+        ("\u{202e}sddA", "sddA"),
+        ("\\e[8mx", "[8mx"),
+        ("a\\u2066b", "ab"),
     ] {
-        let error = described(hidden).unwrap_err();
-        assert!(error.message.contains("hidden character U+"), "{error}");
-        assert_eq!(error.line, Some(3));
+        let manifest = described(hidden).unwrap();
+        let warning = &manifest.warnings[0];
+        assert!(
+            warning.message.contains("hidden character U+"),
+            "{}",
+            warning.message
+        );
+        assert_eq!((manifest.description.as_str(), warning.line), (seen, Some(3)));
     }
-    assert!(
-        described(&"x".repeat(50_000))
-            .unwrap_err()
-            .message
-            .contains("longer than 1024")
-    );
+    let long = described(&"x".repeat(50_000)).unwrap();
+    assert!(long.warnings[0].message.contains("longer than 1024"));
+    assert_eq!(long.description.len(), 1024);
     assert!(
         described("")
             .unwrap_err()
@@ -322,6 +336,127 @@ fn a_description_shows_all_that_it_says() {
         described("Adds. <!-- and obeys -->").unwrap().warnings[0]
             .message
             .contains("HTML comment")
+    );
+}
+
+/// What others write for others: none of it stops a skill, each is told.
+#[test]
+fn odd_front_matter_loads_with_a_warning() {
+    let odd = [
+        ("license:\n  - a", "`license` is a list"),
+        ("metadata: [a]", "`metadata` is ignored"),
+        ("metadata: x", "`metadata` is ignored"),
+        ("allowed-tools: [[a]]", "`allowed-tools` is a list"),
+        ("compatibility: {claude: yes}", "`compatibility` is a mapping"),
+        ("language: zh-CN", "`language` `zh-CN` is ignored"),
+        ("resources: [a.md]", "`resources` is ignored"),
+        ("permissions: [read]", "`permissions` is ignored"),
+        (
+            "argument-hint: [file] [--all]",
+            "`argument-hint` is no valid YAML",
+        ),
+        ("tags: [a]", "unknown key `tags`"),
+    ];
+    for (lines, part) in odd {
+        let manifest = with(lines).unwrap();
+        let warning = &manifest.warnings[0];
+        assert!(warning.message.starts_with(part), "{lines}: {}", warning.message);
+        assert_eq!(warning.line, Some(4), "{lines}");
+    }
+    let titled =
+        parse("---\nname: PDF_Processing (v2)\n---\n# PDF\n\nWorks on\nPDF files.\n\nMore.\n").unwrap();
+    assert_eq!(
+        (titled.name.as_str(), titled.description.as_str()),
+        ("pdf-processing-v2", "Works on PDF files.")
+    );
+    assert_eq!(titled.warnings.len(), 2, "{:?}", titled.warnings);
+}
+
+const TOML: &str = "name = 'salesforce.leads'\ndescription = 'Syncs leads.'\nversion = '2.0.0'\ntimeout = '20s'\n[permissions]\nsecrets = ['API_TOKEN', {name = 'OTHER'}]\nnetwork = ['api.example.com']\n";
+
+/// Design §4: skill.toml counts before `metadata`, that before the top level; the normal form says which it was.
+#[test]
+fn of_two_values_the_nearer_one_counts() {
+    let skill_md = "---\nname: leads\ndescription: x\ntimeout: 10\nmemory: 1\nresources: {memory: 64Mi, cpu: 500m}\nmetadata:\n  skillbox.timeout: 15\n  skillbox.resources.cpu: 250m\n---\n";
+    let manifest = Declaration {
+        skill_toml: Some(TOML.as_bytes()),
+        ..declared(skill_md.as_bytes(), None)
+    }
+    .manifest()
+    .unwrap();
+    assert_eq!(
+        (manifest.name.as_str(), manifest.timeout),
+        ("salesforce.leads", Some(Duration::from_secs(20)))
+    );
+    assert_eq!(manifest.resources.cpu_millis, Some(250));
+    let said: Vec<_> = manifest
+        .origins
+        .iter()
+        .map(|(key, origin)| format!("{key} {origin:?}"))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "description SkillToml",
+            "dialect Inferred",
+            "entrypoint Inferred",
+            "lang Inferred",
+            "name SkillToml",
+            "permissions.network SkillToml",
+            "permissions.secrets SkillToml",
+            "resources.cpu Metadata",
+            "resources.memory FrontMatter",
+            "timeout SkillToml",
+            "version SkillToml",
+        ]
+    );
+}
+
+#[test]
+fn a_function_skill_needs_no_skill_md() {
+    let files = ["code/leads.py", "code/sync/__init__.py", "skill.toml"];
+    let manifest = Declaration {
+        skill_toml: Some(TOML.as_bytes()),
+        files: &files,
+        ..Declaration::default()
+    }
+    .manifest()
+    .unwrap();
+    assert_eq!(
+        (manifest.dialect, manifest.entrypoint.as_deref()),
+        (Dialect::Function, Some("code/leads.py"))
+    );
+    let function = manifest.function.unwrap();
+    assert_eq!(
+        (function.module.as_str(), function.export.as_str()),
+        ("skills.salesforce.leads.leads", "main")
+    );
+    assert_eq!(manifest.modules, ["leads", "sync"]);
+    let secrets: Vec<_> = manifest
+        .permissions
+        .secrets
+        .iter()
+        .map(SecretName::as_str)
+        .collect();
+    assert_eq!(secrets, ["API_TOKEN", "OTHER"]);
+    assert!(
+        manifest.warnings[0]
+            .message
+            .starts_with("skill.toml, line 7: `permissions.network` is ignored")
+    );
+    let wrong = Declaration {
+        skill_toml: Some(b"name = 'a'\ndescription = 'x'\n[resources]\nmemory = '1'\n"),
+        files: &files,
+        ..Declaration::default()
+    };
+    assert!(
+        wrong
+            .manifest()
+            .unwrap_err()
+            .to_string()
+            .starts_with("skill.toml"),
+        "{:?}",
+        wrong.manifest()
     );
 }
 
@@ -388,7 +523,7 @@ proptest! {
 
     #[test]
     fn no_bytes_make_the_parser_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let _ = parse_skill_md(&bytes, Some("a"), |_| true);
+        let _ = declared(&bytes, Some("a")).manifest();
     }
 
     #[test]

@@ -56,6 +56,15 @@ impl Node {
         }
     }
 
+    /// The value as text: a scalar as it is written, anything else as JSON.
+    pub(super) fn to_text(&self) -> String {
+        match &self.value {
+            Value::Scalar { text, .. } => text.clone(),
+            Value::Null => String::new(),
+            Value::List(_) | Value::Map(_) => self.to_json().to_string(),
+        }
+    }
+
     /// What kind of value it is, for an error message.
     pub(super) fn kind(&self) -> &'static str {
         match self.value {

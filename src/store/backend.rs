@@ -7,8 +7,8 @@ use crate::execution::{Execution, NewExecution, Outcome};
 use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{SecretName, Selector, SkillName, Version};
 use crate::store::{
-    BlobQuota, BlobRecord, Error, ExecutionFilter, Kept, KeptBlob, Moment, NewSecret, Published, Retention,
-    SecretRecord, SkillRecord,
+    BlobQuota, BlobRecord, Error, ExecutionFilter, Kept, KeptBlob, Moment, NewSecret, PackageSet, Published,
+    Retention, SecretRecord, SkillRecord,
 };
 
 /// Lists come with at most `rows` rows, those after the given place.
@@ -103,4 +103,16 @@ pub(super) trait Backend {
     -> Result<BlobRecord, Error>;
     async fn expired_blobs(&self, now: Timestamp, rows: u32) -> Result<Vec<BlobRecord>, Error>;
     async fn forget_blob(&self, blob: &BlobRecord, now: Timestamp) -> Result<(), Error>;
+    async fn keep_packages(&self, set: PackageSet) -> Result<(), Error>;
+    async fn packages(&self, tenant: &Tenant, key: &Digest) -> Result<PackageSet, Error>;
+    async fn package_sets(
+        &self,
+        tenant: &Tenant,
+        after: Option<Moment<Digest>>,
+        rows: u32,
+    ) -> Result<Vec<PackageSet>, Error>;
+    async fn packages_used(&self, tenant: &Tenant, key: &Digest, at: Timestamp) -> Result<(), Error>;
+    async fn drop_packages(&self, tenant: &Tenant, key: &Digest) -> Result<PackageSet, Error>;
+    async fn surplus_packages(&self, bytes_max: u64, rows: u32) -> Result<Vec<PackageSet>, Error>;
+    async fn packages_are_kept(&self, digest: &Digest) -> Result<bool, Error>;
 }

@@ -29,6 +29,7 @@ pub(super) enum List<'a> {
     Keys(&'a Tenant),
     Secrets(&'a Tenant),
     Blobs(&'a Tenant),
+    Packages(&'a Tenant),
 }
 
 /// A place in a list that is ordered by time and id.
@@ -74,6 +75,7 @@ impl List<'_> {
             Self::Keys(tenant) => format!("keys\n{tenant}"),
             Self::Blobs(tenant) => format!("blobs\n{tenant}"),
             Self::Secrets(tenant) => format!("secrets\n{tenant}"),
+            Self::Packages(tenant) => format!("packages\n{tenant}"),
         };
         let mut mark = Mark::default();
         mark.copy_from_slice(&Digest::of(text.as_bytes()).as_bytes()[..8]);

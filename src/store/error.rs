@@ -1,6 +1,7 @@
 //! What can go wrong with the store. The detail is in `source`, for the log.
 
 use crate::error::Cause;
+use crate::skill::SkillName;
 
 /// Why the store did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +48,9 @@ pub enum Conflict {
     /// The version is there with other content (Z-25).
     #[error("is already published with other content; publish it as another version")]
     VersionExists,
+    /// Programs would import two skills by one path.
+    #[error("is imported by the same path as a module of skill `{0}`; rename the skill or the module")]
+    SameImport(SkillName),
     /// The id or hash is taken.
     #[error("already exists")]
     Exists,

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::execution::Status;
 use crate::ids::{BlobObject, Digest, Tenant};
-use crate::skill::{Manifest, SecretName, SkillName, Version};
+use crate::skill::{Language, Manifest, SecretName, SkillName, Version};
 use crate::store::Cursor;
 
 /// One published version of a skill.
@@ -28,6 +28,29 @@ pub struct SkillRecord {
     pub files: u32,
     /// When it was published.
     pub created_at: Timestamp,
+}
+
+/// Installed packages that are kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PackageSet {
+    /// Whose they are.
+    pub tenant: Tenant,
+    /// What was asked for, and for what it was built.
+    pub key: Digest,
+    /// Whose packages.
+    pub language: Language,
+    /// What was asked for, for people.
+    pub wanted: Vec<String>,
+    /// The content.
+    pub digest: Digest,
+    /// Size of all files, in bytes.
+    pub bytes: u64,
+    /// How many files.
+    pub files: u32,
+    /// When they were installed.
+    pub created_at: Timestamp,
+    /// When they were last used, to the hour.
+    pub used_at: Timestamp,
 }
 
 /// What became of a publication.

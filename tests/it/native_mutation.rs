@@ -141,8 +141,10 @@ fn job(skill: &Path) -> Job {
         mask: Default::default(),
         blobs: Vec::new(),
         input: crate::world::json("{}"),
+        code: None,
         stdin: None,
         collect: Collect::Out,
+        egress: None,
         files: Vec::new(),
         limits: ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default()),
     }

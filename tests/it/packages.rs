@@ -97,8 +97,10 @@ fn job(program: &str, deps: Option<Dependencies>) -> Job {
         mask: Default::default(),
         blobs: Vec::new(),
         input: json("{}"),
+        code: None,
         stdin: None,
         collect: Collect::Out,
+        egress: None,
         files: Vec::new(),
         limits: ResourceLimits::clamp(
             &Resources::default(),

@@ -1,11 +1,11 @@
 //! A real run of a small skill in each language.
 
 use super::{Finding, Report};
+use crate::cli::author::write_scaffold;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::given;
 use crate::cli::place::{Local, Ran};
 use crate::cli::progress::Spinner;
-use crate::cli::skill::write_scaffold;
 use crate::engine::{Ask, What};
 use crate::execution::Status;
 use crate::skill::Language;

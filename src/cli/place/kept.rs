@@ -36,13 +36,12 @@ impl Local {
 
 impl Remote {
     /// The ids of these blobs, which are sent to the server where it has none.
-    pub(super) fn kept(&self, asked: Vec<AskedBlob>) -> Result<Value> {
-        let kept = |blob| match blob {
+    pub(super) fn kept(&self, asked: &[AskedBlob]) -> Result<Value> {
+        let kept = |blob: &AskedBlob| match blob {
             AskedBlob::Kept(id) => Ok(Value::from(id.to_string())),
-            AskedBlob::Content(mut file) => {
+            AskedBlob::Content(file) => {
                 let mut bytes = Vec::new();
-                (&mut file)
-                    .take(limits::BLOB_BYTES_MAX + 1)
+                file.take(limits::BLOB_BYTES_MAX + 1)
                     .read_to_end(&mut bytes)
                     .map_err(|error| Failure::internal("reading a blob", error))?;
                 let _spinner = Spinner::start("uploading");
@@ -55,7 +54,7 @@ impl Remote {
                 Ok(Value::from(kept.blob_id.to_string()))
             }
         };
-        asked.into_iter().map(kept).collect()
+        asked.iter().map(kept).collect()
     }
 
     pub(crate) fn set_secret(&self, name: &SecretName, value: &SecretValue) -> Result<Kept> {

@@ -180,7 +180,10 @@ impl Local {
                     let envelope = Envelope::from_execution(&execution?, None);
                     return Ok(Ran { envelope, interrupted });
                 }
-                Some(Progress::Pulling { image, detail }) = progress.recv() => spinner.say(format!("pulling {image}: {detail}")),
+                Some(progress) = progress.recv() => spinner.say(match progress {
+                    Progress::Pulling { image, detail } => format!("pulling {image}: {detail}"),
+                    Progress::Installing { packages } => format!("installing {packages}"),
+                }),
                 () = signals.next() => {
                     if interrupted {
                         std::process::exit(130);
@@ -218,6 +221,8 @@ impl Local {
             truncated: logs.truncated(),
             stdout: logs.stdout,
             stderr: logs.stderr,
+            lines: logs.lines,
+            lines_truncated: logs.lines_truncated,
         })
     }
 

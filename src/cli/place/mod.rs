@@ -8,13 +8,14 @@ use std::fs::File;
 use std::io::Write;
 
 use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::json;
 
 use crate::auth::Scopes;
 use crate::cli::console::Console;
 use crate::cli::failure::{Failure, Result};
 use crate::config::Config;
-use crate::engine::{Ask, NewKey, What};
-use crate::execution::{Envelope, FileLink, Status, Summary};
+use crate::engine::{Ask, CalledCode, NewKey, What};
+use crate::execution::{Envelope, FileLink, LogLine, Status, Summary};
 use crate::http::{FreshKey, Key, Secret, Skill, SkillSummary};
 use crate::ids::{ExecutionId, KeyId};
 use crate::secret::SecretValue;
@@ -54,6 +55,9 @@ pub(crate) struct Printed {
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
     pub(crate) truncated: bool,
+    /// What it logged by the helper `log`.
+    pub(crate) lines: Vec<LogLine>,
+    pub(crate) lines_truncated: bool,
 }
 
 /// An archive that was published.
@@ -139,7 +143,14 @@ impl Place {
     pub(crate) fn run(&self, what: What, ask: Ask) -> Result<Ran> {
         match (self, what) {
             (Self::Here(local), what) => local.run(what, ask),
-            (Self::There(remote), What::Skill { name, selector }) => remote.run(&name, &selector, ask),
+            (Self::There(remote), What::Skill { name, selector }) => {
+                let what = json!({ "skill": name, "version": selector });
+                remote.run(name.as_str(), what, &ask)
+            }
+            (Self::There(remote), What::Code(CalledCode { text, language })) => {
+                let what = json!({ "code": text, "language": language });
+                remote.run("code", what, &ask)
+            }
             (Self::There(_), What::Archive { .. }) => Err(Failure::refused(
                 "a server runs published skills only; push it first",
             )),

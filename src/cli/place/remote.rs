@@ -19,7 +19,7 @@ use crate::cli::progress::Spinner;
 use crate::engine::Ask;
 use crate::error::Code;
 use crate::execution::{Envelope, FileLink, Summary};
-use crate::http::{FreshKey, Key, List, Problem, Ready, Skill, SkillSummary};
+use crate::http::{FreshKey, Key, List, Problem, Ready, Skill, SkillSummary, StreamTexts};
 use crate::ids::{ExecutionId, KeyId};
 use crate::limits;
 use crate::skill::{Selector, SkillName, Version};
@@ -143,15 +143,22 @@ impl Remote {
         self.call(&Call::new(Method::DELETE, &path)).map(drop)
     }
 
-    pub(crate) fn run(&self, name: &SkillName, selector: &Selector, ask: Ask) -> Result<Ran> {
+    /// Runs `what`, which people know by `name`.
+    pub(crate) fn run(&self, name: &str, what: serde_json::Value, ask: &Ask) -> Result<Ran> {
         let base64 = base64::engine::general_purpose::STANDARD;
         let files: serde_json::Map<_, _> = ask
             .files
             .iter()
             .map(|file| (file.path.clone(), base64.encode(&file.content).into()))
             .collect();
-        let mut body = json!({ "skill": name, "version": selector, "args": ask.args, "files": files });
-        body["blobs"] = self.kept(ask.blobs)?;
+        let mut body = what;
+        body["args"] = json!(ask.args);
+        body["files"] = files.into();
+        body["blobs"] = self.kept(&ask.blobs)?;
+        body["requirements"] = json!(ask.requirements);
+        if !ask.mount_skills.is_empty() {
+            body["mount_skills"] = json!(ask.mount_skills);
+        }
         if let Some(script) = &ask.script {
             body["script"] = script.as_str().into();
         }
@@ -206,10 +213,13 @@ impl Remote {
             Ok((bytes, truncated))
         };
         let ((stdout, truncated), (stderr, _)) = (stream("stdout")?, stream("stderr")?);
+        let texts: StreamTexts = self.json(&Call::new(Method::GET, &path))?;
         Ok(Printed {
             stdout,
             stderr,
             truncated,
+            lines: texts.lines,
+            lines_truncated: texts.lines_truncated,
         })
     }
 

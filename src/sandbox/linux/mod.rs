@@ -153,6 +153,11 @@ impl Native {
         }
     }
 
+    /// What packages for this job's program are built for.
+    pub(super) fn base(job: &Job) -> Option<String> {
+        host::base(job)
+    }
+
     async fn parts(&self) -> Result<&Arc<Parts>, Error> {
         self.parts
             .get_or_try_init(|| async {

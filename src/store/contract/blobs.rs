@@ -87,7 +87,10 @@ pub(in crate::store) async fn an_expired_blob_is_not_there_and_comes_back_with_o
         store.blob(&mine(), &first.digest, at(100)).await,
         Err(Error::NotFound)
     ));
-    assert_eq!(store.expired_blobs(at(100), 9).await.unwrap(), std::slice::from_ref(&first));
+    assert_eq!(
+        store.expired_blobs(at(100), 9).await.unwrap(),
+        std::slice::from_ref(&first)
+    );
     assert!(store.expired_blobs(at(99), 9).await.unwrap().is_empty());
     let second = blob("a", 150, 300);
     let kept = store.keep_blob(second.clone(), QUOTA).await.unwrap();

@@ -3,6 +3,7 @@
 pub(super) mod blobs;
 pub(super) mod executions;
 pub(super) mod keys;
+pub(super) mod packages;
 pub(super) mod pages;
 pub(super) mod retention;
 mod samples;
@@ -22,6 +23,7 @@ macro_rules! contract_tests {
         $crate::store::contract::contract_tests! { $place;
             skills: [
                 a_record_reads_back_whole,
+                no_two_skills_are_imported_by_one_path,
                 publishing_the_same_content_again_changes_nothing,
                 a_published_version_never_changes,
                 of_many_uploads_of_one_version_one_wins,
@@ -81,6 +83,11 @@ macro_rules! contract_tests {
                 secrets_are_listed_by_name,
                 a_deleted_secret_is_gone,
                 a_tenant_never_sees_the_secrets_of_another,
+            ]
+            packages: [
+                kept_packages_are_found_listed_and_dropped,
+                a_tenant_never_sees_the_packages_of_another,
+                what_was_used_last_stays_within_the_bound,
             ]
         }
     };

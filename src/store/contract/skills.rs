@@ -45,6 +45,38 @@ pub(in crate::store) async fn a_record_reads_back_whole(place: &impl Place) {
     assert_eq!(found, record);
 }
 
+/// Design §4: `skills.crm.leads` is either a module of `crm` or the skill `crm.leads`.
+pub(in crate::store) async fn no_two_skills_are_imported_by_one_path(place: &impl Place) {
+    let store = place.open().await;
+    let with_modules = |label: &str, modules: &[&str]| {
+        let mut record = skill(label);
+        record.manifest.modules = modules.iter().map(|module| (*module).to_owned()).collect();
+        record
+    };
+    store
+        .publish(with_modules("crm@1.0.0", &["leads", "new_deals"]))
+        .await
+        .unwrap();
+    for taken in ["crm.leads@1.0.0", "crm.new-deals.eu@1.0.0"] {
+        let refused = store.publish(skill(taken)).await;
+        assert!(
+            matches!(refused, Err(Error::Conflict(Conflict::SameImport(name))) if name.as_str() == "crm"),
+            "{taken}"
+        );
+    }
+    store.publish(skill("crm.calls@1.0.0")).await.unwrap();
+    store.publish(skill("crm-calls@1.0.0")).await.unwrap();
+    let refused = store.publish(with_modules("crm@1.1.0", &["calls"])).await;
+    assert!(
+        matches!(refused, Err(Error::Conflict(Conflict::SameImport(name))) if name.as_str() == "crm.calls")
+    );
+    let elsewhere = SkillRecord {
+        tenant: tenant("other"),
+        ..skill("crm.leads@1.0.0")
+    };
+    store.publish(elsewhere).await.unwrap();
+}
+
 pub(in crate::store) async fn publishing_the_same_content_again_changes_nothing(place: &impl Place) {
     let store = place.open().await;
     let first = skill("csv@1.2.0");

@@ -4,6 +4,7 @@ mod blobs;
 mod executions;
 mod keys;
 mod open;
+mod packages;
 mod pool;
 mod retention;
 mod row;
@@ -22,8 +23,8 @@ use crate::execution::{Execution, NewExecution, Outcome};
 use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{SecretName, Selector, SkillName, Version};
 use crate::store::{
-    Backend, BlobQuota, BlobRecord, Error, ExecutionFilter, Kept, KeptBlob, Moment, NewSecret, Published,
-    Retention, SecretRecord, SkillRecord,
+    Backend, BlobQuota, BlobRecord, Error, ExecutionFilter, Kept, KeptBlob, Moment, NewSecret, PackageSet,
+    Published, Retention, SecretRecord, SkillRecord,
 };
 
 use pool::Pool;
@@ -289,5 +290,43 @@ impl Backend for Sqlite {
     async fn forget_blob(&self, blob: &BlobRecord, now: Timestamp) -> Result<(), Error> {
         let blob = blob.clone();
         self.write(move |c| blobs::forget(c, &blob, now)).await
+    }
+
+    async fn keep_packages(&self, set: PackageSet) -> Result<(), Error> {
+        self.write(move |c| packages::keep(c, &set)).await
+    }
+
+    async fn packages(&self, tenant: &Tenant, key: &Digest) -> Result<PackageSet, Error> {
+        let (tenant, key) = (tenant.clone(), *key);
+        self.read(move |c| packages::find(c, &tenant, &key)).await
+    }
+
+    async fn package_sets(
+        &self,
+        tenant: &Tenant,
+        after: Option<Moment<Digest>>,
+        rows: u32,
+    ) -> Result<Vec<PackageSet>, Error> {
+        let tenant = tenant.clone();
+        self.read(move |c| packages::list(c, &tenant, after, rows)).await
+    }
+
+    async fn packages_used(&self, tenant: &Tenant, key: &Digest, at: Timestamp) -> Result<(), Error> {
+        let (tenant, key) = (tenant.clone(), *key);
+        self.write(move |c| packages::used(c, &tenant, &key, at)).await
+    }
+
+    async fn drop_packages(&self, tenant: &Tenant, key: &Digest) -> Result<PackageSet, Error> {
+        let (tenant, key) = (tenant.clone(), *key);
+        self.write(move |c| packages::drop(c, &tenant, &key)).await
+    }
+
+    async fn surplus_packages(&self, bytes_max: u64, rows: u32) -> Result<Vec<PackageSet>, Error> {
+        self.read(move |c| packages::surplus(c, bytes_max, rows)).await
+    }
+
+    async fn packages_are_kept(&self, digest: &Digest) -> Result<bool, Error> {
+        let digest = *digest;
+        self.read(move |c| packages::are_kept(c, &digest)).await
     }
 }

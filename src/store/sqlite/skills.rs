@@ -50,6 +50,10 @@ const INSERT: &str = "
         :rank, :digest, :manifest,
         :archive_bytes, :unpacked_bytes, :files, :created_at
     )";
+/// Skills above and below in the tree of imports, with the modules of each version.
+pub(super) const ABOVE: &str = "select name, coalesce(manifest ->> '$.modules', '[]') as modules from skills where tenant = ?1 and name = ?2";
+pub(super) const BELOW: &str =
+    "select distinct name from skills where tenant = ?1 and name > ?2 and name < ?3";
 const DELETE: &str = "delete from skills where tenant = ?1 and name = ?2 and version = ?3";
 const DIGEST_IS_USED: &str = "select exists (select 1 from skills where digest = ?1)";
 
@@ -59,6 +63,9 @@ pub(super) fn publish(c: &Connection, skill: &SkillRecord) -> Result<Published, 
         Ok(_) => return Err(Conflict::VersionExists.into()),
         Err(Error::NotFound) => {}
         Err(other) => return Err(other),
+    }
+    if let Some(other) = same_import(c, skill)? {
+        return Err(Conflict::SameImport(other).into());
     }
     c.prepare_cached(INSERT)?.execute(named_params! {
         ":tenant": skill.tenant.as_str(),
@@ -73,6 +80,35 @@ pub(super) fn publish(c: &Connection, skill: &SkillRecord) -> Result<Published, 
         ":created_at": skill.created_at.as_microsecond(),
     })?;
     Ok(Published::New)
+}
+
+/// A skill that programs would import by the path of one of this skill's modules, or the other way round.
+fn same_import(c: &Connection, skill: &SkillRecord) -> Result<Option<SkillName>, Error> {
+    let tenant = skill.tenant.as_str();
+    for (above, label) in skill.name.above() {
+        let mut rows = c.prepare_cached(ABOVE)?;
+        let mut rows = rows.query((tenant, above))?;
+        while let Some(row) = rows.next()? {
+            let modules: Vec<String> = json(row, "modules")?;
+            if modules.contains(&label) {
+                return text(row, "name").map(Some);
+            }
+        }
+    }
+    if skill.manifest.modules.is_empty() {
+        return Ok(None);
+    }
+    let (from, to) = (format!("{}.", skill.name), format!("{}/", skill.name));
+    let mut rows = c.prepare_cached(BELOW)?;
+    let mut rows = rows.query((tenant, from, to))?;
+    while let Some(row) = rows.next()? {
+        let below: SkillName = text(row, "name")?;
+        let label = below.above().find(|(above, _)| *above == skill.name.as_str());
+        if label.is_some_and(|(_, label)| skill.manifest.modules.contains(&label)) {
+            return Ok(Some(below));
+        }
+    }
+    Ok(None)
 }
 
 /// Sorts as text the way releases sort by precedence: 20 digits hold any u64.

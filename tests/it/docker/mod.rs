@@ -7,6 +7,8 @@ pub(crate) const BACKEND: Backend = Backend::Docker;
 
 #[path = "../blobs.rs"]
 mod blobs;
+#[path = "../deps.rs"]
+mod deps;
 #[path = "../run.rs"]
 mod run;
 #[path = "../sandbox_confinement.rs"]

@@ -7,6 +7,8 @@ pub(crate) const BACKEND: Backend = Backend::Native;
 
 #[path = "../blobs.rs"]
 mod blobs;
+#[path = "../deps.rs"]
+mod deps;
 #[path = "../run.rs"]
 mod run;
 #[path = "../sandbox_confinement.rs"]

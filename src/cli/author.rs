@@ -1,0 +1,168 @@
+//! What a skill's author does without anybody who keeps skills: `skillbox skill init`, `lint`, `package`, `export`.
+
+use std::path::{Path, PathBuf};
+
+use crate::bundle::{self, Listing};
+use crate::cli::console::{Console, Format, Rows};
+use crate::cli::exit::Exit;
+use crate::cli::failure::{Failure, Result};
+use crate::cli::given::{self, Archive};
+use crate::cli::skill::keep;
+use crate::skill::{self as domain, File, Finding, Language, Severity, SkillName, Verdict};
+
+pub(crate) fn init(name: &SkillName, lang: Language, console: &Console) -> Result<Exit> {
+    let folder = PathBuf::from(name.as_str());
+    std::fs::create_dir(&folder).map_err(|error| Failure::file(&folder, &error))?;
+    write_scaffold(&folder, name, lang)?;
+    console.good(format!(
+        "made {0}; try `skillbox run ./{0} --input @{0}/input.json`",
+        folder.display()
+    ));
+    Ok(Exit::Success)
+}
+
+/// Writes a small working skill into a folder.
+pub(crate) fn write_scaffold(folder: &Path, name: &SkillName, lang: Language) -> Result<()> {
+    for (path, text) in domain::scaffold(name, lang) {
+        let path = folder.join(path);
+        let parent = path.parent().unwrap_or(folder);
+        std::fs::create_dir_all(parent)
+            .and_then(|()| std::fs::write(&path, text))
+            .map_err(|error| Failure::file(&path, &error))?;
+    }
+    Ok(())
+}
+
+pub(crate) fn lint(path: &Path, console: &Console) -> Result<Exit> {
+    // Packed and unpacked again, so that what is judged is what a push would send.
+    let findings = Checked::open(path)?.judge(|declared| Ok(domain::lint(declared)))?;
+    if !findings.is_empty() || console.format_or(Format::Table) != Format::Table {
+        console.data(Format::Table, &findings, |findings| Rows {
+            heading: &["rule of", "severity", "where", "finding"],
+            rows: findings.iter().map(finding).collect(),
+        })?;
+    }
+    let refused = findings
+        .iter()
+        .any(|finding| finding.verdict == Verdict::Skillbox && finding.severity == Severity::Error);
+    if findings.is_empty() {
+        console.good("nothing to complain about");
+    }
+    Ok(if refused { Exit::Failed } else { Exit::Success })
+}
+
+fn finding(finding: &Finding) -> Vec<String> {
+    let verdict = match finding.verdict {
+        Verdict::Skillbox => "skillbox",
+        Verdict::AgentSkills => "agent-skills",
+    };
+    let severity = match finding.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    };
+    let line = match finding.line {
+        Some(line) => format!("{}:{line}", finding.file),
+        None => finding.file.to_owned(),
+    };
+    vec![
+        verdict.to_owned(),
+        severity.to_owned(),
+        line,
+        finding.message.clone(),
+    ]
+}
+
+pub(crate) fn package(folder: &Path, out: Option<PathBuf>, console: &Console) -> Result<Exit> {
+    let mut archive = given::pack(folder)?;
+    let full = folder
+        .canonicalize()
+        .map_err(|error| Failure::file(folder, &error))?;
+    let named = || {
+        full.file_name()
+            .map(|name| PathBuf::from(name).with_added_extension("zip"))
+    };
+    let out = out
+        .or_else(named)
+        .ok_or_else(|| Failure::refused("this folder has no name; give --out"))?;
+    keep(&mut archive, &out)?;
+    console.good(format!("packed {} into {}", folder.display(), out.display()));
+    Ok(Exit::Success)
+}
+
+/// How a skill is written out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As its author wrote it.
+    AsItIs,
+    /// By the letter of the Agent Skills specification.
+    Strict,
+}
+
+/// An archive or folder, checked and unpacked as a push would.
+struct Checked {
+    folder: tempfile::TempDir,
+    listing: Listing,
+    name: Option<SkillName>,
+}
+
+impl Checked {
+    fn open(path: &Path) -> Result<Self> {
+        let Archive { file, name } = Archive::open(path)?;
+        let folder =
+            tempfile::tempdir().map_err(|error| Failure::internal("making a temporary folder", error))?;
+        let listing = bundle::unpack(&file, folder.path())?;
+        Ok(Self {
+            folder,
+            listing,
+            name,
+        })
+    }
+
+    fn judge<T>(
+        &self,
+        judge: impl FnOnce(&domain::Declaration<'_>) -> std::result::Result<T, bundle::Error>,
+    ) -> Result<T> {
+        let name = self.name.as_ref().map(SkillName::as_str);
+        Ok(bundle::judge(self.folder.path(), &self.listing, name, judge)?)
+    }
+}
+
+/// Makes the folder whole or not at all.
+pub(crate) fn export(path: &Path, form: Form, out: &Path, console: &Console) -> Result<Exit> {
+    let checked = Checked::open(path)?;
+    let from = checked.folder.path();
+    let name = match form {
+        Form::AsItIs => checked.judge(|declared| Ok(declared.manifest()?.name.to_string()))?,
+        Form::Strict => {
+            let strict = checked.judge(|declared| Ok(declared.strict()?))?;
+            let write = |file: File, text: &str| {
+                let path = from.join(file.as_str());
+                std::fs::write(&path, text).map_err(|error| Failure::file(&path, &error))
+            };
+            write(File::SkillMd, &strict.skill_md)?;
+            if let Some(skill_toml) = &strict.skill_toml {
+                write(File::SkillToml, skill_toml)?;
+            }
+            strict.name
+        }
+    };
+    let folder = out.join(&name);
+    if folder.exists() {
+        let message = format!(
+            "`{}` is there already; name another place by --out",
+            folder.display()
+        );
+        return Err(Failure::refused(message));
+    }
+    std::fs::create_dir_all(out).map_err(|error| Failure::file(out, &error))?;
+    let staging = tempfile::tempdir_in(out).map_err(|error| Failure::file(out, &error.kind().into()))?;
+    let made = staging.path().join(&name);
+    let mut packed = given::pack(from)?;
+    std::fs::create_dir(&made)
+        .and_then(|()| std::io::Seek::rewind(&mut packed))
+        .map_err(|error| Failure::file(&folder, &error))?;
+    bundle::unpack(&packed, &made)?;
+    std::fs::rename(&made, &folder).map_err(|error| Failure::file(&folder, &error))?;
+    console.good(format!("exported {name} to {}", folder.display()));
+    Ok(Exit::Success)
+}

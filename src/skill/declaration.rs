@@ -1,0 +1,378 @@
+//! From SKILL.md and skill.toml to the normal form: the one loader of every dialect.
+
+use std::time::Duration;
+
+use crate::error::quoted;
+use crate::limits;
+use crate::skill::document::{Document, SkillMdError};
+use crate::skill::{
+    Dialect, Function, Language, Manifest, Origin, Permissions, Resources, SkillName, Version, entrypoint,
+    fields::Fields, function, hidden_character, quantity,
+};
+
+/// What a skill's folder says of it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Declaration<'a> {
+    /// The bytes of SKILL.md, if there is one.
+    pub skill_md: Option<&'a [u8]>,
+    /// The bytes of skill.toml, if there is one.
+    pub skill_toml: Option<&'a [u8]>,
+    /// Names a skill that does not name itself: its folder's or archive's name.
+    pub fallback_name: Option<&'a str>,
+    /// Paths of its regular files, in byte order.
+    pub files: &'a [&'a str],
+}
+
+impl Declaration<'_> {
+    /// The normal form, but for the scripts that can be called by their path.
+    ///
+    /// # Errors
+    ///
+    /// Anything that is declared and cannot be meant: wrong types, wrong values, a missing entrypoint, YAML beyond its budget.
+    /// The message names the file, the line, the field and the remedy.
+    pub fn manifest(&self) -> Result<Manifest, SkillMdError> {
+        let document = self.skill_md.map(Document::split).transpose()?;
+        let front_matter = document.as_ref().map(|document| document.front_matter);
+        let body = document.as_ref().map_or("", |document| document.body);
+        let mut fields = Fields::read(front_matter, self.skill_toml)?;
+        let mut inferred = Vec::new();
+        let name = name(&mut fields, self.fallback_name, &mut inferred)?;
+        let description = description(&mut fields, body, &mut inferred)?;
+        let timeout = timeout(&mut fields)?;
+        let version = version(&mut fields)?;
+        let run = run(&mut fields, &name, self)?;
+        inferred.extend(run.inferred(&fields));
+        let (license, compatibility) = (fields.words("license"), fields.words("compatibility"));
+        let allowed_tools = fields.joined("allowed-tools");
+        check_instructions(&mut fields, body);
+        let mut origins = fields.origins();
+        for key in inferred {
+            origins.entry(key.to_owned()).or_insert(Origin::Inferred);
+        }
+        Ok(Manifest {
+            name,
+            version,
+            description,
+            dialect: run.dialect,
+            language: run.language,
+            entrypoint: run.entrypoint,
+            function: run.function,
+            modules: function::labels(self.files)
+                .into_iter()
+                .map(str::to_owned)
+                .collect(),
+            permissions: permissions(&mut fields)?,
+            actions: Vec::new(),
+            image: fields.parsed("image", image)?,
+            timeout,
+            resources: resources(&fields)?,
+            input_schema: fields.schema("input_schema")?,
+            output_schema: fields.schema("output_schema")?,
+            license,
+            compatibility,
+            allowed_tools,
+            metadata: fields.metadata,
+            instructions: body.to_owned(),
+            origins,
+            warnings: fields.warnings,
+        })
+    }
+
+    fn has_file(&self, path: &str) -> bool {
+        self.files.binary_search(&path).is_ok()
+    }
+}
+
+fn name(
+    fields: &mut Fields,
+    fallback: Option<&str>,
+    inferred: &mut Vec<&'static str>,
+) -> Result<SkillName, SkillMdError> {
+    if let Some(text) = fields.exact("name")?.map(str::to_owned) {
+        let (name, is_exact) = SkillName::nearest(&text)
+            .map_err(|rule| fields.refuse("name", format!("`name` {}: {rule}", quoted(&text))))?;
+        if let (false, Some(field)) = (is_exact, fields.field("name")) {
+            let (origin, line) = (field.origin, field.node.line);
+            fields.warn_of(
+                origin,
+                line,
+                format!("the skill is called `{name}`: {} is no name", quoted(&text)),
+            );
+        }
+        return Ok(name);
+    }
+    let fallback =
+        fallback.ok_or_else(|| SkillMdError::new(None, "`name` is missing; add it to the front matter"))?;
+    inferred.push("name");
+    SkillName::nearest(fallback)
+        .map(|(name, _)| name)
+        .map_err(|rule| {
+            let stands_in = quoted(fallback);
+            SkillMdError::new(
+                None,
+                format!("`name` is missing and {stands_in} cannot stand in: {rule}"),
+            )
+        })
+}
+
+/// What people and models read: visible, and at most so long.
+fn description(
+    fields: &mut Fields,
+    body: &str,
+    inferred: &mut Vec<&'static str>,
+) -> Result<String, SkillMdError> {
+    let declared = fields.words("description").filter(|text| !text.is_empty());
+    let (origin, line) = fields
+        .field("description")
+        .map_or((Origin::Inferred, 1), |field| (field.origin, field.node.line));
+    let mut text = match declared.or_else(|| first_paragraph(body)) {
+        Some(text) => text,
+        None => {
+            let message = "`description` is missing; say what the skill does and when to use it".to_owned();
+            return Err(fields.refuse("description", message));
+        }
+    };
+    if fields
+        .field("description")
+        .is_none_or(|field| field.node.to_text().trim().is_empty())
+    {
+        inferred.push("description");
+        fields.warn(
+            line,
+            "`description` is missing; the first words below the front matter stand in".to_owned(),
+        );
+    }
+    if let Some(hidden) = hidden_character(&text) {
+        let hidden = u32::from(hidden);
+        fields.warn_of(
+            origin,
+            line,
+            format!("`description` holds the hidden character U+{hidden:04X}, which is left out"),
+        );
+        text = text
+            .chars()
+            .filter(|c| hidden_character(c.encode_utf8(&mut [0; 4])).is_none())
+            .collect();
+    }
+    let max = limits::DESCRIPTION_CHARS_MAX;
+    if text.chars().count() > max {
+        fields.warn_of(
+            origin,
+            line,
+            format!(
+                "`description` is longer than {max} characters and is cut; move detail below the front matter"
+            ),
+        );
+        text = text.chars().take(max).collect();
+    }
+    if text.contains("<!--") {
+        fields.warn_of(
+            origin,
+            line,
+            "`description` holds an HTML comment, which people do not see and models do".to_owned(),
+        );
+    }
+    Ok(text)
+}
+
+/// The first lines of instructions that are no heading, else the first heading.
+fn first_paragraph(body: &str) -> Option<String> {
+    let lines = || body.lines().map(str::trim);
+    let is_text = |line: &&str| !line.is_empty() && !line.starts_with(['#', '`', '<', '|', '-', '!']);
+    let paragraph: Vec<_> = lines()
+        .skip_while(|line| !is_text(line))
+        .take_while(is_text)
+        .collect();
+    let heading = || lines().find_map(|line| line.strip_prefix('#'));
+    let text = if paragraph.is_empty() {
+        heading()?.trim_start_matches('#').trim().to_owned()
+    } else {
+        paragraph.join(" ")
+    };
+    (!text.is_empty()).then_some(text)
+}
+
+/// W-13: what a model reads and a reviewer does not see is told.
+fn check_instructions(fields: &mut Fields, body: &str) {
+    if let Some(hidden) = hidden_character(body) {
+        let hidden = u32::from(hidden);
+        fields.warn(
+            None,
+            format!("the instructions hold the hidden character U+{hidden:04X}; remove it"),
+        );
+    }
+}
+
+fn timeout(fields: &mut Fields) -> Result<Option<Duration>, SkillMdError> {
+    let timeout = fields.parsed("timeout", quantity::parse_timeout)?;
+    if let (Some(_), Some(field)) = (
+        timeout.filter(|timeout| *timeout > limits::TIMEOUT_MAX),
+        fields.field("timeout"),
+    ) {
+        let max = limits::TIMEOUT_MAX.as_secs();
+        let (origin, line) = (field.origin, field.node.line);
+        fields.warn_of(
+            origin,
+            line,
+            format!("`timeout` is above {max} s; {max} s is what it gets at most"),
+        );
+    }
+    Ok(timeout.map(|timeout| timeout.min(limits::TIMEOUT_MAX)))
+}
+
+/// Other products take any text for a version; where the author writes for us, it is one or it is wrong.
+fn version(fields: &mut Fields) -> Result<Option<Version>, SkillMdError> {
+    let parsed = fields.parsed("version", str::parse);
+    match (parsed, fields.field("version")) {
+        (Err(error), Some(field)) if field.origin == Origin::FrontMatter => {
+            let line = field.node.line;
+            fields.warn(
+                line,
+                format!("{}; the content's digest is its label", error.message),
+            );
+            Ok(None)
+        }
+        (parsed, _) => parsed,
+    }
+}
+
+fn permissions(fields: &mut Fields) -> Result<Permissions, SkillMdError> {
+    let names = fields.texts("permissions.secrets")?.unwrap_or_default();
+    let max = limits::SKILL_SECRETS_MAX;
+    if names.len() > max {
+        return Err(fields.refuse(
+            "permissions.secrets",
+            format!("`permissions.secrets`: more than {max} names"),
+        ));
+    }
+    let mut secrets = Vec::with_capacity(names.len());
+    for name in names {
+        let secret = name.parse().map_err(|rule| {
+            fields.refuse(
+                "permissions.secrets",
+                format!("`permissions.secrets` {}: {rule}", quoted(&name)),
+            )
+        })?;
+        if !secrets.contains(&secret) {
+            secrets.push(secret);
+        }
+    }
+    let network = fields.texts("permissions.network")?.unwrap_or_default();
+    if let (false, Some(field)) = (network.is_empty(), fields.field("permissions.network")) {
+        let (origin, line) = (field.origin, field.node.line);
+        fields.warn_of(
+            origin,
+            line,
+            "`permissions.network` is ignored: no sandbox has a network".to_owned(),
+        );
+    }
+    Ok(Permissions { secrets, network })
+}
+
+fn resources(fields: &Fields) -> Result<Resources, SkillMdError> {
+    Ok(Resources {
+        memory_bytes: fields.parsed("resources.memory", |text| {
+            quantity::parse_bytes(text, limits::MEMORY_BYTES_MIN)
+        })?,
+        cpu_millis: fields.parsed("resources.cpu", quantity::parse_cpu)?,
+        disk_bytes: fields.parsed("resources.disk", |text| quantity::parse_bytes(text, limits::MIB))?,
+    })
+}
+
+/// What is run when nothing else is named.
+#[derive(Debug)]
+struct Runs {
+    dialect: Dialect,
+    language: Option<Language>,
+    entrypoint: Option<String>,
+    function: Option<Function>,
+}
+
+impl Runs {
+    const NOTHING: Self = Self {
+        dialect: Dialect::Instructions,
+        language: None,
+        entrypoint: None,
+        function: None,
+    };
+
+    /// What of it nobody declared.
+    fn inferred(&self, fields: &Fields) -> impl Iterator<Item = &'static str> {
+        let language = self.language.is_some() && fields.field("lang").is_none();
+        let entrypoint = self.entrypoint.is_some() && fields.field("entrypoint").is_none();
+        let told = [(language, "lang"), (entrypoint, "entrypoint"), (true, "dialect")];
+        told.into_iter()
+            .filter_map(|(is_inferred, key)| is_inferred.then_some(key))
+    }
+}
+
+fn run(fields: &mut Fields, name: &SkillName, declaration: &Declaration<'_>) -> Result<Runs, SkillMdError> {
+    let language = fields.parsed("lang", |text| {
+        Language::from_alias(&text.to_ascii_lowercase()).ok_or("must be `python`, `node` or `bash`")
+    })?;
+    let declared = function::Declared {
+        entrypoint: fields.exact("entrypoint")?,
+        export: fields.exact("export")?,
+        language,
+    };
+    let key = if declared.entrypoint.is_some() {
+        "entrypoint"
+    } else {
+        "lang"
+    };
+    let is_function = declaration.skill_toml.is_some() || declared.export.is_some();
+    if is_function && function::is_meant(&declared, declaration.files) {
+        let called = function::choose(name, &declared, declaration.files)
+            .map_err(|rule| fields.refuse(key, format!("`entrypoint`: {rule}")))?;
+        return Ok(match called {
+            Some(called) => Runs {
+                dialect: Dialect::Function,
+                language: Some(called.language),
+                entrypoint: Some(called.entrypoint),
+                function: Some(called.function),
+            },
+            None => {
+                fields.warn(
+                    None,
+                    "nothing is called unless it is named; name a module of code/ in `entrypoint`".to_owned(),
+                );
+                Runs {
+                    dialect: Dialect::Function,
+                    ..Runs::NOTHING
+                }
+            }
+        });
+    }
+    let declared = entrypoint::Declared {
+        language,
+        entrypoint: declared.entrypoint,
+    };
+    let choice = entrypoint::choose(&declared, |path| declaration.has_file(path))
+        .map_err(|rule| fields.refuse(key, format!("`entrypoint`: {rule}")))?;
+    Ok(match choice {
+        entrypoint::Choice::Program { language, entrypoint } => Runs {
+            dialect: Dialect::Program,
+            language: Some(language),
+            entrypoint: Some(entrypoint),
+            function: None,
+        },
+        entrypoint::Choice::NoProgram => Runs::NOTHING,
+        entrypoint::Choice::Ambiguous(found) => {
+            let found = found.join(", ");
+            fields.warn(
+                None,
+                format!("nothing is run, because {found} all could be; name one in `entrypoint`"),
+            );
+            Runs::NOTHING
+        }
+    })
+}
+
+/// A name for the allow-list to compare; whether it may run is decided there.
+fn image(text: &str) -> Result<String, &'static str> {
+    if (1..=limits::IMAGE_CHARS_MAX).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic()) {
+        Ok(text.to_owned())
+    } else {
+        Err("must be an image name like `python:3.12-slim`, without white space")
+    }
+}

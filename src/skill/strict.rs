@@ -1,0 +1,259 @@
+//! A skill as the Agent Skills specification wants it: what is ours moves from SKILL.md to skill.toml.
+
+use serde::Serialize;
+
+use crate::skill::document::{Document, SkillMdError};
+use crate::skill::{Declaration, Dialect, Manifest, fields, yaml};
+
+/// The two files of a skill that other products accept by the letter of the specification.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StrictSkill {
+    /// The name that SKILL.md then has; its folder must have it, too.
+    pub name: String,
+    /// The new SKILL.md.
+    pub skill_md: String,
+    /// The new skill.toml; `None` where nothing is ours.
+    pub skill_toml: Option<String>,
+}
+
+/// The front matter, in the order in which people expect it.
+#[derive(Debug, Serialize)]
+struct FrontMatter<'a> {
+    name: &'a str,
+    description: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    license: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compatibility: Option<String>,
+    #[serde(rename = "allowed-tools", skip_serializing_if = "Option::is_none")]
+    allowed_tools: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    metadata: &'a std::collections::BTreeMap<String, String>,
+}
+
+impl Declaration<'_> {
+    /// The same skill by the letter of the specification. Keys that nobody knows go into `metadata` as text.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Declaration::manifest`].
+    pub fn strict(&self) -> Result<StrictSkill, SkillMdError> {
+        let mut manifest = self.manifest()?;
+        let document = self.skill_md.map(Document::split).transpose()?;
+        let front_matter = document.as_ref().map(|document| document.front_matter);
+        let known = |key: &str| {
+            let ours = fields::RUNTIME_KEYS
+                .iter()
+                .filter_map(|known| known.split('.').next());
+            fields::AGENT_SKILLS_KEYS
+                .into_iter()
+                .chain(ours)
+                .any(|known| known == key)
+                || key == "language"
+        };
+        let written = front_matter.map(fields::entries).transpose();
+        for (key, node) in written.ok().flatten().unwrap_or_default() {
+            if !known(&key) {
+                manifest.metadata.entry(key).or_insert_with(|| node.to_text());
+            }
+        }
+        let name = strict_name(&manifest);
+        let skill_toml = self.skill_toml_of(&manifest, &name, front_matter)?;
+        Ok(StrictSkill {
+            skill_md: skill_md(&manifest, &name)?,
+            name,
+            skill_toml,
+        })
+    }
+
+    /// All that is declared for us, in one file.
+    fn skill_toml_of(
+        &self,
+        manifest: &Manifest,
+        name: &str,
+        front_matter: Option<&str>,
+    ) -> Result<Option<String>, SkillMdError> {
+        let fields = fields::Fields::read(front_matter, self.skill_toml)?;
+        let mut table = toml::Table::new();
+        if name != manifest.name.as_str() {
+            table.insert("name".to_owned(), manifest.name.as_str().into());
+        }
+        for key in fields::RUNTIME_KEYS {
+            // A version that is none of ours stays a word of the author's.
+            let is_meant = key != "version" || manifest.version.is_some();
+            if let (true, Some(field)) = (is_meant, fields.field(key)) {
+                let value = toml_value(key, &field.node);
+                match key.split_once('.') {
+                    None => drop(table.insert(key.to_owned(), value)),
+                    Some((group, key)) => {
+                        let group = table.entry(group).or_insert_with(|| toml::Table::new().into());
+                        if let Some(group) = group.as_table_mut() {
+                            group.insert(key.to_owned(), value);
+                        }
+                    }
+                }
+            }
+        }
+        if table.is_empty() && self.skill_toml.is_none() {
+            return Ok(None);
+        }
+        // With a skill.toml beside it, code/ would be taken for what is called.
+        if let (Dialect::Program, false, Some(entrypoint)) = (
+            manifest.dialect,
+            manifest.modules.is_empty(),
+            &manifest.entrypoint,
+        ) {
+            table.insert("entrypoint".to_owned(), entrypoint.as_str().into());
+        }
+        toml::to_string_pretty(&table)
+            .map(Some)
+            .map_err(|error| SkillMdError::new(None, error.to_string()))
+    }
+}
+
+/// The specification knows no dots, and no two hyphens in a row.
+fn strict_name(manifest: &Manifest) -> String {
+    let mut name = String::new();
+    for c in manifest
+        .name
+        .as_str()
+        .chars()
+        .map(|c| if c == '.' { '-' } else { c })
+    {
+        if c != '-' || !name.ends_with('-') {
+            name.push(c);
+        }
+    }
+    name.trim_end_matches('-').to_owned()
+}
+
+fn skill_md(manifest: &Manifest, name: &str) -> Result<String, SkillMdError> {
+    let front_matter = FrontMatter {
+        name,
+        description: &manifest.description,
+        license: manifest.license.as_deref().filter(|text| !text.is_empty()),
+        compatibility: manifest
+            .compatibility
+            .as_deref()
+            .filter(|text| !text.is_empty())
+            .map(cut),
+        allowed_tools: manifest.allowed_tools.as_deref(),
+        metadata: &manifest.metadata,
+    };
+    let yaml =
+        serde_saphyr::to_string(&front_matter).map_err(|error| SkillMdError::new(None, error.to_string()))?;
+    Ok(format!(
+        "---\n{}\n---\n\n{}\n",
+        yaml.trim_end(),
+        manifest.instructions
+    ))
+}
+
+fn cut(text: &str) -> String {
+    text.chars()
+        .take(crate::limits::COMPATIBILITY_CHARS_MAX)
+        .collect()
+}
+
+/// A value as text, to the letter, or a list or mapping of such; in a schema numbers are numbers.
+fn toml_value(key: &str, node: &yaml::Node) -> toml::Value {
+    if key.ends_with("_schema") {
+        return of_json(node.to_json());
+    }
+    match &node.value {
+        yaml::Value::Null | yaml::Value::Scalar { .. } => node.to_text().into(),
+        yaml::Value::List(items) => items
+            .iter()
+            .map(|item| toml_value(key, item))
+            .collect::<Vec<_>>()
+            .into(),
+        yaml::Value::Map(entries) => {
+            let entries = entries
+                .iter()
+                .map(|(name, node)| (name.clone(), toml_value(key, node)));
+            entries.collect::<toml::Table>().into()
+        }
+    }
+}
+
+/// TOML has no null: its members are left out.
+fn of_json(value: serde_json::Value) -> toml::Value {
+    match value {
+        serde_json::Value::Null => String::new().into(),
+        serde_json::Value::Bool(truth) => truth.into(),
+        serde_json::Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(integer), _) => integer.into(),
+            (None, Some(float)) => float.into(),
+            (None, None) => number.to_string().into(),
+        },
+        serde_json::Value::String(text) => text.into(),
+        serde_json::Value::Array(items) => items.into_iter().map(of_json).collect::<Vec<_>>().into(),
+        serde_json::Value::Object(members) => {
+            let members = members.into_iter().filter(|(_, value)| !value.is_null());
+            members
+                .map(|(key, value)| (key, of_json(value)))
+                .collect::<toml::Table>()
+                .into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::skill::{Verdict, lint};
+
+    const FILES: [&str; 3] = ["SKILL.md", "code/sync.py", "scripts/main.py"];
+
+    fn declaration(skill_md: &str) -> Declaration<'_> {
+        Declaration {
+            skill_md: Some(skill_md.as_bytes()),
+            files: &FILES,
+            ..Declaration::default()
+        }
+    }
+
+    /// The export of an export is the same, means the same, and pleases the strict verdict.
+    #[test]
+    fn what_is_ours_moves_and_means_the_same() {
+        let mixed = "---\nname: Sales.Leads\ndescription: \"Syncs: leads\"\nversion: 1.2.0\nlang: python\ntimeout: 1.5\nresources: {memory: 256Mi}\n\
+                     input_schema: {type: object, properties: {n: {minimum: 0.5}}}\nargument-hint: x\nmetadata:\n  a: [1]\n  skillbox.image: python:3.11-slim\n---\nDo *it*.\n";
+        let first = declaration(mixed);
+        let strict = first.strict().unwrap();
+        insta::assert_snapshot!(format!(
+            "{}\n{}",
+            strict.skill_md,
+            strict.skill_toml.as_deref().unwrap()
+        ));
+        let second = Declaration {
+            skill_md: Some(strict.skill_md.as_bytes()),
+            skill_toml: strict.skill_toml.as_deref().map(str::as_bytes),
+            fallback_name: Some(&strict.name),
+            ..first
+        };
+        let complaints = lint(&second);
+        assert!(
+            complaints
+                .iter()
+                .all(|finding| finding.verdict != Verdict::AgentSkills),
+            "{complaints:?}"
+        );
+        assert_eq!(second.strict().unwrap(), strict);
+        let (before, after) = (first.manifest().unwrap(), second.manifest().unwrap());
+        let meaning = |manifest: &Manifest| {
+            let mut value = serde_json::to_value(manifest).unwrap();
+            for told in ["origins", "warnings", "metadata"] {
+                value.as_object_mut().unwrap().remove(told);
+            }
+            value
+        };
+        assert_eq!(meaning(&after), meaning(&before));
+    }
+
+    #[test]
+    fn a_skill_that_is_strict_stays_as_it_is() {
+        let clean = "---\nname: a\ndescription: Adds.\nlicense: MIT\n---\n\nBody\n";
+        let strict = declaration(clean).strict().unwrap();
+        assert_eq!((strict.skill_md.as_str(), strict.skill_toml), (clean, None));
+    }
+}
