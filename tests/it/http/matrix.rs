@@ -15,6 +15,10 @@ const TABLE: &[(&str, &str)] = &[
     ("GET /healthz", "ooooooo"),
     ("GET /openapi.json", "ooooooo"),
     ("GET /readyz", "ooooooo"),
+    ("GET /v1/blobs", "----oxo"),
+    ("POST /v1/blobs", "----oxo"),
+    ("DELETE /v1/blobs/{id}", "----oxo"),
+    ("GET /v1/blobs/{id}", "----oxo"),
     ("GET /v1/executions", "----oxo"),
     ("POST /v1/executions", "----oxo"),
     ("GET /v1/executions/{id}", "----oxo"),
@@ -39,6 +43,9 @@ const TABLE: &[(&str, &str)] = &[
     ("GET /v1/tools/prompt", "----ooo"),
 ];
 
+/// Routes asked with three wrong keys each before a door slows down whoever does that.
+const ROUTES_ASKED: usize = skillbox::limits::WRONG_KEYS_PER_MINUTE_MAX as usize / 3 - 1;
+
 /// T-01, T-04.
 #[tokio::test]
 async fn every_route_lets_in_exactly_whom_the_table_says() {
@@ -46,9 +53,12 @@ async fn every_route_lets_in_exactly_whom_the_table_says() {
     let listed: Vec<&str> = TABLE.iter().map(|(route, _)| *route).collect();
     assert_eq!(routes, listed, "a new route needs a line in the table");
 
-    let door = Door::open().await;
-    let keys = callers(&door).await;
-    for (route, expected) in TABLE {
+    let (mut door, mut keys) = (Door::open().await, Vec::new());
+    for (number, (route, expected)) in TABLE.iter().enumerate() {
+        if number % ROUTES_ASKED == 0 {
+            door = Door::open().await;
+            keys = callers(&door).await;
+        }
         let mut got = String::new();
         for key in &keys {
             let mut call = call(route);
