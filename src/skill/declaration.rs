@@ -6,8 +6,8 @@ use crate::error::quoted;
 use crate::limits;
 use crate::skill::document::{Document, SkillMdError};
 use crate::skill::{
-    Dialect, Function, Language, Manifest, Origin, Permissions, Resources, SkillName, Version, entrypoint,
-    fields::Fields, function, hidden_character, quantity, title,
+    Dialect, Function, InvalidName, Language, Manifest, Origin, Permissions, Resources, SkillName, Version,
+    entrypoint, fields::Fields, function, hidden_character, quantity, title,
 };
 
 /// What a skill's folder says of it.
@@ -36,7 +36,10 @@ impl Declaration<'_> {
         let front_matter = document.as_ref().map(|document| &*document.front_matter);
         let mut fields = Fields::read(front_matter, self.skill_toml)?;
         if let Some(above) = document.as_ref().and_then(|document| document.passed_over) {
-            fields.warn(1, format!("{above} above the front matter is passed over; start with `---`"));
+            fields.warn(
+                1,
+                format!("{above} above the front matter is passed over; start with `---`"),
+            );
         }
         let mut inferred = Vec::new();
         let name = name(&mut fields, self.fallback_name, &mut inferred)?;
@@ -105,7 +108,11 @@ fn name(
     if let Some(text) = fields.exact("name")?.map(str::to_owned) {
         let near = SkillName::nearest(&text);
         let (name, is_exact) = near
-            .or_else(|rule| title::name_of(&text, fallback).map(|name| (name, false)).ok_or(rule))
+            .or_else(|rule| {
+                title::name_of(&text, fallback)
+                    .map(|name| (name, false))
+                    .ok_or(rule)
+            })
             .map_err(|rule| fields.refuse("name", format!("`name` {}: {rule}", quoted(&text))))?;
         if let (false, Some(field)) = (is_exact, fields.field("name")) {
             let (origin, line) = (field.origin, field.node.line);
@@ -120,16 +127,11 @@ fn name(
     let fallback =
         fallback.ok_or_else(|| SkillMdError::new(None, "`name` is missing; add it to the front matter"))?;
     inferred.push("name");
-    SkillName::nearest(fallback)
-        .map(|(name, _)| name)
-        .or_else(|rule| title::name_of(fallback, None).ok_or(rule))
-        .map_err(|rule| {
-            let stands_in = quoted(fallback);
-            SkillMdError::new(
-                None,
-                format!("`name` is missing and {stands_in} cannot stand in: {rule}"),
-            )
-        })
+    SkillName::of_folder(fallback).ok_or_else(|| {
+        let stands_in = quoted(fallback);
+        let message = format!("`name` is missing and {stands_in} cannot stand in: {InvalidName}");
+        SkillMdError::new(None, message)
+    })
 }
 
 /// What people and models read: visible, and at most so long.
