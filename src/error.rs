@@ -37,6 +37,8 @@ pub enum Code {
     Busy,
     /// No sandbox can be made on this host now; the message says why.
     SandboxUnavailable,
+    /// The packages that a program asks for could not be installed; the message says why.
+    DependenciesFailed,
     /// The disk or the quota is full.
     StorageFull,
     /// Our fault; the log has the cause under the request id.
@@ -45,7 +47,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, for tables and documents.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Invalid,
         Self::Unauthenticated,
         Self::Forbidden,
@@ -60,6 +62,7 @@ impl Code {
         Self::RateLimited,
         Self::Busy,
         Self::SandboxUnavailable,
+        Self::DependenciesFailed,
         Self::StorageFull,
         Self::Internal,
     ];
@@ -81,6 +84,7 @@ impl Code {
             Self::RateLimited => ("rate_limited", 429, "Too many requests"),
             Self::Busy => ("busy", 503, "Busy"),
             Self::SandboxUnavailable => ("sandbox_unavailable", 503, "No sandbox available"),
+            Self::DependenciesFailed => ("dependencies_failed", 422, "Packages not installed"),
             Self::StorageFull => ("storage_full", 507, "Storage full"),
             Self::Internal => ("internal", 500, "Internal error"),
         }
@@ -118,6 +122,17 @@ impl Code {
     }
 }
 
+/// One place of a JSON value that is not as it must be.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
+pub struct Fault {
+    /// Where, as a JSON pointer; empty for the whole value.
+    #[schema(example = "/rows/0/price")]
+    pub pointer: String,
+    /// What is wrong there.
+    #[schema(example = "value is not of type \"number\"")]
+    pub message: String,
+}
+
 /// What lies behind an [`Error`]: for the log only.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
@@ -128,6 +143,7 @@ pub struct Error {
     code: Code,
     message: String,
     retry_after: Option<Duration>,
+    faults: Vec<Fault>,
     #[source]
     source: Option<Cause>,
 }
@@ -139,6 +155,7 @@ impl Error {
             code,
             message: message.into(),
             retry_after: None,
+            faults: Vec::new(),
             source: None,
         }
     }
@@ -159,6 +176,7 @@ impl Error {
             code: Code::Internal,
             message: "internal error; the server's log has the cause under this request id".to_owned(),
             retry_after: None,
+            faults: Vec::new(),
             source: Some(source.into()),
         }
     }
@@ -175,6 +193,19 @@ impl Error {
     pub fn with_retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
         self
+    }
+
+    /// Adds each place of a value that is wrong.
+    #[must_use]
+    pub fn with_faults(mut self, faults: Vec<Fault>) -> Self {
+        self.faults = faults;
+        self
+    }
+
+    /// Each place of a value that is wrong, where that is known.
+    #[must_use]
+    pub fn faults(&self) -> &[Fault] {
+        &self.faults
     }
 
     /// The stable reason.

@@ -18,8 +18,43 @@ use crate::limits;
 ///
 /// Whatever an archive of the same content would be refused for; links and special files.
 pub fn list(folder: &Path) -> Result<Listing, Error> {
+    list_within(folder, &Bounds::SKILL)
+}
+
+/// As [`list`], of installed packages, which are more than a skill's own files.
+///
+/// # Errors
+///
+/// As there.
+pub fn list_packages(folder: &Path) -> Result<Listing, Error> {
+    list_within(folder, &Bounds::PACKAGES)
+}
+
+/// How much a folder may hold.
+pub(super) struct Bounds {
+    entries: usize,
+    bytes: u64,
+    /// Whether names must differ on every file system, or just on Linux.
+    portable: bool,
+}
+
+impl Bounds {
+    pub(super) const SKILL: Self = Self {
+        entries: limits::ARCHIVE_ENTRIES_MAX,
+        bytes: limits::UNPACKED_BYTES_MAX,
+        portable: true,
+    };
+    pub(super) const PACKAGES: Self = Self {
+        // Half as many folders.
+        entries: limits::PACKAGES_FILES_MAX / 2 * 3,
+        bytes: limits::PACKAGES_BYTES_MAX,
+        portable: false,
+    };
+}
+
+fn list_within(folder: &Path, bounds: &Bounds) -> Result<Listing, Error> {
     let mut entries = Vec::new();
-    for found in walk(folder, Taking::AsUnpacked)? {
+    for found in walk(folder, bounds, Taking::AsUnpacked)? {
         entries.push(found.read(&mut io::sink())?);
     }
     Ok(Listing::new(entries, None))
@@ -72,9 +107,10 @@ impl Found {
 }
 
 /// All files below `folder` in byte order of path.
-pub(super) fn walk(folder: &Path, taking: Taking) -> Result<Vec<Found>, Error> {
+pub(super) fn walk(folder: &Path, bounds: &Bounds, taking: Taking) -> Result<Vec<Found>, Error> {
     let root = folder.canonicalize()?;
     let mut walk = Walk {
+        bounds,
         taking,
         found: Vec::new(),
         seen: 0,
@@ -87,6 +123,9 @@ pub(super) fn walk(folder: &Path, taking: Taking) -> Result<Vec<Found>, Error> {
     }
     let mut found = walk.found;
     found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    if !bounds.portable {
+        return Ok(found);
+    }
     if let Some((one, other)) = clash(found.iter().map(|file| Named {
         path: &file.path,
         folder: false,
@@ -100,7 +139,8 @@ pub(super) fn walk(folder: &Path, taking: Taking) -> Result<Vec<Found>, Error> {
     Ok(found)
 }
 
-struct Walk {
+struct Walk<'a> {
+    bounds: &'a Bounds,
     taking: Taking,
     root: PathBuf,
     found: Vec<Found>,
@@ -110,7 +150,7 @@ struct Walk {
     waiting: Vec<(String, PathBuf)>,
 }
 
-impl Walk {
+impl Walk<'_> {
     fn enter(&mut self, parent: &str, place: &Path) -> Result<(), Error> {
         let is_venv = || !parent.is_empty() && place.join("pyvenv.cfg").is_file();
         if matches!(self.taking, Taking::AsPublished { .. }) && is_venv() {
@@ -144,7 +184,7 @@ impl Walk {
     fn take(&mut self, path: String, place: PathBuf, metadata: &Metadata) -> Result<(), Error> {
         self.seen += 1;
         self.bytes += if metadata.is_file() { metadata.len() } else { 0 };
-        within_limits(self.seen, self.bytes)?;
+        self.bounds.hold(self.seen, self.bytes)?;
         if metadata.is_dir() {
             self.waiting.push((path, place));
         } else if metadata.is_file() {
@@ -198,18 +238,20 @@ impl Walk {
     }
 }
 
-fn within_limits(entries: usize, bytes: u64) -> Result<(), Error> {
-    let (entries_max, bytes_max) = (limits::ARCHIVE_ENTRIES_MAX, limits::UNPACKED_BYTES_MAX);
-    if entries > entries_max {
-        return Err(Error::TooLarge(format!(
-            "the folder has more than {entries_max} entries; leave out what the skill does not need"
-        )));
+impl Bounds {
+    fn hold(&self, entries: usize, bytes: u64) -> Result<(), Error> {
+        if entries > self.entries {
+            return Err(Error::TooLarge(format!(
+                "the folder has more than {} entries; leave out what the skill does not need",
+                self.entries
+            )));
+        }
+        if bytes > self.bytes {
+            let max = self.bytes / limits::MIB;
+            return Err(Error::TooLarge(format!(
+                "the folder holds more than {max} MiB; leave out what the skill does not need"
+            )));
+        }
+        Ok(())
     }
-    if bytes > bytes_max {
-        let max = bytes_max / limits::MIB;
-        return Err(Error::TooLarge(format!(
-            "the folder holds more than {max} MiB; leave out what the skill does not need"
-        )));
-    }
-    Ok(())
 }

@@ -9,7 +9,7 @@ use zip::{CompressionMethod, DateTime, ZipWriter};
 
 use crate::bundle::{
     Error, Listing,
-    folder::{Taking, walk},
+    folder::{Bounds, Taking, walk},
     load::is_declaration,
 };
 use crate::limits;
@@ -38,10 +38,11 @@ const IGNORED: [&str; 12] = [
 ///
 /// A folder without SKILL.md or skill.toml at its root, links that lead out, special files, and whatever [`crate::bundle::unpack`] refuses.
 pub fn pack(folder: &Path, out: &mut File) -> Result<Listing, Error> {
-    let found = walk(folder, Taking::AsPublished { is_ignored })?;
+    let found = walk(folder, &Bounds::SKILL, Taking::AsPublished { is_ignored })?;
     if !found.iter().any(|file| is_declaration(&file.path)) {
         return Err(Error::Refused(
-            "the folder has no SKILL.md; add one, for example with `skillbox skill init`".to_owned(),
+            "the folder has no SKILL.md and no skill.toml; add one, for example with `skillbox skill init`"
+                .to_owned(),
         ));
     }
     let mut entries = Vec::with_capacity(found.len());

@@ -18,8 +18,10 @@ mod run;
 mod save;
 #[cfg(target_os = "linux")]
 mod scope;
+mod secret;
 mod show_config;
 mod skill;
+mod tools;
 mod visible;
 
 use std::path::PathBuf;
@@ -91,12 +93,17 @@ enum Command {
     /// Make, check, publish and look at skills
     #[command(subcommand, after_help = "Example:\n  skillbox skill init my-skill")]
     Skill(skill::SkillCommand),
+    /// Print skills as the tools of a model
+    Tools(tools::ToolsArgs),
     /// Look at executions
     #[command(subcommand, after_help = "Example:\n  skillbox exec list")]
     Exec(exec::ExecCommand),
     /// Manage API keys
     #[command(subcommand, after_help = "Example:\n  skillbox key create ci --scope run")]
     Key(KeyCommand),
+    /// Manage secrets: values that skills declare and find among their variables
+    #[command(subcommand, after_help = "Example:\n  skillbox secret set API_TOKEN")]
+    Secret(secret::SecretCommand),
     /// Check this machine: data folder, database, container engine, images, a real run
     #[command(after_help = "Example:\n  skillbox doctor --format json")]
     Doctor,
@@ -186,11 +193,15 @@ fn obey(cli: Cli, console: &Console) -> Result<Exit> {
             run::run(args, &config, console)
         }
         Command::Skill(command) => skill::skill(command, || configured(global), console),
+        Command::Tools(args) => with_place(global, console, |place| tools::tools(&args, place, console)),
         Command::Exec(command) => with_place(global, console, |place| exec::exec(command, place, console)),
         Command::Key(KeyCommand::Managed(command)) => {
             with_place(global, console, |place| key::key(command, place, console))
         }
         Command::Key(KeyCommand::Recover) => key::recover(&configured(global)?, console),
+        Command::Secret(command) => {
+            with_place(global, console, |place| secret::secret(command, place, console))
+        }
         Command::Doctor => {
             let config = global.load(Vec::new());
             config.iter().for_each(enter_scope);

@@ -93,6 +93,28 @@ fn what_the_command_line_document_shows_runs() {
 }
 
 #[test]
+fn what_the_document_about_code_shows_runs() {
+    runs("docs/RUN-CODE.md");
+}
+
+#[test]
+fn the_document_about_code_holds_every_sample() {
+    let document = read("docs/RUN-CODE.md");
+    for folder in ["samples", "samples/packages"] {
+        for path in crate::native::run_code::samples(folder) {
+            let name = path
+                .strip_prefix(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/samples"))
+                .unwrap();
+            assert!(
+                document.contains(&format!("[`{}`]", name.display())),
+                "{}",
+                name.display()
+            );
+        }
+    }
+}
+
+#[test]
 fn what_the_document_about_proofs_shows_runs() {
     runs("docs/PROVE.md");
 }
@@ -125,7 +147,7 @@ fn the_configuration_file_that_is_shown_is_accepted() {
 fn the_command_line_document_holds_every_command() {
     let document = read("docs/CLI.md");
     let shell = Shell::new();
-    for group in ["", "skill", "exec", "key"] {
+    for group in ["", "skill", "exec", "key", "secret"] {
         let args: Vec<_> = [group, "--help"]
             .into_iter()
             .filter(|arg| !arg.is_empty())
@@ -138,7 +160,7 @@ fn the_command_line_document_holds_every_command() {
             .filter_map(|line| line.strip_prefix("  "))
             .filter(|line| !line.starts_with(' '))
             .filter_map(|line| line.split(' ').next())
-            .filter(|name| !["help", "skill", "exec", "key"].contains(name));
+            .filter(|name| !["help", "skill", "exec", "key", "secret"].contains(name));
         for name in names {
             let command = format!("{group} {name}");
             let command = command.trim_start();

@@ -1,14 +1,19 @@
 //! A whole installation in a temporary folder, over the real engine of this machine.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use skillbox::auth::Caller;
 use skillbox::blob::{Blob, LinkSigner};
-use skillbox::engine::{Ask, Engine, Images, Instance, Parts, RetentionPolicy, RunRequest, Settings, What};
+use skillbox::engine::{
+    Ask, DependencySettings, Engine, Images, Index, Instance, NamedBy, Parts, RetentionPolicy, RunRequest,
+    Settings, Upstream, What,
+};
 use skillbox::error::Error;
 use skillbox::execution::{Execution, JsonText, Maxima, Outcome};
 use skillbox::sandbox::{ProgressSender, Sandbox, docker};
+use skillbox::secret::MasterKey;
 use skillbox::skill::{ImageAllowlist, Language};
 use skillbox::store::Store;
 
@@ -98,18 +103,21 @@ impl World {
     pub(crate) async fn on(backend: Backend) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let instance = instance_in(folder.path());
-        let (what, sandbox) = match backend {
-            Backend::Docker => ("docker", Sandbox::docker(docker_settings(), instance.id())),
-            #[cfg(target_os = "linux")]
-            Backend::Native => ("linux", Sandbox::native(native_settings(), instance.id())),
-            #[cfg(not(target_os = "linux"))]
-            Backend::Native => unreachable!("there is no native sandbox here"),
-        };
-        if let Err(error) = sandbox.check().await {
-            missing(what, &error.to_string());
-            return None;
-        }
+        let sandbox = sandbox_on(backend, &instance).await?;
         Some(Self::over(folder, instance, sandbox).await)
+    }
+
+    /// A world on this backend that gets its packages as these settings say.
+    pub(crate) async fn with_packages(
+        backend: Backend,
+        deps: impl FnOnce(&Path) -> DependencySettings,
+    ) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let instance = instance_in(folder.path());
+        let sandbox = sandbox_on(backend, &instance).await?;
+        let deps = deps(folder.path());
+        let engine = engine_with_packages(deps, folder.path(), instance, sandbox).await;
+        Some(Self::of(folder, engine).await)
     }
 
     /// A world over this sandbox, in this folder, which may hold an older world's data.
@@ -175,6 +183,22 @@ impl World {
     }
 }
 
+/// A sandbox of this backend, or `None` (and a word about it) where this machine has none.
+pub(crate) async fn sandbox_on(backend: Backend, instance: &Instance) -> Option<Sandbox> {
+    let (what, sandbox) = match backend {
+        Backend::Docker => ("docker", Sandbox::docker(docker_settings(), instance.id())),
+        #[cfg(target_os = "linux")]
+        Backend::Native => ("linux", Sandbox::native(native_settings(), instance.id())),
+        #[cfg(not(target_os = "linux"))]
+        Backend::Native => unreachable!("there is no native sandbox here"),
+    };
+    if let Err(error) = sandbox.check().await {
+        missing(what, &error.to_string());
+        return None;
+    }
+    Some(sandbox)
+}
+
 /// Registers a process in `folder`.
 pub(crate) fn instance_in(folder: &Path) -> Instance {
     let instances = folder.join("instances");
@@ -211,6 +235,20 @@ pub(crate) async fn engine_that_keeps(
     engine_of(settings, folder, instance, sandbox).await
 }
 
+/// An engine over `folder` that gets its packages as these settings say.
+pub(crate) async fn engine_with_packages(
+    deps: DependencySettings,
+    folder: &Path,
+    instance: Instance,
+    sandbox: Sandbox,
+) -> Engine {
+    let settings = Settings {
+        deps,
+        ..settings(folder, images())
+    };
+    engine_of(settings, folder, instance, sandbox).await
+}
+
 fn settings(folder: &Path, images: Images) -> Settings {
     let allowlist = [
         &images.python,
@@ -233,9 +271,38 @@ fn settings(folder: &Path, images: Images) -> Settings {
         queue_wait: Duration::from_secs(60),
         retention: RetentionPolicy::default(),
         link_life: Duration::from_secs(60),
+        deps: DependencySettings::in_folder(folder.join("packages")),
         cache_dir: folder.join("cache"),
         tmp_dir: folder.join("tmp"),
     }
+}
+
+/// Packages from the index that this machine's own pip and npm use, in this folder.
+pub(crate) fn packages(folder: &Path) -> DependencySettings {
+    let mut settings = DependencySettings::in_folder(folder.join("packages"));
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    settings.upstream = Upstream::parse(&variable("HTTPS_PROXY"), &variable("NO_PROXY"));
+    if let Some(url) = configured("pip", &["config", "get", "global.index-url"], "PIP_INDEX_URL") {
+        settings.python_index = Index::parse(&url, NamedBy::Operator).unwrap();
+    }
+    if let Some(url) = configured("npm", &["config", "get", "registry"], "NPM_CONFIG_REGISTRY") {
+        settings.node_registry = Index::parse(&url, NamedBy::Operator).unwrap();
+    }
+    settings
+}
+
+/// What a variable says, or a program; `None` where that is what we would take anyway.
+fn configured(program: &str, arguments: &[&str], variable: &str) -> Option<String> {
+    let asked = || {
+        let output = Command::new(program).args(arguments).output().ok()?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        output
+            .status
+            .success()
+            .then(|| text.trim().trim_end_matches('/').to_owned())
+    };
+    let url = std::env::var(variable).ok().or_else(asked)?;
+    (url.starts_with("https://") && url != Index::PYTHON && url != Index::NODE).then_some(url)
 }
 
 async fn engine_of(settings: Settings, folder: &Path, instance: Instance, sandbox: Sandbox) -> Engine {
@@ -248,10 +315,14 @@ async fn engine_of(settings: Settings, folder: &Path, instance: Instance, sandbo
         blob,
         sandbox,
         links,
+        master_key: MasterKey::from_random(MASTER_KEY),
         settings,
         instance,
     })
 }
+
+/// Seals the secrets of tests.
+pub(crate) const MASTER_KEY: [u8; 32] = *b"0123456789abcdef-master-of-tests";
 
 /// A zip with a SKILL.md and one program; `front_matter` adds lines.
 pub(crate) fn archive(language: Language, front_matter: &str, program: &str) -> std::fs::File {

@@ -16,13 +16,13 @@ use crate::cli::progress::Spinner;
 use crate::config::Config;
 use crate::engine::{Ask, Engine, PageRequest, Readiness, RunRequest, What};
 use crate::execution::{Envelope, FileLink, Summary};
-use crate::http::{FreshKey, Key, Skill, SkillSummary};
+use crate::http::{FreshKey, Key, Skill, SkillSummary, ToolDefinition};
 use crate::ids::{ExecutionId, KeyId};
 use crate::limits;
 use crate::sandbox::Progress;
 use crate::server::{self, Assembled, FirstKey, Signals};
-use crate::skill::{Selector, SkillName, Version};
-use crate::store::{ExecutionFilter, Page, Published};
+use crate::skill::{Selector, SkillName, ToolFormat, Version, prompt, prompt_entry};
+use crate::store::{ExecutionFilter, Page, Published, SkillRecord};
 
 /// An engine of our own.
 #[derive(Debug)]
@@ -115,10 +115,26 @@ impl Local {
     }
 
     pub(crate) fn skills(&self, rows: usize) -> Result<Listed<SkillSummary>> {
-        let listed = self.runtime.block_on(listed(rows, async |page| {
+        Ok(self.latest(rows)?.map(|record| SkillSummary::from(&record)))
+    }
+
+    fn latest(&self, rows: usize) -> Result<Listed<SkillRecord>> {
+        self.runtime.block_on(listed(rows, async |page| {
             self.engine.skills(&self.caller, page).await
-        }))?;
-        Ok(listed.map(|record| SkillSummary::from(&record)))
+        }))
+    }
+
+    pub(crate) fn tools(&self, format: ToolFormat) -> Result<Vec<ToolDefinition>> {
+        let skills = self.latest(limits::ROWS_LISTED_MAX)?.items;
+        let tools = skills
+            .iter()
+            .filter_map(|record| ToolDefinition::of(record, format));
+        Ok(tools.collect())
+    }
+
+    pub(crate) fn prompt(&self) -> Result<String> {
+        let skills = self.latest(limits::ROWS_LISTED_MAX)?.items;
+        Ok(prompt(skills.iter().map(|record| prompt_entry(&record.manifest))))
     }
 
     pub(crate) fn versions(&self, name: &SkillName, rows: usize) -> Result<Listed<SkillSummary>> {
@@ -180,7 +196,10 @@ impl Local {
                     let envelope = Envelope::from_execution(&execution?, None);
                     return Ok(Ran { envelope, interrupted });
                 }
-                Some(Progress::Pulling { image, detail }) = progress.recv() => spinner.say(format!("pulling {image}: {detail}")),
+                Some(progress) = progress.recv() => spinner.say(match progress {
+                    Progress::Pulling { image, detail } => format!("pulling {image}: {detail}"),
+                    Progress::Installing { packages } => format!("installing {packages}"),
+                }),
                 () = signals.next() => {
                     if interrupted {
                         std::process::exit(130);
@@ -218,6 +237,8 @@ impl Local {
             truncated: logs.truncated(),
             stdout: logs.stdout,
             stderr: logs.stderr,
+            lines: logs.lines,
+            lines_truncated: logs.lines_truncated,
         })
     }
 
@@ -277,7 +298,7 @@ async fn end(engine: Engine) {
 }
 
 impl<T> Listed<T> {
-    fn map<U>(self, change: impl FnMut(T) -> U) -> Listed<U> {
+    pub(super) fn map<U>(self, change: impl FnMut(T) -> U) -> Listed<U> {
         Listed {
             items: self.items.into_iter().map(change).collect(),
             more: self.more,
@@ -286,7 +307,7 @@ impl<T> Listed<T> {
 }
 
 /// Page after page until `rows` are there.
-async fn listed<T>(
+pub(super) async fn listed<T>(
     rows: usize,
     mut pages: impl AsyncFnMut(PageRequest) -> std::result::Result<Page<T>, crate::error::Error>,
 ) -> Result<Listed<T>> {

@@ -26,12 +26,17 @@ const TABLE: &[(&str, &str)] = &[
     ("POST /v1/keys", "----xxo"),
     ("DELETE /v1/keys/{id}", "----xxo"),
     ("POST /v1/keys/{id}/rotate", "----xxo"),
+    ("GET /v1/secrets", "----xxo"),
+    ("DELETE /v1/secrets/{name}", "----xxo"),
+    ("PUT /v1/secrets/{name}", "----xxo"),
     ("GET /v1/skills", "----ooo"),
     ("POST /v1/skills", "----xoo"),
     ("GET /v1/skills/{name}", "----ooo"),
     ("DELETE /v1/skills/{name}/{version}", "----xoo"),
     ("GET /v1/skills/{name}/{version}", "----ooo"),
     ("GET /v1/skills/{name}/{version}/archive", "----ooo"),
+    ("GET /v1/tools", "----ooo"),
+    ("GET /v1/tools/prompt", "----ooo"),
 ];
 
 /// T-01, T-04.

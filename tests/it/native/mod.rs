@@ -5,8 +5,14 @@ use crate::world::Backend;
 /// What the tests below run on.
 pub(crate) const BACKEND: Backend = Backend::Native;
 
+#[path = "../deps.rs"]
+mod deps;
+#[path = "../functions.rs"]
+mod functions;
 #[path = "../run.rs"]
 mod run;
+#[path = "../run_code.rs"]
+pub(crate) mod run_code;
 #[path = "../sandbox_confinement.rs"]
 mod sandbox_confinement;
 #[path = "../sandbox_dependencies.rs"]
@@ -21,5 +27,7 @@ mod sandbox_output;
 mod sandbox_streams;
 #[path = "../sandbox_survivors.rs"]
 mod sandbox_survivors;
+#[path = "../secrets.rs"]
+mod secrets;
 #[path = "../toolbox.rs"]
 mod toolbox;
