@@ -8,6 +8,7 @@ use unicode_normalization::char::is_combining_mark;
 
 use crate::ids::{is_label, serde_as_text};
 use crate::limits;
+use crate::skill::title;
 
 /// Labels of `[a-z0-9][a-z0-9-]*` joined by dots, at most 64 characters: safe as a path segment, as an object key and in a container name.
 ///
@@ -40,6 +41,15 @@ impl SkillName {
         })
     }
 
+    /// The name that a skill without one gets from its folder's or archive's name, if any does.
+    #[must_use]
+    pub fn of_folder(folder: &str) -> Option<Self> {
+        match Self::nearest(folder) {
+            Ok((name, _)) => Some(name),
+            Err(InvalidName) => title::name_of(folder, None),
+        }
+    }
+
     /// The name that `text` is, or, where people write a title (`PDF Processing`, `my_skill`, `ns:résumé`), the nearest one;
     /// and whether `text` is it to the letter.
     pub(super) fn nearest(text: &str) -> Result<(Self, bool), InvalidName> {
@@ -52,10 +62,7 @@ impl SkillName {
 
 /// A title's letters and digits in lower case and without marks, all between them as one `-`. Empty if `text` is no title.
 fn near(text: &str) -> String {
-    let plain: String = text
-        .nfd()
-        .filter(|c| !is_combining_mark(*c))
-        .collect();
+    let plain: String = text.nfd().filter(|c| !is_combining_mark(*c)).collect();
     let of_a_title = |c: char| c.is_ascii_alphanumeric() || " ._-&,+()':!?#*|\"–—".contains(c);
     let ends = |c: char| c.is_ascii_alphanumeric() || ")!?'\"".contains(c);
     let is_title = plain.starts_with(|c: char| c.is_ascii_alphanumeric()) && plain.ends_with(ends);
