@@ -37,6 +37,8 @@ pub enum Code {
     Busy,
     /// No sandbox can be made on this host now; the message says why.
     SandboxUnavailable,
+    /// The packages that a program asks for could not be installed; the message says why.
+    DependenciesFailed,
     /// The disk or the quota is full.
     StorageFull,
     /// Our fault; the log has the cause under the request id.
@@ -45,7 +47,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, for tables and documents.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Invalid,
         Self::Unauthenticated,
         Self::Forbidden,
@@ -60,6 +62,7 @@ impl Code {
         Self::RateLimited,
         Self::Busy,
         Self::SandboxUnavailable,
+        Self::DependenciesFailed,
         Self::StorageFull,
         Self::Internal,
     ];
@@ -81,6 +84,7 @@ impl Code {
             Self::RateLimited => ("rate_limited", 429, "Too many requests"),
             Self::Busy => ("busy", 503, "Busy"),
             Self::SandboxUnavailable => ("sandbox_unavailable", 503, "No sandbox available"),
+            Self::DependenciesFailed => ("dependencies_failed", 422, "Packages not installed"),
             Self::StorageFull => ("storage_full", 507, "Storage full"),
             Self::Internal => ("internal", 500, "Internal error"),
         }

@@ -16,6 +16,7 @@ pub mod ids;
 pub mod limits;
 pub mod prove;
 pub mod sandbox;
+pub mod secret;
 pub mod server;
 pub mod skill;
 pub mod store;

@@ -66,6 +66,16 @@ pub const ROOT_BYTES: u64 = MIB;
 pub const SHM_BYTES: u64 = 64 * MIB;
 /// Inodes of each tmpfs.
 pub const TMPFS_INODES: u64 = 16_384;
+/// Inodes of a tmpfs of so many bytes: one that is larger than a program ever gets has more.
+#[must_use]
+pub const fn tmpfs_inodes(bytes: u64) -> u64 {
+    let of_size = bytes / (16 * KIB);
+    if of_size > TMPFS_INODES {
+        of_size
+    } else {
+        TMPFS_INODES
+    }
+}
 /// Open files of one process in the sandbox.
 pub const OPEN_FILES_MAX: u64 = 4096;
 
@@ -79,6 +89,26 @@ pub const OUTPUT_BYTES_MAX: u64 = 10 * MIB;
 pub const JSON_DEPTH_MAX: usize = 128;
 /// What is kept of stdout, and as much of stderr. The head is kept.
 pub const LOG_BYTES_MAX: u64 = MIB;
+/// Code that comes with a request.
+pub const CODE_BYTES_MAX: usize = 1024 * 1024;
+/// Rich results of one execution.
+pub const RESULTS_MAX: usize = 100;
+/// All rich results of one execution together, as JSON.
+pub const RESULTS_BYTES_MAX: u64 = 16 * MIB;
+/// Bytes of an exception's name.
+pub const EXCEPTION_NAME_BYTES_MAX: usize = 256;
+/// Bytes of what an exception says.
+pub const EXCEPTION_VALUE_BYTES_MAX: usize = 8 * 1024;
+/// Bytes of a traceback.
+pub const TRACEBACK_BYTES_MAX: usize = 64 * 1024;
+/// Lines that are kept of what a program logs by the helper `log`. The head is kept.
+pub const LOG_LINES_MAX: usize = 1000;
+/// Bytes of all those lines. One has at most 4,096: so much is written to a pipe at once or not at all.
+pub const LOG_LINES_BYTES_MAX: u64 = 256 * KIB;
+/// What a model is shown of an output at first.
+pub const OUTPUT_PREVIEW_BYTES_MAX: usize = 4 * 1024;
+/// What a model is shown of the two streams at first.
+pub const LOGS_PREVIEW_BYTES_MAX: usize = 2 * 1024;
 /// File artifacts of one execution.
 pub const FILES_MAX: usize = 1000;
 /// All file artifacts of one execution together.
@@ -99,6 +129,55 @@ pub const ARGS_MAX: usize = 256;
 pub const ARGS_BYTES_MAX: usize = 512 * 1024;
 /// Bytes of one argument.
 pub const ARG_BYTES_MAX: usize = 64 * 1024;
+
+// ---- dependencies --------------------------------------------------------------------------------------------
+
+/// Packages that one program may ask for.
+pub const REQUIREMENTS_MAX: usize = 200;
+/// Bytes of one of them.
+pub const REQUIREMENT_BYTES_MAX: usize = 4096;
+/// Files that a `requirements.txt` may lead to, itself included.
+pub const REQUIREMENTS_FILES_MAX: usize = 16;
+/// A `requirements.txt` or `package.json`.
+pub const REQUIREMENTS_BYTES_MAX: u64 = 256 * KIB;
+/// A `package-lock.json`.
+pub const NODE_LOCK_BYTES_MAX: u64 = 8 * MIB;
+/// Connections that a builder may have to package indexes at a time.
+pub const EGRESS_CONNECTIONS_MAX: usize = 8;
+/// What may go through them while one set of packages is installed, both ways together.
+pub const EGRESS_BYTES_MAX: u64 = 4 * 1024 * MIB;
+/// Header fields of a request for one.
+pub const EGRESS_HEADERS_MAX: usize = 32;
+/// Bytes of such a request.
+pub const EGRESS_HEAD_BYTES_MAX: usize = 16 * 1024;
+/// Such a request must have come, and its host have been reached, within this time each.
+pub const EGRESS_CONNECT_MAX: Duration = Duration::from_secs(15);
+/// Nothing may move on one for so long.
+pub const EGRESS_IDLE_MAX: Duration = Duration::from_secs(60);
+/// Addresses of one host that are tried.
+pub const EGRESS_ADDRESSES_MAX: usize = 4;
+/// Memory of a sandbox that installs packages, its files included, unless any sandbox may have more.
+pub const BUILDER_MEMORY_BYTES: u64 = 1024 * MIB;
+/// Of it for files: what is installed and what that is unpacked from.
+pub const BUILDER_FILES_BYTES: u64 = 832 * MIB;
+/// Wall clock of an installation.
+pub const BUILDER_TIMEOUT: Duration = Duration::from_secs(600);
+/// The last lines of an installer's words that an error repeats.
+pub const INSTALLER_LINES: usize = 6;
+/// Characters of each.
+pub const INSTALLER_LINE_CHARS: usize = 300;
+/// A file of certificate authorities.
+pub const CA_BUNDLE_BYTES_MAX: u64 = 4 * MIB;
+/// Installed packages that are kept, all together.
+pub const PACKAGES_CACHE_BYTES: u64 = 10 * 1024 * MIB;
+/// Uses of installed packages closer together than this are remembered as one.
+pub const PACKAGES_USED_EVERY: Duration = Duration::from_secs(3600);
+/// Files of one set of installed packages, bytecode included.
+pub const PACKAGES_FILES_MAX: usize = 60_000;
+/// Their bytes.
+pub const PACKAGES_BYTES_MAX: u64 = 768 * MIB;
+/// Bytes of all their paths together.
+pub const PACKAGES_PATHS_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 // ---- skills --------------------------------------------------------------------------------------------------
 
@@ -193,6 +272,21 @@ pub const VERSION_CHARS_MAX: usize = 64;
 
 /// Characters of an API key's name.
 pub const KEY_NAME_CHARS_MAX: usize = 100;
+
+// ---- secrets -------------------------------------------------------------------------------------------------
+
+/// The value of a secret: with its name it must fit into one variable, which `execve` takes up to 131,072 bytes.
+pub const SECRET_BYTES_MAX: usize = 64 * 1024;
+/// Body of `PUT /v1/secrets/{name}`: a value whose every byte is escaped.
+pub const SECRET_BODY_BYTES_MAX: u64 = 6 * 64 * KIB + KIB;
+/// Secrets of one tenant.
+pub const SECRETS_MAX: u32 = 1000;
+/// Secrets of one execution.
+pub const SECRETS_GRANTED_MAX: usize = 64;
+/// Values of one execution together: with arguments and the other variables they must fit into what `execve` takes.
+pub const SECRETS_GRANTED_BYTES_MAX: usize = 512 * 1024;
+/// A shorter secret is not masked: text is full of such bytes.
+pub const MASKED_BYTES_MIN: usize = 4;
 
 // ---- doors ---------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ use std::path::Path;
 /// Each room may use only rooms on lower floors, and the pairs in [`SIDEWAYS`].
 const FLOORS: &[&[&str]] = &[
     &["ids", "limits", "error", "telemetry", "sys"],
-    &["skill", "execution", "bundle", "auth"],
+    &["skill", "execution", "bundle", "auth", "secret"],
     &["store", "blob", "sandbox"],
     &["engine"],
     &["http", "prove"],

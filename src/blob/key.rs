@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::ids::{ExecutionId, Tenant};
+use crate::ids::{Digest, ExecutionId, Tenant};
 use crate::skill::{SkillName, Version};
 
 /// The name of an object.
@@ -24,6 +24,13 @@ pub enum Key {
         /// The execution.
         execution: ExecutionId,
     },
+    /// Installed packages: `{tenant}/_packages/{key}/files.tar`. No skill's name has a `_`.
+    Packages {
+        /// Whose they are.
+        tenant: Tenant,
+        /// What was asked for, and for what it was built.
+        key: Digest,
+    },
 }
 
 impl Key {
@@ -40,6 +47,7 @@ impl Key {
                 version.to_string().replace('+', "_"),
             ],
             Self::Artifacts { tenant, execution } => vec![tenant.to_string(), execution.to_string()],
+            Self::Packages { tenant, key } => vec![tenant.to_string(), "_packages".to_owned(), key.hex()],
         }
     }
 
@@ -47,7 +55,7 @@ impl Key {
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::SkillArchive { .. } => "skill.zip",
-            Self::Artifacts { .. } => "files.tar",
+            Self::Artifacts { .. } | Self::Packages { .. } => "files.tar",
         }
     }
 }

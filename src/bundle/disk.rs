@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use crate::bundle::directory::Member;
+use crate::bundle::unpack::Use;
 
 pub(super) use std::os::unix::fs::FileExt as ReadAt;
 
@@ -22,17 +22,16 @@ pub(super) fn is_executable(metadata: &Metadata) -> bool {
     metadata.permissions().mode() & 0o111 != 0
 }
 
-/// Makes the file of `member` for writing: never through a link and never over anything that is already there.
-pub(super) fn create(to: &Path, _member: &Member) -> io::Result<File> {
+/// Makes a file for writing: never through a link and never over anything that is already there.
+pub(super) fn create(to: &Path, _use: Use) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(to)
 }
 
-/// Gives the written file of `member` its permissions and its time.
-pub(super) fn settle_file(file: &File, member: &Member, times: FileTimes) -> io::Result<()> {
-    file.set_permissions(Permissions::from_mode(if member.executable {
-        0o555
-    } else {
-        0o444
+/// Gives the written file its permissions and its time.
+pub(super) fn settle_file(file: &File, for_what: Use, times: FileTimes) -> io::Result<()> {
+    file.set_permissions(Permissions::from_mode(match for_what {
+        Use::Execute => 0o555,
+        Use::Read => 0o444,
     }))?;
     file.set_times(times)
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::windows::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-use crate::bundle::directory::Member;
+use crate::bundle::unpack::Use;
 
 /// Opens what lies at the end of a path itself, be it a link.
 const FILE_FLAG_OPEN_REPARSE_POINT: u32 = 0x0020_0000;
@@ -31,17 +31,17 @@ pub(super) fn is_executable(metadata: &Metadata) -> bool {
     metadata.file_attributes() & FILE_ATTRIBUTE_SYSTEM != 0
 }
 
-/// Makes the file of `member` for writing: never through a link and never over anything that is already there.
-pub(super) fn create(to: &Path, member: &Member) -> io::Result<File> {
+/// Makes a file for writing: never through a link and never over anything that is already there.
+pub(super) fn create(to: &Path, for_what: Use) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    if member.executable {
+    if for_what == Use::Execute {
         options.attributes(FILE_ATTRIBUTE_SYSTEM);
     }
     options.write(true).create_new(true).open(to)
 }
 
 /// Gives the written file its time. It is not made read-only, which would only hinder its removal.
-pub(super) fn settle_file(file: &File, _member: &Member, times: FileTimes) -> io::Result<()> {
+pub(super) fn settle_file(file: &File, _use: Use, times: FileTimes) -> io::Result<()> {
     file.set_times(times)
 }
 

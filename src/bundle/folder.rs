@@ -17,8 +17,43 @@ use crate::limits;
 ///
 /// Whatever an archive of the same content would be refused for; links and special files.
 pub fn list(folder: &Path) -> Result<Listing, Error> {
+    list_within(folder, &Bounds::SKILL)
+}
+
+/// As [`list`], of installed packages, which are more than a skill's own files.
+///
+/// # Errors
+///
+/// As there.
+pub fn list_packages(folder: &Path) -> Result<Listing, Error> {
+    list_within(folder, &Bounds::PACKAGES)
+}
+
+/// How much a folder may hold.
+pub(super) struct Bounds {
+    entries: usize,
+    bytes: u64,
+    /// Whether names must differ on every file system, or just on Linux.
+    portable: bool,
+}
+
+impl Bounds {
+    pub(super) const SKILL: Self = Self {
+        entries: limits::ARCHIVE_ENTRIES_MAX,
+        bytes: limits::UNPACKED_BYTES_MAX,
+        portable: true,
+    };
+    pub(super) const PACKAGES: Self = Self {
+        // Half as many folders.
+        entries: limits::PACKAGES_FILES_MAX / 2 * 3,
+        bytes: limits::PACKAGES_BYTES_MAX,
+        portable: false,
+    };
+}
+
+fn list_within(folder: &Path, bounds: &Bounds) -> Result<Listing, Error> {
     let mut entries = Vec::new();
-    for found in walk(folder, |_| false)? {
+    for found in walk(folder, bounds, |_| false)? {
         entries.push(found.read(folder, &mut io::sink())?);
     }
     Ok(Listing::new(entries, None))
@@ -56,7 +91,11 @@ impl Found {
 }
 
 /// All files below `folder` in byte order of path, but for those that `ignored` names, with all below them.
-pub(super) fn walk(folder: &Path, ignored: impl Fn(&str) -> bool) -> Result<Vec<Found>, Error> {
+pub(super) fn walk(
+    folder: &Path,
+    bounds: &Bounds,
+    ignored: impl Fn(&str) -> bool,
+) -> Result<Vec<Found>, Error> {
     let mut found = Vec::new();
     let mut seen = 0;
     let mut total = 0;
@@ -79,7 +118,7 @@ pub(super) fn walk(folder: &Path, ignored: impl Fn(&str) -> bool) -> Result<Vec<
             let metadata = entry.metadata()?;
             seen += 1;
             total += if metadata.is_file() { metadata.len() } else { 0 };
-            within_limits(seen, total)?;
+            bounds.hold(seen, total)?;
             if metadata.is_dir() {
                 waiting.push(path);
             } else if metadata.is_file() {
@@ -98,6 +137,9 @@ pub(super) fn walk(folder: &Path, ignored: impl Fn(&str) -> bool) -> Result<Vec<
         }
     }
     found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    if !bounds.portable {
+        return Ok(found);
+    }
     if let Some((one, other)) = clash(found.iter().map(|file| Named {
         path: &file.path,
         folder: false,
@@ -111,18 +153,20 @@ pub(super) fn walk(folder: &Path, ignored: impl Fn(&str) -> bool) -> Result<Vec<
     Ok(found)
 }
 
-fn within_limits(entries: usize, bytes: u64) -> Result<(), Error> {
-    let (entries_max, bytes_max) = (limits::ARCHIVE_ENTRIES_MAX, limits::UNPACKED_BYTES_MAX);
-    if entries > entries_max {
-        return Err(Error::TooLarge(format!(
-            "the folder has more than {entries_max} entries; leave out what the skill does not need"
-        )));
+impl Bounds {
+    fn hold(&self, entries: usize, bytes: u64) -> Result<(), Error> {
+        if entries > self.entries {
+            return Err(Error::TooLarge(format!(
+                "the folder has more than {} entries; leave out what the skill does not need",
+                self.entries
+            )));
+        }
+        if bytes > self.bytes {
+            let max = self.bytes / limits::MIB;
+            return Err(Error::TooLarge(format!(
+                "the folder holds more than {max} MiB; leave out what the skill does not need"
+            )));
+        }
+        Ok(())
     }
-    if bytes > bytes_max {
-        let max = bytes_max / limits::MIB;
-        return Err(Error::TooLarge(format!(
-            "the folder holds more than {max} MiB; leave out what the skill does not need"
-        )));
-    }
-    Ok(())
 }

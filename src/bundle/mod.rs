@@ -10,15 +10,17 @@ mod listing;
 mod load;
 mod names;
 mod pack;
+mod packages;
 #[cfg(test)]
 mod tests;
 mod transfer;
 mod unpack;
 
 pub use error::Error;
-pub use folder::list;
+pub use folder::{list, list_packages};
 pub use listing::{Entry, Listing};
 pub use load::{judge, load};
 pub use names::check_path;
 pub use pack::pack;
+pub use packages::unpack_packages;
 pub use unpack::{MTIME_SECONDS, unpack};

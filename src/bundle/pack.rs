@@ -7,7 +7,10 @@ use std::path::Path;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-use crate::bundle::{Error, Listing, folder::walk};
+use crate::bundle::{
+    Error, Listing,
+    folder::{Bounds, walk},
+};
 use crate::limits;
 
 /// What lies in folders and nobody means to publish, wherever it lies.
@@ -27,10 +30,14 @@ const IGNORED: [&str; 6] = [
 ///
 /// A folder without SKILL.md at its root, links and special files, and whatever [`crate::bundle::unpack`] refuses.
 pub fn pack(folder: &Path, out: &mut File) -> Result<Listing, Error> {
-    let found = walk(folder, is_ignored)?;
-    if !found.iter().any(|file| file.path == "SKILL.md") {
+    let found = walk(folder, &Bounds::SKILL, is_ignored)?;
+    if !found
+        .iter()
+        .any(|file| matches!(file.path.as_str(), "SKILL.md" | "skill.toml"))
+    {
         return Err(Error::Refused(
-            "the folder has no SKILL.md; add one, for example with `skillbox skill init`".to_owned(),
+            "the folder has no SKILL.md and no skill.toml; add one, for example with `skillbox skill init`"
+                .to_owned(),
         ));
     }
     let mut entries = Vec::with_capacity(found.len());

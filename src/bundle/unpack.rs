@@ -18,6 +18,13 @@ use crate::bundle::{
 /// can say): bytecode caches are validated by it.
 pub const MTIME_SECONDS: u64 = 315_532_800;
 
+/// What a file is there for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    Read,
+    Execute,
+}
+
 const SKILL_MD: &str = "SKILL.md";
 /// What the archiver of macOS adds: resource forks beside the real files.
 const MACOS_FOLDER: &str = "__MACOSX/";
@@ -69,7 +76,7 @@ fn top_folder(members: &[Member]) -> Option<&str> {
     found?.contains(&true).then_some(folder)
 }
 
-fn make_parents(into: &Path, path: &str) -> Result<(), Error> {
+pub(super) fn make_parents(into: &Path, path: &str) -> Result<(), Error> {
     for (at, _) in path.match_indices('/') {
         match disk::make_folder(&into.join(&path[..at])) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
@@ -80,7 +87,12 @@ fn make_parents(into: &Path, path: &str) -> Result<(), Error> {
 }
 
 fn write(archive: &File, member: &Member, to: &Path) -> Result<Content, Error> {
-    let mut file = disk::create(to, member)?;
+    let for_what = if member.executable {
+        Use::Execute
+    } else {
+        Use::Read
+    };
+    let mut file = disk::create(to, for_what)?;
     let content = inflate(archive, member, &mut file)?;
     if content.bytes != member.size {
         return Err(Error::entry(
@@ -94,7 +106,7 @@ fn write(archive: &File, member: &Member, to: &Path) -> Result<Content, Error> {
             "is damaged (wrong checksum); pack the archive again",
         ));
     }
-    disk::settle_file(&file, member, times())?;
+    disk::settle_file(&file, for_what, times())?;
     Ok(content)
 }
 
@@ -128,7 +140,7 @@ fn inflate(archive: &File, member: &Member, to: &mut File) -> Result<Content, Er
 }
 
 /// Folders get their time last: each file made in them changes it.
-fn settle_folders(into: &Path, listing: &Listing) -> Result<(), Error> {
+pub(super) fn settle_folders(into: &Path, listing: &Listing) -> Result<(), Error> {
     let folders = listing
         .entries()
         .iter()
@@ -140,7 +152,7 @@ fn settle_folders(into: &Path, listing: &Listing) -> Result<(), Error> {
     Ok(())
 }
 
-fn times() -> FileTimes {
+pub(super) fn times() -> FileTimes {
     let fixed = SystemTime::UNIX_EPOCH + Duration::from_secs(MTIME_SECONDS);
     FileTimes::new().set_accessed(fixed).set_modified(fixed)
 }

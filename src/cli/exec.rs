@@ -7,11 +7,11 @@ use clap::Subcommand;
 use crate::cli::console::{Console, Format, Rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
-use crate::cli::place::{Place, Wanted};
+use crate::cli::place::{Place, Printed, Wanted};
 use crate::cli::run;
 use crate::cli::save::Saver;
 use crate::error::quoted;
-use crate::execution::{FileLink, Status, Summary};
+use crate::execution::{FileLink, LogTexts, Status, Summary};
 use crate::ids::ExecutionId;
 use crate::limits;
 use crate::skill::SkillName;
@@ -37,7 +37,7 @@ pub(crate) enum ExecCommand {
         /// The execution
         id: ExecutionId,
     },
-    /// Print what the program printed: its standard output to standard output, its standard error to standard error
+    /// Print what the program printed: its standard output to standard output, its standard error and its log to standard error
     #[command(
         after_help = "Example:\n  skillbox exec logs 019a0000-0000-7000-8000-000000000000 2> errors.txt"
     )]
@@ -99,14 +99,7 @@ pub(crate) fn exec(command: ExecCommand, place: &Place, console: &Console) -> Re
         ExecCommand::Show { id } => {
             console.data(Format::Json, &place.execution(id)?, run::rows)?;
         }
-        ExecCommand::Logs { id } => {
-            let printed = place.printed(id)?;
-            console.bytes(&printed.stdout)?;
-            console.talk_bytes(&printed.stderr);
-            if printed.truncated {
-                console.say("the program printed more than was kept");
-            }
-        }
+        ExecCommand::Logs { id } => logs(&place.printed(id)?, console)?,
         ExecCommand::Files { id, out, paths } => {
             let files = chosen(place.execution(id)?.files, &paths)?;
             match out {
@@ -128,6 +121,33 @@ pub(crate) fn exec(command: ExecCommand, place: &Place, console: &Console) -> Re
         }
     }
     Ok(Exit::Success)
+}
+
+/// As it was printed, the log's lines after standard error; or all of it as data.
+fn logs(printed: &Printed, console: &Console) -> Result<()> {
+    if console.format_or(Format::Table) != Format::Table {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let texts = LogTexts {
+            stdout: text(&printed.stdout),
+            stderr: text(&printed.stderr),
+            truncated: printed.truncated,
+            lines: printed.lines.clone(),
+            lines_truncated: printed.lines_truncated,
+        };
+        return console.data(Format::Json, &texts, |_| Rows::default());
+    }
+    console.bytes(&printed.stdout)?;
+    console.talk_bytes(&printed.stderr);
+    for line in &printed.lines {
+        console.talk_bytes(format!("{line}\n").as_bytes());
+    }
+    if printed.truncated {
+        console.say("the program printed more than was kept");
+    }
+    if printed.lines_truncated {
+        console.say("the program logged more than was kept");
+    }
+    Ok(())
 }
 
 fn row(execution: &Summary) -> Vec<String> {

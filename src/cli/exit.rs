@@ -90,6 +90,7 @@ impl Exit {
             | Code::TooLarge
             | Code::RangeNotSatisfiable
             | Code::UnsupportedMediaType
+            | Code::DependenciesFailed
             | Code::Misdirected => Self::Refused,
             Code::RequestTimeout
             | Code::RateLimited

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use crate::bundle;
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
+use crate::engine::CalledCode;
 use crate::error::quoted;
 use crate::execution::JsonText;
 use crate::limits;
 use crate::sandbox::InputFile;
-use crate::skill::SkillName;
+use crate::skill::{Language, SkillName};
 
 /// A skill as it is named on a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,6 +111,49 @@ pub(crate) fn stdin(text: &str) -> Result<bytes::Bytes> {
         (text, None) => text.as_bytes().to_vec(),
     };
     Ok(bytes.into())
+}
+
+/// `--code FILE|-` and `--lang`.
+pub(crate) fn code(from: &str, language: Option<Language>) -> Result<CalledCode> {
+    let max = limits::CODE_BYTES_MAX as u64;
+    let bytes = match from {
+        "-" => read_capped(io::stdin().lock(), max)
+            .map_err(|error| Failure::refused(format!("--code -: {error}")))?,
+        path => read_file(Path::new(path), max)?,
+    };
+    let text = String::from_utf8(bytes).map_err(|_| Failure::refused("--code: not text in UTF-8"))?;
+    let extension = Path::new(from)
+        .extension()
+        .and_then(|extension| extension.to_str());
+    let told = match extension {
+        Some("py") => Some(Language::Python),
+        Some("js" | "mjs" | "cjs") => Some(Language::Node),
+        Some("sh" | "bash") => Some(Language::Bash),
+        Some(_) | None => None,
+    };
+    let language = language.or(told).unwrap_or(Language::Python);
+    Ok(CalledCode { text, language })
+}
+
+/// `--lang`.
+pub(crate) fn language(text: &str) -> std::result::Result<Language, String> {
+    Language::from_alias(text)
+        .ok_or_else(|| format!("one of {}", Language::ALL.map(Language::as_str).join(", ")))
+}
+
+/// `--value-file FILE|-`: text, which no message repeats.
+pub(crate) fn value(file: &str) -> Result<String> {
+    // One byte more than fits, and a line end, so that what is too long is told as such.
+    let max = limits::SECRET_BYTES_MAX as u64 + 3;
+    let bytes = if file == "-" {
+        read_capped(io::stdin().lock(), max)
+            .map_err(|error| Failure::refused(format!("--value-file -: {error}")))?
+    } else {
+        read_file(Path::new(file), max)?
+    };
+    String::from_utf8(bytes).map_err(|_| {
+        Failure::refused("--value-file: the value is no text in UTF-8; encode it, for example in base64")
+    })
 }
 
 /// `--file [NAME=]PATH`, each placed under its name in the working directory of the program.

@@ -18,6 +18,7 @@ mod run;
 mod save;
 #[cfg(target_os = "linux")]
 mod scope;
+mod secret;
 mod show_config;
 mod skill;
 mod tools;
@@ -100,6 +101,9 @@ enum Command {
     /// Manage API keys
     #[command(subcommand, after_help = "Example:\n  skillbox key create ci --scope run")]
     Key(KeyCommand),
+    /// Manage secrets: values that skills declare and find among their variables
+    #[command(subcommand, after_help = "Example:\n  skillbox secret set API_TOKEN")]
+    Secret(secret::SecretCommand),
     /// Check this machine: data folder, database, container engine, images, a real run
     #[command(after_help = "Example:\n  skillbox doctor --format json")]
     Doctor,
@@ -195,6 +199,9 @@ fn obey(cli: Cli, console: &Console) -> Result<Exit> {
             with_place(global, console, |place| key::key(command, place, console))
         }
         Command::Key(KeyCommand::Recover) => key::recover(&configured(global)?, console),
+        Command::Secret(command) => {
+            with_place(global, console, |place| secret::secret(command, place, console))
+        }
         Command::Doctor => {
             let config = global.load(Vec::new());
             config.iter().for_each(enter_scope);

@@ -14,7 +14,7 @@ use crate::cli::save::Saver;
 use crate::config::Config;
 use crate::engine::{Ask, What};
 use crate::execution::{Envelope, Status};
-use crate::skill::{Selector, SkillName, SkillRef, parse_timeout};
+use crate::skill::{Language, Selector, SkillName, SkillRef, parse_timeout};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -26,11 +26,19 @@ Examples:
   skillbox run csv-report --input '{\"path\": \"sales.csv\"}' --file sales.csv --out reports
   skillbox run text-summary --input @article.json --timeout 30s | jq .output.summary
   skillbox run ./my-skill -- --verbose
+  skillbox run --code report.py --file sales.csv --input '{\"year\": 2026}'
+  echo 'sum(range(10))' | skillbox run --code - | jq .output
   skillbox run ./pdf-tools --script scripts/split.py --file in.pdf --out pages -- in.pdf --every 2")]
 pub(crate) struct RunArgs {
     /// Name of a published skill, or path of a folder or zip archive (with a slash, or ending in .zip)
-    #[arg(value_name = "NAME|DIR|ZIP", value_parser = Named::parse)]
-    skill: Named,
+    #[arg(value_name = "NAME|DIR|ZIP", value_parser = Named::parse, required_unless_present = "code")]
+    skill: Option<Named>,
+    /// Run this code instead of a skill: a file, or - for standard input
+    #[arg(long, value_name = "FILE|-", conflicts_with_all = ["skill", "version", "script"])]
+    code: Option<String>,
+    /// What the code is written in: python, node or bash; by default what its file's extension says, else python
+    #[arg(long, value_parser = given::language, requires = "code")]
+    lang: Option<Language>,
     /// Input of the skill: JSON, @file, or - for standard input
     #[arg(long, value_name = "JSON|@FILE|-", allow_hyphen_values = true)]
     input: Option<String>,
@@ -49,6 +57,9 @@ pub(crate) struct RunArgs {
     /// Let it see and import this published skill, too; may be repeated
     #[arg(long = "mount", value_name = "NAME[@VERSION]")]
     mount_skills: Vec<SkillRef>,
+    /// Package that the program needs besides those that the skill asks for, such as 'pandas>=2'; may be repeated
+    #[arg(long = "requirement", value_name = "PACKAGE")]
+    requirements: Vec<String>,
     /// Save the file artifacts below this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -75,16 +86,22 @@ pub(crate) fn run(args: RunArgs, config: &Config, console: &Console) -> Result<E
         script: args.script,
         stdin: args.stdin.as_deref().map(given::stdin).transpose()?,
         mount_skills: args.mount_skills,
+        requirements: args.requirements,
         timeout: args.timeout,
     };
-    let (place, what) = match args.skill {
-        Named::Path(_) if args.version.is_some() => {
+    let (place, what) = match (args.skill, &args.code) {
+        (None, code) => {
+            let code = code.as_deref().unwrap_or("-");
+            let what = What::Code(given::code(code, args.lang)?);
+            (Place::open(config, console)?, what)
+        }
+        (Some(Named::Path(_)), _) if args.version.is_some() => {
             return Err(Failure::new(
                 Exit::Usage,
                 "--version is for published skills; a folder or archive has one",
             ));
         }
-        Named::Path(path) => {
+        (Some(Named::Path(path)), _) => {
             let Archive { file, name } = Archive::open(&path)?;
             let fallback_name = name.map(|name| name.to_string());
             let what = What::Archive {
@@ -93,7 +110,7 @@ pub(crate) fn run(args: RunArgs, config: &Config, console: &Console) -> Result<E
             };
             (Place::here(config)?, what)
         }
-        Named::Published(name) => {
+        (Some(Named::Published(name)), _) => {
             let selector = args.version.unwrap_or_default();
             (Place::open(config, console)?, What::Skill { name, selector })
         }
@@ -120,7 +137,7 @@ impl Work {
         let Self { what, ask, out } = self;
         let name = match &what {
             What::Skill { name, .. } => Some(name.clone()),
-            What::Archive { .. } => None,
+            What::Archive { .. } | What::Code(_) => None,
         };
         let ran = place.run(what, ask);
         let Ran {
@@ -141,7 +158,7 @@ impl Work {
             console.bad("the execution was ended by Ctrl-C");
         } else if envelope.status != Status::Success {
             explain(&envelope, console);
-        } else if envelope.output.is_none() && envelope.files.is_empty() {
+        } else if envelope.skill.is_some() && envelope.output.is_none() && envelope.files.is_empty() {
             console.say("it wrote no output; JSON in the file that SANDBOX_OUTPUT names becomes the output");
         }
         if let Some(folder) = &out {

@@ -7,6 +7,7 @@ use super::error::Error;
 use super::key_file;
 use super::privacy;
 use crate::auth::ApiKey;
+use crate::secret::MasterKey;
 
 /// An opened data folder.
 #[derive(Clone, Debug)]
@@ -43,7 +44,7 @@ impl DataFolder {
     /// Makes what is missing, and refuses a folder that others could write into (F-24, C-07).
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         make_private(path)?;
-        for inside in ["cache", "instances", "tmp"] {
+        for inside in ["cache", "instances", "packages", "tmp"] {
             make_private(&path.join(inside))?;
         }
         Ok(Self {
@@ -99,6 +100,15 @@ impl DataFolder {
     /// It is not private, too short, or cannot be written.
     pub fn signing_key(&self) -> Result<Vec<u8>, Error> {
         key_file::signing_key(&self.path.join("signing.key"))
+    }
+
+    /// The key that seals secrets: made once, whoever comes first.
+    ///
+    /// # Errors
+    ///
+    /// It is not private, holds no key, or cannot be written.
+    pub fn master_key(&self) -> Result<MasterKey, Error> {
+        key_file::master_key(&self.path.join("master.key"))
     }
 
     /// Keeps other processes from making the first key at the same time; waits for one that does (T-16).
@@ -239,7 +249,9 @@ mod tests {
         let key = folder.admin_key_or_fresh().unwrap();
         assert_eq!(folder.admin_key_or_fresh().unwrap(), key);
         assert_eq!(folder.signing_key().unwrap(), folder.signing_key().unwrap());
-        for name in ["admin.key", "signing.key"] {
+        let [one, two] = [0; 2].map(|_| folder.master_key().unwrap().reveal());
+        assert_eq!(one, two);
+        for name in ["admin.key", "signing.key", "master.key"] {
             assert_eq!(
                 fs::metadata(path.join(name)).unwrap().mode() & 0o777,
                 0o600,

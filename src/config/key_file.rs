@@ -4,10 +4,13 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
+use zeroize::Zeroizing;
+
 use super::error::Error;
 use super::privacy;
 use crate::auth::ApiKey;
 use crate::limits;
+use crate::secret::{InvalidMasterKey, MasterKey};
 
 /// The secret in `path`, made from the operating system's random source where there is none.
 pub(super) fn signing_key(path: &Path) -> Result<Vec<u8>, Error> {
@@ -23,6 +26,24 @@ pub(super) fn signing_key(path: &Path) -> Result<Vec<u8>, Error> {
         return Err(Error::new(path.display(), problem));
     }
     Ok(secret)
+}
+
+/// The key for secrets in `path`, made from the operating system's random source where there is none.
+pub(super) fn master_key(path: &Path) -> Result<MasterKey, Error> {
+    let bytes = match read(path)? {
+        Some(bytes) => bytes,
+        None => write_once(
+            path,
+            format!("{}\n", *MasterKey::from_random(random()?).reveal()).as_bytes(),
+        )?,
+    };
+    let bytes = Zeroizing::new(bytes);
+    let text = std::str::from_utf8(&bytes).unwrap_or_default();
+    text.parse().map_err(|error: InvalidMasterKey| {
+        let problem =
+            format!("{error}; put back the key that was there, or delete the file and set all secrets anew");
+        Error::new(path.display(), problem)
+    })
 }
 
 /// The API key in `path`, if the file is there.
@@ -124,6 +145,23 @@ mod tests {
         api_key_or_fresh(&path).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         assert!(read_api_key(&path).unwrap_err().to_string().contains("chmod 600"));
+        let path = folder.path().join("master.key");
+        master_key(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(master_key(&path).unwrap_err().to_string().contains("chmod 600"));
+    }
+
+    #[test]
+    fn a_file_that_holds_no_master_key_is_neither_used_nor_replaced_nor_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("master.key");
+        create_private(&path).unwrap().write_all(b"not-a-key").unwrap();
+        let refused = master_key(&path).unwrap_err().to_string();
+        assert!(
+            refused.contains("master.key") && !refused.contains("not-a-key"),
+            "{refused}"
+        );
+        assert_eq!(fs::read(&path).unwrap(), b"not-a-key");
     }
 
     /// T-16: whoever comes first, all end with the same key.

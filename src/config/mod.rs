@@ -1,5 +1,6 @@
 //! What the operator decided: defaults, files, variables and flags, composed and checked into one [`Config`].
 
+mod deps;
 mod error;
 mod folder;
 mod key_file;
@@ -24,9 +25,11 @@ use crate::engine::{self, Images, RetentionPolicy};
 use crate::execution::Maxima;
 use crate::limits;
 use crate::sandbox::docker;
+use crate::secret::MasterKey;
 use crate::skill::ImageAllowlist;
 use crate::telemetry::Format;
 
+pub use deps::Deps;
 pub use error::Error;
 pub use folder::DataFolder;
 pub use layers::{FILE_VARIABLE, Sources};
@@ -51,12 +54,16 @@ pub struct Config {
     pub database: Option<PathBuf>,
     /// The sandbox.
     pub sandbox: Sandbox,
+    /// Packages that programs ask for.
+    pub deps: Deps,
     /// The bounds.
     pub limits: Limits,
     /// How long ended executions are kept.
     pub retention: RetentionPolicy,
     /// Life of a signed link.
     pub link_life: Duration,
+    /// The key that seals secrets, where it is not in the data folder.
+    pub master_key: Option<MasterKey>,
     /// Logging.
     pub log: Log,
     /// What was accepted and has no effect, one sentence each.
@@ -141,11 +148,13 @@ impl Config {
             server_url: None,
             api_key: None,
             database: None,
+            master_key: None,
             sandbox: Sandbox {
                 backend,
                 ..self.sandbox.clone()
             },
             allowed_hosts: self.allowed_hosts.clone(),
+            deps: self.deps.clone(),
             log: self.log.clone(),
             notices: Vec::new(),
             effective: Vec::new(),
@@ -174,6 +183,18 @@ impl Config {
             .unwrap_or_else(|| folder.path().join("skillbox.db"))
     }
 
+    /// The key that seals secrets: the configured one, else the one in `folder`, which is made where there is none.
+    ///
+    /// # Errors
+    ///
+    /// The file holds no key, others can read it, or it cannot be written.
+    pub fn master_key(&self, folder: &DataFolder) -> Result<MasterKey, Error> {
+        match &self.master_key {
+            Some(key) => Ok(key.clone()),
+            None => folder.master_key(),
+        }
+    }
+
     /// The part that the engine is told, with its folders in `folder`.
     #[must_use]
     pub fn engine_settings(&self, folder: &Path) -> engine::Settings {
@@ -186,6 +207,7 @@ impl Config {
             queue_wait: limits::QUEUE_WAIT_MAX,
             retention: self.retention,
             link_life: self.link_life,
+            deps: self.deps.settings(folder.join("packages")),
             cache_dir: folder.join("cache"),
             tmp_dir: folder.join("tmp"),
         }

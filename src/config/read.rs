@@ -9,12 +9,13 @@ use figment::value::Value;
 
 use super::error::Error;
 use super::settings::{self, Kind, SETTINGS};
-use super::{Backend, Config, Limits, Log, Sandbox, values};
+use super::{Backend, Config, Deps, Limits, Log, Sandbox, values};
 use crate::engine::{Images, RetentionPolicy};
 use crate::error::quoted;
 use crate::execution::Maxima;
 use crate::limits;
 use crate::sandbox::docker;
+use crate::secret::InvalidMasterKey;
 use crate::skill::{ImageAllowlist, Language, parse_bytes, parse_cpu};
 use crate::telemetry::Format;
 
@@ -48,6 +49,7 @@ pub(super) fn config(figment: &Figment) -> Result<Config, Error> {
         allowed_hosts: reader.list("allowed_hosts").unwrap_or_default(),
         database: reader.optional("db.dsn", values::sqlite_file)?,
         sandbox: sandbox(&reader)?,
+        deps: Deps::read(&reader)?,
         limits: bounds(&reader)?,
         retention: RetentionPolicy {
             age: reader.required("retention.age", |text| {
@@ -59,6 +61,9 @@ pub(super) fn config(figment: &Figment) -> Result<Config, Error> {
         },
         link_life: reader.required("links.life", |text| {
             values::span_within(text, Duration::from_secs(1), limits::LINK_LIFE_MAX)
+        })?,
+        master_key: reader.optional("secrets.master_key", |text| {
+            text.parse().map_err(|error: InvalidMasterKey| error.to_string())
         })?,
         log: Log {
             filter: reader.optional("log.level", values::log_filter)?,
@@ -213,7 +218,7 @@ fn refuse_s3(reader: &Reader<'_>) -> Result<(), Error> {
     }
 }
 
-struct Reader<'a>(&'a Figment);
+pub(super) struct Reader<'a>(&'a Figment);
 
 impl Reader<'_> {
     fn text(&self, key: &str) -> Option<String> {
@@ -221,7 +226,7 @@ impl Reader<'_> {
         (!text.is_empty()).then_some(text)
     }
 
-    fn list(&self, key: &str) -> Option<Vec<String>> {
+    pub(super) fn list(&self, key: &str) -> Option<Vec<String>> {
         let Value::Array(_, items) = self.0.find_value(key).ok()? else {
             return None;
         };
@@ -229,7 +234,7 @@ impl Reader<'_> {
     }
 
     /// Whether anything above the defaults sets it.
-    fn is_set(&self, key: &str) -> bool {
+    pub(super) fn is_set(&self, key: &str) -> bool {
         self.0.contains(key) && self.origin(key) != "default"
     }
 
@@ -243,11 +248,11 @@ impl Reader<'_> {
         Error::new(key, problem).set_by(self.origin(key))
     }
 
-    fn check<T>(&self, key: &str, result: Result<T, String>) -> Result<T, Error> {
+    pub(super) fn check<T>(&self, key: &str, result: Result<T, String>) -> Result<T, Error> {
         result.map_err(|problem| self.wrong(key, problem))
     }
 
-    fn optional<T>(
+    pub(super) fn optional<T>(
         &self,
         key: &str,
         parse: impl FnOnce(&str) -> Result<T, String>,
@@ -257,7 +262,11 @@ impl Reader<'_> {
             .transpose()
     }
 
-    fn required<T>(&self, key: &str, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<T, Error> {
+    pub(super) fn required<T>(
+        &self,
+        key: &str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<T, Error> {
         let text = self
             .text(key)
             .ok_or_else(|| Error::new(key, "has no value; set it"))?;

@@ -79,6 +79,16 @@ pub const SETTINGS: &[Setting] = settings! {
         "Image of bash skills";
     List "sandbox.image_allowlist" "SKILLBOX_IMAGE_ALLOWLIST" ""
         "Images that may run. Without it: the three above, python:3.11-slim and node:18-slim";
+    Text "deps.python_index" "SKILLBOX_DEPS_PYTHON_INDEX" "https://pypi.org/simple"
+        "Index (PEP 503) that Python packages are installed from; only HTTPS";
+    Text "deps.node_registry" "SKILLBOX_DEPS_NODE_REGISTRY" "https://registry.npmjs.org"
+        "Registry that Node packages are installed from; only HTTPS";
+    List "deps.hosts" "SKILLBOX_DEPS_HOSTS" ""
+        "Further hosts, or host:port, that these keep files on; nothing else is reached. Without it: files.pythonhosted.org";
+    Text "deps.ca_bundle" "SKILLBOX_DEPS_CA_BUNDLE" ""
+        "File of certificate authorities (PEM) that they are believed by. Without it: this host's usual one";
+    Text "deps.cache" "SKILLBOX_DEPS_CACHE" "10Gi"
+        "Installed packages that are kept, at least 768Mi; of more, those go that were not used for longest";
     Text "limits.memory" "SKILLBOX_MEMORY" "512Mi"
         "Memory of one sandbox; a skill may ask for less";
     Text "limits.cpu" "SKILLBOX_CPU" "1"
@@ -91,6 +101,8 @@ pub const SETTINGS: &[Setting] = settings! {
         "Executions at once; auto is one for each core, at least 2";
     Text "limits.queue" "SKILLBOX_QUEUE" "256"
         "Executions of one tenant that wait for a place (four times as many in all); more are answered `busy`. Tenants take turns";
+    Secret "secrets.master_key" "SKILLBOX_MASTER_KEY" ""
+        "Key that seals secrets: 32 random bytes in base64 or hex. Without it: master.key in the data folder, made once";
     Text "retention.age" "SKILLBOX_RETENTION_AGE" "30d"
         "How long ended executions and their files are kept, or off";
     Text "retention.per_tenant" "SKILLBOX_RETENTION_PER_TENANT" "10000"
@@ -165,6 +177,7 @@ mod tests {
             "IMAGE_NODE",
             "IMAGE_BASH",
             "SANDBOX__BACKEND",
+            "MASTER_KEY",
         ];
         for name in promised {
             assert!(of_variable(&format!("SKILLBOX_{name}")).is_some(), "{name}");

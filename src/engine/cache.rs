@@ -16,13 +16,24 @@ use crate::limits;
 /// How the names of folders begin that are being filled or removed.
 const STAGING: &str = "unpacking-";
 
-/// A folder of unpacked skills. A content's folder tells by its own time when any process last used it.
+/// A folder of unpacked skills, or of installed packages. A content's folder tells by its own time when any process last used it.
 #[derive(Debug)]
 pub(super) struct SkillCache {
     root: PathBuf,
+    contents: Contents,
     /// Contents that this process has unpacked, or compared with their digest: a power cut may leave half a file.
     whole: Mutex<HashSet<Digest>>,
     turns: Semaphore,
+}
+
+/// What is unpacked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Contents {
+    /// Zips. Found again, they are compared with their digest.
+    Skills,
+    /// Tars of what an installer left. Reading thousands of files again would take longer than most programs: they are on the
+    /// disk before they get their name, and an engine's keepers compare them anyway.
+    Packages,
 }
 
 /// An archive unpacked into a folder of its own, which goes when this is dropped.
@@ -40,8 +51,17 @@ impl Unpacked {
 
 impl SkillCache {
     pub(super) fn new(root: PathBuf) -> Self {
+        Self::of(root, Contents::Skills)
+    }
+
+    pub(super) fn of_packages(root: PathBuf) -> Self {
+        Self::of(root, Contents::Packages)
+    }
+
+    fn of(root: PathBuf, contents: Contents) -> Self {
         Self {
             root,
+            contents,
             whole: Mutex::default(),
             turns: Semaphore::new(limits::UNPACKING_MAX),
         }
@@ -58,7 +78,10 @@ impl SkillCache {
     /// Checks and unpacks an archive. Blocks.
     pub(super) fn unpack(&self, archive: &File) -> Result<Unpacked, bundle::Error> {
         let folder = self.staging().map_err(bundle::Error::from)?;
-        let listing = bundle::unpack(archive, folder.path())?;
+        let listing = match self.contents {
+            Contents::Skills => bundle::unpack(archive, folder.path())?,
+            Contents::Packages => bundle::unpack_packages(archive, folder.path())?,
+        };
         Ok(Unpacked { folder, listing })
     }
 
@@ -73,6 +96,9 @@ impl SkillCache {
     pub(super) fn keep(&self, unpacked: Unpacked) -> io::Result<PathBuf> {
         let digest = unpacked.listing.digest();
         let path = self.path(&digest);
+        if self.contents == Contents::Packages {
+            place::write_down(unpacked.folder.path())?;
+        }
         if let Err(error) = fs::rename(unpacked.folder.path(), &path) {
             return self.find(&digest).ok_or(error);
         }
@@ -92,7 +118,7 @@ impl SkillCache {
         let path = self.path(digest);
         let folder = place::open(&path).ok()?;
         folder.set_modified(SystemTime::now()).ok()?;
-        if self.whole().contains(digest) {
+        if self.contents == Contents::Packages || self.whole().contains(digest) {
             return Some(path);
         }
         if bundle::list(&path).is_ok_and(|listing| listing.digest() == *digest) {
@@ -189,6 +215,18 @@ mod place {
     pub(super) fn open(folder: &Path) -> io::Result<File> {
         File::open(folder)
     }
+
+    /// Returns when a power cut would leave all of it.
+    #[cfg(target_os = "linux")]
+    pub(super) fn write_down(folder: &Path) -> io::Result<()> {
+        rustix::fs::syncfs(File::open(folder)?).map_err(Into::into)
+    }
+
+    /// Nothing: what no native sandbox mounts goes through a keeper, which compares it.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn write_down(_folder: &Path) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// … and as Windows has them, without permission bits: they inherit the ACL of the data folder, and are never mounted.
@@ -198,6 +236,11 @@ mod place {
     use std::io;
     use std::os::windows::fs::OpenOptionsExt as _;
     use std::path::Path;
+
+    /// Nothing: an engine's keepers compare what they are given.
+    pub(super) fn write_down(_folder: &Path) -> io::Result<()> {
+        Ok(())
+    }
 
     const FILE_WRITE_ATTRIBUTES: u32 = 0x100;
     /// Without it no folder is opened at all.

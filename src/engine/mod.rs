@@ -2,9 +2,12 @@
 
 mod admission;
 mod cache;
+mod call;
 mod clock;
+mod deps;
 mod executions;
 mod failure;
+mod find;
 mod instance;
 mod keys;
 mod mounts;
@@ -12,6 +15,7 @@ mod plan;
 mod request;
 mod run;
 mod schemas;
+mod secrets;
 mod skills;
 mod upkeep;
 
@@ -29,13 +33,17 @@ use crate::execution::Maxima;
 use crate::ids::InstanceId;
 use crate::limits;
 use crate::sandbox::Sandbox;
+use crate::secret::MasterKey;
 use crate::skill::{ImageAllowlist, Language};
 use crate::store::{Cursor, Store};
 
 use admission::Admission;
 use cache::SkillCache;
+use deps::Builds;
 use run::Running;
 
+pub use call::CalledCode;
+pub use deps::{DependencySettings, Host, Index, NamedBy, Upstream};
 pub use executions::{ArtifactFile, Artifacts};
 pub use instance::Instance;
 pub use keys::NewKey;
@@ -52,9 +60,13 @@ struct Inner {
     blob: Blob,
     sandbox: Sandbox,
     links: LinkSigner,
+    master_key: MasterKey,
     settings: Settings,
     instance: Instance,
     cache: SkillCache,
+    /// Installed packages, one folder per content.
+    packages: SkillCache,
+    builds: Builds,
     admission: Admission,
     running: Running,
     /// Pipelines run here, not in a handler's future: a client that goes away must not take the cleanup with it.
@@ -72,6 +84,8 @@ pub struct Parts {
     pub sandbox: Sandbox,
     /// Signs download links.
     pub links: LinkSigner,
+    /// Seals secrets.
+    pub master_key: MasterKey,
     /// What the operator decided.
     pub settings: Settings,
     /// This process.
@@ -97,6 +111,8 @@ pub struct Settings {
     pub retention: RetentionPolicy,
     /// Life of a signed link.
     pub link_life: Duration,
+    /// Packages that programs ask for.
+    pub deps: DependencySettings,
     /// Unpacked skills, private to this installation.
     pub cache_dir: PathBuf,
     /// Files that live as long as one request, private to this installation.
@@ -165,10 +181,12 @@ impl Engine {
             blob,
             sandbox,
             links,
+            master_key,
             settings,
             instance,
         } = parts;
         let cache = SkillCache::new(settings.cache_dir.clone());
+        let packages = SkillCache::of_packages(settings.deps.folder.clone());
         let admission = Admission::new(settings.concurrency, settings.queue, settings.queue_wait);
         let (running, tasks) = (Running::default(), TaskTracker::new());
         Self(Arc::new(Inner {
@@ -176,9 +194,12 @@ impl Engine {
             blob,
             sandbox,
             links,
+            master_key,
             settings,
             instance,
             cache,
+            packages,
+            builds: Builds::default(),
             admission,
             running,
             tasks,

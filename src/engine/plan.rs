@@ -1,13 +1,14 @@
 //! From a skill and a request to a job: pure, so that what runs can be read off a value.
 
 use crate::engine::schemas::Schemas;
-use crate::engine::{Ask, Settings};
+use crate::engine::{Ask, Settings, call};
 use crate::error::Error;
 use crate::execution::{JsonText, ResourceLimits};
 use crate::ids::ExecutionId;
 use crate::limits;
-use crate::sandbox::{Collect, ImageOf, Job, Packages, SkillFiles};
-use crate::skill::{Action, ApprovedImage, Language, Manifest, Script, Version};
+use crate::sandbox::{Collect, ImageOf, Job, SkillFiles};
+use crate::secret::Mask;
+use crate::skill::{Action, ApprovedImage, Called, Language, Manifest, Resources, Script, Version};
 
 /// The skill that a job is made for.
 #[derive(Debug)]
@@ -15,8 +16,48 @@ pub(super) struct Subject<'a> {
     pub(super) manifest: &'a Manifest,
     pub(super) version: &'a Version,
     pub(super) files: SkillFiles,
-    /// What is run instead of the skill's own program.
-    pub(super) script: Option<&'a Script>,
+    pub(super) target: Target,
+}
+
+/// What of a skill is run.
+#[derive(Debug)]
+pub(super) enum Target {
+    /// Its program or function, as it declares.
+    Declared,
+    /// A script of it, by its path.
+    Script(Script),
+    /// A function of it, by its module's path.
+    Module(Called),
+}
+
+impl Target {
+    /// The language, the file and the command that runs it.
+    fn command(&self, manifest: &Manifest) -> Result<(Language, String, Vec<String>), Error> {
+        let program = |language: Language, place: String| vec![language.interpreter().to_owned(), place];
+        let (language, entrypoint) = match (self, manifest.language, &manifest.entrypoint) {
+            (Self::Script(script), ..) => {
+                let (language, path) = (script.language(), script.path());
+                // Beside what it reads and writes by relative paths, as on its author's machine.
+                let argv = program(language, format!("/workspace/{path}"));
+                return Ok((language, path.to_owned(), argv));
+            }
+            (Self::Module(called), ..) => (called.language, &called.entrypoint),
+            (Self::Declared, Some(language), Some(entrypoint)) => (language, entrypoint),
+            (Self::Declared, ..) => return Err(nothing_to_run(manifest)),
+        };
+        let function = match self {
+            Self::Module(called) => Some(&called.function),
+            Self::Declared | Self::Script(_) => manifest.function.as_ref(),
+        };
+        let argv = function
+            .and_then(|function| call::function(function, language))
+            .unwrap_or_else(|| program(language, format!("/skills/{}/{entrypoint}", manifest.name)));
+        Ok((language, entrypoint.clone(), argv))
+    }
+
+    fn is_script(&self) -> bool {
+        matches!(self, Self::Script(_))
+    }
 }
 
 /// A job, and what of it is recorded.
@@ -36,59 +77,88 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
         manifest,
         version,
         files,
-        script,
+        target,
     } = subject;
-    let (language, entrypoint) = match (script, manifest.language, &manifest.entrypoint) {
-        (Some(script), ..) => (script.language(), script.path()),
-        (None, Some(language), Some(entrypoint)) => (language, entrypoint.as_str()),
-        (None, ..) => return Err(nothing_to_run(manifest)),
+    let (language, entrypoint, mut argv) = target.command(manifest)?;
+    let own_image = manifest
+        .image
+        .as_deref()
+        .filter(|_| manifest.language.is_none_or(|own| own == language));
+    let default = || {
+        settings
+            .images
+            .of(surroundings(manifest, (language, &entrypoint)))
     };
-    let image = approve(manifest, (language, entrypoint), settings)?;
-    let place = match script {
-        // Beside what it reads and writes by relative paths, as on its author's machine.
-        Some(_) => format!("/workspace/{entrypoint}"),
-        None => format!("/skills/{}/{entrypoint}", manifest.name),
-    };
-    let mut argv = vec![language.interpreter().to_owned(), place];
+    let image = approve(own_image.unwrap_or_else(default), Some(manifest), settings)?;
     argv.extend(ask.args.iter().cloned());
-    let input = match &ask.input {
-        Some(input) => input.clone(),
-        None => JsonText::parse(b"{}").map_err(|error| Error::internal(error.to_string()))?,
-    };
+    let base = job(image, ask, settings)?;
     let job = Job {
-        execution: ExecutionId::generate(),
-        image,
-        image_of: match manifest.image {
-            Some(_) => ImageOf::Skill,
-            None => ImageOf::Language,
-        },
-        env: environment(manifest, version, &input),
-        skill: Some(files),
-        mounted: Vec::new(),
-        deps: Vec::new(),
         argv,
-        input,
-        // A script that finds nothing on its standard input must not find an empty object there.
-        stdin: match (&ask.stdin, script, &ask.input) {
-            (Some(stdin), ..) => Some(stdin.clone()),
-            (None, Some(_), None) => Some(bytes::Bytes::new()),
-            (None, ..) => None,
+        image_of: own_image.map_or(ImageOf::Language, |_| ImageOf::Skill),
+        env: environment(Some((manifest, version)), &base.input).into(),
+        skill: Some(files),
+        stdin: if target.is_script() {
+            stdin_unless_input(ask)
+        } else {
+            ask.stdin.clone()
         },
-        files: ask.files.clone(),
-        collect: script.map_or(Collect::Out, |_| Collect::Workspace),
+        collect: if target.is_script() {
+            Collect::Workspace
+        } else {
+            Collect::Out
+        },
         limits: ResourceLimits::clamp(
             &manifest.resources,
             manifest.timeout,
             ask.timeout,
             &settings.maxima,
         ),
+        ..base
     };
-    let schemas = script.map_or_else(|| Schemas::of(manifest), |_| Schemas::default());
+    let schemas = match target {
+        Target::Declared => Schemas::of(manifest),
+        Target::Script(_) | Target::Module(_) => Schemas::default(),
+    };
     Ok(Plan {
         job,
         language,
         schemas,
     })
+}
+
+/// What every job takes from the request.
+pub(super) fn job(image: ApprovedImage, ask: &Ask, settings: &Settings) -> Result<Job, Error> {
+    let input = match &ask.input {
+        Some(input) => input.clone(),
+        None => JsonText::parse(b"{}").map_err(|error| Error::internal(error.to_string()))?,
+    };
+    Ok(Job {
+        execution: ExecutionId::generate(),
+        image,
+        image_of: ImageOf::Language,
+        skill: None,
+        mounted: Vec::new(),
+        deps: Vec::new(),
+        argv: Vec::new(),
+        env: Vec::new().into(),
+        mask: Mask::default(),
+        input,
+        code: None,
+        stdin: None,
+        files: ask.files.clone(),
+        collect: Collect::Out,
+        egress: None,
+        limits: ResourceLimits::clamp(&Resources::default(), None, ask.timeout, &settings.maxima),
+    })
+}
+
+/// What finds nothing on its standard input must not find an empty object there.
+pub(super) fn stdin_unless_input(ask: &Ask) -> Option<bytes::Bytes> {
+    match (&ask.stdin, &ask.input) {
+        (Some(stdin), _) => Some(stdin.clone()),
+        (None, None) => Some(bytes::Bytes::new()),
+        (None, Some(_)) => None,
+    }
 }
 
 fn nothing_to_run(manifest: &Manifest) -> Error {
@@ -112,24 +182,20 @@ fn nothing_to_run(manifest: &Manifest) -> Error {
 /// Scripts that an error names.
 const SCRIPTS_NAMED: usize = 10;
 
-/// Every decision about an image is made and logged here. A skill's own image is for its own language.
-fn approve(
-    manifest: &Manifest,
-    (language, entrypoint): (Language, &str),
+/// Every decision about an image is made and logged here.
+pub(super) fn approve(
+    asked: &str,
+    skill: Option<&Manifest>,
     settings: &Settings,
 ) -> Result<ApprovedImage, Error> {
-    let asked = manifest
-        .image
-        .as_deref()
-        .filter(|_| manifest.language.is_none_or(|own| own == language))
-        .unwrap_or_else(|| settings.images.of(surroundings(manifest, (language, entrypoint))));
+    let skill = skill.map_or("-", |manifest| manifest.name.as_str());
     match settings.allowlist.approve(asked) {
         Ok(image) => {
-            tracing::debug!(skill = %manifest.name, image = %image, "Approved image {image}");
+            tracing::debug!(skill, image = %image, "Approved image {image}");
             Ok(image)
         }
         Err(refused) => {
-            tracing::warn!(skill = %manifest.name, image = refused.image, "Refused image {}", refused.image);
+            tracing::warn!(skill, image = refused.image, "Refused image {}", refused.image);
             Err(Error::invalid(refused.to_string()))
         }
     }
@@ -150,29 +216,30 @@ fn surroundings(manifest: &Manifest, (language, entrypoint): (Language, &str)) -
 }
 
 /// The program's whole environment, as documented for skill authors.
-fn environment(manifest: &Manifest, version: &Version, input: &JsonText) -> Vec<(String, String)> {
+pub(super) fn environment(skill: Option<(&Manifest, &Version)>, input: &JsonText) -> Vec<(String, String)> {
     let fixed = [
         ("PATH", PATH),
         ("HOME", "/workspace"),
         ("LANG", "C.UTF-8"),
         ("TMPDIR", "/tmp"),
-        ("PYTHONPATH", Packages::Python.folder()),
-        ("NODE_PATH", "/node_modules"),
+        ("PYTHONPATH", "/sandbox/runtime:/sandbox/deps"),
+        ("NODE_PATH", "/sandbox/runtime/node_modules:/node_modules"),
         ("SANDBOX_INPUT_FILE", "/sandbox/input.json"),
         ("SANDBOX_OUTPUT", "/sandbox/out/output.json"),
         ("SANDBOX_FILES_DIR", "/sandbox/out/files"),
-        ("SKILL_NAME", manifest.name.as_str()),
     ];
     let mut env: Vec<_> = fixed
         .into_iter()
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .collect();
-    env.push(("SKILL_VERSION".to_owned(), version.to_string()));
+    let mut told = vec![("SANDBOX_INPUT", input.as_str())];
+    if let Some((manifest, version)) = skill {
+        env.push(("SKILL_NAME".to_owned(), manifest.name.to_string()));
+        env.push(("SKILL_VERSION".to_owned(), version.to_string()));
+        told.push(("SKILL_INSTRUCTIONS", &manifest.instructions));
+    }
     // Above the cap, and for text that no variable can hold, there is the file.
-    for (key, text) in [
-        ("SANDBOX_INPUT", input.as_str()),
-        ("SKILL_INSTRUCTIONS", &manifest.instructions),
-    ] {
+    for (key, text) in told {
         if text.len() <= limits::INLINE_TEXT_BYTES_MAX && !text.contains('\0') {
             env.push((key.to_owned(), text.to_owned()));
         }
@@ -215,7 +282,10 @@ mod tests {
     #[test]
     fn the_environment_holds_only_what_is_documented() {
         let version = "1.0.0".parse().unwrap();
-        let env = environment(&manifest(), &version, &JsonText::parse(b"{\"a\": 1}").unwrap());
+        let env = environment(
+            Some((&manifest(), &version)),
+            &JsonText::parse(b"{\"a\": 1}").unwrap(),
+        );
         let keys: Vec<_> = env.iter().map(|(key, _)| key.as_str()).collect();
         let documented = [
             "PATH",
@@ -240,7 +310,8 @@ mod tests {
     fn a_large_input_comes_by_file_only() {
         let version = "1.0.0".parse().unwrap();
         let text = format!("\"{}\"", "x".repeat(limits::INLINE_TEXT_BYTES_MAX));
-        let env = environment(&manifest(), &version, &JsonText::parse(text.as_bytes()).unwrap());
+        let input = JsonText::parse(text.as_bytes()).unwrap();
+        let env = environment(Some((&manifest(), &version)), &input);
         assert!(env.iter().all(|(key, _)| key != "SANDBOX_INPUT"));
     }
 }

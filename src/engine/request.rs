@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::engine::mounts;
+use crate::engine::{CalledCode, mounts};
 use crate::error::{Code, Error};
 use crate::execution::JsonText;
 use crate::limits;
@@ -39,6 +39,8 @@ pub struct Ask {
     pub stdin: Option<Bytes>,
     /// Other skills that it sees at `/skills/<name>` and may import.
     pub mount_skills: Vec<SkillRef>,
+    /// Packages besides those that the skill asks for, as in its own list.
+    pub requirements: Vec<String>,
     /// Wall clock; only shortens.
     pub timeout: Option<Duration>,
 }
@@ -60,6 +62,8 @@ pub enum What {
         /// The name, where the archive itself has none.
         fallback_name: Option<String>,
     },
+    /// Code that comes with the request.
+    Code(CalledCode),
 }
 
 impl Ask {

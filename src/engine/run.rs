@@ -1,9 +1,6 @@
 //! One execution from request to record. Once recorded it always ends in exactly one final state.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read as _;
-use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -13,17 +10,17 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::{Caller, Scope};
 use crate::blob;
 use crate::bundle::artifacts::ArtifactTar;
-use crate::engine::cache::Unpacked;
-use crate::engine::plan::{self, Plan, Subject};
-use crate::engine::{Ask, Engine, RunRequest, What, clock, failure, require};
+use crate::engine::deps::Waiting;
+use crate::engine::find::Found;
+use crate::engine::secrets::masked;
+use crate::engine::{Engine, RunRequest, clock, failure, require};
 use crate::error::{Code, Error};
 use crate::execution::{
     Execution, Failure, FileEntry, Logs, NewExecution, Outcome, Status, Timings, Usage, milliseconds,
 };
-use crate::ids::{Digest, ExecutionId, Tenant};
+use crate::ids::{ExecutionId, Tenant};
 use crate::limits;
-use crate::sandbox::{Choice, End, Job, Output, ProgressSender, Report, Run, SkillFiles};
-use crate::skill::{SHEBANG_BYTES_MAX, Script, SkillName, Version};
+use crate::sandbox::{Choice, End, Job, Output, ProgressSender, Report, Run};
 use crate::store;
 
 /// The executions of this process: those that can still be cancelled, and those whose end nobody has recorded.
@@ -66,6 +63,11 @@ impl Running {
             .is_some()
     }
 
+    /// Cancelled with all of them.
+    pub(super) fn stopping(&self) -> CancellationToken {
+        self.stop.child_token()
+    }
+
     /// Asks all to end, those to come included.
     pub(super) fn stop(&self) {
         self.stop.cancel();
@@ -96,16 +98,6 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is run, found and unpacked.
-struct Found {
-    name: SkillName,
-    version: Version,
-    digest: Digest,
-    plan: Plan,
-    /// An archive that was not published lives as long as its execution.
-    _unpacked: Option<Unpacked>,
-}
-
 impl Engine {
     /// Runs a skill to its end, even when the caller goes away; one that goes before its turn leaves the queue. A failing
     /// skill is no error: its execution says so.
@@ -128,17 +120,23 @@ impl Engine {
         let RunRequest { what, ask, progress } = request;
         ask.check()?;
         let mut found = self.find(caller, what, &ask).await?;
-        self.mount(caller, &mut found.plan.job, &ask.mount_skills).await?;
         let asked_at = Instant::now();
         let admitted = gone
             .run_until_cancelled(self.0.admission.admit(caller.tenant()))
             .await;
         let _slot = admitted.ok_or_else(|| Error::new(Code::Busy, "the caller left the queue"))??;
         let queue_ms = milliseconds(asked_at.elapsed());
-        let Plan { job, schemas, .. } = &found.plan;
         // In its turn: a check may take as long as a short program.
-        schemas.check_input(&job.input).await?;
-        let choice = self.prepare(job, progress.as_ref()).await?;
+        found.plan.schemas.check_input(&found.plan.job.input).await?;
+        let choice = self.prepare(&found.plan.job, progress.as_ref()).await?;
+        let waiting = Waiting {
+            progress: progress.as_ref(),
+            gone,
+        };
+        let planned = (&mut found.plan, &choice);
+        self.add_packages(caller.tenant(), planned, &ask.requirements, waiting)
+            .await?;
+        let job = &found.plan.job;
         // Before the row: one that is there always has somebody who ends it.
         let mut entered = self.0.running.enter(caller.tenant().clone(), job.execution);
         let new = self.new_execution(caller, &found, &choice);
@@ -153,12 +151,12 @@ impl Engine {
         let perform = self.perform(caller.tenant(), (job, &choice), (&entered.cancel, go));
         let (begun, outcome) = tokio::join!(begin, perform);
         begun.map_err(|error| failure::of_store(error, "execution"))?;
-        let outcome = schemas.judge(outcome).await;
+        let outcome = found.plan.schemas.judge(outcome).await;
         let timings = Timings {
             queue_ms,
             ..outcome.timings
         };
-        let outcome = Outcome { timings, ..outcome };
+        let outcome = masked(Outcome { timings, ..outcome }, &job.mask);
         let execution = self.record(new, outcome).await?;
         entered.is_recorded = true;
         // It leaves only now: whoever waits for the end of a cancelled execution finds it recorded.
@@ -174,75 +172,13 @@ impl Engine {
         }
     }
 
-    /// Finds the skill and plans the job; nothing is recorded yet, so every refusal is an error to the caller.
-    async fn find(&self, caller: &Caller, what: What, ask: &Ask) -> Result<Found, Error> {
-        let settings = &self.0.settings;
-        match what {
-            What::Skill { name, selector } => {
-                let record = self.skill(caller, &name, &selector).await?;
-                let folder = self.folder(&record).await?;
-                let files = SkillFiles {
-                    name: name.clone(),
-                    digest: record.digest,
-                    folder,
-                };
-                let script = script(ask, &files.folder).await?;
-                let subject = Subject {
-                    manifest: &record.manifest,
-                    version: &record.version,
-                    files,
-                    script: script.as_ref(),
-                };
-                let plan = plan::plan(subject, ask, settings)?;
-                Ok(Found {
-                    name,
-                    version: record.version,
-                    digest: record.digest,
-                    plan,
-                    _unpacked: None,
-                })
-            }
-            What::Archive {
-                archive,
-                fallback_name,
-            } => {
-                let (unpacked, manifest) = self.unpack(archive, fallback_name).await?;
-                let digest = unpacked.listing.digest();
-                let version = manifest
-                    .version
-                    .clone()
-                    .unwrap_or_else(|| Version::unnamed(&digest));
-                let files = SkillFiles {
-                    name: manifest.name.clone(),
-                    digest,
-                    folder: unpacked.folder().to_owned(),
-                };
-                let script = script(ask, &files.folder).await?;
-                let subject = Subject {
-                    manifest: &manifest,
-                    version: &version,
-                    files,
-                    script: script.as_ref(),
-                };
-                let plan = plan::plan(subject, ask, settings)?;
-                Ok(Found {
-                    name: manifest.name,
-                    version,
-                    digest,
-                    plan,
-                    _unpacked: Some(unpacked),
-                })
-            }
-        }
-    }
-
     fn new_execution(&self, caller: &Caller, found: &Found, choice: &Choice) -> NewExecution {
         let job = &found.plan.job;
         NewExecution {
             id: job.execution,
             tenant: caller.tenant().clone(),
-            skill: Some(found.name.clone()),
-            version: Some(found.version.clone()),
+            skill: found.name.clone(),
+            version: found.version.clone(),
             digest: Some(found.digest),
             language: found.plan.language,
             image: job.image.to_string(),
@@ -346,28 +282,6 @@ impl Engine {
     }
 }
 
-/// The script that is asked for, if any, found in the skill's folder.
-async fn script(ask: &Ask, folder: &Path) -> Result<Option<Script>, Error> {
-    let Some(path) = ask.script.clone() else {
-        return Ok(None);
-    };
-    let folder = folder.to_owned();
-    let blocking = tokio::task::spawn_blocking(move || {
-        Script::resolve(&path, |path| {
-            // Archives hold no links, so what is below the folder is the skill's.
-            let file = File::open(folder.join(path)).ok()?;
-            let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
-            let mut head = Vec::new();
-            let read = file.take(SHEBANG_BYTES_MAX as u64).read_to_end(&mut head);
-            (is_file && read.is_ok()).then_some(head)
-        })
-    });
-    let script = blocking.await.map_err(Error::internal)?;
-    script
-        .map(Some)
-        .map_err(|error| Error::invalid(format!("script: {error}")))
-}
-
 /// An outcome without a report: the program has not run, or nobody knows.
 fn lost(error: &Error) -> Outcome {
     without_report(
@@ -375,6 +289,7 @@ fn lost(error: &Error) -> Outcome {
         Failure {
             code: error.code().as_str().to_owned(),
             message: error.to_string(),
+            exception: None,
         },
     )
 }
@@ -386,6 +301,7 @@ pub(super) fn unrecorded() -> Outcome {
         Failure {
             code: "interrupted".to_owned(),
             message: "it ended and the server could not record how; run it again".to_owned(),
+            exception: None,
         },
     )
 }
@@ -396,6 +312,8 @@ fn without_report(status: Status, error: Failure) -> Outcome {
         error: Some(error),
         exit_code: None,
         output: None,
+        results: Vec::new(),
+        results_truncated: false,
         logs: Logs::default(),
         files: Vec::new(),
         skipped: Vec::new(),
@@ -423,6 +341,7 @@ fn without_artifacts(outcome: Outcome, error: &Error) -> Outcome {
             None => Failure {
                 code: "artifacts_not_stored".to_owned(),
                 message,
+                exception: None,
             },
         }),
         files: Vec::new(),
@@ -441,6 +360,9 @@ fn judge(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<Fai
             let message =
                 format!("output.json has {bytes} bytes, the limit is {max}; write large results to files");
             (Status::Failed, "output_too_large", message)
+        }
+        (End::Exited(1), _) if report.shown.raised.is_some() => {
+            return (Status::Failed, report.shown.raised.clone().map(Failure::from));
         }
         (End::Exited(code), _) => {
             let message = format!("the program exited with code {code}; its stderr may say why");
@@ -478,7 +400,15 @@ fn judge(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<Fai
     } else {
         format!("{message}; not all that it left could be read")
     };
-    (status, Some(Failure { code, message }))
+    let exception = None;
+    (
+        status,
+        Some(Failure {
+            code,
+            message,
+            exception,
+        }),
+    )
 }
 
 /// What is recorded of a report.
@@ -500,6 +430,8 @@ fn outcome(report: Report, job: &Job, shutting_down: bool) -> Outcome {
         error,
         exit_code,
         output,
+        results: report.shown.results,
+        results_truncated: report.shown.truncated,
         logs: report.logs,
         files: report.files,
         skipped: report.skipped,

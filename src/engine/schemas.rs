@@ -61,6 +61,7 @@ impl Schemas {
             error: Some(Failure {
                 code: "output_schema".to_owned(),
                 message,
+                exception: None,
             }),
             ..outcome
         }

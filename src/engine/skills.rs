@@ -170,9 +170,14 @@ impl Engine {
     /// A local copy of a version's archive, without a name.
     async fn fetch(&self, record: &SkillRecord) -> Result<File, Error> {
         let object = self.open_archive(record).await?;
+        self.copy_object(object).await
+    }
+
+    /// A local copy of an object, without a name.
+    pub(super) async fn copy_object(&self, object: blob::Object) -> Result<File, Error> {
         let size = object.size();
         let reader = object.into_reader(0..size).await;
-        let mut reader = reader.map_err(|error| failure::of_blob(error, "archive"))?;
+        let mut reader = reader.map_err(|error| failure::of_blob(error, "object"))?;
         let file = tempfile::tempfile_in(&self.0.settings.tmp_dir).map_err(failure::of_io)?;
         let mut copy = tokio::fs::File::from_std(file);
         tokio::io::copy(&mut reader, &mut copy)

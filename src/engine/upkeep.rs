@@ -74,6 +74,7 @@ impl Engine {
             ("reconciling", self.reconcile(&dead).await),
             ("forgetting", self.forget_expired().await),
             ("evicting", self.evict_unused().await),
+            ("evicting packages", self.evict_packages().await),
         ];
         for (part, result) in results {
             if let Err(error) = result {

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::execution::{Execution, Failure, JsonText, Logs, Outcome, Skipped, Status, Timings, Usage};
+use crate::execution::preview;
+use crate::execution::{
+    Execution, Failure, JsonText, LogLine, Logs, Outcome, RichResult, Skipped, Status, Timings, Usage,
+};
 use crate::ids::{Digest, ExecutionId};
 use crate::skill::{SkillName, Version};
 
@@ -35,8 +38,15 @@ pub struct Envelope {
     /// What the program wrote to `output.json`, byte for byte.
     #[schema(value_type = Option<serde_json::Value>, required)]
     pub output: Option<JsonText>,
-    /// Rich results, such as charts.
-    pub results: Vec<serde_json::Value>,
+    /// As much of the output as a model is shown at first, at most 4 KiB; says what was cut.
+    #[schema(required)]
+    pub output_preview: Option<String>,
+    /// Rich results of called code, such as charts.
+    pub results: Vec<RichResult>,
+    /// Whether anything was left out of `results`.
+    #[serde(default)]
+    #[schema(required)]
+    pub results_truncated: bool,
     /// Why it is not a success.
     #[schema(required)]
     pub error: Option<Failure>,
@@ -45,6 +55,10 @@ pub struct Envelope {
     pub exit_code: Option<i32>,
     /// The two streams.
     pub logs: LogTexts,
+    /// The end of the two streams as a model is shown it at first, at most 2 KiB; says what was cut.
+    #[serde(default)]
+    #[schema(required)]
+    pub logs_preview: String,
     /// The file artifacts.
     pub files: Vec<FileLink>,
     /// Where all files can be fetched as one `tar.gz`; `null` where there are none.
@@ -76,7 +90,7 @@ pub struct Envelope {
 }
 
 /// What was kept of the two streams, as text: what is not UTF-8 is shown as U+FFFD.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct LogTexts {
     /// Standard output.
     pub stdout: String,
@@ -84,6 +98,14 @@ pub struct LogTexts {
     pub stderr: String,
     /// Whether anything was left out of either.
     pub truncated: bool,
+    /// What the program logged by the helper `log`.
+    #[serde(default)]
+    #[schema(required)]
+    pub lines: Vec<LogLine>,
+    /// Whether it logged more.
+    #[serde(default)]
+    #[schema(required)]
+    pub lines_truncated: bool,
 }
 
 /// One file artifact and where to fetch it.
@@ -167,10 +189,13 @@ impl Envelope {
             backend_reason: new.backend_reason.clone(),
             degraded: new.degraded.clone(),
             output: outcome.and_then(|o| o.output.clone()),
-            results: Vec::new(),
+            output_preview: outcome.and_then(|o| o.output.as_ref()).map(preview::of_output),
+            results: outcome.map_or_else(Vec::new, |o| o.results.clone()),
+            results_truncated: outcome.is_some_and(|o| o.results_truncated),
             error: outcome.and_then(|o| o.error.clone()),
             exit_code: outcome.and_then(|o| o.exit_code),
             logs: outcome.map_or_else(LogTexts::default, |o| LogTexts::from(&o.logs)),
+            logs_preview: outcome.map_or_else(String::new, |o| preview::of_logs(&o.logs)),
             files_url: links
                 .filter(|_| !files.is_empty())
                 .map(|links| links.archive.clone()),
@@ -214,6 +239,8 @@ impl From<&Logs> for LogTexts {
             stdout: String::from_utf8_lossy(&logs.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&logs.stderr).into_owned(),
             truncated: logs.truncated(),
+            lines: logs.lines.clone(),
+            lines_truncated: logs.lines_truncated,
         }
     }
 }
@@ -289,6 +316,8 @@ mod tests {
                 error: None,
                 exit_code: Some(0),
                 output: Some(JsonText::parse(b"{\"n\": 9007199254740993}").unwrap()),
+                results: Vec::new(),
+                results_truncated: false,
                 logs: Logs {
                     stdout: b"a\xffb".to_vec(),
                     stdout_total: 3,
@@ -310,7 +339,7 @@ mod tests {
         }
     }
 
-    const MEMBERS: [&str; 24] = [
+    const MEMBERS: [&str; 27] = [
         "execution_id",
         "status",
         "skill",
@@ -320,10 +349,13 @@ mod tests {
         "backend_reason",
         "degraded",
         "output",
+        "output_preview",
         "results",
+        "results_truncated",
         "error",
         "exit_code",
         "logs",
+        "logs_preview",
         "files",
         "files_url",
         "files_list",

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::execution::JsonText;
+use crate::execution::{Exception, JsonText, LogLine, RichResult};
 use crate::ids::Digest;
 
 /// The state of an execution. All but the first two are final, and there is exactly one final state per execution.
@@ -83,14 +83,17 @@ impl std::fmt::Display for Status {
 /// Why an execution is not a `success`: a stable code and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Failure {
-    /// `exit_code`, `signal`, `output_invalid`, `output_too_large`, `start_failed`, `timeout`, `oom`, `cancelled`, `interrupted`, `sandbox_lost`, `artifacts_not_stored`, `sandbox_unavailable`, `storage_full`, `internal`.
+    /// `exception`, `output_not_json`, `exit_code`, `signal`, `output_invalid`, `output_too_large`, `start_failed`, `timeout`, `oom`, `cancelled`, `interrupted`, `sandbox_lost`, `artifacts_not_stored`, `sandbox_unavailable`, `storage_full`, `internal`.
     pub code: String,
     /// What happened and what to do.
     pub message: String,
+    /// `name`, `value` and `traceback`, where called code raised an exception.
+    #[serde(flatten)]
+    pub exception: Option<Exception>,
 }
 
-/// What was kept of the program's two streams. The head is kept, exact up to the cap.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What was kept of the program's two streams and its log. The head is kept, exact up to the cap.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Logs {
     /// Standard output, as bytes: it need not be UTF-8.
     pub stdout: Vec<u8>,
@@ -100,10 +103,27 @@ pub struct Logs {
     pub stdout_total: u64,
     /// As for standard output.
     pub stderr_total: u64,
+    /// What it logged by the helper `log`.
+    pub lines: Vec<LogLine>,
+    /// Whether it logged more than `lines`.
+    pub lines_truncated: bool,
 }
 
 impl Logs {
-    /// Whether anything was left out.
+    /// Takes what was kept of the log, of so many bytes in all; a line that was cut short is none.
+    pub fn take_lines(&mut self, kept: &[u8], total: u64) {
+        let cut = total > kept.len() as u64;
+        let end = kept.iter().rposition(|byte| *byte == b'\n');
+        let whole = if cut { &kept[..end.unwrap_or(0)] } else { kept };
+        self.lines = LogLine::parse_all(whole);
+        let count = whole
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+            .count();
+        self.lines_truncated = cut || count > self.lines.len();
+    }
+
+    /// Whether anything was left out of the streams.
     #[must_use]
     pub fn truncated(&self) -> bool {
         self.stdout_total > self.stdout.len() as u64 || self.stderr_total > self.stderr.len() as u64
@@ -175,6 +195,10 @@ pub struct Outcome {
     pub exit_code: Option<i32>,
     /// The output, where it is valid; kept whatever the status.
     pub output: Option<JsonText>,
+    /// What called code has shown.
+    pub results: Vec<RichResult>,
+    /// Whether it has shown more.
+    pub results_truncated: bool,
     /// The two streams.
     pub logs: Logs,
     /// Files in the execution's tar object.

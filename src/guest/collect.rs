@@ -50,9 +50,10 @@ impl Out {
         })
     }
 
-    /// Sends `output.json` and the files, within the caps; what is left out is said.
+    /// Sends `output.json`, what was shown and the files, within the caps; what is left out is said.
     pub(super) async fn send(&self, results: &mut wire::Stream, caps: &Caps) -> io::Result<()> {
         self.send_output(results, caps).await?;
+        self.send_shown(results, caps).await?;
         let mut walk = Walk {
             results,
             caps,
@@ -93,6 +94,20 @@ impl Out {
         }
         wire::send(results, &Item::Output { size: metadata.len() }).await?;
         copy_exactly(file, metadata.len(), results, &mut vec![0; 64 * 1024]).await
+    }
+
+    /// What is no regular file was not written by our shim, and says nothing.
+    async fn send_shown(&self, results: &mut wire::Stream, caps: &Caps) -> io::Result<()> {
+        let Ok(file) = openat(&self.folder, "results.jsonl", READ, Mode::empty()).map(File::from) else {
+            return Ok(());
+        };
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Ok(());
+        }
+        let (total, size) = (metadata.len(), metadata.len().min(caps.results_bytes));
+        wire::send(results, &Item::Results { size, total }).await?;
+        copy_exactly(file, size, results, &mut vec![0; 64 * 1024]).await
     }
 }
 

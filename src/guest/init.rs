@@ -25,8 +25,10 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::guest::cgroup::Counters;
 use crate::guest::collect::Out;
+use crate::guest::egress;
 use crate::guest::place;
 use crate::guest::program::{self, Program};
+use crate::guest::runtime::Log;
 use crate::guest::wire::{self, Channel, End, Link, Side, Start, ToGuest, ToHost, Workspace};
 use crate::guest::workspace::Before;
 use crate::limits;
@@ -177,6 +179,7 @@ async fn execute(
         inputs: _,
         stdout,
         stderr,
+        log,
         mut results,
     } = channels;
     // All that is needed at the end is opened now: afterwards names and descriptors may be gone.
@@ -186,7 +189,11 @@ async fn execute(
     };
     let out = Out::open(before)?;
     let counters = Counters::open();
+    let lines = Log::open()?;
     let mut children = signal(SignalKind::child())?;
+    if let Some(port) = start.egress {
+        egress::listen(port, link.opener()).await?;
+    }
     let (end, mut pumps) = match placed.and_then(|()| program::start(start)) {
         Err(reason) => (End::NotStarted(reason), None),
         Ok(Program {
@@ -196,9 +203,11 @@ async fn execute(
         }) => {
             let deadline = Instant::now() + Duration::from_millis(start.timeout_ms);
             wire::send(&mut control, &ToHost::Started).await?;
+            let Log { reader, writer } = lines;
             let pumps = Pumps {
                 stdout: Pump::start(stdout_pipe, stdout, start.caps.log_bytes),
                 stderr: Pump::start(stderr_pipe, stderr, start.caps.log_bytes),
+                log: Pump::start(reader, log, start.caps.log_lines_bytes),
             };
             let end = tokio::select! {
                 status = main_process_ended(&mut children, pid) => end_of(status),
@@ -207,6 +216,8 @@ async fn execute(
                 () = link.ended() => return Err(io::ErrorKind::ConnectionAborted.into()),
             };
             kill_all(&mut children, pid).await?;
+            // Nobody writes any more, so its reader sees the end.
+            drop(writer);
             (end, Some(pumps))
         }
     };
@@ -216,12 +227,13 @@ async fn execute(
     }
     let usage = counters.read();
     out.send(&mut results, &start.caps).await?;
-    let (stdout_bytes, stderr_bytes) = pumps.map_or((0, 0), |pumps| pumps.totals());
+    let [stdout_bytes, stderr_bytes, log_lines_bytes] = pumps.map_or([0; 3], |pumps| pumps.totals());
     wire::send(
         &mut control,
         &ToHost::Done {
             stdout_bytes,
             stderr_bytes,
+            log_lines_bytes,
             usage,
         },
     )
@@ -234,11 +246,12 @@ struct Channels {
     inputs: wire::Stream,
     stdout: wire::Stream,
     stderr: wire::Stream,
+    log: wire::Stream,
     results: wire::Stream,
 }
 
 impl Channels {
-    /// Takes the five streams, in whatever order they arrive.
+    /// Takes the six streams, in whatever order they arrive.
     async fn accept(link: &mut Link) -> io::Result<Self> {
         let mut arrived: HashMap<Channel, wire::Stream> = HashMap::new();
         while arrived.len() < Channel::ALL.len() {
@@ -257,6 +270,7 @@ impl Channels {
             inputs: take(Channel::Inputs)?,
             stdout: take(Channel::Stdout)?,
             stderr: take(Channel::Stderr)?,
+            log: take(Channel::Log)?,
             results: take(Channel::Results)?,
         })
     }
@@ -318,23 +332,24 @@ impl Pump {
     }
 }
 
-/// Both of them.
+/// All of them.
 struct Pumps {
     stdout: Pump,
     stderr: Pump,
+    log: Pump,
 }
 
 impl Pumps {
-    /// Every writer is dead, so the end of both pipes is near; a host that does not read cannot hold it up for long.
+    /// Every writer is dead, so the end of each pipe is near; a host that does not read cannot hold it up for long.
     async fn drain(&mut self) {
-        let both = async { tokio::join!(&mut self.stdout.task, &mut self.stderr.task) };
-        let _ = timeout(limits::DRAIN_MAX, both).await;
+        let all = async { tokio::join!(&mut self.stdout.task, &mut self.stderr.task, &mut self.log.task) };
+        let _ = timeout(limits::DRAIN_MAX, all).await;
     }
 
     /// What the program wrote, as far as it was read: more than was sent if the host did not take it all.
-    fn totals(&self) -> (u64, u64) {
+    fn totals(&self) -> [u64; 3] {
         let read = |pump: &Pump| pump.total.load(Ordering::Relaxed);
-        (read(&self.stdout), read(&self.stderr))
+        [&self.stdout, &self.stderr, &self.log].map(read)
     }
 }
 

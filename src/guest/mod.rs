@@ -7,11 +7,16 @@ mod cgroup;
 #[cfg(target_os = "linux")]
 mod collect;
 #[cfg(target_os = "linux")]
+mod egress;
+#[cfg(target_os = "linux")]
 mod init;
+mod link;
 #[cfg(target_os = "linux")]
 mod place;
 #[cfg(target_os = "linux")]
 mod program;
+#[cfg(target_os = "linux")]
+mod runtime;
 pub mod wire;
 mod workspace;
 

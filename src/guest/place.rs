@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use tokio::io::AsyncReadExt as _;
 
+use crate::guest::runtime;
 use crate::guest::wire::{self, Input, Place};
 use crate::limits;
 
@@ -14,6 +15,8 @@ use crate::limits;
 pub(super) const INPUT: &str = "/sandbox/input.json";
 /// The program's standard input where it is not the input; gone once it is opened.
 pub(super) const STDIN: &str = "/sandbox/.stdin";
+/// The code that is called.
+pub(super) const CODE: &str = "/sandbox/code";
 /// Where the program leaves its results.
 pub(super) const OUT: &str = "/sandbox/out";
 /// The program's working directory.
@@ -26,6 +29,7 @@ pub(super) fn lay_out(skill: Option<&str>) -> io::Result<()> {
     for folder in ["/sandbox/out/files", "/sandbox/out/blobs"] {
         private.create(folder)?;
     }
+    runtime::write()?;
     if let Some(name) = skill {
         let scripts = Path::new("/skills").join(name).join("scripts");
         if scripts.is_dir() {
@@ -48,6 +52,7 @@ pub(super) async fn receive_inputs(stream: &mut wire::Stream) -> io::Result<Resu
                 "the standard input of {} bytes cannot be placed: {error}",
                 input.size
             ),
+            Place::Code => format!("the code of {} bytes cannot be placed: {error}", input.size),
             Place::Workspace(path) => format!(
                 "the file `{path}` of {} bytes cannot be placed in {WORKSPACE}: {error}",
                 input.size
@@ -73,6 +78,7 @@ fn create(place: &Place) -> io::Result<File> {
     let path = match place {
         Place::Json => PathBuf::from(INPUT),
         Place::Stdin => PathBuf::from(STDIN),
+        Place::Code => PathBuf::from(CODE),
         Place::Workspace(relative) => workspace_path(relative)?,
     };
     if let Some(parent) = path.parent() {

@@ -2,26 +2,22 @@
 //!
 //! Both sides parse what the other says as hostile: every frame has a cap.
 
-use std::io;
+use std::{fmt, io};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufStream};
-use tokio::sync::{mpsc, oneshot};
-use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+pub use crate::guest::link::{Link, Opener, Side, Stream};
 
 /// The version of this protocol; host and guest are one binary, so any difference is a refusal.
-pub const VERSION: u32 = 1;
-/// Bytes of a frame from the host: a job with its environment and arguments.
-pub const FRAME_TO_GUEST_BYTES_MAX: u32 = 4 * 1024 * 1024;
+pub const VERSION: u32 = 2;
+/// Bytes of a frame from the host: a job with its environment and arguments, whose every byte JSON may escape as six.
+pub const FRAME_TO_GUEST_BYTES_MAX: u32 = 8 * 1024 * 1024;
 /// Bytes of a frame from the guest: a state or one file's name.
 pub const FRAME_TO_HOST_BYTES_MAX: u32 = 64 * 1024;
-/// Streams of one connection: five are used.
-const STREAMS_MAX: usize = 16;
-/// What one side may have in flight to the other in all.
-const WINDOW_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// One stream of the connection. The host opens them all; its first byte on each says which it is.
+/// One stream of the connection. The host opens them all, but for the tunnels; the first byte on each says which it is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Channel {
@@ -35,22 +31,28 @@ pub enum Channel {
     Stderr = b'e',
     /// Guest to host: [`Item`] frames, each followed by its content.
     Results = b'r',
+    /// Guest to host: the lines that the program logs.
+    Log = b'l',
+    /// Opened by the guest, and any number of times, where [`Start::egress`] says so: what a program sends out.
+    Egress = b'x',
 }
 
 impl Channel {
-    /// Every channel.
-    pub const ALL: [Self; 5] = [
+    /// Every channel that the host opens, each once.
+    pub const ALL: [Self; 6] = [
         Self::Control,
         Self::Inputs,
         Self::Stdout,
         Self::Stderr,
         Self::Results,
+        Self::Log,
     ];
 
     /// The channel of this first byte.
     #[must_use]
     pub fn from_byte(byte: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|channel| *channel as u8 == byte)
+        let mut all = Self::ALL.into_iter().chain([Self::Egress]);
+        all.find(|channel| *channel as u8 == byte)
     }
 }
 
@@ -67,7 +69,7 @@ pub enum ToGuest {
 }
 
 /// The program to start.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct Start {
     /// [`VERSION`] of the host.
     pub version: u32,
@@ -81,8 +83,19 @@ pub struct Start {
     pub timeout_ms: u64,
     /// Whether the skill's folders are seen in `/workspace`, and what is new or changed there is sent back.
     pub workspace: Workspace,
+    /// The port of loopback whose connections are handed to the host; nobody listens where there is none.
+    pub egress: Option<u16>,
     /// Caps on what is sent back.
     pub caps: Caps,
+}
+
+impl fmt::Debug for Start {
+    /// Without the environment, which holds secrets, and the arguments, which are the caller's.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Start")
+            .field("skill", &self.skill)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What `/workspace` is to a program.
@@ -101,8 +114,12 @@ pub enum Workspace {
 pub struct Caps {
     /// Bytes of `output.json`.
     pub output_bytes: u64,
+    /// Bytes of what called code shows.
+    pub results_bytes: u64,
     /// Bytes of each of stdout and stderr.
     pub log_bytes: u64,
+    /// Bytes of the lines that are logged.
+    pub log_lines_bytes: u64,
     /// Files.
     pub files: usize,
     /// Bytes of all files together.
@@ -134,6 +151,8 @@ pub enum Place {
     Json,
     /// The program's standard input.
     Stdin,
+    /// `/sandbox/code`, for the shim that calls it.
+    Code,
     /// A relative path below `/workspace`.
     Workspace(String),
 }
@@ -160,6 +179,8 @@ pub enum ToHost {
         stdout_bytes: u64,
         /// Bytes the program wrote to its standard error.
         stderr_bytes: u64,
+        /// Bytes of the lines that it logged.
+        log_lines_bytes: u64,
         /// What the sandbox used.
         usage: Usage,
     },
@@ -213,6 +234,13 @@ pub enum Item {
         /// Which of these.
         reason: String,
     },
+    /// What called code has shown; the head of it where there is more.
+    Results {
+        /// Bytes that follow.
+        size: u64,
+        /// Bytes there are.
+        total: u64,
+    },
     /// One file artifact.
     File {
         /// Path below `out/files`; backslashes and bytes that are not UTF-8 written `\xNN`.
@@ -232,135 +260,6 @@ pub enum Item {
         /// All files that were not sent, named or not.
         skipped_total: u64,
     },
-}
-
-/// One stream of the connection, ready for tokio.
-pub type Stream = Compat<yamux::Stream>;
-
-/// Opens and accepts streams of a connection that a task of its own drives.
-#[derive(Debug)]
-pub struct Link {
-    inbound: mpsc::Receiver<yamux::Stream>,
-    opened: mpsc::Receiver<yamux::Stream>,
-    close: Option<oneshot::Sender<()>>,
-    driver: tokio::task::JoinHandle<()>,
-}
-
-/// Which side of the connection this is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Side {
-    /// Opens the streams.
-    Host,
-    /// Accepts them.
-    Guest,
-}
-
-impl Link {
-    /// Starts to speak over `socket`.
-    pub fn new<T>(socket: T, side: Side) -> Self
-    where
-        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        let mut config = yamux::Config::default();
-        config.set_max_num_streams(STREAMS_MAX);
-        config.set_max_connection_receive_window(Some(WINDOW_BYTES_MAX));
-        let mode = if side == Side::Host {
-            yamux::Mode::Client
-        } else {
-            yamux::Mode::Server
-        };
-        // A frame's head and body in one system call, and so one wake of the other side.
-        let socket = BufStream::new(socket);
-        let socket = tokio_util::compat::TokioAsyncReadCompatExt::compat(socket);
-        let connection = yamux::Connection::new(socket, config, mode);
-        let (inbound_sender, inbound) = mpsc::channel(STREAMS_MAX);
-        let (opened_sender, opened) = mpsc::channel(Channel::ALL.len());
-        let (close, closing) = oneshot::channel();
-        let to_open = if side == Side::Host { Channel::ALL.len() } else { 0 };
-        let driver = tokio::spawn(drive(connection, inbound_sender, opened_sender, to_open, closing));
-        Self {
-            inbound,
-            opened,
-            close: Some(close),
-            driver,
-        }
-    }
-
-    /// Opens the next stream and says which it is. The host opens each of [`Channel::ALL`] once.
-    pub async fn open(&mut self, channel: Channel) -> io::Result<Stream> {
-        let mut stream = self.opened.recv().await.ok_or_else(closed)?.compat();
-        stream.write_all(&[channel as u8]).await?;
-        Ok(stream)
-    }
-
-    /// The next stream that the other side opened.
-    pub async fn accept(&mut self) -> io::Result<(Channel, Stream)> {
-        let mut stream = self.inbound.recv().await.ok_or_else(closed)?.compat();
-        let byte = stream.read_u8().await?;
-        let channel = Channel::from_byte(byte).ok_or_else(|| invalid("unknown channel"))?;
-        Ok((channel, stream))
-    }
-
-    /// Resolves when the connection has ended, whoever ended it.
-    pub async fn ended(&mut self) {
-        while self.inbound.recv().await.is_some() {}
-    }
-
-    /// Sends what is left, says goodbye and waits until that is done.
-    pub async fn close(mut self) {
-        if let Some(close) = self.close.take() {
-            let _ = close.send(());
-        }
-        let _ = (&mut self.driver).await;
-    }
-}
-
-impl Drop for Link {
-    fn drop(&mut self) {
-        self.driver.abort();
-    }
-}
-
-/// Drives the connection: nothing moves on any stream unless this is polled.
-async fn drive<T>(
-    mut connection: yamux::Connection<T>,
-    inbound: mpsc::Sender<yamux::Stream>,
-    opened: mpsc::Sender<yamux::Stream>,
-    to_open: usize,
-    mut closing: oneshot::Receiver<()>,
-) where
-    T: futures::io::AsyncRead + futures::io::AsyncWrite + Unpin,
-{
-    use std::future::{Future as _, poll_fn};
-    use std::pin::Pin;
-    use std::task::Poll;
-
-    for _ in 0..to_open {
-        let Ok(stream) = poll_fn(|context| connection.poll_new_outbound(context)).await else {
-            return;
-        };
-        if opened.send(stream).await.is_err() {
-            return;
-        }
-    }
-    poll_fn(|context| {
-        loop {
-            if Pin::new(&mut closing).poll(context).is_ready() {
-                return Poll::Ready(());
-            }
-            match connection.poll_next_inbound(context) {
-                Poll::Ready(Some(Ok(stream))) => {
-                    if inbound.try_send(stream).is_err() {
-                        return Poll::Ready(());
-                    }
-                }
-                Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(()),
-                Poll::Pending => return Poll::Pending,
-            }
-        }
-    })
-    .await;
-    let _ = poll_fn(|context| connection.poll_close(context)).await;
 }
 
 /// Writes one frame: its length as 4 bytes, big endian, then JSON.
@@ -405,7 +304,7 @@ pub fn invalid(message: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
-fn closed() -> io::Error {
+pub(super) fn closed() -> io::Error {
     io::Error::new(io::ErrorKind::BrokenPipe, "the connection has ended")
 }
 

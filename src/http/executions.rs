@@ -18,13 +18,13 @@ use super::page::{List, page_request};
 use super::problem::Refusal;
 use super::wire::{CreateExecution, time};
 use crate::engine::RunRequest;
-use crate::execution::{Envelope, Execution, Logs, Status, Summary};
+use crate::execution::{Envelope, Execution, LogLine, Logs, Status, Summary};
 use crate::ids::ExecutionId;
 use crate::limits;
 use crate::skill::SkillName;
 use crate::store::ExecutionFilter;
 
-/// Run a skill
+/// Run a skill, or code
 ///
 /// Answers when it has ended, with 200 whatever its status: a failing skill is an outcome, not an error. Once begun it goes on to its end even if the client hangs up; one that still waits for its turn goes with its client.
 #[utoipa::path(post, path = "/v1/executions", tag = "executions", operation_id = "create_execution",
@@ -159,8 +159,8 @@ pub(crate) struct LogsQuery {
 }
 
 /// What was kept of the streams, as text: what is not UTF-8 is shown as U+FFFD.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(crate) struct StreamTexts {
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct StreamTexts {
     /// Standard output; `null` if not asked for.
     #[schema(required)]
     stdout: Option<String>,
@@ -173,6 +173,10 @@ pub(crate) struct StreamTexts {
     stderr_total: u64,
     /// Whether anything was left out of either: the head is kept.
     truncated: bool,
+    /// What the program logged by the helper `log`.
+    pub lines: Vec<LogLine>,
+    /// Whether it logged more.
+    pub lines_truncated: bool,
 }
 
 /// Show what an execution printed
@@ -216,6 +220,8 @@ fn texts(logs: &Logs, stream: Stream) -> StreamTexts {
         stdout_total: logs.stdout_total,
         stderr_total: logs.stderr_total,
         truncated: logs.truncated(),
+        lines: logs.lines.clone(),
+        lines_truncated: logs.lines_truncated,
     }
 }
 

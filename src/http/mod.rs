@@ -3,6 +3,7 @@
 mod access;
 mod activity;
 mod answer;
+mod args;
 mod artifacts;
 mod attachment;
 mod body;
@@ -22,6 +23,7 @@ mod page;
 mod problem;
 mod range;
 mod routes;
+mod secrets;
 mod serve;
 mod skills;
 mod throttle;
@@ -46,9 +48,11 @@ use host::Hosts;
 
 pub use access::{Access, Matrix};
 pub use door::Settings;
+pub use executions::StreamTexts;
 pub use health::{Part, Ready};
 pub use page::List;
 pub use problem::Problem;
+pub use secrets::Secret;
 pub use serve::{App, Bounds, Peer, serve};
 pub use tools::ToolDefinition;
 pub use wire::{FreshKey, Key, Skill, SkillSummary};

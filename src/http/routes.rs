@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 
 use super::access::{Access, Matrix};
 use super::door::Door;
-use super::{artifacts, document, executions, health, keys, skills, tools};
+use super::{artifacts, document, executions, health, keys, secrets, skills, tools};
 use crate::auth::Scope;
 
 const OPEN: Access = Access::Open;
@@ -45,6 +45,9 @@ pub(crate) fn table() -> Table {
         .route(ADMIN, routes!(keys::list))
         .route(ADMIN, routes!(keys::revoke))
         .route(ADMIN, routes!(keys::rotate))
+        .route(ADMIN, routes!(secrets::set))
+        .route(ADMIN, routes!(secrets::list))
+        .route(ADMIN, routes!(secrets::delete))
 }
 
 /// Routes with their handlers, their documents and their lines in the matrix.

@@ -148,6 +148,14 @@ impl Auto {
         }
     }
 
+    pub(super) fn base(&self, choice: &Choice, job: &Job) -> Option<String> {
+        match choice.kind {
+            #[cfg(target_os = "linux")]
+            Kind::Native => Native::base(job),
+            _ => self.docker.base(job),
+        }
+    }
+
     pub(super) async fn check(&self) -> Result<(), Error> {
         let Err(docker) = self.look_for(Part::Engine, self.find_engine()).await else {
             return Ok(());

@@ -4,6 +4,8 @@
 
 mod auto;
 pub mod docker;
+mod egress;
+mod environment;
 mod kernel_files;
 #[cfg(target_os = "linux")]
 pub mod linux;
@@ -21,11 +23,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::bundle::artifacts::ArtifactTar;
 use crate::error::Cause;
-use crate::execution::{FileEntry, JsonText, Logs, ResourceLimits, Skipped, Usage};
+use crate::execution::{FileEntry, JsonText, Logs, ResourceLimits, Shown, Skipped, Usage};
 use crate::ids::{Digest, ExecutionId, InstanceId};
+use crate::secret::Mask;
 use crate::skill::{ApprovedImage, SkillName};
 
 pub use auto::Auto;
+pub use egress::{Egress, Tunnel};
+pub use environment::Environment;
 #[cfg(feature = "testing")]
 pub use scripted::Script;
 
@@ -47,15 +52,21 @@ pub struct Job {
     /// Program and arguments.
     pub argv: Vec<String>,
     /// The whole environment of the program.
-    pub env: Vec<(String, String)>,
+    pub env: Environment,
+    /// Finds the secrets among them.
+    pub mask: Mask,
     /// The input: `/sandbox/input.json`, byte for byte.
     pub input: JsonText,
+    /// Code that a shim of ours calls: `/sandbox/code`.
+    pub code: Option<String>,
     /// Standard input; the input if absent.
     pub stdin: Option<bytes::Bytes>,
     /// Files placed below `/workspace`.
     pub files: Vec<InputFile>,
     /// What is handed back.
     pub collect: Collect,
+    /// A way out, for what builds dependencies and for nothing else.
+    pub egress: Option<Egress>,
     /// The bounds.
     pub limits: ResourceLimits,
 }
@@ -77,6 +88,8 @@ pub enum Collect {
     Out,
     /// There, and what is new or changed in `/workspace`, where the skill's folders are seen too.
     Workspace,
+    /// In `/sandbox/out/files`, where packages were installed: more files, and larger ones.
+    Packages,
 }
 
 /// A skill's unpacked files on this host.
@@ -201,6 +214,8 @@ pub struct Report {
     pub end: End,
     /// Its output.
     pub output: Output,
+    /// What called code has shown.
+    pub shown: Shown,
     /// Its two streams.
     pub logs: Logs,
     /// Files that were written to the tar.
@@ -253,6 +268,11 @@ pub enum Progress {
         image: String,
         /// How far, as the engine says it.
         detail: String,
+    },
+    /// Packages are being installed.
+    Installing {
+        /// Which, in their author's words.
+        packages: String,
     },
 }
 
@@ -422,6 +442,20 @@ impl Sandbox {
                 .prepare(job, progress)
                 .await
                 .map(|()| chosen(Kind::Scripted, "test")),
+        }
+    }
+
+    /// Says what packages for this job's program are built for: the content of the image, or the interpreter of this host.
+    /// Known once the job was prepared.
+    #[must_use]
+    pub fn base(&self, choice: &Choice, job: &Job) -> Option<String> {
+        match self {
+            Self::Docker(docker) => docker.base(job),
+            #[cfg(target_os = "linux")]
+            Self::Native(_) => linux::Native::base(job),
+            Self::Auto(auto) => auto.base(choice, job),
+            #[cfg(feature = "testing")]
+            Self::Scripted(_) => Some("scripted".to_owned()),
         }
     }
 

@@ -26,6 +26,7 @@ pub(super) fn report(heard: Heard, asked_at: Instant) -> Report {
     Report {
         end,
         output: heard.output,
+        shown: heard.shown,
         logs: heard.logs,
         files: heard.files,
         skipped: heard.skipped,

@@ -39,12 +39,14 @@ pub async fn assemble(config: &Config) -> Result<Assembled, Error> {
     let blob = Blob::open_local(&path).map_err(|source| Error::Files { path, source })?;
     let sandbox = sandbox(config, instance.id());
     let links = LinkSigner::new(&folder.signing_key()?)?;
+    let master_key = config.master_key(&folder)?;
     let settings = config.engine_settings(folder.path());
     let engine = Engine::new(Parts {
         store,
         blob,
         sandbox,
         links,
+        master_key,
         settings,
         instance,
     });

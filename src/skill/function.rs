@@ -17,12 +17,22 @@ pub(super) struct Declared<'a> {
     pub(super) language: Option<Language>,
 }
 
-/// What is called.
+/// A function, and the file that holds it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Called {
-    pub(super) language: Language,
-    pub(super) entrypoint: String,
-    pub(super) function: Function,
+pub struct Called {
+    /// Whose interpreter runs it.
+    pub language: Language,
+    /// The file, relative to the skill's folder.
+    pub entrypoint: String,
+    /// How it is imported and called.
+    pub function: Function,
+}
+
+/// The function `main` of the module at `path`; `None` if the path is not one of `code/`, an error if the file there is no
+/// module that can be imported.
+#[must_use]
+pub fn module_at(name: &SkillName, path: &str) -> Option<Result<Called, String>> {
+    path.starts_with(CODE).then(|| called(name, path, EXPORT))
 }
 
 /// Whether a skill is of this form: it has modules and does not declare a program elsewhere.

@@ -5,8 +5,11 @@ use jiff::Timestamp;
 use crate::auth::KeyRecord;
 use crate::execution::{Execution, NewExecution, Outcome};
 use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
-use crate::skill::{Selector, SkillName, Version};
-use crate::store::{Error, ExecutionFilter, Moment, Published, Retention, SkillRecord};
+use crate::skill::{SecretName, Selector, SkillName, Version};
+use crate::store::{
+    Error, ExecutionFilter, Kept, Moment, NewSecret, PackageSet, Published, Retention, SecretRecord,
+    SkillRecord,
+};
 
 /// Lists come with at most `rows` rows, those after the given place.
 pub(super) trait Backend {
@@ -77,4 +80,26 @@ pub(super) trait Backend {
         new: KeyRecord,
         at: Timestamp,
     ) -> Result<(), Error>;
+
+    async fn put_secret(&self, new: NewSecret, max: u32) -> Result<Kept, Error>;
+    async fn sealed(&self, tenant: &Tenant, name: &SecretName) -> Result<Vec<u8>, Error>;
+    async fn secrets(
+        &self,
+        tenant: &Tenant,
+        after: Option<SecretName>,
+        rows: u32,
+    ) -> Result<Vec<SecretRecord>, Error>;
+    async fn delete_secret(&self, tenant: &Tenant, name: &SecretName) -> Result<(), Error>;
+    async fn keep_packages(&self, set: PackageSet) -> Result<(), Error>;
+    async fn packages(&self, tenant: &Tenant, key: &Digest) -> Result<PackageSet, Error>;
+    async fn package_sets(
+        &self,
+        tenant: &Tenant,
+        after: Option<Moment<Digest>>,
+        rows: u32,
+    ) -> Result<Vec<PackageSet>, Error>;
+    async fn packages_used(&self, tenant: &Tenant, key: &Digest, at: Timestamp) -> Result<(), Error>;
+    async fn drop_packages(&self, tenant: &Tenant, key: &Digest) -> Result<PackageSet, Error>;
+    async fn surplus_packages(&self, bytes_max: u64, rows: u32) -> Result<Vec<PackageSet>, Error>;
+    async fn packages_are_kept(&self, digest: &Digest) -> Result<bool, Error>;
 }

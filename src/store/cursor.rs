@@ -27,6 +27,8 @@ pub(super) enum List<'a> {
     Versions(&'a Tenant, &'a SkillName),
     Executions(&'a Tenant, &'a ExecutionFilter),
     Keys(&'a Tenant),
+    Secrets(&'a Tenant),
+    Packages(&'a Tenant),
 }
 
 /// A place in a list that is ordered by time and id.
@@ -70,6 +72,8 @@ impl List<'_> {
             Self::Versions(tenant, name) => format!("versions\n{tenant}\n{name}"),
             Self::Executions(tenant, filter) => format!("executions\n{tenant}\n{filter:?}"),
             Self::Keys(tenant) => format!("keys\n{tenant}"),
+            Self::Secrets(tenant) => format!("secrets\n{tenant}"),
+            Self::Packages(tenant) => format!("packages\n{tenant}"),
         };
         let mut mark = Mark::default();
         mark.copy_from_slice(&Digest::of(text.as_bytes()).as_bytes()[..8]);
@@ -154,6 +158,7 @@ mod tests {
             List::Executions(&tenant, &all),
             List::Executions(&tenant, &narrow),
             List::Keys(&tenant),
+            List::Secrets(&tenant),
         ];
         for (i, of) in lists.iter().enumerate() {
             for (j, list) in lists.iter().enumerate() {

@@ -21,6 +21,9 @@ pub enum Error {
     /// No room left.
     #[error("no space left for the database")]
     Full,
+    /// More than a tenant may keep.
+    #[error("more than a tenant may keep")]
+    Quota,
     /// The database was made by a newer program.
     #[error(
         "the database has schema version {found}, this program knows versions up to {known}; start a newer skillbox"

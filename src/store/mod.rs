@@ -2,7 +2,7 @@
 //!
 //! Every query for a caller names its tenant. Those that do not serve no caller: the look-up of a key by its hash, which
 //! tells whose it is, and upkeep, which is for all ([`Store::interrupt`], [`Store::instances`], [`Store::expired`],
-//! [`Store::digest_is_used`]).
+//! [`Store::digest_is_used`], [`Store::surplus_packages`], [`Store::packages_are_kept`]).
 //!
 //! What a backend must keep to is written as tests in `contract`, the same for each.
 
@@ -21,14 +21,16 @@ use jiff::Timestamp;
 use crate::auth::KeyRecord;
 use crate::execution::{Execution, NewExecution, Outcome};
 use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
-use crate::skill::{Selector, SkillName, Version};
+use crate::skill::{SecretName, Selector, SkillName, Version};
 
 use backend::Backend;
 use cursor::{List, Moment, page_rows};
 
 pub use cursor::Cursor;
 pub use error::{Conflict, Error, InvalidCursor};
-pub use record::{ExecutionFilter, Page, Published, Retention, SkillRecord};
+pub use record::{
+    ExecutionFilter, Kept, NewSecret, PackageSet, Page, Published, Retention, SecretRecord, SkillRecord,
+};
 
 /// A database. Times are kept to the microsecond.
 #[derive(Debug)]
@@ -227,5 +229,79 @@ impl Store {
         at: Timestamp,
     ) -> Result<(), Error> {
         on_backend!(self, b => b.replace_key(tenant, old, new, at).await)
+    }
+
+    /// Keeps a secret, in place of the one that has this name. [`Error::Quota`] if it would be one more than `max`.
+    pub async fn put_secret(&self, new: NewSecret, max: u32) -> Result<Kept, Error> {
+        on_backend!(self, b => b.put_secret(new, max).await)
+    }
+
+    /// The sealed value of a secret.
+    pub async fn sealed(&self, tenant: &Tenant, name: &SecretName) -> Result<Vec<u8>, Error> {
+        on_backend!(self, b => b.sealed(tenant, name).await)
+    }
+
+    /// A tenant's secrets by name, without their values.
+    pub async fn secrets(
+        &self,
+        tenant: &Tenant,
+        after: Option<Cursor>,
+        rows: u32,
+    ) -> Result<Page<SecretRecord>, Error> {
+        let (list, rows) = (List::Secrets(tenant), page_rows(rows));
+        let after = list.position(after)?;
+        let found = on_backend!(self, b => b.secrets(tenant, after, rows + 1).await)?;
+        Ok(list.page(found, rows, |secret| secret.name.clone()))
+    }
+
+    /// Removes a secret for good.
+    pub async fn delete_secret(&self, tenant: &Tenant, name: &SecretName) -> Result<(), Error> {
+        on_backend!(self, b => b.delete_secret(tenant, name).await)
+    }
+
+    /// Remembers installed packages; those that were kept under this key before are replaced.
+    pub async fn keep_packages(&self, set: PackageSet) -> Result<(), Error> {
+        on_backend!(self, b => b.keep_packages(set).await)
+    }
+
+    /// The packages under a key.
+    pub async fn packages(&self, tenant: &Tenant, key: &Digest) -> Result<PackageSet, Error> {
+        on_backend!(self, b => b.packages(tenant, key).await)
+    }
+
+    /// A tenant's installed packages, the newest first.
+    pub async fn package_sets(
+        &self,
+        tenant: &Tenant,
+        after: Option<Cursor>,
+        rows: u32,
+    ) -> Result<Page<PackageSet>, Error> {
+        let (list, rows) = (List::Packages(tenant), page_rows(rows));
+        let after = list.position(after)?;
+        let found = on_backend!(self, b => b.package_sets(tenant, after, rows + 1).await)?;
+        Ok(list.page(found, rows, |set| Moment {
+            at: set.created_at,
+            id: set.key,
+        }))
+    }
+
+    /// Remembers that packages were used; those that are not there were dropped meanwhile.
+    pub async fn packages_used(&self, tenant: &Tenant, key: &Digest, at: Timestamp) -> Result<(), Error> {
+        on_backend!(self, b => b.packages_used(tenant, key, at).await)
+    }
+
+    /// Forgets the packages under a key and returns what they were.
+    pub async fn drop_packages(&self, tenant: &Tenant, key: &Digest) -> Result<PackageSet, Error> {
+        on_backend!(self, b => b.drop_packages(tenant, key).await)
+    }
+
+    /// Of all tenants' packages those that are too much if `bytes_max` may stay, at most `rows`, the longest unused first.
+    pub async fn surplus_packages(&self, bytes_max: u64, rows: u32) -> Result<Vec<PackageSet>, Error> {
+        on_backend!(self, b => b.surplus_packages(bytes_max, rows).await)
+    }
+
+    /// Whether packages of any tenant have this content.
+    pub async fn packages_are_kept(&self, digest: &Digest) -> Result<bool, Error> {
+        on_backend!(self, b => b.packages_are_kept(digest).await)
     }
 }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::execution::Status;
 use crate::ids::{Digest, Tenant};
-use crate::skill::{Manifest, SkillName, Version};
+use crate::skill::{Language, Manifest, SecretName, SkillName, Version};
 use crate::store::Cursor;
 
 /// One published version of a skill.
@@ -30,6 +30,29 @@ pub struct SkillRecord {
     pub created_at: Timestamp,
 }
 
+/// Installed packages that are kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PackageSet {
+    /// Whose they are.
+    pub tenant: Tenant,
+    /// What was asked for, and for what it was built.
+    pub key: Digest,
+    /// Whose packages.
+    pub language: Language,
+    /// What was asked for, for people.
+    pub wanted: Vec<String>,
+    /// The content.
+    pub digest: Digest,
+    /// Size of all files, in bytes.
+    pub bytes: u64,
+    /// How many files.
+    pub files: u32,
+    /// When they were installed.
+    pub created_at: Timestamp,
+    /// When they were last used, to the hour.
+    pub used_at: Timestamp,
+}
+
 /// What became of a publication.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Published {
@@ -37,6 +60,41 @@ pub enum Published {
     New,
     /// The very same content was already there under this version; this is its record.
     Same(Box<SkillRecord>),
+}
+
+/// A secret as it is kept: sealed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewSecret {
+    /// Whose it is.
+    pub tenant: Tenant,
+    /// What it is called.
+    pub name: SecretName,
+    /// The value, sealed for exactly this tenant and name.
+    pub sealed: Vec<u8>,
+    /// When it was set.
+    pub at: Timestamp,
+}
+
+/// What may be known of a secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretRecord {
+    /// Whose it is.
+    pub tenant: Tenant,
+    /// What it is called.
+    pub name: SecretName,
+    /// When it was first set.
+    pub created_at: Timestamp,
+    /// When it was last set.
+    pub updated_at: Timestamp,
+}
+
+/// Whether something was there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// It was not.
+    New,
+    /// It was.
+    Again,
 }
 
 /// One page of a list.

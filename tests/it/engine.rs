@@ -9,7 +9,7 @@ use skillbox::auth::{Caller, KeyRecord, Scope, Scopes};
 use skillbox::bundle::artifacts::ArtifactTar;
 use skillbox::engine::{Ask, Engine, NewKey, PageRequest, RetentionPolicy, RunRequest, What};
 use skillbox::error::{Code, Error};
-use skillbox::execution::{Execution, Logs, Status, Usage};
+use skillbox::execution::{Execution, Logs, Shown, Status, Usage};
 use skillbox::ids::{Digest, KeyId};
 use skillbox::limits;
 use skillbox::sandbox::{self, End, Job, Output, Report, Sandbox};
@@ -52,6 +52,7 @@ fn script(job: &Job, artifacts: &mut ArtifactTar) -> Result<Report, sandbox::Err
     Ok(Report {
         end: End::Exited(0),
         output: Output::Missing,
+        shown: Shown::default(),
         logs: Logs::default(),
         files: vec![artifacts.end().unwrap()],
         skipped: Vec::new(),

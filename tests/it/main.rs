@@ -9,6 +9,7 @@ mod cli_hostile;
 mod cli_local;
 mod cli_remote;
 mod cli_run;
+mod cli_secrets;
 mod cli_serve;
 mod cli_shell;
 mod cli_start;

@@ -135,10 +135,13 @@ fn job(skill: &Path) -> Job {
         argv: ["/usr/bin/python3", "-I", "-S", "/skills/probe/probe.py"]
             .map(ToOwned::to_owned)
             .to_vec(),
-        env: Vec::new(),
+        env: Default::default(),
+        mask: Default::default(),
         input: crate::world::json("{}"),
+        code: None,
         stdin: None,
         collect: Collect::Out,
+        egress: None,
         files: Vec::new(),
         limits: ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default()),
     }

@@ -90,10 +90,14 @@ fn job(program: &str, deps: Option<Dependencies>) -> Job {
         argv: ["python3", "-c", program].map(ToOwned::to_owned).to_vec(),
         env: env
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
-            .to_vec(),
+            .to_vec()
+            .into(),
+        mask: Default::default(),
         input: json("{}"),
+        code: None,
         stdin: None,
         collect: Collect::Out,
+        egress: None,
         files: Vec::new(),
         limits: ResourceLimits::clamp(
             &Resources::default(),

@@ -100,7 +100,7 @@ async fn the_environment_holds_what_was_promised_and_nothing_else() {
     let expected = json!({
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "HOME": "/workspace", "LANG": "C.UTF-8", "TMPDIR": "/tmp",
-        "PYTHONPATH": "/sandbox/deps", "NODE_PATH": "/node_modules",
+        "PYTHONPATH": "/sandbox/runtime:/sandbox/deps", "NODE_PATH": "/sandbox/runtime/node_modules:/node_modules",
         "SANDBOX_INPUT": "{}", "SANDBOX_INPUT_FILE": "/sandbox/input.json",
         "SANDBOX_OUTPUT": "/sandbox/out/output.json", "SANDBOX_FILES_DIR": "/sandbox/out/files",
         "SKILL_NAME": "probe", "SKILL_VERSION": seen["SKILL_VERSION"], "SKILL_INSTRUCTIONS": seen["SKILL_INSTRUCTIONS"],

@@ -1,14 +1,19 @@
 //! A whole installation in a temporary folder, over the real engine of this machine.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use skillbox::auth::Caller;
 use skillbox::blob::{Blob, LinkSigner};
-use skillbox::engine::{Ask, Engine, Images, Instance, Parts, RetentionPolicy, RunRequest, Settings, What};
+use skillbox::engine::{
+    Ask, DependencySettings, Engine, Images, Index, Instance, NamedBy, Parts, RetentionPolicy, RunRequest,
+    Settings, Upstream, What,
+};
 use skillbox::error::Error;
 use skillbox::execution::{Execution, JsonText, Maxima, Outcome};
 use skillbox::sandbox::{ProgressSender, Sandbox, docker};
+use skillbox::secret::MasterKey;
 use skillbox::skill::{ImageAllowlist, Language};
 use skillbox::store::Store;
 
@@ -233,9 +238,38 @@ fn settings(folder: &Path, images: Images) -> Settings {
         queue_wait: Duration::from_secs(60),
         retention: RetentionPolicy::default(),
         link_life: Duration::from_secs(60),
+        deps: packages(folder),
         cache_dir: folder.join("cache"),
         tmp_dir: folder.join("tmp"),
     }
+}
+
+/// Packages from the index that this machine's own pip and npm use, in this folder.
+pub(crate) fn packages(folder: &Path) -> DependencySettings {
+    let mut settings = DependencySettings::in_folder(folder.join("packages"));
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    settings.upstream = Upstream::parse(&variable("HTTPS_PROXY"), &variable("NO_PROXY"));
+    if let Some(url) = configured("pip", &["config", "get", "global.index-url"], "PIP_INDEX_URL") {
+        settings.python_index = Index::parse(&url, NamedBy::Operator).unwrap();
+    }
+    if let Some(url) = configured("npm", &["config", "get", "registry"], "NPM_CONFIG_REGISTRY") {
+        settings.node_registry = Index::parse(&url, NamedBy::Operator).unwrap();
+    }
+    settings
+}
+
+/// What a variable says, or a program; `None` where that is what we would take anyway.
+fn configured(program: &str, arguments: &[&str], variable: &str) -> Option<String> {
+    let asked = || {
+        let output = Command::new(program).args(arguments).output().ok()?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        output
+            .status
+            .success()
+            .then(|| text.trim().trim_end_matches('/').to_owned())
+    };
+    let url = std::env::var(variable).ok().or_else(asked)?;
+    (url.starts_with("https://") && url != Index::PYTHON && url != Index::NODE).then_some(url)
 }
 
 async fn engine_of(settings: Settings, folder: &Path, instance: Instance, sandbox: Sandbox) -> Engine {
@@ -248,10 +282,14 @@ async fn engine_of(settings: Settings, folder: &Path, instance: Instance, sandbo
         blob,
         sandbox,
         links,
+        master_key: MasterKey::from_random(MASTER_KEY),
         settings,
         instance,
     })
 }
+
+/// Seals the secrets of tests.
+pub(crate) const MASTER_KEY: [u8; 32] = *b"0123456789abcdef-master-of-tests";
 
 /// A zip with a SKILL.md and one program; `front_matter` adds lines.
 pub(crate) fn archive(language: Language, front_matter: &str, program: &str) -> std::fs::File {

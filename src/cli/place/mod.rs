@@ -1,22 +1,27 @@
 //! Where commands are carried out: by an engine inside this process, or by a server over REST.
 
+mod kept;
 mod local;
 mod remote;
+mod tools;
 
 use std::fs::File;
 use std::io::Write;
 
 use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::json;
 
 use crate::auth::Scopes;
 use crate::cli::console::Console;
 use crate::cli::failure::{Failure, Result};
 use crate::config::Config;
-use crate::engine::{Ask, NewKey, What};
-use crate::execution::{Envelope, FileLink, Status, Summary};
-use crate::http::{FreshKey, Key, Skill, SkillSummary, ToolDefinition};
+use crate::engine::{Ask, CalledCode, NewKey, What};
+use crate::execution::{Envelope, FileLink, LogLine, Status, Summary};
+use crate::http::{FreshKey, Key, Secret, Skill, SkillSummary, ToolDefinition};
 use crate::ids::{ExecutionId, KeyId};
-use crate::skill::{Selector, SkillName, ToolFormat};
+use crate::secret::SecretValue;
+use crate::skill::{SecretName, Selector, SkillName, ToolFormat};
+use crate::store::Kept;
 
 pub(crate) use local::Local;
 pub(crate) use remote::Remote;
@@ -51,6 +56,9 @@ pub(crate) struct Printed {
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
     pub(crate) truncated: bool,
+    /// What it logged by the helper `log`.
+    pub(crate) lines: Vec<LogLine>,
+    pub(crate) lines_truncated: bool,
 }
 
 /// An archive that was published.
@@ -146,7 +154,14 @@ impl Place {
     pub(crate) fn run(&self, what: What, ask: Ask) -> Result<Ran> {
         match (self, what) {
             (Self::Here(local), what) => local.run(what, ask),
-            (Self::There(remote), What::Skill { name, selector }) => remote.run(&name, &selector, ask),
+            (Self::There(remote), What::Skill { name, selector }) => {
+                let what = json!({ "skill": name, "version": selector });
+                remote.run(name.as_str(), what, &ask)
+            }
+            (Self::There(remote), What::Code(CalledCode { text, language })) => {
+                let what = json!({ "code": text, "language": language });
+                remote.run("code", what, &ask)
+            }
             (Self::There(_), What::Archive { .. }) => Err(Failure::refused(
                 "a server runs published skills only; push it first",
             )),
@@ -188,6 +203,18 @@ impl Place {
 
     pub(crate) fn rotate_key(&self, id: KeyId) -> Result<FreshKey> {
         at!(self, place => place.rotate_key(id))
+    }
+
+    pub(crate) fn set_secret(&self, name: &SecretName, value: &SecretValue) -> Result<Kept> {
+        at!(self, place => place.set_secret(name, value))
+    }
+
+    pub(crate) fn secrets(&self, rows: usize) -> Result<Listed<Secret>> {
+        at!(self, place => place.secrets(rows))
+    }
+
+    pub(crate) fn delete_secret(&self, name: &SecretName) -> Result<()> {
+        at!(self, place => place.delete_secret(name))
     }
 }
 

@@ -19,10 +19,10 @@ use crate::cli::progress::Spinner;
 use crate::engine::Ask;
 use crate::error::Code;
 use crate::execution::{Envelope, FileLink, Summary};
-use crate::http::{FreshKey, Key, List, Problem, Ready, Skill, SkillSummary, ToolDefinition};
+use crate::http::{FreshKey, Key, List, Problem, Ready, Skill, SkillSummary, StreamTexts};
 use crate::ids::{ExecutionId, KeyId};
 use crate::limits;
-use crate::skill::{Selector, SkillName, ToolFormat, Version, prompt, prompt_entries};
+use crate::skill::{Selector, SkillName, Version};
 
 /// A server and the key for it.
 #[derive(Debug)]
@@ -33,16 +33,16 @@ pub(crate) struct Remote {
 }
 
 /// One request without its body.
-struct Call<'a> {
-    method: Method,
-    path: &'a str,
-    query: &'a [(&'a str, String)],
-    accept: &'static str,
-    answer_max: Duration,
+pub(super) struct Call<'a> {
+    pub(super) method: Method,
+    pub(super) path: &'a str,
+    pub(super) query: &'a [(&'a str, String)],
+    pub(super) accept: &'static str,
+    pub(super) answer_max: Duration,
 }
 
 /// The body of a request and its type.
-struct Sent {
+pub(super) struct Sent {
     content_type: String,
     bytes: Vec<u8>,
 }
@@ -129,56 +129,6 @@ impl Remote {
         self.json(&Call::new(Method::GET, &skill_path(name, selector)))
     }
 
-    /// A page of them may be empty though there are more.
-    pub(crate) fn tools(&self, format: ToolFormat) -> Result<Vec<ToolDefinition>> {
-        let mut tools = Vec::new();
-        self.pages("/v1/tools", &[("format", format.as_str().to_owned())], |answer| {
-            let page: List<ToolDefinition> = read_json(answer)?;
-            tools.extend(page.items);
-            Ok(page.next_page_token)
-        })?;
-        Ok(tools)
-    }
-
-    pub(crate) fn prompt(&self) -> Result<String> {
-        let mut entries = Vec::new();
-        self.pages("/v1/tools/prompt", &[], |answer| {
-            let next = answer.headers().get("x-next-page-token");
-            let next = next.and_then(|token| token.to_str().ok()).map(str::to_owned);
-            let mut text = Vec::new();
-            copy(answer, &mut text, limits::ANSWER_BYTES_MAX)?;
-            let text = String::from_utf8_lossy(&text);
-            entries.push(prompt_entries(&text).unwrap_or_default().to_owned());
-            Ok(next)
-        })?;
-        Ok(prompt(entries))
-    }
-
-    /// Each page of a list whose pages may be empty; a server that never stops is cut.
-    fn pages(
-        &self,
-        path: &str,
-        filter: &[(&str, String)],
-        mut read: impl FnMut(Response<Body>) -> Result<Option<String>>,
-    ) -> Result<()> {
-        let mut token = None;
-        for _ in 0..limits::ROWS_LISTED_MAX / limits::PAGE_ROWS_MAX as usize {
-            let mut query = filter.to_vec();
-            query.push(("limit", limits::PAGE_ROWS_MAX.to_string()));
-            query.extend(token.take().map(|token| ("page_token", token)));
-            let call = Call {
-                query: &query,
-                accept: "*/*",
-                ..Call::new(Method::GET, path)
-            };
-            token = read(self.call(&call)?)?;
-            if token.is_none() {
-                break;
-            }
-        }
-        Ok(())
-    }
-
     pub(crate) fn archive(&self, name: &SkillName, selector: &Selector, into: &mut File) -> Result<()> {
         let path = format!("{}/archive", skill_path(name, selector));
         let answer = self.call(&Call {
@@ -193,14 +143,18 @@ impl Remote {
         self.call(&Call::new(Method::DELETE, &path)).map(drop)
     }
 
-    pub(crate) fn run(&self, name: &SkillName, selector: &Selector, ask: Ask) -> Result<Ran> {
+    /// Runs `what`, which people know by `name`.
+    pub(crate) fn run(&self, name: &str, what: serde_json::Value, ask: &Ask) -> Result<Ran> {
         let base64 = base64::engine::general_purpose::STANDARD;
         let files: serde_json::Map<_, _> = ask
             .files
             .iter()
             .map(|file| (file.path.clone(), base64.encode(&file.content).into()))
             .collect();
-        let mut body = json!({ "skill": name, "version": selector, "args": ask.args, "files": files });
+        let mut body = what;
+        body["args"] = json!(ask.args);
+        body["files"] = files.into();
+        body["requirements"] = json!(ask.requirements);
         if !ask.mount_skills.is_empty() {
             body["mount_skills"] = json!(ask.mount_skills);
         }
@@ -258,10 +212,13 @@ impl Remote {
             Ok((bytes, truncated))
         };
         let ((stdout, truncated), (stderr, _)) = (stream("stdout")?, stream("stderr")?);
+        let texts: StreamTexts = self.json(&Call::new(Method::GET, &path))?;
         Ok(Printed {
             stdout,
             stderr,
             truncated,
+            lines: texts.lines,
+            lines_truncated: texts.lines_truncated,
         })
     }
 
@@ -320,7 +277,7 @@ impl Remote {
     }
 
     /// Page after page until `rows` are there; a server that never stops is cut there too.
-    fn listed<T: DeserializeOwned>(
+    pub(super) fn listed<T: DeserializeOwned>(
         &self,
         path: &str,
         filter: &[(&str, String)],
@@ -353,7 +310,7 @@ impl Remote {
         read_json(self.call(call)?)
     }
 
-    fn call(&self, call: &Call<'_>) -> Result<Response<Body>> {
+    pub(super) fn call(&self, call: &Call<'_>) -> Result<Response<Body>> {
         let request = self
             .request(call)
             .body(())
@@ -366,7 +323,7 @@ impl Remote {
         self.judge(self.agent.run(request))
     }
 
-    fn send(&self, call: &Call<'_>, sent: Sent) -> Result<Response<Body>> {
+    pub(super) fn send(&self, call: &Call<'_>, sent: Sent) -> Result<Response<Body>> {
         let request = self
             .request(call)
             .header("content-type", sent.content_type)
@@ -435,7 +392,7 @@ impl Remote {
 }
 
 impl<'a> Call<'a> {
-    fn new(method: Method, path: &'a str) -> Self {
+    pub(super) fn new(method: Method, path: &'a str) -> Self {
         Self {
             method,
             path,
@@ -447,7 +404,7 @@ impl<'a> Call<'a> {
 }
 
 impl Sent {
-    fn json(bytes: Vec<u8>) -> Self {
+    pub(super) fn json(bytes: Vec<u8>) -> Self {
         Self {
             content_type: "application/json".to_owned(),
             bytes,
@@ -484,7 +441,7 @@ fn form(name: &str, content: &[u8]) -> Sent {
     }
 }
 
-fn read_json<T: DeserializeOwned>(answer: Response<Body>) -> Result<T> {
+pub(super) fn read_json<T: DeserializeOwned>(answer: Response<Body>) -> Result<T> {
     let mut bytes = Vec::new();
     copy(answer, &mut bytes, limits::ANSWER_BYTES_MAX)?;
     serde_json::from_slice(&bytes).map_err(|error| {
@@ -496,7 +453,7 @@ fn read_json<T: DeserializeOwned>(answer: Response<Body>) -> Result<T> {
 }
 
 /// Copies an answer's body of at most `max` bytes.
-fn copy(answer: Response<Body>, into: &mut dyn Write, max: u64) -> Result<()> {
+pub(super) fn copy(answer: Response<Body>, into: &mut dyn Write, max: u64) -> Result<()> {
     let mut reader = answer
         .into_body()
         .into_with_config()

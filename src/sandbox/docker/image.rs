@@ -1,6 +1,6 @@
 //! Makes sure that an approved image is on the engine and fit to be a root filesystem.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -16,7 +16,8 @@ use crate::skill::ApprovedImage;
 /// The images that were found fit since this process started.
 #[derive(Debug, Default)]
 pub(super) struct Images {
-    ready: Mutex<BTreeSet<ApprovedImage>>,
+    /// Each with the id of its content.
+    ready: Mutex<BTreeMap<ApprovedImage, String>>,
     /// One pull at a time: two of the same image would fetch it twice. Holds the pulls that failed, when and why.
     pulling: tokio::sync::Mutex<HashMap<ApprovedImage, (Instant, String)>>,
 }
@@ -29,12 +30,14 @@ impl Images {
         image: &ApprovedImage,
         progress: Option<&ProgressSender>,
     ) -> Result<(), Error> {
-        if self.ready().contains(image) {
+        if self.ready().contains_key(image) {
             return Ok(());
         }
-        if !inspect(connection, image).await? {
+        let mut found = inspect(connection, image).await?;
+        if found.is_none() {
             let mut failed = self.pulling.lock().await;
-            if !inspect(connection, image).await? {
+            found = inspect(connection, image).await?;
+            if found.is_none() {
                 failed.retain(|_, (at, _)| at.elapsed() < limits::PULL_AGAIN);
                 if let Some((_, why)) = failed.get(image) {
                     return Err(Error::ImageMissing(why.clone()));
@@ -43,15 +46,21 @@ impl Images {
                     failed.insert(image.clone(), (Instant::now(), why.clone()));
                     return Err(Error::ImageMissing(why));
                 }
-                if !inspect(connection, image).await? {
-                    return Err(Error::Image(format!(
-                        "image `{image}` was pulled and is not there; check the container engine"
-                    )));
-                }
+                found = inspect(connection, image).await?;
             }
         }
-        self.ready().insert(image.clone());
+        let id = found.ok_or_else(|| {
+            Error::Image(format!(
+                "image `{image}` was pulled and is not there; check the container engine"
+            ))
+        })?;
+        self.ready().insert(image.clone(), id);
         Ok(())
+    }
+
+    /// The id of the image's content, once it was found.
+    pub(super) fn id(&self, image: &ApprovedImage) -> Option<String> {
+        self.ready().get(image).cloned()
     }
 
     /// Looks again the next time.
@@ -59,18 +68,19 @@ impl Images {
         self.ready().remove(image);
     }
 
-    fn ready(&self) -> std::sync::MutexGuard<'_, BTreeSet<ApprovedImage>> {
+    fn ready(&self) -> std::sync::MutexGuard<'_, BTreeMap<ApprovedImage, String>> {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether the image is there. One that brings volumes of its own is refused: they would be writable, on disk and unbounded (S-34).
-async fn inspect(connection: &Connection, image: &ApprovedImage) -> Result<bool, Error> {
+/// The id of the image, if it is there. One that brings volumes of its own is refused: they would be writable, on disk and unbounded (S-34).
+async fn inspect(connection: &Connection, image: &ApprovedImage) -> Result<Option<String>, Error> {
     let inspected = match engine::bounded(connection.docker.inspect_image(image.as_str())).await? {
         Ok(inspected) => inspected,
-        Err(error) if engine::is_status(&error, &[404]) => return Ok(false),
+        Err(error) if engine::is_status(&error, &[404]) => return Ok(None),
         Err(error) => return Err(engine::failed("inspecting the image", error)),
     };
+    let id = inspected.id.unwrap_or_else(|| image.to_string());
     let volumes = inspected
         .config
         .and_then(|config| config.volumes)
@@ -79,7 +89,7 @@ async fn inspect(connection: &Connection, image: &ApprovedImage) -> Result<bool,
         .iter()
         .find(|path| !policy::SCRATCH.contains(&path.trim_end_matches('/')));
     match foreign {
-        None => Ok(true),
+        None => Ok(Some(id)),
         Some(path) => Err(Error::Image(format!(
             "image `{image}` declares the volume {path:?}, which would be writable and unbounded; build it without VOLUME"
         ))),

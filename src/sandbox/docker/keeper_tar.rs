@@ -56,7 +56,7 @@ fn write_guest(guest: &GuestBinary, tar: &mut tar::Builder<impl Write>) -> io::R
 }
 
 fn write_folder(folder: &Path, digest: Digest, tar: &mut tar::Builder<impl Write>) -> io::Result<()> {
-    let listing = bundle::list(folder).map_err(io::Error::other)?;
+    let listing = bundle::list_packages(folder).map_err(io::Error::other)?;
     if listing.digest() != digest {
         let folder = folder.display();
         return Err(io::Error::other(format!(

@@ -103,6 +103,11 @@ impl Docker {
         self.images.ensure(&connection, image, progress).await
     }
 
+    /// What packages for this job's program are built for; known once it was prepared.
+    pub(super) fn base(&self, job: &Job) -> Option<String> {
+        self.images.id(&job.image)
+    }
+
     /// Makes sure of image and keepers; returns the keepers' names.
     async fn make_ready(
         &self,

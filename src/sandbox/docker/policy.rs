@@ -179,7 +179,7 @@ fn tmpfs(limits: &ResourceLimits) -> HashMap<String, String> {
 }
 
 fn tmpfs_options(bytes: u64) -> String {
-    let inodes = limits::TMPFS_INODES;
+    let inodes = limits::tmpfs_inodes(bytes);
     format!("rw,noexec,nosuid,nodev,size={bytes},nr_inodes={inodes},mode=0700,uid=65534,gid=65534")
 }
 

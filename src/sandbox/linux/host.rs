@@ -1,8 +1,8 @@
 //! What this host has and what it forbids, said so that an operator knows what to do.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
 
 use landlock::{ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _};
 
@@ -172,19 +172,42 @@ pub(super) fn find_program(argv: &[String], env: &[(String, String)]) -> Result<
     let Some(name) = argv.first().filter(|name| !name.contains('/')) else {
         return Ok(());
     };
-    let path = env
-        .iter()
-        .find_map(|(key, value)| (key == "PATH").then_some(value.as_str()));
-    let is_there = path.unwrap_or_default().split(':').any(|folder| {
-        let file = Path::new(folder).join(name).metadata();
-        file.is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
-    });
-    if is_there {
+    if program(name, env).is_some() {
         return Ok(());
     }
     Err(Error::Unavailable(format!(
         "`{name}` is not installed on this host, whose programs the native sandbox uses; install it, or set sandbox.backend to docker"
     )))
+}
+
+/// The file that `name` means in a program's own `PATH`.
+fn program(name: &str, env: &[(String, String)]) -> Option<PathBuf> {
+    let path = env
+        .iter()
+        .find_map(|(key, value)| (key == "PATH").then_some(value.as_str()));
+    let mut files = path
+        .unwrap_or_default()
+        .split(':')
+        .map(|folder| Path::new(folder).join(name));
+    files.find(|file| {
+        file.metadata()
+            .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+    })
+}
+
+/// Says which interpreter of which make a job runs: another one may need other packages.
+pub(super) fn base(job: &Job) -> Option<String> {
+    let file = program(job.argv.first()?, job.env.variables())?
+        .canonicalize()
+        .ok()?;
+    let metadata = file.metadata().ok()?;
+    Some(format!(
+        "{} {} {} {}",
+        std::env::consts::ARCH,
+        file.display(),
+        metadata.len(),
+        metadata.mtime()
+    ))
 }
 
 #[cfg(test)]

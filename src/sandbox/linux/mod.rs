@@ -153,6 +153,11 @@ impl Native {
         }
     }
 
+    /// What packages for this job's program are built for.
+    pub(super) fn base(job: &Job) -> Option<String> {
+        host::base(job)
+    }
+
     async fn parts(&self) -> Result<&Arc<Parts>, Error> {
         self.parts
             .get_or_try_init(|| async {
@@ -343,7 +348,7 @@ impl Drop for Ending {
 impl Backend for Native {
     async fn prepare(&self, job: &Job, _progress: Option<&ProgressSender>) -> Result<(), Error> {
         host::has_image(job)?;
-        host::find_program(&job.argv, &job.env)?;
+        host::find_program(&job.argv, job.env.variables())?;
         self.rehearse().await
     }
 

@@ -239,7 +239,7 @@ fn scratch(limits: &ResourceLimits) -> Vec<Step> {
             let scratch = Step::Scratch {
                 path: path.to_owned(),
                 bytes,
-                inodes: limits::TMPFS_INODES,
+                inodes: limits::tmpfs_inodes(bytes),
                 mode: mode.to_owned(),
             };
             place.into_iter().chain([scratch])

@@ -11,12 +11,13 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, interval_at, sleep_until, timeout};
 
 use crate::bundle::artifacts::ArtifactTar;
-use crate::execution::{FileEntry, JsonText, Logs, Skipped, Usage};
+use crate::execution::{FileEntry, JsonText, Logs, Shown, Skipped, Usage};
 use crate::guest::wire::{
     self, Caps, Channel, End, Input, Item, Link, Place, Side, Start, ToGuest, ToHost, Workspace,
 };
 use crate::limits;
-use crate::sandbox::{Collect, Job, Output};
+use crate::sandbox::{Collect, Egress, Job, Output};
+use crate::secret::Mask;
 
 use hearing::Hearing;
 
@@ -30,6 +31,7 @@ pub(super) struct Heard {
     /// Whether everything it had to say was heard.
     pub(super) complete: bool,
     pub(super) output: Output,
+    pub(super) shown: Shown,
     pub(super) logs: Logs,
     pub(super) files: Vec<FileEntry>,
     pub(super) skipped: Vec<Skipped>,
@@ -42,16 +44,28 @@ pub(super) struct Heard {
 }
 
 /// What the host may keep of one execution.
-fn caps() -> Caps {
-    Caps {
+fn caps(collect: Collect) -> Caps {
+    let caps = Caps {
         output_bytes: limits::OUTPUT_BYTES_MAX,
+        results_bytes: limits::RESULTS_BYTES_MAX,
         log_bytes: limits::LOG_BYTES_MAX,
+        log_lines_bytes: limits::LOG_LINES_BYTES_MAX,
         files: limits::FILES_MAX,
         files_bytes: limits::FILES_BYTES_MAX,
         files_depth: limits::FILES_DEPTH_MAX,
         path_bytes: limits::FILE_PATH_BYTES_MAX,
         paths_bytes: limits::FILE_PATHS_BYTES_MAX,
         skipped_named: limits::SKIPPED_NAMED_MAX,
+    };
+    match collect {
+        Collect::Out | Collect::Workspace => caps,
+        Collect::Packages => Caps {
+            files: limits::PACKAGES_FILES_MAX,
+            files_bytes: limits::PACKAGES_BYTES_MAX,
+            path_bytes: limits::ARCHIVE_PATH_BYTES_MAX,
+            paths_bytes: limits::PACKAGES_PATHS_BYTES_MAX,
+            ..caps
+        },
     }
 }
 
@@ -66,6 +80,7 @@ where
         hello: false,
         complete: false,
         output: Output::Missing,
+        shown: Shown::default(),
         logs: Logs::default(),
         files: Vec::new(),
         skipped: Vec::new(),
@@ -95,28 +110,34 @@ async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Hea
     let stdout = link.open(Channel::Stdout).await?;
     let stderr = link.open(Channel::Stderr).await?;
     let results = link.open(Channel::Results).await?;
+    let log = link.open(Channel::Log).await?;
 
     let Heard {
         logs,
         output,
+        shown,
         files,
         skipped,
         skipped_total,
         ..
     } = heard;
+    let mut lines = Vec::new();
     let mut collected = Collected {
+        mask: &job.mask,
         artifacts,
         output,
+        shown,
         files,
         skipped,
         skipped_total,
+        caps: caps(job.collect),
         bytes: 0,
         paths_bytes: 0,
     };
     let mut spoken = Spoken {
         hello: false,
         end: None,
-        totals: (0, 0),
+        totals: [0; 3],
         usage: Usage::default(),
         started_at: None,
         ended_at: None,
@@ -124,13 +145,14 @@ async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Hea
     let result = {
         let streams = async {
             // A guest without its inputs says so, or falls silent; one that is done may go before it is told their end.
-            let (_, stdout, stderr, results) = tokio::join!(
+            let (_, stdout, stderr, log, results) = tokio::join!(
                 send_inputs(inputs, job),
-                keep_head(stdout, &mut logs.stdout),
-                keep_head(stderr, &mut logs.stderr),
+                keep_head(stdout, &mut logs.stdout, limits::LOG_BYTES_MAX),
+                keep_head(stderr, &mut logs.stderr, limits::LOG_BYTES_MAX),
+                keep_head(log, &mut lines, limits::LOG_LINES_BYTES_MAX),
                 collected.receive(results)
             );
-            stdout.and(stderr).and(results)
+            stdout.and(stderr).and(log).and(results)
         };
         let states = spoken.follow(&mut control, job, (cancel, go));
         let both = async {
@@ -148,19 +170,40 @@ async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Hea
             }
         };
         let total = limits::SANDBOX_START_MAX + job.limits.timeout + limits::KILL_GRACE + limits::COLLECT_MAX;
-        in_time(total, both).await
+        tokio::select! {
+            heard = in_time(total, both) => heard,
+            broken = hand_over(link, job.egress.as_ref()) => broken,
+        }
     };
-    heard.conclude(spoken, result.is_ok());
+    heard.conclude(spoken, &lines, result.is_ok());
     result
+}
+
+/// Hands on the connections that are made inside, where the job has a way out; ends only when the guest opens what nobody
+/// asked for.
+async fn hand_over(link: &mut Link, egress: Option<&Egress>) -> io::Result<()> {
+    let Some(egress) = egress else {
+        return std::future::pending().await;
+    };
+    loop {
+        match link.accept().await {
+            Ok((Channel::Egress, stream)) => egress.hand_over(stream),
+            Ok(_) => return Err(wire::invalid("a channel that only the host opens")),
+            // What was said before is still to be read.
+            Err(_) => return std::future::pending().await,
+        }
+    }
 }
 
 impl Heard {
     /// Takes what was said; what was not heard is said (P9).
-    fn conclude(&mut self, spoken: Spoken, complete: bool) {
+    fn conclude(&mut self, spoken: Spoken, lines: &[u8], complete: bool) {
         // Without the guest's count nobody knows how much of the logs was lost.
         let unheard = u64::from(!complete && spoken.started_at.is_some());
-        self.logs.stdout_total = spoken.totals.0.max(self.logs.stdout.len() as u64 + unheard);
-        self.logs.stderr_total = spoken.totals.1.max(self.logs.stderr.len() as u64 + unheard);
+        let [stdout, stderr, log] = spoken.totals;
+        self.logs.stdout_total = stdout.max(self.logs.stdout.len() as u64 + unheard);
+        self.logs.stderr_total = stderr.max(self.logs.stderr.len() as u64 + unheard);
+        self.logs.take_lines(lines, log.max(lines.len() as u64 + unheard));
         self.complete = complete;
         self.hello = spoken.hello;
         self.end = spoken.end;
@@ -175,13 +218,14 @@ fn start(job: &Job) -> Start {
         version: wire::VERSION,
         skill: job.skill.as_ref().map(|skill| skill.name.to_string()),
         argv: job.argv.clone(),
-        env: job.env.clone(),
+        env: job.env.variables().to_vec(),
         workspace: match job.collect {
-            Collect::Out => Workspace::Scratch,
+            Collect::Out | Collect::Packages => Workspace::Scratch,
             Collect::Workspace => Workspace::Results,
         },
         timeout_ms: u64::try_from(job.limits.timeout.as_millis()).unwrap_or(u64::MAX),
-        caps: caps(),
+        egress: job.egress.is_some().then_some(Egress::PORT),
+        caps: caps(job.collect),
     }
 }
 
@@ -192,7 +236,9 @@ async fn send_inputs(mut stream: wire::Stream, job: &Job) -> io::Result<()> {
         .iter()
         .map(|file| (Place::Workspace(file.path.clone()), &file.content[..]));
     let stdin = job.stdin.as_ref().map(|content| (Place::Stdin, &content[..]));
-    for (place, content) in [(Place::Json, json)].into_iter().chain(stdin).chain(files) {
+    let code = job.code.as_ref().map(|content| (Place::Code, content.as_bytes()));
+    let before = [(Place::Json, json)].into_iter().chain(stdin).chain(code);
+    for (place, content) in before.chain(files) {
         wire::send(
             &mut stream,
             &Input {
@@ -207,8 +253,8 @@ async fn send_inputs(mut stream: wire::Stream, job: &Job) -> io::Result<()> {
 }
 
 /// Reads a log to its end and keeps its head.
-async fn keep_head(mut stream: wire::Stream, kept: &mut Vec<u8>) -> io::Result<()> {
-    let bytes_max = usize::try_from(limits::LOG_BYTES_MAX).unwrap_or(usize::MAX);
+async fn keep_head(mut stream: wire::Stream, kept: &mut Vec<u8>, bytes_max: u64) -> io::Result<()> {
+    let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
     let mut buffer = vec![0; 32 * 1024];
     loop {
         let read = stream.read(&mut buffer).await?;
@@ -224,7 +270,8 @@ async fn keep_head(mut stream: wire::Stream, kept: &mut Vec<u8>) -> io::Result<(
 struct Spoken {
     hello: bool,
     end: Option<End>,
-    totals: (u64, u64),
+    /// Bytes of the two streams and of the log.
+    totals: [u64; 3],
     usage: Usage,
     started_at: Option<Instant>,
     ended_at: Option<Instant>,
@@ -264,8 +311,8 @@ impl Spoken {
                 (frame, back) = &mut next => {
                     reader = back;
                     let frame = frame?.ok_or_else(|| wire::invalid("the guest fell silent"))?;
-                    if let ToHost::Done { stdout_bytes, stderr_bytes, usage } = frame {
-                        self.totals = (stdout_bytes, stderr_bytes);
+                    if let ToHost::Done { stdout_bytes, stderr_bytes, log_lines_bytes, usage } = frame {
+                        self.totals = [stdout_bytes, stderr_bytes, log_lines_bytes];
                         self.usage = Usage {
                             cpu_ms: usage.cpu_ms,
                             memory_peak_bytes: usage.memory_peak_bytes,
@@ -363,11 +410,14 @@ const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(60);
 
 /// Takes the results off their stream. Every count and length is checked again: the sandbox may be anybody's by now.
 struct Collected<'a> {
+    mask: &'a Mask,
     artifacts: &'a mut ArtifactTar,
     output: &'a mut Output,
+    shown: &'a mut Shown,
     files: &'a mut Vec<FileEntry>,
     skipped: &'a mut Vec<Skipped>,
     skipped_total: &'a mut u64,
+    caps: Caps,
     bytes: u64,
     paths_bytes: usize,
 }
@@ -383,11 +433,18 @@ impl Collected<'_> {
                 Item::BadOutput { reason } => {
                     *self.output = Output::Invalid(format!("output.json: {reason}"))
                 }
+                Item::Results { size, total } => self.shown(&mut stream, (size, total)).await?,
                 Item::File { path, size } => {
                     if !is_plain(&path) || !paths.insert(path.clone()) {
                         return Err(wire::invalid("a file with an impossible name"));
                     }
-                    self.file(&mut stream, &path, size).await?;
+                    let shown = self.mask.mask_text(&path);
+                    if shown != path && !paths.insert(shown.to_string()) {
+                        self.pass_over(&mut stream, size).await?;
+                        self.skip(shown.into_owned(), "duplicate");
+                        continue;
+                    }
+                    self.file(&mut stream, &shown, size).await?;
                 }
                 Item::Skipped { path, .. } if path.len() > limits::FILE_PATH_BYTES_MAX => {
                     return Err(wire::invalid("a skipped file with an impossible name"));
@@ -398,10 +455,33 @@ impl Collected<'_> {
                     }
                 }
                 Item::End { skipped_total } => {
-                    *self.skipped_total = skipped_total.max(self.skipped.len() as u64);
+                    let total = skipped_total.saturating_add(*self.skipped_total);
+                    *self.skipped_total = total.max(self.skipped.len() as u64);
                     return Ok(());
                 }
             }
+        }
+    }
+
+    /// Leaves out what the guest did not.
+    fn skip(&mut self, path: String, reason: &str) {
+        *self.skipped_total += 1;
+        if self.skipped.len() < limits::SKIPPED_NAMED_MAX {
+            let reason = reason.to_owned();
+            self.skipped.push(Skipped { path, reason });
+        }
+    }
+
+    async fn pass_over(&mut self, stream: &mut wire::Stream, size: u64) -> io::Result<()> {
+        if size > limits::FILES_BYTES_MAX - self.bytes {
+            return Err(wire::invalid("files above the cap"));
+        }
+        self.bytes += size;
+        let passed = tokio::io::copy(&mut stream.take(size), &mut tokio::io::sink()).await?;
+        if passed == size {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::UnexpectedEof.into())
         }
     }
 
@@ -409,10 +489,7 @@ impl Collected<'_> {
         if size > limits::OUTPUT_BYTES_MAX {
             return Err(wire::invalid("an output above the cap"));
         }
-        let mut bytes = Vec::new();
-        if stream.take(size).read_to_end(&mut bytes).await? as u64 != size {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
+        let bytes = whole(stream, size).await?;
         *self.output = match JsonText::parse(&bytes) {
             Ok(text) => Output::Json(text),
             Err(error) => Output::Invalid(format!("output.json is {error}")),
@@ -420,11 +497,20 @@ impl Collected<'_> {
         Ok(())
     }
 
+    async fn shown(&mut self, stream: &mut wire::Stream, (size, total): (u64, u64)) -> io::Result<()> {
+        if size > limits::RESULTS_BYTES_MAX {
+            return Err(wire::invalid("results above the cap"));
+        }
+        *self.shown = Shown::parse(&whole(stream, size).await?);
+        self.shown.truncated |= total > size;
+        Ok(())
+    }
+
     async fn file(&mut self, stream: &mut wire::Stream, path: &str, size: u64) -> io::Result<()> {
         self.paths_bytes += path.len();
-        if self.files.len() >= limits::FILES_MAX
-            || size > limits::FILES_BYTES_MAX - self.bytes
-            || self.paths_bytes > limits::FILE_PATHS_BYTES_MAX
+        if self.files.len() >= self.caps.files
+            || size > self.caps.files_bytes - self.bytes
+            || self.paths_bytes > self.caps.paths_bytes
         {
             return Err(wire::invalid("files above the cap"));
         }
@@ -443,6 +529,16 @@ impl Collected<'_> {
         }
         self.files.push(self.artifacts.end()?);
         Ok(())
+    }
+}
+
+/// All of something small.
+async fn whole(stream: &mut wire::Stream, size: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if stream.take(size).read_to_end(&mut bytes).await? as u64 == size {
+        Ok(bytes)
+    } else {
+        Err(io::ErrorKind::UnexpectedEof.into())
     }
 }
 

@@ -15,6 +15,7 @@ struct Guest {
     inputs: wire::Stream,
     stdout: wire::Stream,
     _stderr: wire::Stream,
+    _log: wire::Stream,
     results: wire::Stream,
 }
 
@@ -33,6 +34,7 @@ impl Guest {
             inputs: take(Channel::Inputs),
             stdout: take(Channel::Stdout),
             _stderr: take(Channel::Stderr),
+            _log: take(Channel::Log),
             results: take(Channel::Results),
         }
     }
@@ -47,6 +49,7 @@ impl Guest {
         self.say(ToHost::Done {
             stdout_bytes,
             stderr_bytes,
+            log_lines_bytes: 0,
             usage,
         })
         .await;
@@ -76,11 +79,14 @@ fn job(argument_bytes: usize) -> Job {
         mounted: Vec::new(),
         deps: Vec::new(),
         argv: vec!["x".repeat(argument_bytes)],
-        env: Vec::new(),
+        env: Default::default(),
+        mask: Default::default(),
         input: JsonText::parse(b"{}").unwrap(),
+        code: None,
         stdin: None,
         files: Vec::new(),
         collect: crate::sandbox::Collect::Out,
+        egress: None,
         limits: ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default()),
     }
 }

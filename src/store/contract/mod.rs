@@ -2,9 +2,11 @@
 
 pub(super) mod executions;
 pub(super) mod keys;
+pub(super) mod packages;
 pub(super) mod pages;
 pub(super) mod retention;
 mod samples;
+pub(super) mod secrets;
 pub(super) mod skills;
 
 use crate::store::Store;
@@ -65,6 +67,18 @@ macro_rules! contract_tests {
                 a_key_is_replaced_whole_or_not_at_all,
                 a_revoked_key_cannot_be_replaced,
                 a_tenant_never_sees_the_keys_of_another,
+            ]
+            secrets: [
+                a_secret_is_set_and_set_again,
+                a_tenant_keeps_only_so_many_secrets,
+                secrets_are_listed_by_name,
+                a_deleted_secret_is_gone,
+                a_tenant_never_sees_the_secrets_of_another,
+            ]
+            packages: [
+                kept_packages_are_found_listed_and_dropped,
+                a_tenant_never_sees_the_packages_of_another,
+                what_was_used_last_stays_within_the_bound,
             ]
         }
     };

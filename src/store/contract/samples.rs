@@ -6,8 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::auth::{KeyRecord, Scope, Scopes};
 use crate::execution::{
-    Failure, FileEntry, JsonText, Logs, Maxima, NewExecution, Outcome, ResourceLimits, Skipped, Status,
-    Timings, Usage,
+    Exception, Failure, FileEntry, JsonText, LogLine, Logs, Maxima, NewExecution, Outcome, ResourceLimits,
+    RichResult, Skipped, Status, Timings, Usage,
 };
 use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{Language, Manifest, Resources, SkillName};
@@ -91,6 +91,11 @@ pub(super) fn outcome(status: Status) -> Outcome {
         error: Some(Failure {
             code: "exit_code".to_owned(),
             message: "exited with 1; '; drop table executions; --\0".to_owned(),
+            exception: Some(Exception {
+                name: "E".to_owned(),
+                value: "\0".to_owned(),
+                traceback: "'".to_owned(),
+            }),
         }),
         exit_code: Some(1),
         output: Some(JsonText::parse(br#"{"n": 9007199254740993,  "x":1e400, "n":0.10}"#).unwrap()),
@@ -99,7 +104,14 @@ pub(super) fn outcome(status: Status) -> Outcome {
             stderr: b"it's".to_vec(),
             stdout_total: 1 << 40,
             stderr_total: 4,
+            lines: LogLine::parse_all(br#"{"message": "'", "fields": {"n": 0.10}}"#),
+            lines_truncated: true,
         },
+        results: vec![RichResult {
+            json: JsonText::parse(b"{\"n\": 1e400}").ok(),
+            ..RichResult::default()
+        }],
+        results_truncated: true,
         files: vec![FileEntry {
             path: "a/\u{202e}b.txt".to_owned(),
             size: 3,

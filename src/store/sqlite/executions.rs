@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, named_params};
 
-use super::row::{is_taken, json, optional_text, optional_time, text, time, to_json};
+use super::row::{is_taken, json, optional_json, optional_text, optional_time, text, time, to_json};
 use crate::execution::{Execution, Failure, JsonText, Logs, NewExecution, Outcome, Status};
 use crate::ids::{ExecutionId, InstanceId, Tenant};
 use crate::skill::Language;
@@ -44,7 +44,8 @@ pub(super) const PAGE_OF_SKILL_AND_STATUS: &str = page!(
 const BY_ID: &str = concat!(
     "select ",
     columns!(),
-    ", output, stdout, stderr, stdout_total, stderr_total, files, skipped \
+    ", output, stdout, stderr, stdout_total, stderr_total, files, skipped, results, results_truncated, exception, \
+     log_lines, log_lines_truncated \
      from executions left join execution_results on execution = id where tenant = ?1 and id = ?2"
 );
 const INSERT: &str = "
@@ -61,8 +62,13 @@ const FINISH: &str = "
         exit_code = :exit_code, skipped_total = :skipped_total, usage = :usage, timings = :timings
     where tenant = :tenant and id = :id and status = 'running'";
 const INSERT_RESULTS: &str = "
-    insert into execution_results (execution, output, stdout, stderr, stdout_total, stderr_total, files, skipped)
-    values (:id, :output, :stdout, :stderr, :stdout_total, :stderr_total, :files, :skipped)";
+    insert into execution_results (
+        execution, output, stdout, stderr, stdout_total, stderr_total, files, skipped, results, results_truncated,
+        exception, log_lines, log_lines_truncated
+    ) values (
+        :id, :output, :stdout, :stderr, :stdout_total, :stderr_total, :files, :skipped, :results, :results_truncated,
+        :exception, :log_lines, :log_lines_truncated
+    )";
 const INTERRUPT: &str = "
     update executions set
         status = 'interrupted', finished_at = ?2, error_code = 'interrupted',
@@ -116,6 +122,10 @@ pub(super) fn finish(
     if ended == 0 {
         return Ok(false);
     }
+    let exception = outcome
+        .error
+        .as_ref()
+        .and_then(|failure| failure.exception.as_ref());
     c.prepare_cached(INSERT_RESULTS)?.execute(named_params! {
         ":id": id.to_string(),
         ":output": outcome.output.as_ref().map(JsonText::as_str),
@@ -125,6 +135,11 @@ pub(super) fn finish(
         ":stderr_total": outcome.logs.stderr_total,
         ":files": to_json(&outcome.files)?,
         ":skipped": to_json(&outcome.skipped)?,
+        ":results": to_json(&outcome.results)?,
+        ":results_truncated": outcome.results_truncated,
+        ":exception": exception.map(to_json).transpose()?,
+        ":log_lines": to_json(&outcome.logs.lines)?,
+        ":log_lines_truncated": outcome.logs.lines_truncated,
     })?;
     Ok(true)
 }
@@ -236,9 +251,15 @@ fn outcome(row: &Row<'_>, status: Status, finished_at: Timestamp) -> Result<Outc
     let was_measured = row.get::<_, Option<String>>("usage")?.is_some();
     Ok(Outcome {
         status,
-        error: code.zip(message).map(|(code, message)| Failure { code, message }),
+        error: code.zip(message).map(|(code, message)| Failure {
+            code,
+            message,
+            exception: None,
+        }),
         exit_code: row.get("exit_code")?,
         output: None,
+        results: Vec::new(),
+        results_truncated: false,
         logs: Logs::default(),
         files: Vec::new(),
         skipped: Vec::new(),
@@ -268,7 +289,14 @@ fn add_results(row: &Row<'_>, outcome: &mut Outcome) -> Result<(), Error> {
         stderr: row.get("stderr")?,
         stdout_total: row.get("stdout_total")?,
         stderr_total: row.get("stderr_total")?,
+        lines: json(row, "log_lines")?,
+        lines_truncated: row.get("log_lines_truncated")?,
     };
+    outcome.results = json(row, "results")?;
+    outcome.results_truncated = row.get("results_truncated")?;
+    if let Some(failure) = &mut outcome.error {
+        failure.exception = optional_json(row, "exception")?;
+    }
     outcome.files = json(row, "files")?;
     outcome.skipped = json(row, "skipped")?;
     Ok(())

@@ -3,9 +3,11 @@
 mod executions;
 mod keys;
 mod open;
+mod packages;
 mod pool;
 mod retention;
 mod row;
+mod secrets;
 mod skills;
 #[cfg(test)]
 mod tests;
@@ -18,8 +20,11 @@ use rusqlite::Connection;
 use crate::auth::KeyRecord;
 use crate::execution::{Execution, NewExecution, Outcome};
 use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
-use crate::skill::{Selector, SkillName, Version};
-use crate::store::{Backend, Error, ExecutionFilter, Moment, Published, Retention, SkillRecord};
+use crate::skill::{SecretName, Selector, SkillName, Version};
+use crate::store::{
+    Backend, Error, ExecutionFilter, Kept, Moment, NewSecret, PackageSet, Published, Retention, SecretRecord,
+    SkillRecord,
+};
 
 use pool::Pool;
 
@@ -220,5 +225,68 @@ impl Backend for Sqlite {
         let tenant = tenant.clone();
         self.write(move |c| keys::replace(c, &tenant, old, &new, at))
             .await
+    }
+
+    async fn put_secret(&self, new: NewSecret, max: u32) -> Result<Kept, Error> {
+        self.write(move |c| secrets::put(c, &new, max)).await
+    }
+
+    async fn sealed(&self, tenant: &Tenant, name: &SecretName) -> Result<Vec<u8>, Error> {
+        let (tenant, name) = (tenant.clone(), name.clone());
+        self.read(move |c| secrets::sealed(c, &tenant, &name)).await
+    }
+
+    async fn secrets(
+        &self,
+        tenant: &Tenant,
+        after: Option<SecretName>,
+        rows: u32,
+    ) -> Result<Vec<SecretRecord>, Error> {
+        let tenant = tenant.clone();
+        self.read(move |c| secrets::list(c, &tenant, after.as_ref(), rows))
+            .await
+    }
+
+    async fn delete_secret(&self, tenant: &Tenant, name: &SecretName) -> Result<(), Error> {
+        let (tenant, name) = (tenant.clone(), name.clone());
+        self.write(move |c| secrets::delete(c, &tenant, &name)).await
+    }
+
+    async fn keep_packages(&self, set: PackageSet) -> Result<(), Error> {
+        self.write(move |c| packages::keep(c, &set)).await
+    }
+
+    async fn packages(&self, tenant: &Tenant, key: &Digest) -> Result<PackageSet, Error> {
+        let (tenant, key) = (tenant.clone(), *key);
+        self.read(move |c| packages::find(c, &tenant, &key)).await
+    }
+
+    async fn package_sets(
+        &self,
+        tenant: &Tenant,
+        after: Option<Moment<Digest>>,
+        rows: u32,
+    ) -> Result<Vec<PackageSet>, Error> {
+        let tenant = tenant.clone();
+        self.read(move |c| packages::list(c, &tenant, after, rows)).await
+    }
+
+    async fn packages_used(&self, tenant: &Tenant, key: &Digest, at: Timestamp) -> Result<(), Error> {
+        let (tenant, key) = (tenant.clone(), *key);
+        self.write(move |c| packages::used(c, &tenant, &key, at)).await
+    }
+
+    async fn drop_packages(&self, tenant: &Tenant, key: &Digest) -> Result<PackageSet, Error> {
+        let (tenant, key) = (tenant.clone(), *key);
+        self.write(move |c| packages::drop(c, &tenant, &key)).await
+    }
+
+    async fn surplus_packages(&self, bytes_max: u64, rows: u32) -> Result<Vec<PackageSet>, Error> {
+        self.read(move |c| packages::surplus(c, bytes_max, rows)).await
+    }
+
+    async fn packages_are_kept(&self, digest: &Digest) -> Result<bool, Error> {
+        let digest = *digest;
+        self.read(move |c| packages::are_kept(c, &digest)).await
     }
 }

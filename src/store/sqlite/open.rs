@@ -13,7 +13,7 @@ use crate::limits;
 use crate::store::Error;
 
 /// Every migration, oldest first: forward only, never changed once released.
-const MIGRATIONS: [(&str, &str); 2] = [
+const MIGRATIONS: [(&str, &str); 5] = [
     (
         "V1__first",
         include_str!("../../../migrations/sqlite/V1__first.sql"),
@@ -21,6 +21,18 @@ const MIGRATIONS: [(&str, &str); 2] = [
     (
         "V2__degraded",
         include_str!("../../../migrations/sqlite/V2__degraded.sql"),
+    ),
+    (
+        "V3__secrets",
+        include_str!("../../../migrations/sqlite/V3__secrets.sql"),
+    ),
+    (
+        "V5__shown",
+        include_str!("../../../migrations/sqlite/V5__shown.sql"),
+    ),
+    (
+        "V6__package_sets",
+        include_str!("../../../migrations/sqlite/V6__package_sets.sql"),
     ),
 ];
 
@@ -138,11 +150,19 @@ fn refuse_damaged(connection: &Connection) -> Result<(), Error> {
 }
 
 fn refuse_newer(connection: &Connection) -> Result<(), Error> {
-    let known = i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX);
+    let known = last_version();
     match schema_version(connection)? {
         Some(found) if found > known => Err(Error::Newer { found, known }),
         _ => Ok(()),
     }
+}
+
+/// The number in the last migration's name.
+fn last_version() -> i32 {
+    let numbers = MIGRATIONS
+        .iter()
+        .filter_map(|(name, _)| name.strip_prefix('V')?.split_once("__")?.0.parse().ok());
+    numbers.max().unwrap_or(i32::MAX)
 }
 
 fn schema_version(connection: &Connection) -> Result<Option<i32>, Error> {

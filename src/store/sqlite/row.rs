@@ -82,6 +82,19 @@ pub(super) fn json<T: DeserializeOwned>(row: &Row<'_>, column: &'static str) -> 
     serde_json::from_str(text).map_err(|e| bad(column, e))
 }
 
+/// As [`json`], where the column may be null.
+pub(super) fn optional_json<T: DeserializeOwned>(
+    row: &Row<'_>,
+    column: &'static str,
+) -> Result<Option<T>, Error> {
+    let text = row
+        .get_ref(column)?
+        .as_str_or_null()
+        .map_err(|e| bad(column, e))?;
+    text.map(|t| serde_json::from_str(t).map_err(|e| bad(column, e)))
+        .transpose()
+}
+
 /// What [`json`] reads.
 pub(super) fn to_json(value: &impl Serialize) -> Result<String, Error> {
     serde_json::to_string(value).map_err(Error::backend)

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::types::Null;
 use rusqlite::{Connection, TransactionBehavior, params_from_iter};
 
-use super::{Sqlite, executions, keys, open, retention, skills};
+use super::{Sqlite, executions, keys, open, retention, secrets, skills};
 use crate::auth::{ApiKey, KeyRecord, Scope, Scopes};
 use crate::ids::{KeyId, Tenant};
 use crate::limits;
@@ -120,6 +120,18 @@ async fn every_list_is_read_from_an_index_in_order() {
         (retention::ENDED_BEFORE, by("executions_by_end", "finished_at<?")),
         (retention::FIRST_BEYOND, by("executions_by_time", "tenant=?")),
         (retention::NEXT_TENANT, by("executions_by_time", "tenant>?")),
+        (
+            secrets::PAGE,
+            by("sqlite_autoindex_secrets_1", "tenant=? AND name>?"),
+        ),
+        (
+            secrets::SEALED,
+            by("sqlite_autoindex_secrets_1", "tenant=? AND name=?"),
+        ),
+        (
+            secrets::COUNT,
+            "COVERING INDEX sqlite_autoindex_secrets_1 (tenant=?)".to_owned(),
+        ),
         (skills::LATEST, by("skills_by_rank", "tenant=? AND name=?")),
         (skills::NEXT_LATEST, by("skills_by_rank", "tenant=? AND name>?")),
         (
@@ -204,10 +216,10 @@ async fn a_newer_database_is_refused_untouched() {
     drop(store);
     let refused = file.try_open().await.unwrap_err();
     assert!(
-        matches!(refused, Error::Newer { found: 99, known: 2 }),
+        matches!(refused, Error::Newer { found: 99, known: 3 }),
         "{refused:?}"
     );
-    assert!(refused.to_string().contains("version 99") && refused.to_string().contains("up to 2"));
+    assert!(refused.to_string().contains("version 99") && refused.to_string().contains("up to 3"));
 }
 
 /// F-17: a migration that breaks off at its last step leaves nothing, and can be tried again.

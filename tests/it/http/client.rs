@@ -10,7 +10,7 @@ use serde_json::Value;
 use skillbox::auth::{Caller, Scope, Scopes};
 use skillbox::bundle::artifacts::ArtifactTar;
 use skillbox::engine::{Engine, NewKey, RetentionPolicy};
-use skillbox::execution::{JsonText, Logs, Usage};
+use skillbox::execution::{JsonText, Logs, Shown, Usage};
 use skillbox::http::{App, Bounds, Settings, app, serve};
 use skillbox::ids::Tenant;
 use skillbox::sandbox::{End, Error, Job, Output, Report, Sandbox};
@@ -250,11 +250,13 @@ fn script(job: &Job, artifacts: &mut ArtifactTar) -> Result<Report, Error> {
     Ok(Report {
         end: End::Exited(exit.map_or(0, |code| code.parse().unwrap())),
         output: Output::Json(JsonText::parse(job.input.as_str().as_bytes()).unwrap()),
+        shown: Shown::default(),
         logs: Logs {
             stdout: b"out \xff\n".to_vec(),
             stderr: b"err\n".to_vec(),
             stdout_total: 100,
             stderr_total: 4,
+            ..Logs::default()
         },
         files,
         skipped: Vec::new(),

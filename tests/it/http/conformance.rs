@@ -133,12 +133,14 @@ fn call(route: &str, execution: &str, key: &str) -> Call {
     };
     let path = path
         .replace("{id}", id)
+        .replace("secrets/{name}", "secrets/TOKEN")
         .replace("{name}", "probe")
         .replace("{version}", "latest")
         .replace("{path}", "report.txt");
     match route {
         "POST /v1/skills" => Call::upload(super::client::probe("license: MIT\nunknown: 1\n")),
         "POST /v1/executions" => Call::post(&path).json(&json!({"skill": "probe", "args": ["exit=3"]})),
+        "PUT /v1/secrets/{name}" => Call::new(Method::PUT, &path).json(&json!({"value": "x"})),
         "POST /v1/keys" => Call::post(&path).json(&json!({"name": "x", "scopes": ["run"]})),
         _ => Call::new(method.parse().unwrap(), &path),
     }
@@ -162,7 +164,7 @@ async fn every_answer_is_as_documented() {
         routes.extend(methods.map(|method| format!("{} {path}", method.to_uppercase())));
     }
     // What ends something comes last.
-    routes.sort_by_key(|route| route.starts_with("DELETE"));
+    routes.sort_by_key(|route| (route.starts_with("DELETE"), !route.starts_with("PUT")));
     for route in routes {
         let made = door.ask(call("POST /v1/keys", "", "")).await.json();
         let key = made["key_id"].as_str().unwrap().to_owned();

@@ -10,6 +10,7 @@ mod keys;
 mod logs;
 mod matrix;
 mod requests;
+mod secrets;
 mod serve;
 mod skills;
 mod tenants;

@@ -10,7 +10,7 @@ use super::client::{Call, Door, Reply};
 const NEVER: &str = "019a0000-0000-7000-8000-000000000000";
 
 /// What names something of a tenant; `ID`, `KEY`, `SKILL` and `VERSION` stand for it.
-const OWNED: [&str; 11] = [
+const OWNED: [&str; 12] = [
     "GET /v1/executions/ID",
     "GET /v1/executions/ID/logs",
     "GET /v1/executions/ID/files",
@@ -22,6 +22,7 @@ const OWNED: [&str; 11] = [
     "DELETE /v1/skills/SKILL/VERSION",
     "DELETE /v1/keys/KEY",
     "POST /v1/keys/KEY/rotate",
+    "DELETE /v1/secrets/SECRET",
 ];
 
 /// T-02, T-03: what belongs to another tenant answers like what never was, in status, headers and body.
@@ -36,6 +37,8 @@ async fn what_is_anothers_looks_like_what_never_was() {
     let stranger = door.key("other", &[Scope::Admin]).await;
     let keys = door.ask(Call::get("/v1/keys")).await.json();
     let key = text(&keys["items"][0]["key_id"]);
+    let put = Call::new(axum::http::Method::PUT, "/v1/secrets/TOKEN");
+    assert_eq!(door.ask(put.json(&json!({"value": "x"}))).await.status, 201);
 
     for route in OWNED {
         let (method, path) = route.split_once(' ').unwrap();
@@ -43,10 +46,12 @@ async fn what_is_anothers_looks_like_what_never_was() {
         let theirs = path
             .replace("ID", &id)
             .replace("KEY", &key)
+            .replace("SECRET", "TOKEN")
             .replace("SKILL", "probe");
         let nobodys = path
             .replace("ID", NEVER)
             .replace("KEY", NEVER)
+            .replace("SECRET", "never")
             .replace("SKILL", "never");
         let ask = |path: &str| door.send(Call::new(method.parse().unwrap(), path).key(&stranger));
         let (theirs, nobodys) = (ask(&theirs).await, ask(&nobodys).await);
@@ -57,6 +62,7 @@ async fn what_is_anothers_looks_like_what_never_was() {
             let text = problem.to_string();
             text.replace(&id, NEVER)
                 .replace(&key, NEVER)
+                .replace("TOKEN", "never")
                 .replace("probe", "never")
         };
         assert_eq!(masked(&theirs), masked(&nobodys), "{route}");

@@ -5,6 +5,10 @@ use crate::world::Backend;
 /// What the tests below run on.
 pub(crate) const BACKEND: Backend = Backend::Native;
 
+#[path = "../deps.rs"]
+mod deps;
+#[path = "../functions.rs"]
+mod functions;
 #[path = "../run.rs"]
 mod run;
 #[path = "../sandbox_confinement.rs"]
@@ -21,5 +25,7 @@ mod sandbox_output;
 mod sandbox_streams;
 #[path = "../sandbox_survivors.rs"]
 mod sandbox_survivors;
+#[path = "../secrets.rs"]
+mod secrets;
 #[path = "../toolbox.rs"]
 mod toolbox;

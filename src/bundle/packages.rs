@@ -1,0 +1,133 @@
+//! From the tar of what an installer left to a folder of installed packages.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use crate::bundle::{
+    Entry, Error, Listing, disk,
+    names::check_path,
+    transfer::transfer,
+    unpack::{Use, make_parents, settle_folders, times},
+};
+use crate::limits;
+
+/// Unpacks a tar of plain files into `into`, an existing, empty, private folder. Every file may be executed: which of them are
+/// programs, an installer need not tell. Names and sizes are checked as hostile.
+///
+/// # Errors
+///
+/// Names the entry. What was written before the error stays in `into`: the caller removes the folder.
+pub fn unpack_packages(tar: &File, into: &Path) -> Result<Listing, Error> {
+    let mut archive = tar::Archive::new(io::BufReader::new(tar));
+    let (mut entries, mut bytes) = (Vec::new(), 0);
+    for member in archive.entries()? {
+        let mut member = member?;
+        let path = String::from_utf8_lossy(&member.path_bytes()).into_owned();
+        if member.header().entry_type() != tar::EntryType::Regular {
+            return Err(Error::entry(&path, "of the installed packages is no plain file"));
+        }
+        check_path(&path).map_err(|rule| Error::entry(&path, rule))?;
+        bytes += member.size();
+        if entries.len() >= limits::PACKAGES_FILES_MAX || bytes > limits::PACKAGES_BYTES_MAX {
+            let (files, mebibytes) = (
+                limits::PACKAGES_FILES_MAX,
+                limits::PACKAGES_BYTES_MAX / limits::MIB,
+            );
+            return Err(Error::TooLarge(format!(
+                "the packages have more than {files} files or {mebibytes} MiB; ask for fewer"
+            )));
+        }
+        entries.push(write(&mut member, path, into)?);
+    }
+    let listing = Listing::new(entries, None);
+    settle_folders(into, &listing)?;
+    Ok(listing)
+}
+
+fn write(member: &mut tar::Entry<'_, impl io::Read>, path: String, into: &Path) -> Result<Entry, Error> {
+    let taken = |error: io::Error| match error.kind() {
+        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => {
+            Error::entry(&path, "is in the installed packages twice")
+        }
+        _ => error.into(),
+    };
+    make_parents(into, &path)?;
+    let mut file = disk::create(&into.join(&path), Use::Execute).map_err(taken)?;
+    let size = member.size();
+    let content = transfer(member, &mut file, size)?;
+    if content.bytes != size {
+        return Err(Error::entry(&path, "is cut off"));
+    }
+    disk::settle_file(&file, Use::Execute, times())?;
+    Ok(Entry {
+        path,
+        size,
+        sha256: content.sha256,
+        executable: true,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+    use crate::bundle::list_packages;
+
+    fn tar_of(entries: &[(&str, tar::EntryType, &[u8])]) -> File {
+        let mut builder = tar::Builder::new(tempfile::tempfile().unwrap());
+        for (path, kind, content) in entries {
+            let mut header = tar::Header::new_gnu();
+            // Past the writer's own checks.
+            header.as_gnu_mut().unwrap().name[..path.len()].copy_from_slice(path.as_bytes());
+            header.set_entry_type(*kind);
+            header.set_size(content.len() as u64);
+            header.set_mode(0o4777);
+            header.set_cksum();
+            builder.append(&header, *content).unwrap();
+        }
+        let mut file = builder.into_inner().unwrap();
+        file.flush().unwrap();
+        io::Seek::rewind(&mut file).unwrap();
+        file
+    }
+
+    const PLAIN: tar::EntryType = tar::EntryType::Regular;
+
+    #[test]
+    fn packages_are_unpacked_as_they_will_be_listed() {
+        let into = tempfile::tempdir().unwrap();
+        let tar = tar_of(&[
+            ("a/b.so", PLAIN, b"1"),
+            ("A/b.so", PLAIN, b"2"),
+            ("c.py", PLAIN, b""),
+        ]);
+        let listing = unpack_packages(&tar, into.path()).unwrap();
+        assert_eq!(listing.entries().len(), 3);
+        assert_eq!(list_packages(into.path()).unwrap().digest(), listing.digest());
+    }
+
+    /// Z-27.
+    #[test]
+    fn no_package_leads_out_of_its_folder_or_brings_anything_but_files() {
+        let hostile: [&[(&str, tar::EntryType, &[u8])]; 9] = [
+            &[("../x", PLAIN, b"")],
+            &[("/etc/x", PLAIN, b"")],
+            &[("a/../../x", PLAIN, b"")],
+            &[("link", tar::EntryType::Symlink, b"")],
+            &[("link", tar::EntryType::Link, b"")],
+            &[("pipe", tar::EntryType::Fifo, b"")],
+            &[("a", PLAIN, b""), ("a", PLAIN, b"")],
+            &[("a", PLAIN, b""), ("a/b", PLAIN, b"")],
+            &[("a\\b", PLAIN, b"")],
+        ];
+        for entries in hostile {
+            let into = tempfile::tempdir().unwrap();
+            assert!(
+                unpack_packages(&tar_of(entries), into.path()).is_err(),
+                "{entries:?}"
+            );
+        }
+    }
+}

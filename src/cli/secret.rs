@@ -1,0 +1,133 @@
+//! `skillbox secret`: set, listed by name, deleted. A value is read from a file, a pipe or the keyboard, never from the command line.
+
+use std::io::{self, IsTerminal as _};
+
+use clap::Subcommand;
+
+use crate::cli::console::{Console, Format, Rows};
+use crate::cli::exec::{moment, rows};
+use crate::cli::exit::Exit;
+use crate::cli::failure::{Failure, Result};
+use crate::cli::given;
+use crate::cli::place::Place;
+use crate::limits;
+use crate::secret::SecretValue;
+use crate::skill::SecretName;
+use crate::store::Kept;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SecretCommand {
+    /// Set a secret, in place of the one that has this name
+    #[command(after_help = "\
+Without --value-file the value is asked for and not shown. It cannot be given as an argument: the shell would keep it in \
+its history, and other users would see it in the list of processes.
+
+Examples:
+  skillbox secret set API_TOKEN
+  skillbox secret set SSH_KEY --value-file id_ed25519
+  pass show api | skillbox secret set API_TOKEN --value-file -")]
+    Set {
+        /// Its name, and that of the variable that programs find it in
+        name: SecretName,
+        /// Read the value from this file, or from standard input if it is -; one line end at its end is dropped
+        #[arg(long, value_name = "FILE|-")]
+        value_file: Option<String>,
+        /// Keep a line end at the end of the file
+        #[arg(long, requires = "value_file")]
+        exact: bool,
+    },
+    /// List the names of secrets; nobody is told a value
+    #[command(after_help = "Example:\n  skillbox secret list --format json")]
+    List {
+        /// Rows at most
+        #[arg(long, default_value_t = limits::PAGE_ROWS as usize, value_parser = rows)]
+        limit: usize,
+    },
+    /// Delete a secret for good
+    #[command(after_help = "Example:\n  skillbox secret delete API_TOKEN")]
+    Delete {
+        /// Its name
+        name: SecretName,
+    },
+}
+
+pub(crate) fn secret(command: SecretCommand, place: &Place, console: &Console) -> Result<Exit> {
+    match command {
+        SecretCommand::Set {
+            name,
+            value_file,
+            exact,
+        } => {
+            let mut text = match value_file {
+                Some(file) => given::value(&file)?,
+                None => asked(&name)?,
+            };
+            if !exact {
+                text.truncate(without_line_end(&text).len());
+            }
+            let value = SecretValue::new(text)
+                .map_err(|error| Failure::refused(format!("the value of `{name}` {error}")))?;
+            match place.set_secret(&name, &value)? {
+                Kept::New => console.good(format!("secret {name} is set")),
+                Kept::Again => console.good(format!("secret {name} is replaced")),
+            }
+        }
+        SecretCommand::List { limit } => {
+            let listed = place.secrets(limit)?;
+            console.data(Format::Table, &listed.items, |secrets| Rows {
+                heading: &["secret", "set first", "set last"],
+                rows: secrets
+                    .iter()
+                    .map(|secret| {
+                        let (first, last) = (moment(secret.created_at), moment(secret.updated_at));
+                        vec![secret.name.to_string(), first, last]
+                    })
+                    .collect(),
+            })?;
+            if listed.more {
+                console.say("there are more; raise --limit");
+            }
+        }
+        SecretCommand::Delete { name } => {
+            place.delete_secret(&name)?;
+            console.good(format!("secret {name} is deleted"));
+        }
+    }
+    Ok(Exit::Success)
+}
+
+/// Asks on the terminal, which shows nothing of the answer.
+fn asked(name: &SecretName) -> Result<String> {
+    if !io::stdin().is_terminal() {
+        return Err(Failure::new(
+            Exit::Usage,
+            "there is no terminal to ask for the value; use --value-file FILE, or --value-file - for standard input",
+        ));
+    }
+    rpassword::prompt_password(format!("Value of {name} (not shown): "))
+        .map_err(|error| Failure::internal("asking for the value", error))
+}
+
+/// Editors and `echo` end a file with a line end that nobody means.
+fn without_line_end(text: &str) -> &str {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    text.strip_suffix('\r').unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_end_is_dropped_and_no_more() {
+        for (text, value) in [
+            ("a\n", "a"),
+            ("a\r\n", "a"),
+            ("a\n\n", "a\n"),
+            ("a b ", "a b "),
+            ("\n", ""),
+        ] {
+            assert_eq!(without_line_end(text), value);
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Installs packages in a sandbox like any other, with larger bounds and one way out: to the configured indexes.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+use crate::bundle::artifacts::ArtifactTar;
+use crate::engine::deps::declared::Wanted;
+use crate::engine::deps::proxy::{Proxy, Trouble};
+use crate::engine::deps::{SetName, Waiting, nobody_waits, packages_of};
+use crate::engine::plan::Plan;
+use crate::engine::{Engine, failure};
+use crate::error::{Code, Error};
+use crate::execution::{JsonText, ResourceLimits};
+use crate::ids::ExecutionId;
+use crate::limits;
+use crate::sandbox::{Choice, Collect, Dependencies, Egress, End, InputFile, Job, Progress, Report, Run};
+use crate::secret::Mask;
+use crate::skill::Language;
+
+/// The authorities that a host's own programs believe, where the usual systems keep them.
+const CA_BUNDLES: [&str; 5] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+    "/opt/homebrew/etc/ca-certificates/cert.pem",
+];
+/// Installs with pip, and fetches pip first where the interpreter has none.
+const PYTHON_INSTALLER: &str = include_str!("install.py");
+/// The same with npm.
+const NODE_INSTALLER: &str = include_str!("install.cjs");
+
+impl Engine {
+    /// Installs packages for the program of `plan`, and keeps them.
+    pub(super) async fn build(
+        &self,
+        (plan, choice): (&Plan, &Choice),
+        wanted: &Wanted,
+        name: &SetName,
+        waiting: Waiting<'_>,
+    ) -> Result<Dependencies, Error> {
+        if let Some(progress) = waiting.progress {
+            let packages = wanted.names().join(", ");
+            let _ = progress.try_send(Progress::Installing { packages });
+        }
+        let (egress, tunnels) = Egress::new();
+        let job = self.builder(plan, wanted, egress).await?;
+        let deps = &self.0.settings.deps;
+        let index = match wanted {
+            Wanted::Python(_) => &deps.python_index,
+            Wanted::Node(_) => &deps.node_registry,
+        };
+        let proxy = Arc::new(Proxy::new(deps.reachable(index), deps.upstream.clone()));
+        let mut artifacts =
+            ArtifactTar::create(tempfile::tempfile_in(&self.0.settings.tmp_dir).map_err(failure::of_io)?);
+        // Ends, with every tunnel, when this is dropped.
+        let mut gate = JoinSet::new();
+        gate.spawn(proxy.clone().serve(tunnels));
+        let report = self.install(&job, choice, &mut artifacts, waiting).await?;
+        drop(gate);
+        judge(&report, &job, proxy.trouble())?;
+        let (tar, _) = artifacts.finish().map_err(failure::of_io)?;
+        let (set, folder) = self.keep_packages(name, wanted, tar).await?;
+        tracing::info!(packages = %set.key, bytes = set.bytes, "Installed packages {}", set.key);
+        Ok(Dependencies {
+            packages: packages_of(set.language),
+            digest: set.digest,
+            folder,
+        })
+    }
+
+    /// Runs the builder to its end; ends it when nobody waits any more, or this process ends.
+    async fn install(
+        &self,
+        job: &Job,
+        choice: &Choice,
+        artifacts: &mut ArtifactTar,
+        waiting: Waiting<'_>,
+    ) -> Result<Report, Error> {
+        let cancel = self.0.running.stopping();
+        let (word, go) = oneshot::channel();
+        let _ = word.send(());
+        let run = Run {
+            artifacts,
+            cancel: cancel.clone(),
+            go,
+        };
+        let running = self.0.sandbox.run(choice, job, run);
+        tokio::pin!(running);
+        let report = tokio::select! {
+            report = &mut running => report,
+            () = waiting.gone.cancelled() => {
+                cancel.cancel();
+                running.await
+            }
+        };
+        let report = report.map_err(failure::of_sandbox)?;
+        if report.end == End::Cancelled {
+            return Err(nobody_waits());
+        }
+        Ok(report)
+    }
+
+    /// The job that installs: no secrets, no inputs, nothing of the caller's but the names of packages.
+    async fn builder(&self, plan: &Plan, wanted: &Wanted, egress: Egress) -> Result<Job, Error> {
+        let deps = &self.0.settings.deps;
+        let (program, installer, files, index) = match wanted {
+            Wanted::Python(requirements) => {
+                let text: String = requirements.iter().flat_map(|line| [line, "\n"]).collect();
+                let files = vec![file("requirements.txt", text)];
+                ("install.py", PYTHON_INSTALLER, files, &deps.python_index)
+            }
+            Wanted::Node(packages) => {
+                let mut files = vec![file("package.json", packages.package_json().to_owned())];
+                files.extend(
+                    packages
+                        .lock()
+                        .map(|lock| file("package-lock.json", lock.to_owned())),
+                );
+                ("install.cjs", NODE_INSTALLER, files, &deps.node_registry)
+            }
+        };
+        let language = wanted.language();
+        let mut all = vec![
+            file(program, installer.to_owned()),
+            file("ca.pem", ca_bundle(deps.ca_bundle.as_deref()).await?),
+        ];
+        all.extend(files);
+        let proxy = format!("http://127.0.0.1:{}", Egress::PORT);
+        let input = json!({
+            "index": index.url(),
+            "proxy": proxy,
+            "seen_at": packages_of(language).folder(),
+        });
+        let mut argv = vec![language.interpreter().to_owned()];
+        if language == Language::Python {
+            argv.push("-I".to_owned());
+        }
+        argv.push(format!("/workspace/{program}"));
+        let path = plan.job.env.variables().iter().find(|(key, _)| key == "PATH");
+        let own = [
+            ("HOME", "/workspace"),
+            ("LANG", "C.UTF-8"),
+            // On the file system where packages end: they are then moved and not copied.
+            ("TMPDIR", "/sandbox/tmp"),
+        ];
+        let own = own.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        Ok(Job {
+            execution: ExecutionId::generate(),
+            image: plan.job.image.clone(),
+            image_of: plan.job.image_of,
+            skill: None,
+            mounted: Vec::new(),
+            deps: Vec::new(),
+            argv,
+            env: path.cloned().into_iter().chain(own).collect::<Vec<_>>().into(),
+            // A builder has no secrets.
+            mask: Mask::default(),
+            code: None,
+            input: JsonText::parse(input.to_string().as_bytes())
+                .map_err(|error| Error::internal(error.to_string()))?,
+            stdin: Some(bytes::Bytes::new()),
+            files: all,
+            collect: Collect::Packages,
+            egress: Some(egress),
+            limits: self.bounds(),
+        })
+    }
+
+    /// What a builder may use: more memory than a program, nearly all of it for files.
+    fn bounds(&self) -> ResourceLimits {
+        let maxima = &self.0.settings.maxima;
+        let memory_bytes = maxima.memory_bytes.max(limits::BUILDER_MEMORY_BYTES);
+        let small = 16 * limits::MIB;
+        let others = 3 * small + limits::ROOT_BYTES + limits::MEMORY_BEYOND_SCRATCH_BYTES;
+        ResourceLimits {
+            memory_bytes,
+            cpu_millis: maxima.cpu_millis,
+            processes_max: limits::PROCESSES_MAX,
+            timeout: limits::BUILDER_TIMEOUT,
+            workspace_bytes: small,
+            sandbox_bytes: (memory_bytes - others).min(limits::BUILDER_FILES_BYTES),
+            tmp_bytes: small,
+            root_bytes: limits::ROOT_BYTES,
+            shm_bytes: small,
+        }
+    }
+}
+
+fn file(path: &str, content: String) -> InputFile {
+    InputFile {
+        path: path.to_owned(),
+        content: content.into(),
+    }
+}
+
+async fn ca_bundle(configured: Option<&Path>) -> Result<String, Error> {
+    let places = match configured {
+        Some(path) => vec![path],
+        None => CA_BUNDLES.iter().map(Path::new).collect(),
+    };
+    for place in places {
+        if let Ok(text) = tokio::fs::read_to_string(place).await
+            && text.len() as u64 <= limits::CA_BUNDLE_BYTES_MAX
+        {
+            return Ok(text);
+        }
+    }
+    Err(Error::new(
+        Code::DependenciesFailed,
+        "this host has no file of certificate authorities to believe package indexes by; install one (Debian: ca-certificates), or set deps.ca_bundle",
+    ))
+}
+
+/// Why there are no packages, if there are none.
+fn judge(report: &Report, job: &Job, trouble: Option<Trouble>) -> Result<(), Error> {
+    let mebibytes = job.limits.memory_bytes / limits::MIB;
+    let why = match &report.end {
+        // Links are what npm makes of programs; nobody calls those.
+        End::Exited(0) if report.complete => match report.skipped.iter().find(|file| file.reason != "link") {
+            None => return Ok(()),
+            Some(file) => format!(
+                "{} cannot be kept ({})",
+                crate::error::quoted(&file.path),
+                file.reason
+            ),
+        },
+        End::Exited(_) => last_lines(&report.logs.stderr, &report.logs.stdout),
+        End::OutOfMemory => format!(
+            "they need more than {mebibytes} MiB while they are installed; ask for fewer, or raise limits.memory"
+        ),
+        End::TimedOut => format!("it took longer than {} s", job.limits.timeout.as_secs()),
+        End::NotStarted(reason) | End::Lost(reason) => reason.clone(),
+        End::Signaled(signal) => format!("the installer was ended by signal {signal}"),
+        End::Cancelled => return Err(nobody_waits()),
+    };
+    let hint = match trouble {
+        None => String::new(),
+        Some(Trouble::Refused(why)) => format!("; refused on the way: {why}"),
+        Some(Trouble::Unreachable(why)) => format!(
+            "; {why}; without a network use packages that were installed before: `skillbox deps prefetch SKILL` installs them while there is one"
+        ),
+    };
+    Err(Error::new(
+        Code::DependenciesFailed,
+        format!("the packages could not be installed: {why}{hint}"),
+    ))
+}
+
+/// The last that an installer said, fit for a message.
+fn last_lines(stderr: &[u8], stdout: &[u8]) -> String {
+    let said = if stderr.iter().all(u8::is_ascii_whitespace) {
+        stdout
+    } else {
+        stderr
+    };
+    let text = String::from_utf8_lossy(said);
+    let lines: Vec<_> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let last = &lines[lines.len().saturating_sub(limits::INSTALLER_LINES)..];
+    let shown = last.iter().map(|line| {
+        let visible = line.chars().filter(|c| !c.is_control());
+        visible.take(limits::INSTALLER_LINE_CHARS).collect::<String>()
+    });
+    let shown: Vec<_> = shown.collect();
+    if shown.is_empty() {
+        "the installer failed and said nothing".to_owned()
+    } else {
+        shown.join("; ")
+    }
+}

@@ -1,0 +1,182 @@
+//! Packages that programs ask for: installed once, in a sandbox that reaches the package indexes alone, and then mounted.
+
+mod build;
+mod declared;
+mod index;
+mod proxy;
+mod sets;
+mod settings;
+mod upstream;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::cache::SkillCache;
+use crate::engine::plan::Plan;
+use crate::engine::{Engine, clock, failure};
+use crate::error::{Code, Error};
+use crate::ids::{Digest, Tenant};
+use crate::limits;
+use crate::sandbox::{Choice, Dependencies, Packages, ProgressSender};
+use crate::skill::Language;
+use crate::store::{self, PackageSet};
+
+pub use index::{Host, Index, NamedBy};
+pub use settings::DependencySettings;
+pub use upstream::Upstream;
+
+/// What is being installed by this process, and what it has used of late.
+#[derive(Debug, Default)]
+pub(super) struct Builds {
+    locks: Mutex<HashMap<SetName, Arc<tokio::sync::Mutex<()>>>>,
+    used: Mutex<HashMap<SetName, Instant>>,
+}
+
+/// A tenant's own name for one set of packages.
+type SetName = (Tenant, Digest);
+
+/// Who waits for packages.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting<'a> {
+    pub(super) progress: Option<&'a ProgressSender>,
+    /// Cancelled when nobody waits any more.
+    pub(super) gone: &'a CancellationToken,
+}
+
+/// Raise it when the same packages would be installed in another way.
+const RECIPE: u32 = 1;
+
+impl Builds {
+    /// Held while a set is installed: who comes second finds it installed.
+    fn lock(&self, name: &SetName) -> Arc<tokio::sync::Mutex<()>> {
+        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        locks.retain(|_, lock| Arc::strong_count(lock) > 1);
+        locks.entry(name.clone()).or_default().clone()
+    }
+
+    /// Whether this use is worth remembering: not if another was a moment ago.
+    fn is_news(&self, name: &SetName) -> bool {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.retain(|_, at| at.elapsed() < limits::PACKAGES_USED_EVERY);
+        if used.contains_key(name) {
+            return false;
+        }
+        used.insert(name.clone(), Instant::now());
+        true
+    }
+}
+
+impl Engine {
+    /// Gives the planned job the packages that its program asks for, installed now if they never were.
+    pub(super) async fn add_packages(
+        &self,
+        tenant: &Tenant,
+        (plan, choice): (&mut Plan, &Choice),
+        requirements: &[String],
+        waiting: Waiting<'_>,
+    ) -> Result<(), Error> {
+        let Some(wanted) = declared::wanted(plan, requirements).await? else {
+            return Ok(());
+        };
+        let base = self.0.sandbox.base(choice, &plan.job).ok_or_else(|| {
+            let interpreter = plan.language.interpreter();
+            Error::new(
+                Code::DependenciesFailed,
+                format!("it is not known for which `{interpreter}` packages would have to be installed"),
+            )
+        })?;
+        let key = wanted.key(&base);
+        let name = (tenant.clone(), key);
+        let mut found = self.find_packages(&name).await?;
+        if found.is_none() {
+            let lock = self.0.builds.lock(&name);
+            let _once = tokio::select! {
+                locked = lock.lock() => locked,
+                () = waiting.gone.cancelled() => return Err(nobody_waits()),
+            };
+            found = self.find_packages(&name).await?;
+            if found.is_none() {
+                found = Some(self.build((plan, choice), &wanted, &name, waiting).await?);
+            }
+        }
+        plan.job.deps.extend(found);
+        Ok(())
+    }
+
+    /// A set that is kept, on this host now.
+    async fn find_packages(&self, name: &SetName) -> Result<Option<Dependencies>, Error> {
+        let (tenant, key) = name;
+        let set = match self.0.store.packages(tenant, key).await {
+            Ok(set) => set,
+            Err(store::Error::NotFound) => return Ok(None),
+            Err(error) => return Err(failure::of_store(error, "installed packages")),
+        };
+        let Some(folder) = self.packages_folder(&set).await? else {
+            return Ok(None);
+        };
+        if self.0.builds.is_news(name) {
+            let remembered = self.0.store.packages_used(tenant, key, clock::now()).await;
+            remembered.map_err(|error| failure::of_store(error, "installed packages"))?;
+        }
+        Ok(Some(Dependencies {
+            packages: packages_of(set.language),
+            digest: set.digest,
+            folder,
+        }))
+    }
+
+    /// Removes sets that are too much together, and folders of packages that nobody uses.
+    pub(super) async fn evict_packages(&self) -> Result<(), Error> {
+        let bytes_max = self.0.settings.deps.cache_bytes;
+        let surplus = self
+            .0
+            .store
+            .surplus_packages(bytes_max, limits::FORGOTTEN_AT_ONCE)
+            .await;
+        for set in surplus.map_err(|error| failure::of_store(error, "installed packages"))? {
+            self.forget_packages(&set).await?;
+        }
+        for digest in self.on_packages(SkillCache::idle).await? {
+            let kept = self.0.store.packages_are_kept(&digest).await;
+            if !kept.map_err(|error| failure::of_store(error, "installed packages"))? {
+                self.on_packages(move |cache| cache.evict(&digest)).await?;
+            }
+        }
+        self.on_packages(SkillCache::sweep).await
+    }
+
+    /// Works on the folders of packages off the async threads.
+    async fn on_packages<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&SkillCache) -> std::io::Result<T> + Send + 'static,
+    ) -> Result<T, Error> {
+        let engine = self.clone();
+        let worked = tokio::task::spawn_blocking(move || work(&engine.0.packages)).await;
+        worked.map_err(Error::internal)?.map_err(failure::of_io)
+    }
+
+    /// The row goes first: bytes without a row are found again by whoever installs the same.
+    async fn forget_packages(&self, set: &PackageSet) -> Result<(), Error> {
+        match self.0.store.drop_packages(&set.tenant, &set.key).await {
+            // Another process was faster.
+            Ok(_) | Err(store::Error::NotFound) => {}
+            Err(error) => return Err(failure::of_store(error, "installed packages")),
+        }
+        let deleted = self.0.blob.delete(&sets::key_of(set)).await;
+        deleted.map_err(|error| failure::of_blob(error, "installed packages"))
+    }
+}
+
+fn packages_of(language: Language) -> Packages {
+    match language {
+        Language::Node => Packages::Node,
+        Language::Python | Language::Bash => Packages::Python,
+    }
+}
+
+fn nobody_waits() -> Error {
+    Error::new(Code::Busy, "the caller left before the packages were installed")
+}

@@ -1,0 +1,107 @@
+//! Lines that a program logs by the helper `log`: structured, and as little believed as anything from inside a sandbox.
+
+use serde::{Deserialize, Serialize};
+
+use crate::execution::JsonText;
+use crate::limits;
+
+/// How much a line matters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// For its author.
+    Debug,
+    /// As a rule.
+    #[default]
+    Info,
+    /// Worth a look.
+    Warning,
+    /// Something went wrong.
+    Error,
+}
+
+impl Level {
+    /// Its name in capitals.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "DEBUG",
+            Self::Info => "INFO",
+            Self::Warning => "WARNING",
+            Self::Error => "ERROR",
+        }
+    }
+}
+
+/// One line.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(default)]
+pub struct LogLine {
+    /// When, by the program's own clock; `null` if it did not say.
+    #[schema(value_type = Option<String>, format = DateTime, required)]
+    pub time: Option<jiff::Timestamp>,
+    /// How much it matters.
+    pub level: Level,
+    /// What it says.
+    pub message: String,
+    /// What belongs to it; `null` if nothing does.
+    #[schema(value_type = Option<serde_json::Value>, required)]
+    pub fields: Option<JsonText>,
+}
+
+impl LogLine {
+    /// Reads lines; one that is not ours is a message as a whole.
+    #[must_use]
+    pub fn parse_all(bytes: &[u8]) -> Vec<Self> {
+        bytes
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+            .take(limits::LOG_LINES_MAX)
+            .map(|line| {
+                serde_json::from_slice(line).unwrap_or_else(|_| Self {
+                    message: String::from_utf8_lossy(line).into_owned(),
+                    ..Self::default()
+                })
+            })
+            .collect()
+    }
+}
+
+impl std::fmt::Display for LogLine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(time) = self.time {
+            write!(f, "{time:.3} ")?;
+        }
+        write!(f, "{} {}", self.level.as_str(), self.message)?;
+        match &self.fields {
+            Some(fields) => write!(f, " {fields}"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_read_as_it_was_written_or_as_a_message() {
+        let lines = LogLine::parse_all(
+            b"{\"time\":\"2026-01-02T03:04:05.5Z\",\"level\":\"error\",\"message\":\"no\",\"fields\":{\"n\":1.10}}\nplain \xff\n\n{\"level\":\"loud\",\"message\":\"x\"}\n",
+        );
+        assert_eq!(lines.len(), 3);
+        assert_eq!(
+            lines[0].to_string(),
+            "2026-01-02T03:04:05.500Z ERROR no {\"n\":1.10}"
+        );
+        assert_eq!(lines[1].to_string(), "INFO plain \u{fffd}");
+        // A level that there is not makes it no line of ours.
+        assert!(lines[2].message.contains("loud"));
+    }
+
+    #[test]
+    fn lines_are_bounded_in_count() {
+        let many = "x\n".repeat(limits::LOG_LINES_MAX + 5);
+        assert_eq!(LogLine::parse_all(many.as_bytes()).len(), limits::LOG_LINES_MAX);
+    }
+}

@@ -1,0 +1,207 @@
+//! The connection between host and guest: many streams over one, driven by a task of its own.
+
+use std::future::{Future as _, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::task::Poll;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufStream};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt as _};
+
+use crate::guest::wire::{self, Channel};
+use crate::limits;
+
+/// Streams of one connection: five, the tunnels, and those that have ended and are not forgotten yet.
+const STREAMS_MAX: usize = 24;
+/// What one side may have in flight to the other in all.
+const WINDOW_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// One stream of the connection, ready for tokio.
+pub type Stream = Compat<yamux::Stream>;
+
+/// Opens and accepts streams of a connection that a task of its own drives.
+#[derive(Debug)]
+pub struct Link {
+    inbound: mpsc::Receiver<yamux::Stream>,
+    opened: mpsc::Receiver<yamux::Stream>,
+    wanted: mpsc::Sender<Wanted>,
+    close: Option<oneshot::Sender<()>>,
+    driver: tokio::task::JoinHandle<()>,
+}
+
+/// Who waits for one more stream.
+type Wanted = oneshot::Sender<yamux::Stream>;
+
+/// Opens further streams, from anywhere.
+#[derive(Clone, Debug)]
+pub struct Opener(mpsc::Sender<Wanted>);
+
+impl Opener {
+    /// Opens a stream and says which it is.
+    pub async fn open(&self, channel: Channel) -> io::Result<Stream> {
+        let (wanted, opened) = oneshot::channel();
+        self.0.send(wanted).await.map_err(|_| wire::closed())?;
+        let mut stream = opened.await.map_err(|_| wire::closed())?.compat();
+        stream.write_all(&[channel as u8]).await?;
+        Ok(stream)
+    }
+}
+
+/// Which side of the connection this is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    /// Opens the streams of an execution.
+    Host,
+    /// Accepts them, and opens tunnels.
+    Guest,
+}
+
+impl Link {
+    /// Starts to speak over `socket`.
+    pub fn new<T>(socket: T, side: Side) -> Self
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let mut config = yamux::Config::default();
+        config.set_max_num_streams(STREAMS_MAX);
+        config.set_max_connection_receive_window(Some(WINDOW_BYTES_MAX));
+        let mode = if side == Side::Host {
+            yamux::Mode::Client
+        } else {
+            yamux::Mode::Server
+        };
+        // A frame's head and body in one system call, and so one wake of the other side.
+        let socket = BufStream::new(socket);
+        let socket = tokio_util::compat::TokioAsyncReadCompatExt::compat(socket);
+        let connection = yamux::Connection::new(socket, config, mode);
+        let (inbound_sender, inbound) = mpsc::channel(STREAMS_MAX);
+        let (opened_sender, opened) = mpsc::channel(Channel::ALL.len());
+        let (wanted, wishes) = mpsc::channel(limits::EGRESS_CONNECTIONS_MAX);
+        let (close, closing) = oneshot::channel();
+        let to_open = if side == Side::Host { Channel::ALL.len() } else { 0 };
+        let driver = tokio::spawn(drive(Drive {
+            connection,
+            inbound: inbound_sender,
+            opened: opened_sender,
+            to_open,
+            wishes,
+            closing,
+        }));
+        Self {
+            inbound,
+            opened,
+            wanted,
+            close: Some(close),
+            driver,
+        }
+    }
+
+    /// Opens the next stream and says which it is. The host opens each of [`Channel::ALL`] once.
+    pub async fn open(&mut self, channel: Channel) -> io::Result<Stream> {
+        let mut stream = self.opened.recv().await.ok_or_else(wire::closed)?.compat();
+        stream.write_all(&[channel as u8]).await?;
+        Ok(stream)
+    }
+
+    /// What opens further streams.
+    #[must_use]
+    pub fn opener(&self) -> Opener {
+        Opener(self.wanted.clone())
+    }
+
+    /// The next stream that the other side opened.
+    pub async fn accept(&mut self) -> io::Result<(Channel, Stream)> {
+        let mut stream = self.inbound.recv().await.ok_or_else(wire::closed)?.compat();
+        let byte = stream.read_u8().await?;
+        let channel = Channel::from_byte(byte).ok_or_else(|| wire::invalid("unknown channel"))?;
+        Ok((channel, stream))
+    }
+
+    /// Resolves when the connection has ended, whoever ended it.
+    pub async fn ended(&mut self) {
+        while self.inbound.recv().await.is_some() {}
+    }
+
+    /// Sends what is left, says goodbye and waits until that is done.
+    pub async fn close(mut self) {
+        if let Some(close) = self.close.take() {
+            let _ = close.send(());
+        }
+        let _ = (&mut self.driver).await;
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+/// All that a connection's task holds.
+struct Drive<T> {
+    connection: yamux::Connection<T>,
+    inbound: mpsc::Sender<yamux::Stream>,
+    opened: mpsc::Sender<yamux::Stream>,
+    to_open: usize,
+    wishes: mpsc::Receiver<Wanted>,
+    closing: oneshot::Receiver<()>,
+}
+
+/// Drives the connection: nothing moves on any stream unless this is polled.
+async fn drive<T>(all: Drive<T>)
+where
+    T: futures::io::AsyncRead + futures::io::AsyncWrite + Unpin,
+{
+    let Drive {
+        mut connection,
+        inbound,
+        opened,
+        to_open,
+        mut wishes,
+        mut closing,
+    } = all;
+    for _ in 0..to_open {
+        let Ok(stream) = poll_fn(|context| connection.poll_new_outbound(context)).await else {
+            return;
+        };
+        if opened.send(stream).await.is_err() {
+            return;
+        }
+    }
+    let mut wanted: Option<Wanted> = None;
+    poll_fn(|context| {
+        loop {
+            if Pin::new(&mut closing).poll(context).is_ready() {
+                return Poll::Ready(());
+            }
+            // First, for it forgets streams that have ended and makes room.
+            match connection.poll_next_inbound(context) {
+                Poll::Ready(Some(Ok(stream))) => {
+                    if inbound.try_send(stream).is_err() {
+                        return Poll::Ready(());
+                    }
+                    continue;
+                }
+                Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(()),
+                Poll::Pending => {}
+            }
+            if wanted.is_none() {
+                let Poll::Ready(Some(next)) = wishes.poll_recv(context) else {
+                    return Poll::Pending;
+                };
+                wanted = Some(next);
+            }
+            match connection.poll_new_outbound(context) {
+                Poll::Ready(Ok(stream)) => {
+                    // Who has gone drops the stream, which then ends.
+                    let _ = wanted.take().map(|wanted| wanted.send(stream));
+                }
+                Poll::Ready(Err(_)) => return Poll::Ready(()),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    })
+    .await;
+    let _ = poll_fn(|context| connection.poll_close(context)).await;
+}

@@ -1,0 +1,134 @@
+//! `/sandbox/runtime`: our own modules for programs, and the pipe that takes what they log.
+//!
+//! The modules are written before every program: a few small files, which cost nothing that can be measured.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _, symlink};
+use std::path::Path;
+
+use rustix::fs::{CWD, FileType, Mode, OFlags};
+use tokio::net::unix::pipe;
+
+use crate::limits;
+
+const SKILLS: &str = "/skills";
+const FOLDER: &str = "/sandbox/runtime";
+/// What a program writes its log lines to.
+const LOG: &str = "/sandbox/log";
+
+/// Every file by its path below [`FOLDER`].
+const FILES: &[(&str, &str)] = &[
+    ("_skillbox/__init__.py", ""),
+    ("_skillbox/__main__.py", include_str!("runtime/main.py")),
+    ("_skillbox/calls.py", include_str!("runtime/calls.py")),
+    ("_skillbox/results.py", include_str!("runtime/results.py")),
+    ("_skillbox/figures.py", include_str!("runtime/figures.py")),
+    ("_skillbox/ipython.py", include_str!("runtime/ipython.py")),
+    ("_skillbox/main.mjs", include_str!("runtime/main.mjs")),
+    ("_skillbox/resolve.mjs", include_str!("runtime/resolve.mjs")),
+    (
+        "node_modules/runtime/index.js",
+        include_str!("runtime/runtime.cjs"),
+    ),
+    ("runtime/__init__.py", include_str!("runtime/runtime.py")),
+    ("runtime/blobs.py", include_str!("runtime/blobs.py")),
+    ("runtime/log.py", include_str!("runtime/log.py")),
+    ("skills/__init__.py", include_str!("runtime/skills.py")),
+];
+
+/// Lets Node's `import` and `require` find the modules of mounted skills: `skills/salesforce/leads/sync` is `code/sync.mjs`
+/// of `salesforce.leads`. A package that says where each of its modules is needs no loader.
+fn write_skills() -> io::Result<()> {
+    let mut exports = serde_json::Map::new();
+    for skill in names_in(Path::new(SKILLS)) {
+        let imported = skill.replace('.', "/");
+        for inner in ["code", "scripts"] {
+            let spellings = [imported.clone(), imported.replace('-', "_")];
+            for file in names_in(&Path::new(SKILLS).join(&skill).join(inner)) {
+                let Some(stem) = ["mjs", "js", "cjs"]
+                    .into_iter()
+                    .find_map(|extension| file.strip_suffix(extension)?.strip_suffix('.'))
+                else {
+                    continue;
+                };
+                for spelling in &spellings {
+                    // The first that is found is the one: `code/` before `scripts/`.
+                    exports
+                        .entry(format!("./{spelling}/{stem}"))
+                        .or_insert_with(|| format!("./all/{skill}/{inner}/{file}").into());
+                    exports
+                        .entry(format!("./{spelling}/*"))
+                        .or_insert_with(|| format!("./all/{skill}/{inner}/*").into());
+                }
+            }
+        }
+    }
+    if exports.is_empty() {
+        return Ok(());
+    }
+    let package = Path::new(FOLDER).join("node_modules/skills");
+    fs::create_dir(&package)?;
+    symlink(SKILLS, package.join("all"))?;
+    let text = serde_json::json!({ "name": "skills", "exports": exports }).to_string();
+    fs::write(package.join("package.json"), text)
+}
+
+/// The names in a folder, as far as they are text, sorted; none where there is no folder.
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<_> = entries
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .take(limits::ARCHIVE_ENTRIES_MAX)
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+/// Writes the modules. Nobody writes there again: what lies on Python's path must not be a place to leave things.
+pub(super) fn write() -> io::Result<()> {
+    let mut private = DirBuilder::new();
+    private.mode(0o700).recursive(true);
+    let mut folders = vec![Path::new(FOLDER).to_owned()];
+    for (path, text) in FILES {
+        let path = Path::new(FOLDER).join(path);
+        if let Some(folder) = path.parent()
+            && !folders.iter().any(|made| made == folder)
+        {
+            private.create(folder)?;
+            folders.push(folder.to_owned());
+        }
+        let mut new = OpenOptions::new();
+        new.write(true).create_new(true).mode(0o400);
+        new.open(path)?.write_all(text.as_bytes())?;
+    }
+    write_skills()?;
+    for folder in folders {
+        fs::set_permissions(folder, Permissions::from_mode(0o500))?;
+    }
+    Ok(())
+}
+
+/// Both ends of the pipe for log lines.
+#[derive(Debug)]
+pub(super) struct Log {
+    pub(super) reader: pipe::Receiver,
+    /// While this is open the reader sees no end, whoever else writes.
+    pub(super) writer: OwnedFd,
+}
+
+impl Log {
+    /// Makes the pipe. It has a name, so that a program in any language writes to it as to a file; what becomes of the
+    /// name later is nothing to us.
+    pub(super) fn open() -> io::Result<Self> {
+        rustix::fs::mknodat(CWD, LOG, FileType::Fifo, Mode::from_raw_mode(0o600), 0)?;
+        let flags = OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let reader = rustix::fs::open(LOG, OFlags::RDONLY | flags, Mode::empty())?;
+        let writer = rustix::fs::open(LOG, OFlags::WRONLY | flags, Mode::empty())?;
+        Ok(Self {
+            reader: pipe::Receiver::from_file(File::from(reader))?,
+            writer,
+        })
+    }
+}

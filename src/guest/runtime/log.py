@@ -1,0 +1,55 @@
+"""Structured log lines: `log.info("read the table", rows=12)`. Logging never fails and never waits for long."""
+import json as _json
+import os as _os
+import sys as _sys
+from datetime import datetime as _datetime, timezone as _timezone
+
+# So much is written to a pipe at once or not at all, whoever else writes.
+_LINE_MAX = 4096
+_pipe = None
+
+
+def debug(message, **fields):
+    """For its author."""
+    _write("debug", message, fields)
+
+
+def info(message, **fields):
+    """As a rule."""
+    _write("info", message, fields)
+
+
+def warning(message, **fields):
+    """Worth a look."""
+    _write("warning", message, fields)
+
+
+def error(message, **fields):
+    """Something went wrong."""
+    _write("error", message, fields)
+
+
+def _write(level, message, fields):
+    global _pipe
+    line = {"time": _datetime.now(_timezone.utc).isoformat(timespec="milliseconds"), "level": level}
+    line["message"] = str(message).encode("utf-8", "backslashreplace").decode()
+    if fields:
+        line["fields"] = fields
+    try:
+        if _pipe is None:
+            _pipe = _os.open("/sandbox/log", _os.O_WRONLY | _os.O_CLOEXEC)
+        _os.write(_pipe, _encoded(line))
+    except OSError:
+        print(f"{level.upper()} {line['message']}", file=_sys.stderr)
+
+
+def _encoded(line):
+    """One line that is short enough; fields go before the message is cut."""
+    text = _json.dumps(line, default=str, skipkeys=True).encode() + b"\n"
+    if len(text) <= _LINE_MAX:
+        return text
+    if line.pop("fields", None) is not None:
+        line["message"] += " [fields left out: too long]"
+        return _encoded(line)
+    line["message"] = line["message"][: max(0, len(line["message"]) - (len(text) - _LINE_MAX) - 20) // 2] + "… [cut]"
+    return _encoded(line)

@@ -1,0 +1,118 @@
+//! `/v1/secrets`: set, listed by name, deleted. No route answers a value.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::de::{self, Deserializer};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::door::Door;
+use super::extract::{Body, Json, Path, Query};
+use super::guard::Authenticated;
+use super::page::{List, PageQuery};
+use super::problem::Refusal;
+use crate::error::Error;
+use crate::limits;
+use crate::secret::SecretValue;
+use crate::skill::SecretName;
+use crate::store::{Kept, SecretRecord};
+
+/// A secret, without its value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Secret {
+    /// Its name, and that of the variable that programs find it in.
+    #[schema(value_type = String, example = "API_TOKEN")]
+    pub name: SecretName,
+    /// When it was first set.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: jiff::Timestamp,
+    /// When it was last set.
+    #[schema(value_type = String, format = DateTime)]
+    pub updated_at: jiff::Timestamp,
+}
+
+/// The value of a secret.
+#[derive(utoipa::ToSchema)]
+pub(crate) struct PutSecret {
+    /// 1 to 65,536 bytes of text without NUL; it reaches programs as it is.
+    #[schema(min_length = 1, max_length = 65536, example = "…")]
+    value: String,
+}
+
+impl Body for PutSecret {
+    const BYTES_MAX: u64 = limits::SECRET_BODY_BYTES_MAX;
+}
+
+impl<'de> Deserialize<'de> for PutSecret {
+    /// By hand: a message of serde's own would repeat what it does not like.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let wrong = || de::Error::custom("must be an object with one member, `value`, a text");
+        let Value::Object(mut members) = Value::deserialize(deserializer)? else {
+            return Err(wrong());
+        };
+        match (members.remove("value"), members.is_empty()) {
+            (Some(Value::String(value)), true) => Ok(Self { value }),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+/// Set a secret
+///
+/// In place of the one that has this name. Skills that declare the name find it among their variables from the next run on.
+#[utoipa::path(put, path = "/v1/secrets/{name}", tag = "secrets", operation_id = "set_secret", request_body = PutSecret,
+    params(("name" = String, Path, description = "A variable's name, such as `API_TOKEN`", max_length = 64)),
+    responses((status = CREATED, description = "Set for the first time"), (status = NO_CONTENT, description = "Replaced")))]
+pub(crate) async fn set(
+    State(door): State<Arc<Door>>,
+    Authenticated(caller): Authenticated,
+    Path(name): Path<SecretName>,
+    Json(body, _held): Json<PutSecret>,
+) -> Result<StatusCode, Refusal> {
+    let value = SecretValue::new(body.value).map_err(|error| Error::invalid(format!("value: {error}")))?;
+    Ok(match door.engine.set_secret(&caller, &name, &value).await? {
+        Kept::New => StatusCode::CREATED,
+        Kept::Again => StatusCode::NO_CONTENT,
+    })
+}
+
+/// List secrets
+///
+/// By name, without their values, which nobody is told.
+#[utoipa::path(get, path = "/v1/secrets", tag = "secrets", operation_id = "list_secrets", params(PageQuery),
+    responses((status = OK, body = List<Secret>)))]
+pub(crate) async fn list(
+    State(door): State<Arc<Door>>,
+    Authenticated(caller): Authenticated,
+    Query(page): Query<PageQuery>,
+) -> Result<axum::Json<List<Secret>>, Refusal> {
+    let page = door.engine.secrets(&caller, page.into_request()?).await?;
+    Ok(axum::Json(List::of(&page)))
+}
+
+/// Delete a secret
+///
+/// For good. Skills that declare it are refused until it is set again.
+#[utoipa::path(delete, path = "/v1/secrets/{name}", tag = "secrets", operation_id = "delete_secret",
+    params(("name" = String, Path, description = "Its name", max_length = 64)),
+    responses((status = NO_CONTENT, description = "Deleted")))]
+pub(crate) async fn delete(
+    State(door): State<Arc<Door>>,
+    Authenticated(caller): Authenticated,
+    Path(name): Path<SecretName>,
+) -> Result<StatusCode, Refusal> {
+    door.engine.delete_secret(&caller, &name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+impl From<&SecretRecord> for Secret {
+    fn from(record: &SecretRecord) -> Self {
+        Self {
+            name: record.name.clone(),
+            created_at: record.created_at,
+            updated_at: record.updated_at,
+        }
+    }
+}

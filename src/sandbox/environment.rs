@@ -1,0 +1,45 @@
+//! The environment of a program, secrets included: it shows names only.
+
+use std::fmt;
+
+/// Variables by name and value.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Environment(Vec<(String, String)>);
+
+impl Environment {
+    /// All of them, in order.
+    #[must_use]
+    pub fn variables(&self) -> &[(String, String)] {
+        &self.0
+    }
+
+    /// Adds these.
+    pub fn extend(&mut self, variables: impl IntoIterator<Item = (String, String)>) {
+        self.0.extend(variables);
+    }
+}
+
+impl From<Vec<(String, String)>> for Environment {
+    fn from(variables: Vec<(String, String)>) -> Self {
+        Self(variables)
+    }
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries(self.0.iter().map(|(name, _)| name))
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_value_is_shown() {
+        let environment = Environment::from(vec![("TOKEN".to_owned(), "hunter2".to_owned())]);
+        assert_eq!(format!("{environment:?}"), "[\"TOKEN\"]");
+    }
+}

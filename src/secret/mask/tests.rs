@@ -1,0 +1,98 @@
+//! What a mask finds, and what it leaves.
+
+use super::*;
+
+fn mask(values: &[&str]) -> Mask {
+    let values: Vec<_> = values
+        .iter()
+        .map(|value| SecretValue::new((*value).to_owned()).unwrap())
+        .collect();
+    Mask::new(&values)
+}
+
+fn masked(values: &[&str], text: &str) -> String {
+    mask(values).mask_text(text).into_owned()
+}
+
+/// O-21.
+#[test]
+fn each_occurrence_is_masked_and_nothing_else() {
+    let text = "a hunter2 b hunter2hunter2 hunter hunter";
+    assert_eq!(masked(&["hunter2"], text), "a *** b ****** hunter hunter");
+    assert_eq!(masked(&["hunter2"], "nothing"), "nothing");
+    assert_eq!(masked(&[], text), text);
+    assert_eq!(masked(&["abc"], "abc"), "abc", "too short to be told from text");
+    assert_eq!(
+        masked(&[" hunter2\n"], "strip() gives hunter2"),
+        "strip() gives ***"
+    );
+}
+
+#[test]
+fn overlapping_secrets_leave_nothing_of_either() {
+    assert_eq!(masked(&["abcd", "cdef"], "-abcdef-"), "-***-");
+    assert_eq!(masked(&["abcd", "abcdefgh"], "-abcdefgh-abcd-"), "-***-***-");
+    assert_eq!(masked(&["aaaa"], "aaaaaa"), "***", "it overlaps itself");
+}
+
+#[test]
+fn a_value_is_found_as_json_spells_it() {
+    let value = "p\"q\\r\nü/😀";
+    let python = r#"{"v": "p\"q\\r\n\u00fc/\ud83d\ude00"}"#;
+    let node = "{\"v\":\"p\\\"q\\\\r\\nü/😀\"}";
+    let php = "{\"v\":\"p\\\"q\\\\r\\nü\\/😀\"}";
+    for text in [python, node, php] {
+        let shown = masked(&[value], text);
+        assert!(shown.contains("\"***\"") && !shown.contains('q'), "{shown}");
+    }
+}
+
+/// O-21: where a log was cut in the middle of a value.
+#[test]
+fn the_beginning_of_a_secret_at_a_cut_end_is_masked() {
+    let mask = mask(&["hunter2-and-more", "hunter"]);
+    let cut = |text: &str| String::from_utf8(mask.mask(text.as_bytes(), Ending::Cut).into_owned()).unwrap();
+    assert_eq!(cut("x hunter2-an"), "x ***");
+    assert_eq!(cut("x hunt"), "x ***");
+    assert_eq!(cut("x hun"), "x hun", "as short as what is not masked at all");
+    assert_eq!(cut("hunter2-and-more"), "***");
+    assert_eq!(mask.mask_text("x hunt"), "x hunt", "where its author ended it");
+}
+
+/// O-21: a value that came in pieces is one again where the log is kept.
+#[test]
+fn bytes_that_are_no_text_do_not_hide_a_secret() {
+    let text = [b"\xff\xfehunter2\xff".as_slice(), b"\0"].concat();
+    assert_eq!(
+        mask(&["hunter2"]).mask(&text, Ending::Whole).as_ref(),
+        b"\xff\xfe***\xff\0"
+    );
+}
+
+#[test]
+fn json_stays_json_and_byte_for_byte_where_nothing_is_found() {
+    let mask = mask(&["hunter2", "12345678", "a\"b\\c", "{\"k\": \"w\"}", "null-ish"]);
+    for (text, expected) in [
+        (r#"{"n": 0.10, "x":1e400}"#, r#"{"n": 0.10, "x":1e400}"#),
+        (
+            r#"["hunter2", {"hunter2!":  "h\u0075nter2"}]"#,
+            r#"["***", {"***!":  "***"}]"#,
+        ),
+        (
+            r#"{"pin": 12345678, "big": -9123456780}"#,
+            r#"{"pin": "***", "big": "-9***0"}"#,
+        ),
+        (r#""x a\"b\\c y""#, r#""x *** y""#),
+        (r#"{"key": {"k": "w"}}"#, r#""***""#),
+        (r#"[true, null, "\\"]"#, r#"[true, null, "\\"]"#),
+    ] {
+        let masked = mask.mask_json(text);
+        assert_eq!(masked, expected);
+        serde_json::from_str::<&serde_json::value::RawValue>(&masked).unwrap();
+    }
+}
+
+#[test]
+fn the_mask_itself_tells_nothing() {
+    assert_eq!(format!("{:?}", mask(&["hunter2"])), "Mask(***)");
+}

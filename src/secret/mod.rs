@@ -1,0 +1,9 @@
+//! Secrets: checked values, sealed while they rest, and masked in what programs leave behind. Pure.
+
+mod mask;
+mod seal;
+mod value;
+
+pub use mask::{Ending, Mask};
+pub use seal::{InvalidMasterKey, MasterKey, Owner, Unsealable};
+pub use value::{InvalidValue, SecretValue};

@@ -1,0 +1,261 @@
+//! Node packages as skills ask for them: `package.json` and its lock, of which nothing may lead away from the registry.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::error::quoted;
+use crate::skill::requirements::InvalidRequirement;
+
+/// What npm is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodePackages {
+    package_json: String,
+    lock: Option<String>,
+}
+
+/// Of a `package.json` only what is installed; of whatever else it says nothing is run.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct PackageJson {
+    dependencies: BTreeMap<String, Value>,
+    #[serde(rename = "optionalDependencies")]
+    optional: BTreeMap<String, Value>,
+    #[serde(rename = "devDependencies")]
+    development: BTreeMap<String, Value>,
+    workspaces: Option<Value>,
+}
+
+impl NodePackages {
+    /// Reads the two files; `None` where nothing is asked for. `path` names the first in errors.
+    ///
+    /// # Errors
+    ///
+    /// What is not a range of versions of a published package, by its name.
+    pub fn parse(
+        path: &str,
+        package_json: &str,
+        lock: Option<&str>,
+    ) -> Result<Option<Self>, InvalidRequirement> {
+        let wrong = |rule: String| InvalidRequirement::new(path, rule);
+        let parsed: PackageJson = serde_json::from_str(package_json)
+            .map_err(|error| wrong(format!("is no package.json: {error}")))?;
+        if parsed.dependencies.is_empty() && parsed.optional.is_empty() {
+            return Ok(None);
+        }
+        if parsed.workspaces.is_some() {
+            return Err(wrong(
+                "`workspaces` are not taken; publish the parts or put them into the skill".to_owned(),
+            ));
+        }
+        let kinds = [&parsed.dependencies, &parsed.optional, &parsed.development];
+        for (name, version) in kinds.into_iter().flatten() {
+            check(name, version).map_err(&wrong)?;
+        }
+        if let Some(lock) = lock {
+            check_lock(lock).map_err(|rule| {
+                InvalidRequirement::new(path.replace("package.json", "package-lock.json"), rule)
+            })?;
+            return Ok(Some(Self {
+                // npm compares the two: both go as they are.
+                package_json: package_json.to_owned(),
+                lock: Some(lock.to_owned()),
+            }));
+        }
+        let asked = json!({
+            "private": true,
+            "dependencies": parsed.dependencies,
+            "optionalDependencies": parsed.optional,
+        });
+        Ok(Some(Self {
+            package_json: asked.to_string(),
+            lock: None,
+        }))
+    }
+
+    /// Adds packages that a request names: `name` or `name@range`.
+    ///
+    /// # Errors
+    ///
+    /// The first that is no published package; a lock, which holds all that is installed.
+    pub fn with(declared: Option<Self>, names: &[String]) -> Result<Option<Self>, InvalidRequirement> {
+        if names.is_empty() {
+            return Ok(declared);
+        }
+        if declared.as_ref().is_some_and(|declared| declared.lock.is_some()) {
+            let rule = "the skill's package-lock.json says all that is installed; add them there";
+            return Err(InvalidRequirement::new("requirements", rule));
+        }
+        let text = declared.map_or_else(|| "{}".to_owned(), |declared| declared.package_json);
+        let mut parsed: Value = serde_json::from_str(&text).unwrap_or_default();
+        for (index, asked) in names.iter().enumerate() {
+            // The first character may be a scope's.
+            let at = asked
+                .char_indices()
+                .skip(1)
+                .find(|(_, c)| *c == '@')
+                .map(|(at, _)| at);
+            let (name, range) = at.map_or((asked.as_str(), "*"), |at| (&asked[..at], &asked[at + 1..]));
+            let range = Value::from(range);
+            check(name, &range)
+                .map_err(|rule| InvalidRequirement::new(format!("requirements[{index}]"), rule))?;
+            parsed["dependencies"][name] = range;
+        }
+        Self::parse("requirements", &parsed.to_string(), None)
+    }
+
+    /// The text of `package.json`.
+    #[must_use]
+    pub fn package_json(&self) -> &str {
+        &self.package_json
+    }
+
+    /// The text of `package-lock.json`, if there is one.
+    #[must_use]
+    pub fn lock(&self) -> Option<&str> {
+        self.lock.as_deref()
+    }
+
+    /// What is asked for, for people: `name@range`.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let parsed: PackageJson = serde_json::from_str(&self.package_json).unwrap_or_default();
+        let all = parsed.dependencies.iter().chain(&parsed.optional);
+        all.map(|(name, range)| format!("{name}@{}", range.as_str().unwrap_or("*")))
+            .collect()
+    }
+}
+
+fn check(name: &str, version: &Value) -> Result<(), String> {
+    let part = |part: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.~".contains(c);
+        !part.is_empty() && !part.starts_with('.') && part.chars().all(plain)
+    };
+    let is_name = |name: &str| match name.strip_prefix('@') {
+        Some(scoped) => scoped
+            .split_once('/')
+            .is_some_and(|(scope, name)| part(scope) && part(name)),
+        None => part(name),
+    };
+    if !is_name(name) {
+        return Err(format!("{} is not the name of a package", quoted(name)));
+    }
+    let range = version.as_str().unwrap_or("\0");
+    let range = match range.strip_prefix("npm:") {
+        // An alias: another name, then its range.
+        Some(alias) => match alias.rsplit_once('@') {
+            Some((other, range)) if is_name(other) => range,
+            _ if is_name(alias) => "*",
+            _ => "\0",
+        },
+        None => range,
+    };
+    // Letters for tags and pre-releases; without `:` and `/` it is no address, path or repository.
+    let plain = |c: char| c.is_ascii_alphanumeric() || " .-+*^~<>=|_".contains(c);
+    if range.chars().all(plain) {
+        return Ok(());
+    }
+    Err(format!(
+        "`{name}`: {} would fetch from somewhere else than the configured registry; name a version of a published package",
+        quoted(version.as_str().unwrap_or("not a text"))
+    ))
+}
+
+/// What the lock names is fetched as it says: nothing but archives over HTTPS, and no links.
+fn check_lock(lock: &str) -> Result<(), String> {
+    let parsed: Value = serde_json::from_str(lock).map_err(|error| format!("is no lock of npm: {error}"))?;
+    if parsed
+        .get("lockfileVersion")
+        .and_then(Value::as_u64)
+        .is_none_or(|version| version < 2)
+    {
+        return Err("is older than lockfileVersion 2; make it anew with npm 7 or later".to_owned());
+    }
+    let packages = parsed.get("packages").and_then(Value::as_object);
+    for (place, package) in packages.into_iter().flatten() {
+        let resolved = package.get("resolved").and_then(Value::as_str);
+        if package.get("link").is_some() || resolved.is_some_and(|from| !from.starts_with("https://")) {
+            return Err(format!(
+                "{} would come from somewhere else than the configured registry; name a published package",
+                quoted(place)
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(dependencies: &str) -> Result<Option<NodePackages>, InvalidRequirement> {
+        NodePackages::parse(
+            "package.json",
+            &format!("{{\"dependencies\": {dependencies}}}"),
+            None,
+        )
+    }
+
+    #[test]
+    fn only_what_is_installed_is_passed_on() {
+        let text = r#"{"name": "x", "type": "module", "scripts": {"preinstall": "curl evil"},
+            "dependencies": {"@scope/a": "^1.2.3 || >=2 <3", "b": "npm:@scope/c@~1", "d": "latest"}, "devDependencies": {"t": "1"}}"#;
+        let asked = NodePackages::parse("package.json", text, None).unwrap().unwrap();
+        assert!(!asked.package_json().contains("preinstall") && !asked.package_json().contains("\"t\""));
+        assert_eq!(
+            asked.names(),
+            ["@scope/a@^1.2.3 || >=2 <3", "b@npm:@scope/c@~1", "d@latest"]
+        );
+        for nothing in [
+            "{}",
+            r#"{"type": "module"}"#,
+            r#"{"devDependencies": {"t": "1"}}"#,
+        ] {
+            assert_eq!(NodePackages::parse("package.json", nothing, None), Ok(None));
+        }
+    }
+
+    /// Z-27.
+    #[test]
+    fn what_leaves_the_registry_is_refused_by_name() {
+        for range in [
+            "git+ssh://git@evil.example/x.git",
+            "https://evil.example/x.tgz",
+            "file:../x",
+            "link:x",
+            "user/repo",
+            "github:user/repo",
+            "workspace:*",
+            "npm:x@file:y",
+        ] {
+            let error = with(&format!("{{\"bad\": \"{range}\"}}"))
+                .unwrap_err()
+                .to_string();
+            assert!(error.starts_with("package.json: `bad`: "), "{range}: {error}");
+        }
+        for wrong in [r#"{"../x": "1"}"#, r#"{"a b": "1"}"#, r#"{"a": 1}"#, "[]"] {
+            assert!(with(wrong).is_err(), "{wrong}");
+        }
+        let text = r#"{"dependencies": {"a": "1"}}"#;
+        for lock in [
+            r#"{"lockfileVersion": 3, "packages": {"node_modules/a": {"resolved": "git+ssh://evil"}}}"#,
+            r#"{"lockfileVersion": 3, "packages": {"node_modules/a": {"link": true, "resolved": "x"}}}"#,
+            r#"{"lockfileVersion": 1}"#,
+            "no",
+        ] {
+            let error = NodePackages::parse("package.json", text, Some(lock))
+                .unwrap_err()
+                .to_string();
+            assert!(error.starts_with("package-lock.json: "), "{error}");
+        }
+        let lock = r#"{"lockfileVersion": 3, "packages": {"": {}, "node_modules/a": {"resolved": "https://r.example/a.tgz"}}}"#;
+        assert!(
+            NodePackages::parse("package.json", text, Some(lock))
+                .unwrap()
+                .unwrap()
+                .lock()
+                .is_some()
+        );
+    }
+}

@@ -1,0 +1,443 @@
+//! Python packages as skills ask for them: lists that pip would read, of which only what names packages is taken.
+//!
+//! Whatever would lead an installer away from the configured index (Z-27) is refused with the line where it stands.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::error::quoted;
+use crate::limits;
+
+/// One package: name, extras, versions, marker and hashes, spelt in one way.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Requirement(String);
+
+impl Requirement {
+    /// The one spelling, as a line that pip reads.
+    #[must_use]
+    fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What cannot be asked for, where it stands and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {rule}")]
+pub struct InvalidRequirement {
+    place: String,
+    rule: String,
+}
+
+impl InvalidRequirement {
+    pub(super) fn new(place: impl fmt::Display, rule: impl Into<String>) -> Self {
+        Self {
+            place: place.to_string(),
+            rule: rule.into(),
+        }
+    }
+}
+
+/// Packages, each once, in one order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Requirements(BTreeSet<Requirement>);
+
+impl Requirements {
+    /// The packages that the file `path` asks for, those of the files that it names included; `read` gives the text of a file
+    /// of the skill.
+    ///
+    /// # Errors
+    ///
+    /// The first line that is no plain requirement.
+    pub fn of_file(
+        path: &str,
+        mut read: impl FnMut(&str) -> Option<String>,
+    ) -> Result<Self, InvalidRequirement> {
+        let mut all = Self::default();
+        let mut waiting = vec![(path.to_owned(), path.to_owned())];
+        let mut seen = BTreeSet::new();
+        while let Some((path, named_at)) = waiting.pop() {
+            if !seen.insert(path.clone()) {
+                continue;
+            }
+            let files_max = limits::REQUIREMENTS_FILES_MAX;
+            if seen.len() > files_max {
+                let rule = format!("leads to more than {files_max} files; write them into one");
+                return Err(InvalidRequirement::new(named_at, rule));
+            }
+            let missing = || {
+                let rule = format!("{} is not a file of the skill, or too large", quoted(&path));
+                InvalidRequirement::new(&named_at, rule)
+            };
+            let text = read(&path).ok_or_else(missing)?;
+            for (number, line) in logical_lines(&text) {
+                let place = format!("{path}:{number}");
+                match parse(&line).map_err(|rule| InvalidRequirement::new(&place, rule))? {
+                    Line::Package(requirement) => all.add(requirement, &place)?,
+                    Line::File(other) => waiting.push((beside(&path, &other), place)),
+                    Line::Nothing => {}
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Adds single packages; `place` says where the first of them stands.
+    ///
+    /// # Errors
+    ///
+    /// The first that is no plain requirement.
+    pub fn add_all(
+        &mut self,
+        packages: &[String],
+        place: impl Fn(usize) -> String,
+    ) -> Result<(), InvalidRequirement> {
+        for (index, package) in packages.iter().enumerate() {
+            let place = place(index);
+            let wrong = |rule: String| InvalidRequirement::new(&place, rule);
+            match parse(package.trim()).map_err(wrong)? {
+                Line::Package(requirement) => self.add(requirement, &place)?,
+                Line::File(_) | Line::Nothing => {
+                    return Err(wrong(format!("{} names no package", quoted(package))));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// All of another list, too.
+    pub fn extend(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
+    fn add(&mut self, requirement: Requirement, place: &str) -> Result<(), InvalidRequirement> {
+        self.0.insert(requirement);
+        let max = limits::REQUIREMENTS_MAX;
+        if self.0.len() > max {
+            return Err(InvalidRequirement::new(
+                place,
+                format!("more than {max} packages; ask for fewer, the others come with them"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether nothing is asked for.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Each package, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(Requirement::as_str)
+    }
+}
+
+enum Line {
+    Package(Requirement),
+    /// Another file, by its path relative to this one.
+    File(String),
+    Nothing,
+}
+
+/// Lines without comments; one that ends in a backslash goes on in the next.
+fn logical_lines(text: &str) -> Vec<(usize, String)> {
+    let mut lines: Vec<(usize, String)> = Vec::new();
+    let mut continued = false;
+    for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+        let is_comment = line.trim_start().starts_with('#');
+        let line = if is_comment { "" } else { line };
+        let line = line.split(" #").next().unwrap_or(line).trim();
+        let (line, goes_on) = line
+            .strip_suffix('\\')
+            .map_or((line, is_comment && continued), |line| (line.trim(), true));
+        match lines.last_mut() {
+            Some((_, last)) if continued => {
+                last.push(' ');
+                last.push_str(line);
+            }
+            _ => lines.push((index + 1, line.to_owned())),
+        }
+        continued = goes_on;
+    }
+    lines.retain(|(_, line)| !line.trim().is_empty());
+    lines
+}
+
+/// Options that change nothing here: wheels are all that is ever installed, and one index all that is ever asked.
+const WITHOUT_EFFECT: [&str; 4] = [
+    "--only-binary",
+    "--prefer-binary",
+    "--require-hashes",
+    "--no-binary :none:",
+];
+
+fn parse(line: &str) -> Result<Line, String> {
+    if line.len() > limits::REQUIREMENT_BYTES_MAX {
+        return Err("is too long".to_owned());
+    }
+    if line.starts_with('-') {
+        return option(line);
+    }
+    if line.is_empty() {
+        return Ok(Line::Nothing);
+    }
+    requirement(line).map(Line::Package)
+}
+
+fn option(line: &str) -> Result<Line, String> {
+    for name in ["--requirement", "-r"] {
+        if let Some(rest) = line.strip_prefix(name) {
+            let path = rest.trim_start_matches('=').trim();
+            let plain = !path.is_empty() && !path.starts_with(['/', '~', '-']) && !path.contains([':', '$']);
+            return if plain {
+                Ok(Line::File(path.to_owned()))
+            } else {
+                Err(format!("{} is not a file of the skill", quoted(path)))
+            };
+        }
+    }
+    if WITHOUT_EFFECT.iter().any(|known| line.starts_with(known)) {
+        return Ok(Line::Nothing);
+    }
+    let word = line.split([' ', '=']).next().unwrap_or(line);
+    Err(match word {
+        "--index-url" | "-i" | "--extra-index-url" | "--find-links" | "-f" | "--trusted-host"
+        | "--no-index" | "--proxy" => format!(
+            "{} would leave the configured index; remove the line, the operator sets deps.python_index",
+            quoted(word)
+        ),
+        "-e" | "--editable" => format!(
+            "{} would build a source tree; name a published package instead",
+            quoted(word)
+        ),
+        _ => format!("{} is not taken; remove the line", quoted(word)),
+    })
+}
+
+/// `path`, which the file at `from` names, seen from the skill's folder.
+fn beside(from: &str, path: &str) -> String {
+    let mut parts: Vec<&str> = from.split('/').collect();
+    parts.pop();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            // A way out of the skill's folder leads to no file of it.
+            ".." if parts.pop().is_none() => parts.push(".."),
+            ".." => {}
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// `name [extras] [versions] [; marker] [--hash=…]…`
+fn requirement(line: &str) -> Result<Requirement, String> {
+    let refused = |rule: &str| format!("{} {rule}", quoted(line));
+    let (line_alone, hashes) = split_hashes(line)?;
+    let (package, marker) = match line_alone.split_once(';') {
+        Some((package, marker)) => (package.trim(), Some(marker.trim())),
+        None => (line_alone.trim(), None),
+    };
+    if package.contains("://") || package.contains('@') || is_path(package) {
+        return Err(refused(
+            "would fetch from somewhere else than the configured index; name a published package and its version",
+        ));
+    }
+    let end = package
+        .find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)))
+        .unwrap_or(package.len());
+    let (name, rest) = package.split_at(end);
+    let name = normal_name(name).ok_or_else(|| refused("does not begin with the name of a package"))?;
+    let (extras, rest) =
+        extras(rest.trim()).ok_or_else(|| refused("has extras that are not written like `[one,two]`"))?;
+    let versions =
+        versions(rest).ok_or_else(|| refused("has versions that are not written like `>=1.2,<2`"))?;
+    let mut text = format!("{name}{extras}{versions}");
+    if let Some(marker) = marker {
+        let plain = |c: char| c.is_ascii_alphanumeric() || " _.<>=!~'\"(),+*-".contains(c);
+        if marker.is_empty() || !marker.chars().all(plain) {
+            return Err(refused(
+                "has a marker that is not written like `python_version < \"3.12\"`",
+            ));
+        }
+        let words: Vec<_> = marker.split_whitespace().collect();
+        text += &format!(" ; {}", words.join(" "));
+    }
+    for hash in hashes {
+        text += &format!(" --hash={hash}");
+    }
+    Ok(Requirement(text))
+}
+
+fn is_path(package: &str) -> bool {
+    package.starts_with(['.', '/', '~', '\\'])
+        || package.contains(['/', '\\'])
+        || [".whl", ".zip", ".tar.gz", ".tgz"]
+            .iter()
+            .any(|end| package.ends_with(end))
+        || package
+            .split_once(':')
+            .is_some_and(|(scheme, _)| !scheme.contains(['=', '<', '>']))
+}
+
+/// The line without its `--hash` options, and those.
+fn split_hashes(line: &str) -> Result<(&str, Vec<String>), String> {
+    let Some((package, options)) = line.split_once(" --") else {
+        return Ok((line, Vec::new()));
+    };
+    let mut hashes = BTreeSet::new();
+    for option in options.split(" --") {
+        let hash = option.trim().strip_prefix("hash").and_then(|hash| {
+            let hash = hash.trim_start_matches(['=', ' ']);
+            let (algorithm, digest) = hash.split_once(':')?;
+            let known = matches!(algorithm, "sha256" | "sha384" | "sha512");
+            let hex = digest.len() >= 64 && digest.bytes().all(|b| b.is_ascii_hexdigit());
+            (known && hex).then(|| hash.to_ascii_lowercase())
+        });
+        hashes.insert(
+            hash.ok_or_else(|| format!("`--{}` is not taken here", quoted(option).trim_matches('`')))?,
+        );
+    }
+    Ok((package, hashes.into_iter().collect()))
+}
+
+/// Lower case, with one `-` for each run of `-`, `_` and `.` (PEP 503).
+fn normal_name(name: &str) -> Option<String> {
+    let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    if !ends(name.chars().next()) || !ends(name.chars().last()) {
+        return None;
+    }
+    let parts = name.split(['-', '_', '.']).filter(|part| !part.is_empty());
+    Some(parts.collect::<Vec<_>>().join("-").to_ascii_lowercase())
+}
+
+fn extras(text: &str) -> Option<(String, &str)> {
+    let Some(rest) = text.strip_prefix('[') else {
+        return Some((String::new(), text));
+    };
+    let (inside, rest) = rest.split_once(']')?;
+    let names: Option<BTreeSet<String>> = inside.split(',').map(|name| normal_name(name.trim())).collect();
+    let names: Vec<_> = names?.into_iter().collect();
+    Some((format!("[{}]", names.join(",")), rest.trim()))
+}
+
+fn versions(text: &str) -> Option<String> {
+    const OPERATORS: [&str; 8] = ["===", "==", "~=", "!=", "<=", ">=", "<", ">"];
+    let inside = text.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+    let text = inside.unwrap_or(text).trim().trim_end_matches(',');
+    if text.is_empty() {
+        return Some(String::new());
+    }
+    let clause = |clause: &str| {
+        let clause = clause.trim();
+        let operator = OPERATORS.iter().find(|operator| clause.starts_with(**operator))?;
+        let version = clause[operator.len()..].trim();
+        let plain = |c: char| c.is_ascii_alphanumeric() || ".+*!_-".contains(c);
+        (!version.is_empty() && version.chars().all(plain)).then(|| format!("{operator}{version}"))
+    };
+    let clauses: Option<BTreeSet<String>> = text.split(',').map(clause).collect();
+    Some(clauses?.into_iter().collect::<Vec<_>>().join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<String>, String> {
+        let files = |path: &str| match path {
+            "requirements.txt" => Some(text.to_owned()),
+            "more/base.txt" => Some("-r deep.txt\nAlpha\n".to_owned()),
+            "more/deep.txt" => Some("omega\n-r base.txt\n".to_owned()),
+            _ => None,
+        };
+        let found = Requirements::of_file("requirements.txt", files).map_err(|error| error.to_string())?;
+        Ok(found.iter().map(ToOwned::to_owned).collect())
+    }
+
+    #[test]
+    fn what_people_write_becomes_one_spelling() {
+        let text = "\u{feff}# data\nPandas >= 2.0 , <3  # frames\r\n\nnumpy==1.26.*\nzope.interface\nuvicorn [standard, Extra_One] (>=0.20)\n--prefer-binary\n\
+            tomli>=1.1.0 ; python_version   < '3.11'\npkg==1.0 \\\n    --hash=sha256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n-r more/base.txt\n";
+        let hash = "a".repeat(64);
+        assert_eq!(
+            read(text).unwrap(),
+            [
+                "alpha",
+                "numpy==1.26.*",
+                "omega",
+                "pandas<3,>=2.0",
+                &format!("pkg==1.0 --hash=sha256:{hash}"),
+                "tomli>=1.1.0 ; python_version < '3.11'",
+                "uvicorn[extra-one,standard]>=0.20",
+                "zope-interface",
+            ]
+        );
+    }
+
+    /// Z-27.
+    #[test]
+    fn what_leaves_the_index_is_refused_with_its_line_and_a_remedy() {
+        for line in [
+            "--index-url https://evil.example/simple",
+            "-i https://evil.example/simple",
+            "--extra-index-url=https://evil.example/simple",
+            "--find-links /opt/wheels",
+            "-f .",
+            "--trusted-host evil.example",
+            "-e git+ssh://git@evil.example/x",
+            "-e .",
+            "git+https://evil.example/x#egg=x",
+            "https://evil.example/x-1.0-py3-none-any.whl",
+            "file:///etc/passwd",
+            "name @ https://evil.example/x.whl",
+            "name@file:///etc/passwd",
+            "./local",
+            "../up",
+            "/etc/passwd",
+            "x-1.0-py3-none-any.whl",
+            "C:\\x",
+            "-r /etc/passwd",
+            "-r https://evil.example/r.txt",
+            "-r ../../etc/passwd",
+            "-c constraints.txt",
+            "--config-settings x",
+            "name --global-option=x",
+            "name ; $(id)",
+            "name==${VERSION}",
+            "name==1 2",
+            "-name",
+            "name[",
+            "%import os",
+        ] {
+            let error = read(&format!("fine\n{line}\n")).unwrap_err();
+            assert!(error.starts_with("requirements.txt:2: "), "{line}: {error}");
+        }
+        let error = read("--index-url https://evil.example/simple").unwrap_err();
+        assert!(error.contains("deps.python_index"), "{error}");
+    }
+
+    #[test]
+    fn lists_are_bounded() {
+        let many: String = (0..=limits::REQUIREMENTS_MAX)
+            .map(|n| format!("p{n}\n"))
+            .collect();
+        assert!(read(&many).unwrap_err().contains("packages"));
+        assert!(read(&format!("a=={}", "1".repeat(10_000))).is_err());
+    }
+
+    #[test]
+    fn single_packages_are_held_to_the_same_rules() {
+        let mut all = Requirements::default();
+        let place = |index| format!("requirements[{index}]");
+        all.add_all(&["rich".to_owned(), "Rich".to_owned()], place)
+            .unwrap();
+        assert_eq!(all.iter().collect::<Vec<_>>(), ["rich"]);
+        for wrong in ["", "-r x.txt", "x @ file:///x", "# x"] {
+            let error = all
+                .add_all(&["ok".to_owned(), wrong.to_owned()], place)
+                .unwrap_err();
+            assert!(error.to_string().starts_with("requirements[1]: "), "{error}");
+        }
+    }
+}
