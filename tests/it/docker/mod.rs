@@ -7,6 +7,8 @@ pub(crate) const BACKEND: Backend = Backend::Docker;
 
 #[path = "../deps.rs"]
 mod deps;
+#[path = "../examples.rs"]
+mod examples;
 #[path = "../functions.rs"]
 mod functions;
 #[path = "../run.rs"]

@@ -14,3 +14,4 @@ mod secrets;
 mod serve;
 mod skills;
 mod tenants;
+mod tools;
