@@ -115,6 +115,7 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
         ),
         ..base
     };
+    // Its schemas are for what it declares, not for its parts.
     let schemas = match target {
         Target::Declared => Schemas::of(manifest),
         Target::Script(_) | Target::Module(_) => Schemas::default(),

@@ -25,6 +25,7 @@ mod skill_toml;
 mod strict;
 #[cfg(test)]
 mod tests;
+mod title;
 mod tool;
 mod version;
 mod visible;

@@ -1,5 +1,6 @@
 //! Where commands are carried out: by an engine inside this process, or by a server over REST.
 
+mod asked;
 mod kept;
 mod local;
 mod remote;

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{self, Read as _, Write};
 use std::time::Duration;
 
-use base64::Engine as _;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::de::DeserializeOwned;
@@ -12,7 +11,7 @@ use serde_json::json;
 use ureq::http::{Method, Response, Uri};
 use ureq::{Agent, Body};
 
-use super::{KeyWanted, Listed, Printed, Pushed, Ran, Wanted};
+use super::{KeyWanted, Listed, Printed, Pushed, Ran, Wanted, asked};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::progress::Spinner;
@@ -145,32 +144,7 @@ impl Remote {
 
     /// Runs `what`, which people know by `name`.
     pub(crate) fn run(&self, name: &str, what: serde_json::Value, ask: &Ask) -> Result<Ran> {
-        let base64 = base64::engine::general_purpose::STANDARD;
-        let files: serde_json::Map<_, _> = ask
-            .files
-            .iter()
-            .map(|file| (file.path.clone(), base64.encode(&file.content).into()))
-            .collect();
-        let mut body = what;
-        body["args"] = json!(ask.args);
-        body["files"] = files.into();
-        body["requirements"] = json!(ask.requirements);
-        if !ask.mount_skills.is_empty() {
-            body["mount_skills"] = json!(ask.mount_skills);
-        }
-        if let Some(script) = &ask.script {
-            body["script"] = script.as_str().into();
-        }
-        if let Some(stdin) = &ask.stdin {
-            let text = std::str::from_utf8(stdin).map_err(|_| {
-                Failure::refused("--stdin: a server takes text in UTF-8; send anything else by --file")
-            })?;
-            body["stdin"] = text.into();
-        }
-        if let Some(timeout) = ask.timeout {
-            body["timeout"] = timeout.as_secs_f64().into();
-        }
-        let body = with_input(&body, ask.input.as_ref().map(|input| input.as_str()));
+        let body = asked::body(what, ask)?;
         let _spinner = Spinner::start(format!("running {name} on {}", self.base));
         let call = Call {
             answer_max: limits::CLIENT_RUN_MAX,
@@ -419,15 +393,6 @@ fn skill_path(name: &SkillName, selector: &Selector) -> String {
     )
 }
 
-/// Adds the input as it was written: parsing it would change numbers that no parser can hold.
-fn with_input(body: &serde_json::Value, input: Option<&str>) -> String {
-    let text = body.to_string();
-    match (text.strip_suffix('}'), input) {
-        (Some(open), Some(input)) => format!("{open},\"input\":{input}}}"),
-        (None, _) | (_, None) => text,
-    }
-}
-
 /// A form with one file, so that the server learns its name.
 fn form(name: &str, content: &[u8]) -> Sent {
     let boundary = format!("skillbox-{}", ExecutionId::generate());
@@ -492,18 +457,5 @@ mod tests {
         ] {
             assert!(!is_loopback(url), "{url}");
         }
-    }
-
-    /// A-04.
-    #[test]
-    fn the_input_is_sent_as_it_was_written() {
-        let body = with_input(
-            &json!({ "skill": "a", "files": {} }),
-            Some("{\"n\": 9007199254740993.10}"),
-        );
-        assert_eq!(
-            body,
-            r#"{"skill":"a","files":{},"input":{"n": 9007199254740993.10}}"#
-        );
     }
 }

@@ -13,6 +13,8 @@ mod examples;
 mod functions;
 #[path = "../run.rs"]
 mod run;
+#[path = "../run_code.rs"]
+pub(crate) mod run_code;
 #[path = "../sandbox_confinement.rs"]
 mod sandbox_confinement;
 #[path = "../sandbox_dependencies.rs"]
