@@ -43,8 +43,6 @@ const TABLE: &[(&str, &str)] = &[
     ("GET /v1/tools/prompt", "----ooo"),
 ];
 
-/// Routes asked with three wrong keys each before a door slows down whoever does that.
-
 /// T-01, T-04.
 #[tokio::test]
 async fn every_route_lets_in_exactly_whom_the_table_says() {
