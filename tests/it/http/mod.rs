@@ -1,5 +1,6 @@
 //! The REST door, asked without a network; only `serve` opens real connections.
 
+mod blobs;
 mod client;
 mod code;
 mod conformance;
@@ -15,3 +16,4 @@ mod secrets;
 mod serve;
 mod skills;
 mod tenants;
+mod tools;
