@@ -28,10 +28,7 @@ async fn code_runs_instead_of_a_skill() {
         // The scripted sandbox hands back what it was given.
         assert_eq!(envelope["output"], input, "{body}");
         assert_eq!(envelope["output_preview"], input.to_string());
-        assert_eq!(
-            envelope["logs_preview"],
-            "out \u{fffd}\nerr\n"
-        );
+        assert_eq!(envelope["logs_preview"], "out \u{fffd}\nerr\n");
     }
 }
 
