@@ -7,7 +7,7 @@ use crate::limits;
 use crate::skill::document::{Document, SkillMdError};
 use crate::skill::{
     Dialect, Function, Language, Manifest, Origin, Permissions, Resources, SkillName, Version, entrypoint,
-    fields::Fields, function, hidden_character, quantity,
+    fields::Fields, function, hidden_character, quantity, title,
 };
 
 /// What a skill's folder says of it.
@@ -31,10 +31,13 @@ impl Declaration<'_> {
     /// Anything that is declared and cannot be meant: wrong types, wrong values, a missing entrypoint, YAML beyond its budget.
     /// The message names the file, the line, the field and the remedy.
     pub fn manifest(&self) -> Result<Manifest, SkillMdError> {
-        let document = self.skill_md.map(Document::split).transpose()?;
-        let front_matter = document.as_ref().map(|document| document.front_matter);
+        let document = self.document()?;
         let body = document.as_ref().map_or("", |document| document.body);
+        let front_matter = document.as_ref().map(|document| &*document.front_matter);
         let mut fields = Fields::read(front_matter, self.skill_toml)?;
+        if let Some(above) = document.as_ref().and_then(|document| document.passed_over) {
+            fields.warn(1, format!("{above} above the front matter is passed over; start with `---`"));
+        }
         let mut inferred = Vec::new();
         let name = name(&mut fields, self.fallback_name, &mut inferred)?;
         let description = description(&mut fields, body, &mut inferred)?;
@@ -78,6 +81,17 @@ impl Declaration<'_> {
         })
     }
 
+    /// SKILL.md, which needs no front matter where there is a skill.toml.
+    pub(super) fn document(&self) -> Result<Option<Document<'_>>, SkillMdError> {
+        let Some(skill_md) = self.skill_md else {
+            return Ok(None);
+        };
+        match (Document::split(skill_md), self.skill_toml) {
+            (Err(refused), Some(_)) => Document::without_front_matter(skill_md).ok_or(refused).map(Some),
+            (split, _) => split.map(Some),
+        }
+    }
+
     fn has_file(&self, path: &str) -> bool {
         self.files.binary_search(&path).is_ok()
     }
@@ -89,7 +103,9 @@ fn name(
     inferred: &mut Vec<&'static str>,
 ) -> Result<SkillName, SkillMdError> {
     if let Some(text) = fields.exact("name")?.map(str::to_owned) {
-        let (name, is_exact) = SkillName::nearest(&text)
+        let near = SkillName::nearest(&text);
+        let (name, is_exact) = near
+            .or_else(|rule| title::name_of(&text, fallback).map(|name| (name, false)).ok_or(rule))
             .map_err(|rule| fields.refuse("name", format!("`name` {}: {rule}", quoted(&text))))?;
         if let (false, Some(field)) = (is_exact, fields.field("name")) {
             let (origin, line) = (field.origin, field.node.line);
@@ -106,6 +122,7 @@ fn name(
     inferred.push("name");
     SkillName::nearest(fallback)
         .map(|(name, _)| name)
+        .or_else(|rule| title::name_of(fallback, None).ok_or(rule))
         .map_err(|rule| {
             let stands_in = quoted(fallback);
             SkillMdError::new(

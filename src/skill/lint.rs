@@ -56,7 +56,7 @@ pub fn lint(declaration: &Declaration<'_>) -> Vec<Finding> {
         )],
         Some(skill_md) => {
             let entries =
-                Document::split(skill_md).and_then(|document| fields::entries(document.front_matter));
+                Document::split(skill_md).and_then(|document| fields::entries(&document.front_matter));
             entries.map_or_else(|error| vec![error], |entries| strict(&entries, folder))
         }
     };

@@ -38,6 +38,7 @@ mod native_soak;
 #[cfg(target_os = "linux")]
 mod ordinary;
 mod packages;
+mod run_code_packages;
 #[cfg(target_os = "linux")]
 mod sandbox_auto;
 mod sandbox_contract;
