@@ -8,6 +8,7 @@ mod artifacts;
 mod attachment;
 mod body;
 mod budget;
+mod deps;
 mod document;
 mod door;
 mod exchange;
@@ -47,6 +48,7 @@ use door::Door;
 use host::Hosts;
 
 pub use access::{Access, Matrix};
+pub use deps::Packages;
 pub use door::Settings;
 pub use executions::StreamTexts;
 pub use health::{Part, Ready};

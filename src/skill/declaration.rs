@@ -36,7 +36,10 @@ impl Declaration<'_> {
         let front_matter = document.as_ref().map(|document| &*document.front_matter);
         let mut fields = Fields::read(front_matter, self.skill_toml)?;
         if let Some(above) = document.as_ref().and_then(|document| document.passed_over) {
-            fields.warn(1, format!("{above} above the front matter is passed over; start with `---`"));
+            fields.warn(
+                1,
+                format!("{above} above the front matter is passed over; start with `---`"),
+            );
         }
         let mut inferred = Vec::new();
         let name = name(&mut fields, self.fallback_name, &mut inferred)?;
@@ -105,7 +108,11 @@ fn name(
     if let Some(text) = fields.exact("name")?.map(str::to_owned) {
         let near = SkillName::nearest(&text);
         let (name, is_exact) = near
-            .or_else(|rule| title::name_of(&text, fallback).map(|name| (name, false)).ok_or(rule))
+            .or_else(|rule| {
+                title::name_of(&text, fallback)
+                    .map(|name| (name, false))
+                    .ok_or(rule)
+            })
             .map_err(|rule| fields.refuse("name", format!("`name` {}: {rule}", quoted(&text))))?;
         if let (false, Some(field)) = (is_exact, fields.field("name")) {
             let (origin, line) = (field.origin, field.node.line);

@@ -271,19 +271,47 @@ mod tests {
     #[test]
     fn what_stands_above_the_front_matter_is_passed_over() {
         let odd = [
-            ("\n \n---\nname: a\n---\nBody\n", "\n\n---\nname: a\n", "blank lines"),
-            ("<!-- made\nby x -->\n---\nname: a\n---\n\nBody", "\n\n---\nname: a\n", "a comment"),
-            ("```skill\n---\nname: a\n---\nBody\n```\n", "\n---\nname: a\n", "the mark of a code block"),
-            ("````yaml\r\n---\r\nname: a\r\n---\r\n````\r\nBody", "\n---\r\nname: a\r\n", "the mark of a code block"),
+            (
+                "\n \n---\nname: a\n---\nBody\n",
+                "\n\n---\nname: a\n",
+                "blank lines",
+            ),
+            (
+                "<!-- made\nby x -->\n---\nname: a\n---\n\nBody",
+                "\n\n---\nname: a\n",
+                "a comment",
+            ),
+            (
+                "```skill\n---\nname: a\n---\nBody\n```\n",
+                "\n---\nname: a\n",
+                "the mark of a code block",
+            ),
+            (
+                "````yaml\r\n---\r\nname: a\r\n---\r\n````\r\nBody",
+                "\n---\r\nname: a\r\n",
+                "the mark of a code block",
+            ),
         ];
         for (text, front_matter, passed_over) in odd {
             let document = Document::split(text.as_bytes()).unwrap();
             assert_eq!(document.front_matter, front_matter, "{text:?}");
-            assert_eq!((document.body, document.passed_over), ("Body", Some(passed_over)), "{text:?}");
+            assert_eq!(
+                (document.body, document.passed_over),
+                ("Body", Some(passed_over)),
+                "{text:?}"
+            );
         }
         let inner = "```\n---\na: b\n---\nBody\n```sh\nls\n```\nmore";
-        assert!(Document::split(inner.as_bytes()).unwrap().body.ends_with("```\nmore"));
-        assert_eq!(Document::without_front_matter(b"# Title\n").unwrap().body, "# Title");
+        assert!(
+            Document::split(inner.as_bytes())
+                .unwrap()
+                .body
+                .ends_with("```\nmore")
+        );
+        assert_eq!(
+            Document::without_front_matter(b"# Title\n").unwrap().body,
+            "# Title"
+        );
         assert!(Document::without_front_matter(b"---\nname: a\n").is_none());
     }
 
@@ -297,7 +325,11 @@ mod tests {
             (b"", None, "empty"),
             (b"\xef\xbb\xbf", Some(1), "must start with a line `---`"),
             (b"# Title\n", Some(1), "must start with a line `---`"),
-            (b"<!-- x\n---\nname: a\n---\n", Some(1), "must start with a line `---`"),
+            (
+                b"<!-- x\n---\nname: a\n---\n",
+                Some(1),
+                "must start with a line `---`",
+            ),
             (b"```\n# Title\n```\n", Some(1), "must start with a line `---`"),
             (b"---\nname: a\n", Some(1), "never closed"),
             (&utf16, None, "UTF-16"),

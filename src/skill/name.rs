@@ -52,10 +52,7 @@ impl SkillName {
 
 /// A title's letters and digits in lower case and without marks, all between them as one `-`. Empty if `text` is no title.
 fn near(text: &str) -> String {
-    let plain: String = text
-        .nfd()
-        .filter(|c| !is_combining_mark(*c))
-        .collect();
+    let plain: String = text.nfd().filter(|c| !is_combining_mark(*c)).collect();
     let of_a_title = |c: char| c.is_ascii_alphanumeric() || " ._-&,+()':!?#*|\"–—".contains(c);
     let ends = |c: char| c.is_ascii_alphanumeric() || ")!?'\"".contains(c);
     let is_title = plain.starts_with(|c: char| c.is_ascii_alphanumeric()) && plain.ends_with(ends);

@@ -10,9 +10,11 @@ pub(super) fn name_of(title: &str, folder: Option<&str>) -> Option<SkillName> {
         return None;
     }
     let of_folder = folder.and_then(|folder| SkillName::nearest(folder).ok());
-    of_folder
-        .map(|(name, _)| name)
-        .or_else(|| format!("skill-{}", &Digest::of(title.as_bytes()).hex()[..HEX_DIGITS]).parse().ok())
+    of_folder.map(|(name, _)| name).or_else(|| {
+        format!("skill-{}", &Digest::of(title.as_bytes()).hex()[..HEX_DIGITS])
+            .parse()
+            .ok()
+    })
 }
 
 /// Enough to tell the skills of one tenant apart.
@@ -23,7 +25,9 @@ fn is_title(text: &str) -> bool {
     let is_path = text.contains(['/', '\\', '%', '<', '>']);
     let bounded = text.chars().count() <= CHARS_MAX && text == text.trim();
     let visible = hidden_character(text).is_none() && !text.contains(char::is_control);
-    let mut words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let mut words = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty());
     let is_foreign = text.chars().any(|c| !c.is_ascii() && c.is_alphanumeric());
     !is_path && bounded && visible && is_foreign && words.all(is_plain)
 }
@@ -41,7 +45,10 @@ fn is_cjk(c: char) -> bool {
 }
 
 fn is_cyrillic(c: char) -> bool {
-    matches!(c, '\u{410}'..='\u{44f}' | 'Ё' | 'ё' | 'Є' | 'є' | 'І' | 'і' | 'Ї' | 'ї' | 'Ґ' | 'ґ')
+    matches!(
+        c,
+        '\u{410}'..='\u{44f}' | 'Ё' | 'ё' | 'Є' | 'є' | 'І' | 'і' | 'Ї' | 'ї' | 'Ґ' | 'ґ'
+    )
 }
 
 fn unlike_latin(c: char) -> bool {
@@ -54,12 +61,22 @@ mod tests {
 
     #[test]
     fn a_title_in_another_script_is_called_as_its_folder_or_by_its_digest() {
-        for title in ["数据分析", "Apple笔记", "データ 分析 2", "문서 도구", "Заметки", "PDF「变换」工具"] {
+        for title in [
+            "数据分析",
+            "Apple笔记",
+            "データ 分析 2",
+            "문서 도구",
+            "Заметки",
+            "PDF「变换」工具",
+        ] {
             let named = |folder| name_of(title, folder).unwrap().to_string();
             assert_eq!(named(Some("data_tools")), "data-tools", "{title}");
             let derived = named(Some(title));
             assert_eq!((derived.len(), &named(None)), (18, &derived), "{title}");
-            assert_ne!(Some(derived), name_of("另一个", None).map(|name| name.to_string()));
+            assert_ne!(
+                Some(derived),
+                name_of("另一个", None).map(|name| name.to_string())
+            );
         }
     }
 
@@ -67,7 +84,20 @@ mod tests {
     #[test]
     fn what_could_be_taken_for_another_name_is_none() {
         for wrong in [
-            "dаta", "а", "сор", "ｄata", "ａ", "a\u{200b}数", "数/据", "数\\据", "数%2e", "α", "數\n據", " 数据", "", "a b",
+            "dаta",
+            "а",
+            "сор",
+            "ｄata",
+            "ａ",
+            "a\u{200b}数",
+            "数/据",
+            "数\\据",
+            "数%2e",
+            "α",
+            "數\n據",
+            " 数据",
+            "",
+            "a b",
             &"数".repeat(65),
         ] {
             assert!(name_of(wrong, Some("a")).is_none() || wrong == "{wrong:?}");

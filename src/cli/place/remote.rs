@@ -33,11 +33,11 @@ pub(crate) struct Remote {
 
 /// One request without its body.
 pub(super) struct Call<'a> {
-    method: Method,
-    path: &'a str,
-    query: &'a [(&'a str, String)],
-    accept: &'static str,
-    answer_max: Duration,
+    pub(super) method: Method,
+    pub(super) path: &'a str,
+    pub(super) query: &'a [(&'a str, String)],
+    pub(super) accept: &'static str,
+    pub(super) answer_max: Duration,
 }
 
 /// The body of a request and its type.
@@ -456,7 +456,7 @@ fn form(name: &str, content: &[u8]) -> Sent {
     }
 }
 
-fn read_json<T: DeserializeOwned>(answer: Response<Body>) -> Result<T> {
+pub(super) fn read_json<T: DeserializeOwned>(answer: Response<Body>) -> Result<T> {
     let mut bytes = Vec::new();
     copy(answer, &mut bytes, limits::ANSWER_BYTES_MAX)?;
     serde_json::from_slice(&bytes).map_err(|error| {

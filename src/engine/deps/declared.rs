@@ -64,7 +64,9 @@ pub(super) async fn wanted(plan: &Plan, requirements: &[String]) -> Result<Optio
             // A script is called where it is worked in.
             let places = [format!("/skills/{}/", skill.name), "/workspace/".to_owned()];
             let path = job.argv.iter().take(2).find_map(|argument| {
-                places.iter().find_map(|place| argument.strip_prefix(place.as_str()))
+                places
+                    .iter()
+                    .find_map(|place| argument.strip_prefix(place.as_str()))
             })?;
             Some(path.to_owned())
         }),
