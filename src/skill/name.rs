@@ -8,6 +8,7 @@ use unicode_normalization::char::is_combining_mark;
 
 use crate::ids::{is_label, serde_as_text};
 use crate::limits;
+use crate::skill::title;
 
 /// Labels of `[a-z0-9][a-z0-9-]*` joined by dots, at most 64 characters: safe as a path segment, as an object key and in a container name.
 ///
@@ -38,6 +39,15 @@ impl SkillName {
             let label = self.0[at + 1..].split('.').next().unwrap_or_default();
             (&self.0[..at], label.replace('-', "_"))
         })
+    }
+
+    /// The name that a skill without one gets from its folder's or archive's name, if any does.
+    #[must_use]
+    pub fn of_folder(folder: &str) -> Option<Self> {
+        match Self::nearest(folder) {
+            Ok((name, _)) => Some(name),
+            Err(InvalidName) => title::name_of(folder, None),
+        }
     }
 
     /// The name that `text` is, or, where people write a title (`PDF Processing`, `my_skill`, `ns:résumé`), the nearest one;

@@ -106,15 +106,31 @@ fn the_specification_of_skills_says_the_limits_that_hold() {
     let mib = |bytes: u64| bytes / limits::MIB;
     let kib = |bytes: usize| bytes / 1024;
     let rows = [
-        format!("| archive | {} MiB, {} files |", mib(limits::ARCHIVE_BYTES_MAX), grouped(limits::ARCHIVE_ENTRIES_MAX)),
+        format!(
+            "| archive | {} MiB, {} files |",
+            mib(limits::ARCHIVE_BYTES_MAX),
+            grouped(limits::ARCHIVE_ENTRIES_MAX)
+        ),
         format!("| its files unpacked | {} MiB |", mib(limits::UNPACKED_BYTES_MAX)),
         format!("| a path | {} bytes |", limits::ARCHIVE_PATH_BYTES_MAX),
-        format!("| `SKILL.md` | {} KiB |", grouped(usize::try_from(limits::SKILL_MD_BYTES_MAX / limits::KIB).unwrap())),
-        format!("| front matter; `skill.toml` | {} KiB each |", kib(limits::FRONT_MATTER_BYTES_MAX)),
+        format!(
+            "| `SKILL.md` | {} KiB |",
+            grouped(usize::try_from(limits::SKILL_MD_BYTES_MAX / limits::KIB).unwrap())
+        ),
+        format!(
+            "| front matter; `skill.toml` | {} KiB each |",
+            kib(limits::FRONT_MATTER_BYTES_MAX)
+        ),
         format!("| name | {} characters |", limits::SKILL_NAME_CHARS_MAX),
         format!("| version | {} characters |", limits::VERSION_CHARS_MAX),
-        format!("| description | {} characters |", grouped(limits::DESCRIPTION_CHARS_MAX)),
-        format!("| compatibility | {} characters |", limits::COMPATIBILITY_CHARS_MAX),
+        format!(
+            "| description | {} characters |",
+            grouped(limits::DESCRIPTION_CHARS_MAX)
+        ),
+        format!(
+            "| compatibility | {} characters |",
+            limits::COMPATIBILITY_CHARS_MAX
+        ),
         format!("| scripts that are described | {} |", limits::ACTIONS_MAX),
         format!("| warnings that are kept | {} |", limits::WARNINGS_MAX),
         format!(
@@ -143,7 +159,10 @@ fn the_specification_of_skills_says_the_limits_that_hold() {
             limits::SCHEMA_REFERENCES_MAX,
             limits::SCHEMA_PATTERNS_MAX
         ),
-        format!("| checking one value | {} steps;", grouped(limits::SCHEMA_STEPS_MAX)),
+        format!(
+            "| checking one value | {} steps;",
+            grouped(limits::SCHEMA_STEPS_MAX)
+        ),
     ];
     for row in rows {
         assert!(document.contains(&row), "{row}");

@@ -42,8 +42,8 @@ pub(super) struct Call<'a> {
 
 /// The body of a request and its type.
 pub(super) struct Sent {
-    content_type: String,
-    bytes: Vec<u8>,
+    pub(super) content_type: String,
+    pub(super) bytes: Vec<u8>,
 }
 
 /// What stands in a path segment as it is (RFC 3986, unreserved).
@@ -144,6 +144,8 @@ impl Remote {
 
     /// Runs `what`, which people know by `name`.
     pub(crate) fn run(&self, name: &str, what: serde_json::Value, ask: &Ask) -> Result<Ran> {
+        let mut what = what;
+        what["blobs"] = self.kept(&ask.blobs)?;
         let body = asked::body(what, ask)?;
         let _spinner = Spinner::start(format!("running {name} on {}", self.base));
         let call = Call {

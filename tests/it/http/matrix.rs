@@ -15,6 +15,10 @@ const TABLE: &[(&str, &str)] = &[
     ("GET /healthz", "ooooooo"),
     ("GET /openapi.json", "ooooooo"),
     ("GET /readyz", "ooooooo"),
+    ("GET /v1/blobs", "----oxo"),
+    ("POST /v1/blobs", "----oxo"),
+    ("DELETE /v1/blobs/{id}", "----oxo"),
+    ("GET /v1/blobs/{id}", "----oxo"),
     ("GET /v1/executions", "----oxo"),
     ("POST /v1/executions", "----oxo"),
     ("GET /v1/executions/{id}", "----oxo"),
@@ -38,6 +42,8 @@ const TABLE: &[(&str, &str)] = &[
     ("GET /v1/tools", "----ooo"),
     ("GET /v1/tools/prompt", "----ooo"),
 ];
+
+/// Routes asked with three wrong keys each before a door slows down whoever does that.
 
 /// T-01, T-04.
 #[tokio::test]
