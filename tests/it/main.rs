@@ -13,6 +13,7 @@ mod cli_secrets;
 mod cli_serve;
 mod cli_shell;
 mod cli_start;
+mod cli_tools;
 mod docker;
 mod engine;
 mod gvisor;
