@@ -9,6 +9,9 @@ pub(crate) const BACKEND: Backend = Backend::Docker;
 mod deps;
 #[path = "../functions.rs"]
 mod functions;
+#[cfg(unix)]
+#[path = "../published.rs"]
+mod published;
 #[path = "../run.rs"]
 mod run;
 #[path = "../run_code.rs"]

@@ -9,6 +9,8 @@ pub(crate) const BACKEND: Backend = Backend::Native;
 mod deps;
 #[path = "../functions.rs"]
 mod functions;
+#[path = "../published.rs"]
+mod published;
 #[path = "../run.rs"]
 mod run;
 #[path = "../run_code.rs"]
