@@ -78,6 +78,11 @@ uuid_id!(
     InstanceId,
     "instance id must be a lower-case hyphenated UUID"
 );
+uuid_id!(
+    /// The bytes of one blob in the file store. Content that goes and comes back has another one, so that no late removal meets it.
+    BlobObject,
+    "blob object must be a lower-case hyphenated UUID"
+);
 
 /// A tenant: `[a-z0-9][a-z0-9-]{0,31}`, safe as a path segment and as an object-key segment.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

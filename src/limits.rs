@@ -288,6 +288,33 @@ pub const SECRETS_GRANTED_BYTES_MAX: usize = 512 * 1024;
 /// A shorter secret is not masked: text is full of such bytes.
 pub const MASKED_BYTES_MIN: usize = 4;
 
+// ---- blobs ---------------------------------------------------------------------------------------------------
+
+/// One blob.
+pub const BLOB_BYTES_MAX: u64 = 64 * MIB;
+/// Blobs of one request.
+pub const INPUT_BLOBS_MAX: usize = 100;
+/// Blobs of one request together: they lie in memory.
+pub const INPUT_BLOBS_BYTES_MAX: u64 = 64 * MIB;
+/// The least size of `/blobs`: a tmpfs of size 0 has no bound.
+pub const BLOBS_BYTES_MIN: u64 = 4096;
+/// Blobs that one execution leaves.
+pub const OUTPUT_BLOBS_MAX: usize = 100;
+/// Blobs that one execution leaves together.
+pub const OUTPUT_BLOBS_BYTES_MAX: u64 = 64 * MIB;
+/// Blobs of one tenant.
+pub const BLOBS_MAX: u64 = 100_000;
+/// All blobs of one tenant together, unless the operator says otherwise.
+pub const BLOBS_QUOTA_BYTES: u64 = 1024 * MIB;
+/// Life of a blob unless the operator or the caller says otherwise.
+pub const BLOB_LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Longest life that can be asked for.
+pub const BLOB_LIFE_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+/// Characters of a blob's media type.
+pub const MEDIA_TYPE_CHARS_MAX: usize = 255;
+/// Expired blobs that are removed before the database is asked for more.
+pub const BLOBS_PRUNED_AT_ONCE: u32 = 1000;
+
 // ---- doors ---------------------------------------------------------------------------------------------------
 
 /// Body of a JSON request that carries no input.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::ids::{Digest, ExecutionId, Tenant};
+use crate::ids::{BlobObject, Digest, ExecutionId, Tenant};
 use crate::skill::{SkillName, Version};
 
 /// The name of an object.
@@ -16,6 +16,13 @@ pub enum Key {
         skill: SkillName,
         /// Its version. `+` is written `_`, which no version holds: some object stores hand `+` back as a blank.
         version: Version,
+    },
+    /// A blob: `{tenant}/blobs/{object}/blob`. No version of a skill `blobs` is an id.
+    Blob {
+        /// Whose it is.
+        tenant: Tenant,
+        /// Which bytes.
+        object: BlobObject,
     },
     /// The files that an execution left: `{tenant}/{execution}/files.tar`.
     Artifacts {
@@ -46,6 +53,7 @@ impl Key {
                 skill.to_string(),
                 version.to_string().replace('+', "_"),
             ],
+            Self::Blob { tenant, object } => vec![tenant.to_string(), "blobs".to_owned(), object.to_string()],
             Self::Artifacts { tenant, execution } => vec![tenant.to_string(), execution.to_string()],
             Self::Packages { tenant, key } => vec![tenant.to_string(), "_packages".to_owned(), key.hex()],
         }
@@ -55,6 +63,7 @@ impl Key {
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::SkillArchive { .. } => "skill.zip",
+            Self::Blob { .. } => "blob",
             Self::Artifacts { .. } | Self::Packages { .. } => "files.tar",
         }
     }
@@ -95,5 +104,11 @@ mod tests {
             execution,
         };
         assert_eq!(key.to_string(), format!("default/{execution}/files.tar"));
+        let object = BlobObject::generate();
+        let key = Key::Blob {
+            tenant: Tenant::default_tenant(),
+            object,
+        };
+        assert_eq!(key.to_string(), format!("default/blobs/{object}/blob"));
     }
 }

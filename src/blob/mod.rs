@@ -114,6 +114,14 @@ impl Object {
         self.size
     }
 
+    /// A file of this host with all its bytes, from the beginning.
+    #[must_use]
+    pub fn into_file(self) -> File {
+        match self.source {
+            Source::Local(file) => file,
+        }
+    }
+
     /// The bytes of `range`, as far as the object has them.
     pub async fn into_reader(
         self,

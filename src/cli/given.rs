@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::bundle;
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
-use crate::engine::CalledCode;
+use crate::engine::{AskedBlob, CalledCode};
 use crate::error::quoted;
 use crate::execution::JsonText;
 use crate::limits;
@@ -170,6 +170,30 @@ pub(crate) fn files(given: &[String]) -> Result<Vec<InputFile>> {
         });
     }
     Ok(files)
+}
+
+/// `--blob ID|@FILE`.
+pub(crate) fn blobs(given: &[String]) -> Result<Vec<AskedBlob>> {
+    let blob = |text: &String| match text.strip_prefix('@') {
+        Some(path) => {
+            let path = Path::new(path);
+            let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
+            let metadata = file.metadata().map_err(|error| Failure::file(path, &error))?;
+            if !metadata.is_file() || metadata.len() > limits::BLOB_BYTES_MAX {
+                let max = limits::BLOB_BYTES_MAX;
+                let message = format!("--blob: `{}` is no file of at most {max} bytes", path.display());
+                return Err(Failure::refused(message));
+            }
+            Ok(AskedBlob::Content(file))
+        }
+        None => text.parse().map(AskedBlob::Kept).map_err(|_| {
+            let text = quoted(text);
+            Failure::refused(format!(
+                "--blob: {text} is no id sha256:…; a file is written @FILE"
+            ))
+        }),
+    };
+    given.iter().map(blob).collect()
 }
 
 fn named_path(text: &str) -> Result<(String, PathBuf)> {

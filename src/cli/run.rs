@@ -48,6 +48,9 @@ pub(crate) struct RunArgs {
     /// File placed into the program's working directory, under its own name or NAME; may be repeated
     #[arg(long = "file", value_name = "[NAME=]PATH")]
     files: Vec<String>,
+    /// Blob placed in /blobs: the id of one that is kept, or @FILE; may be repeated
+    #[arg(long = "blob", value_name = "ID|@FILE")]
+    blobs: Vec<String>,
     /// Run this script of the skill, such as scripts/fill.py, instead of the skill's own program
     #[arg(long, value_name = "PATH")]
     script: Option<String>,
@@ -83,6 +86,7 @@ pub(crate) fn run(args: RunArgs, config: &Config, console: &Console) -> Result<E
         input: args.input.as_deref().map(given::input).transpose()?,
         args: args.args,
         files: given::files(&args.files)?,
+        blobs: given::blobs(&args.blobs)?,
         script: args.script,
         stdin: args.stdin.as_deref().map(given::stdin).transpose()?,
         mount_skills: args.mount_skills,
@@ -154,6 +158,9 @@ impl Work {
                 envelope.degraded.join(" and ")
             ));
         }
+        if envelope.files_skipped_total > 0 {
+            console.say(left_out(&envelope));
+        }
         if interrupted {
             console.bad("the execution was ended by Ctrl-C");
         } else if envelope.status != Status::Success {
@@ -185,6 +192,16 @@ fn hint_at_folder(failure: Failure, place: &Place, name: &SkillName) -> Failure 
     } else {
         failure
     }
+}
+
+/// P9: what was left out is said.
+fn left_out(envelope: &Envelope) -> String {
+    let total = envelope.files_skipped_total;
+    let first = envelope.files_skipped.first();
+    let first = first.map_or_else(String::new, |skipped| {
+        format!(", the first is {} ({})", skipped.path, skipped.reason)
+    });
+    format!("{total} of its files were not kept{first}; `files_skipped` lists them")
 }
 
 /// Lines of a failed program's standard error that are told besides the result: Node.js says what was wrong above ten lines of stack.

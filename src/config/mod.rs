@@ -21,7 +21,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use crate::auth::ApiKey;
-use crate::engine::{self, Images, RetentionPolicy};
+use crate::engine::{self, BlobPolicy, Images, RetentionPolicy};
 use crate::execution::Maxima;
 use crate::limits;
 use crate::sandbox::docker;
@@ -60,6 +60,8 @@ pub struct Config {
     pub limits: Limits,
     /// How long ended executions are kept.
     pub retention: RetentionPolicy,
+    /// How much each tenant may keep as blobs, and for how long.
+    pub blobs: BlobPolicy,
     /// Life of a signed link.
     pub link_life: Duration,
     /// The key that seals secrets, where it is not in the data folder.
@@ -206,6 +208,7 @@ impl Config {
             queue: self.limits.queue,
             queue_wait: limits::QUEUE_WAIT_MAX,
             retention: self.retention,
+            blobs: self.blobs,
             link_life: self.link_life,
             deps: self.deps.settings(folder.join("packages")),
             cache_dir: folder.join("cache"),

@@ -10,7 +10,7 @@ use figment::value::Value;
 use super::error::Error;
 use super::settings::{self, Kind, SETTINGS};
 use super::{Backend, Config, Deps, Limits, Log, Sandbox, values};
-use crate::engine::{Images, RetentionPolicy};
+use crate::engine::{BlobPolicy, Images, RetentionPolicy};
 use crate::error::quoted;
 use crate::execution::Maxima;
 use crate::limits;
@@ -57,6 +57,13 @@ pub(super) fn config(figment: &Figment) -> Result<Config, Error> {
             })?,
             per_tenant: reader.required("retention.per_tenant", |text| {
                 values::or_off(text, |text| values::number(text, 1, u64::MAX))
+            })?,
+        },
+        blobs: BlobPolicy {
+            quota_bytes: reader.required("blobs.quota", |text| parse_bytes(text, 1))?,
+            life: reader.required("blobs.ttl", |text| {
+                values::span_with_unit(text)?;
+                values::span_within(text, Duration::from_secs(1), limits::BLOB_LIFE_MAX)
             })?,
         },
         link_life: reader.required("links.life", |text| {

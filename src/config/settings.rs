@@ -103,6 +103,10 @@ pub const SETTINGS: &[Setting] = settings! {
         "Executions of one tenant that wait for a place (four times as many in all); more are answered `busy`. Tenants take turns";
     Secret "secrets.master_key" "SKILLBOX_MASTER_KEY" ""
         "Key that seals secrets: 32 random bytes in base64 or hex. Without it: master.key in the data folder, made once";
+    Text "blobs.quota" "SKILLBOX_BLOBS_QUOTA" "1Gi"
+        "All blobs of one tenant together; what would be more is refused";
+    Text "blobs.ttl" "SKILLBOX_BLOBS_TTL" "7d"
+        "Life of a blob whose owner says nothing else, at most 365d; the same content again begins it anew";
     Text "retention.age" "SKILLBOX_RETENTION_AGE" "30d"
         "How long ended executions and their files are kept, or off";
     Text "retention.per_tenant" "SKILLBOX_RETENTION_PER_TENANT" "10000"

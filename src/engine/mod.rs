@@ -1,6 +1,7 @@
 //! The use cases: the only place that decides. Doors translate into these calls, adapters obey them.
 
 mod admission;
+mod blobs;
 mod cache;
 mod call;
 mod clock;
@@ -42,6 +43,7 @@ use cache::SkillCache;
 use deps::Builds;
 use run::Running;
 
+pub use blobs::{AskedBlob, BlobPolicy, NewBlob};
 pub use call::CalledCode;
 pub use deps::{DependencySettings, Host, Index, NamedBy, Upstream};
 pub use executions::{ArtifactFile, Artifacts};
@@ -109,6 +111,8 @@ pub struct Settings {
     pub queue_wait: Duration,
     /// How long ended executions are kept.
     pub retention: RetentionPolicy,
+    /// How much each tenant may keep as blobs, and for how long.
+    pub blobs: BlobPolicy,
     /// Life of a signed link.
     pub link_life: Duration,
     /// Packages that programs ask for.

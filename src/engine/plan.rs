@@ -169,6 +169,7 @@ pub(super) fn job(image: ApprovedImage, ask: &Ask, settings: &Settings) -> Resul
         code: None,
         stdin: None,
         files: ask.files.clone(),
+        blobs: Vec::new(),
         collect: Collect::Out,
         egress: None,
         limits: ResourceLimits::clamp(&Resources::default(), None, ask.timeout, &settings.maxima),

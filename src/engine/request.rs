@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::engine::{CalledCode, mounts};
+use crate::engine::{AskedBlob, CalledCode, mounts};
 use crate::error::{Code, Error};
 use crate::execution::JsonText;
 use crate::limits;
@@ -33,6 +33,8 @@ pub struct Ask {
     pub args: Vec<String>,
     /// Files placed below `/workspace`.
     pub files: Vec<InputFile>,
+    /// Blobs placed in `/blobs`.
+    pub blobs: Vec<AskedBlob>,
     /// A script of the skill, by its path, instead of the skill's own program.
     pub script: Option<String>,
     /// Standard input, byte for byte. Absent: the program's is its input, a script's is empty.

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::{Caller, Scope};
 use crate::blob;
 use crate::bundle::artifacts::ArtifactTar;
+use crate::engine::blobs::with_blobs;
 use crate::engine::deps::Waiting;
 use crate::engine::find::Found;
 use crate::engine::plan::Plan;
@@ -118,15 +119,23 @@ impl Engine {
         gone: &CancellationToken,
     ) -> Result<Execution, Error> {
         require(caller, &[Scope::Run])?;
-        let RunRequest { what, ask, progress } = request;
+        let RunRequest {
+            what,
+            mut ask,
+            progress,
+        } = request;
         ask.check()?;
+        let asked_blobs = std::mem::take(&mut ask.blobs);
         let mut found = self.find(caller, what, &ask).await?;
+        self.lend_blobs(caller.tenant(), &mut found.plan.job, asked_blobs)
+            .await?;
         let asked_at = Instant::now();
         let admitted = gone
             .run_until_cancelled(self.0.admission.admit(caller.tenant()))
             .await;
         let _slot = admitted.ok_or_else(|| Error::new(Code::Busy, "the caller left the queue"))??;
         let queue_ms = milliseconds(asked_at.elapsed());
+        // In its turn: a check may take as long as a short program.
         found.plan.schemas.check_input(&found.plan.job.input).await?;
         let choice = self.prepare(&found.plan.job, progress.as_ref()).await?;
         let waiting = Waiting {
@@ -198,12 +207,14 @@ impl Engine {
         (job, choice): (&Job, &Choice),
         (cancel, go): (&CancellationToken, oneshot::Receiver<()>),
     ) -> Outcome {
-        let mut artifacts = match tempfile::tempfile_in(&self.0.settings.tmp_dir) {
-            Ok(file) => ArtifactTar::create(file),
+        let tar = || tempfile::tempfile_in(&self.0.settings.tmp_dir).map(ArtifactTar::create);
+        let (mut artifacts, mut blobs) = match tar().and_then(|artifacts| Ok((artifacts, tar()?))) {
+            Ok(tars) => tars,
             Err(error) => return lost(&failure::of_io(error)),
         };
         let run = Run {
             artifacts: &mut artifacts,
+            blobs: &mut blobs,
             cancel: cancel.clone(),
             go,
         };
@@ -218,7 +229,8 @@ impl Engine {
         let stored = self
             .store_artifacts(tenant, job.execution, artifacts, &report.files)
             .await;
-        let outcome = outcome(report, job, shutting_down);
+        let (kept, not_kept) = self.take_blobs(tenant, blobs, &report.blobs).await;
+        let outcome = with_blobs(outcome(report, job, shutting_down), kept, not_kept);
         match stored {
             Ok(()) => outcome,
             Err(error) => {
@@ -318,6 +330,7 @@ fn without_report(status: Status, error: Failure) -> Outcome {
         files: Vec::new(),
         skipped: Vec::new(),
         skipped_total: 0,
+        blobs: Vec::new(),
         usage: Usage::default(),
         timings: Timings::default(),
         finished_at: clock::now(),
@@ -436,6 +449,7 @@ fn outcome(report: Report, job: &Job, shutting_down: bool) -> Outcome {
         files: report.files,
         skipped: report.skipped,
         skipped_total: report.skipped_total,
+        blobs: Vec::new(),
         usage: report.usage,
         timings: Timings {
             queue_ms: 0.0,

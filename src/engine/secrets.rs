@@ -133,14 +133,18 @@ pub(super) fn masked(outcome: Outcome, mask: &Mask) -> Outcome {
     // A program that was killed may have been in the middle of a word.
     let was_killed = outcome.exit_code.is_none();
     let text = |text: String| mask.mask_text(&text).into_owned();
+    let results = masked_value(outcome.results, mask);
     Outcome {
         error: outcome.error.map(|failure| Failure {
             message: text(failure.message),
-            exception: failure.exception.map(|exception| masked_value(exception, mask)),
+            exception: failure
+                .exception
+                .and_then(|exception| masked_value(exception, mask)),
             ..failure
         }),
         output: outcome.output.map(|output| masked_json(output, mask)),
-        results: masked_value(outcome.results, mask),
+        results_truncated: outcome.results_truncated || results.is_none(),
+        results: results.unwrap_or_default(),
         logs: masked_logs(outcome.logs, mask, was_killed),
         skipped: outcome
             .skipped
@@ -163,12 +167,12 @@ fn masked_json(json: JsonText, mask: &Mask) -> JsonText {
     parsed.expect("masked JSON is JSON, and no deeper than before")
 }
 
-/// Anything that is kept as JSON.
-fn masked_value<T: Serialize + DeserializeOwned>(value: T, mask: &Mask) -> T {
-    let json = serde_json::to_string(&value).expect("what the database keeps as JSON is JSON");
+/// Anything that is kept as JSON; `None` where a secret is one of our own words, and what is left no longer reads as what it was.
+fn masked_value<T: Serialize + DeserializeOwned>(value: T, mask: &Mask) -> Option<T> {
+    let json = serde_json::to_string(&value).ok()?;
     match mask.mask_json(&json) {
-        Cow::Borrowed(_) => value,
-        Cow::Owned(masked) => serde_json::from_str(&masked).expect("only contents of strings were masked"),
+        Cow::Borrowed(_) => Some(value),
+        Cow::Owned(masked) => serde_json::from_str(&masked).ok(),
     }
 }
 
@@ -187,13 +191,14 @@ fn masked_logs(logs: Logs, mask: &Mask, was_killed: bool) -> Logs {
     };
     let (stdout, stdout_total) = stream(logs.stdout, logs.stdout_total);
     let (stderr, stderr_total) = stream(logs.stderr, logs.stderr_total);
+    let lines = masked_value(logs.lines, mask);
     Logs {
         stdout,
         stderr,
         stdout_total,
         stderr_total,
-        lines: masked_value(logs.lines, mask),
-        lines_truncated: logs.lines_truncated,
+        lines_truncated: logs.lines_truncated || lines.is_none(),
+        lines: lines.unwrap_or_default(),
     }
 }
 

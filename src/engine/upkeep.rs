@@ -73,6 +73,7 @@ impl Engine {
             ("ending what was lost", self.end_lost().await),
             ("reconciling", self.reconcile(&dead).await),
             ("forgetting", self.forget_expired().await),
+            ("pruning blobs", self.prune_blobs().await),
             ("evicting", self.evict_unused().await),
             ("evicting packages", self.evict_packages().await),
         ];

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::execution::preview;
 use crate::execution::{
-    Execution, Failure, JsonText, LogLine, Logs, Outcome, RichResult, Skipped, Status, Timings, Usage,
+    Execution, Failure, JsonText, LogLine, Logs, Outcome, OutputBlob, RichResult, Skipped, Status, Timings,
+    Usage,
 };
 use crate::ids::{Digest, ExecutionId};
 use crate::skill::{SkillName, Version};
@@ -71,7 +72,7 @@ pub struct Envelope {
     /// How many files were not collected in all.
     pub files_skipped_total: u64,
     /// Blobs the program made.
-    pub output_blobs: Vec<serde_json::Value>,
+    pub output_blobs: Vec<OutputBlob>,
     /// From acceptance to end, in milliseconds; `null` while it runs.
     #[schema(required)]
     pub duration_ms: Option<u64>,
@@ -203,7 +204,7 @@ impl Envelope {
             files,
             files_skipped: outcome.map_or_else(Vec::new, |o| o.skipped.clone()),
             files_skipped_total: outcome.map_or(0, |o| o.skipped_total),
-            output_blobs: Vec::new(),
+            output_blobs: outcome.map_or_else(Vec::new, |o| o.blobs.clone()),
             duration_ms: duration_ms(execution),
             timings: outcome.map(|o| o.timings),
             usage: outcome.map(|o| o.usage),
@@ -331,6 +332,7 @@ mod tests {
                 }],
                 skipped: Vec::new(),
                 skipped_total: 0,
+                blobs: Vec::new(),
                 usage: Usage::default(),
                 timings: Timings::default(),
                 finished_at: "2026-01-02T03:04:05.012Z".parse().unwrap(),

@@ -28,6 +28,14 @@ pub struct ResourceLimits {
     pub root_bytes: u64,
     /// Size of `/dev/shm` in bytes.
     pub shm_bytes: u64,
+    /// Size of `/blobs` in bytes.
+    #[serde(default = "no_blobs")]
+    pub blobs_bytes: u64,
+}
+
+/// What executions had before there were blobs.
+fn no_blobs() -> u64 {
+    limits::BLOBS_BYTES_MIN
 }
 
 /// The most that any skill gets on this server, and what it gets if it asks for nothing.
@@ -88,8 +96,10 @@ impl ResourceLimits {
             limits::ROOT_BYTES,
             limits::SHM_BYTES,
         ];
-        let [workspace_bytes, sandbox_bytes, tmp_bytes, root_bytes, shm_bytes] =
-            fit(wanted, memory_bytes - limits::MEMORY_BEYOND_SCRATCH_BYTES);
+        let [workspace_bytes, sandbox_bytes, tmp_bytes, root_bytes, shm_bytes] = fit(
+            wanted,
+            memory_bytes - limits::MEMORY_BEYOND_SCRATCH_BYTES - limits::BLOBS_BYTES_MIN,
+        );
         Self {
             memory_bytes,
             cpu_millis,
@@ -100,14 +110,47 @@ impl ResourceLimits {
             tmp_bytes,
             root_bytes,
             shm_bytes,
+            blobs_bytes: limits::BLOBS_BYTES_MIN,
         }
     }
+
+    /// The same with room for blobs of these sizes, each in pages of its own; the other scratch makes room where memory is
+    /// short. `None` if more than half of what scratch may have would be blobs.
+    #[must_use]
+    pub fn with_blobs(self, sizes: impl Iterator<Item = u64>) -> Option<Self> {
+        let blobs_bytes: u64 = sizes.map(|size| size.next_multiple_of(PAGE)).sum();
+        let blobs_bytes = blobs_bytes.max(limits::BLOBS_BYTES_MIN);
+        let budget = self.memory_bytes - limits::MEMORY_BEYOND_SCRATCH_BYTES;
+        if blobs_bytes > budget / 2 {
+            return None;
+        }
+        let sizes = [
+            self.workspace_bytes,
+            self.sandbox_bytes,
+            self.tmp_bytes,
+            self.root_bytes,
+            self.shm_bytes,
+        ];
+        let [workspace_bytes, sandbox_bytes, tmp_bytes, root_bytes, shm_bytes] =
+            fit(sizes, budget - blobs_bytes);
+        Some(Self {
+            workspace_bytes,
+            sandbox_bytes,
+            tmp_bytes,
+            root_bytes,
+            shm_bytes,
+            blobs_bytes,
+            ..self
+        })
+    }
 }
+
+/// What a file in memory takes room by.
+const PAGE: u64 = 4096;
 
 /// Shrinks all sizes in proportion until their sum is at most `budget`, page-aligned: a full tmpfs must end in
 /// `ENOSPC`, not in the kernel killing for want of memory.
 fn fit<const N: usize>(sizes: [u64; N], budget: u64) -> [u64; N] {
-    const PAGE: u64 = 4096;
     let sum: u64 = sizes.iter().sum();
     if sum <= budget {
         return sizes;
@@ -128,6 +171,28 @@ mod tests {
             + limits.tmp_bytes
             + limits.root_bytes
             + limits.shm_bytes
+            + limits.blobs_bytes
+    }
+
+    #[test]
+    fn blobs_take_their_room_from_the_other_scratch_and_never_all_of_it() {
+        let asked = |memory_bytes| Resources {
+            memory_bytes: Some(memory_bytes),
+            ..Resources::default()
+        };
+        let limited = |memory| ResourceLimits::clamp(&asked(memory), None, None, &Maxima::default());
+        for memory in [limits::MEMORY_BYTES_MIN, 200 * limits::MIB, limits::MEMORY_BYTES] {
+            let some = limited(memory)
+                .with_blobs([1, 4096, 5000, limits::MIB].into_iter())
+                .unwrap();
+            assert_eq!(some.blobs_bytes, 4096 * 4 + limits::MIB);
+            assert!(scratch(&some) + limits::MEMORY_BEYOND_SCRATCH_BYTES <= some.memory_bytes);
+            assert!(some.root_bytes > 0);
+        }
+        let none = limited(limits::MEMORY_BYTES);
+        assert_eq!(none.with_blobs(std::iter::empty()), Some(none));
+        let most = std::iter::once(limits::INPUT_BLOBS_BYTES_MAX);
+        assert_eq!(limited(limits::MEMORY_BYTES_MIN).with_blobs(most), None);
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub use envelope::{Envelope, FileLink, Links, LogTexts, Summary, media_type};
 pub use json_text::{InvalidJson, JsonText, check_depth};
 pub use limits::{Maxima, ResourceLimits};
 pub use log_line::{Level, LogLine};
-pub use outcome::{Failure, FileEntry, Logs, Outcome, Skipped, Status, Timings, Usage, milliseconds};
+pub use outcome::{
+    Failure, FileEntry, Logs, Outcome, OutputBlob, Skipped, Status, Timings, Usage, milliseconds,
+};
 pub use record::{Execution, NewExecution};
 pub use shown::{Exception, Raised, RichResult, Shown};

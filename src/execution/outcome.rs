@@ -143,12 +143,23 @@ pub struct FileEntry {
     pub offset: u64,
 }
 
+/// A blob that a program made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct OutputBlob {
+    /// Its id: the digest of its content.
+    #[schema(value_type = String, example = "sha256:…")]
+    pub blob_id: Digest,
+    /// Size in bytes.
+    pub size: u64,
+}
+
 /// A file that was written but not collected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Skipped {
     /// As in [`FileEntry::path`]; the head of one that is too long.
     pub path: String,
-    /// `link`, `special`, `too_large`, `too_many`, `too_deep`, `unreadable`, or `name` if its path is too long.
+    /// `link`, `special`, `too_large`, `too_many`, `too_deep`, `unreadable`, `duplicate`, or `name` if its path is too long. Of a
+    /// blob also `name` or `content` if the one is not the digest of the other, `quota`, or `not_stored`.
     pub reason: String,
 }
 
@@ -207,6 +218,8 @@ pub struct Outcome {
     pub skipped: Vec<Skipped>,
     /// How many files were not collected in all.
     pub skipped_total: u64,
+    /// Blobs that were stored.
+    pub blobs: Vec<OutputBlob>,
     /// What was used.
     pub usage: Usage,
     /// Where the time went.

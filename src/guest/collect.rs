@@ -1,7 +1,7 @@
 //! Reads back what the program left in `out/`. Everything in the sandbox is dead by now, but its files are as hostile as it was.
 
 use std::collections::HashSet;
-use std::ffi::{CStr, OsStr};
+use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
@@ -11,7 +11,7 @@ use rustix::fs::{Dir, FileType, Mode, OFlags, openat};
 use rustix::io::Errno;
 use tokio::io::AsyncWriteExt as _;
 
-use crate::guest::place;
+use crate::guest::place::{self, is_digest};
 use crate::guest::wire::{self, Caps, Item};
 use crate::guest::workspace::{Before, is_private};
 
@@ -20,6 +20,7 @@ use crate::guest::workspace::{Before, is_private};
 pub(super) struct Out {
     folder: OwnedFd,
     files: OwnedFd,
+    blobs: OwnedFd,
     /// `/workspace`, where results are looked for there too.
     workspace: Option<(OwnedFd, Before)>,
 }
@@ -37,6 +38,7 @@ impl Out {
     pub(super) fn open(before: Option<Before>) -> io::Result<Self> {
         let folder = rustix::fs::open(place::OUT, READ_FOLDER, Mode::empty())?;
         let files = openat(&folder, "files", READ_FOLDER, Mode::empty())?;
+        let blobs = openat(&folder, "blobs", READ_FOLDER, Mode::empty())?;
         let workspace = before
             .map(|before| {
                 let folder = rustix::fs::open(place::WORKSPACE, READ_FOLDER, Mode::empty())?;
@@ -46,6 +48,7 @@ impl Out {
         Ok(Self {
             folder,
             files,
+            blobs,
             workspace,
         })
     }
@@ -70,6 +73,7 @@ impl Out {
             walk.before = Some(before);
             walk.run(folder).await?;
         }
+        walk.blobs(&self.blobs).await?;
         let skipped_total = walk.skipped;
         wire::send(results, &Item::End { skipped_total }).await
     }
@@ -149,18 +153,11 @@ impl Walk<'_> {
     }
 
     async fn folder(&mut self, here: &Pending, pending: &mut Vec<Pending>) -> io::Result<()> {
-        let mut names = match Dir::read_from(&here.folder).and_then(Iterator::collect::<Result<Vec<_>, _>>) {
-            Ok(entries) => entries
-                .into_iter()
-                .map(|entry| entry.file_name().to_owned())
-                .collect::<Vec<_>>(),
-            Err(_) => return self.skip(&here.path, "unreadable").await,
+        let Ok(names) = names(&here.folder) else {
+            return self.skip(&here.path, "unreadable").await;
         };
-        names.sort_unstable();
         for name in &names {
-            if !matches!(name.to_bytes(), b"." | b"..") {
-                self.entry(here, name, pending).await?;
-            }
+            self.entry(here, name, pending).await?;
         }
         Ok(())
     }
@@ -226,6 +223,55 @@ impl Walk<'_> {
         copy_exactly(file, size, self.results, &mut self.buffer).await
     }
 
+    /// Sends what lies in `out/blobs` under a digest; whether it is the digest of the content, the host finds out.
+    async fn blobs(&mut self, blobs: &OwnedFd) -> io::Result<()> {
+        let folder = openat(blobs, ".", READ_FOLDER, Mode::empty())?;
+        let (mut count, mut bytes) = (0, 0);
+        for name in names(&folder).unwrap_or_default() {
+            let shown = join("/sandbox/out/blobs", &name);
+            let Ok(digest) = name.to_str().map_err(drop).and_then(|name| {
+                if is_digest(name) {
+                    Ok(name.to_owned())
+                } else {
+                    Err(())
+                }
+            }) else {
+                self.skip(&shown, "name").await?;
+                continue;
+            };
+            let file = match openat(&folder, name.as_c_str(), READ, Mode::empty()) {
+                Ok(file) => File::from(file),
+                Err(Errno::LOOP) => {
+                    self.skip(&shown, "link").await?;
+                    continue;
+                }
+                Err(_) => {
+                    self.skip(&shown, "unreadable").await?;
+                    continue;
+                }
+            };
+            let metadata = file.metadata()?;
+            let size = metadata.len();
+            let refused = if !metadata.is_file() {
+                Some("special")
+            } else if count >= self.caps.blobs {
+                Some("too_many")
+            } else if size > self.caps.blobs_bytes - bytes {
+                Some("too_large")
+            } else {
+                None
+            };
+            if let Some(reason) = refused {
+                self.skip(&shown, reason).await?;
+                continue;
+            }
+            (count, bytes) = (count + 1, bytes + size);
+            wire::send(self.results, &Item::Blob { name: digest, size }).await?;
+            copy_exactly(file, size, self.results, &mut self.buffer).await?;
+        }
+        Ok(())
+    }
+
     async fn skip(&mut self, path: &str, reason: &str) -> io::Result<()> {
         self.skipped += 1;
         if self.skipped > self.caps.skipped_named as u64 {
@@ -237,6 +283,17 @@ impl Walk<'_> {
         };
         wire::send(self.results, &item).await
     }
+}
+
+/// What lies in a folder, in order.
+fn names(folder: &OwnedFd) -> Result<Vec<CString>, Errno> {
+    let entries = Dir::read_from(folder)?.collect::<Result<Vec<_>, _>>()?;
+    let names = entries.into_iter().map(|entry| entry.file_name().to_owned());
+    let mut names: Vec<_> = names
+        .filter(|name| !matches!(name.to_bytes(), b"." | b".."))
+        .collect();
+    names.sort_unstable();
+    Ok(names)
 }
 
 /// Folders whose descriptors wait at the same time.

@@ -19,6 +19,8 @@ pub(super) const STDIN: &str = "/sandbox/.stdin";
 pub(super) const CODE: &str = "/sandbox/code";
 /// Where the program leaves its results.
 pub(super) const OUT: &str = "/sandbox/out";
+/// Where the program finds the blobs it is given.
+const BLOBS: &str = "/blobs";
 /// The program's working directory.
 pub(super) const WORKSPACE: &str = "/workspace";
 
@@ -52,6 +54,10 @@ pub(super) async fn receive_inputs(stream: &mut wire::Stream) -> io::Result<Resu
                 "the standard input of {} bytes cannot be placed: {error}",
                 input.size
             ),
+            Place::Blob(name) => format!(
+                "the blob {name} of {} bytes cannot be placed in {BLOBS}: {error}",
+                input.size
+            ),
             Place::Code => format!("the code of {} bytes cannot be placed: {error}", input.size),
             Place::Workspace(path) => format!(
                 "the file `{path}` of {} bytes cannot be placed in {WORKSPACE}: {error}",
@@ -80,6 +86,7 @@ fn create(place: &Place) -> io::Result<File> {
         Place::Stdin => PathBuf::from(STDIN),
         Place::Code => PathBuf::from(CODE),
         Place::Workspace(relative) => workspace_path(relative)?,
+        Place::Blob(name) => blob_path(name)?,
     };
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
@@ -87,8 +94,26 @@ fn create(place: &Place) -> io::Result<File> {
     OpenOptions::new()
         .write(true)
         .create_new(true)
-        .mode(0o600)
+        .mode(if matches!(place, Place::Blob(_)) {
+            0o444
+        } else {
+            0o600
+        })
         .open(path)
+}
+
+/// `/blobs` plus a name that is a digest.
+fn blob_path(name: &str) -> io::Result<PathBuf> {
+    if is_digest(name) {
+        Ok(Path::new(BLOBS).join(name))
+    } else {
+        Err(wire::invalid("a blob's name is no digest"))
+    }
+}
+
+/// Whether `name` is 64 lower-case hex digits.
+pub(super) fn is_digest(name: &str) -> bool {
+    name.len() == 64 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// `/workspace` plus a path that cannot leave it.

@@ -132,6 +132,10 @@ pub struct Caps {
     pub paths_bytes: usize,
     /// Skipped files that are named.
     pub skipped_named: usize,
+    /// Blobs.
+    pub blobs: usize,
+    /// Bytes of all blobs together.
+    pub blobs_bytes: u64,
 }
 
 /// One file that the host places before the program starts. Its content follows the frame.
@@ -155,6 +159,8 @@ pub enum Place {
     Code,
     /// A relative path below `/workspace`.
     Workspace(String),
+    /// `/blobs`, under the 64 hex digits of its digest; nobody may write it.
+    Blob(String),
 }
 
 /// What the guest says on [`Channel::Control`].
@@ -245,6 +251,13 @@ pub enum Item {
     File {
         /// Path below `out/files`; backslashes and bytes that are not UTF-8 written `\xNN`.
         path: String,
+        /// Bytes that follow.
+        size: u64,
+    },
+    /// A blob that the program made.
+    Blob {
+        /// What the program called it: 64 hex digits, which the host compares with the content.
+        name: String,
         /// Bytes that follow.
         size: u64,
     },

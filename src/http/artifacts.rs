@@ -5,24 +5,22 @@ use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, Method};
 use axum::response::{IntoResponse, Response};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::{Stream, stream};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio_util::io::ReaderStream;
 
+use super::content::{self, Content};
 use super::document::Raw;
 use super::door::Door;
 use super::extract::Path;
 use super::guard::Reader;
 use super::links::Download;
 use super::problem::Refusal;
-use super::range::{self, Slice};
-use crate::blob::Object;
 use crate::engine::ArtifactFile;
-use crate::error::{Code, Error};
+use crate::error::Error;
 use crate::limits;
 
 /// Download all files of an execution
@@ -74,77 +72,19 @@ pub(crate) async fn file(
 ) -> Result<Response, Refusal> {
     let path = download.path.as_deref().unwrap_or_default();
     let file = door.engine.artifact_file(&tenant, download.id, path).await?;
-    let tag = format!("\"{}\"", file.entry.sha256.hex());
-    let size = file.entry.size;
-    let mut headers = headers(&download)?;
-    headers.insert(header::ETAG, value(&tag)?);
-    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    if range::is_known(&asked, &tag) {
-        return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
-    }
-    let slice = if method == Method::GET {
-        range::slice(&asked, size, &tag)
-    } else {
-        Slice::Whole
-    };
-    let (status, part) = match slice {
-        Slice::Whole => (StatusCode::OK, 0..size),
-        Slice::Part(part) => {
-            let range = format!("bytes {}-{}/{size}", part.start, part.end - 1);
-            headers.insert(header::CONTENT_RANGE, value(&range)?);
-            (StatusCode::PARTIAL_CONTENT, part)
-        }
-        Slice::Beyond => {
-            let error = Error::new(
-                Code::RangeNotSatisfiable,
-                format!("the file has {size} bytes; the range lies beyond them"),
-            );
-            return Err(
-                Refusal::from(error).with_header(header::CONTENT_RANGE, value(&format!("bytes */{size}"))?)
-            );
-        }
-    };
-    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(part.end - part.start));
-    if method == Method::HEAD {
-        return Ok((status, headers).into_response());
-    }
     let ArtifactFile { entry, object } = file;
-    let body = bytes_of(object, entry.offset + part.start..entry.offset + part.end).await?;
-    Ok((status, headers, body).into_response())
+    let content = Content {
+        headers: headers(&download)?,
+        tag: format!("\"{}\"", entry.sha256.hex()),
+        range: entry.offset..entry.offset + entry.size,
+        object,
+    };
+    content.answer(&method, &asked).await
 }
 
 /// The type and the name are signed in a link, so they depend on nothing but the path.
 fn headers(download: &Download) -> Result<HeaderMap, Error> {
-    let fixed: [(HeaderName, &str); 3] = [
-        (header::CACHE_CONTROL, "private, no-cache"),
-        (
-            header::CONTENT_SECURITY_POLICY,
-            "sandbox; default-src 'none'; frame-ancestors 'none'",
-        ),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    ];
-    let mut headers: HeaderMap = fixed
-        .into_iter()
-        .map(|(name, text)| (name, HeaderValue::from_static(text)))
-        .collect();
-    headers.insert(header::CONTENT_TYPE, value(&download.content_type())?);
-    headers.insert(
-        header::CONTENT_DISPOSITION,
-        value(&download.content_disposition())?,
-    );
-    Ok(headers)
-}
-
-fn value(text: &str) -> Result<HeaderValue, Error> {
-    HeaderValue::from_str(text).map_err(Error::internal)
-}
-
-async fn bytes_of(object: Object, range: std::ops::Range<u64>) -> Result<Body, Error> {
-    let reader = object.into_reader(range).await.map_err(Error::internal)?;
-    Ok(Body::from_stream(ReaderStream::with_capacity(
-        reader,
-        limits::DOWNLOAD_CHUNK_BYTES,
-    )))
+    content::headers(&download.content_type(), &download.content_disposition())
 }
 
 /// `tar`, compressed as fast as it is taken. A chunk takes less than a millisecond, so it needs no thread of its own: a

@@ -6,8 +6,10 @@ mod answer;
 mod args;
 mod artifacts;
 mod attachment;
+mod blobs;
 mod body;
 mod budget;
+mod content;
 mod document;
 mod door;
 mod exchange;
@@ -47,6 +49,7 @@ use door::Door;
 use host::Hosts;
 
 pub use access::{Access, Matrix};
+pub use blobs::BlobInfo;
 pub use door::Settings;
 pub use executions::StreamTexts;
 pub use health::{Part, Ready};

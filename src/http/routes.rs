@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 
 use super::access::{Access, Matrix};
 use super::door::Door;
-use super::{artifacts, document, executions, health, keys, secrets, skills, tools};
+use super::{artifacts, blobs, document, executions, health, keys, secrets, skills, tools};
 use crate::auth::Scope;
 
 const OPEN: Access = Access::Open;
@@ -41,6 +41,10 @@ pub(crate) fn table() -> Table {
         .route(RUN, routes!(executions::cancel))
         .route(RUN_OR_LINK, routes!(artifacts::archive))
         .route(RUN_OR_LINK, routes!(artifacts::file))
+        .route(RUN, routes!(blobs::create))
+        .route(RUN, routes!(blobs::list))
+        .route(RUN, routes!(blobs::download))
+        .route(RUN, routes!(blobs::delete))
         .route(ADMIN, routes!(keys::create))
         .route(ADMIN, routes!(keys::list))
         .route(ADMIN, routes!(keys::revoke))

@@ -1,4 +1,4 @@
-//! An archive on its way in: streamed into a file without a name, under a cap.
+//! An archive or a blob on its way in: streamed into a file without a name, under a cap.
 
 use std::fs::File;
 use std::io;
@@ -52,6 +52,28 @@ pub(crate) async fn receive(door: &Door, tenant: &Tenant, request: Request) -> R
     Ok(Upload { file, name, slot })
 }
 
+/// Receives the body of `request`, whatever it is.
+pub(crate) async fn receive_blob(door: &Door, tenant: &Tenant, request: Request) -> Result<Upload, Error> {
+    let slot = door.uploads.hold(tenant, 1)?;
+    let max = limits::BLOB_BYTES_MAX;
+    if axum::body::HttpBody::size_hint(request.body()).lower() > max {
+        return Err(blob_too_large());
+    }
+    let file = tempfile::tempfile_in(&door.engine.settings().tmp_dir).map_err(storage)?;
+    let pieces = request.into_body().into_data_stream();
+    let cap = Cap {
+        bytes: max,
+        refusal: blob_too_large,
+    };
+    let pieces = pieces.map_err(|error| refusal(&error, blob_too_large));
+    let file = copy(pieces, file, cap).await?;
+    Ok(Upload {
+        file,
+        name: None,
+        slot,
+    })
+}
+
 #[derive(Clone, Copy)]
 enum Kind {
     Plain,
@@ -81,7 +103,7 @@ fn kind(request: &Request) -> Result<Kind, Error> {
 
 async fn plain(request: Request, file: File) -> Result<File, Error> {
     let pieces = request.into_body().into_data_stream();
-    copy(pieces.map_err(|error| refusal(&error, too_large)), file).await
+    copy(pieces.map_err(|error| refusal(&error, too_large)), file, ARCHIVE).await
 }
 
 async fn form(request: Request, file: File) -> Result<(File, Option<String>), Error> {
@@ -98,7 +120,7 @@ async fn form(request: Request, file: File) -> Result<(File, Option<String>), Er
         .map_err(|error| broken(&error))?
         .ok_or_else(wrong)?;
     let name = file_name(&field).ok_or_else(wrong)?;
-    let file = copy(field.map_err(|error| broken(&error)), file).await?;
+    let file = copy(field.map_err(|error| broken(&error)), file, ARCHIVE).await?;
     match form.next_field().await {
         Ok(None) => Ok((file, name)),
         Ok(Some(_)) => Err(wrong()),
@@ -114,13 +136,24 @@ fn file_name(field: &Field<'_>) -> Option<Option<String>> {
     Some((!stem.is_empty()).then(|| stem.to_owned()))
 }
 
-async fn copy(pieces: impl Stream<Item = Result<Bytes, Error>>, file: File) -> Result<File, Error> {
+/// How much is taken, and what is said of more.
+struct Cap {
+    bytes: u64,
+    refusal: fn() -> Error,
+}
+
+const ARCHIVE: Cap = Cap {
+    bytes: limits::ARCHIVE_BYTES_MAX,
+    refusal: too_large,
+};
+
+async fn copy(pieces: impl Stream<Item = Result<Bytes, Error>>, file: File, cap: Cap) -> Result<File, Error> {
     let mut pieces = std::pin::pin!(pieces);
     let mut out = tokio::fs::File::from_std(file);
-    let mut left = limits::ARCHIVE_BYTES_MAX;
+    let mut left = cap.bytes;
     while let Some(piece) = pieces.next().await {
         let piece = piece?;
-        left = left.checked_sub(piece.len() as u64).ok_or_else(too_large)?;
+        left = left.checked_sub(piece.len() as u64).ok_or_else(cap.refusal)?;
         out.write_all(&piece).await.map_err(storage)?;
     }
     out.flush().await.map_err(storage)?;
@@ -144,10 +177,18 @@ fn too_large() -> Error {
     Error::new(Code::TooLarge, message)
 }
 
+fn blob_too_large() -> Error {
+    let message = format!(
+        "the blob is too large; the limit is {} bytes",
+        limits::BLOB_BYTES_MAX
+    );
+    Error::new(Code::TooLarge, message)
+}
+
 fn storage(error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            Error::new(Code::StorageFull, "the server has no space left for the archive").with_source(error)
+            Error::new(Code::StorageFull, "the server has no space left for it").with_source(error)
         }
         _ => Error::internal(error),
     }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::args::Args;
 use super::extract::Body;
 use crate::auth::{ApiKey, KeyRecord, Scope, Scopes};
-use crate::engine::{Ask, CalledCode, NewKey, RunRequest, What};
+use crate::engine::{Ask, AskedBlob, CalledCode, NewKey, RunRequest, What};
 use crate::error::Error;
 use crate::execution::JsonText;
 use crate::ids::{Digest, KeyId, Tenant};
@@ -191,6 +191,10 @@ pub(crate) struct CreateExecution {
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, String>)]
     files: Files,
+    /// Blobs placed in `/blobs`, each under the 64 hex digits of its id; at most 64 MiB together.
+    #[serde(default)]
+    #[schema(value_type = Vec<String>, max_items = 100, example = json!(["sha256:…"]))]
+    blobs: Vec<Digest>,
     /// A script of the skill to run instead of the skill's own program, by its path: `scripts/fill.py`. The extension or
     /// the `#!` line tells the interpreter. New and changed files of `/workspace` come back.
     #[serde(default)]
@@ -273,6 +277,7 @@ impl TryFrom<CreateExecution> for RunRequest {
                 input,
                 args,
                 files: body.files.0,
+                blobs: body.blobs.into_iter().map(AskedBlob::Kept).collect(),
                 script: body.script,
                 mount_skills: body.mount_skills,
                 stdin: body.stdin.map(Into::into),

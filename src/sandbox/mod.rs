@@ -15,6 +15,7 @@ mod scripted;
 pub mod seccomp;
 mod session;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -63,6 +64,8 @@ pub struct Job {
     pub stdin: Option<bytes::Bytes>,
     /// Files placed below `/workspace`.
     pub files: Vec<InputFile>,
+    /// Files placed in `/blobs`.
+    pub blobs: Vec<InputBlob>,
     /// What is handed back.
     pub collect: Collect,
     /// A way out, for what builds dependencies and for nothing else.
@@ -175,6 +178,17 @@ pub struct InputFile {
     pub content: bytes::Bytes,
 }
 
+/// One blob that comes with a request.
+#[derive(Debug)]
+pub struct InputBlob {
+    /// Digest of its content, and its name in `/blobs`.
+    pub digest: Digest,
+    /// Size in bytes.
+    pub size: u64,
+    /// Content, from the beginning.
+    pub content: File,
+}
+
 /// How the program ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
@@ -224,6 +238,8 @@ pub struct Report {
     pub skipped: Vec<Skipped>,
     /// How many were not collected in all.
     pub skipped_total: u64,
+    /// Blobs that were written to their tar, each under the digest of its content.
+    pub blobs: Vec<FileEntry>,
     /// Whether all that the program left was heard; if not, logs, output and files are what came until then.
     pub complete: bool,
     /// What was used.
@@ -284,6 +300,8 @@ pub type ProgressSender = tokio::sync::mpsc::Sender<Progress>;
 pub struct Run<'a> {
     /// Takes the file artifacts.
     pub artifacts: &'a mut ArtifactTar,
+    /// Takes the blobs.
+    pub blobs: &'a mut ArtifactTar,
     /// Ends the program early.
     pub cancel: CancellationToken,
     /// Once this is told, the program is started; if it never will be, the program never is. The sandbox is made meanwhile.

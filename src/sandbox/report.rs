@@ -31,6 +31,7 @@ pub(super) fn report(heard: Heard, asked_at: Instant) -> Report {
         files: heard.files,
         skipped: heard.skipped,
         skipped_total: heard.skipped_total,
+        blobs: heard.blobs,
         // What never started has left nothing.
         complete: heard.complete || heard.started_at.is_none(),
         usage: heard.usage,

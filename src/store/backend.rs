@@ -7,8 +7,8 @@ use crate::execution::{Execution, NewExecution, Outcome};
 use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{SecretName, Selector, SkillName, Version};
 use crate::store::{
-    Error, ExecutionFilter, Kept, Moment, NewSecret, PackageSet, Published, Retention, SecretRecord,
-    SkillRecord,
+    BlobQuota, BlobRecord, Error, ExecutionFilter, Kept, KeptBlob, Moment, NewSecret, PackageSet, Published,
+    Retention, SecretRecord, SkillRecord,
 };
 
 /// Lists come with at most `rows` rows, those after the given place.
@@ -90,6 +90,19 @@ pub(super) trait Backend {
         rows: u32,
     ) -> Result<Vec<SecretRecord>, Error>;
     async fn delete_secret(&self, tenant: &Tenant, name: &SecretName) -> Result<(), Error>;
+
+    async fn keep_blob(&self, new: BlobRecord, quota: BlobQuota) -> Result<KeptBlob, Error>;
+    async fn blob(&self, tenant: &Tenant, digest: &Digest, now: Timestamp) -> Result<BlobRecord, Error>;
+    async fn blobs(
+        &self,
+        tenant: &Tenant,
+        after: Option<Moment<Digest>>,
+        now_and_rows: (Timestamp, u32),
+    ) -> Result<Vec<BlobRecord>, Error>;
+    async fn expire_blob(&self, tenant: &Tenant, digest: &Digest, at: Timestamp)
+    -> Result<BlobRecord, Error>;
+    async fn expired_blobs(&self, now: Timestamp, rows: u32) -> Result<Vec<BlobRecord>, Error>;
+    async fn forget_blob(&self, blob: &BlobRecord, now: Timestamp) -> Result<(), Error>;
     async fn keep_packages(&self, set: PackageSet) -> Result<(), Error>;
     async fn packages(&self, tenant: &Tenant, key: &Digest) -> Result<PackageSet, Error>;
     async fn package_sets(

@@ -28,6 +28,7 @@ pub(super) enum List<'a> {
     Executions(&'a Tenant, &'a ExecutionFilter),
     Keys(&'a Tenant),
     Secrets(&'a Tenant),
+    Blobs(&'a Tenant),
     Packages(&'a Tenant),
 }
 
@@ -72,6 +73,7 @@ impl List<'_> {
             Self::Versions(tenant, name) => format!("versions\n{tenant}\n{name}"),
             Self::Executions(tenant, filter) => format!("executions\n{tenant}\n{filter:?}"),
             Self::Keys(tenant) => format!("keys\n{tenant}"),
+            Self::Blobs(tenant) => format!("blobs\n{tenant}"),
             Self::Secrets(tenant) => format!("secrets\n{tenant}"),
             Self::Packages(tenant) => format!("packages\n{tenant}"),
         };
@@ -159,6 +161,7 @@ mod tests {
             List::Executions(&tenant, &narrow),
             List::Keys(&tenant),
             List::Secrets(&tenant),
+            List::Blobs(&tenant),
         ];
         for (i, of) in lists.iter().enumerate() {
             for (j, list) in lists.iter().enumerate() {

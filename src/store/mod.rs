@@ -2,7 +2,7 @@
 //!
 //! Every query for a caller names its tenant. Those that do not serve no caller: the look-up of a key by its hash, which
 //! tells whose it is, and upkeep, which is for all ([`Store::interrupt`], [`Store::instances`], [`Store::expired`],
-//! [`Store::digest_is_used`], [`Store::surplus_packages`], [`Store::packages_are_kept`]).
+//! [`Store::digest_is_used`], [`Store::expired_blobs`], [`Store::surplus_packages`], [`Store::packages_are_kept`]).
 //!
 //! What a backend must keep to is written as tests in `contract`, the same for each.
 
@@ -29,7 +29,8 @@ use cursor::{List, Moment, page_rows};
 pub use cursor::Cursor;
 pub use error::{Conflict, Error, InvalidCursor};
 pub use record::{
-    ExecutionFilter, Kept, NewSecret, PackageSet, Page, Published, Retention, SecretRecord, SkillRecord,
+    BlobQuota, BlobRecord, ExecutionFilter, Kept, KeptBlob, NewSecret, PackageSet, Page, Published,
+    Retention, SecretRecord, SkillRecord,
 };
 
 /// A database. Times are kept to the microsecond.
@@ -257,6 +258,54 @@ impl Store {
     /// Removes a secret for good.
     pub async fn delete_secret(&self, tenant: &Tenant, name: &SecretName) -> Result<(), Error> {
         on_backend!(self, b => b.delete_secret(tenant, name).await)
+    }
+
+    /// Keeps a blob. If its content is there already, only its expiry moves, and never back. [`Error::Quota`] if it would
+    /// be more than `quota`; what has expired counts until it is forgotten.
+    pub async fn keep_blob(&self, new: BlobRecord, quota: BlobQuota) -> Result<KeptBlob, Error> {
+        on_backend!(self, b => b.keep_blob(new, quota).await)
+    }
+
+    /// A blob that has not expired.
+    pub async fn blob(&self, tenant: &Tenant, digest: &Digest, now: Timestamp) -> Result<BlobRecord, Error> {
+        on_backend!(self, b => b.blob(tenant, digest, now).await)
+    }
+
+    /// A tenant's blobs that have not expired, the newest first.
+    pub async fn blobs(
+        &self,
+        tenant: &Tenant,
+        now: Timestamp,
+        after: Option<Cursor>,
+        rows: u32,
+    ) -> Result<Page<BlobRecord>, Error> {
+        let (list, rows) = (List::Blobs(tenant), page_rows(rows));
+        let after = list.position(after)?;
+        let found = on_backend!(self, b => b.blobs(tenant, after, (now, rows + 1)).await)?;
+        Ok(list.page(found, rows, |blob| Moment {
+            at: blob.created_at,
+            id: blob.digest,
+        }))
+    }
+
+    /// Lets a blob expire at this time, which is now: nobody finds it any more. Its bytes and its row are still to be removed.
+    pub async fn expire_blob(
+        &self,
+        tenant: &Tenant,
+        digest: &Digest,
+        at: Timestamp,
+    ) -> Result<BlobRecord, Error> {
+        on_backend!(self, b => b.expire_blob(tenant, digest, at).await)
+    }
+
+    /// Blobs of all tenants that have expired, at most `rows`.
+    pub async fn expired_blobs(&self, now: Timestamp, rows: u32) -> Result<Vec<BlobRecord>, Error> {
+        on_backend!(self, b => b.expired_blobs(now, rows).await)
+    }
+
+    /// Removes the row of a blob that has expired and whose bytes are gone. Content that came back meanwhile stays.
+    pub async fn forget_blob(&self, blob: &BlobRecord, now: Timestamp) -> Result<(), Error> {
+        on_backend!(self, b => b.forget_blob(blob, now).await)
     }
 
     /// Remembers installed packages; those that were kept under this key before are replaced.

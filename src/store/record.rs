@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::execution::Status;
-use crate::ids::{Digest, Tenant};
+use crate::ids::{BlobObject, Digest, Tenant};
 use crate::skill::{Language, Manifest, SecretName, SkillName, Version};
 use crate::store::Cursor;
 
@@ -95,6 +95,46 @@ pub enum Kept {
     New,
     /// It was.
     Again,
+}
+
+/// A blob, without its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlobRecord {
+    /// Whose it is.
+    pub tenant: Tenant,
+    /// The content, and its name.
+    pub digest: Digest,
+    /// Where its bytes lie.
+    pub object: BlobObject,
+    /// Size in bytes.
+    pub size: u64,
+    /// What it was said to be.
+    pub media_type: String,
+    /// When it came.
+    pub created_at: Timestamp,
+    /// From then on it is not there.
+    pub expires_at: Timestamp,
+}
+
+/// What became of a blob.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeptBlob {
+    /// It was not there before.
+    New {
+        /// Bytes of the same content that had expired and that nothing names any more.
+        replaced: Option<BlobObject>,
+    },
+    /// Its content was there; this is its record.
+    Again(BlobRecord),
+}
+
+/// How much one tenant may keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlobQuota {
+    /// Blobs.
+    pub count: u64,
+    /// Bytes of all together.
+    pub bytes: u64,
 }
 
 /// One page of a list.

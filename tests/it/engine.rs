@@ -57,6 +57,7 @@ fn script(job: &Job, artifacts: &mut ArtifactTar) -> Result<Report, sandbox::Err
         files: vec![artifacts.end().unwrap()],
         skipped: Vec::new(),
         skipped_total: 0,
+        blobs: Vec::new(),
         complete: true,
         usage: Usage::default(),
         sandbox_time: Duration::from_nanos(123_456),

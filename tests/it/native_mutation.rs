@@ -92,10 +92,12 @@ impl Laboratory {
     async fn without(&self, places: BTreeSet<usize>) -> Verdict {
         self.native().remove_steps(places).await.unwrap();
         let mut artifacts = ArtifactTar::create(tempfile::tempfile().unwrap());
+        let mut blobs = ArtifactTar::create(tempfile::tempfile().unwrap());
         let (word, go) = tokio::sync::oneshot::channel();
         word.send(()).unwrap();
         let run = Run {
             artifacts: &mut artifacts,
+            blobs: &mut blobs,
             cancel: tokio_util::sync::CancellationToken::new(),
             go,
         };
@@ -137,6 +139,7 @@ fn job(skill: &Path) -> Job {
             .to_vec(),
         env: Default::default(),
         mask: Default::default(),
+        blobs: Vec::new(),
         input: crate::world::json("{}"),
         code: None,
         stdin: None,

@@ -54,10 +54,12 @@ impl Bare {
     pub(crate) async fn run(&self, job: &Job) -> Report {
         let choice = self.sandbox.prepare(job, None).await.unwrap();
         let mut artifacts = ArtifactTar::create(tempfile::tempfile().unwrap());
+        let mut blobs = ArtifactTar::create(tempfile::tempfile().unwrap());
         let (word, go) = tokio::sync::oneshot::channel();
         word.send(()).unwrap();
         let run = Run {
             artifacts: &mut artifacts,
+            blobs: &mut blobs,
             cancel: CancellationToken::new(),
             go,
         };
@@ -98,6 +100,7 @@ pub(crate) fn job(program: &str, deps: Option<Dependencies>) -> Job {
             .to_vec()
             .into(),
         mask: Default::default(),
+        blobs: Vec::new(),
         input: json("{}"),
         code: None,
         stdin: None,

@@ -55,8 +55,8 @@ async fn a_program_is_nobody_and_can_become_nobody_else() {
         "map_executable": "EPERM",
         "writable_mounts_lack": of(
             super::BACKEND,
-            json!({ "/workspace": [], "/sandbox": [], "/tmp": [], "/root": [], "/dev/shm": [], "/dev/mqueue": [] }),
-            json!({ "/workspace": [], "/sandbox": [], "/tmp": [], "/root": [], "/dev/shm": [] }),
+            json!({ "/workspace": [], "/sandbox": [], "/tmp": [], "/root": [], "/blobs": [], "/dev/shm": [], "/dev/mqueue": [] }),
+            json!({ "/workspace": [], "/sandbox": [], "/tmp": [], "/root": [], "/blobs": [], "/dev/shm": [] }),
         ),
     });
     assert_table(seen, &expected);

@@ -7,8 +7,8 @@ use std::time::Duration;
 use skillbox::auth::Caller;
 use skillbox::blob::{Blob, LinkSigner};
 use skillbox::engine::{
-    Ask, DependencySettings, Engine, Images, Index, Instance, NamedBy, Parts, RetentionPolicy, RunRequest,
-    Settings, Upstream, What,
+    Ask, BlobPolicy, DependencySettings, Engine, Images, Index, Instance, NamedBy, Parts, RetentionPolicy,
+    RunRequest, Settings, Upstream, What,
 };
 use skillbox::error::Error;
 use skillbox::execution::{Execution, JsonText, Maxima, Outcome};
@@ -270,6 +270,10 @@ fn settings(folder: &Path, images: Images) -> Settings {
         queue: 64,
         queue_wait: Duration::from_secs(60),
         retention: RetentionPolicy::default(),
+        blobs: BlobPolicy {
+            quota_bytes: 64 << 20,
+            ..BlobPolicy::default()
+        },
         link_life: Duration::from_secs(60),
         deps: DependencySettings::in_folder(folder.join("packages")),
         cache_dir: folder.join("cache"),

@@ -4,6 +4,7 @@ mod asked;
 mod kept;
 mod local;
 mod remote;
+mod tools;
 
 use std::fs::File;
 use std::io::Write;

@@ -18,10 +18,10 @@ use crate::cli::progress::Spinner;
 use crate::engine::Ask;
 use crate::error::Code;
 use crate::execution::{Envelope, FileLink, Summary};
-use crate::http::{FreshKey, Key, List, Problem, Ready, Skill, SkillSummary, StreamTexts, ToolDefinition};
+use crate::http::{FreshKey, Key, List, Problem, Ready, Skill, SkillSummary, StreamTexts};
 use crate::ids::{ExecutionId, KeyId};
 use crate::limits;
-use crate::skill::{Selector, SkillName, ToolFormat, Version, prompt, prompt_entries};
+use crate::skill::{Selector, SkillName, Version};
 
 /// A server and the key for it.
 #[derive(Debug)]
@@ -33,17 +33,17 @@ pub(crate) struct Remote {
 
 /// One request without its body.
 pub(super) struct Call<'a> {
-    method: Method,
-    path: &'a str,
-    query: &'a [(&'a str, String)],
-    accept: &'static str,
-    answer_max: Duration,
+    pub(super) method: Method,
+    pub(super) path: &'a str,
+    pub(super) query: &'a [(&'a str, String)],
+    pub(super) accept: &'static str,
+    pub(super) answer_max: Duration,
 }
 
 /// The body of a request and its type.
 pub(super) struct Sent {
-    content_type: String,
-    bytes: Vec<u8>,
+    pub(super) content_type: String,
+    pub(super) bytes: Vec<u8>,
 }
 
 /// What stands in a path segment as it is (RFC 3986, unreserved).
@@ -128,56 +128,6 @@ impl Remote {
         self.json(&Call::new(Method::GET, &skill_path(name, selector)))
     }
 
-    /// A page of them may be empty though there are more.
-    pub(crate) fn tools(&self, format: ToolFormat) -> Result<Vec<ToolDefinition>> {
-        let mut tools = Vec::new();
-        self.pages("/v1/tools", &[("format", format.as_str().to_owned())], |answer| {
-            let page: List<ToolDefinition> = read_json(answer)?;
-            tools.extend(page.items);
-            Ok(page.next_page_token)
-        })?;
-        Ok(tools)
-    }
-
-    pub(crate) fn prompt(&self) -> Result<String> {
-        let mut entries = Vec::new();
-        self.pages("/v1/tools/prompt", &[], |answer| {
-            let next = answer.headers().get("x-next-page-token");
-            let next = next.and_then(|token| token.to_str().ok()).map(str::to_owned);
-            let mut text = Vec::new();
-            copy(answer, &mut text, limits::ANSWER_BYTES_MAX)?;
-            let text = String::from_utf8_lossy(&text);
-            entries.push(prompt_entries(&text).unwrap_or_default().to_owned());
-            Ok(next)
-        })?;
-        Ok(prompt(entries))
-    }
-
-    /// Each page of a list whose pages may be empty; a server that never stops is cut.
-    fn pages(
-        &self,
-        path: &str,
-        filter: &[(&str, String)],
-        mut read: impl FnMut(Response<Body>) -> Result<Option<String>>,
-    ) -> Result<()> {
-        let mut token = None;
-        for _ in 0..limits::ROWS_LISTED_MAX / limits::PAGE_ROWS_MAX as usize {
-            let mut query = filter.to_vec();
-            query.push(("limit", limits::PAGE_ROWS_MAX.to_string()));
-            query.extend(token.take().map(|token| ("page_token", token)));
-            let call = Call {
-                query: &query,
-                accept: "*/*",
-                ..Call::new(Method::GET, path)
-            };
-            token = read(self.call(&call)?)?;
-            if token.is_none() {
-                break;
-            }
-        }
-        Ok(())
-    }
-
     pub(crate) fn archive(&self, name: &SkillName, selector: &Selector, into: &mut File) -> Result<()> {
         let path = format!("{}/archive", skill_path(name, selector));
         let answer = self.call(&Call {
@@ -194,6 +144,8 @@ impl Remote {
 
     /// Runs `what`, which people know by `name`.
     pub(crate) fn run(&self, name: &str, what: serde_json::Value, ask: &Ask) -> Result<Ran> {
+        let mut what = what;
+        what["blobs"] = self.kept(&ask.blobs)?;
         let body = asked::body(what, ask)?;
         let _spinner = Spinner::start(format!("running {name} on {}", self.base));
         let call = Call {
@@ -456,7 +408,7 @@ fn form(name: &str, content: &[u8]) -> Sent {
     }
 }
 
-fn read_json<T: DeserializeOwned>(answer: Response<Body>) -> Result<T> {
+pub(super) fn read_json<T: DeserializeOwned>(answer: Response<Body>) -> Result<T> {
     let mut bytes = Vec::new();
     copy(answer, &mut bytes, limits::ANSWER_BYTES_MAX)?;
     serde_json::from_slice(&bytes).map_err(|error| {
@@ -468,7 +420,7 @@ fn read_json<T: DeserializeOwned>(answer: Response<Body>) -> Result<T> {
 }
 
 /// Copies an answer's body of at most `max` bytes.
-fn copy(answer: Response<Body>, into: &mut dyn Write, max: u64) -> Result<()> {
+pub(super) fn copy(answer: Response<Body>, into: &mut dyn Write, max: u64) -> Result<()> {
     let mut reader = answer
         .into_body()
         .into_with_config()

@@ -84,8 +84,12 @@ impl Engine {
         let cancel = self.0.running.stopping();
         let (word, go) = oneshot::channel();
         let _ = word.send(());
+        // A builder leaves packages; nobody looks for blobs.
+        let none = tempfile::tempfile_in(&self.0.settings.tmp_dir).map_err(failure::of_io)?;
+        let mut blobs = ArtifactTar::create(none);
         let run = Run {
             artifacts,
+            blobs: &mut blobs,
             cancel: cancel.clone(),
             go,
         };
@@ -165,6 +169,7 @@ impl Engine {
                 .map_err(|error| Error::internal(error.to_string()))?,
             stdin: Some(bytes::Bytes::new()),
             files: all,
+            blobs: Vec::new(),
             collect: Collect::Packages,
             egress: Some(egress),
             limits: self.bounds(),
@@ -176,7 +181,8 @@ impl Engine {
         let maxima = &self.0.settings.maxima;
         let memory_bytes = maxima.memory_bytes.max(limits::BUILDER_MEMORY_BYTES);
         let small = 16 * limits::MIB;
-        let others = 3 * small + limits::ROOT_BYTES + limits::MEMORY_BEYOND_SCRATCH_BYTES;
+        let others =
+            3 * small + limits::ROOT_BYTES + limits::BLOBS_BYTES_MIN + limits::MEMORY_BEYOND_SCRATCH_BYTES;
         ResourceLimits {
             memory_bytes,
             cpu_millis: maxima.cpu_millis,
@@ -187,6 +193,7 @@ impl Engine {
             tmp_bytes: small,
             root_bytes: limits::ROOT_BYTES,
             shm_bytes: small,
+            blobs_bytes: limits::BLOBS_BYTES_MIN,
         }
     }
 }

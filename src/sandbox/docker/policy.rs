@@ -164,7 +164,7 @@ fn host_config(plan: &Plan<'_>) -> HostConfig {
 }
 
 /// Where a tmpfs lies: no volume of an image is ever made there.
-pub(super) const SCRATCH: [&str; 4] = ["/workspace", "/sandbox", "/tmp", "/root"];
+pub(super) const SCRATCH: [&str; 5] = ["/workspace", "/sandbox", "/tmp", "/root", "/blobs"];
 
 fn tmpfs(limits: &ResourceLimits) -> HashMap<String, String> {
     let sizes = [
@@ -172,6 +172,7 @@ fn tmpfs(limits: &ResourceLimits) -> HashMap<String, String> {
         limits.sandbox_bytes,
         limits.tmp_bytes,
         limits.root_bytes,
+        limits.blobs_bytes,
     ];
     std::iter::zip(SCRATCH, sizes)
         .map(|(path, bytes)| (path.to_owned(), tmpfs_options(bytes)))

@@ -14,7 +14,7 @@ pub(super) const HOST: &str = "/.host";
 pub(super) const NOBODY: u32 = 65_534;
 
 /// Where a file system in memory lies that a program can write to.
-pub(super) const SCRATCH: [&str; 5] = ["/workspace", "/sandbox", "/tmp", "/root", "/dev/shm"];
+pub(super) const SCRATCH: [&str; 6] = ["/workspace", "/sandbox", "/tmp", "/root", "/blobs", "/dev/shm"];
 /// Calls for memory that no process has mapped and no mount shows: a watchdog would not see it.
 const UNSEEN: &[&str] = &["memfd_create", "shmget", "msgget", "semget"];
 
@@ -230,6 +230,7 @@ fn scratch(limits: &ResourceLimits) -> Vec<Step> {
         (limits.sandbox_bytes, "0700"),
         (limits.tmp_bytes, "0700"),
         (limits.root_bytes, "0700"),
+        (limits.blobs_bytes, "0700"),
         (limits.shm_bytes, "1777"),
     ];
     let made_already = "/dev/shm";
@@ -274,6 +275,7 @@ fn restrictions(wanted: &Wanted<'_>) -> Vec<Step> {
         "/sandbox",
         "/tmp",
         "/root",
+        "/blobs",
         "/dev",
         // PID 1 sets the order in which the kernel kills; files of others are not writable by their own permissions.
         "/proc",

@@ -1,5 +1,6 @@
 //! The host's side of one execution: speaks to the guest over any byte stream and believes nothing it says.
 
+mod blobs;
 mod hearing;
 
 use std::collections::HashSet;
@@ -19,6 +20,7 @@ use crate::limits;
 use crate::sandbox::{Collect, Egress, Job, Output};
 use crate::secret::Mask;
 
+use blobs::Blobs;
 use hearing::Hearing;
 
 /// What the guest said by the time it, or its connection, ended.
@@ -36,6 +38,7 @@ pub(super) struct Heard {
     pub(super) files: Vec<FileEntry>,
     pub(super) skipped: Vec<Skipped>,
     pub(super) skipped_total: u64,
+    pub(super) blobs: Vec<FileEntry>,
     pub(super) usage: Usage,
     pub(super) started_at: Option<Instant>,
     pub(super) ended_at: Option<Instant>,
@@ -56,6 +59,8 @@ fn caps(collect: Collect) -> Caps {
         path_bytes: limits::FILE_PATH_BYTES_MAX,
         paths_bytes: limits::FILE_PATHS_BYTES_MAX,
         skipped_named: limits::SKIPPED_NAMED_MAX,
+        blobs: limits::OUTPUT_BLOBS_MAX,
+        blobs_bytes: limits::OUTPUT_BLOBS_BYTES_MAX,
     };
     match collect {
         Collect::Out | Collect::Workspace => caps,
@@ -85,6 +90,7 @@ where
         files: Vec::new(),
         skipped: Vec::new(),
         skipped_total: 0,
+        blobs: Vec::new(),
         usage: Usage::default(),
         started_at: None,
         ended_at: None,
@@ -102,6 +108,7 @@ where
 async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Heard) -> io::Result<()> {
     let super::Run {
         artifacts,
+        blobs: blobs_tar,
         cancel,
         go,
     } = run;
@@ -119,6 +126,7 @@ async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Hea
         files,
         skipped,
         skipped_total,
+        blobs,
         ..
     } = heard;
     let mut lines = Vec::new();
@@ -130,6 +138,7 @@ async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Hea
         files,
         skipped,
         skipped_total,
+        blobs: Blobs::into(blobs_tar, blobs),
         caps: caps(job.collect),
         bytes: 0,
         paths_bytes: 0,
@@ -248,6 +257,9 @@ async fn send_inputs(mut stream: wire::Stream, job: &Job) -> io::Result<()> {
         )
         .await?;
         stream.write_all(content).await?;
+    }
+    for blob in &job.blobs {
+        blobs::send(&mut stream, blob).await?;
     }
     stream.shutdown().await
 }
@@ -417,6 +429,7 @@ struct Collected<'a> {
     files: &'a mut Vec<FileEntry>,
     skipped: &'a mut Vec<Skipped>,
     skipped_total: &'a mut u64,
+    blobs: Blobs<'a>,
     caps: Caps,
     bytes: u64,
     paths_bytes: usize,
@@ -445,6 +458,11 @@ impl Collected<'_> {
                         continue;
                     }
                     self.file(&mut stream, &shown, size).await?;
+                }
+                Item::Blob { name, size } => {
+                    if let Some(path) = self.blobs.receive(&mut stream, &name, size).await? {
+                        self.skip(path, "content");
+                    }
                 }
                 Item::Skipped { path, .. } if path.len() > limits::FILE_PATH_BYTES_MAX => {
                     return Err(wire::invalid("a skipped file with an impossible name"));

@@ -81,6 +81,7 @@ fn job(argument_bytes: usize) -> Job {
         argv: vec!["x".repeat(argument_bytes)],
         env: Default::default(),
         mask: Default::default(),
+        blobs: Vec::new(),
         input: JsonText::parse(b"{}").unwrap(),
         code: None,
         stdin: None,
@@ -103,11 +104,13 @@ where
     let (near, far) = tokio::io::duplex(64 * 1024);
     let guest = tokio::spawn(guest(far));
     let mut artifacts = ArtifactTar::create(tempfile::tempfile().unwrap());
+    let mut blobs = ArtifactTar::create(tempfile::tempfile().unwrap());
     let begun = Instant::now();
     let (word, go) = oneshot::channel();
     word.send(()).unwrap();
     let run = Run {
         artifacts: &mut artifacts,
+        blobs: &mut blobs,
         cancel: cancel.clone(),
         go,
     };

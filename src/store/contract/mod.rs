@@ -1,5 +1,6 @@
 //! What every backend of the store promises, as tests: written once, run for each.
 
+pub(super) mod blobs;
 pub(super) mod executions;
 pub(super) mod keys;
 pub(super) mod packages;
@@ -67,6 +68,14 @@ macro_rules! contract_tests {
                 a_key_is_replaced_whole_or_not_at_all,
                 a_revoked_key_cannot_be_replaced,
                 a_tenant_never_sees_the_keys_of_another,
+            ]
+            blobs: [
+                a_blob_is_kept_once_and_its_expiry_never_moves_back,
+                a_tenant_keeps_only_so_much,
+                an_expired_blob_is_not_there_and_comes_back_with_other_bytes,
+                what_came_back_is_not_forgotten,
+                blobs_are_listed_newest_first,
+                a_tenant_never_sees_the_blobs_of_another,
             ]
             secrets: [
                 a_secret_is_set_and_set_again,

@@ -111,6 +111,7 @@ pub(in crate::store) async fn executions_are_listed_newest_first(place: &impl Pl
             logs: Default::default(),
             files: Vec::new(),
             skipped: Vec::new(),
+            blobs: Vec::new(),
             ..end.clone()
         };
         assert_eq!(found[2].outcome.as_ref(), Some(&slim));

@@ -6,8 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::auth::{KeyRecord, Scope, Scopes};
 use crate::execution::{
-    Exception, Failure, FileEntry, JsonText, LogLine, Logs, Maxima, NewExecution, Outcome, ResourceLimits,
-    RichResult, Skipped, Status, Timings, Usage,
+    Exception, Failure, FileEntry, JsonText, LogLine, Logs, Maxima, NewExecution, Outcome, OutputBlob,
+    ResourceLimits, RichResult, Skipped, Status, Timings, Usage,
 };
 use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{Language, Manifest, Resources, SkillName};
@@ -123,6 +123,10 @@ pub(super) fn outcome(status: Status) -> Outcome {
             reason: "link".to_owned(),
         }],
         skipped_total: 7,
+        blobs: vec![OutputBlob {
+            blob_id: Digest::of(b"blob"),
+            size: 4,
+        }],
         usage: Usage {
             cpu_ms: 1,
             memory_peak_bytes: 2,

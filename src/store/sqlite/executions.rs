@@ -44,8 +44,8 @@ pub(super) const PAGE_OF_SKILL_AND_STATUS: &str = page!(
 const BY_ID: &str = concat!(
     "select ",
     columns!(),
-    ", output, stdout, stderr, stdout_total, stderr_total, files, skipped, results, results_truncated, exception, \
-     log_lines, log_lines_truncated \
+    ", output, stdout, stderr, stdout_total, stderr_total, files, skipped, output_blobs, results, results_truncated, \
+      exception, log_lines, log_lines_truncated \
      from executions left join execution_results on execution = id where tenant = ?1 and id = ?2"
 );
 const INSERT: &str = "
@@ -63,11 +63,11 @@ const FINISH: &str = "
     where tenant = :tenant and id = :id and status = 'running'";
 const INSERT_RESULTS: &str = "
     insert into execution_results (
-        execution, output, stdout, stderr, stdout_total, stderr_total, files, skipped, results, results_truncated,
-        exception, log_lines, log_lines_truncated
+        execution, output, stdout, stderr, stdout_total, stderr_total, files, skipped, output_blobs, results,
+        results_truncated, exception, log_lines, log_lines_truncated
     ) values (
-        :id, :output, :stdout, :stderr, :stdout_total, :stderr_total, :files, :skipped, :results, :results_truncated,
-        :exception, :log_lines, :log_lines_truncated
+        :id, :output, :stdout, :stderr, :stdout_total, :stderr_total, :files, :skipped, :output_blobs, :results,
+        :results_truncated, :exception, :log_lines, :log_lines_truncated
     )";
 const INTERRUPT: &str = "
     update executions set
@@ -135,6 +135,7 @@ pub(super) fn finish(
         ":stderr_total": outcome.logs.stderr_total,
         ":files": to_json(&outcome.files)?,
         ":skipped": to_json(&outcome.skipped)?,
+        ":output_blobs": to_json(&outcome.blobs)?,
         ":results": to_json(&outcome.results)?,
         ":results_truncated": outcome.results_truncated,
         ":exception": exception.map(to_json).transpose()?,
@@ -264,6 +265,7 @@ fn outcome(row: &Row<'_>, status: Status, finished_at: Timestamp) -> Result<Outc
         files: Vec::new(),
         skipped: Vec::new(),
         skipped_total: row.get("skipped_total")?,
+        blobs: Vec::new(),
         usage: if was_measured {
             json(row, "usage")?
         } else {
@@ -299,5 +301,6 @@ fn add_results(row: &Row<'_>, outcome: &mut Outcome) -> Result<(), Error> {
     }
     outcome.files = json(row, "files")?;
     outcome.skipped = json(row, "skipped")?;
+    outcome.blobs = json(row, "output_blobs")?;
     Ok(())
 }

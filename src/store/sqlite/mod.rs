@@ -1,5 +1,6 @@
 //! The store in one SQLite file: a write-ahead log, one connection that writes, a few that read.
 
+mod blobs;
 mod executions;
 mod keys;
 mod open;
@@ -22,8 +23,8 @@ use crate::execution::{Execution, NewExecution, Outcome};
 use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{SecretName, Selector, SkillName, Version};
 use crate::store::{
-    Backend, Error, ExecutionFilter, Kept, Moment, NewSecret, PackageSet, Published, Retention, SecretRecord,
-    SkillRecord,
+    Backend, BlobQuota, BlobRecord, Error, ExecutionFilter, Kept, KeptBlob, Moment, NewSecret, PackageSet,
+    Published, Retention, SecretRecord, SkillRecord,
 };
 
 use pool::Pool;
@@ -250,6 +251,45 @@ impl Backend for Sqlite {
     async fn delete_secret(&self, tenant: &Tenant, name: &SecretName) -> Result<(), Error> {
         let (tenant, name) = (tenant.clone(), name.clone());
         self.write(move |c| secrets::delete(c, &tenant, &name)).await
+    }
+
+    async fn keep_blob(&self, new: BlobRecord, quota: BlobQuota) -> Result<KeptBlob, Error> {
+        self.write(move |c| blobs::keep(c, &new, quota)).await
+    }
+
+    async fn blob(&self, tenant: &Tenant, digest: &Digest, now: Timestamp) -> Result<BlobRecord, Error> {
+        let (tenant, digest) = (tenant.clone(), *digest);
+        self.read(move |c| blobs::find(c, &tenant, &digest, now)).await
+    }
+
+    async fn blobs(
+        &self,
+        tenant: &Tenant,
+        after: Option<Moment<Digest>>,
+        now_and_rows: (Timestamp, u32),
+    ) -> Result<Vec<BlobRecord>, Error> {
+        let tenant = tenant.clone();
+        self.read(move |c| blobs::list(c, &tenant, after, now_and_rows))
+            .await
+    }
+
+    async fn expire_blob(
+        &self,
+        tenant: &Tenant,
+        digest: &Digest,
+        at: Timestamp,
+    ) -> Result<BlobRecord, Error> {
+        let (tenant, digest) = (tenant.clone(), *digest);
+        self.write(move |c| blobs::expire(c, &tenant, &digest, at)).await
+    }
+
+    async fn expired_blobs(&self, now: Timestamp, rows: u32) -> Result<Vec<BlobRecord>, Error> {
+        self.read(move |c| blobs::expired(c, now, rows)).await
+    }
+
+    async fn forget_blob(&self, blob: &BlobRecord, now: Timestamp) -> Result<(), Error> {
+        let blob = blob.clone();
+        self.write(move |c| blobs::forget(c, &blob, now)).await
     }
 
     async fn keep_packages(&self, set: PackageSet) -> Result<(), Error> {

@@ -13,7 +13,7 @@ use crate::limits;
 use crate::store::Error;
 
 /// Every migration, oldest first: forward only, never changed once released.
-const MIGRATIONS: [(&str, &str); 5] = [
+const MIGRATIONS: [(&str, &str); 6] = [
     (
         "V1__first",
         include_str!("../../../migrations/sqlite/V1__first.sql"),
@@ -25,6 +25,10 @@ const MIGRATIONS: [(&str, &str); 5] = [
     (
         "V3__secrets",
         include_str!("../../../migrations/sqlite/V3__secrets.sql"),
+    ),
+    (
+        "V4__blobs",
+        include_str!("../../../migrations/sqlite/V4__blobs.sql"),
     ),
     (
         "V5__shown",

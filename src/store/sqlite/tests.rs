@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::types::Null;
 use rusqlite::{Connection, TransactionBehavior, params_from_iter};
 
-use super::{Sqlite, executions, keys, open, retention, secrets, skills};
+use super::{Sqlite, blobs, executions, keys, open, retention, secrets, skills};
 use crate::auth::{ApiKey, KeyRecord, Scope, Scopes};
 use crate::ids::{KeyId, Tenant};
 use crate::limits;
@@ -79,6 +79,16 @@ async fn every_list_is_read_from_an_index_in_order() {
     let by = |index: &str, terms: &str| format!("INDEX {index} ({terms})");
     let place = "created_at>? AND (created_at,id)<(?,?)";
     let plans = [
+        (
+            blobs::PAGE,
+            by("blobs_by_time", "tenant=? AND (created_at,digest)<(?,?)"),
+        ),
+        (
+            blobs::BY_DIGEST,
+            by("sqlite_autoindex_blobs_1", "tenant=? AND digest=?"),
+        ),
+        (blobs::USED, "COVERING INDEX blobs_by_size (tenant=?)".to_owned()),
+        (blobs::EXPIRED, by("blobs_by_expiry", "expires_at<?")),
         (
             executions::PAGE,
             by("executions_by_time", &format!("tenant=? AND {place}")),
@@ -216,10 +226,10 @@ async fn a_newer_database_is_refused_untouched() {
     drop(store);
     let refused = file.try_open().await.unwrap_err();
     assert!(
-        matches!(refused, Error::Newer { found: 99, known: 3 }),
+        matches!(refused, Error::Newer { found: 99, known: 4 }),
         "{refused:?}"
     );
-    assert!(refused.to_string().contains("version 99") && refused.to_string().contains("up to 3"));
+    assert!(refused.to_string().contains("version 99") && refused.to_string().contains("up to 4"));
 }
 
 /// F-17: a migration that breaks off at its last step leaves nothing, and can be tried again.

@@ -261,6 +261,7 @@ fn script(job: &Job, artifacts: &mut ArtifactTar) -> Result<Report, Error> {
         files,
         skipped: Vec::new(),
         skipped_total: 0,
+        blobs: Vec::new(),
         complete: true,
         usage: Usage::default(),
         sandbox_time: Duration::from_millis(1),

@@ -1,5 +1,6 @@
 //! The REST door, asked without a network; only `serve` opens real connections.
 
+mod blobs;
 mod client;
 mod conformance;
 mod deletion;
@@ -14,3 +15,4 @@ mod secrets;
 mod serve;
 mod skills;
 mod tenants;
+mod tools;

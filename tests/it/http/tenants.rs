@@ -9,8 +9,10 @@ use super::client::{Call, Door, Reply};
 
 const NEVER: &str = "019a0000-0000-7000-8000-000000000000";
 
+const NEVER_BLOB: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+
 /// What names something of a tenant; `ID`, `KEY`, `SKILL` and `VERSION` stand for it.
-const OWNED: [&str; 12] = [
+const OWNED: [&str; 14] = [
     "GET /v1/executions/ID",
     "GET /v1/executions/ID/logs",
     "GET /v1/executions/ID/files",
@@ -23,6 +25,8 @@ const OWNED: [&str; 12] = [
     "DELETE /v1/keys/KEY",
     "POST /v1/keys/KEY/rotate",
     "DELETE /v1/secrets/SECRET",
+    "GET /v1/blobs/BLOB",
+    "DELETE /v1/blobs/BLOB",
 ];
 
 /// T-02, T-03: what belongs to another tenant answers like what never was, in status, headers and body.
@@ -37,6 +41,8 @@ async fn what_is_anothers_looks_like_what_never_was() {
     let stranger = door.key("other", &[Scope::Admin]).await;
     let keys = door.ask(Call::get("/v1/keys")).await.json();
     let key = text(&keys["items"][0]["key_id"]);
+    let kept = door.ask(Call::post("/v1/blobs").body("mine")).await.json();
+    let blob = text(&kept["blob_id"]);
     let put = Call::new(axum::http::Method::PUT, "/v1/secrets/TOKEN");
     assert_eq!(door.ask(put.json(&json!({"value": "x"}))).await.status, 201);
 
@@ -47,11 +53,13 @@ async fn what_is_anothers_looks_like_what_never_was() {
             .replace("ID", &id)
             .replace("KEY", &key)
             .replace("SECRET", "TOKEN")
+            .replace("BLOB", &blob)
             .replace("SKILL", "probe");
         let nobodys = path
             .replace("ID", NEVER)
             .replace("KEY", NEVER)
             .replace("SECRET", "never")
+            .replace("BLOB", NEVER_BLOB)
             .replace("SKILL", "never");
         let ask = |path: &str| door.send(Call::new(method.parse().unwrap(), path).key(&stranger));
         let (theirs, nobodys) = (ask(&theirs).await, ask(&nobodys).await);
@@ -63,6 +71,7 @@ async fn what_is_anothers_looks_like_what_never_was() {
             text.replace(&id, NEVER)
                 .replace(&key, NEVER)
                 .replace("TOKEN", "never")
+                .replace(&blob, NEVER_BLOB)
                 .replace("probe", "never")
         };
         assert_eq!(masked(&theirs), masked(&nobodys), "{route}");

@@ -5,8 +5,12 @@ use crate::world::Backend;
 /// What the tests below run on.
 pub(crate) const BACKEND: Backend = Backend::Native;
 
+#[path = "../blobs.rs"]
+mod blobs;
 #[path = "../deps.rs"]
 mod deps;
+#[path = "../examples.rs"]
+mod examples;
 #[path = "../functions.rs"]
 mod functions;
 #[path = "../published.rs"]

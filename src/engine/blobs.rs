@@ -1,0 +1,386 @@
+//! Blobs: kept under what they hold, handed to programs, taken from them, and let go when their time is over.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use sha2::Digest as _;
+
+use crate::auth::{Caller, Scope};
+use crate::blob::{self, Object};
+use crate::bundle::artifacts::ArtifactTar;
+use crate::engine::{Engine, PageRequest, clock, failure, require, rows};
+use crate::error::{Code, Error};
+use crate::execution::{FileEntry, Outcome, OutputBlob, Skipped};
+use crate::ids::{BlobObject, Digest, Tenant};
+use crate::limits;
+use crate::sandbox::{InputBlob, Job};
+use crate::store::{self, BlobQuota, BlobRecord, Kept, KeptBlob, Page};
+
+/// How much each tenant may keep, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlobPolicy {
+    /// All blobs of one tenant together, in bytes.
+    pub quota_bytes: u64,
+    /// Life of a blob, unless its owner says otherwise.
+    pub life: Duration,
+}
+
+impl Default for BlobPolicy {
+    fn default() -> Self {
+        Self {
+            quota_bytes: limits::BLOBS_QUOTA_BYTES,
+            life: limits::BLOB_LIFE,
+        }
+    }
+}
+
+/// A blob as it is handed in.
+#[derive(Debug)]
+pub struct NewBlob {
+    /// Its bytes; the position does not matter.
+    pub content: File,
+    /// What it is said to be; bytes if `None`.
+    pub media_type: Option<String>,
+    /// How long it is wanted; the operator's choice if `None`.
+    pub life: Option<Duration>,
+}
+
+/// A blob that an execution is given.
+#[derive(Debug)]
+pub enum AskedBlob {
+    /// One that is kept.
+    Kept(Digest),
+    /// The content itself; it is not kept.
+    Content(File),
+}
+
+impl Engine {
+    /// Keeps a blob of the caller's tenant. The same content again is the same blob: it is only kept longer.
+    pub async fn add_blob(&self, caller: &Caller, new: NewBlob) -> Result<(BlobRecord, Kept), Error> {
+        require(caller, &[Scope::Run])?;
+        let NewBlob {
+            content,
+            media_type,
+            life,
+        } = new;
+        let life = life.unwrap_or(self.0.settings.blobs.life);
+        if !(Duration::from_secs(1)..=limits::BLOB_LIFE_MAX).contains(&life) {
+            let max = limits::BLOB_LIFE_MAX.as_secs();
+            return Err(Error::invalid(format!("ttl: must be from 1 to {max} seconds")));
+        }
+        let media_type = media_type.unwrap_or_else(|| "application/octet-stream".to_owned());
+        let printable = media_type.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+        if !printable || media_type.len() > limits::MEDIA_TYPE_CHARS_MAX || media_type.is_empty() {
+            let max = limits::MEDIA_TYPE_CHARS_MAX;
+            let message = format!("content-type: must be 1 to {max} printable ASCII characters");
+            return Err(Error::invalid(message));
+        }
+        let (content, digest, size) = on_disk(move || measured(content)).await?;
+        let record = self.blob_record(caller.tenant(), (digest, size), media_type, life);
+        // To its end: a client that goes away must not leave bytes that nothing names.
+        let engine = self.clone();
+        self.to_the_end(async move { engine.keep(record, content).await })
+            .await
+    }
+
+    fn blob_record(
+        &self,
+        tenant: &Tenant,
+        (digest, size): (Digest, u64),
+        media_type: String,
+        life: Duration,
+    ) -> BlobRecord {
+        let now = clock::now();
+        BlobRecord {
+            tenant: tenant.clone(),
+            digest,
+            object: BlobObject::generate(),
+            size,
+            media_type,
+            created_at: now,
+            expires_at: later(now, life),
+        }
+    }
+
+    /// The bytes first: a row is never without them. What the row does not take is removed again.
+    async fn keep(&self, record: BlobRecord, content: File) -> Result<(BlobRecord, Kept), Error> {
+        let (tenant, object) = (record.tenant.clone(), record.object);
+        if record.size > limits::BLOB_BYTES_MAX {
+            let (size, max) = (record.size, limits::BLOB_BYTES_MAX);
+            let message = format!("the blob has {size} bytes, the limit is {max}; split it");
+            return Err(Error::new(Code::TooLarge, message));
+        }
+        let put = self.0.blob.put(&key(&tenant, object), content).await;
+        put.map_err(|error| failure::of_blob(error, "blob"))?;
+        let quota = BlobQuota {
+            count: limits::BLOBS_MAX,
+            bytes: self.0.settings.blobs.quota_bytes,
+        };
+        let superfluous = match self.0.store.keep_blob(record.clone(), quota).await {
+            Ok(KeptBlob::New { replaced }) => {
+                if let Some(replaced) = replaced {
+                    self.remove_object(&tenant, replaced).await;
+                }
+                return Ok((record, Kept::New));
+            }
+            Ok(KeptBlob::Again(there)) => Ok((there, Kept::Again)),
+            Err(store::Error::Quota) => Err(over_quota(quota)),
+            Err(error) => Err(failure::of_store(error, "blob")),
+        };
+        self.remove_object(&tenant, object).await;
+        superfluous
+    }
+
+    /// Bytes that nothing names: if they stay, they are lost space and nothing worse.
+    async fn remove_object(&self, tenant: &Tenant, object: BlobObject) {
+        if let Err(error) = self.0.blob.delete(&key(tenant, object)).await {
+            tracing::warn!(%error, %object, "Could not remove the bytes of a blob");
+        }
+    }
+
+    /// What is known of a blob.
+    pub async fn blob(&self, caller: &Caller, id: &Digest) -> Result<BlobRecord, Error> {
+        require(caller, &[Scope::Run])?;
+        self.find_blob(caller.tenant(), id).await
+    }
+
+    async fn find_blob(&self, tenant: &Tenant, id: &Digest) -> Result<BlobRecord, Error> {
+        let found = self.0.store.blob(tenant, id, clock::now()).await;
+        found.map_err(|error| failure::of_store(error, &format!("blob `{id}`")))
+    }
+
+    /// A blob and its bytes.
+    pub async fn blob_content(&self, caller: &Caller, id: &Digest) -> Result<(BlobRecord, Object), Error> {
+        let record = self.blob(caller, id).await?;
+        let object = self.open_blob(&record).await?;
+        Ok((record, object))
+    }
+
+    async fn open_blob(&self, record: &BlobRecord) -> Result<Object, Error> {
+        let opened = self.0.blob.open(&key(&record.tenant, record.object)).await;
+        opened.map_err(|error| failure::of_blob(error, &format!("blob `{}`", record.digest)))
+    }
+
+    /// The caller's blobs, the newest first.
+    pub async fn blobs(&self, caller: &Caller, page: PageRequest) -> Result<Page<BlobRecord>, Error> {
+        require(caller, &[Scope::Run])?;
+        let rows = rows(&page);
+        let found = self
+            .0
+            .store
+            .blobs(caller.tenant(), clock::now(), page.after, rows)
+            .await;
+        found.map_err(|error| failure::of_store(error, "blob"))
+    }
+
+    /// Deletes a blob. A program that has it already keeps it until it ends.
+    pub async fn delete_blob(&self, caller: &Caller, id: &Digest) -> Result<(), Error> {
+        require(caller, &[Scope::Run])?;
+        let now = clock::now();
+        let expired = self.0.store.expire_blob(caller.tenant(), id, now).await;
+        let expired = expired.map_err(|error| failure::of_store(error, &format!("blob `{id}`")))?;
+        // Nobody finds it any more; if this breaks off, upkeep does the rest.
+        self.forget_blob(&expired, now).await
+    }
+
+    /// Bytes first: a row without bytes is found again, bytes without a row are not.
+    async fn forget_blob(&self, blob: &BlobRecord, now: Timestamp) -> Result<(), Error> {
+        let deleted = self.0.blob.delete(&key(&blob.tenant, blob.object)).await;
+        deleted.map_err(|error| failure::of_blob(error, "blob"))?;
+        let forgotten = self.0.store.forget_blob(blob, now).await;
+        forgotten.map_err(|error| failure::of_store(error, "blob"))
+    }
+
+    /// Removes blobs whose time is over. One that cannot be removed does not hold up the others.
+    pub(super) async fn prune_blobs(&self) -> Result<(), Error> {
+        let rows = limits::BLOBS_PRUNED_AT_ONCE;
+        loop {
+            let now = clock::now();
+            let expired = self.0.store.expired_blobs(now, rows).await;
+            let expired = expired.map_err(|error| failure::of_store(error, "blob"))?;
+            let mut pruned = Ok(());
+            for blob in &expired {
+                pruned = pruned.and(self.forget_blob(blob, now).await);
+            }
+            pruned?;
+            if expired.len() < rows as usize {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Gives a planned job its blobs, all of them or an error that names what is missing.
+    pub(super) async fn lend_blobs(
+        &self,
+        tenant: &Tenant,
+        job: &mut Job,
+        asked: Vec<AskedBlob>,
+    ) -> Result<(), Error> {
+        let max = limits::INPUT_BLOBS_MAX;
+        if asked.len() > max {
+            return Err(Error::invalid(format!(
+                "blobs: {} blobs, the limit is {max}",
+                asked.len()
+            )));
+        }
+        let mut bytes = 0;
+        for blob in asked {
+            let lent = match blob {
+                AskedBlob::Kept(id) => self.lent(tenant, &id).await?,
+                AskedBlob::Content(content) => {
+                    let (content, digest, size) = on_disk(move || measured(content)).await?;
+                    InputBlob {
+                        digest,
+                        size,
+                        content,
+                    }
+                }
+            };
+            if job.blobs.iter().all(|blob| blob.digest != lent.digest) {
+                bytes += lent.size;
+                job.blobs.push(lent);
+            }
+        }
+        if bytes > limits::INPUT_BLOBS_BYTES_MAX {
+            let max = limits::INPUT_BLOBS_BYTES_MAX;
+            let message = format!("blobs: {bytes} bytes together, the limit is {max}; send fewer at once");
+            return Err(Error::new(Code::TooLarge, message));
+        }
+        let sizes = job.blobs.iter().map(|blob| blob.size);
+        job.limits = job.limits.with_blobs(sizes).ok_or_else(|| {
+            let message = format!(
+                "blobs: {bytes} bytes need more memory than the skill has; raise `resources.memory` or send fewer"
+            );
+            Error::new(Code::TooLarge, message)
+        })?;
+        Ok(())
+    }
+
+    async fn lent(&self, tenant: &Tenant, id: &Digest) -> Result<InputBlob, Error> {
+        let record = self.find_blob(tenant, id).await?;
+        let content = self.open_blob(&record).await?.into_file();
+        Ok(InputBlob {
+            digest: record.digest,
+            size: record.size,
+            content,
+        })
+    }
+
+    /// Keeps the blobs that a program made; those that cannot be kept come back as skipped.
+    pub(super) async fn take_blobs(
+        &self,
+        tenant: &Tenant,
+        tar: ArtifactTar,
+        made: &[FileEntry],
+    ) -> (Vec<OutputBlob>, Vec<Skipped>) {
+        let (mut kept, mut skipped) = (Vec::new(), Vec::new());
+        if made.is_empty() {
+            return (kept, skipped);
+        }
+        let tar = on_disk(move || Ok(tar.finish()?.0)).await;
+        for blob in made {
+            let taken = match &tar {
+                Ok(tar) => self.take_blob(tenant, tar, blob).await,
+                Err(error) => Err(Error::internal(error.to_string())),
+            };
+            match taken {
+                Ok(()) => kept.push(OutputBlob {
+                    blob_id: blob.sha256,
+                    size: blob.size,
+                }),
+                Err(error) => {
+                    tracing::warn!(%error, %tenant, "A blob that a program made was not kept");
+                    let reason = match error.code() {
+                        Code::StorageFull => "quota",
+                        _ => "not_stored",
+                    };
+                    skipped.push(Skipped {
+                        path: format!("/sandbox/out/blobs/{}", blob.path),
+                        reason: reason.to_owned(),
+                    });
+                }
+            }
+        }
+        (kept, skipped)
+    }
+
+    async fn take_blob(&self, tenant: &Tenant, tar: &File, blob: &FileEntry) -> Result<(), Error> {
+        let folder = self.0.settings.tmp_dir.clone();
+        let tar = tar.try_clone().map_err(failure::of_io)?;
+        let (offset, size) = (blob.offset, blob.size);
+        let content = on_disk(move || cut_out(tar, (offset, size), &folder)).await?;
+        let media_type = "application/octet-stream".to_owned();
+        let life = self.0.settings.blobs.life;
+        let record = self.blob_record(tenant, (blob.sha256, size), media_type, life);
+        self.keep(record, content).await.map(drop)
+    }
+}
+
+/// Adds what became of the blobs that a program made.
+pub(super) fn with_blobs(outcome: Outcome, kept: Vec<OutputBlob>, not_kept: Vec<Skipped>) -> Outcome {
+    let skipped_total = outcome.skipped_total.saturating_add(not_kept.len() as u64);
+    let room = limits::SKIPPED_NAMED_MAX.saturating_sub(outcome.skipped.len());
+    let mut skipped = outcome.skipped;
+    skipped.extend(not_kept.into_iter().take(room));
+    Outcome {
+        blobs: kept,
+        skipped,
+        skipped_total,
+        ..outcome
+    }
+}
+
+fn key(tenant: &Tenant, object: BlobObject) -> blob::Key {
+    blob::Key::Blob {
+        tenant: tenant.clone(),
+        object,
+    }
+}
+
+fn over_quota(quota: BlobQuota) -> Error {
+    let message = format!(
+        "blobs: a tenant may keep {} bytes (blobs.quota) in {} blobs; delete some, or wait until they expire",
+        quota.bytes, quota.count
+    );
+    Error::new(Code::StorageFull, message)
+}
+
+fn later(now: Timestamp, life: Duration) -> Timestamp {
+    let life = jiff::SignedDuration::try_from(life).unwrap_or(jiff::SignedDuration::MAX);
+    now.checked_add(life).unwrap_or(Timestamp::MAX)
+}
+
+async fn on_disk<T: Send + 'static>(
+    act: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, Error> {
+    let done = tokio::task::spawn_blocking(act).await;
+    done.map_err(Error::internal)?.map_err(failure::of_io)
+}
+
+/// What a file holds and how much.
+fn measured(mut file: File) -> io::Result<(File, Digest, u64)> {
+    let mut hash = sha2::Sha256::new();
+    file.rewind()?;
+    let mut buffer = vec![0; 64 * 1024];
+    let mut size = 0;
+    loop {
+        let read = file.read(&mut buffer)?;
+        if read == 0 {
+            file.rewind()?;
+            return Ok((file, Digest::from_bytes(hash.finalize().into()), size));
+        }
+        hash.update(&buffer[..read]);
+        size += read as u64;
+    }
+}
+
+/// A range of `tar` as a file without a name.
+fn cut_out(mut tar: File, (offset, size): (u64, u64), folder: &Path) -> io::Result<File> {
+    let mut file = tempfile::tempfile_in(folder)?;
+    tar.seek(SeekFrom::Start(offset))?;
+    io::copy(&mut tar.take(size), &mut file)?;
+    Ok(file)
+}

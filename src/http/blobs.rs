@@ -1,0 +1,172 @@
+//! `/v1/blobs`: bytes under what they hold, in and out as streams.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::response::Response;
+use serde::{Deserialize, Serialize};
+
+use super::attachment::disposition;
+use super::content::{self, Content};
+use super::document::Raw;
+use super::door::Door;
+use super::extract::{Path, Query};
+use super::guard::Authenticated;
+use super::page::{List, PageQuery};
+use super::problem::Refusal;
+use super::upload;
+use crate::engine::NewBlob;
+use crate::error::Error;
+use crate::ids::Digest;
+use crate::store::{BlobRecord, Kept};
+
+/// A blob, without its bytes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct BlobInfo {
+    /// Its id: the digest of its content.
+    #[schema(value_type = String, example = "sha256:…")]
+    pub blob_id: Digest,
+    /// Size in bytes.
+    pub size: u64,
+    /// What it was said to be when it first came.
+    #[schema(example = "text/csv")]
+    pub media_type: String,
+    /// When it came.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: jiff::Timestamp,
+    /// From then on it is not there.
+    #[schema(value_type = String, format = DateTime)]
+    pub expires_at: jiff::Timestamp,
+}
+
+/// The query of an upload.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct UploadQuery {
+    /// Life in seconds, at most a year; the server's choice if absent.
+    #[param(value_type = Option<u64>, minimum = 1, example = 3600)]
+    ttl: Option<String>,
+}
+
+/// Keep a blob
+///
+/// The body is the content, of any type, at most 64 MiB. The same content again is the same blob: it is kept longer, if that is later, and answered with 200.
+#[utoipa::path(post, path = "/v1/blobs", tag = "blobs", operation_id = "create_blob", params(UploadQuery),
+    request_body(content = Raw, content_type = "*/*"),
+    responses((status = CREATED, description = "Kept", body = BlobInfo), (status = OK, description = "It was there", body = BlobInfo)))]
+pub(crate) async fn create(
+    State(door): State<Arc<Door>>,
+    Authenticated(caller): Authenticated,
+    Query(query): Query<UploadQuery>,
+    request: Request,
+) -> Result<(StatusCode, axum::Json<BlobInfo>), Refusal> {
+    let life = query.ttl.as_deref().map(seconds).transpose()?;
+    let media_type = media_type(request.headers())?;
+    let received = upload::receive_blob(&door, caller.tenant(), request).await?;
+    let new = NewBlob {
+        content: received.file,
+        media_type,
+        life,
+    };
+    let (record, kept) = door.engine.add_blob(&caller, new).await?;
+    drop(received.slot);
+    let status = match kept {
+        Kept::New => StatusCode::CREATED,
+        Kept::Again => StatusCode::OK,
+    };
+    Ok((status, axum::Json(BlobInfo::from(&record))))
+}
+
+fn seconds(text: &str) -> Result<Duration, Error> {
+    let seconds = text.parse().ok().filter(|seconds: &u64| *seconds > 0);
+    let seconds = seconds.ok_or_else(|| Error::invalid("ttl: must be a whole number of seconds from 1"))?;
+    Ok(Duration::from_secs(seconds))
+}
+
+fn media_type(headers: &HeaderMap) -> Result<Option<String>, Error> {
+    let mut types = headers.get_all(header::CONTENT_TYPE).iter();
+    let wrong = || Error::invalid("content-type: must be one line of printable ASCII");
+    match (types.next(), types.next()) {
+        (None, _) => Ok(None),
+        (Some(only), None) => only
+            .to_str()
+            .map(|text| Some(text.to_owned()))
+            .map_err(|_| wrong()),
+        (Some(_), Some(_)) => Err(wrong()),
+    }
+}
+
+/// List blobs
+///
+/// The newest first.
+#[utoipa::path(get, path = "/v1/blobs", tag = "blobs", operation_id = "list_blobs", params(PageQuery),
+    responses((status = OK, body = List<BlobInfo>)))]
+pub(crate) async fn list(
+    State(door): State<Arc<Door>>,
+    Authenticated(caller): Authenticated,
+    Query(page): Query<PageQuery>,
+) -> Result<axum::Json<List<BlobInfo>>, Refusal> {
+    let page = door.engine.blobs(&caller, page.into_request()?).await?;
+    Ok(axum::Json(List::of(&page)))
+}
+
+/// Download a blob
+///
+/// Ranges and conditional requests are answered.
+#[utoipa::path(get, path = "/v1/blobs/{id}", tag = "blobs", operation_id = "download_blob",
+    params(
+        ("id" = String, Path, description = "The blob: `sha256:…`"),
+        ("range" = Option<String>, Header, description = "One range of bytes"),
+    ),
+    responses(
+        (status = OK, description = "The content, under the type that it came with", body = Raw, content_type = "*/*"),
+        (status = PARTIAL_CONTENT, description = "The range", body = Raw, content_type = "*/*"),
+        (status = NOT_MODIFIED, description = "The client has it already"),
+    ))]
+pub(crate) async fn download(
+    State(door): State<Arc<Door>>,
+    Authenticated(caller): Authenticated,
+    Path(id): Path<Digest>,
+    method: Method,
+    asked: HeaderMap,
+) -> Result<Response, Refusal> {
+    let (record, object) = door.engine.blob_content(&caller, &id).await?;
+    let name = record.digest.hex();
+    let content = Content {
+        headers: content::headers(&record.media_type, &disposition(&name))?,
+        tag: format!("\"{name}\""),
+        range: 0..record.size,
+        object,
+    };
+    content.answer(&method, &asked).await
+}
+
+/// Delete a blob
+///
+/// At once; executions that have it already keep it until they end.
+#[utoipa::path(delete, path = "/v1/blobs/{id}", tag = "blobs", operation_id = "delete_blob",
+    params(("id" = String, Path, description = "The blob: `sha256:…`")),
+    responses((status = NO_CONTENT, description = "Deleted")))]
+pub(crate) async fn delete(
+    State(door): State<Arc<Door>>,
+    Authenticated(caller): Authenticated,
+    Path(id): Path<Digest>,
+) -> Result<StatusCode, Refusal> {
+    door.engine.delete_blob(&caller, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+impl From<&BlobRecord> for BlobInfo {
+    fn from(record: &BlobRecord) -> Self {
+        Self {
+            blob_id: record.digest,
+            size: record.size,
+            media_type: record.media_type.clone(),
+            created_at: record.created_at,
+            expires_at: record.expires_at,
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Bytes that somebody else made: whole, in part or not at all, and never run by a browser under our name (O-15).
+
+use std::ops::Range;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use tokio_util::io::ReaderStream;
+
+use super::problem::Refusal;
+use super::range::{self, Slice};
+use crate::blob::Object;
+use crate::error::{Code, Error};
+use crate::limits;
+
+/// What can be answered by ranges and conditions.
+#[derive(Debug)]
+pub(crate) struct Content {
+    /// As of [`headers`].
+    pub(crate) headers: HeaderMap,
+    /// Says the content, in quotes.
+    pub(crate) tag: String,
+    /// Where it lies in the object.
+    pub(crate) range: Range<u64>,
+    /// What holds it.
+    pub(crate) object: Object,
+}
+
+/// A download of this type under this name.
+pub(crate) fn headers(content_type: &str, content_disposition: &str) -> Result<HeaderMap, Error> {
+    let fixed: [(HeaderName, &str); 3] = [
+        (header::CACHE_CONTROL, "private, no-cache"),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "sandbox; default-src 'none'; frame-ancestors 'none'",
+        ),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    let mut headers: HeaderMap = fixed
+        .into_iter()
+        .map(|(name, text)| (name, HeaderValue::from_static(text)))
+        .collect();
+    headers.insert(header::CONTENT_TYPE, value(content_type)?);
+    headers.insert(header::CONTENT_DISPOSITION, value(content_disposition)?);
+    Ok(headers)
+}
+
+impl Content {
+    /// What was asked for of it.
+    pub(crate) async fn answer(self, method: &Method, asked: &HeaderMap) -> Result<Response, Refusal> {
+        let Self {
+            mut headers,
+            tag,
+            range,
+            object,
+        } = self;
+        let size = range.end - range.start;
+        headers.insert(header::ETAG, value(&tag)?);
+        headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        if range::is_known(asked, &tag) {
+            return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
+        }
+        let slice = if *method == Method::GET {
+            range::slice(asked, size, &tag)
+        } else {
+            Slice::Whole
+        };
+        let (status, part) = match slice {
+            Slice::Whole => (StatusCode::OK, 0..size),
+            Slice::Part(part) => {
+                let range = format!("bytes {}-{}/{size}", part.start, part.end - 1);
+                headers.insert(header::CONTENT_RANGE, value(&range)?);
+                (StatusCode::PARTIAL_CONTENT, part)
+            }
+            Slice::Beyond => {
+                let error = Error::new(
+                    Code::RangeNotSatisfiable,
+                    format!("the file has {size} bytes; the range lies beyond them"),
+                );
+                return Err(Refusal::from(error)
+                    .with_header(header::CONTENT_RANGE, value(&format!("bytes */{size}"))?));
+            }
+        };
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(part.end - part.start));
+        if *method == Method::HEAD {
+            return Ok((status, headers).into_response());
+        }
+        let wanted = range.start + part.start..range.start + part.end;
+        let reader = object.into_reader(wanted).await.map_err(Error::internal)?;
+        let body = Body::from_stream(ReaderStream::with_capacity(reader, limits::DOWNLOAD_CHUNK_BYTES));
+        Ok((status, headers, body).into_response())
+    }
+}
+
+fn value(text: &str) -> Result<HeaderValue, Error> {
+    HeaderValue::from_str(text).map_err(Error::internal)
+}

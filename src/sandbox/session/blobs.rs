@@ -1,0 +1,90 @@
+//! Blobs on their way in and out: named by what they hold, and believed only when that was found true.
+
+use std::io::{self, SeekFrom};
+
+use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
+
+use crate::bundle::artifacts::ArtifactTar;
+use crate::execution::FileEntry;
+use crate::guest::wire::{self, Input, Place};
+use crate::ids::Digest;
+use crate::limits;
+use crate::sandbox::InputBlob;
+
+/// Sends a blob to where the program finds it.
+pub(super) async fn send(stream: &mut wire::Stream, blob: &InputBlob) -> io::Result<()> {
+    let input = Input {
+        place: Place::Blob(blob.digest.hex()),
+        size: blob.size,
+    };
+    wire::send(stream, &input).await?;
+    let mut file = tokio::fs::File::from_std(blob.content.try_clone()?);
+    file.seek(SeekFrom::Start(0)).await?;
+    let sent = tokio::io::copy(&mut file.take(blob.size), stream).await?;
+    if sent == blob.size {
+        Ok(())
+    } else {
+        Err(io::Error::new(
+            io::ErrorKind::UnexpectedEof,
+            "a blob is shorter than it was",
+        ))
+    }
+}
+
+/// Takes the blobs that a program made.
+pub(super) struct Blobs<'a> {
+    tar: &'a mut ArtifactTar,
+    taken: &'a mut Vec<FileEntry>,
+    count: usize,
+    bytes: u64,
+}
+
+impl<'a> Blobs<'a> {
+    pub(super) fn into(tar: &'a mut ArtifactTar, taken: &'a mut Vec<FileEntry>) -> Self {
+        Self {
+            tar,
+            taken,
+            count: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Takes one; if its content is not what its name says, its path comes back and it is not taken.
+    pub(super) async fn receive(
+        &mut self,
+        stream: &mut wire::Stream,
+        name: &str,
+        size: u64,
+    ) -> io::Result<Option<String>> {
+        let digest = format!("sha256:{name}").parse::<Digest>();
+        let digest = digest.map_err(|_| wire::invalid("a blob with an impossible name"))?;
+        let is_known = self.taken.iter().any(|taken| taken.sha256 == digest);
+        if is_known
+            || self.count >= limits::OUTPUT_BLOBS_MAX
+            || size > limits::OUTPUT_BLOBS_BYTES_MAX - self.bytes
+        {
+            return Err(wire::invalid("blobs above the cap"));
+        }
+        self.count += 1;
+        self.bytes += size;
+        self.tar.start(name, size)?;
+        let mut buffer = vec![0; 64 * 1024];
+        let mut left = size;
+        while left > 0 {
+            let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+            let read = stream.read(&mut buffer[..wanted]).await?;
+            if read == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.tar.write(&buffer[..read])?;
+            left -= read as u64;
+        }
+        let entry = self.tar.end()?;
+        if entry.sha256 == digest {
+            self.taken.push(entry);
+            Ok(None)
+        } else {
+            Ok(Some(format!("/sandbox/out/blobs/{name}")))
+        }
+    }
+}

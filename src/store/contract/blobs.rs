@@ -1,0 +1,160 @@
+//! Promises about blobs.
+
+use super::Place;
+use super::samples::{at, tenant};
+use crate::ids::{BlobObject, Digest, Tenant};
+use crate::store::{BlobQuota, BlobRecord, Error, KeptBlob};
+
+const QUOTA: BlobQuota = BlobQuota {
+    count: 4,
+    bytes: 1000,
+};
+const NEW: KeptBlob = KeptBlob::New { replaced: None };
+
+fn mine() -> Tenant {
+    Tenant::default_tenant()
+}
+
+/// A blob with this content, from the first moment to the second.
+fn blob(content: &str, from: i64, to: i64) -> BlobRecord {
+    BlobRecord {
+        tenant: mine(),
+        digest: Digest::of(content.as_bytes()),
+        object: BlobObject::generate(),
+        size: 100,
+        media_type: "text/x'; drop table blobs; --".to_owned(),
+        created_at: at(from),
+        expires_at: at(to),
+    }
+}
+
+pub(in crate::store) async fn a_blob_is_kept_once_and_its_expiry_never_moves_back(place: &impl Place) {
+    let store = place.open().await;
+    let first = blob("a", 0, 100);
+    assert_eq!(store.keep_blob(first.clone(), QUOTA).await.unwrap(), NEW);
+    assert_eq!(store.blob(&mine(), &first.digest, at(1)).await.unwrap(), first);
+    for (until, expected) in [(200, 200), (150, 200)] {
+        let again = BlobRecord {
+            expires_at: at(expected),
+            ..first.clone()
+        };
+        let kept = store.keep_blob(blob("a", 50, until), QUOTA).await.unwrap();
+        assert_eq!(kept, KeptBlob::Again(again));
+    }
+}
+
+pub(in crate::store) async fn a_tenant_keeps_only_so_much(place: &impl Place) {
+    let store = place.open().await;
+    for content in ["a", "b", "c"] {
+        store.keep_blob(blob(content, 0, 100), QUOTA).await.unwrap();
+    }
+    let large = BlobRecord {
+        size: 701,
+        ..blob("d", 0, 100)
+    };
+    assert!(matches!(
+        store.keep_blob(large.clone(), QUOTA).await,
+        Err(Error::Quota)
+    ));
+    let fits = BlobRecord { size: 700, ..large };
+    assert_eq!(store.keep_blob(fits, QUOTA).await.unwrap(), NEW);
+    let empty = BlobRecord {
+        size: 0,
+        ..blob("e", 0, 100)
+    };
+    assert!(matches!(
+        store.keep_blob(empty.clone(), QUOTA).await,
+        Err(Error::Quota)
+    ));
+    assert!(
+        store.keep_blob(blob("a", 0, 200), QUOTA).await.is_ok(),
+        "it is there"
+    );
+    let others = BlobRecord {
+        tenant: tenant("other"),
+        ..empty
+    };
+    assert!(store.keep_blob(others, QUOTA).await.is_ok());
+}
+
+pub(in crate::store) async fn an_expired_blob_is_not_there_and_comes_back_with_other_bytes(
+    place: &impl Place,
+) {
+    let store = place.open().await;
+    let first = blob("a", 0, 100);
+    store.keep_blob(first.clone(), QUOTA).await.unwrap();
+    assert!(matches!(
+        store.blob(&mine(), &first.digest, at(100)).await,
+        Err(Error::NotFound)
+    ));
+    assert_eq!(
+        store.expired_blobs(at(100), 9).await.unwrap(),
+        std::slice::from_ref(&first)
+    );
+    assert!(store.expired_blobs(at(99), 9).await.unwrap().is_empty());
+    let second = blob("a", 150, 300);
+    let kept = store.keep_blob(second.clone(), QUOTA).await.unwrap();
+    let replaced = Some(first.object);
+    assert_eq!(kept, KeptBlob::New { replaced });
+    assert_eq!(store.blob(&mine(), &first.digest, at(200)).await.unwrap(), second);
+
+    let ended = store.expire_blob(&mine(), &second.digest, at(200)).await.unwrap();
+    assert_eq!((ended.object, ended.expires_at), (second.object, at(200)));
+    let again = store.expire_blob(&mine(), &second.digest, at(200)).await;
+    assert!(matches!(again, Err(Error::NotFound)));
+}
+
+/// Whoever removes what has expired may be slow.
+pub(in crate::store) async fn what_came_back_is_not_forgotten(place: &impl Place) {
+    let store = place.open().await;
+    let (first, second) = (blob("a", 0, 100), blob("a", 150, 300));
+    store.keep_blob(first.clone(), QUOTA).await.unwrap();
+    store.keep_blob(second.clone(), QUOTA).await.unwrap();
+    store.forget_blob(&first, at(400)).await.unwrap();
+    store.forget_blob(&second, at(200)).await.unwrap();
+    assert_eq!(store.blob(&mine(), &first.digest, at(200)).await.unwrap(), second);
+    store.forget_blob(&second, at(300)).await.unwrap();
+    assert!(store.expired_blobs(at(400), 9).await.unwrap().is_empty());
+}
+
+pub(in crate::store) async fn blobs_are_listed_newest_first(place: &impl Place) {
+    let store = place.open().await;
+    let mut expected = Vec::new();
+    for (from, content) in (0..4).zip(["a", "b", "c", "d"]) {
+        let blob = blob(content, from, 100 + from);
+        store.keep_blob(blob.clone(), QUOTA).await.unwrap();
+        expected.insert(0, blob);
+    }
+    // The oldest has expired by then.
+    expected.pop();
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = store.blobs(&mine(), at(100), after, 2).await.unwrap();
+        found.extend(page.items);
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(found, expected);
+}
+
+/// T-02.
+pub(in crate::store) async fn a_tenant_never_sees_the_blobs_of_another(place: &impl Place) {
+    let store = place.open().await;
+    let (blob, foreign) = (blob("a", 0, 100), tenant("default2"));
+    store.keep_blob(blob.clone(), QUOTA).await.unwrap();
+    let found = store.blob(&foreign, &blob.digest, at(1)).await;
+    assert!(matches!(found, Err(Error::NotFound)));
+    let ended = store.expire_blob(&foreign, &blob.digest, at(1)).await;
+    assert!(matches!(ended, Err(Error::NotFound)));
+    assert!(
+        store
+            .blobs(&foreign, at(1), None, 9)
+            .await
+            .unwrap()
+            .items
+            .is_empty()
+    );
+    assert_eq!(store.blob(&mine(), &blob.digest, at(1)).await.unwrap(), blob);
+}

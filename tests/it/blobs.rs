@@ -1,0 +1,264 @@
+//! Blobs in real sandboxes: into `/blobs`, out of `/sandbox/out/blobs`.
+
+use std::io::Write as _;
+
+use serde_json::json;
+use skillbox::engine::{Ask, AskedBlob, NewBlob};
+use skillbox::error::Code;
+use skillbox::execution::Status;
+use skillbox::ids::Digest;
+use skillbox::limits;
+use skillbox::skill::Language;
+
+use crate::world::{World, output, stderr, stdout};
+
+fn file(content: &[u8]) -> std::fs::File {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(content).unwrap();
+    file
+}
+
+async fn keep(world: &World, content: &[u8]) -> Digest {
+    let new = NewBlob {
+        content: file(content),
+        media_type: None,
+        life: None,
+    };
+    let (record, _) = world.engine.add_blob(&world.admin, new).await.unwrap();
+    assert_eq!(record.digest, Digest::of(content));
+    record.digest
+}
+
+fn with(blobs: Vec<AskedBlob>) -> Ask {
+    Ask {
+        blobs,
+        ..Ask::default()
+    }
+}
+
+const LOOK: &str = "import hashlib, json, os
+seen = {}
+for name in sorted(os.listdir('/blobs')):
+    path = '/blobs/' + name
+    data = open(path, 'rb').read()
+    seen[name] = [len(data), hashlib.sha256(data).hexdigest() == name, oct(os.stat(path).st_mode & 0o777)]
+json.dump(seen, open(os.environ['SANDBOX_OUTPUT'], 'w'))";
+
+#[tokio::test]
+async fn a_program_finds_its_blobs_by_their_digest_and_nothing_else() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let (kept, empty) = (keep(&world, &vec![7; 3 << 20]).await, keep(&world, b"").await);
+    keep(&world, b"another").await;
+    let blobs = vec![
+        AskedBlob::Kept(kept),
+        AskedBlob::Content(file(b"given")),
+        AskedBlob::Kept(empty),
+        AskedBlob::Kept(kept),
+    ];
+    let execution = world.run(Language::Python, LOOK, with(blobs)).await;
+    let outcome = execution.outcome.unwrap();
+    let seen = output(&outcome);
+    assert_eq!(
+        seen,
+        json!({
+            kept.hex(): [3 << 20, true, "0o444"],
+            Digest::of(b"given").hex(): [5, true, "0o444"],
+            empty.hex(): [0, true, "0o444"],
+        })
+    );
+    let none = world
+        .run(Language::Python, LOOK, Ask::default())
+        .await
+        .outcome
+        .unwrap();
+    assert_eq!(output(&none), json!({}));
+    // What was handed over is not kept.
+    let found = world.engine.blob(&world.admin, &Digest::of(b"given")).await;
+    assert_eq!(found.unwrap_err().code(), Code::NotFound);
+}
+
+#[tokio::test]
+async fn as_many_bytes_as_may_be_sent_fit_and_one_more_is_refused() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let most = usize::try_from(limits::INPUT_BLOBS_BYTES_MAX).unwrap();
+    let blobs = || {
+        let half = |byte| AskedBlob::Content(file(&vec![byte; most / 2]));
+        vec![half(1), half(2)]
+    };
+    let outcome = world
+        .run(Language::Python, LOOK, with(blobs()))
+        .await
+        .outcome
+        .unwrap();
+    assert_eq!(
+        outcome.status,
+        Status::Success,
+        "{:?} {}",
+        outcome.error,
+        stderr(&outcome)
+    );
+    let mut one_more = blobs();
+    one_more.push(AskedBlob::Content(file(b"x")));
+    let refused = world
+        .try_run(Language::Python, LOOK, with(one_more))
+        .await
+        .unwrap_err();
+    assert_eq!(refused.code(), Code::TooLarge);
+}
+
+#[tokio::test]
+async fn a_missing_blob_is_named_before_anything_starts_or_is_recorded() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let missing = Digest::of(b"nowhere");
+    let refused = world
+        .try_run(Language::Python, LOOK, with(vec![AskedBlob::Kept(missing)]))
+        .await;
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.code(), Code::NotFound);
+    assert!(refused.to_string().contains(&missing.to_string()), "{refused}");
+    let page = skillbox::engine::PageRequest { after: None, rows: 1 };
+    let recorded = world
+        .engine
+        .executions(&world.admin, Default::default(), page)
+        .await;
+    assert!(recorded.unwrap().items.is_empty());
+}
+
+const MAKE: &str = "import hashlib, os
+def put(data, name=None):
+    open('/sandbox/out/blobs/' + (name or hashlib.sha256(data).hexdigest()), 'wb').write(data)
+";
+
+#[tokio::test]
+async fn what_a_program_leaves_under_its_digest_is_kept_and_told() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let program = format!("{MAKE}put(b'hello'); put(bytes(1 << 20)); put(b'')");
+    let execution = world.run(Language::Python, &program, Ask::default()).await;
+    let outcome = execution.outcome.as_ref().unwrap();
+    assert_eq!(
+        (outcome.status, outcome.skipped_total),
+        (Status::Success, 0),
+        "{}",
+        stderr(outcome)
+    );
+    let mut told: Vec<_> = outcome
+        .blobs
+        .iter()
+        .map(|blob| (blob.size, blob.blob_id))
+        .collect();
+    told.sort_unstable();
+    assert_eq!(
+        told,
+        [
+            (0, Digest::of(b"")),
+            (5, Digest::of(b"hello")),
+            (1 << 20, Digest::of(&vec![0; 1 << 20]))
+        ]
+    );
+    let recorded = world
+        .engine
+        .execution(&world.admin, execution.new.id)
+        .await
+        .unwrap();
+    assert_eq!(recorded.outcome.unwrap().blobs, outcome.blobs);
+    // And the next one finds it.
+    let next = "import os; print(open('/blobs/' + os.listdir('/blobs')[0]).read())";
+    let ask = with(vec![AskedBlob::Kept(Digest::of(b"hello"))]);
+    let outcome = world.run(Language::Python, next, ask).await.outcome.unwrap();
+    assert_eq!(stdout(&outcome), "hello\n");
+}
+
+/// O-03, O-04, O-06: a name is believed when the content was found to be that.
+#[tokio::test]
+async fn what_is_not_what_its_name_says_is_left_out_and_said() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let program = format!(
+        "{MAKE}
+put(b'good')
+put(b'other', 'a' * 64)
+put(b'x', 'report.txt')
+put(b'x', 'A' * 64)
+os.symlink('/etc/passwd', '/sandbox/out/blobs/' + 'b' * 64)
+os.mkfifo('/sandbox/out/blobs/' + 'c' * 64)
+os.mkdir('/sandbox/out/blobs/' + 'd' * 64)"
+    );
+    let outcome = world
+        .run(Language::Python, &program, Ask::default())
+        .await
+        .outcome
+        .unwrap();
+    assert_eq!(outcome.blobs.len(), 1, "{}", stderr(&outcome));
+    assert_eq!(outcome.blobs[0].blob_id, Digest::of(b"good"));
+    let mut skipped: Vec<_> = outcome
+        .skipped
+        .iter()
+        .map(|skipped| {
+            (
+                skipped.path.trim_start_matches("/sandbox/out/blobs/").to_owned(),
+                skipped.reason.as_str(),
+            )
+        })
+        .collect();
+    skipped.sort();
+    let named = |letter: &str| letter.repeat(64);
+    assert_eq!(
+        skipped,
+        [
+            (named("A"), "name"),
+            (named("a"), "content"),
+            (named("b"), "link"),
+            (named("c"), "special"),
+            (named("d"), "special"),
+            ("report.txt".to_owned(), "name"),
+        ]
+    );
+    assert_eq!(outcome.skipped_total, 6);
+    let page = skillbox::engine::PageRequest { after: None, rows: 9 };
+    assert_eq!(
+        world.engine.blobs(&world.admin, page).await.unwrap().items.len(),
+        1
+    );
+}
+
+#[tokio::test]
+async fn blobs_beyond_the_quota_are_left_out_and_said() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    // The quota of tests is 64 MiB.
+    keep(&world, &vec![1; 40 << 20]).await;
+    keep(&world, &vec![2; 20 << 20]).await;
+    let program = format!("{MAKE}put(bytes(8 << 20)); put(b'small')");
+    let outcome = world
+        .run(Language::Python, &program, Ask::default())
+        .await
+        .outcome
+        .unwrap();
+    let kept: Vec<_> = outcome.blobs.iter().map(|blob| blob.size).collect();
+    assert_eq!((outcome.status, kept), (Status::Success, vec![5]));
+    assert_eq!(
+        (outcome.skipped_total, outcome.skipped[0].reason.as_str()),
+        (1, "quota")
+    );
+    let many = format!("{MAKE}[put(str(n).encode()) for n in range(103)]");
+    let outcome = world
+        .run(Language::Python, &many, Ask::default())
+        .await
+        .outcome
+        .unwrap();
+    assert_eq!(
+        (outcome.blobs.len(), outcome.skipped_total),
+        (limits::OUTPUT_BLOBS_MAX, 3)
+    );
+    assert_eq!(outcome.skipped[0].reason, "too_many");
+}
