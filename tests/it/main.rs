@@ -16,6 +16,8 @@ mod cli_start;
 mod cli_tools;
 mod docker;
 mod engine;
+#[cfg(unix)]
+mod folders;
 mod gvisor;
 #[cfg(target_os = "linux")]
 mod hosts;
@@ -39,6 +41,8 @@ mod native_soak;
 #[cfg(target_os = "linux")]
 mod ordinary;
 mod packages;
+#[cfg(unix)]
+mod published_front;
 mod run_code_packages;
 #[cfg(target_os = "linux")]
 mod sandbox_auto;
