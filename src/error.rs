@@ -122,6 +122,17 @@ impl Code {
     }
 }
 
+/// One place of a JSON value that is not as it must be.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
+pub struct Fault {
+    /// Where, as a JSON pointer; empty for the whole value.
+    #[schema(example = "/rows/0/price")]
+    pub pointer: String,
+    /// What is wrong there.
+    #[schema(example = "value is not of type \"number\"")]
+    pub message: String,
+}
+
 /// What lies behind an [`Error`]: for the log only.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
@@ -132,6 +143,7 @@ pub struct Error {
     code: Code,
     message: String,
     retry_after: Option<Duration>,
+    faults: Vec<Fault>,
     #[source]
     source: Option<Cause>,
 }
@@ -143,6 +155,7 @@ impl Error {
             code,
             message: message.into(),
             retry_after: None,
+            faults: Vec::new(),
             source: None,
         }
     }
@@ -163,6 +176,7 @@ impl Error {
             code: Code::Internal,
             message: "internal error; the server's log has the cause under this request id".to_owned(),
             retry_after: None,
+            faults: Vec::new(),
             source: Some(source.into()),
         }
     }
@@ -179,6 +193,19 @@ impl Error {
     pub fn with_retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
         self
+    }
+
+    /// Adds each place of a value that is wrong.
+    #[must_use]
+    pub fn with_faults(mut self, faults: Vec<Fault>) -> Self {
+        self.faults = faults;
+        self
+    }
+
+    /// Each place of a value that is wrong, where that is known.
+    #[must_use]
+    pub fn faults(&self) -> &[Fault] {
+        &self.faults
     }
 
     /// The stable reason.

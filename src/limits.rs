@@ -207,6 +207,28 @@ pub const WORKSPACE_NAMES_MAX: usize = 12_000;
 pub const MOUNTED_SKILLS_MAX: usize = 16;
 /// Secrets that one skill may ask for.
 pub const SKILL_SECRETS_MAX: usize = 64;
+/// A JSON Schema of a skill, written as JSON.
+pub const SCHEMA_BYTES_MAX: usize = 64 * 1024;
+/// Nesting of such a schema.
+pub const SCHEMA_DEPTH_MAX: usize = 64;
+/// `$ref` and its like in such a schema.
+pub const SCHEMA_REFERENCES_MAX: usize = 200;
+/// Patterns in such a schema.
+pub const SCHEMA_PATTERNS_MAX: usize = 100;
+/// Memory of one pattern, compiled.
+pub const SCHEMA_PATTERN_BYTES: usize = 128 * 1024;
+/// Stack for compiling a schema: what is nested calls itself.
+pub const SCHEMA_STACK_BYTES: usize = 64 * 1024 * 1024;
+/// Stack that checking one value may use: half of what a thread has.
+pub const SCHEMA_CHECK_STACK_BYTES: usize = 1024 * 1024;
+/// Looks at values, or at 4 bytes of text, that checking one value may take: about half a second.
+pub const SCHEMA_STEPS_MAX: usize = 10_000_000;
+/// What one fault costs of them.
+pub const SCHEMA_STEPS_OF_FAULT: usize = 500;
+/// Faults of one value that are told.
+pub const SCHEMA_FAULTS_MAX: usize = 10;
+/// Characters of a fault's pointer, and of its message.
+pub const FAULT_CHARS_MAX: usize = 200;
 /// Nesting of the YAML in a front matter.
 pub const YAML_DEPTH_MAX: usize = 32;
 /// Parser events of one front matter: bounds the time that a hostile one takes.
@@ -223,6 +245,10 @@ pub const ACTIONS_MAX: usize = 200;
 pub const ACTION_HEAD_BYTES: u64 = 16 * KIB;
 /// Characters of what a script says it does.
 pub const ACTION_SUMMARY_CHARS_MAX: usize = 300;
+/// Characters of it that the definition of a tool holds.
+pub const TOOL_SUMMARY_CHARS_MAX: usize = 120;
+/// Bytes of all that one definition of a tool says about scripts.
+pub const TOOL_SCRIPTS_BYTES_MAX: usize = 4096;
 /// Characters of how a script says it is called.
 pub const ACTION_USAGE_CHARS_MAX: usize = 1000;
 /// Packages that a script may name for itself; one with more says nothing.

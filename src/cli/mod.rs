@@ -21,6 +21,7 @@ mod scope;
 mod secret;
 mod show_config;
 mod skill;
+mod tools;
 mod visible;
 
 use std::path::PathBuf;
@@ -88,10 +89,12 @@ enum Command {
     #[command(hide = true, subcommand, after_help = "Example:\n  skillbox server start")]
     Server(ServerCommand),
     /// Run a skill and print its result
-    Run(run::RunArgs),
+    Run(Box<run::RunArgs>),
     /// Make, check, publish and look at skills
     #[command(subcommand, after_help = "Example:\n  skillbox skill init my-skill")]
     Skill(skill::SkillCommand),
+    /// Print skills as the tools of a model
+    Tools(tools::ToolsArgs),
     /// Look at executions
     #[command(subcommand, after_help = "Example:\n  skillbox exec list")]
     Exec(exec::ExecCommand),
@@ -187,9 +190,10 @@ fn obey(cli: Cli, console: &Console) -> Result<Exit> {
         Command::Run(args) => {
             let config = configured(global)?;
             enter_scope(&config);
-            run::run(args, &config, console)
+            run::run(*args, &config, console)
         }
         Command::Skill(command) => skill::skill(command, || configured(global), console),
+        Command::Tools(args) => with_place(global, console, |place| tools::tools(&args, place, console)),
         Command::Exec(command) => with_place(global, console, |place| exec::exec(command, place, console)),
         Command::Key(KeyCommand::Managed(command)) => {
             with_place(global, console, |place| key::key(command, place, console))

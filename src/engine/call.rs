@@ -1,6 +1,7 @@
 //! How a shim of ours is told what to call: code that comes with a request, or a function of a skill.
 
 use crate::engine::plan::{self, Plan};
+use crate::engine::schemas::Schemas;
 use crate::engine::{Ask, Settings};
 use crate::error::{Code, Error};
 use crate::limits;
@@ -59,7 +60,12 @@ pub(super) fn plan(code: CalledCode, ask: &Ask, settings: &Settings) -> Result<P
         collect: Collect::Workspace,
         ..base
     };
-    Ok(Plan { job, language })
+    Ok(Plan {
+        job,
+        language,
+        // Code has none.
+        schemas: Schemas::default(),
+    })
 }
 
 /// The command that calls a function of a skill, if there is a shim for its language.

@@ -15,6 +15,7 @@ mod mounts;
 mod plan;
 mod request;
 mod run;
+mod schemas;
 mod secrets;
 mod skills;
 mod upkeep;

@@ -1,5 +1,6 @@
 //! From a skill and a request to a job: pure, so that what runs can be read off a value.
 
+use crate::engine::schemas::Schemas;
 use crate::engine::{Ask, Settings, call};
 use crate::error::Error;
 use crate::execution::{JsonText, ResourceLimits};
@@ -64,6 +65,7 @@ impl Target {
 pub(super) struct Plan {
     pub(super) job: Job,
     pub(super) language: Language,
+    pub(super) schemas: Schemas,
 }
 
 /// Fixed by us; nobody else may set it (P11).
@@ -113,7 +115,16 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
         ),
         ..base
     };
-    Ok(Plan { job, language })
+    // Its schemas are for what it declares, not for its parts.
+    let schemas = match target {
+        Target::Declared => Schemas::of(manifest),
+        Target::Script(_) | Target::Module(_) => Schemas::default(),
+    };
+    Ok(Plan {
+        job,
+        language,
+        schemas,
+    })
 }
 
 /// What every job takes from the request.

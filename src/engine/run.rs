@@ -13,6 +13,7 @@ use crate::bundle::artifacts::ArtifactTar;
 use crate::engine::blobs::with_blobs;
 use crate::engine::deps::Waiting;
 use crate::engine::find::Found;
+use crate::engine::plan::Plan;
 use crate::engine::secrets::masked;
 use crate::engine::{Engine, RunRequest, clock, failure, require};
 use crate::error::{Code, Error};
@@ -134,6 +135,7 @@ impl Engine {
             .await;
         let _slot = admitted.ok_or_else(|| Error::new(Code::Busy, "the caller left the queue"))??;
         let queue_ms = milliseconds(asked_at.elapsed());
+        found.plan.schemas.check_input(&found.plan.job.input).await?;
         let choice = self.prepare(&found.plan.job, progress.as_ref()).await?;
         let waiting = Waiting {
             progress: progress.as_ref(),
@@ -142,7 +144,7 @@ impl Engine {
         let planned = (&mut found.plan, &choice);
         self.add_packages(caller.tenant(), planned, &ask.requirements, waiting)
             .await?;
-        let job = &found.plan.job;
+        let Plan { job, schemas, .. } = &found.plan;
         // Before the row: one that is there always has somebody who ends it.
         let mut entered = self.0.running.enter(caller.tenant().clone(), job.execution);
         let new = self.new_execution(caller, &found, &choice);
@@ -157,6 +159,7 @@ impl Engine {
         let perform = self.perform(caller.tenant(), (job, &choice), (&entered.cancel, go));
         let (begun, outcome) = tokio::join!(begin, perform);
         begun.map_err(|error| failure::of_store(error, "execution"))?;
+        let outcome = schemas.judge(outcome).await;
         let timings = Timings {
             queue_ms,
             ..outcome.timings

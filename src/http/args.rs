@@ -1,6 +1,8 @@
 //! The member `args` of a request: the words of a command line, or what a function is called with.
 
-use serde::de::{self, Deserializer};
+use std::fmt;
+
+use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -38,16 +40,62 @@ impl Args {
 }
 
 impl<'de> Deserialize<'de> for Args {
-    /// The object is kept as it was written.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = Box::<RawValue>::deserialize(deserializer)?;
-        if raw.get().starts_with('{') {
-            return JsonText::from_raw(raw)
-                .map(Self::Object)
-                .map_err(de::Error::custom);
+        deserializer.deserialize_any(ArgsVisitor)
+    }
+}
+
+struct ArgsVisitor;
+
+impl<'de> Visitor<'de> for ArgsVisitor {
+    type Value = Args;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of texts, or an object")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Args, A::Error> {
+        let mut words = Vec::new();
+        while let Some(word) = seq.next_element()? {
+            words.push(word);
         }
-        serde_json::from_str(raw.get())
-            .map(Self::Words)
-            .map_err(|_| de::Error::custom("args: neither an array of texts nor an object"))
+        Ok(Args::Words(words))
+    }
+
+    /// The members are kept as they were written: no number changes.
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Args, A::Error> {
+        let mut text = String::from("{");
+        while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
+            if text.len() > 1 {
+                text.push(',');
+            }
+            text += &serde_json::Value::from(name).to_string();
+            text.push(':');
+            text += value.get();
+        }
+        text.push('}');
+        JsonText::parse(text.as_bytes())
+            .map(Args::Object)
+            .map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_the_input_and_an_array_the_command_line() {
+        let object: Args = serde_json::from_str("{\"n\": 1.10, \"ü\\n\": [ ]}").unwrap();
+        let (input, words) = object.with(None).unwrap();
+        assert_eq!(input.unwrap().as_str(), "{\"n\":1.10,\"ü\\n\":[ ]}");
+        assert!(words.is_empty());
+        let array: Args = serde_json::from_str("[\"--n\", \"1\"]").unwrap();
+        assert_eq!(array.with(None).unwrap().1, ["--n", "1"]);
+        let twice = serde_json::from_str::<Args>("{}").unwrap();
+        assert!(twice.with(JsonText::parse(b"1").ok()).is_err());
+        for wrong in ["1", "[1]", "\"--n\"", "null"] {
+            assert!(serde_json::from_str::<Args>(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -29,6 +29,7 @@ mod secrets;
 mod serve;
 mod skills;
 mod throttle;
+mod tools;
 mod upload;
 mod wire;
 
@@ -56,6 +57,7 @@ pub use page::List;
 pub use problem::Problem;
 pub use secrets::Secret;
 pub use serve::{App, Bounds, Peer, serve};
+pub use tools::ToolDefinition;
 pub use wire::{FreshKey, Key, Skill, SkillSummary};
 
 /// The door to `engine`, ready to be served.

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::{Object, Type};
 
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, Fault};
 
 /// The body of every answer with an error status.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -37,6 +37,9 @@ pub struct Problem {
     /// When to come back, in seconds, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u64>,
+    /// Each place of the input that does not fit the skill's schema, the first 10.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<Fault>,
 }
 
 fn codes() -> Object {
@@ -121,6 +124,7 @@ pub(crate) fn render(response: Response, error: &Error, request_id: &str) -> Res
         request_id: request_id.to_owned(),
         retryable: code.retryable(),
         retry_after,
+        errors: error.faults().to_vec(),
     };
     let body = serde_json::to_vec(&problem).expect("strings and numbers always serialize");
     let (mut parts, _) = response.into_parts();

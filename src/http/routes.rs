@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 
 use super::access::{Access, Matrix};
 use super::door::Door;
-use super::{artifacts, blobs, document, executions, health, keys, secrets, skills};
+use super::{artifacts, blobs, document, executions, health, keys, secrets, skills, tools};
 use crate::auth::Scope;
 
 const OPEN: Access = Access::Open;
@@ -32,6 +32,8 @@ pub(crate) fn table() -> Table {
         .route(RUN_OR_SKILLS, routes!(skills::show))
         .route(RUN_OR_SKILLS, routes!(skills::archive))
         .route(SKILLS, routes!(skills::delete))
+        .route(RUN_OR_SKILLS, routes!(tools::list))
+        .route(RUN_OR_SKILLS, routes!(tools::for_prompt))
         .route(RUN, routes!(executions::create))
         .route(RUN, routes!(executions::list))
         .route(RUN, routes!(executions::show))

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::error::quoted;
 use crate::limits;
 use crate::skill::document::{File, SkillMdError};
-use crate::skill::{Language, Origin, Warning, repair, skill_toml, yaml};
+use crate::skill::{Language, Origin, Schema, Warning, repair, skill_toml, yaml};
 
 /// The keys of the Agent Skills specification.
 pub(super) const AGENT_SKILLS_KEYS: [&str; 6] = [
@@ -310,10 +310,12 @@ impl Fields {
             }
             _ => field.node.to_json(),
         };
-        if schema.is_object() {
-            Ok(Some(schema))
-        } else {
-            Err(field.unfit(key, "a JSON Schema (a mapping)"))
+        if !schema.is_object() {
+            return Err(field.unfit(key, "a JSON Schema (a mapping)"));
+        }
+        match Schema::compile(&schema) {
+            Ok(_) => Ok(Some(schema)),
+            Err(rule) => Err(self.refuse(key, format!("`{key}` is no valid JSON Schema: {rule}"))),
         }
     }
 }

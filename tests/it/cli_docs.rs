@@ -93,6 +93,28 @@ fn what_the_command_line_document_shows_runs() {
 }
 
 #[test]
+fn what_the_document_about_code_shows_runs() {
+    runs("docs/RUN-CODE.md");
+}
+
+#[test]
+fn the_document_about_code_holds_every_sample() {
+    let document = read("docs/RUN-CODE.md");
+    for folder in ["samples", "samples/packages"] {
+        for path in crate::native::run_code::samples(folder) {
+            let name = path
+                .strip_prefix(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/samples"))
+                .unwrap();
+            assert!(
+                document.contains(&format!("[`{}`]", name.display())),
+                "{}",
+                name.display()
+            );
+        }
+    }
+}
+
+#[test]
 fn what_the_document_about_proofs_shows_runs() {
     runs("docs/PROVE.md");
 }

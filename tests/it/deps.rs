@@ -1,27 +1,44 @@
 //! Packages that programs ask for: installed once in a sandbox of their own, then mounted.
 
-use skillbox::engine::{Ask, RunRequest, What};
-use skillbox::error::Error;
+use skillbox::auth::Caller;
+use skillbox::engine::{Ask, Engine, RunRequest, What};
+use skillbox::error::{Code, Error};
 use skillbox::execution::{Execution, Outcome, Status};
 
-use crate::world::{World, missing, output, stderr, zip_of};
+use crate::index::OwnIndex;
+use crate::world::{self, World, missing, output, stderr, zip_of};
 
-/// A program's skill with further files.
-fn archive(program: &str, files: &[(&str, &str)]) -> std::fs::File {
+/// A skill whose program is in Python, with further files.
+fn python(program: &str, files: &[(&str, &str)]) -> std::fs::File {
     let skill_md = "---\nname: needs\ndescription: Needs packages\n---\n";
-    let mut all = vec![("SKILL.md", skill_md), ("scripts/main.py", program)];
-    if let Some(at) = files.iter().position(|(path, _)| *path == "scripts/main.mjs") {
-        all = vec![(
-            "SKILL.md",
-            "---\nname: needs\ndescription: Needs packages\nentrypoint: scripts/main.mjs\n---\n",
-        )];
-        all.push(files[at]);
-    }
-    all.extend(files.iter().filter(|(path, _)| *path != "scripts/main.mjs"));
-    zip_of(&all)
+    let program =
+        format!("import json, os\n{program}\njson.dump(seen, open(os.environ['SANDBOX_OUTPUT'], 'w'))\n");
+    zip_of(&[&[("SKILL.md", skill_md), ("scripts/main.py", &program)], files].concat())
+}
+
+/// A skill whose program is an ES module, with a `package.json`.
+fn node(program: &str, package_json: &str) -> std::fs::File {
+    let skill_md = "---\nname: needs\ndescription: Needs packages\nentrypoint: scripts/main.mjs\n---\n";
+    let program = format!(
+        "import fs from 'fs';\n{program}\nfs.writeFileSync(process.env.SANDBOX_OUTPUT, JSON.stringify(seen));\n"
+    );
+    zip_of(&[
+        ("SKILL.md", skill_md),
+        ("scripts/main.mjs", &program),
+        ("package.json", package_json),
+    ])
 }
 
 async fn run(world: &World, archive: std::fs::File, ask: Ask) -> Result<Execution, Error> {
+    run_in(&world.engine, &world.admin, archive, ask).await
+}
+
+async fn run_in(
+    engine: &Engine,
+    caller: &Caller,
+    archive: std::fs::File,
+    ask: Ask,
+) -> Result<Execution, Error> {
     let what = What::Archive {
         archive,
         fallback_name: None,
@@ -31,7 +48,7 @@ async fn run(world: &World, archive: std::fs::File, ask: Ask) -> Result<Executio
         ask,
         progress: None,
     };
-    world.engine.run(&world.admin, request).await
+    engine.run(caller, request).await
 }
 
 /// Runs what needs the Internet; `None` (and a word about it) where this machine has no package index.
@@ -54,19 +71,217 @@ async fn ended(world: &World, archive: std::fs::File, ask: Ask) -> Option<Outcom
     Some(outcome)
 }
 
-const WRITES: &str = "import json, os\njson.dump(seen, open(os.environ['SANDBOX_OUTPUT'], 'w'))\n";
+/// A world whose packages come from this machine's index.
+async fn world() -> Option<World> {
+    World::with_packages(super::BACKEND, world::packages).await
+}
+
+/// A world whose packages come from an index of the test's own.
+async fn world_with_index() -> Option<(World, OwnIndex)> {
+    let folder = tempfile::tempdir().unwrap();
+    let index = OwnIndex::open(folder.path());
+    let world = World::with_packages(super::BACKEND, |data| index.settings(data)).await?;
+    if super::BACKEND == world::Backend::Docker && !index.offer_pip() {
+        missing("packages", "there is no pip to be had for images without one");
+        return None;
+    }
+    // The authority is read at each installation.
+    drop(folder.keep());
+    Some((world, index))
+}
+
+fn asking(requirements: &[&str]) -> Ask {
+    Ask {
+        requirements: requirements.iter().map(|name| (*name).to_owned()).collect(),
+        ..Ask::default()
+    }
+}
 
 #[tokio::test]
 async fn a_skills_list_is_installed_and_imported() {
-    let Some(world) = World::on(super::BACKEND).await else {
-        return;
-    };
-    let program = format!("import six\nseen = {{'at': six.__file__, 'cached': six.__cached__}}\n{WRITES}");
-    let list = [("requirements.txt", "# helpers\nsix==1.17.0\n")];
-    let Some(outcome) = ended(&world, archive(&program, &list), Ask::default()).await else {
+    let Some(world) = world().await else { return };
+    let program = "import six, rich, idna\nseen = [six.__file__, six.__cached__, idna.__version__]\n";
+    let program = format!("# /// script\n# dependencies = ['rich']\n# ///\n{program}");
+    let list = [
+        ("requirements.txt", "# helpers\n-r more/base.txt\n"),
+        ("more/base.txt", "six==1.17.0\n"),
+    ];
+    // All three places where packages are asked for.
+    let Some(outcome) = ended(&world, python(&program, &list), asking(&["idna==3.10"])).await else {
         return;
     };
     let seen = output(&outcome);
-    println!("{seen}");
-    assert_eq!(seen["at"], "/sandbox/deps/six.py");
+    assert_eq!(
+        (&seen[0], &seen[2]),
+        (&"/sandbox/deps/six.py".into(), &"3.10".into())
+    );
+    let cached = seen[1].as_str().unwrap();
+    assert!(
+        cached.starts_with("/sandbox/deps/__pycache__/six.cpython-"),
+        "{cached}"
+    );
+}
+
+#[tokio::test]
+async fn an_es_module_and_a_script_import_what_package_json_names() {
+    let Some(world) = world().await else { return };
+    let program = "import ms from 'ms';\nimport {createRequire} from 'module';\nconst seen = [ms('2 days'), createRequire('/')('ms/package.json').version, import.meta.resolve ? import.meta.resolve('ms') : ''];";
+    let package_json = r#"{"type": "module", "scripts": {"postinstall": "touch /sandbox/out/files/evil"}, "dependencies": {"ms": "2.1.3"}}"#;
+    let Some(outcome) = ended(&world, node(program, package_json), Ask::default()).await else {
+        return;
+    };
+    let seen = output(&outcome);
+    assert_eq!((&seen[0], &seen[1]), (&172_800_000.into(), &"2.1.3".into()));
+}
+
+#[tokio::test]
+async fn numpy_pandas_and_matplotlib_are_installed_once_and_work() {
+    let Some(world) = world().await else { return };
+    let program = "import time\nstart = time.perf_counter()\nos.environ['MPLCONFIGDIR'] = '/tmp'\nimport numpy, pandas, matplotlib\nmatplotlib.use('Agg')\nimport matplotlib.pyplot as plt\ntook = time.perf_counter() - start\nframe = pandas.DataFrame({'a': numpy.arange(10)})\nframe.plot()\nplt.savefig(os.environ['SANDBOX_FILES_DIR'] + '/chart.png')\nseen = [int(frame.a.sum()), took]";
+    let list = [("requirements.txt", "numpy\npandas\nmatplotlib\n")];
+    let mut took = Vec::new();
+    for _ in 0..3 {
+        let begun = std::time::Instant::now();
+        let Some(outcome) = ended(&world, python(program, &list), Ask::default()).await else {
+            return;
+        };
+        let seen = output(&outcome);
+        assert_eq!(
+            (&seen[0], outcome.files[0].path.as_str()),
+            (&45.into(), "chart.png")
+        );
+        took.push((begun.elapsed(), seen[1].as_f64().unwrap()));
+    }
+    println!("first, second, third run and their imports: {took:?}");
+    assert!(took[1].0 < took[0].0 / 2, "{took:?}");
+}
+
+/// Z-27: a second run needs no index, nor does another server that shares what is kept.
+#[tokio::test]
+async fn what_was_installed_is_used_without_an_index() {
+    let Some((world, index)) = world_with_index().await else {
+        return;
+    };
+    index.wheel("alpha", &[("alpha.py", "x = 1\n")]);
+    let program = || python("import alpha\nseen = alpha.x", &[("requirements.txt", "alpha\n")]);
+    assert_eq!(
+        output(&ended(&world, program(), Ask::default()).await.unwrap()),
+        1
+    );
+    let settings = |data: &std::path::Path| index.settings(data);
+    let other_server = {
+        let (data, elsewhere) = (world.folder.path(), world.folder.path().join("elsewhere"));
+        let instance = world::instance_in(data);
+        let sandbox = world::sandbox_on(super::BACKEND, &instance).await.unwrap();
+        world::engine_with_packages(settings(&elsewhere), data, instance, sandbox).await
+    };
+    drop(index);
+    assert_eq!(
+        output(&ended(&world, program(), Ask::default()).await.unwrap()),
+        1
+    );
+    let outcome = run_in(&other_server, &world.admin, program(), Ask::default()).await;
+    assert_eq!(output(&outcome.unwrap().outcome.unwrap()), 1);
+
+    // What was not installed cannot be, and that is said before anything is recorded.
+    let error = run(&world, program(), asking(&["beta"])).await.unwrap_err();
+    let text = error.to_string();
+    assert_eq!(error.code(), Code::DependenciesFailed);
+    assert!(
+        text.contains("cannot be reached") && text.contains("skillbox deps prefetch"),
+        "{text}"
+    );
+    let page = skillbox::engine::PageRequest {
+        after: None,
+        rows: 10,
+    };
+    let recorded = world
+        .engine
+        .executions(&world.admin, Default::default(), page)
+        .await;
+    assert_eq!(recorded.unwrap().items.len(), 3);
+}
+
+#[tokio::test]
+async fn many_at_once_install_once() {
+    let Some((world, index)) = world_with_index().await else {
+        return;
+    };
+    index.wheel("alpha", &[("alpha.py", "x = 1\n")]);
+    let program = || python("import alpha\nseen = alpha.x", &[("requirements.txt", "alpha\n")]);
+    let runs = (0..4).map(|_| run(&world, program(), Ask::default()));
+    for ended in futures::future::join_all(runs).await {
+        assert_eq!(ended.unwrap().status, Status::Success);
+    }
+    assert_eq!(index.fetched("alpha-1.0-py3-none-any.whl"), 1);
+    // The same in other words is the same.
+    let other = python(
+        "import alpha\nseen = alpha.x",
+        &[("scripts/requirements.txt", "Alpha # x\n")],
+    );
+    assert_eq!(
+        run(&world, other, Ask::default()).await.unwrap().status,
+        Status::Success
+    );
+    assert_eq!(index.fetched("alpha-1.0-py3-none-any.whl"), 1);
+}
+
+/// Z-27: hostile packages, and lists that lead elsewhere.
+#[tokio::test]
+async fn nothing_but_wheels_of_the_index_is_installed_and_none_leads_out() {
+    let Some((world, index)) = world_with_index().await else {
+        return;
+    };
+    index.wheel("climbs", &[("../../../evil.py", "x"), ("climbs.py", "")]);
+    index.offer("source", "source-1.0.tar.gz", b"whatever".to_vec());
+    index.wheel("moved", &[("moved.py", "")]);
+    index.redirect(
+        "/files/moved-1.0-py3-none-any.whl",
+        "https://localhost:1/moved-1.0-py3-none-any.whl",
+    );
+    for (asked, part) in [
+        ("climbs", "trying to install outside"),
+        ("source", "No matching distribution"),
+        ("moved", "is no host of the configured package indexes"),
+        ("absent", "No matching distribution"),
+    ] {
+        let program = python("seen = 1", &[("requirements.txt", asked)]);
+        let error = run(&world, program, Ask::default()).await.unwrap_err();
+        let text = error.to_string();
+        assert_eq!(error.code(), Code::DependenciesFailed, "{asked}: {text}");
+        assert!(text.contains(part), "{asked}: {text}");
+        assert!(!text.contains(world.folder.path().to_str().unwrap()), "{text}");
+    }
+    assert_eq!(index.fetched("source-1.0.tar.gz"), 0);
+    for asked in [
+        "--index-url https://evil.example",
+        "-e git+ssh://evil.example/x",
+        "file:///etc/passwd",
+    ] {
+        let before = index.asked().len();
+        let program = python("seen = 1", &[("requirements.txt", asked)]);
+        let error = run(&world, program, Ask::default())
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("requirements.txt:1: "), "{error}");
+        assert_eq!(index.asked().len(), before);
+    }
+}
+
+/// Nobody listens where a builder finds its way out, and no job but a builder has one.
+#[tokio::test]
+async fn an_ordinary_program_has_no_way_out() {
+    let Some((world, index)) = world_with_index().await else {
+        return;
+    };
+    index.wheel("alpha", &[("alpha.py", "x = 1\n")]);
+    let program = "import socket\nseen = []\nfor port in (3128,):\n    with socket.socket() as s:\n        s.settimeout(2)\n        seen.append(s.connect_ex(('127.0.0.1', port)))\nimport errno\nseen.append(errno.ECONNREFUSED)";
+    let list = [("requirements.txt", "alpha\n")];
+    let seen = output(
+        &ended(&world, python(program, &list), Ask::default())
+            .await
+            .unwrap(),
+    );
+    assert_eq!(seen[0], seen[1]);
 }

@@ -20,6 +20,7 @@ mod gvisor;
 mod hosts;
 mod http;
 mod images;
+mod index;
 mod lifecycle;
 #[cfg(target_os = "linux")]
 #[expect(clippy::duplicate_mod, reason = "the same promises, on another backend")]
@@ -37,6 +38,7 @@ mod native_soak;
 #[cfg(target_os = "linux")]
 mod ordinary;
 mod packages;
+mod run_code_packages;
 #[cfg(target_os = "linux")]
 mod sandbox_auto;
 mod sandbox_contract;

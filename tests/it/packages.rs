@@ -7,7 +7,7 @@ use std::time::Duration;
 use skillbox::bundle::artifacts::ArtifactTar;
 use skillbox::execution::{Maxima, ResourceLimits};
 use skillbox::ids::ExecutionId;
-use skillbox::sandbox::{Collect, Dependencies, End, ImageOf, Job, Output, Packages, Run, Sandbox};
+use skillbox::sandbox::{Collect, Dependencies, End, ImageOf, Job, Output, Packages, Report, Run, Sandbox};
 use skillbox::skill::{ImageAllowlist, Resources};
 use tokio_util::sync::CancellationToken;
 
@@ -41,8 +41,18 @@ impl Bare {
 
     /// Runs a Python program that must succeed, and returns its output.
     pub(crate) async fn python(&self, program: &str, deps: Option<Dependencies>) -> serde_json::Value {
-        let job = job(program, deps);
-        let choice = self.sandbox.prepare(&job, None).await.unwrap();
+        let report = self.run(&job(program, deps)).await;
+        let errors = String::from_utf8_lossy(&report.logs.stderr).into_owned();
+        assert_eq!(report.end, End::Exited(0), "{errors}");
+        let Output::Json(text) = report.output else {
+            panic!("{:?} {errors}", report.output);
+        };
+        serde_json::from_str(text.as_str()).unwrap()
+    }
+
+    /// Runs a job to its end.
+    pub(crate) async fn run(&self, job: &Job) -> Report {
+        let choice = self.sandbox.prepare(job, None).await.unwrap();
         let mut artifacts = ArtifactTar::create(tempfile::tempfile().unwrap());
         let mut blobs = ArtifactTar::create(tempfile::tempfile().unwrap());
         let (word, go) = tokio::sync::oneshot::channel();
@@ -53,18 +63,13 @@ impl Bare {
             cancel: CancellationToken::new(),
             go,
         };
-        let report = self.sandbox.run(&choice, &job, run).await.unwrap();
-        let errors = String::from_utf8_lossy(&report.logs.stderr).into_owned();
-        assert_eq!(report.end, End::Exited(0), "{errors}");
+        let report = self.sandbox.run(&choice, job, run).await.unwrap();
         println!(
             "{choice:?} ran {:?}, {} MiB at most",
             report.run_time,
             report.usage.memory_peak_bytes >> 20
         );
-        let Output::Json(text) = report.output else {
-            panic!("{:?} {errors}", report.output);
-        };
-        serde_json::from_str(text.as_str()).unwrap()
+        report
     }
 
     pub(crate) async fn close(self) {
@@ -72,14 +77,14 @@ impl Bare {
     }
 }
 
-fn job(program: &str, deps: Option<Dependencies>) -> Job {
+pub(crate) fn job(program: &str, deps: Option<Dependencies>) -> Job {
     let image = world::images().python;
     let env = [
         ("PATH", "/usr/local/bin:/usr/bin:/bin"),
         ("HOME", "/workspace"),
         ("LANG", "C.UTF-8"),
         ("TMPDIR", "/tmp"),
-        ("PYTHONPATH", Packages::Python.folder()),
+        ("PYTHONPATH", "/sandbox/runtime:/sandbox/deps"),
         ("SANDBOX_OUTPUT", "/sandbox/out/output.json"),
     ];
     Job {
@@ -149,7 +154,7 @@ async fn well_known_packages_work(backend: Backend) {
 }
 
 /// The packages for this interpreter, installed by the script beside the tests.
-fn installed(interpreter: &serde_json::Value) -> Option<PathBuf> {
+pub(crate) fn installed(interpreter: &serde_json::Value) -> Option<PathBuf> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python-packages.sh");
     let told = ["version", "machine"].map(|key| interpreter[key].as_str().unwrap());
     let done = Command::new(script).args(told).output().unwrap();

@@ -103,18 +103,21 @@ impl World {
     pub(crate) async fn on(backend: Backend) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let instance = instance_in(folder.path());
-        let (what, sandbox) = match backend {
-            Backend::Docker => ("docker", Sandbox::docker(docker_settings(), instance.id())),
-            #[cfg(target_os = "linux")]
-            Backend::Native => ("linux", Sandbox::native(native_settings(), instance.id())),
-            #[cfg(not(target_os = "linux"))]
-            Backend::Native => unreachable!("there is no native sandbox here"),
-        };
-        if let Err(error) = sandbox.check().await {
-            missing(what, &error.to_string());
-            return None;
-        }
+        let sandbox = sandbox_on(backend, &instance).await?;
         Some(Self::over(folder, instance, sandbox).await)
+    }
+
+    /// A world on this backend that gets its packages as these settings say.
+    pub(crate) async fn with_packages(
+        backend: Backend,
+        deps: impl FnOnce(&Path) -> DependencySettings,
+    ) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let instance = instance_in(folder.path());
+        let sandbox = sandbox_on(backend, &instance).await?;
+        let deps = deps(folder.path());
+        let engine = engine_with_packages(deps, folder.path(), instance, sandbox).await;
+        Some(Self::of(folder, engine).await)
     }
 
     /// A world over this sandbox, in this folder, which may hold an older world's data.
@@ -180,6 +183,22 @@ impl World {
     }
 }
 
+/// A sandbox of this backend, or `None` (and a word about it) where this machine has none.
+pub(crate) async fn sandbox_on(backend: Backend, instance: &Instance) -> Option<Sandbox> {
+    let (what, sandbox) = match backend {
+        Backend::Docker => ("docker", Sandbox::docker(docker_settings(), instance.id())),
+        #[cfg(target_os = "linux")]
+        Backend::Native => ("linux", Sandbox::native(native_settings(), instance.id())),
+        #[cfg(not(target_os = "linux"))]
+        Backend::Native => unreachable!("there is no native sandbox here"),
+    };
+    if let Err(error) = sandbox.check().await {
+        missing(what, &error.to_string());
+        return None;
+    }
+    Some(sandbox)
+}
+
 /// Registers a process in `folder`.
 pub(crate) fn instance_in(folder: &Path) -> Instance {
     let instances = folder.join("instances");
@@ -216,6 +235,20 @@ pub(crate) async fn engine_that_keeps(
     engine_of(settings, folder, instance, sandbox).await
 }
 
+/// An engine over `folder` that gets its packages as these settings say.
+pub(crate) async fn engine_with_packages(
+    deps: DependencySettings,
+    folder: &Path,
+    instance: Instance,
+    sandbox: Sandbox,
+) -> Engine {
+    let settings = Settings {
+        deps,
+        ..settings(folder, images())
+    };
+    engine_of(settings, folder, instance, sandbox).await
+}
+
 fn settings(folder: &Path, images: Images) -> Settings {
     let allowlist = [
         &images.python,
@@ -242,7 +275,7 @@ fn settings(folder: &Path, images: Images) -> Settings {
             ..BlobPolicy::default()
         },
         link_life: Duration::from_secs(60),
-        deps: packages(folder),
+        deps: DependencySettings::in_folder(folder.join("packages")),
         cache_dir: folder.join("cache"),
         tmp_dir: folder.join("tmp"),
     }

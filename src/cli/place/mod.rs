@@ -1,8 +1,10 @@
 //! Where commands are carried out: by an engine inside this process, or by a server over REST.
 
+mod asked;
 mod kept;
 mod local;
 mod remote;
+mod remote_keys;
 
 use std::fs::File;
 use std::io::Write;
@@ -16,10 +18,10 @@ use crate::cli::failure::{Failure, Result};
 use crate::config::Config;
 use crate::engine::{Ask, CalledCode, NewKey, What};
 use crate::execution::{Envelope, FileLink, LogLine, Status, Summary};
-use crate::http::{FreshKey, Key, Secret, Skill, SkillSummary};
+use crate::http::{FreshKey, Key, Secret, Skill, SkillSummary, ToolDefinition};
 use crate::ids::{ExecutionId, KeyId};
 use crate::secret::SecretValue;
-use crate::skill::{SecretName, Selector, SkillName};
+use crate::skill::{SecretName, Selector, SkillName, ToolFormat};
 use crate::store::Kept;
 
 pub(crate) use local::Local;
@@ -130,6 +132,16 @@ impl Place {
 
     pub(crate) fn skill(&self, name: &SkillName, selector: &Selector) -> Result<Skill> {
         at!(self, place => place.skill(name, selector))
+    }
+
+    /// All skills that can be called, as tools.
+    pub(crate) fn tools(&self, format: ToolFormat) -> Result<Vec<ToolDefinition>> {
+        at!(self, place => place.tools(format))
+    }
+
+    /// All skills, as a prompt lists them.
+    pub(crate) fn prompt(&self) -> Result<String> {
+        at!(self, place => place.prompt())
     }
 
     pub(crate) fn archive(&self, name: &SkillName, selector: &Selector, into: &mut File) -> Result<()> {

@@ -4,25 +4,23 @@ use std::fs::File;
 use std::io::{self, Read as _, Write};
 use std::time::Duration;
 
-use base64::Engine as _;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::de::DeserializeOwned;
-use serde_json::json;
 use ureq::http::{Method, Response, Uri};
 use ureq::{Agent, Body};
 
-use super::{KeyWanted, Listed, Printed, Pushed, Ran, Wanted};
+use super::{Listed, Printed, Pushed, Ran, Wanted, asked};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::progress::Spinner;
 use crate::engine::Ask;
 use crate::error::Code;
 use crate::execution::{Envelope, FileLink, Summary};
-use crate::http::{FreshKey, Key, List, Problem, Ready, Skill, SkillSummary, StreamTexts};
-use crate::ids::{ExecutionId, KeyId};
+use crate::http::{List, Problem, Ready, Skill, SkillSummary, StreamTexts, ToolDefinition};
+use crate::ids::ExecutionId;
 use crate::limits;
-use crate::skill::{Selector, SkillName, Version};
+use crate::skill::{Selector, SkillName, ToolFormat, Version, prompt, prompt_entries};
 
 /// A server and the key for it.
 #[derive(Debug)]
@@ -129,6 +127,56 @@ impl Remote {
         self.json(&Call::new(Method::GET, &skill_path(name, selector)))
     }
 
+    /// A page of them may be empty though there are more.
+    pub(crate) fn tools(&self, format: ToolFormat) -> Result<Vec<ToolDefinition>> {
+        let mut tools = Vec::new();
+        self.pages("/v1/tools", &[("format", format.as_str().to_owned())], |answer| {
+            let page: List<ToolDefinition> = read_json(answer)?;
+            tools.extend(page.items);
+            Ok(page.next_page_token)
+        })?;
+        Ok(tools)
+    }
+
+    pub(crate) fn prompt(&self) -> Result<String> {
+        let mut entries = Vec::new();
+        self.pages("/v1/tools/prompt", &[], |answer| {
+            let next = answer.headers().get("x-next-page-token");
+            let next = next.and_then(|token| token.to_str().ok()).map(str::to_owned);
+            let mut text = Vec::new();
+            copy(answer, &mut text, limits::ANSWER_BYTES_MAX)?;
+            let text = String::from_utf8_lossy(&text);
+            entries.push(prompt_entries(&text).unwrap_or_default().to_owned());
+            Ok(next)
+        })?;
+        Ok(prompt(entries))
+    }
+
+    /// Each page of a list whose pages may be empty; a server that never stops is cut.
+    fn pages(
+        &self,
+        path: &str,
+        filter: &[(&str, String)],
+        mut read: impl FnMut(Response<Body>) -> Result<Option<String>>,
+    ) -> Result<()> {
+        let mut token = None;
+        for _ in 0..limits::ROWS_LISTED_MAX / limits::PAGE_ROWS_MAX as usize {
+            let mut query = filter.to_vec();
+            query.push(("limit", limits::PAGE_ROWS_MAX.to_string()));
+            query.extend(token.take().map(|token| ("page_token", token)));
+            let call = Call {
+                query: &query,
+                accept: "*/*",
+                ..Call::new(Method::GET, path)
+            };
+            token = read(self.call(&call)?)?;
+            if token.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn archive(&self, name: &SkillName, selector: &Selector, into: &mut File) -> Result<()> {
         let path = format!("{}/archive", skill_path(name, selector));
         let answer = self.call(&Call {
@@ -145,33 +193,7 @@ impl Remote {
 
     /// Runs `what`, which people know by `name`.
     pub(crate) fn run(&self, name: &str, what: serde_json::Value, ask: &Ask) -> Result<Ran> {
-        let base64 = base64::engine::general_purpose::STANDARD;
-        let files: serde_json::Map<_, _> = ask
-            .files
-            .iter()
-            .map(|file| (file.path.clone(), base64.encode(&file.content).into()))
-            .collect();
-        let mut body = what;
-        body["args"] = json!(ask.args);
-        body["files"] = files.into();
-        body["blobs"] = self.kept(&ask.blobs)?;
-        body["requirements"] = json!(ask.requirements);
-        if !ask.mount_skills.is_empty() {
-            body["mount_skills"] = json!(ask.mount_skills);
-        }
-        if let Some(script) = &ask.script {
-            body["script"] = script.as_str().into();
-        }
-        if let Some(stdin) = &ask.stdin {
-            let text = std::str::from_utf8(stdin).map_err(|_| {
-                Failure::refused("--stdin: a server takes text in UTF-8; send anything else by --file")
-            })?;
-            body["stdin"] = text.into();
-        }
-        if let Some(timeout) = ask.timeout {
-            body["timeout"] = timeout.as_secs_f64().into();
-        }
-        let body = with_input(&body, ask.input.as_ref().map(|input| input.as_str()));
+        let body = asked::body(what, self.kept(&ask.blobs)?, ask)?;
         let _spinner = Spinner::start(format!("running {name} on {}", self.base));
         let call = Call {
             answer_max: limits::CLIENT_RUN_MAX,
@@ -242,32 +264,6 @@ impl Remote {
         copy(answer, into, file.size)
     }
 
-    pub(crate) fn create_key(&self, wanted: KeyWanted) -> Result<FreshKey> {
-        let mut body = json!({ "name": wanted.name, "scopes": wanted.scopes });
-        if let Some(tenant) = wanted.tenant {
-            body["tenant"] = tenant.to_string().into();
-        }
-        if let Some(at) = wanted.expires_at {
-            body["expires_at"] = at.to_string().into();
-        }
-        read_json(self.send(
-            &Call::new(Method::POST, "/v1/keys"),
-            Sent::json(body.to_string().into_bytes()),
-        )?)
-    }
-
-    pub(crate) fn keys(&self, rows: usize) -> Result<Listed<Key>> {
-        self.listed("/v1/keys", &[], rows)
-    }
-
-    pub(crate) fn revoke_key(&self, id: KeyId) -> Result<Key> {
-        self.json(&Call::new(Method::DELETE, &format!("/v1/keys/{id}")))
-    }
-
-    pub(crate) fn rotate_key(&self, id: KeyId) -> Result<FreshKey> {
-        self.json(&Call::new(Method::POST, &format!("/v1/keys/{id}/rotate")))
-    }
-
     /// Whether the server can do its work, and which part cannot; that it cannot is an answer too.
     pub(crate) fn readiness(&self) -> Result<Ready> {
         let request = self
@@ -307,7 +303,7 @@ impl Remote {
         }
     }
 
-    fn json<T: DeserializeOwned>(&self, call: &Call<'_>) -> Result<T> {
+    pub(super) fn json<T: DeserializeOwned>(&self, call: &Call<'_>) -> Result<T> {
         read_json(self.call(call)?)
     }
 
@@ -420,15 +416,6 @@ fn skill_path(name: &SkillName, selector: &Selector) -> String {
     )
 }
 
-/// Adds the input as it was written: parsing it would change numbers that no parser can hold.
-fn with_input(body: &serde_json::Value, input: Option<&str>) -> String {
-    let text = body.to_string();
-    match (text.strip_suffix('}'), input) {
-        (Some(open), Some(input)) => format!("{open},\"input\":{input}}}"),
-        (None, _) | (_, None) => text,
-    }
-}
-
 /// A form with one file, so that the server learns its name.
 fn form(name: &str, content: &[u8]) -> Sent {
     let boundary = format!("skillbox-{}", ExecutionId::generate());
@@ -493,18 +480,5 @@ mod tests {
         ] {
             assert!(!is_loopback(url), "{url}");
         }
-    }
-
-    /// A-04.
-    #[test]
-    fn the_input_is_sent_as_it_was_written() {
-        let body = with_input(
-            &json!({ "skill": "a", "files": {} }),
-            Some("{\"n\": 9007199254740993.10}"),
-        );
-        assert_eq!(
-            body,
-            r#"{"skill":"a","files":{},"input":{"n": 9007199254740993.10}}"#
-        );
     }
 }

@@ -102,7 +102,7 @@ async function main() {
     `--registry=${job.index}/`, `--https-proxy=${job.proxy}`, `--proxy=${job.proxy}`, '--noproxy=', `--cafile=${CA}`, `--cache=${tmp}/cache`,
     '--ignore-scripts', '--no-audit', '--no-fund', '--no-bin-links', '--omit=dev', '--no-update-notifier', '--loglevel=error',
     '--maxsockets=6', '--fetch-retries=1', '--fetch-timeout=60000', '--no-progress', '--logs-max=0', '--git=/nowhere/git',
-    '--userconfig=/nowhere/npmrc', '--globalconfig=/nowhere/npmrc', '--omit-lockfile-registry-resolved=false',
+    '--userconfig=/nowhere/user.npmrc', '--globalconfig=/nowhere/global.npmrc', '--omit-lockfile-registry-resolved=false',
   ];
   const done = spawnSync(program, [...before, locked ? 'ci' : 'install', ...settings], {cwd: project, stdio: ['ignore', 'inherit', 'inherit']});
   if (done.status !== 0) process.exit(done.status || 1);

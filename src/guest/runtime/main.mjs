@@ -167,6 +167,8 @@ async function call(functionOf) {
 
 async function runCode() {
   const source = fs.readFileSync('/sandbox/code', 'utf8');
+  // Its own imports are found as it is; those of a skill's modules are not.
+  if (source.includes('skills/')) await findOurs();
   lines = source.split('\n').length;
   const here = path.join(process.cwd(), NAME);
   const require = createRequire(here);
@@ -290,13 +292,19 @@ function moduleFile(specifier) {
   throw new Error(`there is no module ${specifier} in /skills`);
 }
 
+/** Whether a text names what only our own loader finds from everywhere. */
+const names = (text) => /['"](runtime|skills\/[^'"]*)['"]/.test(text);
+
+/** A loader of our own costs a thread, so only those get it who ask for what it finds. */
+async function findOurs() {
+  const { register } = await import('node:module');
+  register('file:///sandbox/runtime/_skillbox/resolve.mjs');
+}
+
 async function load(file) {
-  const text = fs.readFileSync(file, 'utf8');
-  // A loader of our own costs a thread, so only those get it who ask for what it finds.
-  if (/['"](runtime|skills\/[^'"]*)['"]/.test(text) && !file.endsWith('.cjs')) {
-    const { register } = await import('node:module');
-    register('file:///sandbox/runtime/_skillbox/resolve.mjs');
-  }
+  const folder = path.dirname(file);
+  const modules = fs.readdirSync(folder).filter((name) => /\.m?js$/.test(name)).slice(0, 100);
+  if (modules.some((name) => names(fs.readFileSync(path.join(folder, name), 'utf8')))) await findOurs();
   return import(pathToFileURL(file).href);
 }
 

@@ -45,6 +45,10 @@ class _Finder:
 
 def _in_skill(name, folder, parts):
     for inner in ("code", "scripts", ""):
+        beside = _os.path.join(folder, inner)
+        # Modules that import their neighbours by bare names find them, after everything else.
+        if inner and beside not in _sys.path and _os.path.isdir(beside):
+            _sys.path.append(beside)
         base = _os.path.join(folder, inner, *parts) if parts else _os.path.join(folder, inner)
         if parts and _os.path.isfile(base + ".py"):
             return _from_file(name, base + ".py")

@@ -9,8 +9,12 @@ pub(crate) const BACKEND: Backend = Backend::Docker;
 mod blobs;
 #[path = "../deps.rs"]
 mod deps;
+#[path = "../functions.rs"]
+mod functions;
 #[path = "../run.rs"]
 mod run;
+#[path = "../run_code.rs"]
+pub(crate) mod run_code;
 #[path = "../sandbox_confinement.rs"]
 mod sandbox_confinement;
 #[path = "../sandbox_dependencies.rs"]

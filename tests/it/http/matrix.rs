@@ -39,6 +39,8 @@ const TABLE: &[(&str, &str)] = &[
     ("DELETE /v1/skills/{name}/{version}", "----xoo"),
     ("GET /v1/skills/{name}/{version}", "----ooo"),
     ("GET /v1/skills/{name}/{version}/archive", "----ooo"),
+    ("GET /v1/tools", "----ooo"),
+    ("GET /v1/tools/prompt", "----ooo"),
 ];
 
 /// Routes asked with three wrong keys each before a door slows down whoever does that.

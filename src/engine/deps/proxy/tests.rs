@@ -1,1 +1,157 @@
-//! Hostile builders.
+//! Builders that ask for more than they are given.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+use tokio::net::TcpListener;
+
+use super::*;
+use crate::engine::deps::NamedBy;
+
+fn proxy(hosts: &[(&str, NamedBy)]) -> Arc<Proxy> {
+    let hosts = hosts
+        .iter()
+        .map(|(host, named_by)| Host::parse(host, *named_by).unwrap());
+    Arc::new(Proxy::new(hosts.collect(), None))
+}
+
+/// Says `words` and returns all that is answered until the connection ends, or for a while.
+async fn said(proxy: &Arc<Proxy>, words: &[u8]) -> String {
+    let (mut inside, outside) = tokio::io::duplex(64 * 1024);
+    let serving = tokio::spawn(proxy.clone().tunnel(outside));
+    let _ = inside.write_all(words).await;
+    let answer = heard(&mut inside).await;
+    serving.abort();
+    answer
+}
+
+async fn heard(inside: &mut DuplexStream) -> String {
+    let mut answer = Vec::new();
+    let read = inside.read_to_end(&mut answer);
+    let _ = timeout(Duration::from_secs(20), read).await;
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// E-01, E-03, E-08, E-09.
+#[tokio::test]
+async fn only_a_plain_connect_to_a_listed_host_and_port_is_granted() {
+    let proxy = proxy(&[("index.example", NamedBy::Default)]);
+    for words in [
+        "GET http://index.example/ HTTP/1.1\r\nHost: index.example\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: index.example\r\n\r\n",
+        "POST http://index.example/ HTTP/1.1\r\nHost: index.example\r\nContent-Length: 3\r\n\r\nabc",
+        "CONNECT evil-index.example:443 HTTP/1.1\r\nHost: index.example:443\r\n\r\n",
+        "CONNECT index.example.evil:443 HTTP/1.1\r\nHost: index.example:443\r\n\r\n",
+        "CONNECT index.example.:443 HTTP/1.1\r\n\r\n",
+        "CONNECT index.example:22 HTTP/1.1\r\n\r\n",
+        "CONNECT index.example:2375 HTTP/1.1\r\n\r\n",
+        "CONNECT 169.254.169.254:443 HTTP/1.1\r\n\r\n",
+        "CONNECT [::1]:443 HTTP/1.1\r\n\r\n",
+        "CONNECT index.example:443 HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc",
+        "CONNECT index.example:443 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "CONNECT index.example:443 HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "CONNECT user@index.example:443 HTTP/1.1\r\n\r\n",
+    ] {
+        let answer = said(&proxy, words.as_bytes()).await;
+        let refused = answer.starts_with("HTTP/1.1 403 ") || answer.starts_with("HTTP/1.1 400 ");
+        assert!(refused, "{words:?}: {answer}");
+        // A second request behind a refused one is not heard.
+        let twice = format!("{words}GET / HTTP/1.1\r\n\r\n");
+        assert_eq!(
+            said(&proxy, twice.as_bytes()).await.matches("HTTP/1.1").count(),
+            1,
+            "{words:?}"
+        );
+    }
+    assert!(matches!(proxy.trouble(), Some(Trouble::Refused(_))));
+    for nonsense in ["\r\n\r\n\0", "CONNECT index.example:443\r\n\r\n", "\x16\x03\x01"] {
+        assert!(
+            !said(&proxy, nonsense.as_bytes()).await.contains(" 200 "),
+            "{nonsense:?}"
+        );
+    }
+}
+
+/// E-06.
+#[tokio::test]
+async fn a_name_that_leads_into_a_private_network_is_not_dialled() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let request = format!("CONNECT localhost:{port} HTTP/1.1\r\n\r\n");
+    let place = format!("localhost:{port}");
+    let ours = proxy(&[(place.as_str(), NamedBy::Default)]);
+    let answer = said(&ours, request.as_bytes()).await;
+    assert!(
+        answer.starts_with("HTTP/1.1 403 ") && answer.contains("no address of the Internet"),
+        "{answer}"
+    );
+    let nobody = timeout(Duration::from_millis(100), listener.accept()).await;
+    assert!(nobody.is_err(), "somebody connected");
+}
+
+#[tokio::test]
+async fn what_is_granted_goes_through_both_ways_unchanged() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let place = format!("127.0.0.1:{port}");
+    let proxy = proxy(&[(place.as_str(), NamedBy::Operator)]);
+    let (mut inside, outside) = tokio::io::duplex(1024);
+    tokio::spawn(proxy.clone().tunnel(outside));
+    let echo = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let (mut reader, mut writer) = stream.split();
+        tokio::io::copy(&mut reader, &mut writer).await.unwrap()
+    });
+    let words = format!("CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n\r\nearly");
+    inside.write_all(words.as_bytes()).await.unwrap();
+    let head = "HTTP/1.1 200 OK\r\n";
+    let mut answer = vec![0; head.len()];
+    inside.read_exact(&mut answer).await.unwrap();
+    assert_eq!(String::from_utf8(answer).unwrap(), head);
+    inside.write_all(b" and late").await.unwrap();
+    inside.shutdown().await.unwrap();
+    assert!(heard(&mut inside).await.ends_with("\r\n\r\nearly and late"));
+    assert_eq!(echo.await.unwrap(), 14);
+    assert_eq!(proxy.trouble(), None);
+}
+
+/// E-12.
+#[tokio::test]
+async fn long_heads_and_too_many_bytes_end_a_tunnel() {
+    let proxy = proxy(&[("index.example", NamedBy::Default)]);
+    let long = format!(
+        "CONNECT index.example:443 HTTP/1.1\r\nX: {}\r\n\r\n",
+        "x".repeat(1 << 20)
+    );
+    assert!(!said(&proxy, long.as_bytes()).await.contains(" 200 "));
+    let many: String = (0..1000).map(|n| format!("X-{n}: 1\r\n")).collect();
+    let many = format!("CONNECT index.example:443 HTTP/1.1\r\n{many}\r\n");
+    assert!(!said(&proxy, many.as_bytes()).await.contains(" 200 "));
+
+    proxy.bytes_left.store(10, Ordering::Relaxed);
+    let (mut near, inside) = tokio::io::duplex(1024);
+    let (mut far, outside) = tokio::io::duplex(1024);
+    near.write_all(&[1; 100]).await.unwrap();
+    timeout(Duration::from_secs(5), proxy.relay(inside, outside))
+        .await
+        .unwrap();
+    let mut through = Vec::new();
+    far.read_to_end(&mut through).await.unwrap();
+    assert!(through.is_empty());
+}
+
+/// E-12.
+#[tokio::test(start_paused = true)]
+async fn who_says_nothing_is_not_listened_to_for_long() {
+    let proxy = proxy(&[("index.example", NamedBy::Default)]);
+    for words in ["", "CONNECT index.example:443 HTTP/1.1\r\nX: "] {
+        let (mut inside, outside) = tokio::io::duplex(1024);
+        inside.write_all(words.as_bytes()).await.unwrap();
+        let ended = timeout(limits::EGRESS_CONNECT_MAX * 2, proxy.clone().tunnel(outside)).await;
+        assert!(ended.is_ok(), "{words:?}");
+    }
+    let (_near, inside) = tokio::io::duplex(1024);
+    let (_far, outside) = tokio::io::duplex(1024);
+    let ended = timeout(limits::EGRESS_IDLE_MAX * 2, proxy.relay(inside, outside)).await;
+    assert!(ended.is_ok());
+}

@@ -1,0 +1,194 @@
+//! Skills whose function is called, and the skills that they import.
+
+use skillbox::engine::{Ask, RunRequest, What};
+use skillbox::execution::{Outcome, Status};
+use skillbox::skill::Selector;
+
+use crate::world::{World, json, output, stderr, zip_of};
+
+const LEADS: [(&str, &str); 4] = [
+    (
+        "skill.toml",
+        "name = 'sales.leads-eu'\nversion = '1.2.0'\ndescription = 'Cleans leads.'\nentrypoint = 'sync'\n",
+    ),
+    (
+        "code/sync.py",
+        "import json, pathlib\nfrom skills.sales.leads_eu.parts.rules import clean\n\n\ndef main(args):\n    known = json.loads((pathlib.Path(__file__).parents[1] / 'resources/known.json').read_text())\n    return {'leads': [clean(lead) for lead in args['leads']], 'known': known, 'module': __name__}\n",
+    ),
+    (
+        "code/parts/rules.py",
+        "def clean(lead):\n    return lead.strip().lower()\n\n\ndef main(args):\n    return clean(args['lead'])\n",
+    ),
+    ("resources/known.json", "[\"a@example.org\"]"),
+];
+const REPORT: [(&str, &str); 3] = [
+    (
+        "SKILL.md",
+        "---\nname: report\ndescription: Reports on leads.\n---\n",
+    ),
+    ("skill.toml", "version = '0.1.0'\n"),
+    (
+        "code/main.py",
+        "import datetime\nfrom skills.sales.leads_eu.sync import main as sync\n\n\nasync def main(args):\n    if args.get('when'):\n        return {'rows': [1, {'when': datetime.date(2026, 1, 2)}]}\n    if args.get('fail'):\n        raise LookupError('no such lead: ' + args['fail'])\n    return {'count': len(sync(args)['leads'])}\n",
+    ),
+];
+const NODE: [(&str, &str); 3] = [
+    (
+        "skill.toml",
+        "name = 'adder'\nversion = '1.0.0'\ndescription = 'Adds.'\n",
+    ),
+    (
+        "code/main.mjs",
+        "import { add } from './parts/add.mjs';\nexport async function main(args) {\n  return { sum: args.numbers.reduce(add, 0) };\n}\n",
+    ),
+    ("code/parts/add.mjs", "export const add = (a, b) => a + b;\n"),
+];
+
+async fn publish(world: &World, files: &[(&str, &str)]) {
+    world
+        .engine
+        .publish(&world.admin, zip_of(files), None)
+        .await
+        .unwrap();
+}
+
+async fn call(world: &World, name: &str, ask: Ask) -> Outcome {
+    let what = What::Skill {
+        name: name.parse().unwrap(),
+        selector: Selector::Latest,
+    };
+    let request = RunRequest {
+        what,
+        ask,
+        progress: None,
+    };
+    world
+        .engine
+        .run(&world.admin, request)
+        .await
+        .unwrap()
+        .outcome
+        .unwrap()
+}
+
+fn with(input: &str) -> Ask {
+    Ask {
+        input: Some(json(input)),
+        ..Ask::default()
+    }
+}
+
+async fn value(world: &World, name: &str, ask: Ask) -> serde_json::Value {
+    let outcome = call(world, name, ask).await;
+    assert_eq!(
+        outcome.status,
+        Status::Success,
+        "{:?} {}",
+        outcome.error,
+        stderr(&outcome)
+    );
+    output(&outcome)
+}
+
+#[tokio::test]
+async fn a_function_is_called_with_the_input_and_its_value_is_the_output() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    publish(&world, &LEADS).await;
+    let found = value(
+        &world,
+        "sales.leads-eu",
+        with(r#"{"leads": [" A@Example.org "]}"#),
+    )
+    .await;
+    let expected = serde_json::json!({
+        "leads": ["a@example.org"],
+        "known": ["a@example.org"],
+        "module": "skills.sales.leads_eu.sync",
+    });
+    assert_eq!(found, expected);
+    // Another module of it by its path.
+    let named = Ask {
+        script: Some("code/parts/rules.py".to_owned()),
+        ..with(r#"{"lead": " X "}"#)
+    };
+    assert_eq!(value(&world, "sales.leads-eu", named).await, "x");
+    publish(&world, &NODE).await;
+    let sum = value(&world, "adder", with(r#"{"numbers": [1, 2, 3.5]}"#)).await;
+    assert_eq!(sum, serde_json::json!({"sum": 6.5}));
+}
+
+#[tokio::test]
+async fn a_function_imports_the_skills_that_are_mounted() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    publish(&world, &LEADS).await;
+    publish(&world, &REPORT).await;
+    let mounting = |mounts: &[&str]| Ask {
+        mount_skills: mounts.iter().map(|mount| mount.parse().unwrap()).collect(),
+        ..with(r#"{"leads": ["a", "b"]}"#)
+    };
+    let found = value(&world, "report", mounting(&["sales.leads-eu@1.2.0", "report"])).await;
+    assert_eq!(found, serde_json::json!({"count": 2}));
+    let alone = call(&world, "report", mounting(&[])).await.error.unwrap();
+    let exception = alone.exception.unwrap();
+    assert_eq!(
+        (alone.code.as_str(), exception.name.as_str()),
+        ("exception", "ModuleNotFoundError")
+    );
+    let what = What::Skill {
+        name: "report".parse().unwrap(),
+        selector: Selector::Latest,
+    };
+    let request = RunRequest {
+        what,
+        ask: mounting(&["no-such-skill"]),
+        progress: None,
+    };
+    let refused = world
+        .engine
+        .run(&world.admin, request)
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.starts_with("mount_skills: skill `no-such-skill`"),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn what_a_function_cannot_return_or_raises_is_told_where_it_is() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    publish(&world, &LEADS).await;
+    publish(&world, &REPORT).await;
+    let mounting = |input: &str| Ask {
+        mount_skills: vec!["sales.leads-eu".parse().unwrap()],
+        ..with(input)
+    };
+    let odd = call(&world, "report", mounting(r#"{"when": true}"#)).await;
+    let error = odd.error.unwrap();
+    assert_eq!(
+        (odd.status, error.code.as_str()),
+        (Status::Failed, "output_not_json")
+    );
+    assert!(error.message.contains("$.rows[1].when"), "{}", error.message);
+    let raised = call(&world, "report", mounting(r#"{"fail": "x"}"#))
+        .await
+        .error
+        .unwrap();
+    let exception = raised.exception.unwrap();
+    assert_eq!(
+        (exception.name.as_str(), exception.value.as_str()),
+        ("LookupError", "no such lead: x")
+    );
+    let traceback = exception.traceback;
+    assert!(
+        traceback.contains("/skills/report/code/main.py") && !traceback.contains("/sandbox/runtime"),
+        "{traceback}"
+    );
+}

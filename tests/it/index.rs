@@ -1,0 +1,229 @@
+//! A package index of a test's own: on loopback, over TLS, with whatever the test puts in.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::io::{Cursor, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use skillbox::engine::{DependencySettings, Index, NamedBy};
+
+/// The index; it is gone when this is dropped.
+pub(crate) struct OwnIndex {
+    port: u16,
+    ca: PathBuf,
+    files: Arc<Mutex<HashMap<String, Answer>>>,
+    asked: Arc<Mutex<Vec<String>>>,
+    is_open: Arc<Mutex<bool>>,
+}
+
+#[derive(Clone)]
+enum Answer {
+    Content(Vec<u8>),
+    Redirect(String),
+}
+
+impl OwnIndex {
+    pub(crate) fn open(folder: &Path) -> Self {
+        let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        let ca = folder.join("index-ca.pem");
+        std::fs::write(&ca, certified.cert.pem()).unwrap();
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der()));
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![CertificateDer::from(certified.cert.der().to_vec())], key)
+            .unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let index = Self {
+            port: listener.local_addr().unwrap().port(),
+            ca,
+            files: Arc::default(),
+            asked: Arc::default(),
+            is_open: Arc::new(Mutex::new(true)),
+        };
+        let (files, asked, is_open) = (index.files.clone(), index.asked.clone(), index.is_open.clone());
+        let config = Arc::new(config);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if !*is_open.lock().unwrap() {
+                    return;
+                }
+                let (files, asked, config) = (files.clone(), asked.clone(), config.clone());
+                std::thread::spawn(move || serve(stream.unwrap(), config, &files, &asked));
+            }
+        });
+        index
+    }
+
+    /// Settings that know this index and no other.
+    pub(crate) fn settings(&self, folder: &Path) -> DependencySettings {
+        let url = |path: &str| format!("https://127.0.0.1:{}{path}", self.port);
+        DependencySettings {
+            python_index: Index::parse(&url("/simple"), NamedBy::Operator).unwrap(),
+            node_registry: Index::parse(&url("/npm"), NamedBy::Operator).unwrap(),
+            hosts: Vec::new(),
+            ca_bundle: Some(self.ca.clone()),
+            ..DependencySettings::in_folder(folder.join("packages"))
+        }
+    }
+
+    /// Offers a file of a project, as PEP 503 has it.
+    pub(crate) fn offer(&self, project: &str, name: &str, content: Vec<u8>) {
+        let page = format!("/simple/{project}/");
+        let link = format!("<a href=\"/files/{name}\">{name}</a><br>\n");
+        let mut files = self.files.lock().unwrap();
+        match files.entry(page).or_insert_with(|| Answer::Content(Vec::new())) {
+            Answer::Content(page) => page.extend_from_slice(link.as_bytes()),
+            Answer::Redirect(_) => unreachable!("a project's page is content"),
+        }
+        files.insert(format!("/files/{name}"), Answer::Content(content));
+    }
+
+    /// Sends whoever asks for a file somewhere else.
+    pub(crate) fn redirect(&self, path: &str, to: &str) {
+        let to = Answer::Redirect(to.to_owned());
+        self.files.lock().unwrap().insert(path.to_owned(), to);
+    }
+
+    /// Offers a wheel with these files.
+    pub(crate) fn wheel(&self, project: &str, files: &[(&str, &str)]) {
+        self.offer(
+            project,
+            &format!("{project}-1.0-py3-none-any.whl"),
+            wheel(project, files),
+        );
+    }
+
+    /// Offers the pip of this machine, for interpreters that have none; `false` where there is none to be had.
+    pub(crate) fn offer_pip(&self) -> bool {
+        let Some((name, content)) = pip() else {
+            return false;
+        };
+        self.offer("pip", &name, content);
+        true
+    }
+
+    /// What was asked for, in order.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    /// How often this file was fetched.
+    pub(crate) fn fetched(&self, name: &str) -> usize {
+        let path = format!("/files/{name}");
+        self.asked().iter().filter(|asked| **asked == path).count()
+    }
+}
+
+impl Drop for OwnIndex {
+    fn drop(&mut self) {
+        *self.is_open.lock().unwrap() = false;
+        // It looks when somebody comes.
+        let _ = TcpStream::connect(("127.0.0.1", self.port));
+    }
+}
+
+fn serve(
+    socket: TcpStream,
+    config: Arc<ServerConfig>,
+    files: &Mutex<HashMap<String, Answer>>,
+    asked: &Mutex<Vec<String>>,
+) {
+    let mut stream = StreamOwned::new(ServerConnection::new(config).unwrap(), socket);
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        if !matches!(stream.read(&mut byte), Ok(1)) {
+            return;
+        }
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).unwrap();
+    let path = head.split(' ').nth(1).unwrap().to_owned();
+    asked.lock().unwrap().push(path.clone());
+    let answer = files.lock().unwrap().get(&path).cloned();
+    let (status, more, content) = match answer {
+        Some(Answer::Content(content)) => ("200 OK", String::new(), content),
+        Some(Answer::Redirect(to)) => ("302 Found", format!("Location: {to}\r\n"), Vec::new()),
+        None => ("404 Not Found", String::new(), Vec::new()),
+    };
+    let kind = if path.ends_with('/') {
+        "text/html"
+    } else {
+        "application/octet-stream"
+    };
+    let length = content.len();
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{more}Connection: close\r\n\r\n"
+    );
+    let _ = stream
+        .write_all(head.as_bytes())
+        .and_then(|()| stream.write_all(&content));
+    stream.conn.send_close_notify();
+    let _ = stream.flush();
+}
+
+/// A wheel with these files.
+pub(crate) fn wheel(project: &str, files: &[(&str, &str)]) -> Vec<u8> {
+    let info = format!("{project}-1.0.dist-info");
+    let metadata = format!("Metadata-Version: 2.1\nName: {project}\nVersion: 1.0\n");
+    let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    let mut record = String::new();
+    let mut add = |zip: &mut zip::ZipWriter<_>, path: &str, content: &str| {
+        zip.start_file(path, zip::write::SimpleFileOptions::default())
+            .unwrap();
+        zip.write_all(content.as_bytes()).unwrap();
+        writeln!(record, "{path},,").unwrap();
+    };
+    for (path, content) in files {
+        add(&mut zip, path, content);
+    }
+    add(&mut zip, &format!("{info}/METADATA"), &metadata);
+    let kind = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n";
+    add(&mut zip, &format!("{info}/WHEEL"), kind);
+    writeln!(record, "{info}/RECORD,,").unwrap();
+    zip.start_file(format!("{info}/RECORD"), zip::write::SimpleFileOptions::default())
+        .unwrap();
+    zip.write_all(record.as_bytes()).unwrap();
+    zip.finish().unwrap().into_inner()
+}
+
+/// The pip that this machine's own index has, fetched once.
+fn pip() -> Option<(String, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pip");
+    let found = || {
+        let entry = std::fs::read_dir(&folder).ok()?.filter_map(Result::ok);
+        let wheel = entry
+            .map(|entry| entry.path())
+            .find(|path| path.extension().is_some_and(|end| end == "whl"))?;
+        let name = wheel.file_name()?.to_str()?.to_owned();
+        Some((name, std::fs::read(wheel).ok()?))
+    };
+    found().or_else(|| {
+        let fresh = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let fetched = std::process::Command::new("python3")
+            .args([
+                "-m",
+                "pip",
+                "download",
+                "--quiet",
+                "--no-deps",
+                "--only-binary=:all:",
+                "pip",
+                "--dest",
+            ])
+            .arg(fresh.path())
+            .status();
+        if fetched.is_ok_and(|status| status.success()) {
+            // Another test may have been faster.
+            let _ = std::fs::rename(fresh.path(), &folder);
+        }
+        found()
+    })
+}

@@ -1,0 +1,4 @@
+display("first")
+display({"second": 2}, "third")
+print("between")
+"last"

@@ -1,0 +1,4 @@
+# timeout: 1
+display("shown before the deadline")
+while True:
+    print("x" * 1000)

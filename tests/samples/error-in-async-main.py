@@ -1,0 +1,2 @@
+async def main(args):
+    raise LookupError("nothing found")

@@ -1,0 +1,10 @@
+function inner() {
+  return undefined.length;
+}
+
+function outer() {
+  return inner();
+}
+
+console.log('before');
+outer();

@@ -1,0 +1,2 @@
+display('shown before the exit');
+process.exit(3);

@@ -1,0 +1,4 @@
+import sys
+
+display("shown before the exit")
+sys.exit(3)

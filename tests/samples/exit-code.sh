@@ -1,0 +1,2 @@
+echo "giving up" >&2
+exit 7

@@ -1,0 +1,3 @@
+export async function main({ numbers }) {
+  return Math.max(...numbers);
+}

@@ -1,0 +1,2 @@
+numbers = [1, 2, 3]
+{"sum": sum(numbers), "max": max(numbers)}

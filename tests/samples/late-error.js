@@ -1,0 +1,3 @@
+const timer = setTimeout(() => {
+  throw new RangeError('later');
+}, 1);

@@ -1,0 +1,2 @@
+def main(args):
+    return {"total": sum(args["numbers"])}

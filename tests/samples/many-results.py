@@ -1,0 +1,2 @@
+for number in range(150):
+    display(number)

@@ -1,0 +1,2 @@
+def main(args):
+    return {"mean": float("nan")}

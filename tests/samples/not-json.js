@@ -1,0 +1,1 @@
+const main = () => ({ rows: [{ n: 1 }, { n: 2n }] });

@@ -1,0 +1,3 @@
+from PIL import Image
+
+Image.new("RGB", (2, 2), "red")

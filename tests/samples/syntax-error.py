@@ -1,0 +1,3 @@
+total = 0
+for number in range(3)
+    total += number
