@@ -3,6 +3,7 @@
 //! One reader of our own decides what the archive holds. A tolerant one beside it would find other entries in the same
 //! bytes, and what was checked would not be what is unpacked.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io;
 
@@ -153,7 +154,8 @@ fn central<'a>(cursor: &mut Cursor<'a>) -> Result<(&'a [u8], Member), Error> {
     if cursor.bytes(4)? != b"PK\x01\x02" {
         return Err(refused("has a damaged directory"));
     }
-    let _versions = cursor.bytes(4)?;
+    let made_by = cursor.u16()? >> 8;
+    let _needed = cursor.u16()?;
     let (flags, method) = (cursor.u16()?, cursor.u16()?);
     let _time = cursor.bytes(4)?;
     let (crc32, packed, size) = (cursor.u32()?, cursor.u32()?, cursor.u32()?);
@@ -170,6 +172,7 @@ fn central<'a>(cursor: &mut Cursor<'a>) -> Result<(&'a [u8], Member), Error> {
             "has a name that is not UTF-8; rename it",
         )
     })?;
+    let name = &*separated(name, made_by);
     let refuse = |rule: &str| Err(Error::entry(name, rule));
     if flags & 0x2041 != 0 {
         return refuse("is encrypted; pack it without a password");
@@ -209,6 +212,18 @@ fn central<'a>(cursor: &mut Cursor<'a>) -> Result<(&'a [u8], Member), Error> {
         data: 0,
     };
     Ok((raw, member))
+}
+
+/// Systems whose archivers are known to write `\` between folders: FAT, NTFS and VFAT, where no name holds one.
+const WITH_BACKSLASHES: [u16; 3] = [0, 10, 14];
+
+/// The name with `/` between its folders.
+fn separated(name: &str, made_by: u16) -> Cow<'_, str> {
+    if WITH_BACKSLASHES.contains(&made_by) && name.contains('\\') {
+        Cow::Owned(name.replace('\\', "/"))
+    } else {
+        Cow::Borrowed(name)
+    }
 }
 
 /// Whether a file of this Unix mode is executable; 0 where the archive carries no mode. Permission bits beyond that are not kept.

@@ -1,7 +1,8 @@
 //! A folder on disk as a bundle: plain files only, within the same limits as an archive.
 
+use std::fs::Metadata;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::bundle::{
     Entry, Error, Listing, disk,
@@ -53,8 +54,8 @@ impl Bounds {
 
 fn list_within(folder: &Path, bounds: &Bounds) -> Result<Listing, Error> {
     let mut entries = Vec::new();
-    for found in walk(folder, bounds, |_| false)? {
-        entries.push(found.read(folder, &mut io::sink())?);
+    for found in walk(folder, bounds, Taking::AsUnpacked)? {
+        entries.push(found.read(&mut io::sink())?);
     }
     Ok(Listing::new(entries, None))
 }
@@ -64,13 +65,28 @@ pub(super) struct Found {
     pub(super) path: String,
     pub(super) executable: bool,
     size: u64,
+    /// Where it lies: elsewhere in the folder if there is a link at `path`.
+    place: PathBuf,
+}
+
+/// What a walk makes of what lies in a folder.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Taking {
+    /// All of it; links are refused.
+    AsUnpacked,
+    /// What people mean to publish: without what `is_ignored` names and without virtual environments. Links count as the file
+    /// or folder inside that they lead to; those that lead nowhere, or up, are left out.
+    AsPublished {
+        /// Tells by the path, with all below it.
+        is_ignored: fn(&str) -> bool,
+    },
 }
 
 impl Found {
     /// Copies the content to `to` and tells what it is.
-    pub(super) fn read(self, folder: &Path, to: &mut impl io::Write) -> Result<Entry, Error> {
+    pub(super) fn read(self, to: &mut impl io::Write) -> Result<Entry, Error> {
         let changed = || Error::entry(&self.path, "changed while it was read; try again");
-        let mut file = disk::open(&folder.join(&self.path)).map_err(|_| changed())?;
+        let mut file = disk::open(&self.place).map_err(|_| changed())?;
         if !file.metadata()?.is_file() {
             return Err(changed());
         }
@@ -90,52 +106,22 @@ impl Found {
     }
 }
 
-/// All files below `folder` in byte order of path, but for those that `ignored` names, with all below them.
-pub(super) fn walk(
-    folder: &Path,
-    bounds: &Bounds,
-    ignored: impl Fn(&str) -> bool,
-) -> Result<Vec<Found>, Error> {
-    let mut found = Vec::new();
-    let mut seen = 0;
-    let mut total = 0;
-    let mut waiting = vec![String::new()];
-    while let Some(parent) = waiting.pop() {
-        for entry in std::fs::read_dir(folder.join(&parent))? {
-            let entry = entry?;
-            let name = entry.file_name().into_string().map_err(|name| {
-                Error::entry(&name.to_string_lossy(), "has a name that is not UTF-8; rename it")
-            })?;
-            let path = if parent.is_empty() {
-                name
-            } else {
-                format!("{parent}/{name}")
-            };
-            if ignored(&path) {
-                continue;
-            }
-            check_path(&path).map_err(|rule| Error::entry(&path, rule))?;
-            let metadata = entry.metadata()?;
-            seen += 1;
-            total += if metadata.is_file() { metadata.len() } else { 0 };
-            bounds.hold(seen, total)?;
-            if metadata.is_dir() {
-                waiting.push(path);
-            } else if metadata.is_file() {
-                let executable = disk::is_executable(&metadata);
-                found.push(Found {
-                    path,
-                    executable,
-                    size: metadata.len(),
-                });
-            } else {
-                return Err(Error::entry(
-                    &path,
-                    "is a link, device, pipe or socket; put a plain file in its place or leave it out",
-                ));
-            }
-        }
+/// All files below `folder` in byte order of path.
+pub(super) fn walk(folder: &Path, bounds: &Bounds, taking: Taking) -> Result<Vec<Found>, Error> {
+    let root = folder.canonicalize()?;
+    let mut walk = Walk {
+        bounds,
+        taking,
+        found: Vec::new(),
+        seen: 0,
+        bytes: 0,
+        waiting: vec![(String::new(), root.clone())],
+        root,
+    };
+    while let Some((parent, place)) = walk.waiting.pop() {
+        walk.enter(&parent, &place)?;
     }
+    let mut found = walk.found;
     found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     if !bounds.portable {
         return Ok(found);
@@ -151,6 +137,105 @@ pub(super) fn walk(
         return Err(Error::entry(one, rule));
     }
     Ok(found)
+}
+
+struct Walk<'a> {
+    bounds: &'a Bounds,
+    taking: Taking,
+    root: PathBuf,
+    found: Vec<Found>,
+    seen: usize,
+    bytes: u64,
+    /// Folders to enter: their paths in the bundle, and where they lie.
+    waiting: Vec<(String, PathBuf)>,
+}
+
+impl Walk<'_> {
+    fn enter(&mut self, parent: &str, place: &Path) -> Result<(), Error> {
+        let is_venv = || !parent.is_empty() && place.join("pyvenv.cfg").is_file();
+        if matches!(self.taking, Taking::AsPublished { .. }) && is_venv() {
+            return Ok(());
+        }
+        for entry in std::fs::read_dir(place)? {
+            let entry = entry?;
+            let name = entry.file_name().into_string().map_err(|name| {
+                Error::entry(&name.to_string_lossy(), "has a name that is not UTF-8; rename it")
+            })?;
+            let path = if parent.is_empty() {
+                name
+            } else {
+                format!("{parent}/{name}")
+            };
+            if self.ignores(&path) {
+                continue;
+            }
+            check_path(&path).map_err(|rule| Error::entry(&path, rule))?;
+            let metadata = entry.metadata()?;
+            if !metadata.is_symlink() {
+                self.take(path, entry.path(), &metadata)?;
+            } else if let Some(target) = self.follow(&path, place)? {
+                let metadata = target.symlink_metadata()?;
+                self.take(path, target, &metadata)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, path: String, place: PathBuf, metadata: &Metadata) -> Result<(), Error> {
+        self.seen += 1;
+        self.bytes += if metadata.is_file() { metadata.len() } else { 0 };
+        self.bounds.hold(self.seen, self.bytes)?;
+        if metadata.is_dir() {
+            self.waiting.push((path, place));
+        } else if metadata.is_file() {
+            let executable = disk::is_executable(metadata);
+            self.found.push(Found {
+                path,
+                executable,
+                size: metadata.len(),
+                place,
+            });
+        } else {
+            return Err(Error::entry(
+                &path,
+                "is a device, pipe or socket; leave it out of the folder",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Where the link at `path`, which lies in the folder `place`, leads to; `None` to leave it out.
+    fn follow(&self, path: &str, place: &Path) -> Result<Option<PathBuf>, Error> {
+        if let Taking::AsUnpacked = self.taking {
+            return Err(Error::entry(path, "is a link; put a plain file in its place"));
+        }
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let Ok(target) = place.join(name).canonicalize() else {
+            return Ok(None);
+        };
+        let Ok(inside) = target.strip_prefix(&self.root) else {
+            return Err(Error::entry(
+                path,
+                "is a link that leads out of the folder; put the file itself in its place or leave it out",
+            ));
+        };
+        let inside = inside.to_string_lossy().replace('\\', "/");
+        let leads_up = place.starts_with(&target);
+        Ok((!leads_up && !self.ignores_any(&inside)).then_some(target))
+    }
+
+    fn ignores(&self, path: &str) -> bool {
+        match self.taking {
+            Taking::AsUnpacked => false,
+            Taking::AsPublished { is_ignored } => is_ignored(path),
+        }
+    }
+
+    /// Whether the path or a folder above it is ignored.
+    fn ignores_any(&self, path: &str) -> bool {
+        let above = path.match_indices('/').map(|(at, _)| &path[..at]);
+        above.chain([path]).any(|path| self.ignores(path))
+    }
 }
 
 impl Bounds {

@@ -49,9 +49,9 @@ pub fn judge<T>(
 ) -> Result<T, Error> {
     // One byte more than allowed, so that the parser sees that it is too long.
     let read = |file: skill::File, bytes_max: u64| {
-        let found = listing.find(file.as_str());
+        let found = listing.entries().iter().find(|entry| is_named(&entry.path, file));
         found
-            .map(|_| head(&folder.join(file.as_str()), bytes_max + 1))
+            .map(|entry| head(&folder.join(&entry.path), bytes_max + 1))
             .transpose()
     };
     let skill_md = read(skill::File::SkillMd, limits::SKILL_MD_BYTES_MAX)?;
@@ -70,6 +70,16 @@ pub fn judge<T>(
         fallback_name: listing.folder().or(fallback_name),
         files: &files,
     })
+}
+
+/// Whether a file at the root of a skill says what the skill is.
+pub(super) fn is_declaration(path: &str) -> bool {
+    is_named(path, skill::File::SkillMd) || is_named(path, skill::File::SkillToml)
+}
+
+/// No two files of a bundle differ in case only, so `skill.md` can be meant for nothing else.
+fn is_named(path: &str, file: skill::File) -> bool {
+    path.eq_ignore_ascii_case(file.as_str())
 }
 
 /// The scripts that can be called, in byte order of path.
@@ -105,10 +115,7 @@ fn misplaced(listing: &Listing) -> Error {
             .map(|entry| entry.path.as_str())
             .find(named)
         {
-            Some(path) => format!(
-                "SKILL.md {rule}, written exactly so; found {} instead",
-                quoted(path)
-            ),
+            Some(path) => format!("SKILL.md {rule}; found {} instead", quoted(path)),
             None => format!("SKILL.md is missing; it {rule}"),
         },
     )

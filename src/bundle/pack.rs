@@ -9,32 +9,37 @@ use zip::{CompressionMethod, DateTime, ZipWriter};
 
 use crate::bundle::{
     Error, Listing,
-    folder::{Bounds, walk},
+    folder::{Bounds, Taking, walk},
+    load::is_declaration,
 };
 use crate::limits;
 
 /// What lies in folders and nobody means to publish, wherever it lies.
-const IGNORED: [&str; 6] = [
+const IGNORED: [&str; 12] = [
     ".git",
+    ".hg",
+    ".svn",
     "__pycache__",
+    ".pytest_cache",
+    ".mypy_cache",
+    ".ruff_cache",
     ".venv",
     ".DS_Store",
+    "Thumbs.db",
     "__MACOSX",
     "node_modules/.cache",
 ];
 
 /// Packs a skill's folder into `out`, an empty file that is left at its start. Version control, caches, virtual environments
-/// and droppings of desktops are left out. What is packed here always unpacks, and to the same listing.
+/// and droppings of desktops are left out. A link inside the folder is packed as the file or folder that it leads to.
+/// What is packed here always unpacks, and to the same listing.
 ///
 /// # Errors
 ///
-/// A folder without SKILL.md at its root, links and special files, and whatever [`crate::bundle::unpack`] refuses.
+/// A folder without SKILL.md or skill.toml at its root, links that lead out, special files, and whatever [`crate::bundle::unpack`] refuses.
 pub fn pack(folder: &Path, out: &mut File) -> Result<Listing, Error> {
-    let found = walk(folder, &Bounds::SKILL, is_ignored)?;
-    if !found
-        .iter()
-        .any(|file| matches!(file.path.as_str(), "SKILL.md" | "skill.toml"))
-    {
+    let found = walk(folder, &Bounds::SKILL, Taking::AsPublished { is_ignored })?;
+    if !found.iter().any(|file| is_declaration(&file.path)) {
         return Err(Error::Refused(
             "the folder has no SKILL.md and no skill.toml; add one, for example with `skillbox skill init`"
                 .to_owned(),
@@ -48,7 +53,7 @@ pub fn pack(folder: &Path, out: &mut File) -> Result<Listing, Error> {
             .last_modified_time(DateTime::default())
             .unix_permissions(if file.executable { 0o755 } else { 0o644 });
         zip.start_file(&file.path, options).map_err(io::Error::from)?;
-        entries.push(file.read(folder, &mut zip)?);
+        entries.push(file.read(&mut zip)?);
     }
     zip.finish().map_err(io::Error::from)?;
     out.flush()?;

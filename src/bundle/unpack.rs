@@ -11,6 +11,7 @@ use crate::bundle::{
     Entry, Error, Listing,
     directory::{self, Kind, Member},
     disk::{self, ReadAt as _},
+    load::is_declaration,
     transfer::{Content, transfer},
 };
 
@@ -25,15 +26,16 @@ pub(super) enum Use {
     Execute,
 }
 
-const SKILL_MD: &str = "SKILL.md";
 /// What the archiver of macOS adds: resource forks beside the real files.
 const MACOS_FOLDER: &str = "__MACOSX/";
+/// What desktops leave in folders that they show.
+const DROPPINGS: [&str; 3] = [".DS_Store", "Thumbs.db", "desktop.ini"];
 
 /// Checks a zip by its directory (counts, sizes, names, modes, duplicates, overlap), then inflates it into `into`, an existing,
 /// empty, private folder: files 0444 or 0555, folders 0755, all of one fixed time.
 ///
 /// If everything lies in one top-level folder and SKILL.md is in it, as `zip -r x.zip my-skill/` makes it, that folder is left
-/// out of all paths. `__MACOSX/` is left out too. An entry never claims more than it may produce, and never produces more than
+/// out of all paths. `__MACOSX/` and what desktops leave are left out too. An entry never claims more than it may produce, and never produces more than
 /// it claims, so the caps are on produced bytes; memory stays flat.
 ///
 /// # Errors
@@ -61,16 +63,17 @@ pub fn unpack(archive: &File, into: &Path) -> Result<Listing, Error> {
 }
 
 fn is_wanted(member: &Member) -> bool {
-    member.kind == Kind::File && !member.path.starts_with(MACOS_FOLDER)
+    let name = member.path.rsplit('/').next().unwrap_or_default();
+    member.kind == Kind::File && !member.path.starts_with(MACOS_FOLDER) && !DROPPINGS.contains(&name)
 }
 
-/// The one folder that holds everything, SKILL.md included.
+/// The one folder that holds everything, SKILL.md or skill.toml included.
 fn top_folder(members: &[Member]) -> Option<&str> {
     let (folder, _) = members.first()?.path.split_once('/')?;
     let inside = |path: &str| {
         path.strip_prefix(folder)
             .and_then(|rest| rest.strip_prefix('/'))
-            .map(|rest| rest == SKILL_MD)
+            .map(is_declaration)
     };
     let found: Option<Vec<bool>> = members.iter().map(|member| inside(&member.path)).collect();
     found?.contains(&true).then_some(folder)

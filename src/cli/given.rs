@@ -76,7 +76,7 @@ pub(crate) fn pack(folder: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// What a folder or archive is called, if that is a skill's name.
+/// What a skill without a name of its own is called that lies in this folder or archive.
 fn name_of(path: &Path) -> Option<SkillName> {
     let path = std::path::absolute(path).ok()?;
     let path = path.canonicalize().unwrap_or(path);
@@ -85,7 +85,7 @@ fn name_of(path: &Path) -> Option<SkillName> {
     } else {
         path.file_stem()
     };
-    name?.to_str()?.parse().ok()
+    SkillName::of_folder(name?.to_str()?)
 }
 
 /// `--input`: JSON, `@file`, or `-` for standard input.

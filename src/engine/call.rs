@@ -82,6 +82,6 @@ pub(super) fn function(function: &Function, language: Language) -> Option<Vec<St
 }
 
 /// Where the guest writes them.
-const PYTHON: &str = "/sandbox/runtime/_skillbox";
+const PYTHON: &str = "/sandbox/runtime/_skillbox/main.py";
 const NODE: &str = "/sandbox/runtime/_skillbox/main.mjs";
 const CODE: &str = "/sandbox/code";

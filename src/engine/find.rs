@@ -11,7 +11,7 @@ use crate::engine::{Ask, Engine, What, call};
 use crate::error::Error;
 use crate::ids::Digest;
 use crate::sandbox::SkillFiles;
-use crate::skill::{Dialect, Manifest, SHEBANG_BYTES_MAX, Script, SkillName, Version, module_at};
+use crate::skill::{Dialect, Manifest, SCRIPT_HEAD_BYTES_MAX, Script, SkillName, Version, module_at};
 
 /// What is run, found and unpacked.
 pub(super) struct Found {
@@ -119,7 +119,7 @@ async fn target(ask: &Ask, manifest: &Manifest, folder: &Path) -> Result<Target,
             let file = File::open(folder.join(path)).ok()?;
             let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
             let mut head = Vec::new();
-            let read = file.take(SHEBANG_BYTES_MAX as u64).read_to_end(&mut head);
+            let read = file.take(SCRIPT_HEAD_BYTES_MAX as u64).read_to_end(&mut head);
             (is_file && read.is_ok()).then_some(head)
         })
     });

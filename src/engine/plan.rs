@@ -38,7 +38,14 @@ impl Target {
             (Self::Script(script), ..) => {
                 let (language, path) = (script.language(), script.path());
                 // Beside what it reads and writes by relative paths, as on its author's machine.
-                let argv = program(language, format!("/workspace/{path}"));
+                let argv = match script.module(&manifest.instructions) {
+                    Some(module) => vec![
+                        language.interpreter().to_owned(),
+                        "-m".to_owned(),
+                        module.to_owned(),
+                    ],
+                    None => program(language, format!("/workspace/{path}")),
+                };
                 return Ok((language, path.to_owned(), argv));
             }
             (Self::Module(called), ..) => (called.language, &called.entrypoint),
@@ -92,10 +99,14 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
     let image = approve(own_image.unwrap_or_else(default), Some(manifest), settings)?;
     argv.extend(ask.args.iter().cloned());
     let base = job(image, ask, settings)?;
+    let mut env = environment(Some((manifest, version)), &base.input);
+    if target.is_script() {
+        add_import_paths(&mut env, &entrypoint);
+    }
     let job = Job {
         argv,
         image_of: own_image.map_or(ImageOf::Language, |_| ImageOf::Skill),
-        env: environment(Some((manifest, version)), &base.input).into(),
+        env: env.into(),
         skill: Some(files),
         stdin: if target.is_script() {
             stdin_unless_input(ask)
@@ -125,6 +136,17 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
         language,
         schemas,
     })
+}
+
+/// Scripts import from the skill's folder (`from scripts.tables import rows`) and from their own, however they are run; what
+/// is installed comes first.
+fn add_import_paths(env: &mut [(String, String)], script: &str) {
+    for (_, value) in env.iter_mut().filter(|(key, _)| key == "PYTHONPATH") {
+        *value += ":/workspace";
+        if let Some((folder, _)) = script.rsplit_once('/') {
+            *value += &format!(":/workspace/{folder}");
+        }
+    }
 }
 
 /// What every job takes from the request.

@@ -135,6 +135,7 @@ impl Engine {
             .await;
         let _slot = admitted.ok_or_else(|| Error::new(Code::Busy, "the caller left the queue"))??;
         let queue_ms = milliseconds(asked_at.elapsed());
+        // In its turn: a check may take as long as a short program.
         found.plan.schemas.check_input(&found.plan.job.input).await?;
         let choice = self.prepare(&found.plan.job, progress.as_ref()).await?;
         let waiting = Waiting {

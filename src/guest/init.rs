@@ -185,7 +185,7 @@ async fn execute(
     // All that is needed at the end is opened now: afterwards names and descriptors may be gone.
     let before = match start.workspace {
         Workspace::Scratch => None,
-        Workspace::Results => Some(Before::prepare(start.skill.as_deref())?),
+        Workspace::Results => Some(Before::prepare(start.skill.as_deref(), &start.argv)?),
     };
     let out = Out::open(before)?;
     let counters = Counters::open();

@@ -21,8 +21,9 @@ const LOG: &str = "/sandbox/log";
 /// Every file by its path below [`FOLDER`].
 const FILES: &[(&str, &str)] = &[
     ("_skillbox/__init__.py", ""),
-    ("_skillbox/__main__.py", include_str!("runtime/main.py")),
+    ("_skillbox/main.py", include_str!("runtime/main.py")),
     ("_skillbox/calls.py", include_str!("runtime/calls.py")),
+    ("_skillbox/failures.py", include_str!("runtime/failures.py")),
     ("_skillbox/results.py", include_str!("runtime/results.py")),
     ("_skillbox/figures.py", include_str!("runtime/figures.py")),
     ("_skillbox/ipython.py", include_str!("runtime/ipython.py")),

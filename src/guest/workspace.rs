@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 use std::fs::{self, DirEntry, File, FileTimes, Metadata, Permissions};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::Stat;
@@ -22,6 +22,8 @@ pub(super) struct Before {
     room: u64,
     /// Names that may still be made.
     names: usize,
+    /// The script that is called.
+    called: Vec<PathBuf>,
 }
 
 /// Two files with the same mark are the same, unchanged.
@@ -38,10 +40,11 @@ const OLDER: Duration = Duration::from_secs(2);
 
 impl Before {
     /// Puts the skill's files beside those that came with the request, which win, and remembers all of them.
-    pub(super) fn prepare(skill: Option<&str>) -> io::Result<Self> {
+    pub(super) fn prepare(skill: Option<&str>, argv: &[String]) -> io::Result<Self> {
         let mut before = Self {
             room: limits::WORKSPACE_COPIES_BYTES_MAX,
             names: limits::WORKSPACE_NAMES_MAX,
+            called: called(argv),
             ..Self::default()
         };
         if let Some(skill) = skill {
@@ -52,8 +55,8 @@ impl Before {
         Ok(before)
     }
 
-    /// The folder's tree with copies of small files, which a script may change, and links to all that is large, or that is
-    /// executed: `/workspace` lets nothing be executed.
+    /// The folder's tree with copies of small files, which a script may change, and links to all that is large, or that others
+    /// execute: `/workspace` lets nothing be executed. The script that is called is a copy, too: it looks beside itself.
     fn bring(&mut self, from: &Path, to: &Path) -> io::Result<()> {
         for entry in fs::read_dir(from)? {
             let entry = entry?;
@@ -73,7 +76,9 @@ impl Before {
     }
 
     fn bring_one(&mut self, from: &Path, to: &Path, metadata: &Metadata) -> io::Result<()> {
-        let executable = metadata.permissions().mode() & 0o111 != 0;
+        let executable = metadata.permissions().mode() & 0o111 != 0
+            && !self.called.iter().any(|called| called == to)
+            && is_program(from);
         let fits = metadata.len() <= limits::WORKSPACE_COPY_BYTES_MAX.min(self.room);
         if metadata.is_dir() {
             fs::create_dir(to)?;
@@ -134,9 +139,46 @@ impl Mark {
     }
 }
 
+/// Where the script that `argv` runs by its path, or as a module, can lie.
+fn called(argv: &[String]) -> Vec<PathBuf> {
+    match argv {
+        [_, option, module, ..] if option == "-m" => {
+            let stem = Path::new(WORKSPACE).join(module.replace('.', "/"));
+            vec![stem.with_extension("py"), stem.join("__main__.py")]
+        }
+        [_, path, ..] => vec![PathBuf::from(path)],
+        _ => Vec::new(),
+    }
+}
+
+/// Whether the kernel could execute the file: on some disks everything is marked as executable.
+fn is_program(path: &Path) -> bool {
+    let mut head = [0; 4];
+    let read = File::open(path).and_then(|mut file| file.read(&mut head));
+    read.is_ok() && (head.starts_with(b"#!") || head == *b"\x7fELF")
+}
+
+/// What programs keep in their home folder without being asked.
+const OF_PROGRAMS: [&str; 14] = [
+    ".bash_history",
+    ".cache",
+    ".config",
+    ".fontconfig",
+    ".ipython",
+    ".java",
+    ".jupyter",
+    ".lesshst",
+    ".local",
+    ".matplotlib",
+    ".node_repl_history",
+    ".npm",
+    ".pki",
+    ".python_history",
+];
+
 /// What programs keep for themselves in their home folder, and what Python leaves beside its sources.
 pub(super) fn is_private(folder: &str, name: &str) -> bool {
-    (folder.is_empty() && name.starts_with('.')) || name == "__pycache__"
+    (folder.is_empty() && OF_PROGRAMS.contains(&name)) || name == "__pycache__"
 }
 
 fn nanoseconds(value: impl TryInto<i64>) -> i64 {

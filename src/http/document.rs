@@ -16,6 +16,7 @@ use utoipa::{PartialSchema as _, ToSchema as _};
 use super::access::Access;
 use super::problem::{self, Problem};
 use super::routes::Table;
+use crate::error::Fault;
 
 /// The name of the API key's scheme in the document.
 pub(crate) const KEY_SCHEME: &str = "api_key";
@@ -83,6 +84,9 @@ pub(crate) fn document(table: &Table) -> OpenApi {
     components
         .schemas
         .insert(Problem::name().into_owned(), Problem::schema());
+    components
+        .schemas
+        .insert(Fault::name().into_owned(), Fault::schema());
     let key = Http::builder()
         .scheme(HttpAuthScheme::Bearer)
         .bearer_format("skb_…")

@@ -6,8 +6,8 @@ use crate::error::quoted;
 use crate::limits;
 use crate::skill::document::{Document, SkillMdError};
 use crate::skill::{
-    Dialect, Function, Language, Manifest, Origin, Permissions, Resources, SkillName, Version, entrypoint,
-    fields::Fields, function, hidden_character, quantity,
+    Dialect, Function, InvalidName, Language, Manifest, Origin, Permissions, Resources, SkillName, Version,
+    entrypoint, fields::Fields, function, hidden_character, quantity, title, yaml,
 };
 
 /// What a skill's folder says of it.
@@ -31,10 +31,16 @@ impl Declaration<'_> {
     /// Anything that is declared and cannot be meant: wrong types, wrong values, a missing entrypoint, YAML beyond its budget.
     /// The message names the file, the line, the field and the remedy.
     pub fn manifest(&self) -> Result<Manifest, SkillMdError> {
-        let document = self.skill_md.map(Document::split).transpose()?;
-        let front_matter = document.as_ref().map(|document| document.front_matter);
+        let document = self.document()?;
         let body = document.as_ref().map_or("", |document| document.body);
+        let front_matter = document.as_ref().map(|document| &*document.front_matter);
         let mut fields = Fields::read(front_matter, self.skill_toml)?;
+        if let Some(above) = document.as_ref().and_then(|document| document.passed_over) {
+            fields.warn(
+                1,
+                format!("{above} above the front matter is passed over; start with `---`"),
+            );
+        }
         let mut inferred = Vec::new();
         let name = name(&mut fields, self.fallback_name, &mut inferred)?;
         let description = description(&mut fields, body, &mut inferred)?;
@@ -78,6 +84,17 @@ impl Declaration<'_> {
         })
     }
 
+    /// SKILL.md, which needs no front matter where there is a skill.toml.
+    pub(super) fn document(&self) -> Result<Option<Document<'_>>, SkillMdError> {
+        let Some(skill_md) = self.skill_md else {
+            return Ok(None);
+        };
+        match (Document::split(skill_md), self.skill_toml) {
+            (Err(refused), Some(_)) => Document::without_front_matter(skill_md).ok_or(refused).map(Some),
+            (split, _) => split.map(Some),
+        }
+    }
+
     fn has_file(&self, path: &str) -> bool {
         self.files.binary_search(&path).is_ok()
     }
@@ -89,7 +106,13 @@ fn name(
     inferred: &mut Vec<&'static str>,
 ) -> Result<SkillName, SkillMdError> {
     if let Some(text) = fields.exact("name")?.map(str::to_owned) {
-        let (name, is_exact) = SkillName::nearest(&text)
+        let near = SkillName::nearest(&text);
+        let (name, is_exact) = near
+            .or_else(|rule| {
+                title::name_of(&text, fallback)
+                    .map(|name| (name, false))
+                    .ok_or(rule)
+            })
             .map_err(|rule| fields.refuse("name", format!("`name` {}: {rule}", quoted(&text))))?;
         if let (false, Some(field)) = (is_exact, fields.field("name")) {
             let (origin, line) = (field.origin, field.node.line);
@@ -104,15 +127,11 @@ fn name(
     let fallback =
         fallback.ok_or_else(|| SkillMdError::new(None, "`name` is missing; add it to the front matter"))?;
     inferred.push("name");
-    SkillName::nearest(fallback)
-        .map(|(name, _)| name)
-        .map_err(|rule| {
-            let stands_in = quoted(fallback);
-            SkillMdError::new(
-                None,
-                format!("`name` is missing and {stands_in} cannot stand in: {rule}"),
-            )
-        })
+    SkillName::of_folder(fallback).ok_or_else(|| {
+        let stands_in = quoted(fallback);
+        let message = format!("`name` is missing and {stands_in} cannot stand in: {InvalidName}");
+        SkillMdError::new(None, message)
+    })
 }
 
 /// What people and models read: visible, and at most so long.
@@ -224,9 +243,10 @@ fn timeout(fields: &mut Fields) -> Result<Option<Duration>, SkillMdError> {
 fn version(fields: &mut Fields) -> Result<Option<Version>, SkillMdError> {
     let parsed = fields.parsed("version", str::parse);
     match (parsed, fields.field("version")) {
-        (Err(error), Some(field)) if field.origin == Origin::FrontMatter => {
-            let line = field.node.line;
-            fields.warn(
+        (Err(error), Some(field)) if field.origin == Origin::FrontMatter || is_short_version(&field.node) => {
+            let (origin, line) = (field.origin, field.node.line);
+            fields.warn_of(
+                origin,
                 line,
                 format!("{}; the content's digest is its label", error.message),
             );
@@ -234,6 +254,13 @@ fn version(fields: &mut Fields) -> Result<Option<Version>, SkillMdError> {
         }
         (parsed, _) => parsed,
     }
+}
+
+/// `1.0` in a skill.toml of another product: no version of ours, and nothing else either.
+fn is_short_version(node: &yaml::Node) -> bool {
+    let text = node.to_text();
+    let number = |part: &str| part.len() < 5 && !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    text.split('.').count() == 2 && text.split('.').all(number)
 }
 
 fn permissions(fields: &mut Fields) -> Result<Permissions, SkillMdError> {
@@ -257,7 +284,11 @@ fn permissions(fields: &mut Fields) -> Result<Permissions, SkillMdError> {
             secrets.push(secret);
         }
     }
-    let network = fields.texts("permissions.network")?.unwrap_or_default();
+    // Whatever is asked for, there is none.
+    let network = fields
+        .texts("permissions.network")
+        .unwrap_or_else(|_| Some(vec![String::new()]));
+    let mut network = network.unwrap_or_default();
     if let (false, Some(field)) = (network.is_empty(), fields.field("permissions.network")) {
         let (origin, line) = (field.origin, field.node.line);
         fields.warn_of(
@@ -266,6 +297,7 @@ fn permissions(fields: &mut Fields) -> Result<Permissions, SkillMdError> {
             "`permissions.network` is ignored: no sandbox has a network".to_owned(),
         );
     }
+    network.retain(|host| !host.is_empty());
     Ok(Permissions { secrets, network })
 }
 
@@ -342,6 +374,19 @@ fn run(fields: &mut Fields, name: &SkillName, declaration: &Declaration<'_>) -> 
                 }
             }
         });
+    }
+    let usual = language.map(Language::default_entrypoint);
+    if let (Some(usual), None, Some(field)) = (usual, declared.entrypoint, fields.field("lang"))
+        && field.origin == Origin::FrontMatter
+        && !declaration.has_file(usual)
+    {
+        // Other products tag a skill with the language that it is about.
+        let line = field.node.line;
+        fields.warn(
+            line,
+            format!("the language is ignored: there is no `{usual}`; name the program in `entrypoint`"),
+        );
+        return Ok(Runs::NOTHING);
     }
     let declared = entrypoint::Declared {
         language,

@@ -1,5 +1,6 @@
 //! SKILL.md as text in two parts: the front matter between its `---` lines, and the instructions below.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::limits;
@@ -61,17 +62,22 @@ impl fmt::Display for SkillMdError {
 /// The two parts of a SKILL.md.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Document<'a> {
-    /// From the opening `---` line, so that its lines are numbered as in the file, to before the closing one.
-    pub(super) front_matter: &'a str,
+    /// From the start of the file, so that its lines are numbered as there, to before the closing `---` line. What stood
+    /// above the opening one is blank.
+    pub(super) front_matter: Cow<'a, str>,
     /// Everything below the closing line, trimmed.
     pub(super) body: &'a str,
+    /// What stood above the front matter and was passed over.
+    pub(super) passed_over: Option<&'static str>,
 }
 
 impl<'a> Document<'a> {
-    /// Splits the file. A UTF-8 byte order mark and CRLF are accepted, any other encoding is not.
+    /// Splits the file. A UTF-8 byte order mark and CRLF are accepted, any other encoding is not. So are blank lines, comments
+    /// and the mark of a code block above the front matter, which editors and generators leave there.
     pub(super) fn split(bytes: &'a [u8]) -> Result<Self, SkillMdError> {
         let text = decode(bytes)?;
-        let mut lines = text.split_inclusive('\n');
+        let above = Above::of(text);
+        let mut lines = text[above.bytes..].split_inclusive('\n');
         let opening = lines.next().unwrap_or_default();
         if opening.trim_end() != "---" {
             return Err(SkillMdError::new(
@@ -79,12 +85,13 @@ impl<'a> Document<'a> {
                 "must start with a line `---`, then `name:` and `description:`, then a line `---`",
             ));
         }
-        let mut end = opening.len();
+        let mut end = above.bytes + opening.len();
         for line in lines {
             if line.trim_end() == "---" {
                 return Self {
-                    front_matter: &text[..end],
-                    body: text[end + line.len()..].trim(),
+                    front_matter: above.blanked(text, end),
+                    body: above.without_fence(text[end + line.len()..].trim()),
+                    passed_over: above.passed_over(),
                 }
                 .bounded();
             }
@@ -94,6 +101,17 @@ impl<'a> Document<'a> {
             1,
             "the front matter that `---` opens is never closed; add a line `---` after it",
         ))
+    }
+
+    /// The whole file as instructions, if nothing in it looks like the start of a front matter.
+    pub(super) fn without_front_matter(bytes: &'a [u8]) -> Option<Self> {
+        let text = decode(bytes).ok()?;
+        let starts = text[Above::of(text).bytes..].starts_with("---");
+        (!starts).then(|| Self {
+            front_matter: Cow::Borrowed(""),
+            body: text.trim(),
+            passed_over: None,
+        })
     }
 
     fn bounded(self) -> Result<Self, SkillMdError> {
@@ -108,6 +126,77 @@ impl<'a> Document<'a> {
             ));
         }
         Ok(self)
+    }
+}
+
+/// What stands above the front matter: nothing, in most files.
+#[derive(Debug, Default)]
+struct Above<'a> {
+    bytes: usize,
+    has_comment: bool,
+    /// The backticks of a code block that holds the front matter, or the whole file.
+    fence: &'a str,
+}
+
+impl<'a> Above<'a> {
+    fn of(text: &'a str) -> Self {
+        let mut above = Self::default();
+        loop {
+            let rest = &text[above.bytes..];
+            let line = rest.split_inclusive('\n').next().unwrap_or_default();
+            let plain = line.trim();
+            if !line.is_empty() && plain.is_empty() {
+                above.bytes += line.len();
+            } else if let Some(comment) = rest.strip_prefix("<!--") {
+                let Some(end) = comment.find("-->") else {
+                    return above;
+                };
+                above.has_comment = true;
+                above.bytes += "<!--".len() + end + "-->".len();
+            } else if above.fence.is_empty() && plain.starts_with("```") {
+                above.fence = &plain[..plain.len() - plain.trim_start_matches('`').len()];
+                above.bytes += line.len();
+            } else {
+                return above;
+            }
+        }
+    }
+
+    /// The file up to `end` with only line ends of what is above.
+    fn blanked(&self, text: &'a str, end: usize) -> Cow<'a, str> {
+        match self.bytes {
+            0 => Cow::Borrowed(&text[..end]),
+            bytes => {
+                let lines = text[..bytes].matches('\n').count();
+                Cow::Owned("\n".repeat(lines) + &text[bytes..end])
+            }
+        }
+    }
+
+    /// The body without the line that closes the code block: it stands first or last.
+    fn without_fence(&self, body: &'a str) -> &'a str {
+        if self.fence.is_empty() {
+            return body;
+        }
+        let (first, below) = body.split_once('\n').unwrap_or((body, ""));
+        let (above, last) = body.rsplit_once('\n').unwrap_or(("", body));
+        if first.trim_end() == self.fence {
+            below.trim()
+        } else if last.trim_end() == self.fence {
+            above.trim()
+        } else {
+            body
+        }
+    }
+
+    fn passed_over(&self) -> Option<&'static str> {
+        if !self.fence.is_empty() {
+            Some("the mark of a code block")
+        } else if self.has_comment {
+            Some("a comment")
+        } else {
+            (self.bytes > 0).then_some("blank lines")
+        }
     }
 }
 
@@ -162,18 +251,68 @@ mod tests {
         assert_eq!(
             plain,
             Document {
-                front_matter: "---\nname: a\n",
-                body: "Body"
+                front_matter: "---\nname: a\n".into(),
+                body: "Body",
+                passed_over: None,
             }
         );
         let windows = Document::split(b"\xef\xbb\xbf---\r\nname: a\r\n--- \r\n\r\nBody\r\n").unwrap();
         assert_eq!(
             windows,
             Document {
-                front_matter: "---\r\nname: a\r\n",
-                body: "Body"
+                front_matter: "---\r\nname: a\r\n".into(),
+                body: "Body",
+                passed_over: None,
             }
         );
+    }
+
+    /// What editors, generators and copies out of a chat leave above the front matter.
+    #[test]
+    fn what_stands_above_the_front_matter_is_passed_over() {
+        let odd = [
+            (
+                "\n \n---\nname: a\n---\nBody\n",
+                "\n\n---\nname: a\n",
+                "blank lines",
+            ),
+            (
+                "<!-- made\nby x -->\n---\nname: a\n---\n\nBody",
+                "\n\n---\nname: a\n",
+                "a comment",
+            ),
+            (
+                "```skill\n---\nname: a\n---\nBody\n```\n",
+                "\n---\nname: a\n",
+                "the mark of a code block",
+            ),
+            (
+                "````yaml\r\n---\r\nname: a\r\n---\r\n````\r\nBody",
+                "\n---\r\nname: a\r\n",
+                "the mark of a code block",
+            ),
+        ];
+        for (text, front_matter, passed_over) in odd {
+            let document = Document::split(text.as_bytes()).unwrap();
+            assert_eq!(document.front_matter, front_matter, "{text:?}");
+            assert_eq!(
+                (document.body, document.passed_over),
+                ("Body", Some(passed_over)),
+                "{text:?}"
+            );
+        }
+        let inner = "```\n---\na: b\n---\nBody\n```sh\nls\n```\nmore";
+        assert!(
+            Document::split(inner.as_bytes())
+                .unwrap()
+                .body
+                .ends_with("```\nmore")
+        );
+        assert_eq!(
+            Document::without_front_matter(b"# Title\n").unwrap().body,
+            "# Title"
+        );
+        assert!(Document::without_front_matter(b"---\nname: a\n").is_none());
     }
 
     /// Z-17.
@@ -182,11 +321,16 @@ mod tests {
         let utf16: Vec<u8> = "---\nname: a".encode_utf16().flat_map(u16::to_le_bytes).collect();
         let huge = vec![b'-'; 10 << 20];
         let wide = format!("---\na: {}\n---\n", "x".repeat(limits::FRONT_MATTER_BYTES_MAX));
-        let wrong: [(&[u8], Option<u32>, &str); 10] = [
+        let wrong: [(&[u8], Option<u32>, &str); 11] = [
             (b"", None, "empty"),
             (b"\xef\xbb\xbf", Some(1), "must start with a line `---`"),
             (b"# Title\n", Some(1), "must start with a line `---`"),
-            (b"\n---\nname: a\n---\n", Some(1), "must start with a line `---`"),
+            (
+                b"<!-- x\n---\nname: a\n---\n",
+                Some(1),
+                "must start with a line `---`",
+            ),
+            (b"```\n# Title\n```\n", Some(1), "must start with a line `---`"),
             (b"---\nname: a\n", Some(1), "never closed"),
             (&utf16, None, "UTF-16"),
             (b"---\nname: \xff\n---\n", Some(2), "not UTF-8"),

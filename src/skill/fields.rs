@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::error::quoted;
 use crate::limits;
 use crate::skill::document::{File, SkillMdError};
-use crate::skill::{Language, Origin, Schema, Warning, repair, skill_toml, yaml};
+use crate::skill::{Origin, Schema, Warning, foreign, repair, skill_toml, yaml};
 
 /// The keys of the Agent Skills specification.
 pub(super) const AGENT_SKILLS_KEYS: [&str; 6] = [
@@ -90,9 +90,10 @@ impl Fields {
             (Origin::SkillToml, declared),
         ] {
             let fields_of = found.into_iter().map(|(key, node)| (key, Field { node, origin }));
-            fields
-                .known
-                .extend(fields_of.filter(|(_, field)| field.node.value != yaml::Value::Null));
+            fields.known.extend(fields_of.filter(|(key, field)| {
+                let is_blank = *key == "description" && field.node.to_text().is_empty();
+                !is_blank && field.node.value != yaml::Value::Null
+            }));
         }
         Ok(fields)
     }
@@ -154,20 +155,22 @@ impl Fields {
                     self.take(&format!("{key}.{name}"), node, (origin, &mut *into))
                 }),
                 yaml::Value::Null => Ok(()),
-                // Other products have a list of that name.
-                yaml::Value::List(_) if origin == Origin::FrontMatter => {
-                    self.warn(line, format!("`{key}` is ignored: it is a list, not {wanted}"));
+                // Other products have words and lists of that name.
+                _ if foreign::is_other_group(&node, origin) => {
+                    let kind = node.kind();
+                    self.warn_of(
+                        origin,
+                        line,
+                        format!("`{key}` is ignored: it is {kind}, not {wanted}"),
+                    );
                     Ok(())
                 }
                 _ => Err(unfit(key, &node, wanted)),
             };
         }
-        if key == "language" && origin == Origin::FrontMatter && !is_language(&node) {
+        if let (Origin::FrontMatter, Some(wanted)) = (origin, foreign::wanted_instead(key, &node)) {
             let text = quoted(&node.to_text());
-            self.warn(
-                line,
-                format!("`language` {text} is ignored: it is none of `python`, `node`, `bash`"),
-            );
+            self.warn(line, format!("`{key}` {text} is ignored: it is {wanted}"));
             return Ok(());
         }
         let key = if key == "language" { "lang" } else { key };
@@ -331,10 +334,6 @@ impl Field {
     fn unfit(&self, key: &str, wanted: &str) -> SkillMdError {
         unfit(key, &self.node, wanted).in_file(self.file())
     }
-}
-
-fn is_language(node: &yaml::Node) -> bool {
-    matches!(&node.value, yaml::Value::Scalar { text, .. } if Language::from_alias(&text.to_ascii_lowercase()).is_some())
 }
 
 type Runtime = BTreeMap<&'static str, yaml::Node>;

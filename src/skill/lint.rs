@@ -55,9 +55,14 @@ pub fn lint(declaration: &Declaration<'_>) -> Vec<Finding> {
             "is missing; the specification knows no other file",
         )],
         Some(skill_md) => {
-            let entries =
-                Document::split(skill_md).and_then(|document| fields::entries(document.front_matter));
-            entries.map_or_else(|error| vec![error], |entries| strict(&entries, folder))
+            let judged = Document::split(skill_md).and_then(|document| {
+                let mut errors = strict(&fields::entries(&document.front_matter)?, folder);
+                errors.extend(document.passed_over.map(|above| {
+                    SkillMdError::new(1, format!("must start with `---`, but starts with {above}"))
+                }));
+                Ok(errors)
+            });
+            judged.unwrap_or_else(|error| vec![error])
         }
     };
     findings.extend(

@@ -3,8 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::is_combining_mark;
+
 use crate::ids::{is_label, serde_as_text};
 use crate::limits;
+use crate::skill::title;
 
 /// Labels of `[a-z0-9][a-z0-9-]*` joined by dots, at most 64 characters: safe as a path segment, as an object key and in a container name.
 ///
@@ -37,29 +41,45 @@ impl SkillName {
         })
     }
 
-    /// The name that `text` is, or, where people write a title (`PDF Processing`, `my_skill`), the nearest one; and whether
-    /// `text` is it to the letter.
+    /// The name that a skill without one gets from its folder's or archive's name, if any does.
+    #[must_use]
+    pub fn of_folder(folder: &str) -> Option<Self> {
+        match Self::nearest(folder) {
+            Ok((name, _)) => Some(name),
+            Err(InvalidName) => title::name_of(folder, None),
+        }
+    }
+
+    /// The name that `text` is, or, where people write a title (`PDF Processing`, `my_skill`, `ns:résumé`), the nearest one;
+    /// and whether `text` is it to the letter.
     pub(super) fn nearest(text: &str) -> Result<(Self, bool), InvalidName> {
         if let Ok(name) = text.parse() {
             return Ok((name, true));
         }
-        let of_a_title = |c: char| c.is_ascii_alphanumeric() || " ._-&,+()'".contains(c);
-        let whole = |c: char| c.is_ascii_alphanumeric() || c == ')';
-        let is_title = text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.ends_with(whole);
-        if !is_title || !text.chars().all(of_a_title) {
-            return Err(InvalidName);
-        }
-        let mut near = String::with_capacity(text.len());
-        for c in text.chars() {
-            match c {
-                '.' => near.push('.'),
-                c if c.is_ascii_alphanumeric() => near.push(c.to_ascii_lowercase()),
-                _ if near.ends_with(['-', '.']) => {}
-                _ => near.push('-'),
-            }
-        }
-        near.trim_end_matches('-').parse().map(|name| (name, false))
+        near(text).parse().map(|name| (name, false))
     }
+}
+
+/// A title's letters and digits in lower case and without marks, all between them as one `-`. Empty if `text` is no title.
+fn near(text: &str) -> String {
+    let plain: String = text.nfd().filter(|c| !is_combining_mark(*c)).collect();
+    let of_a_title = |c: char| c.is_ascii_alphanumeric() || " ._-&,+()':!?#*|\"–—".contains(c);
+    let ends = |c: char| c.is_ascii_alphanumeric() || ")!?'\"".contains(c);
+    let is_title = plain.starts_with(|c: char| c.is_ascii_alphanumeric()) && plain.ends_with(ends);
+    let mut near = String::with_capacity(plain.len());
+    if !is_title || !plain.chars().all(of_a_title) {
+        return near;
+    }
+    for c in plain.chars() {
+        match c {
+            '.' => near.push('.'),
+            c if c.is_ascii_alphanumeric() => near.push(c.to_ascii_lowercase()),
+            _ if near.ends_with(['-', '.']) => {}
+            _ => near.push('-'),
+        }
+    }
+    near.truncate(near.trim_end_matches('-').len());
+    near
 }
 
 impl FromStr for SkillName {

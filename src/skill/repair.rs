@@ -62,6 +62,9 @@ fn as_text(block: &str) -> Option<(&str, String)> {
     if key.is_empty() || !key.chars().all(is_key) || !bounded {
         return None;
     }
+    if value.starts_with(['"', '\'']) {
+        return badly_quoted(value).map(|text| (key, folded(text)));
+    }
     let may_fail = value.contains(": ") || value.contains(":\n") || value.ends_with(':');
     if !may_fail && !value.starts_with(['@', '`', '[', '*']) {
         return None;
@@ -71,14 +74,23 @@ fn as_text(block: &str) -> Option<(&str, String)> {
     if !starts_as_text && !is_list_and_more(value) {
         return None;
     }
-    let lines = value.lines().map(str::trim);
-    Some((
-        key,
-        lines
-            .filter(|line| !line.is_empty())
-            .collect::<Vec<_>>()
-            .join(" "),
-    ))
+    Some((key, folded(value)))
+}
+
+/// Its lines as one.
+fn folded(value: &str) -> String {
+    let lines = value.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join(" ")
+}
+
+/// `'it's'` without its quotes, or `"Title" and more` as it is; a quote that is never closed has no meaning.
+fn badly_quoted(value: &str) -> Option<&str> {
+    let quote = value.chars().next()?;
+    let rest = &value[1..];
+    match rest.strip_suffix(quote) {
+        Some(inner) => Some(inner),
+        None => rest.contains(quote).then_some(value),
+    }
 }
 
 /// `[file] [--flag]`: a hint for people, no list.
@@ -102,6 +114,15 @@ mod tests {
         let quoted = [("description".to_owned(), 3), ("argument-hint".to_owned(), 5)];
         assert_eq!(repaired.quoted, quoted);
         assert_eq!(yaml::parse(&repaired.front_matter).unwrap().line, 2);
+    }
+
+    #[test]
+    fn a_text_in_wrong_quotes_is_what_is_meant() {
+        let front_matter = "---\na: 'it's here'\nb: \"Title\" and: more\nc: \"C:\\path\"\n";
+        assert_eq!(
+            repair(front_matter).unwrap().front_matter,
+            "---\na: \"it's here\"\nb: \"\\\"Title\\\" and: more\"\nc: \"C:\\\\path\"\n"
+        );
     }
 
     /// Z-18, Z-19, Z-20: what is wrong in another way stays wrong.

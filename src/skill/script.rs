@@ -10,6 +10,10 @@ use crate::skill::{Language, entrypoint};
 pub struct Script {
     path: String,
     language: Language,
+    /// How Python imports it from the skill's folder, if it can.
+    module: Option<String>,
+    /// Whether it says itself that it is run as that module.
+    is_run_as_module: bool,
 }
 
 /// Why a path is no script that can be run: what is wrong and what to do.
@@ -17,11 +21,12 @@ pub struct Script {
 #[error("{0}")]
 pub struct InvalidScript(String);
 
-/// Bytes of a file that tell its interpreter.
-pub const SHEBANG_BYTES_MAX: usize = 256;
+/// Bytes of a file that tell how it is run.
+pub const SCRIPT_HEAD_BYTES_MAX: usize = 64 * 1024;
+const SHEBANG_BYTES_MAX: usize = 256;
 
 impl Script {
-    /// The script at `path`, relative to the skill's folder. `head` gives the first [`SHEBANG_BYTES_MAX`] bytes of a
+    /// The script at `path`, relative to the skill's folder. `head` gives the first [`SCRIPT_HEAD_BYTES_MAX`] bytes of a
     /// regular file of the skill, `None` if there is no such file. The extension tells the interpreter, else the `#!` line.
     ///
     /// # Errors
@@ -34,13 +39,31 @@ impl Script {
             first.is_some()
         })
         .map_err(InvalidScript)?;
-        let language = language(&path, &first.unwrap_or_default()).ok_or_else(|| {
+        let first = first.unwrap_or_default();
+        let language = language(&path, &first).ok_or_else(|| {
             InvalidScript(format!(
                 "{} is run by neither Python, Node.js nor bash, by its extension or its `#!` line; only these are here",
                 quoted(&path)
             ))
         })?;
-        Ok(Self { path, language })
+        let module = (language == Language::Python).then(|| module(&path)).flatten();
+        let text = String::from_utf8_lossy(&first);
+        let is_run_as_module = module
+            .as_deref()
+            .is_some_and(|module| imports_relatively(&text) || tells_to_run(&text, module));
+        Ok(Self {
+            path,
+            language,
+            module,
+            is_run_as_module,
+        })
+    }
+
+    /// What follows `python -m` if that is how it is run: by the text of the script, or by the skill's `instructions`.
+    #[must_use]
+    pub fn module(&self, instructions: &str) -> Option<&str> {
+        let module = self.module.as_deref()?;
+        (self.is_run_as_module || tells_to_run(instructions, module)).then_some(module)
     }
 
     /// Relative to the skill's folder.
@@ -62,6 +85,30 @@ impl fmt::Display for Script {
     }
 }
 
+/// `scripts.report` for `scripts/report.py`; a file beside SKILL.md is in no package.
+fn module(path: &str) -> Option<String> {
+    let stem = path.strip_suffix(".py")?;
+    let stem = stem.strip_suffix("/__main__").unwrap_or(stem);
+    let is_identifier = |part: &str| {
+        !part.starts_with(|c: char| c.is_ascii_digit())
+            && !part.is_empty()
+            && part.chars().all(|c| c.is_alphanumeric() || c == '_')
+    };
+    (path.contains('/') && stem.split('/').all(is_identifier)).then(|| stem.replace('/', "."))
+}
+
+/// An import that fails in a file which is run by its path.
+fn imports_relatively(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with("from ."))
+}
+
+fn tells_to_run(text: &str, module: &str) -> bool {
+    let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '.'));
+    let command = format!("-m {module}");
+    text.match_indices(&command)
+        .any(|(at, found)| ends(&text[at + found.len()..]))
+}
+
 /// The language of a file by its extension, else by its first line.
 pub(super) fn language(path: &str, head: &[u8]) -> Option<Language> {
     entrypoint::by_extension(path).or_else(|| by_shebang(head))
@@ -69,6 +116,7 @@ pub(super) fn language(path: &str, head: &[u8]) -> Option<Language> {
 
 /// `#!/usr/bin/env -S uv run --script` and its like.
 fn by_shebang(head: &[u8]) -> Option<Language> {
+    let head = &head[..head.len().min(SHEBANG_BYTES_MAX)];
     let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     let line = std::str::from_utf8(line).ok()?;
     let name = |word: &str| word.rsplit('/').next().unwrap_or(word).to_owned();
@@ -130,6 +178,44 @@ mod tests {
             ("tool", "#!\u{1}\n"),
         ] {
             assert!(resolved(path, head).is_err(), "{path} {head:?}");
+        }
+    }
+
+    #[test]
+    fn a_script_is_run_as_a_module_where_it_or_the_instructions_say_so() {
+        let module = |path: &str, head: &str, instructions: &str| {
+            let script = Script::resolve(path, |_| Some(head.as_bytes().to_vec())).unwrap();
+            script.module(instructions).map(str::to_owned)
+        };
+        let relative = "import os\nfrom .tables import rows\n";
+        let run = "scripts.run".to_owned();
+        assert_eq!(module("scripts/run.py", relative, ""), Some(run.clone()));
+        assert_eq!(
+            module("scripts/run.py", "\"\"\"python3 -m scripts.run IN\"\"\"", ""),
+            Some(run.clone())
+        );
+        assert_eq!(module("scripts/run.py", "", "`python -m scripts.run`"), Some(run));
+        assert_eq!(module("tool/__main__.py", relative, ""), Some("tool".to_owned()));
+        for (path, head, instructions) in [
+            (
+                "scripts/run.py",
+                "try:\n    from .a import b\nexcept ImportError:\n    from a import b\n",
+                "",
+            ),
+            (
+                "scripts/run.py",
+                "",
+                "python -m scripts.run_all, python -m scripts.run.more",
+            ),
+            ("scripts/run-all.py", relative, ""),
+            ("run.py", relative, "python -m run"),
+            ("scripts/run.sh", relative, "-m scripts.run"),
+        ] {
+            assert_eq!(
+                module(path, head, instructions),
+                None,
+                "{path} {head} {instructions}"
+            );
         }
     }
 

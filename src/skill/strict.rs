@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::skill::document::{Document, SkillMdError};
+use crate::skill::document::SkillMdError;
 use crate::skill::{Declaration, Dialect, Manifest, fields, yaml};
 
 /// The two files of a skill that other products accept by the letter of the specification.
@@ -39,8 +39,8 @@ impl Declaration<'_> {
     /// Those of [`Declaration::manifest`].
     pub fn strict(&self) -> Result<StrictSkill, SkillMdError> {
         let mut manifest = self.manifest()?;
-        let document = self.skill_md.map(Document::split).transpose()?;
-        let front_matter = document.as_ref().map(|document| document.front_matter);
+        let document = self.document()?;
+        let front_matter = document.as_ref().map(|document| &*document.front_matter);
         let known = |key: &str| {
             let ours = fields::RUNTIME_KEYS
                 .iter()

@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use skillbox::limits;
+
 use crate::cli_shell::{Shell, has_docker, said};
 
 fn read(name: &str) -> String {
@@ -85,6 +87,100 @@ fn what_the_readme_shows_runs() {
 #[test]
 fn what_the_skills_document_shows_runs() {
     runs("docs/SKILLS.md");
+}
+
+#[test]
+fn what_the_specification_of_skills_shows_runs() {
+    runs("docs/SKILL-SPEC.md");
+}
+
+#[test]
+fn what_the_document_for_newcomers_shows_runs() {
+    runs("docs/MIGRATION.md");
+}
+
+/// The numbers of the tables are those that hold.
+#[test]
+fn the_specification_of_skills_says_the_limits_that_hold() {
+    let document = read("docs/SKILL-SPEC.md");
+    let mib = |bytes: u64| bytes / limits::MIB;
+    let kib = |bytes: usize| bytes / 1024;
+    let rows = [
+        format!(
+            "| archive | {} MiB, {} files |",
+            mib(limits::ARCHIVE_BYTES_MAX),
+            grouped(limits::ARCHIVE_ENTRIES_MAX)
+        ),
+        format!("| its files unpacked | {} MiB |", mib(limits::UNPACKED_BYTES_MAX)),
+        format!("| a path | {} bytes |", limits::ARCHIVE_PATH_BYTES_MAX),
+        format!(
+            "| `SKILL.md` | {} KiB |",
+            grouped(usize::try_from(limits::SKILL_MD_BYTES_MAX / limits::KIB).unwrap())
+        ),
+        format!(
+            "| front matter; `skill.toml` | {} KiB each |",
+            kib(limits::FRONT_MATTER_BYTES_MAX)
+        ),
+        format!("| name | {} characters |", limits::SKILL_NAME_CHARS_MAX),
+        format!("| version | {} characters |", limits::VERSION_CHARS_MAX),
+        format!(
+            "| description | {} characters |",
+            grouped(limits::DESCRIPTION_CHARS_MAX)
+        ),
+        format!(
+            "| compatibility | {} characters |",
+            limits::COMPATIBILITY_CHARS_MAX
+        ),
+        format!("| scripts that are described | {} |", limits::ACTIONS_MAX),
+        format!("| warnings that are kept | {} |", limits::WARNINGS_MAX),
+        format!(
+            "| timeout | {} s to {} s, {} s if absent |",
+            limits::TIMEOUT_MIN.as_secs_f64(),
+            limits::TIMEOUT_MAX.as_secs(),
+            limits::TIMEOUT.as_secs()
+        ),
+        format!(
+            "| memory | {} MiB to {} MiB unless",
+            mib(limits::MEMORY_BYTES_MIN),
+            mib(limits::MEMORY_BYTES)
+        ),
+        format!("| secrets of one skill | {} |", limits::SKILL_SECRETS_MAX),
+        format!("| `mount_skills` | {} |", limits::MOUNTED_SKILLS_MAX),
+        format!(
+            "| packages of one program | {}; installed {} MiB, {} files |",
+            limits::REQUIREMENTS_MAX,
+            mib(limits::PACKAGES_BYTES_MAX),
+            grouped(limits::PACKAGES_FILES_MAX)
+        ),
+        format!(
+            "| a schema | {} KiB, {} levels deep, {} references, {} patterns |",
+            kib(limits::SCHEMA_BYTES_MAX),
+            limits::SCHEMA_DEPTH_MAX,
+            limits::SCHEMA_REFERENCES_MAX,
+            limits::SCHEMA_PATTERNS_MAX
+        ),
+        format!(
+            "| checking one value | {} steps;",
+            grouped(limits::SCHEMA_STEPS_MAX)
+        ),
+    ];
+    for row in rows {
+        assert!(document.contains(&row), "{row}");
+    }
+}
+
+/// With a comma between thousands.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let from_the_end = digits.len();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (from_the_end - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 #[test]

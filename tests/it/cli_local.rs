@@ -48,7 +48,15 @@ fn a_packed_folder_is_always_the_same_archive() {
 #[test]
 fn the_examples_please_the_lint() {
     let shell = Shell::new();
-    for name in ["text-summary", "csv-report", "log-triage"] {
+    for name in [
+        "csv-report",
+        "data-analysis",
+        "incident-review",
+        "lead-scoring",
+        "log-triage",
+        "pdf-extract",
+        "text-summary",
+    ] {
         let folder = examples().join(name);
         assert_eq!(
             shell.json(&["skill", "lint", folder.to_str().unwrap()]),

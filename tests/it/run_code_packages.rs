@@ -48,7 +48,7 @@ impl Samples {
         let path = format!("{}/tests/samples/packages/{name}.py", env!("CARGO_MANIFEST_DIR"));
         let job = packages::job("", Some(self.deps.clone()));
         let job = Job {
-            argv: ["python3", "/sandbox/runtime/_skillbox", "code"]
+            argv: ["python3", "/sandbox/runtime/_skillbox/main.py", "code"]
                 .map(ToOwned::to_owned)
                 .to_vec(),
             code: Some(std::fs::read_to_string(path).unwrap()),

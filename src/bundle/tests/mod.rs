@@ -371,7 +371,10 @@ fn a_misplaced_skill_md_is_told_where_to_go() {
             vec![stored("a/b/SKILL.md", b"x"), stored("a/x", b"")],
             "found `a/b/SKILL.md` instead",
         ),
-        (vec![stored("skill.md", b"x")], "found `skill.md` instead"),
+        (
+            vec![stored("a/skill.md", b"x"), stored("b", b"")],
+            "found `a/skill.md` instead",
+        ),
         (
             vec![stored("x/SKILL.md", b"x"), stored("y", b"")],
             "found `x/SKILL.md` instead",

@@ -7,7 +7,7 @@ use crate::cli::failure::{Failure, Result};
 use crate::engine::Ask;
 
 /// The whole body: what is run, with what.
-pub(super) fn body(what: Value, blobs: Vec<String>, ask: &Ask) -> Result<String> {
+pub(super) fn body(what: Value, ask: &Ask) -> Result<String> {
     let base64 = base64::engine::general_purpose::STANDARD;
     let files: serde_json::Map<_, _> = ask
         .files
@@ -17,7 +17,6 @@ pub(super) fn body(what: Value, blobs: Vec<String>, ask: &Ask) -> Result<String>
     let mut body = what;
     body["args"] = json!(ask.args);
     body["files"] = files.into();
-    body["blobs"] = blobs.into();
     body["requirements"] = json!(ask.requirements);
     if !ask.mount_skills.is_empty() {
         body["mount_skills"] = json!(ask.mount_skills);

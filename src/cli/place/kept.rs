@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use ureq::http::Method;
 
 use super::local::listed;
@@ -36,9 +36,9 @@ impl Local {
 
 impl Remote {
     /// The ids of these blobs, which are sent to the server where it has none.
-    pub(super) fn kept(&self, asked: &[AskedBlob]) -> Result<Vec<String>> {
+    pub(super) fn kept(&self, asked: &[AskedBlob]) -> Result<Value> {
         let kept = |blob: &AskedBlob| match blob {
-            AskedBlob::Kept(id) => Ok(id.to_string()),
+            AskedBlob::Kept(id) => Ok(Value::from(id.to_string())),
             AskedBlob::Content(file) => {
                 let mut bytes = Vec::new();
                 file.take(limits::BLOB_BYTES_MAX + 1)
@@ -51,7 +51,7 @@ impl Remote {
                 };
                 let answer = self.send(&Call::new(Method::POST, "/v1/blobs"), sent)?;
                 let kept: BlobInfo = read_json(answer)?;
-                Ok(kept.blob_id.to_string())
+                Ok(Value::from(kept.blob_id.to_string()))
             }
         };
         asked.iter().map(kept).collect()

@@ -16,12 +16,12 @@ use crate::cli::progress::Spinner;
 use crate::config::Config;
 use crate::engine::{Ask, Engine, PageRequest, Readiness, RunRequest, What};
 use crate::execution::{Envelope, FileLink, Summary};
-use crate::http::{FreshKey, Key, Skill, SkillSummary, ToolDefinition};
+use crate::http::{FreshKey, Key, Skill, SkillSummary};
 use crate::ids::{ExecutionId, KeyId};
 use crate::limits;
 use crate::sandbox::Progress;
 use crate::server::{self, Assembled, FirstKey, Signals};
-use crate::skill::{Selector, SkillName, ToolFormat, Version, prompt, prompt_entry};
+use crate::skill::{Selector, SkillName, Version};
 use crate::store::{ExecutionFilter, Page, Published, SkillRecord};
 
 /// An engine of our own.
@@ -118,23 +118,10 @@ impl Local {
         Ok(self.latest(rows)?.map(|record| SkillSummary::from(&record)))
     }
 
-    fn latest(&self, rows: usize) -> Result<Listed<SkillRecord>> {
+    pub(super) fn latest(&self, rows: usize) -> Result<Listed<SkillRecord>> {
         self.runtime.block_on(listed(rows, async |page| {
             self.engine.skills(&self.caller, page).await
         }))
-    }
-
-    pub(crate) fn tools(&self, format: ToolFormat) -> Result<Vec<ToolDefinition>> {
-        let skills = self.latest(limits::ROWS_LISTED_MAX)?.items;
-        let tools = skills
-            .iter()
-            .filter_map(|record| ToolDefinition::of(record, format));
-        Ok(tools.collect())
-    }
-
-    pub(crate) fn prompt(&self) -> Result<String> {
-        let skills = self.latest(limits::ROWS_LISTED_MAX)?.items;
-        Ok(prompt(skills.iter().map(|record| prompt_entry(&record.manifest))))
     }
 
     pub(crate) fn versions(&self, name: &SkillName, rows: usize) -> Result<Listed<SkillSummary>> {

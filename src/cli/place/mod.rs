@@ -4,7 +4,7 @@ mod asked;
 mod kept;
 mod local;
 mod remote;
-mod remote_keys;
+mod tools;
 
 use std::fs::File;
 use std::io::Write;

@@ -7,20 +7,21 @@ use std::time::Duration;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::de::DeserializeOwned;
+use serde_json::json;
 use ureq::http::{Method, Response, Uri};
 use ureq::{Agent, Body};
 
-use super::{Listed, Printed, Pushed, Ran, Wanted, asked};
+use super::{KeyWanted, Listed, Printed, Pushed, Ran, Wanted, asked};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::progress::Spinner;
 use crate::engine::Ask;
 use crate::error::Code;
 use crate::execution::{Envelope, FileLink, Summary};
-use crate::http::{List, Problem, Ready, Skill, SkillSummary, StreamTexts, ToolDefinition};
-use crate::ids::ExecutionId;
+use crate::http::{FreshKey, Key, List, Problem, Ready, Skill, SkillSummary, StreamTexts};
+use crate::ids::{ExecutionId, KeyId};
 use crate::limits;
-use crate::skill::{Selector, SkillName, ToolFormat, Version, prompt, prompt_entries};
+use crate::skill::{Selector, SkillName, Version};
 
 /// A server and the key for it.
 #[derive(Debug)]
@@ -32,11 +33,11 @@ pub(crate) struct Remote {
 
 /// One request without its body.
 pub(super) struct Call<'a> {
-    method: Method,
-    path: &'a str,
-    query: &'a [(&'a str, String)],
-    accept: &'static str,
-    answer_max: Duration,
+    pub(super) method: Method,
+    pub(super) path: &'a str,
+    pub(super) query: &'a [(&'a str, String)],
+    pub(super) accept: &'static str,
+    pub(super) answer_max: Duration,
 }
 
 /// The body of a request and its type.
@@ -127,56 +128,6 @@ impl Remote {
         self.json(&Call::new(Method::GET, &skill_path(name, selector)))
     }
 
-    /// A page of them may be empty though there are more.
-    pub(crate) fn tools(&self, format: ToolFormat) -> Result<Vec<ToolDefinition>> {
-        let mut tools = Vec::new();
-        self.pages("/v1/tools", &[("format", format.as_str().to_owned())], |answer| {
-            let page: List<ToolDefinition> = read_json(answer)?;
-            tools.extend(page.items);
-            Ok(page.next_page_token)
-        })?;
-        Ok(tools)
-    }
-
-    pub(crate) fn prompt(&self) -> Result<String> {
-        let mut entries = Vec::new();
-        self.pages("/v1/tools/prompt", &[], |answer| {
-            let next = answer.headers().get("x-next-page-token");
-            let next = next.and_then(|token| token.to_str().ok()).map(str::to_owned);
-            let mut text = Vec::new();
-            copy(answer, &mut text, limits::ANSWER_BYTES_MAX)?;
-            let text = String::from_utf8_lossy(&text);
-            entries.push(prompt_entries(&text).unwrap_or_default().to_owned());
-            Ok(next)
-        })?;
-        Ok(prompt(entries))
-    }
-
-    /// Each page of a list whose pages may be empty; a server that never stops is cut.
-    fn pages(
-        &self,
-        path: &str,
-        filter: &[(&str, String)],
-        mut read: impl FnMut(Response<Body>) -> Result<Option<String>>,
-    ) -> Result<()> {
-        let mut token = None;
-        for _ in 0..limits::ROWS_LISTED_MAX / limits::PAGE_ROWS_MAX as usize {
-            let mut query = filter.to_vec();
-            query.push(("limit", limits::PAGE_ROWS_MAX.to_string()));
-            query.extend(token.take().map(|token| ("page_token", token)));
-            let call = Call {
-                query: &query,
-                accept: "*/*",
-                ..Call::new(Method::GET, path)
-            };
-            token = read(self.call(&call)?)?;
-            if token.is_none() {
-                break;
-            }
-        }
-        Ok(())
-    }
-
     pub(crate) fn archive(&self, name: &SkillName, selector: &Selector, into: &mut File) -> Result<()> {
         let path = format!("{}/archive", skill_path(name, selector));
         let answer = self.call(&Call {
@@ -193,7 +144,9 @@ impl Remote {
 
     /// Runs `what`, which people know by `name`.
     pub(crate) fn run(&self, name: &str, what: serde_json::Value, ask: &Ask) -> Result<Ran> {
-        let body = asked::body(what, self.kept(&ask.blobs)?, ask)?;
+        let mut what = what;
+        what["blobs"] = self.kept(&ask.blobs)?;
+        let body = asked::body(what, ask)?;
         let _spinner = Spinner::start(format!("running {name} on {}", self.base));
         let call = Call {
             answer_max: limits::CLIENT_RUN_MAX,
@@ -264,6 +217,32 @@ impl Remote {
         copy(answer, into, file.size)
     }
 
+    pub(crate) fn create_key(&self, wanted: KeyWanted) -> Result<FreshKey> {
+        let mut body = json!({ "name": wanted.name, "scopes": wanted.scopes });
+        if let Some(tenant) = wanted.tenant {
+            body["tenant"] = tenant.to_string().into();
+        }
+        if let Some(at) = wanted.expires_at {
+            body["expires_at"] = at.to_string().into();
+        }
+        read_json(self.send(
+            &Call::new(Method::POST, "/v1/keys"),
+            Sent::json(body.to_string().into_bytes()),
+        )?)
+    }
+
+    pub(crate) fn keys(&self, rows: usize) -> Result<Listed<Key>> {
+        self.listed("/v1/keys", &[], rows)
+    }
+
+    pub(crate) fn revoke_key(&self, id: KeyId) -> Result<Key> {
+        self.json(&Call::new(Method::DELETE, &format!("/v1/keys/{id}")))
+    }
+
+    pub(crate) fn rotate_key(&self, id: KeyId) -> Result<FreshKey> {
+        self.json(&Call::new(Method::POST, &format!("/v1/keys/{id}/rotate")))
+    }
+
     /// Whether the server can do its work, and which part cannot; that it cannot is an answer too.
     pub(crate) fn readiness(&self) -> Result<Ready> {
         let request = self
@@ -303,7 +282,7 @@ impl Remote {
         }
     }
 
-    pub(super) fn json<T: DeserializeOwned>(&self, call: &Call<'_>) -> Result<T> {
+    fn json<T: DeserializeOwned>(&self, call: &Call<'_>) -> Result<T> {
         read_json(self.call(call)?)
     }
 
@@ -441,7 +420,7 @@ pub(super) fn read_json<T: DeserializeOwned>(answer: Response<Body>) -> Result<T
 }
 
 /// Copies an answer's body of at most `max` bytes.
-fn copy(answer: Response<Body>, into: &mut dyn Write, max: u64) -> Result<()> {
+pub(super) fn copy(answer: Response<Body>, into: &mut dyn Write, max: u64) -> Result<()> {
     let mut reader = answer
         .into_body()
         .into_with_config()

@@ -1,19 +1,17 @@
-"""What is called, how it ends, and where its value goes."""
-import _ast as ast
+"""What is called, and where its value goes. Whatever may not be needed is imported late: it would cost every call."""
+import _ast
 import builtins
-import json
 import os
 import sys
 import types
 
 from _skillbox import results
 
-OWN = os.path.dirname(__file__) + os.sep
 NAME = "<code>"
-
-
-class NotJson(Exception):
-    """The value of a call that has no JSON."""
+OUTPUT = "/sandbox/out/output.json"
+LIKE_A_CELL = _ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+CO_COROUTINE = 0x80
+CO_VARARGS = 0x04
 
 
 def main(words):
@@ -21,7 +19,6 @@ def main(words):
     sys.stderr.reconfigure(errors="backslashreplace")
     # Whatever the code does to files, its results go where they go.
     results.open_file()
-    watch_threads()
     kind, words = words[0], words[1:]
     try:
         if kind == "code":
@@ -31,12 +28,10 @@ def main(words):
         status = 0
     except SystemExit as exit:
         status = exit_status(exit)
-    except NotJson as refused:
-        results.write("not_json", str(refused))
-        print(f"output: {refused}", file=sys.stderr)
-        status = 1
     except BaseException as error:
-        tell(error)
+        from _skillbox import failures
+
+        failures.tell(error)
         status = 1
     results.finish()
     return status
@@ -50,46 +45,36 @@ def run_code(words):
     module.__builtins__ = builtins
     sys.modules["__main__"] = module
     sys.argv = [NAME, *words]
-    prime_linecache(source)
-    results.watch_imports()
-    tree = compile(source, NAME, "exec", ast.PyCF_ONLY_AST | LIKE_A_CELL)
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    watch_imports(source)
+    tree = compile(source, NAME, "exec", _ast.PyCF_ONLY_AST | LIKE_A_CELL)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], _ast.Expr) else None
     loop = Loop()
     try:
         loop.run(compile(tree, NAME, "exec", LIKE_A_CELL), module.__dict__)
         value = None
         if last is not None:
-            code = compile(ast.Expression(last.value), NAME, "eval", LIKE_A_CELL)
+            code = compile(_ast.Expression(last.value), NAME, "eval", LIKE_A_CELL)
             value = loop.finish(loop.run(code, module.__dict__))
         function = module.__dict__.get("main")
-        if callable(function) and not calls_main(tree, last):
+        is_called = callable(function) and not calls_main(tree, last)
+        if is_called:
             value = loop.finish(function(*arguments(function)))
-            # To be looked at, even if it can be no output.
-            if value is not None:
-                results.display_main(value)
-            write_output(value)
-            value = None
-        elif value is not None and not os.path.lexists(output_path()):
-            try:
-                write_output(value)
-            except NotJson:
-                # A value to look at, which is no output.
-                pass
     finally:
         loop.close()
+    # To be looked at, even if it can be no output.
     if value is not None:
         results.display_main(value)
-
-
-LIKE_A_CELL = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-CO_COROUTINE = 0x80
-CO_VARARGS = 0x04
+    if is_called:
+        write_output(value)
+    elif value is not None and not os.path.lexists(OUTPUT):
+        write_output_if_any(value)
 
 
 def call_function(module, export):
     import importlib
     import importlib.util
 
+    watch_imports("")
     # As for a script: its neighbours are found without the whole path.
     spec = importlib.util.find_spec(module)
     if spec is not None and spec.origin:
@@ -140,7 +125,9 @@ def arguments(function):
     code = getattr(function, "__code__", None)
     if code is not None and not code.co_argcount and not code.co_flags & CO_VARARGS:
         return []
-    with open(os.environ.get("SANDBOX_INPUT_FILE", "/sandbox/input.json"), encoding="utf-8") as file:
+    import json
+
+    with open("/sandbox/input.json", encoding="utf-8") as file:
         return [json.load(file)]
 
 
@@ -149,70 +136,39 @@ def calls_main(tree, last):
     pending = [*tree.body, *([last] if last else [])]
     while pending:
         node = pending.pop()
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+        if isinstance(node, (_ast.FunctionDef, _ast.AsyncFunctionDef, _ast.ClassDef, _ast.Lambda)):
             continue
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "main":
+        if isinstance(node, _ast.Call) and isinstance(node.func, _ast.Name) and node.func.id == "main":
             return True
         for field in node._fields:
             child = getattr(node, field, None)
             children = child if isinstance(child, list) else [child]
-            pending.extend(each for each in children if isinstance(each, ast.AST))
+            pending.extend(each for each in children if isinstance(each, _ast.AST))
     return False
-
-
-def output_path():
-    return "/sandbox/out/output.json"
 
 
 def write_output(value):
     """Writes the value of a call, in place of what the program may have written itself unless there is none."""
-    if value is None and os.path.lexists(output_path()):
+    if value is None and os.path.lexists(OUTPUT):
         return
     try:
-        text = json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+        text = results.json_of(value).encode()
     except (TypeError, ValueError, RecursionError):
-        raise NotJson(why_not_json(value)) from None
-    with open(output_path(), "wb") as file:
+        from _skillbox import failures
+
+        raise failures.NotJson(failures.why_not_json(value)) from None
+    with open(OUTPUT, "wb") as file:
         file.write(text)
 
 
-def why_not_json(value):
-    """The path of the first value that JSON cannot hold."""
-    pending, above = [(value, "$", ())], ()
-    while pending:
-        value, path, above = pending.pop()
-        if value is None or isinstance(value, (bool, int)):
-            continue
-        if isinstance(value, str):
-            if any("\ud800" <= character <= "\udfff" for character in value):
-                return f"{path} is a text with half a surrogate pair, which UTF-8 cannot hold"
-        elif isinstance(value, float):
-            if value != value or value in (float("inf"), float("-inf")):
-                return f"{path} is {value!r}, which JSON cannot hold; return None or a text instead"
-        elif id(value) in above:
-            return f"{path} contains itself"
-        elif len(above) > 200:
-            return f"{path[:100]}… is nested too deep"
-        elif isinstance(value, dict):
-            for key in reversed(value):
-                if not (key is None or isinstance(key, (str, int, float))):
-                    return f"{path} has the key {key!r:.80}, a {type_name(key)}; keys must be texts"
-                pending.append((value[key], path + step(key), (*above, id(value))))
-        elif isinstance(value, (list, tuple)):
-            for index in reversed(range(len(value))):
-                pending.append((value[index], f"{path}[{index}]", (*above, id(value))))
-        else:
-            return f"{path} is a {type_name(value)}; return only dicts, lists, texts, numbers, booleans and None"
-    return "$ changed while it was written"
-
-
-def step(key):
-    return f".{key}" if isinstance(key, str) and key.isidentifier() else f"[{json.dumps(key)}]"
-
-
-def type_name(value):
-    kind = type(value)
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+def write_output_if_any(value):
+    """A value that is only to be looked at is no output."""
+    try:
+        text = results.json_of(value).encode()
+    except (TypeError, ValueError, RecursionError):
+        return
+    with open(OUTPUT, "wb") as file:
+        file.write(text)
 
 
 def exit_status(exit):
@@ -224,48 +180,48 @@ def exit_status(exit):
     return 1
 
 
-def prime_linecache(source):
-    """Tracebacks show the lines of the code."""
-    import linecache
+def watch_imports(source):
+    """Makes ready, without importing anything, what code finds when it imports these."""
+    os.environ["MPLBACKEND"] = "module://_skillbox.figures"
 
-    linecache.cache[NAME] = (len(source), None, source.splitlines(keepends=True), NAME)
+    def prime(linecache):
+        """Tracebacks show the lines of the code."""
+        linecache.cache[NAME] = (len(source), None, source.splitlines(keepends=True), NAME)
 
-
-def tell(error):
-    """Prints a traceback as Python does, and hands it over with name and value."""
-    import traceback
-
-    whole = traceback.TracebackException.from_exception(error)
-    pending = [whole]
-    while pending:
-        one = pending.pop()
-        if one is not None:
-            frames = [frame for frame in one.stack if not is_own(frame)]
-            while frames and is_of_the_loop(frames[0]):
-                frames.pop(0)
-            one.stack = traceback.StackSummary.from_list(frames)
-            pending.extend([one.__cause__, one.__context__, *(getattr(one, "exceptions", None) or [])])
-    text = "".join(whole.format())
-    print(text, end="", file=sys.stderr)
-    try:
-        value = str(error)
-    except Exception:
-        value = "<its text cannot be had>"
-    results.write("exception", {"name": type_name(error), "value": results.clean(value)[:8000], "traceback": results.clean(text)[-60000:]})
+    sys.meta_path.insert(0, Watch({"threading": watch_threads, "linecache": prime}))
+    sys.meta_path.append(StandIn)
+    for name, then in (("threading", watch_threads), ("linecache", prime)):
+        if name in sys.modules:
+            then(sys.modules[name])
 
 
-def is_own(frame):
-    return frame.filename.startswith((OWN, "<frozen "))
+class Watch:
+    """Does something to modules once they are imported."""
+
+    def __init__(self, wanted):
+        self.wanted = wanted
+
+    def find_spec(self, name, path=None, target=None):
+        then = self.wanted.pop(name, None)
+        if then is None:
+            return None
+        spec = sys.modules["_frozen_importlib"]._find_spec(name, path)
+        execute = spec.loader.exec_module
+
+        def execute_and_then(module):
+            execute(module)
+            then(module)
+
+        try:
+            spec.loader.exec_module = execute_and_then
+        except (AttributeError, TypeError):
+            # A frozen module has a loader of all such modules.
+            pass
+        return spec
 
 
-def is_of_the_loop(frame):
-    return "/asyncio/" in frame.filename or "/importlib/" in frame.filename
-
-
-def watch_threads():
+def watch_threads(threading):
     """An exception that ends a thread ends nothing else: it is printed as ever, and logged."""
-    import threading
-
     usual = threading.excepthook
 
     def note(args):
@@ -277,3 +233,16 @@ def watch_threads():
             log.error(f"exception in thread {thread}: {args.exc_type.__name__}: {args.exc_value}")
 
     threading.excepthook = note
+
+
+class StandIn:
+    """After all others: only where IPython is not installed."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name not in ("IPython", "IPython.display", "IPython.core", "IPython.core.display"):
+            return None
+        from importlib.util import spec_from_file_location
+
+        here = os.path.join(os.path.dirname(__file__), "ipython.py")
+        return spec_from_file_location(name, here, submodule_search_locations=[])

@@ -1,4 +1,4 @@
-"""Runs code that came with a request, or calls a function of a skill: `python3 /sandbox/runtime/_skillbox code|function …`."""
+"""Runs code that came with a request, or calls a function of a skill: `python3 …/_skillbox/main.py code|function …`."""
 import os
 import sys
 

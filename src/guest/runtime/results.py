@@ -1,6 +1,4 @@
 """Rich results: every form in which a value can be shown, line by line into a file that outlives the program."""
-import base64
-import json
 import os
 import sys
 
@@ -51,7 +49,8 @@ def open_file():
 def write(kind, value):
     """One line. What does not fit any more is left out, and that is said once; an end is always told."""
     global _count, _bytes, _full
-    line = json.dumps({kind: value}, allow_nan=False, ensure_ascii=True).encode() + b"\n"
+    text = value if kind == "result" else json_of(value)
+    line = f'{{"{kind}":{text}}}\n'.encode("utf-8", "backslashreplace")
     if kind == "result":
         if _count >= COUNT_MAX or _bytes + len(line) > BYTES_MAX:
             if not _full:
@@ -70,6 +69,27 @@ def _append(line):
             view = view[os.write(_file, view):]
     except OSError as error:
         print(f"a result was lost: {error}", file=sys.stderr)
+
+
+def json_of(value):
+    """The JSON of a value, without the module where it can be done without: importing it would cost every call."""
+    kind = type(value)
+    if kind is bool:
+        return "true" if value else "false"
+    if kind is int:
+        return str(value)
+    if kind is str and value.isascii():
+        from _json import encode_basestring_ascii
+
+        return encode_basestring_ascii(value)
+    import json
+
+    return json.dumps(value, allow_nan=False, ensure_ascii=False)
+
+
+def result_of(members):
+    """As `json_of`, for what is mostly text."""
+    return "{" + ",".join(f'"{name}":{json_of(value)}' for name, value in members.items()) + "}"
 
 
 def display(*values, **options):
@@ -107,7 +127,7 @@ def show(value, is_main=False, raw=False):
     result["is_main_result"] = is_main
     if truncated:
         result["truncated"] = truncated
-    write("result", result)
+    write("result", result_of(result))
 
 
 class _TooLarge(Exception):
@@ -185,6 +205,8 @@ def _known(value):
 
 def _table(frame):
     """Each column with its values, times in ISO 8601, what is missing as null."""
+    import json
+
     text = frame.head(ROWS_MAX).to_json(orient="split", date_format="iso", default_handler=str)
     split = json.loads(text)
     columns = [name if isinstance(name, str) else json.dumps(name) for name in split["columns"]]
@@ -196,12 +218,12 @@ def _checked(name, form):
         if isinstance(form, (bytes, bytearray, memoryview)):
             if len(form) > BYTES_MAX * 3 // 4:
                 raise _TooLarge
-            return base64.b64encode(form).decode()
-        form = "".join(str(form).split())
-        base64.b64decode(form, validate=True)
-        return form
+            from binascii import b2a_base64
+
+            return b2a_base64(form, newline=False).decode()
+        return "".join(str(form).split())
     if name in VALUES:
-        if len(json.dumps(form, allow_nan=False)) > TEXT_MAX:
+        if len(json_of(form)) > TEXT_MAX:
             raise _TooLarge
         return form
     return clean(str(form))
@@ -217,25 +239,6 @@ def _flush():
         sys.stdout.flush()
     except Exception:
         pass
-
-
-def watch_imports():
-    """Makes ready, without importing anything, what `import matplotlib` and `import IPython` find."""
-    os.environ["MPLBACKEND"] = "module://_skillbox.figures"
-
-    class Finder:
-        """After all others: only where IPython is not installed."""
-
-        @staticmethod
-        def find_spec(name, path=None, target=None):
-            if name not in ("IPython", "IPython.display", "IPython.core", "IPython.core.display"):
-                return None
-            from importlib.util import spec_from_file_location
-
-            here = os.path.join(os.path.dirname(__file__), "ipython.py")
-            return spec_from_file_location(name, here, submodule_search_locations=[])
-
-    sys.meta_path.append(Finder)
 
 
 def finish():

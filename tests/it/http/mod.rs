@@ -15,3 +15,4 @@ mod secrets;
 mod serve;
 mod skills;
 mod tenants;
+mod tools;

@@ -1,0 +1,78 @@
+//! Skills as tools, in both places.
+
+use ureq::Body;
+use ureq::http::{Method, Response};
+
+use super::remote::{Call, copy, read_json};
+use super::{Local, Remote};
+use crate::cli::failure::Result;
+use crate::http::{List, ToolDefinition};
+use crate::limits;
+use crate::skill::{ToolFormat, prompt, prompt_entries, prompt_entry};
+
+impl Local {
+    pub(crate) fn tools(&self, format: ToolFormat) -> Result<Vec<ToolDefinition>> {
+        let skills = self.latest(limits::ROWS_LISTED_MAX)?.items;
+        let tools = skills
+            .iter()
+            .filter_map(|record| ToolDefinition::of(record, format));
+        Ok(tools.collect())
+    }
+
+    pub(crate) fn prompt(&self) -> Result<String> {
+        let skills = self.latest(limits::ROWS_LISTED_MAX)?.items;
+        Ok(prompt(skills.iter().map(|record| prompt_entry(&record.manifest))))
+    }
+}
+
+impl Remote {
+    /// A page of them may be empty though there are more.
+    pub(crate) fn tools(&self, format: ToolFormat) -> Result<Vec<ToolDefinition>> {
+        let mut tools = Vec::new();
+        self.pages("/v1/tools", &[("format", format.as_str().to_owned())], |answer| {
+            let page: List<ToolDefinition> = read_json(answer)?;
+            tools.extend(page.items);
+            Ok(page.next_page_token)
+        })?;
+        Ok(tools)
+    }
+
+    pub(crate) fn prompt(&self) -> Result<String> {
+        let mut entries = Vec::new();
+        self.pages("/v1/tools/prompt", &[], |answer| {
+            let next = answer.headers().get("x-next-page-token");
+            let next = next.and_then(|token| token.to_str().ok()).map(str::to_owned);
+            let mut text = Vec::new();
+            copy(answer, &mut text, limits::ANSWER_BYTES_MAX)?;
+            let text = String::from_utf8_lossy(&text);
+            entries.push(prompt_entries(&text).unwrap_or_default().to_owned());
+            Ok(next)
+        })?;
+        Ok(prompt(entries))
+    }
+
+    /// Each page of a list whose pages may be empty; a server that never stops is cut.
+    fn pages(
+        &self,
+        path: &str,
+        filter: &[(&str, String)],
+        mut read: impl FnMut(Response<Body>) -> Result<Option<String>>,
+    ) -> Result<()> {
+        let mut token = None;
+        for _ in 0..limits::ROWS_LISTED_MAX / limits::PAGE_ROWS_MAX as usize {
+            let mut query = filter.to_vec();
+            query.push(("limit", limits::PAGE_ROWS_MAX.to_string()));
+            query.extend(token.take().map(|token| ("page_token", token)));
+            let call = Call {
+                query: &query,
+                accept: "*/*",
+                ..Call::new(Method::GET, path)
+            };
+            token = read(self.call(&call)?)?;
+            if token.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! The examples do on every backend what their expected outputs say, with real packages.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use skillbox::bundle;
+use skillbox::engine::{Ask, RunRequest, What};
+use skillbox::execution::{Outcome, Status};
+use skillbox::sandbox::InputFile;
+
+use crate::world::{World, json, missing, output, stderr};
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("examples/skills")
+        .join(name)
+}
+
+fn read(name: &str, file: &str) -> String {
+    std::fs::read_to_string(folder(name).join(file)).unwrap()
+}
+
+/// Runs an example; `None` (and a word about it) where it needs packages and this machine has no index.
+async fn ended(world: &World, name: &str, ask: Ask) -> Option<Outcome> {
+    let mut archive = tempfile::tempfile().unwrap();
+    bundle::pack(&folder(name), &mut archive).unwrap();
+    std::io::Seek::rewind(&mut archive).unwrap();
+    let what = What::Archive {
+        archive,
+        fallback_name: None,
+    };
+    let request = RunRequest {
+        what,
+        ask,
+        progress: None,
+    };
+    match world.engine.run(&world.admin, request).await {
+        Ok(execution) => execution.outcome,
+        Err(error) if error.to_string().contains("cannot be reached") => {
+            missing("packages", &error.to_string());
+            None
+        }
+        Err(error) => panic!("{name}: {error}"),
+    }
+}
+
+/// With its own input; it gives its expected output and these files.
+async fn gives(world: &World, name: &str, files: &[&str]) -> Option<Outcome> {
+    let ask = Ask {
+        input: Some(json(&read(name, "input.json"))),
+        ..Ask::default()
+    };
+    let outcome = ended(world, name, ask).await?;
+    assert_eq!(
+        outcome.status,
+        Status::Success,
+        "{name}: {:?} {}",
+        outcome.error,
+        stderr(&outcome)
+    );
+    let expected: Value = serde_json::from_str(&read(name, "expected-output.json")).unwrap();
+    assert_eq!(output(&outcome), expected, "{name}");
+    let found: Vec<_> = outcome.files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(found, files, "{name}");
+    Some(outcome)
+}
+
+/// The same table again, as a file.
+#[tokio::test]
+async fn a_table_is_analysed_and_drawn() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let Some(outcome) = gives(&world, "data-analysis", &["chart.png"]).await else {
+        return;
+    };
+    assert!(outcome.files[0].size > 5_000, "an empty picture is smaller");
+    let given: Value = serde_json::from_str(&read("data-analysis", "input.json")).unwrap();
+    let file = InputFile {
+        path: "sales.csv".to_owned(),
+        content: given["csv"].as_str().unwrap().to_owned().into(),
+    };
+    let by = |column: &str| Ask {
+        input: Some(json(&format!(
+            "{{\"path\": \"sales.csv\", \"group\": \"{column}\", \"how\": \"count\"}}"
+        ))),
+        files: vec![file.clone()],
+        ..Ask::default()
+    };
+    let outcome = ended(&world, "data-analysis", by("date")).await.unwrap();
+    let months = &output(&outcome)["groups"]["rows"];
+    assert_eq!(months[0], serde_json::json!({"name": "2026-01", "value": 2}));
+    let outcome = ended(&world, "data-analysis", by("town")).await.unwrap();
+    assert_eq!((outcome.status, outcome.exit_code), (Status::Failed, Some(2)));
+    assert!(
+        stderr(&outcome).contains("there is no column 'town'"),
+        "{}",
+        stderr(&outcome)
+    );
+}
+
+#[tokio::test]
+async fn the_text_of_a_pdf_is_extracted_page_by_page() {
+    use base64::Engine as _;
+
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    if gives(&world, "pdf-extract", &["text.txt"]).await.is_none() {
+        return;
+    }
+    let given: Value = serde_json::from_str(&read("pdf-extract", "input.json")).unwrap();
+    let pdf = base64::engine::general_purpose::STANDARD.decode(given["base64"].as_str().unwrap());
+    let ask = Ask {
+        input: Some(json("{\"path\": \"lease.pdf\", \"pages\": \"2-\"}")),
+        files: vec![InputFile {
+            path: "lease.pdf".to_owned(),
+            content: pdf.unwrap().into(),
+        }],
+        ..Ask::default()
+    };
+    let outcome = ended(&world, "pdf-extract", ask).await.unwrap();
+    let pages = &output(&outcome)["pages"];
+    assert_eq!(
+        (pages[0]["page"].as_u64(), pages.as_array().unwrap().len()),
+        (Some(2), 1)
+    );
+}
+
+#[tokio::test]
+async fn leads_are_scored_by_a_function_and_the_ranking_is_a_blob() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let outcome = gives(&world, "lead-scoring", &[]).await.unwrap();
+    let lines = &outcome.logs.lines;
+    assert!(
+        lines.iter().any(|line| line.message == "read the leads"),
+        "{lines:?}"
+    );
+}
+
+#[tokio::test]
+async fn instructions_have_nothing_to_run() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let mut archive = tempfile::tempfile().unwrap();
+    bundle::pack(&folder("incident-review"), &mut archive).unwrap();
+    std::io::Seek::rewind(&mut archive).unwrap();
+    let (published, _) = world.engine.publish(&world.admin, archive, None).await.unwrap();
+    assert_eq!(published.manifest.dialect, skillbox::skill::Dialect::Instructions);
+    assert!(published.manifest.instructions.contains("references/template.md"));
+}
