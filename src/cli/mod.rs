@@ -90,7 +90,7 @@ enum Command {
     #[command(hide = true, subcommand, after_help = "Example:\n  skillbox server start")]
     Server(ServerCommand),
     /// Run a skill and print its result
-    Run(run::RunArgs),
+    Run(Box<run::RunArgs>),
     /// Make, check, publish and look at skills
     #[command(subcommand, after_help = "Example:\n  skillbox skill init my-skill")]
     Skill(skill::SkillCommand),
@@ -194,7 +194,7 @@ fn obey(cli: Cli, console: &Console) -> Result<Exit> {
         Command::Run(args) => {
             let config = configured(global)?;
             enter_scope(&config);
-            run::run(args, &config, console)
+            run::run(*args, &config, console)
         }
         Command::Skill(command) => skill::skill(command, || configured(global), console),
         Command::Tools(args) => with_place(global, console, |place| tools::tools(&args, place, console)),
