@@ -3,8 +3,11 @@
 use tokio::io::DuplexStream;
 use tokio_util::sync::CancellationToken;
 
+use super::collected::is_plain;
 use super::*;
-use crate::execution::{Maxima, ResourceLimits};
+use crate::bundle::artifacts::ArtifactTar;
+use crate::execution::{JsonText, Maxima, ResourceLimits};
+use crate::guest::wire::Item;
 use crate::sandbox::{ImageOf, Run};
 use crate::skill::{ImageAllowlist, Resources};
 
