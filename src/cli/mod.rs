@@ -3,6 +3,7 @@
 mod author;
 mod completions;
 mod console;
+mod deps;
 mod doctor;
 mod exec;
 mod exit;
@@ -98,6 +99,9 @@ enum Command {
     /// Look at executions
     #[command(subcommand, after_help = "Example:\n  skillbox exec list")]
     Exec(exec::ExecCommand),
+    /// Look after installed packages
+    #[command(subcommand, after_help = "Example:\n  skillbox deps list")]
+    Deps(deps::DepsCommand),
     /// Manage API keys
     #[command(subcommand, after_help = "Example:\n  skillbox key create ci --scope run")]
     Key(KeyCommand),
@@ -195,6 +199,7 @@ fn obey(cli: Cli, console: &Console) -> Result<Exit> {
         Command::Skill(command) => skill::skill(command, || configured(global), console),
         Command::Tools(args) => with_place(global, console, |place| tools::tools(&args, place, console)),
         Command::Exec(command) => with_place(global, console, |place| exec::exec(command, place, console)),
+        Command::Deps(command) => with_place(global, console, |place| deps::deps(command, place, console)),
         Command::Key(KeyCommand::Managed(command)) => {
             with_place(global, console, |place| key::key(command, place, console))
         }

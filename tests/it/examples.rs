@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use skillbox::bundle;
-use skillbox::engine::{Ask, RunRequest, What};
+use skillbox::engine::{Ask, AskedBlob, RunRequest, What};
 use skillbox::execution::{Outcome, Status};
+use skillbox::ids::Digest;
 use skillbox::sandbox::InputFile;
 
 use crate::world::{World, json, missing, output, stderr};
@@ -129,6 +130,8 @@ async fn the_text_of_a_pdf_is_extracted_page_by_page() {
 
 #[tokio::test]
 async fn leads_are_scored_by_a_function_and_the_ranking_is_a_blob() {
+    use std::io::Write as _;
+
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -138,6 +141,25 @@ async fn leads_are_scored_by_a_function_and_the_ranking_is_a_blob() {
         lines.iter().any(|line| line.message == "read the leads"),
         "{lines:?}"
     );
+    let ranking: Digest = output(&outcome)["ranking"].as_str().unwrap().parse().unwrap();
+    assert!(world.engine.blob(&world.admin, &ranking).await.is_ok());
+
+    let table = "name,email,visits\nAda,ada@a.example,12\n,nobody@a.example,3\nBen,ada@A.example,1\n";
+    let mut content = tempfile::tempfile().unwrap();
+    content.write_all(table.as_bytes()).unwrap();
+    let ask = Ask {
+        input: Some(json(&format!(
+            "{{\"blob\": \"{}\"}}",
+            Digest::of(table.as_bytes())
+        ))),
+        blobs: vec![AskedBlob::Content(content)],
+        ..Ask::default()
+    };
+    let outcome = ended(&world, "lead-scoring", ask).await.unwrap();
+    assert_eq!(outcome.status, Status::Success, "{:?}", outcome.error);
+    let told = output(&outcome);
+    assert_eq!((&told["leads"], &told["duplicates"]), (&1.into(), &1.into()));
+    assert_eq!(told["top"][0]["score"], 25);
 }
 
 #[tokio::test]

@@ -13,8 +13,11 @@ mod cli_secrets;
 mod cli_serve;
 mod cli_shell;
 mod cli_start;
+mod cli_tools;
 mod docker;
 mod engine;
+#[cfg(unix)]
+mod folders;
 mod gvisor;
 #[cfg(target_os = "linux")]
 mod hosts;
@@ -38,6 +41,8 @@ mod native_soak;
 #[cfg(target_os = "linux")]
 mod ordinary;
 mod packages;
+#[cfg(unix)]
+mod published_front;
 mod run_code_packages;
 #[cfg(target_os = "linux")]
 mod sandbox_auto;

@@ -61,8 +61,13 @@ pub(super) async fn wanted(plan: &Plan, requirements: &[String]) -> Result<Optio
     let sources = Sources {
         folder: job.skill.as_ref().map(|skill| skill.folder.clone()),
         program: job.skill.as_ref().and_then(|skill| {
-            let at = format!("/skills/{}/", skill.name);
-            let path = job.argv.iter().find_map(|argument| argument.strip_prefix(&at))?;
+            // A script is called where it is worked in.
+            let places = [format!("/skills/{}/", skill.name), "/workspace/".to_owned()];
+            let path = job.argv.iter().take(2).find_map(|argument| {
+                places
+                    .iter()
+                    .find_map(|place| argument.strip_prefix(place.as_str()))
+            })?;
             Some(path.to_owned())
         }),
         requirements: requirements.to_vec(),
