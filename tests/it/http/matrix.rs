@@ -15,6 +15,9 @@ const TABLE: &[(&str, &str)] = &[
     ("GET /healthz", "ooooooo"),
     ("GET /openapi.json", "ooooooo"),
     ("GET /readyz", "ooooooo"),
+    ("GET /v1/deps", "----ooo"),
+    ("POST /v1/deps/prefetch", "----xoo"),
+    ("DELETE /v1/deps/{key}", "----xoo"),
     ("GET /v1/executions", "----oxo"),
     ("POST /v1/executions", "----oxo"),
     ("GET /v1/executions/{id}", "----oxo"),
@@ -223,6 +226,7 @@ fn call(route: &str) -> Call {
 
 fn concrete(path: &str) -> String {
     path.replace("{id}", "019a0000-0000-7000-8000-000000000000")
+        .replace("{key}", &format!("sha256:{}", "0".repeat(64)))
         .replace("{name}", "nobodys")
         .replace("{version}", "1.0.0")
         .replace("{*path}", "report.pdf")
