@@ -108,7 +108,7 @@ pub(crate) async fn prefetch(
 /// Who asks for them next has them installed anew. Running programs keep theirs.
 #[utoipa::path(delete, path = "/v1/deps/{key}", tag = "deps", operation_id = "delete_deps",
     params(("key" = String, Path, description = "As in the list")),
-    responses((status = NO_CONTENT, description = "Forgotten")))]
+    responses((status = NO_CONTENT, description = "Forgotten, or never known")))]
 pub(crate) async fn delete(
     State(door): State<Arc<Door>>,
     Authenticated(caller): Authenticated,

@@ -19,6 +19,9 @@ const TABLE: &[(&str, &str)] = &[
     ("POST /v1/blobs", "----oxo"),
     ("DELETE /v1/blobs/{id}", "----oxo"),
     ("GET /v1/blobs/{id}", "----oxo"),
+    ("GET /v1/deps", "----ooo"),
+    ("POST /v1/deps/prefetch", "----xoo"),
+    ("DELETE /v1/deps/{key}", "----xoo"),
     ("GET /v1/executions", "----oxo"),
     ("POST /v1/executions", "----oxo"),
     ("GET /v1/executions/{id}", "----oxo"),
@@ -233,6 +236,7 @@ fn call(route: &str) -> Call {
 
 fn concrete(path: &str) -> String {
     path.replace("{id}", "019a0000-0000-7000-8000-000000000000")
+        .replace("{key}", &format!("sha256:{}", "0".repeat(64)))
         .replace("{name}", "nobodys")
         .replace("{version}", "1.0.0")
         .replace("{*path}", "report.pdf")
