@@ -50,7 +50,8 @@ async fn run(world: &World, pieces: &[Piece<'_>], command: &[&str]) -> Outcome {
 /// What it prints, and the files that come back.
 async fn told(world: &World, pieces: &[Piece<'_>], command: &[&str]) -> (String, Vec<String>) {
     let outcome = run(world, pieces, command).await;
-    let files = outcome.files.iter().map(|file| file.path.clone()).collect();
+    let mut files: Vec<_> = outcome.files.iter().map(|file| file.path.clone()).collect();
+    files.sort();
     (stdout(&outcome), files)
 }
 
@@ -168,6 +169,7 @@ source \"$SCRIPT_DIR/lib/words.sh\"
 bash scripts/helper.sh three
 python3 \"$SCRIPT_DIR/child.py\" \"$1\"
 scripts/child.py \"$1\"
+python scripts/child.py \"$1\"
 ";
     let python = "import subprocess, sys, pathlib
 here = pathlib.Path(__file__).parent
@@ -188,7 +190,7 @@ print(subprocess.run([str(here / 'helper.sh'), 'five'], capture_output=True, tex
         Plain("scripts/tables.py", TABLES),
     ];
     let said = told(&world, &pieces, &["scripts/all.sh", "in.csv"]).await;
-    assert_eq!(said, printed("helped one\nhelped two\nhelped three\n2\n2\n"));
+    assert_eq!(said, printed("helped one\nhelped two\nhelped three\n2\n2\n2\n"));
     let said = told(&world, &pieces, &["scripts/all.py"]).await;
     assert_eq!(said, printed("2\nhelped four\nhelped five\n"));
 }
