@@ -401,7 +401,11 @@ fn run(fields: &mut Fields, name: &SkillName, declaration: &Declaration<'_>) -> 
     };
     let choice = entrypoint::choose(&declared, |path| declaration.has_file(path))
         .map_err(|rule| fields.refuse(key, format!("`entrypoint`: {rule}")))?;
-    Ok(match choice {
+    Ok(program(fields, choice))
+}
+
+fn program(fields: &mut Fields, choice: entrypoint::Choice) -> Runs {
+    match choice {
         entrypoint::Choice::Program { language, entrypoint } => Runs {
             dialect: Dialect::Program,
             language: Some(language),
@@ -417,7 +421,7 @@ fn run(fields: &mut Fields, name: &SkillName, declaration: &Declaration<'_>) -> 
             );
             Runs::NOTHING
         }
-    })
+    }
 }
 
 /// A name for the allow-list to compare; whether it may run is decided there.
