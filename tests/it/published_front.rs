@@ -24,156 +24,158 @@ fn told(files: &[(&str, &str)]) -> (String, String) {
     (manifest.name.to_string(), warnings.collect::<Vec<_>>().join("\n"))
 }
 
+/// Each SKILL.md, the name it gets, and a part of what is said.
+const SHAPES: &[(&str, &str, &str)] = &[
+    // Products' own keys, with nothing to say about.
+    (
+        "---\nname: a\ndescription: x\nallowed-tools: [Read, Bash]\nmetadata:\n  author: me\n  version: \"1.0\"\n---\n",
+        "a",
+        "",
+    ),
+    (
+        "---\r\nname: a\r\ndescription: |\r\n  x\r\n\r\n  y\r\n---\r\nBody\r\n",
+        "a",
+        "",
+    ),
+    ("\u{feff}---\nname: a\ndescription: x\n---\n", "a", ""),
+    (
+        "---\nname: a\ndescription: &d x\ncompatibility: *d\n---\n---\nRule\n---\n",
+        "a",
+        "",
+    ),
+    // Names as titles, and in other scripts.
+    (
+        "---\nname: PDF_Tools & More!\ndescription: x\n---\n",
+        "pdf-tools-more",
+        "no name",
+    ),
+    (
+        "---\nname: team:Résumé\ndescription: x\n---\n",
+        "team-resume",
+        "no name",
+    ),
+    (
+        "---\nname: 数据分析\ndescription: 分析数据。\n---\n# 数据\n",
+        "its-folder",
+        "no name",
+    ),
+    (
+        "---\nname: PDF変換ツール\ndescription: 変換します。\n---\n",
+        "its-folder",
+        "no name",
+    ),
+    (
+        "---\nname: Заметки\ndescription: x\n---\n",
+        "its-folder",
+        "no name",
+    ),
+    ("---\ndescription: x\n---\n", "its-folder", ""),
+    // What generators and editors leave above.
+    (
+        "\n\n---\nname: a\ndescription: x\n---\n",
+        "a",
+        "blank lines above",
+    ),
+    (
+        "<!-- generated -->\n---\nname: a\ndescription: x\n---\n",
+        "a",
+        "a comment above",
+    ),
+    (
+        "```skill\n---\nname: a\ndescription: x\n---\nBody\n```\n",
+        "a",
+        "code block above",
+    ),
+    // Values that are no YAML.
+    (
+        "---\nname: a\ndescription: Use when: always\n---\n",
+        "a",
+        "taken as text",
+    ),
+    (
+        "---\nname: a\ndescription: 'it's here'\n---\n",
+        "a",
+        "taken as text",
+    ),
+    (
+        "---\nname: a\ndescription: \"Title\" and more\n---\n",
+        "a",
+        "taken as text",
+    ),
+    (
+        "---\nname: a\ndescription: x\nargument-hint: [file] [--all]\n---\n",
+        "a",
+        "taken as text",
+    ),
+    // Keys that mean something else elsewhere.
+    (
+        "---\nname: a\ndescription: x\nlang: zh-CN\n---\n",
+        "a",
+        "`lang` `zh-CN` is ignored",
+    ),
+    (
+        "---\nname: a\ndescription: x\nlanguage: typescript\n---\n",
+        "a",
+        "`language`",
+    ),
+    (
+        "---\nname: a\ndescription: x\nlanguage: python\n---\n",
+        "a",
+        "language is ignored",
+    ),
+    (
+        "---\nname: a\ndescription: x\nimage: https://example.org/a.png\n---\n",
+        "a",
+        "`image`",
+    ),
+    (
+        "---\nname: a\ndescription: x\nentrypoint: SKILL.md\n---\n",
+        "a",
+        "`entrypoint`",
+    ),
+    (
+        "---\nname: a\ndescription: x\nversion: 2024.1\n---\n",
+        "a",
+        "`version`",
+    ),
+    (
+        "---\nname: a\ndescription: x\nresources: [references/a.md]\n---\n",
+        "a",
+        "`resources`",
+    ),
+    (
+        "---\nname: a\ndescription: x\npermissions: read-only\n---\n",
+        "a",
+        "`permissions`",
+    ),
+    (
+        "---\nname: a\ndescription: x\npermissions: {network: {allow: [a.example]}, files: rw}\n---\n",
+        "a",
+        "no sandbox has a network",
+    ),
+    (
+        "---\nname: a\ndescription: x\nmetadata: [a, b]\n---\n",
+        "a",
+        "`metadata` is ignored",
+    ),
+    // Nothing but words.
+    (
+        "---\nname: a\n---\n# Title\n\nThe first words.\n",
+        "a",
+        "first words",
+    ),
+    (
+        "---\nname: a\ndescription: [x, y]\n---\n",
+        "a",
+        "kept as its text",
+    ),
+];
+
 #[test]
 fn odd_front_matter_loads_and_says_what_was_passed_over() {
-    let shapes = [
-        // Products' own keys, with nothing to say about.
-        (
-            "---\nname: a\ndescription: x\nallowed-tools: [Read, Bash]\nmetadata:\n  author: me\n  version: \"1.0\"\n---\n",
-            "a",
-            "",
-        ),
-        (
-            "---\r\nname: a\r\ndescription: |\r\n  x\r\n\r\n  y\r\n---\r\nBody\r\n",
-            "a",
-            "",
-        ),
-        ("\u{feff}---\nname: a\ndescription: x\n---\n", "a", ""),
-        (
-            "---\nname: a\ndescription: &d x\ncompatibility: *d\n---\n---\nRule\n---\n",
-            "a",
-            "",
-        ),
-        // Names as titles, and in other scripts.
-        (
-            "---\nname: PDF_Tools & More!\ndescription: x\n---\n",
-            "pdf-tools-more",
-            "no name",
-        ),
-        (
-            "---\nname: team:Résumé\ndescription: x\n---\n",
-            "team-resume",
-            "no name",
-        ),
-        (
-            "---\nname: 数据分析\ndescription: 分析数据。\n---\n# 数据\n",
-            "its-folder",
-            "no name",
-        ),
-        (
-            "---\nname: PDF変換ツール\ndescription: 変換します。\n---\n",
-            "its-folder",
-            "no name",
-        ),
-        (
-            "---\nname: Заметки\ndescription: x\n---\n",
-            "its-folder",
-            "no name",
-        ),
-        ("---\ndescription: x\n---\n", "its-folder", ""),
-        // What generators and editors leave above.
-        (
-            "\n\n---\nname: a\ndescription: x\n---\n",
-            "a",
-            "blank lines above",
-        ),
-        (
-            "<!-- generated -->\n---\nname: a\ndescription: x\n---\n",
-            "a",
-            "a comment above",
-        ),
-        (
-            "```skill\n---\nname: a\ndescription: x\n---\nBody\n```\n",
-            "a",
-            "code block above",
-        ),
-        // Values that are no YAML.
-        (
-            "---\nname: a\ndescription: Use when: always\n---\n",
-            "a",
-            "taken as text",
-        ),
-        (
-            "---\nname: a\ndescription: 'it's here'\n---\n",
-            "a",
-            "taken as text",
-        ),
-        (
-            "---\nname: a\ndescription: \"Title\" and more\n---\n",
-            "a",
-            "taken as text",
-        ),
-        (
-            "---\nname: a\ndescription: x\nargument-hint: [file] [--all]\n---\n",
-            "a",
-            "taken as text",
-        ),
-        // Keys that mean something else elsewhere.
-        (
-            "---\nname: a\ndescription: x\nlang: zh-CN\n---\n",
-            "a",
-            "`lang` `zh-CN` is ignored",
-        ),
-        (
-            "---\nname: a\ndescription: x\nlanguage: typescript\n---\n",
-            "a",
-            "`language`",
-        ),
-        (
-            "---\nname: a\ndescription: x\nlanguage: python\n---\n",
-            "a",
-            "language is ignored",
-        ),
-        (
-            "---\nname: a\ndescription: x\nimage: https://example.org/a.png\n---\n",
-            "a",
-            "`image`",
-        ),
-        (
-            "---\nname: a\ndescription: x\nentrypoint: SKILL.md\n---\n",
-            "a",
-            "`entrypoint`",
-        ),
-        (
-            "---\nname: a\ndescription: x\nversion: 2024.1\n---\n",
-            "a",
-            "`version`",
-        ),
-        (
-            "---\nname: a\ndescription: x\nresources: [references/a.md]\n---\n",
-            "a",
-            "`resources`",
-        ),
-        (
-            "---\nname: a\ndescription: x\npermissions: read-only\n---\n",
-            "a",
-            "`permissions`",
-        ),
-        (
-            "---\nname: a\ndescription: x\npermissions: {network: {allow: [a.example]}, files: rw}\n---\n",
-            "a",
-            "no sandbox has a network",
-        ),
-        (
-            "---\nname: a\ndescription: x\nmetadata: [a, b]\n---\n",
-            "a",
-            "`metadata` is ignored",
-        ),
-        // Nothing but words.
-        (
-            "---\nname: a\n---\n# Title\n\nThe first words.\n",
-            "a",
-            "first words",
-        ),
-        (
-            "---\nname: a\ndescription: [x, y]\n---\n",
-            "a",
-            "kept as its text",
-        ),
-    ];
-    for (skill_md, name, part) in shapes {
+    for (skill_md, name, part) in SHAPES {
         let (found, warnings) = told(&[("SKILL.md", skill_md)]);
-        assert_eq!(found, name, "{skill_md}");
+        assert_eq!(found, *name, "{skill_md}");
         assert!(
             warnings.contains(part) && (warnings.is_empty() == part.is_empty()),
             "{skill_md}: {warnings:?}"

@@ -73,9 +73,18 @@ fn numbered_key(n: u8) -> KeyRecord {
 
 /// Each list and look-up, and the one step that it may take.
 fn plans() -> Vec<(&'static str, String)> {
-    let by = |index: &str, terms: &str| format!("INDEX {index} ({terms})");
+    let mut plans = plans_of_executions();
+    plans.extend(plans_of_others());
+    plans
+}
+
+fn by(index: &str, terms: &str) -> String {
+    format!("INDEX {index} ({terms})")
+}
+
+fn plans_of_executions() -> Vec<(&'static str, String)> {
     let place = "created_at>? AND (created_at,id)<(?,?)";
-    let executions_and_keys = [
+    vec![
         (
             blobs::PAGE,
             by("blobs_by_time", "tenant=? AND (created_at,digest)<(?,?)"),
@@ -115,8 +124,11 @@ fn plans() -> Vec<(&'static str, String)> {
             executions::INSTANCES,
             "SCAN executions USING COVERING INDEX executions_running".to_owned(),
         ),
-    ];
-    let others = [
+    ]
+}
+
+fn plans_of_others() -> Vec<(&'static str, String)> {
+    vec![
         (
             keys::PAGE,
             by("keys_by_time", "tenant=? AND (created_at,id)<(?,?)"),
@@ -147,8 +159,7 @@ fn plans() -> Vec<(&'static str, String)> {
             skills::VERSIONS,
             by("skills_by_push", "tenant=? AND name=? AND push<?"),
         ),
-    ];
-    executions_and_keys.into_iter().chain(others).collect()
+    ]
 }
 
 /// a page costs a seek and its rows, however deep it lies.
