@@ -123,15 +123,18 @@ async fn target(ask: &Ask, manifest: &Manifest, folder: &Path) -> Result<Target,
             (is_file && read.is_ok()).then_some(head)
         })
     });
-    let refused = |error: &dyn std::fmt::Display| Error::invalid(format!("script: {error}"));
     let script = blocking
         .await
         .map_err(Error::internal)?
-        .map_err(|error| refused(&error))?;
+        .map_err(|error| refused(error))?;
     match module_at(&manifest.name, script.path()) {
         Some(called) if manifest.dialect == Dialect::Function => {
-            called.map(Target::Module).map_err(|rule| refused(&rule))
+            called.map(Target::Module).map_err(|rule| refused(rule))
         }
         Some(_) | None => Ok(Target::Script(script)),
     }
+}
+
+fn refused(error: impl std::fmt::Display) -> Error {
+    Error::invalid(format!("script: {error}"))
 }

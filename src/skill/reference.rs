@@ -28,15 +28,18 @@ impl FromStr for SkillRef {
         let (name, selector) = text
             .split_once('@')
             .map_or((text, None), |(name, rest)| (name, Some(rest)));
-        let refused = |rule: &dyn fmt::Display| InvalidSkillRef(format!("{}: {rule}", quoted(text)));
         Ok(Self {
-            name: name.parse().map_err(|rule| refused(&rule))?,
+            name: name.parse().map_err(|rule| refused(text, rule))?,
             selector: match selector {
-                Some(selector) => selector.parse().map_err(|rule| refused(&rule))?,
+                Some(selector) => selector.parse().map_err(|rule| refused(text, rule))?,
                 None => Selector::default(),
             },
         })
     }
+}
+
+fn refused(text: &str, rule: impl fmt::Display) -> InvalidSkillRef {
+    InvalidSkillRef(format!("{}: {rule}", quoted(text)))
 }
 
 impl fmt::Display for SkillRef {

@@ -1,3 +1,5 @@
+//! Schemas as people write them, and as nobody should.
+
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, json};
