@@ -223,6 +223,8 @@ pub const SCHEMA_STACK_BYTES: usize = 64 * 1024 * 1024;
 pub const SCHEMA_CHECK_STACK_BYTES: usize = 1024 * 1024;
 /// Looks at values, or at 4 bytes of text, that checking one value may take: about half a second.
 pub const SCHEMA_STEPS_MAX: usize = 10_000_000;
+/// Parts of a schema that one place of a value may be held against.
+pub const SCHEMA_WAYS_MAX: usize = 10_000;
 /// What one fault costs of them.
 pub const SCHEMA_STEPS_OF_FAULT: usize = 500;
 /// Faults of one value that are told.

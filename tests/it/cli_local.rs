@@ -69,7 +69,11 @@ fn the_examples_please_the_lint() {
 #[test]
 fn what_a_push_would_refuse_fails_the_lint() {
     let shell = Shell::new();
-    shell.skill("broken", "lang: python\n", ("scripts/other.py", ""));
+    shell.skill(
+        "broken",
+        "entrypoint: scripts/main.py\n",
+        ("scripts/other.py", ""),
+    );
     let said = shell.run(&["skill", "lint", "broken"]);
     assert_eq!(said.code, 1, "{}", said.stderr);
     assert!(said.stdout.contains("scripts/main.py"), "{}", said.stdout);

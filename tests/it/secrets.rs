@@ -359,7 +359,15 @@ async fn killed_while_it_runs(secret: &str, since: SystemTime, places: Vec<PathB
         Backend::Docker => "docker",
         Backend::Native => "native",
     };
-    let start = move |data: PathBuf| Server::start_with(&data, &[("SKILLBOX_SANDBOX_BACKEND", backend)]);
+    // As the world of these tests has it.
+    let degraded = std::env::var_os(crate::world::DEGRADED).map_or("false", |_| "true");
+    let start = move |data: PathBuf| {
+        let env = [
+            ("SKILLBOX_SANDBOX_BACKEND", backend),
+            ("SKILLBOX_NATIVE_ALLOW_DEGRADED", degraded),
+        ];
+        Server::start_with(&data, &env)
+    };
     let (server, id) = tokio::task::spawn_blocking({
         let (data, secret) = (data.clone(), secret.clone());
         move || {

@@ -5,6 +5,7 @@
 mod measured;
 #[cfg(test)]
 mod tests;
+mod ways;
 
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
@@ -38,7 +39,7 @@ impl Schema {
             return Err(InvalidSchema(message));
         }
         std::thread::scope(|scope| {
-            let compile = || measured(|| build(schema));
+            let compile = || measured(|| ways::check(schema).and_then(|()| build(schema)));
             let thread = std::thread::Builder::new()
                 .name("schema".to_owned())
                 .stack_size(limits::SCHEMA_STACK_BYTES);

@@ -171,7 +171,10 @@ fn a_hostile_schema_burns_no_time() {
     ];
     for schema in schemas {
         let begun = Instant::now();
-        let compiled = Schema::compile(&schema).unwrap();
+        // Most are not even taken.
+        let Ok(compiled) = Schema::compile(&schema) else {
+            continue;
+        };
         for text in [nested.as_str(), "1"] {
             // What it says is of no matter; that it ends is.
             let faults = compiled.faults(text);
