@@ -1,7 +1,7 @@
 //! From the tar of what an installer left to a folder of installed packages.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek as _};
 use std::path::Path;
 
 use crate::bundle::{
@@ -18,7 +18,8 @@ use crate::limits;
 /// # Errors
 ///
 /// Names the entry. What was written before the error stays in `into`: the caller removes the folder.
-pub fn unpack_packages(tar: &File, into: &Path) -> Result<Listing, Error> {
+pub fn unpack_packages(mut tar: &File, into: &Path) -> Result<Listing, Error> {
+    tar.rewind()?;
     let mut archive = tar::Archive::new(io::BufReader::new(tar));
     let (mut entries, mut bytes) = (Vec::new(), 0);
     for member in archive.entries()? {

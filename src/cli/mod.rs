@@ -3,6 +3,7 @@
 mod author;
 mod completions;
 mod console;
+mod deps;
 mod doctor;
 mod exec;
 mod exit;
@@ -89,7 +90,7 @@ enum Command {
     #[command(hide = true, subcommand, after_help = "Example:\n  skillbox server start")]
     Server(ServerCommand),
     /// Run a skill and print its result
-    Run(run::RunArgs),
+    Run(Box<run::RunArgs>),
     /// Make, check, publish and look at skills
     #[command(subcommand, after_help = "Example:\n  skillbox skill init my-skill")]
     Skill(skill::SkillCommand),
@@ -98,6 +99,9 @@ enum Command {
     /// Look at executions
     #[command(subcommand, after_help = "Example:\n  skillbox exec list")]
     Exec(exec::ExecCommand),
+    /// Look after installed packages
+    #[command(subcommand, after_help = "Example:\n  skillbox deps list")]
+    Deps(deps::DepsCommand),
     /// Manage API keys
     #[command(subcommand, after_help = "Example:\n  skillbox key create ci --scope run")]
     Key(KeyCommand),
@@ -190,11 +194,12 @@ fn obey(cli: Cli, console: &Console) -> Result<Exit> {
         Command::Run(args) => {
             let config = configured(global)?;
             enter_scope(&config);
-            run::run(args, &config, console)
+            run::run(*args, &config, console)
         }
         Command::Skill(command) => skill::skill(command, || configured(global), console),
         Command::Tools(args) => with_place(global, console, |place| tools::tools(&args, place, console)),
         Command::Exec(command) => with_place(global, console, |place| exec::exec(command, place, console)),
+        Command::Deps(command) => with_place(global, console, |place| deps::deps(command, place, console)),
         Command::Key(KeyCommand::Managed(command)) => {
             with_place(global, console, |place| key::key(command, place, console))
         }

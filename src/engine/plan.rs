@@ -76,7 +76,7 @@ pub(super) struct Plan {
 }
 
 /// Fixed by us; nobody else may set it (P11).
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/sandbox/runtime/bin";
 
 /// Plans one execution. Refuses what has nothing to run and images that are not allowed.
 pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Result<Plan, Error> {

@@ -173,7 +173,11 @@ impl Engine {
     }
 
     /// Makes ready what may take long; ends when the process does.
-    async fn prepare(&self, job: &Job, progress: Option<&ProgressSender>) -> Result<Choice, Error> {
+    pub(super) async fn prepare(
+        &self,
+        job: &Job,
+        progress: Option<&ProgressSender>,
+    ) -> Result<Choice, Error> {
         let prepared = self.0.sandbox.prepare(job, progress);
         match self.0.running.stop.run_until_cancelled(prepared).await {
             Some(prepared) => prepared.map_err(failure::of_sandbox),

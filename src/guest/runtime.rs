@@ -76,6 +76,24 @@ fn write_skills() -> io::Result<()> {
     fs::write(package.join("package.json"), text)
 }
 
+/// Where the interpreters are looked for.
+const PROGRAMS: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
+
+/// Scripts call `python`, and Debian has only a `python3`; the folder stands last on the path of programs.
+fn write_python() -> io::Result<()> {
+    let find = |name: &str| {
+        let places = PROGRAMS.iter().map(|folder| Path::new(folder).join(name));
+        places.into_iter().find(|place| place.exists())
+    };
+    let (None, Some(python)) = (find("python"), find("python3")) else {
+        return Ok(());
+    };
+    let folder = Path::new(FOLDER).join("bin");
+    fs::create_dir(&folder)?;
+    symlink(python, folder.join("python"))?;
+    fs::set_permissions(folder, Permissions::from_mode(0o500))
+}
+
 /// The names in a folder, as far as they are text, sorted; none where there is no folder.
 fn names_in(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -105,6 +123,7 @@ pub(super) fn write() -> io::Result<()> {
         new.open(path)?.write_all(text.as_bytes())?;
     }
     write_skills()?;
+    write_python()?;
     for folder in folders {
         fs::set_permissions(folder, Permissions::from_mode(0o500))?;
     }

@@ -110,6 +110,10 @@ pub(crate) fn document(table: &Table) -> OpenApi {
         .tags(Some([
             tag("skills", "Publish, look at and delete skills."),
             tag("executions", "Run skills, and see what became of it."),
+            tag(
+                "deps",
+                "Installed packages: listed, installed in advance, forgotten.",
+            ),
             tag("keys", "API keys: made, listed, revoked, rotated."),
             tag("server", "Health and documents; no key needed."),
         ]))

@@ -10,6 +10,7 @@ mod blobs;
 mod body;
 mod budget;
 mod content;
+mod deps;
 mod document;
 mod door;
 mod exchange;
@@ -50,6 +51,7 @@ use host::Hosts;
 
 pub use access::{Access, Matrix};
 pub use blobs::BlobInfo;
+pub use deps::Packages;
 pub use door::Settings;
 pub use executions::StreamTexts;
 pub use health::{Part, Ready};

@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 
 use super::access::{Access, Matrix};
 use super::door::Door;
-use super::{artifacts, blobs, document, executions, health, keys, secrets, skills, tools};
+use super::{artifacts, blobs, deps, document, executions, health, keys, secrets, skills, tools};
 use crate::auth::Scope;
 
 const OPEN: Access = Access::Open;
@@ -45,6 +45,9 @@ pub(crate) fn table() -> Table {
         .route(RUN, routes!(blobs::list))
         .route(RUN, routes!(blobs::download))
         .route(RUN, routes!(blobs::delete))
+        .route(RUN_OR_SKILLS, routes!(deps::list))
+        .route(SKILLS, routes!(deps::prefetch))
+        .route(SKILLS, routes!(deps::delete))
         .route(ADMIN, routes!(keys::create))
         .route(ADMIN, routes!(keys::list))
         .route(ADMIN, routes!(keys::revoke))

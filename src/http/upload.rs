@@ -132,7 +132,10 @@ async fn form(request: Request, file: File) -> Result<(File, Option<String>), Er
 fn file_name(field: &Field<'_>) -> Option<Option<String>> {
     let path = field.file_name()?;
     let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
-    let stem = name.strip_suffix(".zip").unwrap_or(name);
+    let stem = name
+        .strip_suffix(".zip")
+        .or(name.strip_suffix(".skill"))
+        .unwrap_or(name);
     Some((!stem.is_empty()).then(|| stem.to_owned()))
 }
 

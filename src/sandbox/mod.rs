@@ -6,6 +6,7 @@ mod auto;
 pub mod docker;
 mod egress;
 mod environment;
+mod input;
 mod kernel_files;
 #[cfg(target_os = "linux")]
 pub mod linux;
@@ -15,7 +16,6 @@ mod scripted;
 pub mod seccomp;
 mod session;
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -32,6 +32,7 @@ use crate::skill::{ApprovedImage, SkillName};
 pub use auto::Auto;
 pub use egress::{Egress, Tunnel};
 pub use environment::Environment;
+pub use input::{InputBlob, InputFile};
 #[cfg(feature = "testing")]
 pub use scripted::Script;
 
@@ -167,26 +168,6 @@ impl Job {
         });
         skills.chain(deps).collect()
     }
-}
-
-/// One file that comes with a request.
-#[derive(Clone, Debug)]
-pub struct InputFile {
-    /// Relative path below `/workspace`.
-    pub path: String,
-    /// Content.
-    pub content: bytes::Bytes,
-}
-
-/// One blob that comes with a request.
-#[derive(Debug)]
-pub struct InputBlob {
-    /// Digest of its content, and its name in `/blobs`.
-    pub digest: Digest,
-    /// Size in bytes.
-    pub size: u64,
-    /// Content, from the beginning.
-    pub content: File,
 }
 
 /// How the program ended.

@@ -7,7 +7,9 @@ use crate::limits;
 use crate::skill::document::{Document, SkillMdError};
 use crate::skill::{
     Dialect, Function, InvalidName, Language, Manifest, Origin, Permissions, Resources, SkillName, Version,
-    entrypoint, fields::Fields, function, hidden_character, quantity, title, yaml,
+    entrypoint,
+    fields::{Field, Fields},
+    function, hidden_character, quantity, title,
 };
 
 /// What a skill's folder says of it.
@@ -243,7 +245,7 @@ fn timeout(fields: &mut Fields) -> Result<Option<Duration>, SkillMdError> {
 fn version(fields: &mut Fields) -> Result<Option<Version>, SkillMdError> {
     let parsed = fields.parsed("version", str::parse);
     match (parsed, fields.field("version")) {
-        (Err(error), Some(field)) if field.origin == Origin::FrontMatter || is_short_version(&field.node) => {
+        (Err(error), Some(field)) if is_word_of_others(field) => {
             let (origin, line) = (field.origin, field.node.line);
             fields.warn_of(
                 origin,
@@ -256,11 +258,16 @@ fn version(fields: &mut Fields) -> Result<Option<Version>, SkillMdError> {
     }
 }
 
-/// `1.0` in a skill.toml of another product: no version of ours, and nothing else either.
-fn is_short_version(node: &yaml::Node) -> bool {
-    let text = node.to_text();
+/// Any text at the top level, and `1.0` in a skill.toml, which can be that of another product.
+fn is_word_of_others(version: &Field) -> bool {
+    let text = version.node.to_text();
     let number = |part: &str| part.len() < 5 && !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-    text.split('.').count() == 2 && text.split('.').all(number)
+    let is_short = text.split('.').count() == 2 && text.split('.').all(number);
+    match version.origin {
+        Origin::FrontMatter => true,
+        Origin::SkillToml => is_short,
+        Origin::Metadata | Origin::Inferred => false,
+    }
 }
 
 fn permissions(fields: &mut Fields) -> Result<Permissions, SkillMdError> {
@@ -394,7 +401,11 @@ fn run(fields: &mut Fields, name: &SkillName, declaration: &Declaration<'_>) -> 
     };
     let choice = entrypoint::choose(&declared, |path| declaration.has_file(path))
         .map_err(|rule| fields.refuse(key, format!("`entrypoint`: {rule}")))?;
-    Ok(match choice {
+    Ok(program(fields, choice))
+}
+
+fn program(fields: &mut Fields, choice: entrypoint::Choice) -> Runs {
+    match choice {
         entrypoint::Choice::Program { language, entrypoint } => Runs {
             dialect: Dialect::Program,
             language: Some(language),
@@ -410,7 +421,7 @@ fn run(fields: &mut Fields, name: &SkillName, declaration: &Declaration<'_>) -> 
             );
             Runs::NOTHING
         }
-    })
+    }
 }
 
 /// A name for the allow-list to compare; whether it may run is decided there.

@@ -175,7 +175,7 @@ fn grouped(number: usize) -> String {
     let from_the_end = digits.len();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (from_the_end - index) % 3 == 0 {
+        if index > 0 && (from_the_end - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

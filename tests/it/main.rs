@@ -4,6 +4,7 @@
     reason = "a test that cannot go on has failed; clippy sees tests only in functions marked so"
 )]
 
+mod cli_blobs;
 mod cli_docs;
 mod cli_hostile;
 mod cli_local;
@@ -16,6 +17,8 @@ mod cli_start;
 mod cli_tools;
 mod docker;
 mod engine;
+#[cfg(unix)]
+mod folders;
 mod gvisor;
 #[cfg(target_os = "linux")]
 mod hosts;
@@ -39,6 +42,8 @@ mod native_soak;
 #[cfg(target_os = "linux")]
 mod ordinary;
 mod packages;
+#[cfg(unix)]
+mod published_front;
 mod run_code_packages;
 #[cfg(target_os = "linux")]
 mod sandbox_auto;

@@ -208,6 +208,10 @@ async fn mounted_skills_are_imported_by_their_names() {
             "{envelope:#?}"
         );
     }
+    assert_imported(&world, mount_skills).await;
+}
+
+async fn assert_imported(world: &World, mount_skills: Vec<skillbox::skill::SkillRef>) {
     for (language, text, expected) in [
         (
             Language::Python,
@@ -224,7 +228,7 @@ async fn mounted_skills_are_imported_by_their_names() {
             mount_skills: mount_skills.clone(),
             ..Ask::default()
         };
-        let envelope = run(&world, code(language, text), ask).await;
+        let envelope = run(world, code(language, text), ask).await;
         assert_eq!(
             serde_json::to_value(&envelope.output).unwrap(),
             expected,

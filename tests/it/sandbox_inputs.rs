@@ -98,7 +98,7 @@ async fn the_environment_holds_what_was_promised_and_nothing_else() {
         .verdicts(Attack::python(program).front_matter(wishes))
         .await;
     let expected = json!({
-        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/sandbox/runtime/bin",
         "HOME": "/workspace", "LANG": "C.UTF-8", "TMPDIR": "/tmp",
         "PYTHONPATH": "/sandbox/runtime:/sandbox/deps", "NODE_PATH": "/sandbox/runtime/node_modules:/node_modules",
         "SANDBOX_INPUT": "{}", "SANDBOX_INPUT_FILE": "/sandbox/input.json",

@@ -23,6 +23,8 @@ pub(super) struct Piece {
     /// Unix mode.
     pub(super) mode: u32,
     pub(super) extra: Vec<u8>,
+    /// The system and version that claims to have made it.
+    pub(super) made_by: u16,
     /// Points the directory at another place, and writes nothing there.
     pub(super) at: Option<u32>,
 }
@@ -44,6 +46,7 @@ pub(super) fn stored(name: &str, content: &[u8]) -> Piece {
         disk: 0,
         mode: 0o100_644,
         extra: Vec::new(),
+        made_by: 0x0314,
         at: None,
     }
 }
@@ -139,7 +142,7 @@ fn local(bytes: &mut Vec<u8>, piece: &Piece) {
 
 fn central(bytes: &mut Vec<u8>, piece: &Piece, at: u32) {
     bytes.extend(b"PK\x01\x02");
-    put16(bytes, &[0x0314, 20, piece.flags, piece.method, 0, 33]);
+    put16(bytes, &[piece.made_by, 20, piece.flags, piece.method, 0, 33]);
     put32(bytes, &[piece.crc32, piece.packed_size, piece.size]);
     put16(
         bytes,

@@ -113,6 +113,38 @@ fn the_only_top_level_folder_is_left_out() {
     assert_eq!(paths(&listing), ["SKILL.md", "x"]);
 }
 
+/// Archives as desktops make them; Z-02 holds for what a backslash means there, too.
+#[test]
+fn an_archive_made_on_a_desktop_is_read() {
+    let windows = |name: &str| Piece {
+        name: name.into(),
+        made_by: 20,
+        ..skill_md()
+    };
+    let pieces = [
+        windows("my-skill\\SKILL.md"),
+        windows("my-skill\\scripts\\a b.py"),
+        windows("my-skill\\Thumbs.db"),
+    ];
+    let (_, listing) = unpacked(&zip(&pieces)).unwrap();
+    assert_eq!(paths(&listing), ["SKILL.md", "scripts/a b.py"]);
+    for out in ["..\\x", "a\\..\\..\\x", "C:\\x", "\\\\srv\\x", "\\x", "a\\\\b"] {
+        assert!(unpacked(&zip(&[skill_md(), windows(out)])).is_err(), "{out}");
+    }
+    let named = |name: &str| Piece {
+        name: name.into(),
+        ..skill_md()
+    };
+    let pieces = [
+        stored(".DS_Store", b"x"),
+        named("x/skill.md"),
+        named("x/.DS_Store"),
+    ];
+    let (into, listing) = unpacked(&zip(&pieces)).unwrap();
+    assert_eq!((paths(&listing), listing.folder()), (vec!["skill.md"], Some("x")));
+    assert_eq!(load(into.path(), &listing, None).unwrap().name.as_str(), "a");
+}
+
 /// Z-25: the digest is of what is run, whatever archive it came in.
 #[test]
 fn the_same_files_in_another_archive_are_the_same_bundle() {

@@ -9,6 +9,7 @@ use secrecy::ExposeSecret as _;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::runtime::Runtime;
 
+use super::deps::said;
 use super::{KeyWanted, Listed, Printed, Pushed, Ran, Wanted};
 use crate::auth::Caller;
 use crate::cli::failure::{Failure, Result};
@@ -19,7 +20,6 @@ use crate::execution::{Envelope, FileLink, Summary};
 use crate::http::{FreshKey, Key, Skill, SkillSummary};
 use crate::ids::{ExecutionId, KeyId};
 use crate::limits;
-use crate::sandbox::Progress;
 use crate::server::{self, Assembled, FirstKey, Signals};
 use crate::skill::{Selector, SkillName, Version};
 use crate::store::{ExecutionFilter, Page, Published, SkillRecord};
@@ -183,10 +183,7 @@ impl Local {
                     let envelope = Envelope::from_execution(&execution?, None);
                     return Ok(Ran { envelope, interrupted });
                 }
-                Some(progress) = progress.recv() => spinner.say(match progress {
-                    Progress::Pulling { image, detail } => format!("pulling {image}: {detail}"),
-                    Progress::Installing { packages } => format!("installing {packages}"),
-                }),
+                Some(progress) = progress.recv() => spinner.say(said(progress)),
                 () = signals.next() => {
                     if interrupted {
                         std::process::exit(130);

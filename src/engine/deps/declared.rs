@@ -61,10 +61,16 @@ pub(super) async fn wanted(plan: &Plan, requirements: &[String]) -> Result<Optio
     let sources = Sources {
         folder: job.skill.as_ref().map(|skill| skill.folder.clone()),
         program: job.skill.as_ref().and_then(|skill| {
-            let at = format!("/skills/{}/", skill.name);
-            let path = job.argv.iter().find_map(|argument| argument.strip_prefix(&at))?;
+            // A script is called where it is worked in.
+            let places = [format!("/skills/{}/", skill.name), "/workspace/".to_owned()];
+            let path = job.argv.iter().take(2).find_map(|argument| {
+                places
+                    .iter()
+                    .find_map(|place| argument.strip_prefix(place.as_str()))
+            })?;
             Some(path.to_owned())
         }),
+        mounted: job.mounted.iter().map(|skill| skill.folder.clone()).collect(),
         requirements: requirements.to_vec(),
     };
     let language = plan.language;
@@ -84,6 +90,8 @@ struct Sources {
     folder: Option<PathBuf>,
     /// The program's path in it.
     program: Option<String>,
+    /// Files of the skills that it may import.
+    mounted: Vec<PathBuf>,
     requirements: Vec<String>,
 }
 
@@ -91,7 +99,7 @@ impl Sources {
     fn python(&self) -> Result<Option<Wanted>, Error> {
         let mut all = Requirements::default();
         if let Some(folder) = &self.folder {
-            if let Some(path) = self.find(folder, "requirements.txt") {
+            if let Some(path) = find(folder, self.program.as_deref(), "requirements.txt") {
                 let read = |path: &str| text(folder, path, limits::REQUIREMENTS_BYTES_MAX);
                 all.extend(Requirements::of_file(&path, read).map_err(refused)?);
             }
@@ -102,6 +110,12 @@ impl Sources {
                     .map_err(refused)?;
             }
         }
+        for folder in &self.mounted {
+            if let Some(path) = find(folder, None, "requirements.txt") {
+                let read = |path: &str| text(folder, path, limits::REQUIREMENTS_BYTES_MAX);
+                all.extend(Requirements::of_file(&path, read).map_err(refused)?);
+            }
+        }
         all.add_all(&self.requirements, |index| format!("requirements[{index}]"))
             .map_err(|error| Error::invalid(error.to_string()))?;
         Ok((!all.is_empty()).then_some(Wanted::Python(all)))
@@ -109,7 +123,7 @@ impl Sources {
 
     fn node(&self) -> Result<Option<Wanted>, Error> {
         let file = self.folder.as_ref().and_then(|folder| {
-            let path = self.find(folder, "package.json")?;
+            let path = find(folder, self.program.as_deref(), "package.json")?;
             Some((text(folder, &path, limits::REQUIREMENTS_BYTES_MAX)?, folder, path))
         });
         let (package_json, lock, path) = match file {
@@ -131,20 +145,20 @@ impl Sources {
             .map_err(|error| Error::invalid(error.to_string()))?;
         Ok(all.map(Wanted::Node))
     }
+}
 
-    /// The file of this name at the skill's root, else beside the program, else where programs usually are.
-    fn find(&self, folder: &Path, name: &str) -> Option<String> {
-        let beside = self.program.as_deref().and_then(|path| path.rsplit_once('/'));
-        let places = ["", beside.map_or("", |(place, _)| place), "scripts", "code"];
-        places.into_iter().find_map(|place| {
-            let path = if place.is_empty() {
-                name.to_owned()
-            } else {
-                format!("{place}/{name}")
-            };
-            folder.join(&path).is_file().then_some(path)
-        })
-    }
+/// The file of this name at the skill's root, else beside the program, else where programs usually are.
+fn find(folder: &Path, program: Option<&str>, name: &str) -> Option<String> {
+    let beside = program.and_then(|path| path.rsplit_once('/'));
+    let places = ["", beside.map_or("", |(place, _)| place), "scripts", "code"];
+    places.into_iter().find_map(|place| {
+        let path = if place.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{place}/{name}")
+        };
+        folder.join(&path).is_file().then_some(path)
+    })
 }
 
 fn refused(error: InvalidRequirement) -> Error {

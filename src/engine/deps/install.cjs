@@ -14,8 +14,8 @@ const zlib = require('zlib');
 const OUT = '/sandbox/out/files';
 const CA = '/workspace/ca.pem';
 const BYTES_MAX = 64 << 20;
-// The youngest that runs on every version of Node that is still cared for.
-const NPM = 'latest-10';
+// The youngest of these runs on every version of Node that images and hosts still have.
+const NPM = /^10\.\d+\.\d+$/;
 
 const job = JSON.parse(fs.readFileSync('/sandbox/input.json', 'utf8'));
 const tmp = process.env.TMPDIR;
@@ -35,15 +35,15 @@ function connect(host, port) {
   });
 }
 
-async function get(address, redirects = 3) {
+async function get(address, accept = '*/*', redirects = 3) {
   const url = new URL(address);
   if (url.protocol !== 'https:') throw new Error(`${address} is not fetched`);
   const socket = await connect(url.hostname, url.port || 443);
   return new Promise((resolve, reject) => {
-    const asked = https.get({host: url.host, path: url.pathname + url.search, createConnection: () => socket, timeout: 60000}, (answer) => {
+    const asked = https.get({host: url.host, headers: {accept}, path: url.pathname + url.search, createConnection: () => socket, timeout: 60000}, (answer) => {
       if (answer.statusCode >= 300 && answer.statusCode < 400 && answer.headers.location && redirects) {
         answer.destroy();
-        return resolve(get(new URL(answer.headers.location, url).href, redirects - 1));
+        return resolve(get(new URL(answer.headers.location, url).href, accept, redirects - 1));
       }
       if (answer.statusCode !== 200) return reject(new Error(`${address}: ${answer.statusCode}`));
       const chunks = [];
@@ -81,7 +81,11 @@ function unpack(tar, into) {
 async function npm() {
   const own = spawnSync('npm', ['--version'], {stdio: 'ignore', env: {...process.env, npm_config_update_notifier: 'false'}});
   if (own.status === 0) return ['npm'];
-  const about = JSON.parse(await get(`${job.index}/npm/${NPM}`));
+  const {versions} = JSON.parse(await get(`${job.index}/npm`, 'application/vnd.npm.install-v1+json'));
+  const rank = (version) => version.split('.').reduce((all, part) => all * 10000 + Number(part), 0);
+  const newest = Object.keys(versions).filter((version) => NPM.test(version)).sort((a, b) => rank(b) - rank(a))[0];
+  if (!newest) throw new Error('the registry has no npm 10');
+  const about = versions[newest];
   const archive = await get(about.dist.tarball);
   const [algorithm, expected] = about.dist.integrity.split(/-(.*)/s);
   if (crypto.createHash(algorithm).update(archive).digest('base64') !== expected) throw new Error('npm was damaged on its way');

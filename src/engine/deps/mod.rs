@@ -3,6 +3,7 @@
 mod build;
 mod declared;
 mod index;
+mod manage;
 mod proxy;
 mod sets;
 mod settings;
@@ -70,16 +71,16 @@ impl Builds {
 }
 
 impl Engine {
-    /// Gives the planned job the packages that its program asks for, installed now if they never were.
+    /// Gives the planned job the packages that its program asks for, installed now if they never were; returns their key.
     pub(super) async fn add_packages(
         &self,
         tenant: &Tenant,
         (plan, choice): (&mut Plan, &Choice),
         requirements: &[String],
         waiting: Waiting<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<Digest>, Error> {
         let Some(wanted) = declared::wanted(plan, requirements).await? else {
-            return Ok(());
+            return Ok(None);
         };
         let base = self.0.sandbox.base(choice, &plan.job).ok_or_else(|| {
             let interpreter = plan.language.interpreter();
@@ -103,7 +104,7 @@ impl Engine {
             }
         }
         plan.job.deps.extend(found);
-        Ok(())
+        Ok(Some(key))
     }
 
     /// A set that is kept, on this host now.

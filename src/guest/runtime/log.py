@@ -32,24 +32,42 @@ def error(message, **fields):
 def _write(level, message, fields):
     global _pipe
     line = {"time": _datetime.now(_timezone.utc).isoformat(timespec="milliseconds"), "level": level}
-    line["message"] = str(message).encode("utf-8", "backslashreplace").decode()
+    try:
+        message = str(message)
+    except Exception:
+        message = _text(message)
+    line["message"] = message.encode("utf-8", "backslashreplace").decode()
     if fields:
         line["fields"] = fields
     try:
+        text = _encoded(line)
+    except Exception:
+        # What JSON cannot hold is told as text.
+        line["fields"] = {name: _text(value) for name, value in fields.items()}
+        text = _encoded(line)
+    try:
         if _pipe is None:
             _pipe = _os.open("/sandbox/log", _os.O_WRONLY | _os.O_CLOEXEC)
-        _os.write(_pipe, _encoded(line))
+        _os.write(_pipe, text)
     except OSError:
         print(f"{level.upper()} {line['message']}", file=_sys.stderr)
 
 
 def _encoded(line):
     """One line that is short enough; fields go before the message is cut."""
-    text = _json.dumps(line, default=str, skipkeys=True).encode() + b"\n"
+    text = _json.dumps(line, allow_nan=False, default=_text, skipkeys=True, ensure_ascii=False)
+    text = text.encode("utf-8", "backslashreplace") + b"\n"
     if len(text) <= _LINE_MAX:
         return text
     if line.pop("fields", None) is not None:
         line["message"] += " [fields left out: too long]"
-        return _encoded(line)
-    line["message"] = line["message"][: max(0, len(line["message"]) - (len(text) - _LINE_MAX) - 20) // 2] + "… [cut]"
+    else:
+        line["message"] = line["message"][: len(line["message"]) // 2 - 8] + "… [cut]"
     return _encoded(line)
+
+
+def _text(value):
+    try:
+        return repr(value)[:1000]
+    except Exception:
+        return f"<{type(value).__name__}>"

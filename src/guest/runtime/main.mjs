@@ -174,8 +174,8 @@ async function runCode() {
   const require = createRequire(here);
   const module = { exports: {}, id: '.', filename: here, paths: require.resolve.paths('x') };
   const { head, tail } = split(withoutModules(source));
-  const main_ = hasMain(source) ? 'main' : 'undefined';
-  const body = tail === '' ? `${head}\n;return {main: ${main_}};` : `${head};return {main: ${main_}, last: (${tail}\n)};`;
+  const ours = "main: typeof main === 'undefined' ? undefined : main";
+  const body = tail === '' ? `${head}\n;return {${ours}};` : `${head};return {${ours}, last: (${tail}\n)};`;
   // The names stand outside of the code's own scope, where it may declare them again.
   const opening = '(function (require, module, exports, __filename, __dirname, __import, __meta) {return (async () => {';
   let called;
@@ -187,7 +187,8 @@ async function runCode() {
   }
   const foreign = (specifier) => import(/^\.{0,2}\//.test(specifier) ? pathToFileURL(path.resolve(specifier)).href : specifier);
   const meta = { url: pathToFileURL(here).href, filename: here, dirname: process.cwd() };
-  const { main, last } = await called(require, module, module.exports, here, process.cwd(), foreign, meta);
+  // Code that returns by itself has said all.
+  const { main, last } = (await called(require, module, module.exports, here, process.cwd(), foreign, meta)) ?? {};
   const exported = module.exports?.main ?? (typeof module.exports === 'function' ? module.exports : main);
   let value = await last;
   if (typeof exported === 'function' && !callsMain(source)) {
@@ -212,6 +213,9 @@ function explained(source, error) {
   return error;
 }
 
+/** Characters of a last expression: a longer one is not looked for. */
+const TAIL_MAX = 64 * 1024;
+
 const compiles = (text) => {
   try {
     new vm.Script(text);
@@ -232,6 +236,7 @@ function split(source) {
     if (before !== '\n' && before !== ';') continue;
     tries += 1;
     const tail = whole.slice(at);
+    if (tail.length > TAIL_MAX) break;
     if (tail.trim() !== '' && isTail(tail) && compiles(`async () => {${whole.slice(0, at)}\n}`)) best = { head: whole.slice(0, at), tail };
   }
   return isTail(whole) ? { head: '', tail: whole } : best;
@@ -264,7 +269,6 @@ function withoutModules(source) {
     .replace(/^([ \t]*)export\s*\{[^}]*\}\s*;?/gm, '$1');
 }
 
-const hasMain = (source) => /(^|[^.\w$])(function\s+main\b|(const|let|var)\s+main\b)/m.test(source);
 const callsMain = (source) => /^(await\s+|void\s+)?main\s*\(/m.test(source);
 
 async function callFunction(specifier, name) {

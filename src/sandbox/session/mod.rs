@@ -1,9 +1,9 @@
 //! The host's side of one execution: speaks to the guest over any byte stream and believes nothing it says.
 
 mod blobs;
+mod collected;
 mod hearing;
 
-use std::collections::HashSet;
 use std::io;
 use std::time::Duration;
 
@@ -11,16 +11,15 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, interval_at, sleep_until, timeout};
 
-use crate::bundle::artifacts::ArtifactTar;
-use crate::execution::{FileEntry, JsonText, Logs, Shown, Skipped, Usage};
+use crate::execution::{FileEntry, Logs, Shown, Skipped, Usage};
 use crate::guest::wire::{
-    self, Caps, Channel, End, Input, Item, Link, Place, Side, Start, ToGuest, ToHost, Workspace,
+    self, Caps, Channel, End, Input, Link, Place, Side, Start, ToGuest, ToHost, Workspace,
 };
 use crate::limits;
 use crate::sandbox::{Collect, Egress, Job, Output};
-use crate::secret::Mask;
 
 use blobs::Blobs;
+use collected::Collected;
 use hearing::Hearing;
 
 /// What the guest said by the time it, or its connection, ended.
@@ -69,6 +68,7 @@ fn caps(collect: Collect) -> Caps {
             files_bytes: limits::PACKAGES_BYTES_MAX,
             path_bytes: limits::ARCHIVE_PATH_BYTES_MAX,
             paths_bytes: limits::PACKAGES_PATHS_BYTES_MAX,
+            blobs: 0,
             ..caps
         },
     }
@@ -114,10 +114,11 @@ async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Hea
     } = run;
     let mut control = link.open(Channel::Control).await?;
     let inputs = link.open(Channel::Inputs).await?;
-    let stdout = link.open(Channel::Stdout).await?;
-    let stderr = link.open(Channel::Stderr).await?;
-    let results = link.open(Channel::Results).await?;
-    let log = link.open(Channel::Log).await?;
+    let (stdout, stderr) = (
+        link.open(Channel::Stdout).await?,
+        link.open(Channel::Stderr).await?,
+    );
+    let (results, log) = (link.open(Channel::Results).await?, link.open(Channel::Log).await?);
 
     let Heard {
         logs,
@@ -143,14 +144,7 @@ async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Hea
         bytes: 0,
         paths_bytes: 0,
     };
-    let mut spoken = Spoken {
-        hello: false,
-        end: None,
-        totals: [0; 3],
-        usage: Usage::default(),
-        started_at: None,
-        ended_at: None,
-    };
+    let mut spoken = Spoken::default();
     let result = {
         let streams = async {
             // A guest without its inputs says so, or falls silent; one that is done may go before it is told their end.
@@ -164,20 +158,7 @@ async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Hea
             stdout.and(stderr).and(log).and(results)
         };
         let states = spoken.follow(&mut control, job, (cancel, go));
-        let both = async {
-            tokio::pin!(streams, states);
-            tokio::select! {
-                heard = &mut streams => {
-                    heard?;
-                    states.await
-                }
-                said = &mut states => {
-                    said?;
-                    // All was said: what is still on its way arrives soon.
-                    in_time(limits::COLLECT_MAX, streams).await
-                }
-            }
-        };
+        let both = both_end(streams, states);
         let total = limits::SANDBOX_START_MAX + job.limits.timeout + limits::KILL_GRACE + limits::COLLECT_MAX;
         tokio::select! {
             heard = in_time(total, both) => heard,
@@ -186,6 +167,25 @@ async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Hea
     };
     heard.conclude(spoken, &lines, result.is_ok());
     result
+}
+
+/// Waits for the streams and the states; the first that fails ends both.
+async fn both_end(
+    streams: impl Future<Output = io::Result<()>>,
+    states: impl Future<Output = io::Result<()>>,
+) -> io::Result<()> {
+    tokio::pin!(streams, states);
+    tokio::select! {
+        heard = &mut streams => {
+            heard?;
+            states.await
+        }
+        said = &mut states => {
+            said?;
+            // All was said: what is still on its way arrives soon.
+            in_time(limits::COLLECT_MAX, streams).await
+        }
+    }
 }
 
 /// Hands on the connections that are made inside, where the job has a way out; ends only when the guest opens what nobody
@@ -279,6 +279,7 @@ async fn keep_head(mut stream: wire::Stream, kept: &mut Vec<u8>, bytes_max: u64)
 }
 
 /// What the guest says about the program.
+#[derive(Default)]
 struct Spoken {
     hello: bool,
     end: Option<End>,
@@ -419,154 +420,6 @@ async fn in_time(limit: Duration, act: impl Future<Output = io::Result<()>>) -> 
 
 /// Well below the 10 minutes after which proxies cut an idle tunnel.
 const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(60);
-
-/// Takes the results off their stream. Every count and length is checked again: the sandbox may be anybody's by now.
-struct Collected<'a> {
-    mask: &'a Mask,
-    artifacts: &'a mut ArtifactTar,
-    output: &'a mut Output,
-    shown: &'a mut Shown,
-    files: &'a mut Vec<FileEntry>,
-    skipped: &'a mut Vec<Skipped>,
-    skipped_total: &'a mut u64,
-    blobs: Blobs<'a>,
-    caps: Caps,
-    bytes: u64,
-    paths_bytes: usize,
-}
-
-impl Collected<'_> {
-    async fn receive(&mut self, mut stream: wire::Stream) -> io::Result<()> {
-        let mut paths = HashSet::new();
-        loop {
-            let item = wire::receive(&mut stream, wire::FRAME_TO_HOST_BYTES_MAX).await?;
-            match item.ok_or_else(|| wire::invalid("results without an end"))? {
-                Item::Output { size } => self.output(&mut stream, size).await?,
-                Item::LargeOutput { size } => *self.output = Output::TooLarge(size),
-                Item::BadOutput { reason } => {
-                    *self.output = Output::Invalid(format!("output.json: {reason}"))
-                }
-                Item::Results { size, total } => self.shown(&mut stream, (size, total)).await?,
-                Item::File { path, size } => {
-                    if !is_plain(&path) || !paths.insert(path.clone()) {
-                        return Err(wire::invalid("a file with an impossible name"));
-                    }
-                    let shown = self.mask.mask_text(&path);
-                    if shown != path && !paths.insert(shown.to_string()) {
-                        self.pass_over(&mut stream, size).await?;
-                        self.skip(shown.into_owned(), "duplicate");
-                        continue;
-                    }
-                    self.file(&mut stream, &shown, size).await?;
-                }
-                Item::Blob { name, size } => {
-                    if let Some(path) = self.blobs.receive(&mut stream, &name, size).await? {
-                        self.skip(path, "content");
-                    }
-                }
-                Item::Skipped { path, .. } if path.len() > limits::FILE_PATH_BYTES_MAX => {
-                    return Err(wire::invalid("a skipped file with an impossible name"));
-                }
-                Item::Skipped { path, reason } => {
-                    if self.skipped.len() < limits::SKIPPED_NAMED_MAX {
-                        self.skipped.push(Skipped { path, reason });
-                    }
-                }
-                Item::End { skipped_total } => {
-                    let total = skipped_total.saturating_add(*self.skipped_total);
-                    *self.skipped_total = total.max(self.skipped.len() as u64);
-                    return Ok(());
-                }
-            }
-        }
-    }
-
-    /// Leaves out what the guest did not.
-    fn skip(&mut self, path: String, reason: &str) {
-        *self.skipped_total += 1;
-        if self.skipped.len() < limits::SKIPPED_NAMED_MAX {
-            let reason = reason.to_owned();
-            self.skipped.push(Skipped { path, reason });
-        }
-    }
-
-    async fn pass_over(&mut self, stream: &mut wire::Stream, size: u64) -> io::Result<()> {
-        if size > limits::FILES_BYTES_MAX - self.bytes {
-            return Err(wire::invalid("files above the cap"));
-        }
-        self.bytes += size;
-        let passed = tokio::io::copy(&mut stream.take(size), &mut tokio::io::sink()).await?;
-        if passed == size {
-            Ok(())
-        } else {
-            Err(io::ErrorKind::UnexpectedEof.into())
-        }
-    }
-
-    async fn output(&mut self, stream: &mut wire::Stream, size: u64) -> io::Result<()> {
-        if size > limits::OUTPUT_BYTES_MAX {
-            return Err(wire::invalid("an output above the cap"));
-        }
-        let bytes = whole(stream, size).await?;
-        *self.output = match JsonText::parse(&bytes) {
-            Ok(text) => Output::Json(text),
-            Err(error) => Output::Invalid(format!("output.json is {error}")),
-        };
-        Ok(())
-    }
-
-    async fn shown(&mut self, stream: &mut wire::Stream, (size, total): (u64, u64)) -> io::Result<()> {
-        if size > limits::RESULTS_BYTES_MAX {
-            return Err(wire::invalid("results above the cap"));
-        }
-        *self.shown = Shown::parse(&whole(stream, size).await?);
-        self.shown.truncated |= total > size;
-        Ok(())
-    }
-
-    async fn file(&mut self, stream: &mut wire::Stream, path: &str, size: u64) -> io::Result<()> {
-        self.paths_bytes += path.len();
-        if self.files.len() >= self.caps.files
-            || size > self.caps.files_bytes - self.bytes
-            || self.paths_bytes > self.caps.paths_bytes
-        {
-            return Err(wire::invalid("files above the cap"));
-        }
-        self.bytes += size;
-        self.artifacts.start(path, size)?;
-        let mut buffer = vec![0; 64 * 1024];
-        let mut left = size;
-        while left > 0 {
-            let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
-            let read = stream.read(&mut buffer[..wanted]).await?;
-            if read == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            self.artifacts.write(&buffer[..read])?;
-            left -= read as u64;
-        }
-        self.files.push(self.artifacts.end()?);
-        Ok(())
-    }
-}
-
-/// All of something small.
-async fn whole(stream: &mut wire::Stream, size: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    if stream.take(size).read_to_end(&mut bytes).await? as u64 == size {
-        Ok(bytes)
-    } else {
-        Err(io::ErrorKind::UnexpectedEof.into())
-    }
-}
-
-/// Whether a path is not too long and has only plain components, so that no reader of an archive is led elsewhere.
-fn is_plain(path: &str) -> bool {
-    let length = 1..=limits::FILE_PATH_BYTES_MAX;
-    length.contains(&path.len())
-        && !path.contains('\0')
-        && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
-}
 
 #[cfg(test)]
 mod tests;

@@ -3,9 +3,13 @@
 use tokio::io::DuplexStream;
 use tokio_util::sync::CancellationToken;
 
+use super::collected::is_plain;
 use super::*;
-use crate::execution::{Maxima, ResourceLimits};
+use crate::bundle::artifacts::ArtifactTar;
+use crate::execution::{JsonText, Maxima, ResourceLimits};
+use crate::guest::wire::Item;
 use crate::sandbox::{ImageOf, Run};
+use crate::secret::{Mask, SecretValue};
 use crate::skill::{ImageAllowlist, Resources};
 
 /// A guest with its streams accepted, to be played by a test.
@@ -239,6 +243,10 @@ async fn results_that_no_guest_of_ours_sends_are_not_taken() {
         path: path.to_owned(),
         size,
     };
+    let blob = |name: &str, size| Item::Blob {
+        name: name.to_owned(),
+        size,
+    };
     let impossible = [
         (vec![file("../x", 0)], 0),
         (vec![file("a", 0), file("a", 0)], 1),
@@ -247,6 +255,15 @@ async fn results_that_no_guest_of_ours_sends_are_not_taken() {
         (
             (0..=256).map(|n| file(&format!("{n:04096}"), 0)).collect(),
             limits::FILE_PATHS_BYTES_MAX / limits::FILE_PATH_BYTES_MAX,
+        ),
+        (vec![blob("../../x", 0)], 0),
+        (vec![blob(&"A".repeat(64), 0)], 0),
+        (vec![blob(&"a".repeat(64), limits::OUTPUT_BLOBS_BYTES_MAX + 1)], 0),
+        (
+            (0..=limits::OUTPUT_BLOBS_MAX)
+                .map(|n| blob(&format!("{n:064x}"), 0))
+                .collect(),
+            0,
         ),
         (
             vec![Item::Output {
@@ -276,6 +293,53 @@ async fn results_that_no_guest_of_ours_sends_are_not_taken() {
         let paths: Vec<_> = heard.files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(paths.len(), taken, "{paths:?}");
     }
+}
+
+/// O-21: of names that differ in a secret alone the second is left out; nothing else is refused for it.
+#[tokio::test(start_paused = true)]
+async fn masked_names_are_told_once_and_blobs_by_what_they_hold() {
+    let secrets = ["hunter2", "hunter3"].map(|text| SecretValue::new(text.to_owned()).unwrap());
+    let job = Job {
+        mask: Mask::new(&secrets),
+        ..job(1)
+    };
+    let empty = crate::ids::Digest::of(b"");
+    let leaving = |socket| async move {
+        let mut guest = Guest::on(socket).await;
+        guest.inputs.read_to_end(&mut Vec::new()).await.unwrap();
+        guest.come_up().await;
+        guest.say(ToHost::Ended { end: End::Exited(0) }).await;
+        for path in ["a-hunter2", "a-hunter3", "a-***", "b"] {
+            let path = path.to_owned();
+            let file = Item::File { path, size: 1 };
+            wire::send(&mut guest.results, &file).await.unwrap();
+            guest.results.write_all(b"x").await.unwrap();
+        }
+        for name in [empty.hex(), "a".repeat(64)] {
+            let blob = Item::Blob { name, size: 0 };
+            wire::send(&mut guest.results, &blob).await.unwrap();
+        }
+        let end = Item::End { skipped_total: 0 };
+        wire::send(&mut guest.results, &end).await.unwrap();
+        guest.say_done().await;
+        let _link = guest.leave();
+        std::future::pending().await
+    };
+    let (heard, _) = converse_with(&job, &CancellationToken::new(), leaving).await;
+    assert!(heard.complete);
+    let paths: Vec<_> = heard.files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(paths, ["a-***", "b"]);
+    let blobs: Vec<_> = heard.blobs.iter().map(|blob| blob.sha256).collect();
+    assert_eq!(blobs, [empty]);
+    let skipped: Vec<_> = heard
+        .skipped
+        .iter()
+        .map(|skipped| skipped.reason.as_str())
+        .collect();
+    assert_eq!(
+        (skipped, heard.skipped_total),
+        (vec!["duplicate", "duplicate", "content"], 3)
+    );
 }
 
 #[test]

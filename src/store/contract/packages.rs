@@ -28,7 +28,7 @@ pub(in crate::store) async fn kept_packages_are_found_listed_and_dropped(place: 
     }
     assert_eq!(store.packages(&a.tenant, &a.key).await.unwrap(), a);
     let page = store.package_sets(&a.tenant, None, 1).await.unwrap();
-    assert_eq!(page.items, [b.clone()]);
+    assert_eq!(page.items, std::slice::from_ref(&b));
     let rest = store.package_sets(&a.tenant, page.next, 10).await.unwrap();
     assert_eq!((rest.items, rest.next), (vec![a.clone()], None));
     assert_eq!(store.drop_packages(&a.tenant, &a.key).await.unwrap(), a);

@@ -3,7 +3,7 @@
 use super::Place;
 use super::samples::{at, execution, key, outcome, skill, tenant};
 use crate::auth::KeyRecord;
-use crate::execution::{Execution, NewExecution, Outcome, Status};
+use crate::execution::{Execution, Failure, NewExecution, Outcome, Status};
 use crate::ids::{ExecutionId, Tenant};
 use crate::limits;
 use crate::store::{Cursor, Error, ExecutionFilter, Page, Store};
@@ -107,7 +107,13 @@ pub(in crate::store) async fn executions_are_listed_newest_first(place: &impl Pl
         );
         assert_eq!(ids(&found), newest_first, "{rows}");
         let slim = Outcome {
+            error: end.error.clone().map(|failure| Failure {
+                exception: None,
+                ..failure
+            }),
             output: None,
+            results: Vec::new(),
+            results_truncated: false,
             logs: Default::default(),
             files: Vec::new(),
             skipped: Vec::new(),

@@ -13,6 +13,9 @@ mod deps;
 mod examples;
 #[path = "../functions.rs"]
 mod functions;
+#[cfg(unix)]
+#[path = "../published.rs"]
+mod published;
 #[path = "../run.rs"]
 mod run;
 #[path = "../run_code.rs"]

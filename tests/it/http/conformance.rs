@@ -134,6 +134,7 @@ fn call(route: &str, execution: &str, key: &str) -> Call {
     };
     let path = path
         .replace("{id}", id)
+        .replace("deps/{key}", &format!("deps/sha256:{}", "0".repeat(64)))
         .replace("secrets/{name}", "secrets/TOKEN")
         .replace("{name}", "probe")
         .replace("{version}", "latest")
@@ -143,6 +144,7 @@ fn call(route: &str, execution: &str, key: &str) -> Call {
         "POST /v1/executions" => Call::post(&path).json(&json!({"skill": "probe", "args": ["exit=3"]})),
         "POST /v1/blobs" => Call::post(&path).body("content"),
         "PUT /v1/secrets/{name}" => Call::new(Method::PUT, &path).json(&json!({"value": "x"})),
+        "POST /v1/deps/prefetch" => Call::post(&path).json(&json!({"skill": "probe"})),
         "POST /v1/keys" => Call::post(&path).json(&json!({"name": "x", "scopes": ["run"]})),
         _ => Call::new(method.parse().unwrap(), &path),
     }

@@ -19,7 +19,7 @@ async fn a_run_answers_with_the_whole_envelope() {
     assert_eq!(envelope["error"], Value::Null);
     assert_eq!(
         envelope["logs"],
-        json!({"stdout": "out \u{fffd}\n", "stderr": "err\n", "truncated": true})
+        json!({"stdout": "out \u{fffd}\n", "stderr": "err\n", "truncated": true, "lines": [], "lines_truncated": false})
     );
     assert_eq!(envelope["files_list"], json!(["a/b.txt"]));
     assert_eq!(envelope["files"][0]["size"], 5);
@@ -124,7 +124,10 @@ async fn logs_come_as_bytes_or_as_json() {
     let call = Call::get(&format!("{path}?stream=stderr")).header(header::ACCEPT, "application/json");
     assert_eq!(
         door.ask(call).await.json(),
-        json!({"stdout": null, "stderr": "err\n", "stdout_total": 100, "stderr_total": 4, "truncated": true})
+        json!({
+            "stdout": null, "stderr": "err\n", "stdout_total": 100, "stderr_total": 4, "truncated": true,
+            "lines": [], "lines_truncated": false,
+        })
     );
     let wrong = door.ask(Call::get(&format!("{path}?stream=stdin"))).await;
     assert_eq!(wrong.refusal(), (400, "invalid".to_owned()));

@@ -19,6 +19,9 @@ const TABLE: &[(&str, &str)] = &[
     ("POST /v1/blobs", "----oxo"),
     ("DELETE /v1/blobs/{id}", "----oxo"),
     ("GET /v1/blobs/{id}", "----oxo"),
+    ("GET /v1/deps", "----ooo"),
+    ("POST /v1/deps/prefetch", "----xoo"),
+    ("DELETE /v1/deps/{key}", "----xoo"),
     ("GET /v1/executions", "----oxo"),
     ("POST /v1/executions", "----oxo"),
     ("GET /v1/executions/{id}", "----oxo"),
@@ -42,8 +45,6 @@ const TABLE: &[(&str, &str)] = &[
     ("GET /v1/tools", "----ooo"),
     ("GET /v1/tools/prompt", "----ooo"),
 ];
-
-/// Routes asked with three wrong keys each before a door slows down whoever does that.
 
 /// T-01, T-04.
 #[tokio::test]
@@ -235,6 +236,7 @@ fn call(route: &str) -> Call {
 
 fn concrete(path: &str) -> String {
     path.replace("{id}", "019a0000-0000-7000-8000-000000000000")
+        .replace("{key}", &format!("sha256:{}", "0".repeat(64)))
         .replace("{name}", "nobodys")
         .replace("{version}", "1.0.0")
         .replace("{*path}", "report.pdf")

@@ -2,6 +2,7 @@
 
 mod blobs;
 mod client;
+mod code;
 mod conformance;
 mod deletion;
 mod document;

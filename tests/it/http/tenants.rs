@@ -136,7 +136,6 @@ async fn a_tenant_cannot_be_chosen() {
         "mounts",
         "privileged",
         "mode",
-        "code",
     ] {
         let body = json!({"skill": "probe", member: "x"});
         let reply = door.ask(Call::post("/v1/executions").json(&body)).await;

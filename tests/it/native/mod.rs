@@ -13,6 +13,8 @@ mod deps;
 mod examples;
 #[path = "../functions.rs"]
 mod functions;
+#[path = "../published.rs"]
+mod published;
 #[path = "../run.rs"]
 mod run;
 #[path = "../run_code.rs"]

@@ -154,7 +154,11 @@ impl Proxy {
         if headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING) {
             return Err(forbidden("CONNECT has no body"));
         }
-        let authority = request.uri().authority();
+        // A name before the host would be one more thing to read in two ways.
+        let authority = request
+            .uri()
+            .authority()
+            .filter(|authority| !authority.as_str().contains('@'));
         let target = authority.and_then(|authority| Some((authority.host(), authority.port_u16()?)));
         let (name, port) = target.ok_or_else(|| forbidden("name a host and a port"))?;
         let host = self

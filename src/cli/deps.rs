@@ -1,0 +1,89 @@
+//! `skillbox deps`: installed packages, listed, installed in advance, forgotten.
+
+use clap::Subcommand;
+
+use crate::cli::console::{Console, Format, Rows};
+use crate::cli::exec::{moment, rows};
+use crate::cli::exit::Exit;
+use crate::cli::failure::Result;
+use crate::cli::place::Place;
+use crate::http::Packages;
+use crate::ids::Digest;
+use crate::limits;
+use crate::skill::{Selector, SkillName};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DepsCommand {
+    /// List installed packages, the newest first
+    #[command(after_help = "Example:\n  skillbox deps list --format json")]
+    List {
+        /// Rows at most
+        #[arg(long, default_value_t = limits::PAGE_ROWS as usize, value_parser = rows)]
+        limit: usize,
+    },
+    /// Install what a skill's program and scripts ask for, so that they run without a network later
+    #[command(after_help = "Example:\n  skillbox deps prefetch data-analysis")]
+    Prefetch {
+        /// Name of a published skill
+        skill: SkillName,
+        /// Version: 1.2.0, latest, or a digest sha256:…
+        #[arg(long)]
+        version: Option<Selector>,
+    },
+    /// Forget installed packages: those of these keys, else all
+    #[command(after_help = "Example:\n  skillbox deps prune")]
+    Prune {
+        /// Keys, as in the list
+        #[arg(value_name = "KEY")]
+        keys: Vec<Digest>,
+    },
+}
+
+pub(crate) fn deps(command: DepsCommand, place: &Place, console: &Console) -> Result<Exit> {
+    match command {
+        DepsCommand::List { limit } => {
+            let listed = place.packages(limit)?;
+            console.data(Format::Table, &listed.items, |items| table(items))?;
+            if listed.more {
+                console.say("there are more; raise --limit");
+            }
+        }
+        DepsCommand::Prefetch { skill, version } => {
+            let sets = place.prefetch(&skill, &version.unwrap_or_default())?;
+            console.data(Format::Table, &sets, |items| table(items))?;
+            if sets.is_empty() {
+                console.say(format!("{skill} asks for no packages"));
+            }
+        }
+        DepsCommand::Prune { keys } => {
+            let keys = if keys.is_empty() {
+                let all = place.packages(limits::ROWS_LISTED_MAX)?.items;
+                all.into_iter().map(|set| set.key).collect()
+            } else {
+                keys
+            };
+            for key in &keys {
+                place.delete_packages(key)?;
+            }
+            console.good(format!("forgot {} sets of packages", keys.len()));
+        }
+    }
+    Ok(Exit::Success)
+}
+
+fn table(sets: &[Packages]) -> Rows {
+    let row = |set: &Packages| {
+        vec![
+            set.key.to_string(),
+            set.language.to_string(),
+            set.requirements.join(", "),
+            format!("{} MiB", set.bytes.div_ceil(limits::MIB)),
+            moment(set.created_at),
+            moment(set.used_at),
+        ]
+    };
+    Rows {
+        heading: &["key", "language", "packages", "size", "installed", "used"],
+        rows: sets.iter().map(row).collect(),
+    }
+}

@@ -1,0 +1,89 @@
+//! Installed packages, here and on a server.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use ureq::http::Method;
+
+use super::remote::{Call, Sent, read_json};
+use super::{Listed, Local, Place, Remote};
+use crate::cli::failure::Result;
+use crate::cli::progress::Spinner;
+use crate::http::{List, Packages};
+use crate::ids::Digest;
+use crate::limits;
+use crate::sandbox::Progress;
+use crate::skill::{Selector, SkillName};
+
+impl Place {
+    pub(crate) fn packages(&self, rows: usize) -> Result<Listed<Packages>> {
+        match self {
+            Self::Here(local) => local.packages(rows),
+            Self::There(remote) => remote.listed("/v1/deps", &[], rows),
+        }
+    }
+
+    pub(crate) fn prefetch(&self, name: &SkillName, selector: &Selector) -> Result<Vec<Packages>> {
+        match self {
+            Self::Here(local) => local.prefetch(name, selector),
+            Self::There(remote) => remote.prefetch(name, selector),
+        }
+    }
+
+    pub(crate) fn delete_packages(&self, key: &Digest) -> Result<()> {
+        match self {
+            Self::Here(local) => Ok(local.wait(local.engine().delete_packages(local.caller(), key))?),
+            Self::There(remote) => remote
+                .call(&Call::new(Method::DELETE, &format!("/v1/deps/{key}")))
+                .map(drop),
+        }
+    }
+}
+
+impl Local {
+    fn packages(&self, rows: usize) -> Result<Listed<Packages>> {
+        let pages = async |page| self.engine().package_sets(self.caller(), page).await;
+        let listed = self.wait(super::local::listed(rows, pages))?;
+        Ok(listed.map(|set| Packages::from(&set)))
+    }
+
+    fn prefetch(&self, name: &SkillName, selector: &Selector) -> Result<Vec<Packages>> {
+        let (sender, mut progress) = tokio::sync::mpsc::channel(limits::PROGRESS_QUEUE);
+        let spinner = Arc::new(Spinner::start("looking for packages"));
+        let which = (name.clone(), selector.clone());
+        let sets = self.wait(async {
+            let told = async {
+                while let Some(progress) = progress.recv().await {
+                    spinner.say(said(progress));
+                }
+                std::future::pending().await
+            };
+            tokio::select! {
+                sets = self.engine().prefetch_packages(self.caller(), which, Some(sender)) => sets,
+                sets = told => sets,
+            }
+        })?;
+        Ok(sets.iter().map(Packages::from).collect())
+    }
+}
+
+impl Remote {
+    fn prefetch(&self, name: &SkillName, selector: &Selector) -> Result<Vec<Packages>> {
+        let _spinner = Spinner::start(format!("installing what {name} asks for"));
+        let call = Call {
+            answer_max: limits::CLIENT_RUN_MAX,
+            ..Call::new(Method::POST, "/v1/deps/prefetch")
+        };
+        let body = json!({ "skill": name, "version": selector });
+        let sets: List<Packages> = read_json(self.send(&call, Sent::json(body.to_string().into_bytes()))?)?;
+        Ok(sets.items)
+    }
+}
+
+/// What takes long, for people.
+pub(super) fn said(progress: Progress) -> String {
+    match progress {
+        Progress::Pulling { image, detail } => format!("pulling {image}: {detail}"),
+        Progress::Installing { packages } => format!("installing {packages}"),
+    }
+}

@@ -1,0 +1,163 @@
+//! What a program left, off its stream: bounded, named, and kept where it belongs.
+
+use std::collections::HashSet;
+use std::io;
+
+use tokio::io::AsyncReadExt as _;
+
+use super::blobs::Blobs;
+use crate::bundle::artifacts::ArtifactTar;
+use crate::execution::{FileEntry, JsonText, Shown, Skipped};
+use crate::guest::wire::{self, Caps, Item};
+use crate::limits;
+use crate::sandbox::Output;
+use crate::secret::Mask;
+
+/// Takes the results off their stream. Every count and length is checked again: the sandbox may be anybody's by now.
+pub(super) struct Collected<'a> {
+    pub(super) mask: &'a Mask,
+    pub(super) artifacts: &'a mut ArtifactTar,
+    pub(super) output: &'a mut Output,
+    pub(super) shown: &'a mut Shown,
+    pub(super) files: &'a mut Vec<FileEntry>,
+    pub(super) skipped: &'a mut Vec<Skipped>,
+    pub(super) skipped_total: &'a mut u64,
+    pub(super) blobs: Blobs<'a>,
+    pub(super) caps: Caps,
+    pub(super) bytes: u64,
+    pub(super) paths_bytes: usize,
+}
+
+impl Collected<'_> {
+    pub(super) async fn receive(&mut self, mut stream: wire::Stream) -> io::Result<()> {
+        let (mut paths, mut kept) = (HashSet::new(), HashSet::new());
+        loop {
+            let item = wire::receive(&mut stream, wire::FRAME_TO_HOST_BYTES_MAX).await?;
+            match item.ok_or_else(|| wire::invalid("results without an end"))? {
+                Item::Output { size } => self.output(&mut stream, size).await?,
+                Item::LargeOutput { size } => *self.output = Output::TooLarge(size),
+                Item::BadOutput { reason } => {
+                    *self.output = Output::Invalid(format!("output.json: {reason}"))
+                }
+                Item::Results { size, total } => self.shown(&mut stream, (size, total)).await?,
+                Item::File { path, size } => {
+                    if !is_plain(&path) || !paths.insert(path.clone()) {
+                        return Err(wire::invalid("a file with an impossible name"));
+                    }
+                    let masked = self.mask.mask_text(&path);
+                    // Two names that differ in a secret alone are one when they are masked.
+                    if self.mask.is_empty() || kept.insert(masked.to_string()) {
+                        self.file(&mut stream, &masked, size).await?;
+                    } else {
+                        self.pass_over(&mut stream, size).await?;
+                        self.skip(masked.into_owned(), "duplicate");
+                    }
+                }
+                Item::Blob { name, size } => {
+                    if let Some(path) = self.blobs.receive(&mut stream, &name, size).await? {
+                        self.skip(path, "content");
+                    }
+                }
+                Item::Skipped { path, .. } if path.len() > limits::FILE_PATH_BYTES_MAX => {
+                    return Err(wire::invalid("a skipped file with an impossible name"));
+                }
+                Item::Skipped { path, reason } => {
+                    if self.skipped.len() < limits::SKIPPED_NAMED_MAX {
+                        self.skipped.push(Skipped { path, reason });
+                    }
+                }
+                Item::End { skipped_total } => {
+                    let total = skipped_total.saturating_add(*self.skipped_total);
+                    *self.skipped_total = total.max(self.skipped.len() as u64);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Leaves out what the guest did not.
+    fn skip(&mut self, path: String, reason: &str) {
+        *self.skipped_total += 1;
+        if self.skipped.len() < limits::SKIPPED_NAMED_MAX {
+            let reason = reason.to_owned();
+            self.skipped.push(Skipped { path, reason });
+        }
+    }
+
+    async fn pass_over(&mut self, stream: &mut wire::Stream, size: u64) -> io::Result<()> {
+        if size > self.caps.files_bytes - self.bytes {
+            return Err(wire::invalid("files above the cap"));
+        }
+        self.bytes += size;
+        let passed = tokio::io::copy(&mut stream.take(size), &mut tokio::io::sink()).await?;
+        if passed == size {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::UnexpectedEof.into())
+        }
+    }
+
+    async fn output(&mut self, stream: &mut wire::Stream, size: u64) -> io::Result<()> {
+        if size > limits::OUTPUT_BYTES_MAX {
+            return Err(wire::invalid("an output above the cap"));
+        }
+        let bytes = whole(stream, size).await?;
+        *self.output = match JsonText::parse(&bytes) {
+            Ok(text) => Output::Json(text),
+            Err(error) => Output::Invalid(format!("output.json is {error}")),
+        };
+        Ok(())
+    }
+
+    async fn shown(&mut self, stream: &mut wire::Stream, (size, total): (u64, u64)) -> io::Result<()> {
+        if size > limits::RESULTS_BYTES_MAX {
+            return Err(wire::invalid("results above the cap"));
+        }
+        *self.shown = Shown::parse(&whole(stream, size).await?);
+        self.shown.truncated |= total > size;
+        Ok(())
+    }
+
+    async fn file(&mut self, stream: &mut wire::Stream, path: &str, size: u64) -> io::Result<()> {
+        self.paths_bytes += path.len();
+        if self.files.len() >= self.caps.files
+            || size > self.caps.files_bytes - self.bytes
+            || self.paths_bytes > self.caps.paths_bytes
+        {
+            return Err(wire::invalid("files above the cap"));
+        }
+        self.bytes += size;
+        self.artifacts.start(path, size)?;
+        let mut buffer = vec![0; 64 * 1024];
+        let mut left = size;
+        while left > 0 {
+            let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+            let read = stream.read(&mut buffer[..wanted]).await?;
+            if read == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.artifacts.write(&buffer[..read])?;
+            left -= read as u64;
+        }
+        self.files.push(self.artifacts.end()?);
+        Ok(())
+    }
+}
+
+/// All of something small.
+async fn whole(stream: &mut wire::Stream, size: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if stream.take(size).read_to_end(&mut bytes).await? as u64 == size {
+        Ok(bytes)
+    } else {
+        Err(io::ErrorKind::UnexpectedEof.into())
+    }
+}
+
+/// Whether a path is not too long and has only plain components, so that no reader of an archive is led elsewhere.
+pub(super) fn is_plain(path: &str) -> bool {
+    let length = 1..=limits::FILE_PATH_BYTES_MAX;
+    length.contains(&path.len())
+        && !path.contains('\0')
+        && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
+}
