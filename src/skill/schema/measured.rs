@@ -23,10 +23,10 @@ struct Left {
     stack_from: usize,
 }
 
-/// Does `check` as long as it takes no more than [`limits::SCHEMA_STEPS_MAX`] looks at values.
-pub(super) fn measured<T>(check: impl FnOnce() -> T) -> Result<T, Box<dyn Any + Send>> {
+/// Does `check` as long as it takes no more than `steps` looks at values.
+pub(super) fn measured<T>(steps: usize, check: impl FnOnce() -> T) -> Result<T, Box<dyn Any + Send>> {
     LEFT.set(Left {
-        steps: limits::SCHEMA_STEPS_MAX,
+        steps,
         stack_from: stack(),
     });
     // What a check leaves behind it owns itself.

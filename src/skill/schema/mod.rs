@@ -15,6 +15,9 @@ use crate::limits;
 
 use measured::{Measured, Measuring, measured};
 
+const STEPS: usize = limits::SCHEMA_STEPS_MAX;
+const STEPS_TO_TELL: usize = STEPS / 8;
+
 /// A JSON Schema that values can be held against.
 #[derive(Debug)]
 pub struct Schema(Validator<Measuring>);
@@ -39,7 +42,7 @@ impl Schema {
             return Err(InvalidSchema(message));
         }
         std::thread::scope(|scope| {
-            let compile = || measured(|| ways::check(schema).and_then(|()| build(schema)));
+            let compile = || measured(STEPS, || ways::check(schema).and_then(|()| build(schema)));
             let thread = std::thread::Builder::new()
                 .name("schema".to_owned())
                 .stack_size(limits::SCHEMA_STACK_BYTES);
@@ -64,7 +67,7 @@ impl Schema {
             Ok(value) => value,
             Err(error) => return vec![fault("", &format!("it cannot be checked: {error}"))],
         };
-        match measured(|| self.0.is_valid(Measured(&value))) {
+        match measured(STEPS, || self.0.is_valid(Measured(&value))) {
             Ok(true) => return Vec::new(),
             Ok(false) => {}
             Err(_) => {
@@ -86,9 +89,9 @@ impl Schema {
                 .map(|error| vec![told(&error)])
         };
         // To tell costs more than to know: of very many faults only one is told, or none.
-        let faults = measured(listed).ok();
+        let faults = measured(STEPS_TO_TELL, listed).ok();
         faults
-            .or_else(|| measured(first).ok().flatten())
+            .or_else(|| measured(STEPS_TO_TELL, first).ok().flatten())
             .unwrap_or_else(|| vec![fault("", "it does not fit")])
     }
 }
