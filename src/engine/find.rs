@@ -123,14 +123,9 @@ async fn target(ask: &Ask, manifest: &Manifest, folder: &Path) -> Result<Target,
             (is_file && read.is_ok()).then_some(head)
         })
     });
-    let script = blocking
-        .await
-        .map_err(Error::internal)?
-        .map_err(|error| refused(error))?;
+    let script = blocking.await.map_err(Error::internal)?.map_err(refused)?;
     match module_at(&manifest.name, script.path()) {
-        Some(called) if manifest.dialect == Dialect::Function => {
-            called.map(Target::Module).map_err(|rule| refused(rule))
-        }
+        Some(called) if manifest.dialect == Dialect::Function => called.map(Target::Module).map_err(refused),
         Some(_) | None => Ok(Target::Script(script)),
     }
 }

@@ -115,7 +115,12 @@ impl<'a> Ways<'a> {
 
     /// What a reference names; nothing where the compiler will say that there is nothing.
     fn target(&self, reference: &str) -> Result<Option<&'a Value>, InvalidSchema> {
-        let Some(fragment) = reference.strip_prefix('#') else {
+        // By its own name, too.
+        let own = self.root["$id"].as_str().map(|id| id.trim_end_matches('#'));
+        let local = own
+            .and_then(|own| reference.strip_prefix(own))
+            .unwrap_or(reference);
+        let Some(fragment) = local.strip_prefix('#') else {
             let reference = crate::error::quoted(reference);
             let message = format!(
                 "a schema refers to nothing outside itself, but {reference} is; put what it needs into `$defs`"
