@@ -283,8 +283,6 @@ pub const SECRET_BYTES_MAX: usize = 64 * 1024;
 pub const SECRET_BODY_BYTES_MAX: u64 = 6 * 64 * KIB + KIB;
 /// Secrets of one tenant.
 pub const SECRETS_MAX: u32 = 1000;
-/// Secrets of one execution.
-pub const SECRETS_GRANTED_MAX: usize = 64;
 /// Values of one execution together: with arguments and the other variables they must fit into what `execve` takes.
 pub const SECRETS_GRANTED_BYTES_MAX: usize = 512 * 1024;
 /// A shorter secret is not masked: text is full of such bytes.

@@ -86,12 +86,6 @@ impl Engine {
         tenant: &Tenant,
         declared: &[SecretName],
     ) -> Result<Vec<(SecretName, SecretValue)>, Error> {
-        if declared.len() > limits::SECRETS_GRANTED_MAX {
-            let (count, max) = (declared.len(), limits::SECRETS_GRANTED_MAX);
-            return Err(Error::invalid(format!(
-                "the skill declares {count} secrets, the limit is {max}"
-            )));
-        }
         let (mut granted, mut missing) = (Vec::new(), Vec::new());
         for name in declared {
             match self.0.store.sealed(tenant, name).await {

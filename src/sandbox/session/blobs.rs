@@ -4,6 +4,7 @@ use std::io::{self, SeekFrom};
 
 use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
 
+use super::collected::into_tar;
 use crate::bundle::artifacts::ArtifactTar;
 use crate::execution::FileEntry;
 use crate::guest::wire::{self, Input, Place};
@@ -67,19 +68,7 @@ impl<'a> Blobs<'a> {
         }
         self.count += 1;
         self.bytes += size;
-        self.tar.start(name, size)?;
-        let mut buffer = vec![0; 64 * 1024];
-        let mut left = size;
-        while left > 0 {
-            let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
-            let read = stream.read(&mut buffer[..wanted]).await?;
-            if read == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            self.tar.write(&buffer[..read])?;
-            left -= read as u64;
-        }
-        let entry = self.tar.end()?;
+        let entry = into_tar(stream, self.tar, name, size).await?;
         if entry.sha256 == digest {
             self.taken.push(entry);
             Ok(None)

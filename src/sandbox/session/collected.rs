@@ -127,19 +127,8 @@ impl Collected<'_> {
             return Err(wire::invalid("files above the cap"));
         }
         self.bytes += size;
-        self.artifacts.start(path, size)?;
-        let mut buffer = vec![0; 64 * 1024];
-        let mut left = size;
-        while left > 0 {
-            let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
-            let read = stream.read(&mut buffer[..wanted]).await?;
-            if read == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            self.artifacts.write(&buffer[..read])?;
-            left -= read as u64;
-        }
-        self.files.push(self.artifacts.end()?);
+        self.files
+            .push(into_tar(stream, self.artifacts, path, size).await?);
         Ok(())
     }
 }
@@ -160,4 +149,26 @@ pub(super) fn is_plain(path: &str) -> bool {
     length.contains(&path.len())
         && !path.contains('\0')
         && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
+}
+
+/// Writes what follows on the stream to `tar`, as it comes.
+pub(super) async fn into_tar(
+    stream: &mut wire::Stream,
+    tar: &mut ArtifactTar,
+    path: &str,
+    size: u64,
+) -> io::Result<FileEntry> {
+    tar.start(path, size)?;
+    let mut buffer = vec![0; 64 * 1024];
+    let mut left = size;
+    while left > 0 {
+        let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+        let read = stream.read(&mut buffer[..wanted]).await?;
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        tar.write(&buffer[..read])?;
+        left -= read as u64;
+    }
+    tar.end()
 }

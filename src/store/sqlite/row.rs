@@ -57,11 +57,13 @@ pub(super) fn optional_text<T: FromStr<Err: Display>>(
     row: &Row<'_>,
     column: &'static str,
 ) -> Result<Option<T>, Error> {
-    let text = row
-        .get_ref(column)?
-        .as_str_or_null()
-        .map_err(|e| bad(column, e))?;
-    text.map(|t| t.parse().map_err(|e| bad(column, e))).transpose()
+    optional(row, column)?
+        .map(|t| t.parse().map_err(|e| bad(column, e)))
+        .transpose()
+}
+
+fn optional<'a>(row: &'a Row<'_>, column: &'static str) -> Result<Option<&'a str>, Error> {
+    row.get_ref(column)?.as_str_or_null().map_err(|e| bad(column, e))
 }
 
 /// A column of microseconds.
@@ -87,11 +89,8 @@ pub(super) fn optional_json<T: DeserializeOwned>(
     row: &Row<'_>,
     column: &'static str,
 ) -> Result<Option<T>, Error> {
-    let text = row
-        .get_ref(column)?
-        .as_str_or_null()
-        .map_err(|e| bad(column, e))?;
-    text.map(|t| serde_json::from_str(t).map_err(|e| bad(column, e)))
+    optional(row, column)?
+        .map(|t| serde_json::from_str(t).map_err(|e| bad(column, e)))
         .transpose()
 }
 
