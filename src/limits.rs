@@ -80,6 +80,22 @@ pub const fn tmpfs_inodes(bytes: u64) -> u64 {
 pub const SCRATCH_SEED_BYTES: u64 = 256 * KIB;
 /// Its inodes.
 pub const SCRATCH_SEED_INODES: u64 = 64;
+/// Sandboxes that may wait for a program, unless configured otherwise.
+pub const WARM_SLOTS: usize = 8;
+/// Bytes that they may take together, unless configured otherwise.
+pub const WARM_MEMORY_BYTES: u64 = 256 * MIB;
+/// How long one waits in vain, unless configured otherwise: less than anything lives that it holds open.
+pub const WARM_IDLE: Duration = Duration::from_secs(300);
+/// The most that can be configured.
+pub const WARM_SLOTS_MAX: usize = 1024;
+/// The longest that one can be left waiting: less than a skill's unpacked files are kept.
+pub const WARM_IDLE_MAX: Duration = Duration::from_secs(600);
+/// Kinds of them whose demand is remembered.
+pub const WARM_KEYS_MAX: usize = 256;
+/// What a Python interpreter takes that waits (measured: 7 MiB with the modules that it has imported).
+pub const WARM_PYTHON_BYTES: u64 = 12 * MIB;
+/// What a Node interpreter takes that waits (measured: 14 MiB of its own, the rest shared).
+pub const WARM_NODE_BYTES: u64 = 32 * MIB;
 /// Open files of one process in the sandbox.
 pub const OPEN_FILES_MAX: u64 = 4096;
 

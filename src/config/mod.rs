@@ -24,7 +24,7 @@ use crate::auth::ApiKey;
 use crate::engine::{self, BlobPolicy, Images, RetentionPolicy};
 use crate::execution::Maxima;
 use crate::limits;
-use crate::sandbox::docker;
+use crate::sandbox::{Pool, docker};
 use crate::secret::MasterKey;
 use crate::skill::ImageAllowlist;
 use crate::telemetry::Format;
@@ -87,6 +87,8 @@ pub struct Sandbox {
     pub images: Images,
     /// The images that may run.
     pub allowlist: ImageAllowlist,
+    /// Sandboxes that are made in advance.
+    pub pool: Pool,
 }
 
 /// What was asked for as the maker of sandboxes.

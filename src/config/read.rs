@@ -14,7 +14,7 @@ use crate::engine::{BlobPolicy, Images, RetentionPolicy};
 use crate::error::quoted;
 use crate::execution::Maxima;
 use crate::limits;
-use crate::sandbox::docker;
+use crate::sandbox::{Pool, docker};
 use crate::secret::InvalidMasterKey;
 use crate::skill::{ImageAllowlist, Language, parse_bytes, parse_cpu};
 use crate::telemetry::Format;
@@ -129,6 +129,13 @@ fn sandbox(reader: &Reader<'_>) -> Result<Sandbox, Error> {
         native_degraded: reader.required("sandbox.native.allow_degraded", yes_or_no)?,
         allowlist: allowlist(reader, &images)?,
         images,
+        pool: Pool {
+            slots: reader.required("pool.slots", |text| values::number(text, 0, limits::WARM_SLOTS_MAX))?,
+            memory_bytes: reader.required("pool.memory", |text| parse_bytes(text, limits::MIB))?,
+            idle: reader.required("pool.idle", |text| {
+                values::span_within(text, Duration::from_secs(1), limits::WARM_IDLE_MAX)
+            })?,
+        },
     })
 }
 

@@ -89,6 +89,12 @@ pub const SETTINGS: &[Setting] = settings! {
         "File of certificate authorities (PEM) that they are believed by. Without it: this host's usual one";
     Text "deps.cache" "SKILLBOX_DEPS_CACHE" "10Gi"
         "Installed packages that are kept, at least 768Mi; of more, those go that were not used for longest";
+    Text "pool.slots" "SKILLBOX_POOL_SLOTS" "8"
+        "Sandboxes that wait for what was run before, with the interpreter started; 0 makes none in advance";
+    Text "pool.memory" "SKILLBOX_POOL_MEMORY" "256Mi"
+        "What they may take together: 12Mi are counted for Python, 32Mi for Node.js";
+    Text "pool.idle" "SKILLBOX_POOL_IDLE" "300s"
+        "How long one waits before it is given up, at most 600s";
     Text "limits.memory" "SKILLBOX_MEMORY" "512Mi"
         "Memory of one sandbox; a skill may ask for less";
     Text "limits.cpu" "SKILLBOX_CPU" "1"

@@ -7,6 +7,7 @@ use crate::engine::{Engine, cache::SkillCache, clock, failure, run};
 use crate::error::{self, Code, Error};
 use crate::ids::{ExecutionId, InstanceId, Tenant};
 use crate::limits;
+use crate::sandbox::Pool;
 use crate::store::{self, Retention};
 
 /// Whether this server can do its work.
@@ -189,6 +190,11 @@ impl Engine {
             }
         }
         self.on_cache(SkillCache::sweep).await
+    }
+
+    /// Makes sandboxes in advance from now on, for what is run more than once.
+    pub fn keep_warm(&self, pool: Pool) {
+        self.0.sandbox.keep_warm(pool);
     }
 
     /// Lets nobody in any more, waits for what runs, then ends it as interrupted; returns when nothing is left.

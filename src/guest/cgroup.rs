@@ -14,6 +14,8 @@ pub(super) struct Counters {
     oom: Option<File>,
     processes_peak: Option<File>,
     cpu: Option<(File, CpuUnit)>,
+    /// CPU time in milliseconds that was used before anybody asked.
+    cpu_before_ms: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +41,13 @@ impl Counters {
             oom: open(&["memory.events", "memory/memory.oom_control"]),
             processes_peak: open(&["pids.peak", "pids/pids.peak"]),
             cpu,
+            cpu_before_ms: 0,
         }
+    }
+
+    /// Counts CPU time from now on.
+    pub(super) fn begin_anew(&mut self) {
+        self.cpu_before_ms = self.read().cpu_ms;
     }
 
     /// Reads all counters now. CPU falls back to what was waited for.
@@ -55,7 +63,7 @@ impl Counters {
                 .and_then(|time| u64::try_from(time.as_millis()).ok())
         };
         Usage {
-            cpu_ms: cpu_ms.or_else(waited_for).unwrap_or(0),
+            cpu_ms: (cpu_ms.or_else(waited_for).unwrap_or(0)).saturating_sub(self.cpu_before_ms),
             memory_peak_bytes: number(&self.memory_peak).unwrap_or(0),
             processes_peak: number(&self.processes_peak).unwrap_or(0),
             oom_kills: self

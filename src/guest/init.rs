@@ -29,7 +29,8 @@ use crate::guest::egress;
 use crate::guest::place;
 use crate::guest::program::{self, Program};
 use crate::guest::runtime::{self, Log};
-use crate::guest::wire::{self, Channel, End, Link, Side, Start, ToGuest, ToHost, Workspace};
+use crate::guest::warm::Interpreter;
+use crate::guest::wire::{self, Channel, End, Link, Side, Start, ToGuest, ToHost, Warm, Workspace};
 use crate::guest::workspace::Before;
 use crate::limits;
 use crate::sys;
@@ -155,14 +156,32 @@ async fn serve(socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> 
         },
     )
     .await?;
-    let start = match wire::receive(&mut channels.control, wire::FRAME_TO_GUEST_BYTES_MAX).await? {
-        Some(ToGuest::Start(start)) if start.version == wire::VERSION => start,
-        Some(ToGuest::Start(_)) => return Err(wire::invalid("the host speaks another version")),
-        Some(ToGuest::Cancel | ToGuest::KeepAlive) | None => return Err(wire::invalid("expected a start")),
+    let mut children = signal(SignalKind::child())?;
+    let mut first = first_word(&mut channels.control).await?;
+    let mut interpreter = None;
+    if let ToGuest::Warm(warm) = &first {
+        place::lay_out(warm.skill.as_deref())?;
+        interpreter = Some(Interpreter::start(warm, &mut children).await?);
+        wire::send(&mut channels.control, &ToHost::Warm).await?;
+        first = tokio::select! {
+            word = first_word(&mut channels.control) => word?,
+            // Nobody asked for it in time.
+            () = link.ended() => return Ok(()),
+        };
+    }
+    let ToGuest::Start(start) = first else {
+        return Err(wire::invalid("expected a start"));
     };
-    place::lay_out(start.skill.as_deref())?;
+    if interpreter.is_none() {
+        place::lay_out(start.skill.as_deref())?;
+    }
     let placed = place::receive_inputs(&mut channels.inputs).await?;
-    execute(&start, placed, channels, &mut link).await?;
+    let ready = Ready {
+        placed,
+        interpreter,
+        children,
+    };
+    execute(&start, ready, channels, &mut link).await?;
     // The host goes first, when it has read everything: its own words to a guest that has gone would break the
     // connection, and what was not read yet would be lost.
     let _ = timeout(limits::DRAIN_MAX, link.ended()).await;
@@ -170,9 +189,43 @@ async fn serve(socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> 
     Ok(())
 }
 
+/// What the host says next of what is to be run.
+async fn first_word(control: &mut wire::Stream) -> io::Result<ToGuest> {
+    loop {
+        match wire::receive(control, wire::FRAME_TO_GUEST_BYTES_MAX).await? {
+            Some(ToGuest::KeepAlive) => {}
+            Some(ToGuest::Start(Start { version, .. }) | ToGuest::Warm(Warm { version, .. }))
+                if version != wire::VERSION =>
+            {
+                return Err(wire::invalid("the host speaks another version"));
+            }
+            Some(word @ (ToGuest::Start(_) | ToGuest::Warm(_))) => return Ok(word),
+            Some(ToGuest::Cancel) | None => return Err(wire::invalid("expected a start")),
+        }
+    }
+}
+
+/// What there is before a program begins.
+struct Ready {
+    /// Its inputs, or why it cannot have them.
+    placed: Result<(), String>,
+    interpreter: Option<Interpreter>,
+    children: Signal,
+}
+
+impl Ready {
+    async fn program(&mut self, start: &Start) -> Result<Program, String> {
+        std::mem::replace(&mut self.placed, Ok(()))?;
+        match self.interpreter.take() {
+            Some(interpreter) => interpreter.release(start).await,
+            None => program::start(&start.argv, &start.env, program::standard_input()),
+        }
+    }
+}
+
 async fn execute(
     start: &Start,
-    placed: Result<(), String>,
+    mut ready: Ready,
     channels: Channels,
     link: &mut Link,
 ) -> io::Result<()> {
@@ -190,13 +243,15 @@ async fn execute(
         Workspace::Results => Some(Before::prepare(start.skill.as_deref(), &start.argv)?),
     };
     let out = Out::open(before)?;
-    let counters = Counters::open();
+    let mut counters = Counters::open();
+    if ready.interpreter.is_some() {
+        counters.begin_anew();
+    }
     let lines = Log::open()?;
-    let mut children = signal(SignalKind::child())?;
     if let Some(port) = start.egress {
         egress::listen(port, link.opener()).await?;
     }
-    let (end, mut pumps) = match placed.and_then(|()| program::start(start)) {
+    let (end, mut pumps) = match ready.program(start).await {
         Err(reason) => (End::NotStarted(reason), None),
         Ok(Program {
             pid,
@@ -212,12 +267,12 @@ async fn execute(
                 log: Pump::start(reader, log, start.caps.log_lines_bytes),
             };
             let end = tokio::select! {
-                status = main_process_ended(&mut children, pid) => end_of(status),
+                status = main_process_ended(&mut ready.children, pid) => end_of(status),
                 () = sleep_until(deadline) => End::TimedOut,
                 () = cancelled(&mut control) => End::Cancelled,
                 () = link.ended() => return Err(io::ErrorKind::ConnectionAborted.into()),
             };
-            kill_all(&mut children, pid).await?;
+            kill_all(&mut ready.children, pid).await?;
             // Nobody writes any more, so its reader sees the end.
             drop(writer);
             (end, Some(pumps))
@@ -302,7 +357,7 @@ async fn cancelled(control: &mut wire::Stream) {
             Ok(Some(ToGuest::KeepAlive)) => {}
             Ok(Some(ToGuest::Cancel)) => return,
             // The connection's own end is watched elsewhere.
-            Ok(Some(ToGuest::Start(_)) | None) | Err(_) => std::future::pending().await,
+            Ok(Some(ToGuest::Start(_) | ToGuest::Warm(_)) | None) | Err(_) => std::future::pending().await,
         }
     }
 }

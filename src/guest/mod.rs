@@ -17,6 +17,8 @@ mod place;
 mod program;
 #[cfg(target_os = "linux")]
 mod runtime;
+#[cfg(target_os = "linux")]
+mod warm;
 pub mod wire;
 mod workspace;
 

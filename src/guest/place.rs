@@ -41,6 +41,12 @@ pub(super) fn lay_out(skill: Option<&str>) -> io::Result<()> {
     Ok(())
 }
 
+/// The input before there is one: what waits for it has it open already.
+pub(super) fn reserve_input() -> io::Result<File> {
+    create(&Place::Json)?;
+    File::open(INPUT)
+}
+
 /// Takes all inputs from the host and writes them; each write is bounded by the tmpfs it goes to.
 ///
 /// The inner error is a sentence for the caller about the first input that cannot be placed; the others are then taken and dropped.
@@ -93,7 +99,9 @@ fn create(place: &Place) -> io::Result<File> {
     }
     OpenOptions::new()
         .write(true)
-        .create_new(true)
+        // An interpreter that waits has the input open before there is one.
+        .create(*place == Place::Json)
+        .create_new(*place != Place::Json)
         .mode(if matches!(place, Place::Blob(_)) {
             0o444
         } else {

@@ -16,7 +16,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe;
 
 use crate::guest::place;
-use crate::guest::wire::{self, Start};
+use crate::guest::wire;
 
 /// The started program: its id and the read ends of its two pipes.
 #[derive(Debug)]
@@ -26,16 +26,18 @@ pub(super) struct Program {
     pub(super) stderr: pipe::Receiver,
 }
 
-/// Starts the program in a process group of its own, with exactly the given environment and its standard input.
+/// Starts the program in a process group of its own, with exactly the given environment and standard input.
 ///
 /// The error is a sentence for the skill's author.
-pub(super) fn start(start: &Start) -> Result<Program, String> {
-    let (name, arguments) = start.argv.split_first().ok_or("the command is empty")?;
-    let path =
-        find(name, &start.env).ok_or_else(|| format!("`{name}` was not found in the sandbox's PATH"))?;
+pub(super) fn start(
+    argv: &[String],
+    env: &[(String, String)],
+    stdin: Option<File>,
+) -> Result<Program, String> {
+    let (name, arguments) = argv.split_first().ok_or("the command is empty")?;
+    let path = find(name, env).ok_or_else(|| format!("`{name}` was not found in the sandbox's PATH"))?;
     let (stdout, stdout_writer) = pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
     let (stderr, stderr_writer) = pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
-    let stdin = standard_input().map_or_else(Stdio::null, Stdio::from);
     // Here and not by the child: one that only executes is born without a copy of this process.
     std::env::set_current_dir(place::WORKSPACE)
         .map_err(|error| format!("cannot enter {}: {error}", place::WORKSPACE))?;
@@ -43,8 +45,8 @@ pub(super) fn start(start: &Start) -> Result<Program, String> {
         .arg0(name)
         .args(arguments)
         .env_clear()
-        .envs(start.env.iter().map(|(key, value)| (key, value)))
-        .stdin(stdin)
+        .envs(env.iter().map(|(key, value)| (key, value)))
+        .stdin(stdin.map_or_else(Stdio::null, Stdio::from))
         .stdout(stdout_writer)
         .stderr(stderr_writer)
         .process_group(0)
@@ -60,7 +62,7 @@ pub(super) fn start(start: &Start) -> Result<Program, String> {
 }
 
 /// What was sent for it, else the input.
-fn standard_input() -> Option<File> {
+pub(super) fn standard_input() -> Option<File> {
     let sent = File::open(place::STDIN);
     // A program finds nothing that is not documented.
     let _ = std::fs::remove_file(place::STDIN);

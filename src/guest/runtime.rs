@@ -19,7 +19,7 @@ const FOLDER: &str = "/sandbox/runtime";
 const LOG: &str = "/sandbox/log";
 
 /// Every folder by its path below [`FOLDER`], itself first.
-const FOLDERS: [&str; 7] = [
+const FOLDERS: [&str; 8] = [
     "",
     "_skillbox",
     "bin",
@@ -27,11 +27,13 @@ const FOLDERS: [&str; 7] = [
     "node_modules/runtime",
     "runtime",
     "skills",
+    "warm",
 ];
 
 /// Every file by its path below [`FOLDER`].
 const FILES: &[(&str, &str)] = &[
     ("_skillbox/__init__.py", ""),
+    ("_skillbox/ahead.py", include_str!("runtime/ahead.py")),
     ("_skillbox/main.py", include_str!("runtime/main.py")),
     ("_skillbox/calls.py", include_str!("runtime/calls.py")),
     ("_skillbox/failures.py", include_str!("runtime/failures.py")),
@@ -48,6 +50,11 @@ const FILES: &[(&str, &str)] = &[
     ("runtime/blobs.py", include_str!("runtime/blobs.py")),
     ("runtime/log.py", include_str!("runtime/log.py")),
     ("skills/__init__.py", include_str!("runtime/skills.py")),
+    (
+        "warm/sitecustomize.py",
+        include_str!("runtime/sitecustomize.py"),
+    ),
+    ("warm/wait.cjs", include_str!("runtime/wait.cjs")),
 ];
 
 /// Lets Node's `import` and `require` find the modules of mounted skills: `skills/salesforce/leads/sync` is `code/sync.mjs`

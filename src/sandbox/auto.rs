@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::docker::Docker;
 #[cfg(target_os = "linux")]
 use super::linux::Native;
-use super::{Backend as _, Choice, Error, Job, Kind, ProgressSender, Report, Run};
+use super::{Backend as _, Choice, Error, Job, Kind, Pool, ProgressSender, Report, Run};
 use crate::ids::InstanceId;
 use crate::limits;
 use crate::skill::ApprovedImage;
@@ -63,6 +63,12 @@ impl Auto {
     #[must_use]
     pub fn native(&self) -> &Native {
         &self.native
+    }
+
+    pub(super) fn keep_warm(&self, pool: Pool) {
+        self.docker.keep_warm(pool);
+        #[cfg(target_os = "linux")]
+        self.native.keep_warm(pool);
     }
 
     pub(super) async fn prepare(

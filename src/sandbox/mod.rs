@@ -15,6 +15,7 @@ mod report;
 mod scripted;
 pub mod seccomp;
 mod session;
+mod warm;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -33,6 +34,7 @@ pub use auto::Auto;
 pub use egress::{Egress, Tunnel};
 pub use environment::Environment;
 pub use input::{InputBlob, InputFile};
+pub use warm::Pool;
 #[cfg(feature = "testing")]
 pub use scripted::Script;
 
@@ -393,6 +395,11 @@ impl Sandbox {
     #[must_use]
     pub fn scripted(script: Script) -> Self {
         Self::Scripted(scripted::Scripted::new(script))
+    }
+
+    /// Makes sandboxes in advance from now on, for what is run more than once.
+    pub fn keep_warm(&self, pool: Pool) {
+        on_backend!(self, backend => backend.keep_warm(pool));
     }
 
     /// What was configured, for people.

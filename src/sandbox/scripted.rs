@@ -2,7 +2,7 @@
 
 use crate::bundle::artifacts::ArtifactTar;
 use crate::ids::InstanceId;
-use crate::sandbox::{Backend, Error, Job, ProgressSender, Report, Run};
+use crate::sandbox::{Backend, Error, Job, Pool, ProgressSender, Report, Run};
 
 /// What a job does: it may write files, and says how it ended.
 pub type Script = fn(&Job, &mut ArtifactTar) -> Result<Report, Error>;
@@ -17,6 +17,9 @@ impl Scripted {
     pub(super) fn new(script: Script) -> Self {
         Self { script }
     }
+
+    /// There is nothing to make.
+    pub(super) fn keep_warm(&self, _pool: Pool) {}
 }
 
 impl Backend for Scripted {

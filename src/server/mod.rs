@@ -34,6 +34,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
     // Before anything else: a signal that comes early must not find the default action.
     let mut signals = Signals::new()?;
     let Assembled { engine, folder } = assemble(&config).await?;
+    engine.keep_warm(config.sandbox.pool);
     let listener = TcpListener::bind(config.listen)
         .await
         .map_err(|source| Error::Listen {

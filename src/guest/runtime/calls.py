@@ -79,6 +79,8 @@ def call_function(module, export):
     spec = importlib.util.find_spec(module)
     if spec is not None and spec.origin:
         sys.path[0] = os.path.dirname(spec.origin)
+        if "_skillbox.ahead" in sys.modules:
+            sys.modules["_skillbox.ahead"].forget_if_shadowed(sys.path[:1])
     function = getattr(importlib.import_module(module), export, None)
     if not callable(function):
         raise AttributeError(f"module {module!r} has no function {export!r}")

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 pub use crate::guest::link::{Link, Opener, Side, Stream};
 
 /// The version of this protocol; host and guest are one binary, so any difference is a refusal.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Bytes of a frame from the host: a job with its environment and arguments, whose every byte JSON may escape as six.
 pub const FRAME_TO_GUEST_BYTES_MAX: u32 = 8 * 1024 * 1024;
 /// Bytes of a frame from the guest: a state or one file's name.
@@ -60,12 +60,27 @@ impl Channel {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToGuest {
+    /// Start an interpreter that waits for its program, once, and before anything else.
+    Warm(Warm),
     /// Start the program, once.
     Start(Start),
     /// Kill it and report.
     Cancel,
     /// Nothing: keeps proxies between host and engine from cutting an idle tunnel.
     KeepAlive,
+}
+
+/// What of a program is known before anybody asks for it: nothing of a request is in here.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Warm {
+    /// [`VERSION`] of the host.
+    pub version: u32,
+    /// As in [`Start::skill`].
+    pub skill: Option<String>,
+    /// The interpreter and its file: how [`Start::argv`] will begin.
+    pub argv: Vec<String>,
+    /// Variables that interpreters read as they start, as they will stand in [`Start::env`].
+    pub env: Vec<(String, String)>,
 }
 
 /// The program to start.
@@ -172,6 +187,8 @@ pub enum ToHost {
         /// [`VERSION`] of the guest.
         version: u32,
     },
+    /// The interpreter waits in its own start-up.
+    Warm,
     /// The program was started.
     Started,
     /// The program has ended and everything in the sandbox was killed; results follow on their channels.

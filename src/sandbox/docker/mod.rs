@@ -20,11 +20,14 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use crate::ids::InstanceId;
+use crate::limits;
 use crate::sandbox::report::report;
-use crate::sandbox::session::{self, Heard};
-use crate::sandbox::{Backend, Error, Job, ProgressSender, Report, Run};
+use crate::sandbox::session::{self, Guest, Heard};
+use crate::sandbox::warm::{self, Recipe, Shelf};
+use crate::sandbox::{Backend, Error, Job, Pool, ProgressSender, Report, Run};
 
 use container::Container;
+use link::Diagnostics;
 use engine::{Connection, Connector};
 use guest_binary::Loader;
 use keepers::Keepers;
@@ -47,6 +50,16 @@ pub struct Settings {
 /// The Docker backend. Made without an engine; each use finds out anew whether one is there.
 #[derive(Debug)]
 pub struct Docker {
+    maker: Arc<Maker>,
+    /// Containers whose interpreter waits for a program.
+    warm: Arc<Shelf<Ready>>,
+    /// Containers that are made while nobody waits.
+    background: TaskTracker,
+}
+
+/// Makes containers.
+#[derive(Debug)]
+struct Maker {
     settings: Settings,
     instance: InstanceId,
     connector: Connector,
@@ -56,41 +69,58 @@ pub struct Docker {
     removals: TaskTracker,
 }
 
+/// A container whose guest is spoken to, or will be.
+#[derive(Debug)]
+struct Ready {
+    guest: Guest,
+    diagnostics: Diagnostics,
+    container: Container,
+}
+
 impl Docker {
     pub(super) fn new(settings: Settings, instance: InstanceId) -> Self {
         let connector = Connector::new(settings.clone());
         Self {
-            settings,
-            instance,
-            connector,
-            images: image::Images::default(),
-            keepers: Keepers::default(),
-            removals: TaskTracker::new(),
+            maker: Arc::new(Maker {
+                settings,
+                instance,
+                connector,
+                images: image::Images::default(),
+                keepers: Keepers::default(),
+                removals: TaskTracker::new(),
+            }),
+            warm: Arc::new(Shelf::empty()),
+            background: TaskTracker::new(),
         }
+    }
+
+    /// Makes sandboxes in advance from now on.
+    pub(super) fn keep_warm(&self, pool: Pool) {
+        self.warm.allow(pool);
     }
 
     /// What the engine says of itself.
     pub async fn facts(&self) -> Result<EngineFacts, Error> {
-        self.connector.connect().await?.facts().await
+        self.maker.connector.connect().await?.facts().await
     }
 
     /// Whether the configured runtime is gVisor, by its name.
     #[must_use]
     pub fn is_on_gvisor(&self) -> bool {
-        Loader::of(self.settings.runtime.as_deref()) == Loader::UserSpace
+        Loader::of(self.maker.settings.runtime.as_deref()) == Loader::UserSpace
     }
 
     /// Whether an engine answers and can hold every bound that a sandbox needs.
     pub(super) async fn keeps_every_promise(&self) -> Result<(), Error> {
-        let connection = self.connector.connect().await?;
+        let connection = self.maker.connector.connect().await?;
         connection.ping().await?;
         connection.keeps_every_promise().await
     }
 
     /// How many containers of this process's executions the engine knows at this moment.
     pub async fn standing(&self) -> Result<usize, Error> {
-        let connection = self.connector.connect().await?;
-        reconcile::standing(&connection, self.instance).await
+        let connection = self.maker.connector.connect().await?;
+        reconcile::standing(&connection, self.maker.instance).await
     }
 
     /// Makes sure that the image is there, pulling it if it is missing.
@@ -99,13 +129,71 @@ impl Docker {
         image: &crate::skill::ApprovedImage,
         progress: Option<&ProgressSender>,
     ) -> Result<(), Error> {
-        let connection = self.connector.connect().await?;
-        self.images.ensure(&connection, image, progress).await
+        let connection = self.maker.connector.connect().await?;
+        self.maker.images.ensure(&connection, image, progress).await
     }
 
     /// What packages for this job's program are built for; known once it was prepared.
     pub(super) fn base(&self, job: &Job) -> Option<String> {
-        self.images.id(&job.image)
+        self.maker.images.id(&job.image)
+    }
+
+    /// One that waits for this and is still there.
+    fn take(&self, key: &warm::Key) -> Option<Ready> {
+        loop {
+            let mut ready = self.warm.take(key)?;
+            if ready.guest.is_there() {
+                return Some(ready);
+            }
+        }
+    }
+
+    /// Makes one more interpreter wait for jobs like this if they are worth it, off everybody's path.
+    fn refill(&self, wanted: Option<(warm::Key, &Job)>) {
+        let Some((key, job)) = wanted.filter(|_| !self.background.is_closed()) else {
+            return;
+        };
+        let recipe = Recipe::of(key, job);
+        let Some(surplus) = self.warm.begin(&recipe.key, recipe.bytes) else {
+            return;
+        };
+        let (maker, warm) = (self.maker.clone(), self.warm.clone());
+        self.background.spawn(async move {
+            drop(surplus);
+            let made = maker.warmed(&recipe).await;
+            let made = made.inspect_err(
+                |error| tracing::warn!(%error, "Could not make an interpreter wait; the next run starts its own"),
+            );
+            warm.end(&recipe.key, recipe.bytes, made.ok());
+        });
+    }
+}
+
+impl Maker {
+    /// A container that was not started yet, attached to.
+    async fn make(&self, job: &Job) -> Result<Ready, Error> {
+        let connection = self.connector.connect().await?;
+        let container = self.create(&connection, job).await?;
+        let (socket, diagnostics) = container.attach().await?;
+        Ok(Ready {
+            guest: Guest::at(socket),
+            diagnostics,
+            container,
+        })
+    }
+
+    /// A container whose interpreter waits.
+    async fn warmed(&self, recipe: &Recipe) -> Result<Ready, Error> {
+        let mut ready = self.make(&recipe.job).await?;
+        ready.container.start().await?;
+        let warm = ready.guest.warm_up(recipe.warm());
+        match tokio::time::timeout(limits::SANDBOX_START_MAX, warm).await {
+            Ok(Ok(())) => Ok(ready),
+            _ => Err(Error::Unavailable(format!(
+                "the container's first process said {:?}",
+                ready.diagnostics.text()
+            ))),
+        }
     }
 
     /// Makes sure of image and keepers; returns the keepers' names.
@@ -159,16 +247,26 @@ impl Docker {
 
 impl Backend for Docker {
     async fn prepare(&self, job: &Job, progress: Option<&ProgressSender>) -> Result<(), Error> {
-        let connection = self.connector.connect().await?;
-        self.make_ready(&connection, job, progress).await.map(drop)
+        let connection = self.maker.connector.connect().await?;
+        self.maker.make_ready(&connection, job, progress).await.map(drop)
     }
 
     async fn run(&self, job: &Job, run: Run<'_>) -> Result<Report, Error> {
         let asked_at = Instant::now();
-        let connection = self.connector.connect().await?;
-        let container = self.create(&connection, job).await?;
-        let (socket, diagnostics) = container.attach().await?;
-        let heard = converse_and_start(&container, session::converse(socket, job, run)).await?;
+        let key = warm::key(job);
+        let waiting = key.as_ref().and_then(|key| self.take(key));
+        let (heard, container, diagnostics) = match waiting {
+            Some(ready) => {
+                let heard = session::converse(ready.guest, job, run).await;
+                (heard, ready.container, ready.diagnostics)
+            }
+            None => {
+                let ready = self.maker.make(job).await?;
+                let conversation = session::converse(ready.guest, job, run);
+                let heard = converse_and_start(&ready.container, conversation).await?;
+                (heard, ready.container, ready.diagnostics)
+            }
+        };
         let report = match &heard.end {
             Some(_) => report(heard, asked_at),
             None => {
@@ -180,22 +278,28 @@ impl Backend for Docker {
             }
         };
         container.remove_in_background();
+        self.refill(key.map(|key| (key, job)));
         Ok(report)
     }
 
     async fn check(&self) -> Result<(), Error> {
-        self.connector.connect().await?.ping().await
+        self.maker.connector.connect().await?.ping().await
     }
 
     async fn reconcile(&self, dead: &[InstanceId]) -> Result<usize, Error> {
-        let connection = self.connector.connect().await?;
-        reconcile::round(&connection, self.instance, dead, &self.keepers).await
+        drop(self.warm.expired());
+        let connection = self.maker.connector.connect().await?;
+        reconcile::round(&connection, self.maker.instance, dead, &self.maker.keepers).await
     }
 
     async fn settle(&self) {
-        self.removals.close();
-        self.removals.wait().await;
-        self.removals.reopen();
+        self.background.close();
+        self.background.wait().await;
+        drop(self.warm.clear());
+        self.background.reopen();
+        self.maker.removals.close();
+        self.maker.removals.wait().await;
+        self.maker.removals.reopen();
     }
 }
 

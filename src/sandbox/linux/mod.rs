@@ -29,12 +29,13 @@ use tokio_util::task::TaskTracker;
 
 use crate::error::Cause;
 use crate::execution::{ResourceLimits, Usage};
-use crate::guest::wire::{self, Channel, Link, Side, ToHost};
+use crate::guest::wire::Link;
 use crate::ids::InstanceId;
 use crate::limits;
 use crate::sandbox::report::report;
-use crate::sandbox::session::{self, Heard};
-use crate::sandbox::{Backend, Choice, End, Error, Job, Kind, Mounted, ProgressSender, Report, Run};
+use crate::sandbox::session::{self, Guest, Heard};
+use crate::sandbox::warm::{self, Recipe, Shelf};
+use crate::sandbox::{Backend, Choice, End, Error, Job, Kind, Mounted, Pool, ProgressSender, Report, Run};
 
 use parts::Parts;
 use plan::Bounds;
@@ -94,20 +95,26 @@ pub enum Degraded {
 pub struct Native {
     settings: Settings,
     instance: InstanceId,
-    parts: tokio::sync::OnceCell<Arc<Parts>>,
+    parts: Arc<tokio::sync::OnceCell<Arc<Parts>>>,
+    /// Sandboxes whose interpreter waits for a program.
+    warm: Arc<Shelf<Ready>>,
     /// Endings and preparations that nobody waits for.
     background: TaskTracker,
     rehearsed: tokio::sync::OnceCell<()>,
 }
 
 /// One sandbox that was told its plan.
-struct Told {
-    link: tokio::net::UnixStream,
+#[derive(Debug)]
+struct Ready {
+    guest: Guest,
     diagnostics: spawn::Diagnostics,
     body: Ending,
+    /// What it used before it was asked for.
+    used: Usage,
 }
 
 /// A sandbox's process and bounds, ended in the background when this is dropped.
+#[derive(Debug)]
 struct Ending {
     body: Option<Body>,
     background: TaskTracker,
@@ -116,9 +123,10 @@ struct Ending {
 impl Native {
     pub(super) fn new(settings: Settings, instance: InstanceId) -> Self {
         Self {
+            warm: Arc::new(Shelf::empty()),
             settings,
             instance,
-            parts: tokio::sync::OnceCell::new(),
+            parts: Arc::default(),
             background: TaskTracker::new(),
             rehearsed: tokio::sync::OnceCell::new(),
         }
@@ -133,6 +141,11 @@ impl Native {
     /// Makes a sandbox in which nothing runs, once: the error names the step that this host refuses, and what to do.
     pub async fn trial(&self) -> Result<(), Error> {
         self.rehearse().await
+    }
+
+    /// Makes sandboxes in advance from now on.
+    pub(super) fn keep_warm(&self, pool: Pool) {
+        self.warm.allow(pool);
     }
 
     /// Why it runs what it runs, and with which promises degraded; known once it was prepared.
@@ -172,52 +185,41 @@ impl Native {
             .await
     }
 
-    /// A sandbox with its bounds set that performs its plan now.
-    async fn tell(&self, files: &[Mounted<'_>], bounds: &ResourceLimits) -> Result<Told, Error> {
-        let parts = self.parts().await?;
-        let waiting = match parts.pool.take() {
-            Some(waiting) => waiting,
-            None => make(parts).await?,
-        };
-        let Waiting {
-            link,
-            diagnostics,
-            body,
-        } = waiting;
-        let body = Ending {
-            body: Some(body),
-            background: self.background.clone(),
-        };
-        if let Some(cell) = body.cell() {
-            cell.bound(bounds)
-                .map_err(|error| failed("setting the sandbox's bounds", error))?;
+    /// A sandbox for this job: one that waits for it, or a new one.
+    async fn ready(&self, job: &Job, key: Option<&warm::Key>) -> Result<Ready, Error> {
+        while let Some(mut ready) = key.and_then(|key| self.warm.take(key)) {
+            if ready.guest.is_there() {
+                ready.used = ready.body.cell().map_or_else(Usage::default, cgroup::Cell::usage);
+                return Ok(ready);
+            }
         }
-        parts
-            .hand_over(&link, files, bounds)
-            .map_err(|error| match error.kind() {
-                // It failed at what it does before anybody needs it, and says why.
-                std::io::ErrorKind::BrokenPipe => did_not_come_up(&diagnostics, &body.fate()),
-                _ => failed("handing the plan over", error),
-            })?;
-        link.set_nonblocking(true)
-            .map_err(|error| failed("listening to the sandbox", error))?;
-        let link = tokio::net::UnixStream::from_std(link)
-            .map_err(|error| failed("listening to the sandbox", error))?;
-        Ok(Told {
-            link,
-            diagnostics,
-            body,
-        })
+        tell(self.parts().await?, &self.background, &job.mounts(), &job.limits).await
     }
 
-    /// Makes one more process wait, off everybody's path.
-    fn refill(&self, parts: &Arc<Parts>) {
-        if !parts.pool.has_room() || self.background.is_closed() {
+    /// Makes one more process wait, and one more interpreter for jobs like this if they are worth it, off everybody's path.
+    fn refill(&self, parts: &Arc<Parts>, wanted: Option<(warm::Key, &Job)>) {
+        if self.background.is_closed() {
             return;
         }
-        let parts = parts.clone();
+        let recipe = wanted.map(|(key, job)| Recipe::of(key, job));
+        let making = recipe.and_then(|recipe| {
+            let surplus = self.warm.begin(&recipe.key, recipe.bytes)?;
+            Some((recipe, surplus))
+        });
+        let (parts, warm, background) = (parts.clone(), self.warm.clone(), self.background.clone());
         self.background.spawn(async move {
             tokio::time::sleep(AFTERWARDS).await;
+            if let Some((recipe, surplus)) = making {
+                drop(surplus);
+                let made = warmed(&parts, &background, &recipe).await;
+                let made = made.inspect_err(
+                    |error| tracing::warn!(%error, "Could not make an interpreter wait; the next run starts its own"),
+                );
+                warm.end(&recipe.key, recipe.bytes, made.ok());
+            }
+            if !parts.pool.has_room() {
+                return;
+            }
             match make(&parts).await {
                 Ok(waiting) => parts.pool.put(waiting),
                 Err(error) => {
@@ -237,18 +239,13 @@ impl Native {
                     None,
                     &crate::execution::Maxima::default(),
                 );
-                let Told {
-                    link,
-                    diagnostics,
-                    body,
-                } = self.tell(&[], &bounds).await?;
-                let heard = tokio::time::timeout(limits::SANDBOX_START_MAX, greeting(link)).await;
-                let Ok(Ok(greeted)) = heard else {
-                    return Err(did_not_come_up(&diagnostics, &body.fate()));
+                let parts = self.parts().await?;
+                let mut ready = tell(parts, &self.background, &[], &bounds).await?;
+                let heard = tokio::time::timeout(limits::SANDBOX_START_MAX, ready.guest.greet()).await;
+                let Ok(Ok(())) = heard else {
+                    return Err(did_not_come_up(&ready.diagnostics, &ready.body.fate()));
                 };
-                let seen = body.watched().map_or(Ok(()), watch::can_watch);
-                // It lives as long as somebody listens.
-                drop(greeted);
+                let seen = ready.body.watched().map_or(Ok(()), watch::can_watch);
                 seen.map_err(|error| {
                     Error::Unavailable(format!(
                         "this host does not let a sandbox without a cgroup be watched: {error}"
@@ -260,29 +257,65 @@ impl Native {
     }
 }
 
+/// A sandbox with its bounds set that performs its plan now.
+async fn tell(
+    parts: &Arc<Parts>,
+    background: &TaskTracker,
+    files: &[Mounted<'_>],
+    bounds: &ResourceLimits,
+) -> Result<Ready, Error> {
+    let waiting = match parts.pool.take() {
+        Some(waiting) => waiting,
+        None => make(parts).await?,
+    };
+    let Waiting {
+        link,
+        diagnostics,
+        body,
+    } = waiting;
+    let body = Ending {
+        body: Some(body),
+        background: background.clone(),
+    };
+    if let Some(cell) = body.cell() {
+        cell.bound(bounds)
+            .map_err(|error| failed("setting the sandbox's bounds", error))?;
+    }
+    parts
+        .hand_over(&link, files, bounds)
+        .map_err(|error| match error.kind() {
+            // It failed at what it does before anybody needs it, and says why.
+            std::io::ErrorKind::BrokenPipe => did_not_come_up(&diagnostics, &body.fate()),
+            _ => failed("handing the plan over", error),
+        })?;
+    link.set_nonblocking(true)
+        .map_err(|error| failed("listening to the sandbox", error))?;
+    let link = tokio::net::UnixStream::from_std(link)
+        .map_err(|error| failed("listening to the sandbox", error))?;
+    Ok(Ready {
+        guest: Guest::at(link),
+        diagnostics,
+        body,
+        used: Usage::default(),
+    })
+}
+
+/// A sandbox whose interpreter waits.
+async fn warmed(parts: &Arc<Parts>, background: &TaskTracker, recipe: &Recipe) -> Result<Ready, Error> {
+    let mut ready = tell(parts, background, &recipe.job.mounts(), &recipe.job.limits).await?;
+    let warm = ready.guest.warm_up(recipe.warm());
+    match tokio::time::timeout(limits::SANDBOX_START_MAX, warm).await {
+        Ok(Ok(())) => Ok(ready),
+        _ => Err(did_not_come_up(&ready.diagnostics, &ready.body.fate())),
+    }
+}
+
 /// Makes a process that waits, on a thread where that may block.
 async fn make(parts: &Arc<Parts>) -> Result<Waiting, Error> {
     let parts = parts.clone();
     let made = tokio::task::spawn_blocking(move || parts.make()).await;
     made.map_err(|error| failed("making a sandbox", error))?
         .map_err(|error| forbidden::refused(&error))
-}
-
-/// A guest that waits for its job.
-type Greeted = (Link, Vec<wire::Stream>);
-
-/// Waits for the guest's first word.
-async fn greeting(link: tokio::net::UnixStream) -> std::io::Result<Greeted> {
-    let mut link = Link::new(link, Side::Host);
-    let mut streams = Vec::new();
-    for channel in Channel::ALL {
-        streams.push(link.open(channel).await?);
-    }
-    let control = &mut streams[0];
-    match wire::receive(control, wire::FRAME_TO_HOST_BYTES_MAX).await? {
-        Some(ToHost::Hello { .. }) => Ok((link, streams)),
-        _ => Err(wire::invalid("expected a greeting")),
-    }
 }
 
 fn failed(doing: &'static str, error: impl Into<Cause>) -> Error {
@@ -355,26 +388,28 @@ impl Backend for Native {
 
     async fn run(&self, job: &Job, run: Run<'_>) -> Result<Report, Error> {
         let asked_at = Instant::now();
-        let Told {
-            link,
+        let key = warm::key(job);
+        let Ready {
+            guest,
             diagnostics,
             body,
-        } = self.tell(&job.mounts(), &job.limits).await?;
+            used,
+        } = self.ready(job, key.as_ref()).await?;
         let watchdog = body
             .watched()
             .map(|body| Watchdog::start(body, &job.limits, &self.background))
             .transpose()
             .map_err(|error| failed("watching a sandbox that has no cgroup", error))?;
-        let mut heard = session::converse(link, job, run).await;
+        let mut heard = session::converse(guest, job, run).await;
         if let Some(cell) = body.cell() {
-            heard.usage = seen_from_outside(heard.usage, cell.usage());
+            heard.usage = seen_from_outside(heard.usage, since(used, cell.usage()));
         }
         if let Some(watchdog) = watchdog {
             heard.take_seen(watchdog.seen().await);
         }
         let fate = heard.end.is_none().then(|| body.fate());
         body.leave(heard.link.take());
-        self.refill(self.parts().await?);
+        self.refill(self.parts().await?, key.map(|key| (key, job)));
         let Some(fate) = fate else {
             return Ok(report(heard, asked_at));
         };
@@ -390,6 +425,7 @@ impl Backend for Native {
     }
 
     async fn reconcile(&self, _dead: &[InstanceId]) -> Result<usize, Error> {
+        drop(self.warm.expired());
         let parts = self.parts().await?.clone();
         let swept = tokio::task::spawn_blocking(move || parts.pool.sweep()).await;
         swept
@@ -399,6 +435,10 @@ impl Backend for Native {
 
     async fn settle(&self) {
         self.background.close();
+        drop(self.warm.clear());
+        self.background.wait().await;
+        // One that was being made.
+        drop(self.warm.clear());
         self.background.wait().await;
         if let Some(parts) = self.parts.get() {
             let parts = parts.clone();
@@ -406,6 +446,14 @@ impl Backend for Native {
             let _ = tokio::task::spawn_blocking(move || parts.pool.clear()).await;
         }
         self.background.reopen();
+    }
+}
+
+/// CPU time counts from when the sandbox was asked for.
+fn since(before: Usage, after: Usage) -> Usage {
+    Usage {
+        cpu_ms: after.cpu_ms.saturating_sub(before.cpu_ms),
+        ..after
     }
 }
 

@@ -2,25 +2,28 @@
 
 mod blobs;
 mod collected;
+mod guest;
 mod hearing;
 
 use std::io;
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, interval_at, sleep_until, timeout};
 
 use crate::execution::{FileEntry, Logs, Shown, Skipped, Usage};
 use crate::guest::wire::{
-    self, Caps, Channel, End, Input, Link, Place, Side, Start, ToGuest, ToHost, Workspace,
+    self, Caps, Channel, End, Input, Link, Place, Start, ToGuest, ToHost, Workspace,
 };
 use crate::limits;
 use crate::sandbox::{Collect, Egress, Job, Output};
 
 use blobs::Blobs;
 use collected::Collected;
-use hearing::Hearing;
+use guest::Streams;
+
+pub(super) use guest::Guest;
 
 /// What the guest said by the time it, or its connection, ended.
 #[derive(Debug)]
@@ -74,12 +77,10 @@ fn caps(collect: Collect) -> Caps {
     }
 }
 
-/// Runs `job` over `socket` and listens until the guest is done, its connection ends, or it is overdue.
+/// Runs `job` by this guest and listens until it is done, its connection ends, or it is overdue.
 /// Whatever happens, the caller destroys the sandbox afterwards.
-pub(super) async fn converse<S>(socket: S, job: &Job, run: super::Run<'_>) -> Heard
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+pub(super) async fn converse(guest: Guest, job: &Job, run: super::Run<'_>) -> Heard {
+    let Guest { mut link, streams } = guest;
     let mut heard = Heard {
         end: None,
         hello: false,
@@ -96,29 +97,41 @@ where
         ended_at: None,
         link: None,
     };
-    let mut link = Link::new(Hearing(socket), Side::Host);
     // An error here means that the connection broke: what was heard until then is all there is.
-    if let Err(error) = listen(&mut link, job, run, &mut heard).await {
+    if let Err(error) = listen((&mut link, streams), job, run, &mut heard).await {
         tracing::warn!(%error, execution = %job.execution, "Stopped listening to a guest before it was done");
     }
     heard.link = heard.complete.then_some(link);
     heard
 }
 
-async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Heard) -> io::Result<()> {
+async fn listen(
+    (link, warm): (&mut Link, Option<Streams>),
+    job: &Job,
+    run: super::Run<'_>,
+    heard: &mut Heard,
+) -> io::Result<()> {
     let super::Run {
         artifacts,
         blobs: blobs_tar,
         cancel,
         go,
     } = run;
-    let mut control = link.open(Channel::Control).await?;
-    let inputs = link.open(Channel::Inputs).await?;
-    let (stdout, stderr) = (
-        link.open(Channel::Stdout).await?,
-        link.open(Channel::Stderr).await?,
-    );
-    let (results, log) = (link.open(Channel::Results).await?, link.open(Channel::Log).await?);
+    let mut spoken = Spoken {
+        hello: warm.is_some(),
+        ..Spoken::default()
+    };
+    let Streams {
+        mut control,
+        inputs,
+        stdout,
+        stderr,
+        results,
+        log,
+    } = match warm {
+        Some(streams) => streams,
+        None => Streams::open(link).await?,
+    };
 
     let Heard {
         logs,
@@ -144,7 +157,6 @@ async fn listen(link: &mut Link, job: &Job, run: super::Run<'_>, heard: &mut Hea
         bytes: 0,
         paths_bytes: 0,
     };
-    let mut spoken = Spoken::default();
     let result = {
         let streams = async {
             // A guest without its inputs says so, or falls silent; one that is done may go before it is told their end.
@@ -388,9 +400,11 @@ impl Spoken {
                 self.ended_at = Some(now);
                 Ok(now + limits::COLLECT_MAX)
             }
-            ToHost::Hello { .. } | ToHost::Started | ToHost::Ended { .. } | ToHost::Done { .. } => {
-                Err(wire::invalid("a state out of order"))
-            }
+            ToHost::Hello { .. }
+            | ToHost::Warm
+            | ToHost::Started
+            | ToHost::Ended { .. }
+            | ToHost::Done { .. } => Err(wire::invalid("a state out of order")),
         }
     }
 }

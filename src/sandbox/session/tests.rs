@@ -7,13 +7,13 @@ use super::collected::is_plain;
 use super::*;
 use crate::bundle::artifacts::ArtifactTar;
 use crate::execution::{JsonText, Maxima, ResourceLimits};
-use crate::guest::wire::Item;
+use crate::guest::wire::{Item, Side};
 use crate::sandbox::{ImageOf, Run};
 use crate::secret::{Mask, SecretValue};
 use crate::skill::{ImageAllowlist, Resources};
 
 /// A guest with its streams accepted, to be played by a test.
-struct Guest {
+struct Player {
     _link: Link,
     control: wire::Stream,
     inputs: wire::Stream,
@@ -23,7 +23,7 @@ struct Guest {
     results: wire::Stream,
 }
 
-impl Guest {
+impl Player {
     async fn on(socket: DuplexStream) -> Self {
         let mut link = Link::new(socket, Side::Guest);
         let mut streams = std::collections::HashMap::new();
@@ -118,7 +118,7 @@ where
         cancel: cancel.clone(),
         go,
     };
-    let heard = converse(near, job, run).await;
+    let heard = converse(Guest::at(near), job, run).await;
     let took = begun.elapsed();
     guest.abort();
     (heard, took)
@@ -156,7 +156,7 @@ async fn a_cancelled_guest_gets_no_more_time_by_going_on() {
     let cancel = CancellationToken::new();
     cancel.cancel();
     let slow = |socket| async {
-        let mut guest = Guest::on(socket).await;
+        let mut guest = Player::on(socket).await;
         tokio::time::sleep(limits::KILL_GRACE / 2).await;
         guest.come_up().await;
         std::future::pending().await
@@ -172,7 +172,7 @@ async fn a_cancelled_guest_gets_no_more_time_by_going_on() {
 async fn a_guest_that_misses_the_deadline_is_left_and_what_is_missing_is_said() {
     let job = job(1);
     let stuck = |socket| async {
-        let mut guest = Guest::on(socket).await;
+        let mut guest = Player::on(socket).await;
         guest.come_up().await;
         guest.stdout.write_all(b"heard").await.unwrap();
         guest.stdout.flush().await.unwrap();
@@ -189,7 +189,7 @@ async fn a_guest_that_misses_the_deadline_is_left_and_what_is_missing_is_said() 
 async fn a_guest_that_never_ends_its_streams_is_left_in_time() {
     let job = job(1);
     let endless = |socket| async {
-        let mut guest = Guest::on(socket).await;
+        let mut guest = Player::on(socket).await;
         guest.come_up().await;
         guest.say(ToHost::Ended { end: End::Exited(0) }).await;
         guest.say_done().await;
@@ -207,7 +207,7 @@ async fn a_cancel_that_meets_a_guest_that_is_done_loses_nothing_of_what_it_said(
         let cancel = CancellationToken::new();
         let late = cancel.clone();
         let done = |socket| async move {
-            let mut guest = Guest::on(socket).await;
+            let mut guest = Player::on(socket).await;
             guest.inputs.read_to_end(&mut Vec::new()).await.unwrap();
             guest.come_up().await;
             guest.say(ToHost::Ended { end: End::Exited(0) }).await;
@@ -226,7 +226,7 @@ async fn a_cancel_that_meets_a_guest_that_is_done_loses_nothing_of_what_it_said(
 #[tokio::test(start_paused = true)]
 async fn states_out_of_order_end_the_conversation() {
     let twice = |socket| async {
-        let mut guest = Guest::on(socket).await;
+        let mut guest = Player::on(socket).await;
         guest.come_up().await;
         guest.say(ToHost::Started).await;
         std::future::pending().await
@@ -278,7 +278,7 @@ async fn results_that_no_guest_of_ours_sends_are_not_taken() {
     ];
     for (items, taken) in impossible {
         let lying = |socket| async {
-            let mut guest = Guest::on(socket).await;
+            let mut guest = Player::on(socket).await;
             guest.come_up().await;
             for item in items {
                 if wire::send(&mut guest.results, &item).await.is_err() {
@@ -305,7 +305,7 @@ async fn masked_names_are_told_once_and_blobs_by_what_they_hold() {
     };
     let empty = crate::ids::Digest::of(b"");
     let leaving = |socket| async move {
-        let mut guest = Guest::on(socket).await;
+        let mut guest = Player::on(socket).await;
         guest.inputs.read_to_end(&mut Vec::new()).await.unwrap();
         guest.come_up().await;
         guest.say(ToHost::Ended { end: End::Exited(0) }).await;

@@ -1,0 +1,137 @@
+//! An interpreter that waits in its own start-up: started before anybody asks, given to one program, and then itself.
+//!
+//! Its start-up runs a module of ours (`runtime/sitecustomize.py`, `runtime/wait.cjs`) that takes the rest of the job from
+//! a named pipe, puts arguments, environment and standard input in place, and leaves.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use rustix::fs::{CWD, FileType, Mode};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::unix::pipe;
+use tokio::signal::unix::Signal;
+
+use crate::guest::place;
+use crate::guest::program::{self, Program};
+use crate::guest::wire::{self, Start, Warm};
+
+/// Where the interpreter says that it waits.
+const READY: &str = "/sandbox/.ready";
+/// Where it waits.
+const JOB: &str = "/sandbox/.job";
+/// What makes each interpreter wait: the first folder that is looked into for modules, and the first option.
+const PYTHON_HOOK: &str = "/sandbox/runtime/warm";
+const NODE_HOOK: &str = "--require=/sandbox/runtime/warm/wait.cjs";
+
+/// A started interpreter without a program.
+#[derive(Debug)]
+pub(super) struct Interpreter {
+    program: Program,
+    job: pipe::Sender,
+    /// Arguments that it was started with.
+    arguments: usize,
+}
+
+impl Interpreter {
+    /// Starts it and waits until it waits; fails where it ends instead.
+    pub(super) async fn start(warm: &Warm, children: &mut Signal) -> io::Result<Self> {
+        let input = place::reserve_input()?;
+        // Open both ways: neither end then waits for the other.
+        let mut both = pipe::OpenOptions::new();
+        both.read_write(true);
+        make_pipe(READY)?;
+        make_pipe(JOB)?;
+        let (mut ready, job) = (both.open_receiver(READY)?, both.open_sender(JOB)?);
+        let program =
+            program::start(&warm.argv, &with_hooks(&warm.env), Some(input)).map_err(io::Error::other)?;
+        let ended = async {
+            while program::reap(program.pid).is_none() {
+                children.recv().await;
+            }
+        };
+        tokio::select! {
+            said = ready.read_u8() => said.map(drop)?,
+            () = ended => return Err(wire::invalid("the interpreter ended in its start-up")),
+        }
+        fs::remove_file(READY)?;
+        fs::remove_file(JOB)?;
+        Ok(Self {
+            program,
+            job,
+            arguments: warm.argv.len(),
+        })
+    }
+
+    /// Hands it the rest of its job: from here on it is the program.
+    ///
+    /// The error is a sentence for the skill's author.
+    pub(super) async fn release(mut self, start: &Start) -> Result<Program, String> {
+        let message = message(start, self.arguments);
+        self.job
+            .write_all(&message)
+            .await
+            .map_err(|error| format!("the waiting interpreter takes no job: {error}"))?;
+        Ok(self.program)
+    }
+}
+
+fn make_pipe(path: &str) -> io::Result<()> {
+    rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).map_err(Into::into)
+}
+
+/// The environment in which an interpreter comes upon our module.
+fn with_hooks(env: &[(String, String)]) -> Vec<(String, String)> {
+    let mut hooked = env.to_vec();
+    for (key, first, separator) in [("PYTHONPATH", PYTHON_HOOK, ':'), ("NODE_OPTIONS", NODE_HOOK, ' ')] {
+        match hooked.iter_mut().find(|(name, _)| name == key) {
+            Some((_, value)) => *value = format!("{first}{separator}{value}"),
+            None => hooked.push((key.to_owned(), first.to_owned())),
+        }
+    }
+    hooked
+}
+
+/// Length as ten digits, then texts that each end with a zero byte, which none can hold: the file that is to be standard
+/// input if that is not open already, the number of arguments, the arguments, the variables.
+fn message(start: &Start, known: usize) -> Vec<u8> {
+    let arguments = start.argv.get(known..).unwrap_or_default();
+    let stdin = if Path::new(place::STDIN).exists() {
+        place::STDIN
+    } else {
+        ""
+    };
+    let mut texts = vec![stdin.to_owned(), arguments.len().to_string()];
+    texts.extend_from_slice(arguments);
+    texts.extend(start.env.iter().map(|(key, value)| format!("{key}={value}")));
+    let body: Vec<u8> = texts
+        .iter()
+        .flat_map(|text| text.bytes().chain([0]))
+        .collect();
+    let mut message = format!("{:010}", body.len()).into_bytes();
+    message.extend_from_slice(&body);
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_holds_what_was_not_known_before() {
+        let start = Start {
+            argv: ["python3", "main.py", "-v", "ü"].map(ToOwned::to_owned).to_vec(),
+            env: vec![("A".to_owned(), "1\n2".to_owned())],
+            ..Start::default()
+        };
+        assert_eq!(message(&start, 2), "0000000015\02\0-v\0ü\0A=1\n2\0".as_bytes());
+    }
+
+    #[test]
+    fn our_modules_come_first() {
+        let env = [("PYTHONPATH".to_owned(), "/x".to_owned())];
+        let hooked = with_hooks(&env);
+        assert_eq!(hooked[0].1, "/sandbox/runtime/warm:/x");
+        assert_eq!(hooked[1].0, "NODE_OPTIONS");
+    }
+}

@@ -1,0 +1,281 @@
+//! Sandboxes that are made before anybody asks: with the interpreter started, waiting in its own start-up, each for one
+//! execution of what was run before.
+//!
+//! Nothing of a request is in them: no input, argument, secret or file of it. They are as restricted as any other.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::execution::JsonText;
+use crate::guest::wire::{self, Warm};
+use crate::ids::{Digest, ExecutionId};
+use crate::limits;
+use crate::sandbox::{Collect, Environment, Job};
+use crate::secret::Mask;
+
+/// How many sandboxes may wait for a program, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pool {
+    /// Sandboxes at most; none are made in advance if 0.
+    pub slots: usize,
+    /// Bytes that their interpreters may take together, by [`limits::WARM_PYTHON_BYTES`] and its like.
+    pub memory_bytes: u64,
+    /// How long one waits before it is given up.
+    pub idle: Duration,
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        Self {
+            slots: limits::WARM_SLOTS,
+            memory_bytes: limits::WARM_MEMORY_BYTES,
+            idle: limits::WARM_IDLE,
+        }
+    }
+}
+
+/// Says what a waiting sandbox is good for: everything about it but the request.
+pub(super) type Key = Digest;
+
+/// All that is needed to make one that waits.
+#[derive(Debug)]
+pub(super) struct Recipe {
+    pub(super) key: Key,
+    /// A job without its request.
+    pub(super) job: Job,
+    /// What its interpreter takes while it waits.
+    pub(super) bytes: u64,
+}
+
+/// Variables that interpreters, their loader and their libraries read as they start.
+const AT_START: [&str; 6] = ["PATH", "HOME", "LANG", "LANGUAGE", "TMPDIR", "TZ"];
+const AT_START_PREFIXES: [&str; 7] = ["PYTHON", "NODE_", "LC_", "LD_", "MALLOC_", "GLIBC_", "UV_"];
+
+/// What `job` needs, if an interpreter could wait for jobs like it: `python3 FILE …`, `python3 -m MODULE …` or `node FILE …`.
+pub(super) fn key(job: &Job) -> Option<Key> {
+    known(job)?;
+    let mounts = job.mounts().into_iter();
+    let mounts: Vec<_> = mounts.map(|mounted| (mounted.at, mounted.name)).collect();
+    let limits = crate::execution::ResourceLimits {
+        // Counted from its start, by the guest.
+        timeout: Duration::ZERO,
+        ..job.limits
+    };
+    let (argv, env) = (head(job), at_start(&job.env));
+    let text = format!("{} {argv:?} {env:?} {mounts:?} {limits:?}", job.image);
+    Some(Digest::of(text.as_bytes()))
+}
+
+/// How many arguments are known before anybody asks, and what the interpreter takes.
+fn known(job: &Job) -> Option<(usize, u64)> {
+    if job.egress.is_some() || job.collect == Collect::Packages {
+        return None;
+    }
+    match (job.argv.first()?.as_str(), job.argv.get(1)?.as_str()) {
+        ("python3", "-m") => Some((3, limits::WARM_PYTHON_BYTES)),
+        ("python3", file) if !file.starts_with('-') => Some((2, limits::WARM_PYTHON_BYTES)),
+        ("node", file) if !file.starts_with('-') => Some((2, limits::WARM_NODE_BYTES)),
+        _ => None,
+    }
+}
+
+fn head(job: &Job) -> &[String] {
+    let known = known(job).map_or(0, |(known, _)| known);
+    &job.argv[..known.min(job.argv.len())]
+}
+
+fn at_start(env: &Environment) -> Vec<(String, String)> {
+    let is_read = |name: &str| {
+        AT_START.contains(&name) || AT_START_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    };
+    let all = env.variables().iter();
+    all.filter(|(name, _)| is_read(name)).cloned().collect()
+}
+
+impl Recipe {
+    pub(super) fn of(key: Key, job: &Job) -> Self {
+        let nothing = JsonText::parse(b"{}");
+        Self {
+            key,
+            bytes: known(job).map_or(0, |(_, bytes)| bytes),
+            job: Job {
+                execution: ExecutionId::generate(),
+                image: job.image.clone(),
+                image_of: job.image_of,
+                skill: job.skill.clone(),
+                mounted: job.mounted.clone(),
+                deps: job.deps.clone(),
+                argv: head(job).to_vec(),
+                env: at_start(&job.env).into(),
+                mask: Mask::default(),
+                input: nothing.unwrap_or_else(|_| job.input.clone()),
+                code: None,
+                stdin: None,
+                files: Vec::new(),
+                blobs: Vec::new(),
+                collect: job.collect,
+                egress: None,
+                limits: crate::execution::ResourceLimits {
+                    // Of the whole sandbox: it may wait before its time begins.
+                    timeout: job.limits.timeout + limits::WARM_IDLE_MAX,
+                    ..job.limits
+                },
+            },
+        }
+    }
+
+    /// What its guest is told.
+    pub(super) fn warm(&self) -> Warm {
+        Warm {
+            version: wire::VERSION,
+            skill: self.job.skill.as_ref().map(|skill| skill.name.to_string()),
+            argv: self.job.argv.clone(),
+            env: self.job.env.variables().to_vec(),
+        }
+    }
+}
+
+/// Those that wait.
+#[derive(Debug)]
+pub(super) struct Shelf<T>(Mutex<State<T>>);
+
+#[derive(Debug)]
+struct State<T> {
+    pool: Pool,
+    waiting: Vec<Slot<T>>,
+    /// How many of each are being made.
+    making: HashMap<Key, (usize, u64)>,
+    /// How many of each are worth their room: one more whenever one was missed, one less whenever one waited in vain.
+    wanted: HashMap<Key, usize>,
+}
+
+#[derive(Debug)]
+struct Slot<T> {
+    key: Key,
+    bytes: u64,
+    since: Instant,
+    item: T,
+}
+
+impl<T> Shelf<T> {
+    /// One that takes nothing until it is allowed to.
+    pub(super) fn empty() -> Self {
+        Self(Mutex::new(State {
+            pool: Pool {
+                slots: 0,
+                ..Pool::default()
+            },
+            waiting: Vec::new(),
+            making: HashMap::new(),
+            wanted: HashMap::new(),
+        }))
+    }
+
+    pub(super) fn allow(&self, pool: Pool) {
+        self.state().pool = pool;
+    }
+
+    /// One that waits for this, and is nobody else's from now on. The youngest: its pages are in caches still.
+    pub(super) fn take(&self, key: &Key) -> Option<T> {
+        let mut state = self.state();
+        let found = state.waiting.iter().rposition(|slot| slot.key == *key);
+        if found.is_none() && state.pool.slots > 0 {
+            let slots = state.pool.slots;
+            let wanted = state.wanted.entry(*key).or_insert(0);
+            *wanted = (*wanted + 1).min(slots);
+            state.forget_some();
+        }
+        found.map(|place| state.waiting.remove(place).item)
+    }
+
+    /// Leave to make one more, if one more is wanted; room is made by those that were not asked for the longest, which
+    /// are handed back to be ended.
+    pub(super) fn begin(&self, key: &Key, bytes: u64) -> Option<Vec<T>> {
+        let mut state = self.state();
+        let wanted = state.wanted.get(key).copied().unwrap_or(0);
+        let making = state.making.get(key).map_or(0, |(count, _)| *count);
+        let there = state.waiting.iter().filter(|slot| slot.key == *key).count();
+        if there + making >= wanted {
+            return None;
+        }
+        let mut ended = Vec::new();
+        while !state.has_room(bytes) {
+            let others = state.waiting.iter().position(|slot| slot.key != *key)?;
+            ended.push(state.waiting.remove(others).item);
+        }
+        state.making.entry(*key).or_insert((0, 0)).0 += 1;
+        state.making.entry(*key).and_modify(|(_, sum)| *sum += bytes);
+        Some(ended)
+    }
+
+    /// One was made, or could not be.
+    pub(super) fn end(&self, key: &Key, bytes: u64, made: Option<T>) {
+        let mut state = self.state();
+        if let Some((count, sum)) = state.making.get_mut(key) {
+            *count = count.saturating_sub(1);
+            *sum = sum.saturating_sub(bytes);
+        }
+        state.making.retain(|_, (count, _)| *count > 0);
+        if let Some(item) = made {
+            state.waiting.push(Slot {
+                key: *key,
+                bytes,
+                since: Instant::now(),
+                item,
+            });
+        }
+    }
+
+    /// Takes those that waited in vain.
+    pub(super) fn expired(&self) -> Vec<T> {
+        let mut state = self.state();
+        let idle = state.pool.idle;
+        let old = state
+            .waiting
+            .extract_if(.., |slot| slot.since.elapsed() >= idle);
+        let old: Vec<_> = old.collect();
+        for slot in &old {
+            if let Some(wanted) = state.wanted.get_mut(&slot.key) {
+                *wanted = wanted.saturating_sub(1);
+            }
+        }
+        state.wanted.retain(|_, wanted| *wanted > 0);
+        old.into_iter().map(|slot| slot.item).collect()
+    }
+
+    /// Takes all.
+    pub(super) fn clear(&self) -> Vec<T> {
+        let mut state = self.state();
+        state.wanted.clear();
+        let all = std::mem::take(&mut state.waiting);
+        all.into_iter().map(|slot| slot.item).collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> State<T> {
+    /// Of many that were wanted once, those remain that are there.
+    fn forget_some(&mut self) {
+        if self.wanted.len() > limits::WARM_KEYS_MAX {
+            let (waiting, making) = (&self.waiting, &self.making);
+            self.wanted
+                .retain(|key, _| making.contains_key(key) || waiting.iter().any(|slot| slot.key == *key));
+        }
+    }
+
+    fn has_room(&self, bytes: u64) -> bool {
+        let pool = self.pool;
+        let making = self.making.values();
+        let (count, sum) = making.fold((0, 0), |(count, sum), making| {
+            (count + making.0, sum + making.1)
+        });
+        let taken: u64 = self.waiting.iter().map(|slot| slot.bytes).sum();
+        self.waiting.len() + count < pool.slots && taken + sum + bytes <= pool.memory_bytes
+    }
+}
