@@ -7,8 +7,10 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use base64::Engine as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use sha2::Digest as _;
 use skillbox::engine::{DependencySettings, Index, NamedBy};
 
 /// The index; it is gone when this is dropped.
@@ -28,7 +30,8 @@ enum Answer {
 
 impl OwnIndex {
     pub(crate) fn open(folder: &Path) -> Self {
-        let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        let certified =
+            rcgen::generate_simple_self_signed(["127.0.0.1", "localhost"].map(str::to_owned)).unwrap();
         let ca = folder.join("index-ca.pem");
         std::fs::write(&ca, certified.cert.pem()).unwrap();
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der()));
@@ -61,12 +64,17 @@ impl OwnIndex {
         index
     }
 
+    fn node_url(&self, path: &str) -> String {
+        format!("https://localhost:{}{path}", self.port)
+    }
+
     /// Settings that know this index and no other.
     pub(crate) fn settings(&self, folder: &Path) -> DependencySettings {
         let url = |path: &str| format!("https://127.0.0.1:{}{path}", self.port);
         DependencySettings {
             python_index: Index::parse(&url("/simple"), NamedBy::Operator).unwrap(),
-            node_registry: Index::parse(&url("/npm"), NamedBy::Operator).unwrap(),
+            // Node asks for no certificate of a mere address.
+            node_registry: Index::parse(&self.node_url("/npm"), NamedBy::Operator).unwrap(),
             hosts: Vec::new(),
             ca_bundle: Some(self.ca.clone()),
             ..DependencySettings::in_folder(folder.join("packages"))
@@ -106,6 +114,61 @@ impl OwnIndex {
             return false;
         };
         self.offer("pip", &name, content);
+        true
+    }
+
+    /// Offers one version of a Node package with these files, and returns its address and what it must hash to.
+    pub(crate) fn node_package(&self, name: &str, version: &str, files: &[(&str, &str)]) -> (String, String) {
+        let about = serde_json::json!({"name": name, "version": version, "main": "index.js"}).to_string();
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        let mut tar = tar::Builder::new(&mut gz);
+        let own = [("package.json", about.as_str())];
+        let own = own
+            .iter()
+            .filter(|(path, _)| files.iter().all(|(other, _)| other != path));
+        for (path, content) in own.chain(files) {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(content.len() as u64);
+            header.set_mode(0o644);
+            tar.append_data(&mut header, format!("package/{path}"), content.as_bytes())
+                .unwrap();
+        }
+        tar.finish().unwrap();
+        drop(tar);
+        self.offer_npm_archive(name, version, gz.finish().unwrap())
+    }
+
+    fn offer_npm_archive(&self, name: &str, version: &str, archive: Vec<u8>) -> (String, String) {
+        let file = format!("/files/{name}-{version}.tgz");
+        let url = self.node_url(&file);
+        let integrity = base64::engine::general_purpose::STANDARD.encode(sha2::Sha512::digest(&archive));
+        let integrity = format!("sha512-{integrity}");
+        let dist = serde_json::json!({"tarball": url, "integrity": integrity});
+        let version_about =
+            serde_json::json!({"name": name, "version": version, "main": "index.js", "dist": dist});
+        let mut files = self.files.lock().unwrap();
+        let page = files
+            .entry(format!("/npm/{name}"))
+            .or_insert_with(|| Answer::Content(b"null".to_vec()));
+        let Answer::Content(text) = page else {
+            unreachable!("a package's page is content");
+        };
+        let mut about: serde_json::Value = serde_json::from_slice(text).unwrap();
+        about["name"] = name.into();
+        about["dist-tags"]["latest"] = version.into();
+        about["versions"][version] = version_about;
+        *text = about.to_string().into_bytes();
+        files.insert(file, Answer::Content(archive));
+        (url, integrity)
+    }
+
+    /// Offers an npm of this machine's registry, for images that have none; `false` where there is none to be had.
+    pub(crate) fn offer_npm(&self) -> bool {
+        let Some((name, content)) = npm() else {
+            return false;
+        };
+        let version = name.trim_start_matches("npm-").trim_end_matches(".tgz");
+        self.offer_npm_archive("npm", version, content);
         true
     }
 
@@ -196,28 +259,30 @@ pub(crate) fn wheel(project: &str, files: &[(&str, &str)]) -> Vec<u8> {
 
 /// The pip that this machine's own index has, fetched once.
 fn pip() -> Option<(String, Vec<u8>)> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pip");
+    let args = "-m pip download --quiet --no-deps --only-binary=:all: pip --dest";
+    fetched_once("pip", ("python3", args), "whl")
+}
+
+/// The npm that this machine's own registry has, fetched once.
+fn npm() -> Option<(String, Vec<u8>)> {
+    fetched_once("npm", ("npm", "pack --silent npm@10 --pack-destination"), "tgz")
+}
+
+/// The file that a command leaves in the folder that is its last argument.
+fn fetched_once(what: &str, (program, args): (&str, &str), ending: &str) -> Option<(String, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(what);
     let found = || {
         let entry = std::fs::read_dir(&folder).ok()?.filter_map(Result::ok);
-        let wheel = entry
+        let file = entry
             .map(|entry| entry.path())
-            .find(|path| path.extension().is_some_and(|end| end == "whl"))?;
-        let name = wheel.file_name()?.to_str()?.to_owned();
-        Some((name, std::fs::read(wheel).ok()?))
+            .find(|path| path.extension().is_some_and(|end| end == ending))?;
+        let name = file.file_name()?.to_str()?.to_owned();
+        Some((name, std::fs::read(file).ok()?))
     };
     found().or_else(|| {
         let fresh = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let fetched = std::process::Command::new("python3")
-            .args([
-                "-m",
-                "pip",
-                "download",
-                "--quiet",
-                "--no-deps",
-                "--only-binary=:all:",
-                "pip",
-                "--dest",
-            ])
+        let fetched = std::process::Command::new(program)
+            .args(args.split(' '))
             .arg(fresh.path())
             .status();
         if fetched.is_ok_and(|status| status.success()) {
