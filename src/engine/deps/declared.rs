@@ -9,7 +9,9 @@ use crate::engine::plan::Plan;
 use crate::error::{Code, Error};
 use crate::ids::Digest;
 use crate::limits;
-use crate::skill::{InvalidRequirement, Language, NodePackages, Requirements, SkillName, action};
+use crate::skill::{
+    InvalidRequirement, Language, NodePackages, Requirements, SkillName, action, package_list,
+};
 
 /// Packages that are asked for.
 #[derive(Debug)]
@@ -163,18 +165,9 @@ impl Source {
         NodePackages::parse(&path, &package_json, lock.as_deref())
     }
 
-    /// The file of this name at the skill's root, else beside the program, else where programs usually are.
     fn find(&self, name: &str) -> Option<String> {
-        let program = self.program.as_deref();
-        let beside = program.and_then(|path| path.rsplit_once('/'));
-        let places = ["", beside.map_or("", |(place, _)| place), "scripts", "code"];
-        places.into_iter().find_map(|place| {
-            let path = if place.is_empty() {
-                name.to_owned()
-            } else {
-                format!("{place}/{name}")
-            };
-            self.folder.join(&path).is_file().then_some(path)
+        package_list(name, self.program.as_deref(), |path| {
+            self.folder.join(path).is_file()
         })
     }
 
