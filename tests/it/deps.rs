@@ -1,7 +1,7 @@
 //! Packages that programs ask for: installed once in a sandbox of their own, then mounted.
 
 use skillbox::auth::Caller;
-use skillbox::engine::{Ask, Engine, RunRequest, What};
+use skillbox::engine::{Ask, DependencySettings, Engine, RunRequest, What};
 use skillbox::error::{Code, Error};
 use skillbox::execution::{Execution, Outcome, Status};
 
@@ -78,9 +78,17 @@ async fn world() -> Option<World> {
 
 /// A world whose packages come from an index of the test's own.
 pub(super) async fn world_with_index() -> Option<(World, OwnIndex)> {
+    world_with(|_, settings| settings).await
+}
+
+/// The same, with other settings.
+pub(super) async fn world_with(
+    change: impl FnOnce(&OwnIndex, DependencySettings) -> DependencySettings,
+) -> Option<(World, OwnIndex)> {
     let folder = tempfile::tempdir().unwrap();
     let index = OwnIndex::open(folder.path());
-    let world = World::with_packages(super::BACKEND, |data| index.settings(data)).await?;
+    let settings = |data: &std::path::Path| change(&index, index.settings(data));
+    let world = World::with_packages(super::BACKEND, settings).await?;
     if super::BACKEND == world::Backend::Docker && !index.offer_pip() {
         missing("packages", "there is no pip to be had for images without one");
         return None;

@@ -5,13 +5,16 @@ use std::fmt::Write as _;
 use std::io::{Cursor, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 
 use base64::Engine as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use sha2::Digest as _;
 use skillbox::engine::{DependencySettings, Index, NamedBy};
+
+/// A name that nobody but a proxy can lead to the index.
+pub(crate) const ELSEWHERE: &str = "index.invalid";
 
 /// The index; it is gone when this is dropped.
 pub(crate) struct OwnIndex {
@@ -20,7 +23,12 @@ pub(crate) struct OwnIndex {
     files: Arc<Mutex<HashMap<String, Answer>>>,
     asked: Arc<Mutex<Vec<String>>>,
     is_open: Arc<Mutex<bool>>,
+    held: Arc<Held>,
 }
+
+/// A path that is not answered until somebody says so.
+#[derive(Default)]
+struct Held(Mutex<Option<String>>, Condvar);
 
 #[derive(Clone)]
 enum Answer {
@@ -31,7 +39,8 @@ enum Answer {
 impl OwnIndex {
     pub(crate) fn open(folder: &Path) -> Self {
         let certified =
-            rcgen::generate_simple_self_signed(["127.0.0.1", "localhost"].map(str::to_owned)).unwrap();
+            rcgen::generate_simple_self_signed(["127.0.0.1", "localhost", ELSEWHERE].map(str::to_owned))
+                .unwrap();
         let ca = folder.join("index-ca.pem");
         std::fs::write(&ca, certified.cert.pem()).unwrap();
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der()));
@@ -49,16 +58,18 @@ impl OwnIndex {
             files: Arc::default(),
             asked: Arc::default(),
             is_open: Arc::new(Mutex::new(true)),
+            held: Arc::default(),
         };
         let (files, asked, is_open) = (index.files.clone(), index.asked.clone(), index.is_open.clone());
-        let config = Arc::new(config);
+        let (config, held) = (Arc::new(config), index.held.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 if !*is_open.lock().unwrap() {
                     return;
                 }
                 let (files, asked, config) = (files.clone(), asked.clone(), config.clone());
-                std::thread::spawn(move || serve(stream.unwrap(), config, &files, &asked));
+                let held = held.clone();
+                std::thread::spawn(move || serve(stream.unwrap(), config, &held, (&files, &asked)));
             }
         });
         index
@@ -99,13 +110,30 @@ impl OwnIndex {
         self.files.lock().unwrap().insert(path.to_owned(), to);
     }
 
+    /// Answers nobody who asks for this path, until [`release`](Self::release).
+    pub(crate) fn hold(&self, path: &str) {
+        *self.held.0.lock().unwrap() = Some(path.to_owned());
+    }
+
+    pub(crate) fn release(&self) {
+        *self.held.0.lock().unwrap() = None;
+        self.held.1.notify_all();
+    }
+
+    /// The port of loopback that it listens on.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Offers a wheel with these files.
     pub(crate) fn wheel(&self, project: &str, files: &[(&str, &str)]) {
-        self.offer(
-            project,
-            &format!("{project}-1.0-py3-none-any.whl"),
-            wheel(project, files),
-        );
+        self.wheel_with_links(project, files, &[]);
+    }
+
+    /// Offers a wheel with these files, and links to these places.
+    pub(crate) fn wheel_with_links(&self, project: &str, files: &[(&str, &str)], links: &[(&str, &str)]) {
+        let name = format!("{project}-1.0-py3-none-any.whl");
+        self.offer(project, &name, wheel(project, files, links));
     }
 
     /// Offers the pip of this machine, for interpreters that have none; `false` where there is none to be had.
@@ -119,6 +147,16 @@ impl OwnIndex {
 
     /// Offers one version of a Node package with these files, and returns its address and what it must hash to.
     pub(crate) fn node_package(&self, name: &str, version: &str, files: &[(&str, &str)]) -> (String, String) {
+        self.node_package_with_links((name, version), files, &[])
+    }
+
+    /// The same with links to these places.
+    pub(crate) fn node_package_with_links(
+        &self,
+        (name, version): (&str, &str),
+        files: &[(&str, &str)],
+        links: &[(&str, &str)],
+    ) -> (String, String) {
         let about = serde_json::json!({"name": name, "version": version, "main": "index.js"}).to_string();
         let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         let mut tar = tar::Builder::new(&mut gz);
@@ -133,6 +171,13 @@ impl OwnIndex {
             tar.append_data(&mut header, format!("package/{path}"), content.as_bytes())
                 .unwrap();
         }
+        for (path, target) in links {
+            let mut header = tar::Header::new_gnu();
+            header.set_entry_type(tar::EntryType::Symlink);
+            header.set_size(0);
+            tar.append_link(&mut header, format!("package/{path}"), target)
+                .unwrap();
+        }
         tar.finish().unwrap();
         drop(tar);
         self.offer_npm_archive(name, version, gz.finish().unwrap())
@@ -144,8 +189,9 @@ impl OwnIndex {
         let integrity = base64::engine::general_purpose::STANDARD.encode(sha2::Sha512::digest(&archive));
         let integrity = format!("sha512-{integrity}");
         let dist = serde_json::json!({"tarball": url, "integrity": integrity});
-        let version_about =
-            serde_json::json!({"name": name, "version": version, "main": "index.js", "dist": dist});
+        // npm looks for scripts only where the registry says that there are some.
+        let version_about = serde_json::json!({"name": name, "version": version, "main": "index.js",
+            "hasInstallScript": true, "dist": dist});
         let mut files = self.files.lock().unwrap();
         let page = files
             .entry(format!("/npm/{name}"))
@@ -187,6 +233,7 @@ impl OwnIndex {
 impl Drop for OwnIndex {
     fn drop(&mut self) {
         *self.is_open.lock().unwrap() = false;
+        self.release();
         // It looks when somebody comes.
         let _ = TcpStream::connect(("127.0.0.1", self.port));
     }
@@ -195,8 +242,8 @@ impl Drop for OwnIndex {
 fn serve(
     socket: TcpStream,
     config: Arc<ServerConfig>,
-    files: &Mutex<HashMap<String, Answer>>,
-    asked: &Mutex<Vec<String>>,
+    held: &Held,
+    (files, asked): (&Mutex<HashMap<String, Answer>>, &Mutex<Vec<String>>),
 ) {
     let mut stream = StreamOwned::new(ServerConnection::new(config).unwrap(), socket);
     let mut head = Vec::new();
@@ -210,6 +257,9 @@ fn serve(
     let head = String::from_utf8(head).unwrap();
     let path = head.split(' ').nth(1).unwrap().to_owned();
     asked.lock().unwrap().push(path.clone());
+    let waiting = held.0.lock().unwrap();
+    let is_held = |waiting: &mut Option<String>| waiting.as_ref() == Some(&path);
+    drop(held.1.wait_while(waiting, is_held).unwrap());
     let answer = files.lock().unwrap().get(&path).cloned();
     let (status, more, content) = match answer {
         Some(Answer::Content(content)) => ("200 OK", String::new(), content),
@@ -233,7 +283,7 @@ fn serve(
 }
 
 /// A wheel with these files.
-pub(crate) fn wheel(project: &str, files: &[(&str, &str)]) -> Vec<u8> {
+fn wheel(project: &str, files: &[(&str, &str)], links: &[(&str, &str)]) -> Vec<u8> {
     let info = format!("{project}-1.0.dist-info");
     let metadata = format!("Metadata-Version: 2.1\nName: {project}\nVersion: 1.0\n");
     let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
@@ -246,6 +296,10 @@ pub(crate) fn wheel(project: &str, files: &[(&str, &str)]) -> Vec<u8> {
     };
     for (path, content) in files {
         add(&mut zip, path, content);
+    }
+    for (path, target) in links {
+        zip.add_symlink(*path, *target, zip::write::SimpleFileOptions::default())
+            .unwrap();
     }
     add(&mut zip, &format!("{info}/METADATA"), &metadata);
     let kind = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n";

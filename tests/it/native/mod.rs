@@ -11,6 +11,8 @@ mod blobs;
 mod deps;
 #[path = "../deps_asked.rs"]
 mod deps_asked;
+#[path = "../deps_kept.rs"]
+mod deps_kept;
 #[path = "../examples.rs"]
 mod examples;
 #[path = "../functions.rs"]
