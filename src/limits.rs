@@ -76,6 +76,10 @@ pub const fn tmpfs_inodes(bytes: u64) -> u64 {
         TMPFS_INODES
     }
 }
+/// Bytes of a tmpfs until it is known how many are granted: our own modules fit.
+pub const SCRATCH_SEED_BYTES: u64 = 256 * KIB;
+/// Its inodes.
+pub const SCRATCH_SEED_INODES: u64 = 64;
 /// Open files of one process in the sandbox.
 pub const OPEN_FILES_MAX: u64 = 4096;
 

@@ -212,11 +212,8 @@ impl Engine {
         (job, choice): (&Job, &Choice),
         (cancel, go): (&CancellationToken, oneshot::Receiver<()>),
     ) -> Outcome {
-        let tar = || tempfile::tempfile_in(&self.0.settings.tmp_dir).map(ArtifactTar::create);
-        let (mut artifacts, mut blobs) = match tar().and_then(|artifacts| Ok((artifacts, tar()?))) {
-            Ok(tars) => tars,
-            Err(error) => return lost(&failure::of_io(error)),
-        };
+        let tar = || ArtifactTar::create_in(&self.0.settings.tmp_dir);
+        let (mut artifacts, mut blobs) = (tar(), tar());
         let run = Run {
             artifacts: &mut artifacts,
             blobs: &mut blobs,

@@ -10,7 +10,7 @@ use skillbox::ids::Digest;
 use skillbox::limits;
 use skillbox::skill::Language;
 
-use crate::world::{World, output, stderr, stdout};
+use crate::world::{World, output, stderr, stdout, succeeded};
 
 fn file(content: &[u8]) -> std::fs::File {
     let mut file = tempfile::tempfile().unwrap();
@@ -89,18 +89,7 @@ async fn as_many_bytes_as_may_be_sent_fit_and_one_more_is_refused() {
         let half = |byte| AskedBlob::Content(file(&vec![byte; most / 2]));
         vec![half(1), half(2)]
     };
-    let outcome = world
-        .run(Language::Python, LOOK, with(blobs()))
-        .await
-        .outcome
-        .unwrap();
-    assert_eq!(
-        outcome.status,
-        Status::Success,
-        "{:?} {}",
-        outcome.error,
-        stderr(&outcome)
-    );
+    succeeded(world.run(Language::Python, LOOK, with(blobs())).await);
     let mut one_more = blobs();
     one_more.push(AskedBlob::Content(file(b"x")));
     let refused = world
@@ -122,12 +111,7 @@ async fn a_missing_blob_is_named_before_anything_starts_or_is_recorded() {
     let refused = refused.unwrap_err();
     assert_eq!(refused.code(), Code::NotFound);
     assert!(refused.to_string().contains(&missing.to_string()), "{refused}");
-    let page = skillbox::engine::PageRequest { after: None, rows: 1 };
-    let recorded = world
-        .engine
-        .executions(&world.admin, Default::default(), page)
-        .await;
-    assert!(recorded.unwrap().items.is_empty());
+    assert!(world.has_recorded_nothing().await);
 }
 
 const MAKE: &str = "import hashlib, os

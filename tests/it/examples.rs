@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use skillbox::bundle;
-use skillbox::engine::{Ask, AskedBlob, RunRequest, What};
+use skillbox::engine::{Ask, AskedBlob};
 use skillbox::execution::{Outcome, Status};
 use skillbox::ids::Digest;
 use skillbox::sandbox::InputFile;
@@ -26,16 +26,7 @@ async fn ended(world: &World, name: &str, ask: Ask) -> Option<Outcome> {
     let mut archive = tempfile::tempfile().unwrap();
     bundle::pack(&folder(name), &mut archive).unwrap();
     std::io::Seek::rewind(&mut archive).unwrap();
-    let what = What::Archive {
-        archive,
-        fallback_name: None,
-    };
-    let request = RunRequest {
-        what,
-        ask,
-        progress: None,
-    };
-    match world.engine.run(&world.admin, request).await {
+    match world.run_archive(archive, ask).await {
         Ok(execution) => execution.outcome,
         Err(error) if error.to_string().contains("cannot be reached") => {
             missing("packages", &error.to_string());

@@ -1,10 +1,10 @@
 //! Skills whose function is called, and the skills that they import.
 
 use skillbox::engine::{Ask, RunRequest, What};
-use skillbox::execution::{Outcome, Status};
+use skillbox::execution::{Execution, Outcome, Status};
 use skillbox::skill::Selector;
 
-use crate::world::{World, json, output, stderr, zip_of};
+use crate::world::{World, json, output, succeeded, zip_of};
 
 const LEADS: [(&str, &str); 4] = [
     (
@@ -52,7 +52,7 @@ async fn publish(world: &World, files: &[(&str, &str)]) {
         .unwrap();
 }
 
-async fn call(world: &World, name: &str, ask: Ask) -> Outcome {
+async fn run(world: &World, name: &str, ask: Ask) -> Execution {
     let what = What::Skill {
         name: name.parse().unwrap(),
         selector: Selector::Latest,
@@ -62,13 +62,11 @@ async fn call(world: &World, name: &str, ask: Ask) -> Outcome {
         ask,
         progress: None,
     };
-    world
-        .engine
-        .run(&world.admin, request)
-        .await
-        .unwrap()
-        .outcome
-        .unwrap()
+    world.engine.run(&world.admin, request).await.unwrap()
+}
+
+async fn call(world: &World, name: &str, ask: Ask) -> Outcome {
+    run(world, name, ask).await.outcome.unwrap()
 }
 
 fn with(input: &str) -> Ask {
@@ -79,15 +77,7 @@ fn with(input: &str) -> Ask {
 }
 
 async fn value(world: &World, name: &str, ask: Ask) -> serde_json::Value {
-    let outcome = call(world, name, ask).await;
-    assert_eq!(
-        outcome.status,
-        Status::Success,
-        "{:?} {}",
-        outcome.error,
-        stderr(&outcome)
-    );
-    output(&outcome)
+    output(&succeeded(run(world, name, ask).await))
 }
 
 #[tokio::test]

@@ -1,14 +1,14 @@
 //! Scripts of skills in the shapes in which they are published, each run by its documented command line.
 
-use skillbox::engine::{Ask, RunRequest, What};
-use skillbox::execution::{Outcome, Status};
+use skillbox::engine::Ask;
+use skillbox::execution::Outcome;
 use skillbox::sandbox::InputFile;
 
 use crate::folders::{
     Piece::{self, Executable, Link, Plain},
     folder_of, packed,
 };
-use crate::world::{World, stderr, stdout};
+use crate::world::{World, stdout, succeeded};
 
 const SKILL_MD: Piece<'_> = Plain(
     "SKILL.md",
@@ -22,29 +22,14 @@ async fn run(world: &World, pieces: &[Piece<'_>], command: &[&str]) -> Outcome {
         path: path.to_owned(),
         content: text.as_bytes().into(),
     };
-    let request = RunRequest {
-        what: What::Archive {
-            archive: packed(&folder).unwrap(),
-            fallback_name: None,
-        },
-        ask: Ask {
-            script: Some(command[0].to_owned()),
-            args: command[1..].iter().map(|arg| (*arg).to_owned()).collect(),
-            files: vec![file("in.csv", "n\n1\n2\n")],
-            ..Ask::default()
-        },
-        progress: None,
+    let ask = Ask {
+        script: Some(command[0].to_owned()),
+        args: command[1..].iter().map(|arg| (*arg).to_owned()).collect(),
+        files: vec![file("in.csv", "n\n1\n2\n")],
+        ..Ask::default()
     };
-    let outcome = world
-        .engine
-        .run(&world.admin, request)
-        .await
-        .unwrap()
-        .outcome
-        .unwrap();
-    let said = stderr(&outcome);
-    assert_eq!(outcome.status, Status::Success, "{command:?}: {said}");
-    outcome
+    let ran = world.run_archive(packed(&folder).unwrap(), ask).await;
+    succeeded(ran.unwrap_or_else(|refused| panic!("{command:?}: {refused}")))
 }
 
 /// What it prints, and the files that come back.

@@ -25,16 +25,9 @@ async fn set(world: &World, name: &str, value: &str) {
 }
 
 async fn run(world: &World, front_matter: &str, program: &str, ask: Ask) -> Result<Execution, Error> {
-    let what = What::Archive {
-        archive: archive(Language::Python, front_matter, program),
-        fallback_name: None,
-    };
-    let request = RunRequest {
-        what,
-        ask,
-        progress: None,
-    };
-    world.engine.run(&world.admin, request).await
+    world
+        .run_archive(archive(Language::Python, front_matter, program), ask)
+        .await
 }
 
 async fn ended(world: &World, front_matter: &str, program: &str) -> Outcome {
@@ -178,12 +171,7 @@ async fn a_missing_secret_is_named_before_anything_starts_or_is_recorded() {
         text.contains("`GONE`, `LOST`") && text.contains("skillbox secret set GONE"),
         "{text}"
     );
-    let page = skillbox::engine::PageRequest { after: None, rows: 1 };
-    let recorded = world
-        .engine
-        .executions(&world.admin, Default::default(), page)
-        .await;
-    assert!(recorded.unwrap().items.is_empty());
+    assert!(world.has_recorded_nothing().await);
 }
 
 /// O-21: plainly, in pieces, as JSON writes it, in names of files, and where the log is cut in the middle of it.

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use skillbox::engine::{Ask, RunRequest, What};
+use skillbox::engine::Ask;
 use skillbox::error::Error;
-use skillbox::execution::{Execution, Outcome, Status};
+use skillbox::execution::{Execution, Outcome};
 use skillbox::sandbox::InputFile;
 
-use crate::world::{World, stderr, stdout, zip_of};
+use crate::world::{World, stdout, succeeded, zip_of};
 
 const SKILL_MD: &str = "---\nname: table-tools\ndescription: Works on tables.\nlicense: MIT\n---\n# Tables\n";
 const COUNT: &str = "#!/usr/bin/env python3
@@ -61,28 +61,11 @@ fn ask(script: &str, args: &[&str]) -> Ask {
 }
 
 async fn call(world: &World, ask: Ask) -> Result<Execution, Error> {
-    let what = What::Archive {
-        archive: zip_of(&FILES),
-        fallback_name: None,
-    };
-    let request = RunRequest {
-        what,
-        ask,
-        progress: None,
-    };
-    world.engine.run(&world.admin, request).await
+    world.run_archive(zip_of(&FILES), ask).await
 }
 
 async fn ended(world: &World, ask: Ask) -> Outcome {
-    let outcome = call(world, ask).await.unwrap().outcome.unwrap();
-    assert_eq!(
-        outcome.status,
-        Status::Success,
-        "{:?} {}",
-        outcome.error,
-        stderr(&outcome)
-    );
-    outcome
+    succeeded(call(world, ask).await.unwrap())
 }
 
 fn paths(outcome: &Outcome) -> Vec<&str> {

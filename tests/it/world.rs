@@ -7,11 +7,11 @@ use std::time::Duration;
 use skillbox::auth::Caller;
 use skillbox::blob::{Blob, LinkSigner};
 use skillbox::engine::{
-    Ask, BlobPolicy, DependencySettings, Engine, Images, Index, Instance, NamedBy, Parts, RetentionPolicy,
-    RunRequest, Settings, Upstream, What,
+    Ask, BlobPolicy, DependencySettings, Engine, Images, Index, Instance, NamedBy, PageRequest, Parts,
+    RetentionPolicy, RunRequest, Settings, Upstream, What,
 };
 use skillbox::error::Error;
-use skillbox::execution::{Execution, JsonText, Maxima, Outcome};
+use skillbox::execution::{Execution, JsonText, Maxima, Outcome, Status};
 use skillbox::sandbox::{ProgressSender, Sandbox, docker};
 use skillbox::secret::MasterKey;
 use skillbox::skill::{ImageAllowlist, Language};
@@ -172,6 +172,30 @@ impl World {
         self.engine
             .run(&self.admin, RunRequest { what, ask, progress })
             .await
+    }
+
+    /// Runs an archive that is not published.
+    pub(crate) async fn run_archive(&self, archive: std::fs::File, ask: Ask) -> Result<Execution, Error> {
+        let what = What::Archive {
+            archive,
+            fallback_name: None,
+        };
+        let request = RunRequest {
+            what,
+            ask,
+            progress: None,
+        };
+        self.engine.run(&self.admin, request).await
+    }
+
+    /// Nothing that was refused stands among the executions.
+    pub(crate) async fn has_recorded_nothing(&self) -> bool {
+        let page = PageRequest { after: None, rows: 1 };
+        let recorded = self
+            .engine
+            .executions(&self.admin, Default::default(), page)
+            .await;
+        recorded.unwrap().items.is_empty()
     }
 
     /// Runs a Python program and returns how it ended.
@@ -363,6 +387,14 @@ pub(crate) fn output(outcome: &Outcome) -> serde_json::Value {
         .as_ref()
         .unwrap_or_else(|| panic!("no output: {:?} {}", outcome.error, stderr(outcome)));
     serde_json::from_str(text.as_str()).unwrap()
+}
+
+/// What ended well; its error and what it printed if it did not.
+pub(crate) fn succeeded(execution: Execution) -> Outcome {
+    let outcome = execution.outcome.unwrap();
+    let (error, said) = (&outcome.error, stderr(&outcome));
+    assert_eq!(outcome.status, Status::Success, "{error:?} {said}");
+    outcome
 }
 
 /// Standard output as text.
