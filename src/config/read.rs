@@ -130,7 +130,9 @@ fn sandbox(reader: &Reader<'_>) -> Result<Sandbox, Error> {
         allowlist: allowlist(reader, &images)?,
         images,
         pool: Pool {
-            slots: reader.required("pool.slots", |text| values::number(text, 0, limits::WARM_SLOTS_MAX))?,
+            slots: reader.required("pool.slots", |text| {
+                values::number(text, 0, limits::WARM_SLOTS_MAX)
+            })?,
             memory_bytes: reader.required("pool.memory", |text| parse_bytes(text, limits::MIB))?,
             idle: reader.required("pool.idle", |text| {
                 values::span_within(text, Duration::from_secs(1), limits::WARM_IDLE_MAX)

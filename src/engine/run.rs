@@ -458,6 +458,7 @@ fn outcome(report: Report, job: &Job, shutting_down: bool) -> Outcome {
             sandbox_ms: milliseconds(report.sandbox_time),
             run_ms: milliseconds(report.run_time),
             collect_ms: milliseconds(report.collect_time),
+            warm: report.warm,
         },
         finished_at: clock::now(),
     }

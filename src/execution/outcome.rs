@@ -187,6 +187,9 @@ pub struct Timings {
     pub run_ms: f64,
     /// Reading back output and files.
     pub collect_ms: f64,
+    /// Whether the sandbox had been made before, with the interpreter started in it.
+    #[serde(default)]
+    pub warm: bool,
 }
 
 /// A span in milliseconds, to the microsecond: a longer fraction is noise to read, and is not read back as it was written.

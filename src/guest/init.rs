@@ -221,12 +221,7 @@ impl Ready {
     }
 }
 
-async fn execute(
-    start: &Start,
-    mut ready: Ready,
-    channels: Channels,
-    link: &mut Link,
-) -> io::Result<()> {
+async fn execute(start: &Start, mut ready: Ready, channels: Channels, link: &mut Link) -> io::Result<()> {
     let Channels {
         mut control,
         inputs: _,

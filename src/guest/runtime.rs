@@ -50,10 +50,7 @@ const FILES: &[(&str, &str)] = &[
     ("runtime/blobs.py", include_str!("runtime/blobs.py")),
     ("runtime/log.py", include_str!("runtime/log.py")),
     ("skills/__init__.py", include_str!("runtime/skills.py")),
-    (
-        "warm/sitecustomize.py",
-        include_str!("runtime/sitecustomize.py"),
-    ),
+    ("warm/sitecustomize.py", include_str!("runtime/sitecustomize.py")),
     ("warm/wait.cjs", include_str!("runtime/wait.cjs")),
 ];
 

@@ -104,10 +104,7 @@ fn message(start: &Start, known: usize) -> Vec<u8> {
     let mut texts = vec![stdin.to_owned(), arguments.len().to_string()];
     texts.extend_from_slice(arguments);
     texts.extend(start.env.iter().map(|(key, value)| format!("{key}={value}")));
-    let body: Vec<u8> = texts
-        .iter()
-        .flat_map(|text| text.bytes().chain([0]))
-        .collect();
+    let body: Vec<u8> = texts.iter().flat_map(|text| text.bytes().chain([0])).collect();
     let mut message = format!("{:010}", body.len()).into_bytes();
     message.extend_from_slice(&body);
     message

@@ -34,9 +34,9 @@ pub use auto::Auto;
 pub use egress::{Egress, Tunnel};
 pub use environment::Environment;
 pub use input::{InputBlob, InputFile};
-pub use warm::Pool;
 #[cfg(feature = "testing")]
 pub use scripted::Script;
+pub use warm::Pool;
 
 /// What is to run: everything that a backend needs, nothing that could loosen it.
 #[derive(Debug)]
@@ -233,6 +233,8 @@ pub struct Report {
     pub run_time: Duration,
     /// To read its results.
     pub collect_time: Duration,
+    /// Whether it had been made before anybody asked.
+    pub warm: bool,
 }
 
 /// Why a job could not be run at all. The program has not run, or its outcome is unknown.

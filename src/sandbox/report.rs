@@ -38,5 +38,6 @@ pub(super) fn report(heard: Heard, asked_at: Instant) -> Report {
         sandbox_time: started_at.saturating_duration_since(asked_at),
         run_time: ended_at - started_at,
         collect_time: now - ended_at,
+        warm: heard.warm,
     }
 }

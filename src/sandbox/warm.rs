@@ -233,9 +233,7 @@ impl<T> Shelf<T> {
     pub(super) fn expired(&self) -> Vec<T> {
         let mut state = self.state();
         let idle = state.pool.idle;
-        let old = state
-            .waiting
-            .extract_if(.., |slot| slot.since.elapsed() >= idle);
+        let old = state.waiting.extract_if(.., |slot| slot.since.elapsed() >= idle);
         let old: Vec<_> = old.collect();
         for slot in &old {
             if let Some(wanted) = state.wanted.get_mut(&slot.key) {
@@ -272,9 +270,7 @@ impl<T> State<T> {
     fn has_room(&self, bytes: u64) -> bool {
         let pool = self.pool;
         let making = self.making.values();
-        let (count, sum) = making.fold((0, 0), |(count, sum), making| {
-            (count + making.0, sum + making.1)
-        });
+        let (count, sum) = making.fold((0, 0), |(count, sum), making| (count + making.0, sum + making.1));
         let taken: u64 = self.waiting.iter().map(|slot| slot.bytes).sum();
         self.waiting.len() + count < pool.slots && taken + sum + bytes <= pool.memory_bytes
     }

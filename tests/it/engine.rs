@@ -63,6 +63,7 @@ fn script(job: &Job, artifacts: &mut ArtifactTar) -> Result<Report, sandbox::Err
         sandbox_time: Duration::from_nanos(123_456),
         run_time: Duration::from_nanos(666_666),
         collect_time: Duration::from_nanos(142_857_142_857),
+        warm: false,
     })
 }
 

@@ -27,10 +27,10 @@ use crate::sandbox::warm::{self, Recipe, Shelf};
 use crate::sandbox::{Backend, Error, Job, Pool, ProgressSender, Report, Run};
 
 use container::Container;
-use link::Diagnostics;
 use engine::{Connection, Connector};
 use guest_binary::Loader;
 use keepers::Keepers;
+use link::Diagnostics;
 use policy::Plan;
 
 pub use engine::EngineFacts;

@@ -290,8 +290,8 @@ async fn tell(
         })?;
     link.set_nonblocking(true)
         .map_err(|error| failed("listening to the sandbox", error))?;
-    let link = tokio::net::UnixStream::from_std(link)
-        .map_err(|error| failed("listening to the sandbox", error))?;
+    let link =
+        tokio::net::UnixStream::from_std(link).map_err(|error| failed("listening to the sandbox", error))?;
     Ok(Ready {
         guest: Guest::at(link),
         diagnostics,

@@ -13,9 +13,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, interval_at, sleep_until, timeout};
 
 use crate::execution::{FileEntry, Logs, Shown, Skipped, Usage};
-use crate::guest::wire::{
-    self, Caps, Channel, End, Input, Link, Place, Start, ToGuest, ToHost, Workspace,
-};
+use crate::guest::wire::{self, Caps, Channel, End, Input, Link, Place, Start, ToGuest, ToHost, Workspace};
 use crate::limits;
 use crate::sandbox::{Collect, Egress, Job, Output};
 
@@ -30,6 +28,8 @@ pub(super) use guest::Guest;
 pub(super) struct Heard {
     /// How the program ended; `None` if the guest never said.
     pub(super) end: Option<End>,
+    /// Whether an interpreter waited for this.
+    pub(super) warm: bool,
     /// Whether the guest answered at all.
     pub(super) hello: bool,
     /// Whether everything it had to say was heard.
@@ -83,6 +83,7 @@ pub(super) async fn converse(guest: Guest, job: &Job, run: super::Run<'_>) -> He
     let Guest { mut link, streams } = guest;
     let mut heard = Heard {
         end: None,
+        warm: streams.is_some(),
         hello: false,
         complete: false,
         output: Output::Missing,

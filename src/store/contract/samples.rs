@@ -138,6 +138,7 @@ pub(super) fn outcome(status: Status) -> Outcome {
             sandbox_ms: 2.5,
             run_ms: 1e-7,
             collect_ms: 0.0,
+            warm: true,
         },
         finished_at: at(1_000_000),
     }

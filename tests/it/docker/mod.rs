@@ -42,3 +42,5 @@ mod sandbox_survivors;
 mod secrets;
 #[path = "../toolbox.rs"]
 mod toolbox;
+#[path = "../warm.rs"]
+mod warm;

@@ -267,5 +267,6 @@ fn script(job: &Job, artifacts: &mut ArtifactTar) -> Result<Report, Error> {
         sandbox_time: Duration::from_millis(1),
         run_time: Duration::from_millis(2),
         collect_time: Duration::from_millis(3),
+        warm: false,
     })
 }

@@ -41,3 +41,5 @@ mod sandbox_survivors;
 mod secrets;
 #[path = "../toolbox.rs"]
 mod toolbox;
+#[path = "../warm.rs"]
+mod warm;

@@ -1,0 +1,234 @@
+//! Sandboxes that were made before anybody asked: what runs in one cannot tell, and nobody else ever gets it.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use skillbox::engine::Ask;
+use skillbox::execution::{Outcome, Status};
+use skillbox::sandbox::Pool;
+use skillbox::skill::Language;
+
+use crate::world::{World, json, output, stderr, stdout};
+
+/// Everything about itself that a Python program can see and that is not an accident of the moment.
+const PYTHON: &str = r#"
+import atexit, json, os, resource, signal, sys, threading
+fds = {}
+for fd in sorted(map(int, os.listdir("/proc/self/fd"))):
+    try:
+        kind = os.fstat(fd).st_mode >> 12
+        fds[fd] = [kind, os.get_inheritable(fd)]
+    except OSError:
+        pass
+seen = {
+    "flags": repr(sys.flags), "path": sys.path, "argv": sys.argv, "orig_argv": getattr(sys, "orig_argv", None),
+    "executable": sys.executable, "prefix": sys.prefix, "warnoptions": sys.warnoptions, "xoptions": sys._xoptions,
+    "main": sorted(vars(sys.modules["__main__"])), "name": __name__, "file": __file__,
+    "spec": repr(__spec__), "loader": type(__loader__).__name__, "cached": repr(__cached__),
+    "environ": {name: value for name, value in os.environ.items()},
+    "proc_names": len(os.environ), "getenv": os.getenv("SKILL_NAME"),
+    "cwd": os.getcwd(), "umask": os.umask(0o022), "fds": fds,
+    "stdin": [repr(sys.stdin), sys.stdin.seekable(), sys.stdin.tell(), sys.stdin.encoding, sys.stdin.errors, sys.stdin.line_buffering],
+    "stdout": [repr(sys.stdout), sys.stdout.seekable(), sys.stdout.encoding, sys.stdout.errors, sys.stdout.line_buffering],
+    "stderr": [repr(sys.stderr), sys.stderr.seekable(), sys.stderr.errors, sys.stderr.line_buffering],
+    "read": sys.stdin.read(), "signals": {str(n): str(signal.getsignal(n)) for n in range(1, 65) if n not in (32, 33)},
+    "mask": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
+    "threads": threading.active_count(), "ids": [os.getuid(), os.getgid(), os.getpgrp() == os.getpid(), os.getppid(), os.getpriority(0, 0)],
+    "limits": {name: resource.getrlimit(getattr(resource, name)) for name in dir(resource) if name.startswith("RLIMIT_")},
+    "hooks": [repr(sys.meta_path), repr(sys.path_hooks), repr(sys.excepthook), repr(sys.displayhook), sys.gettrace(), sys.getprofile()],
+    "modules": sorted(name for name in sys.modules if "skillbox" in name or "custom" in name),
+    "sandbox": sorted(os.listdir("/sandbox")), "workspace": sorted(os.listdir(".")),
+    "recursion": sys.getrecursionlimit(), "switch": sys.getswitchinterval(), "utf8": sys.flags.utf8_mode,
+    "no_new_privs": [line for line in open("/proc/self/status") if line.startswith(("NoNewPrivs", "Seccomp:", "Cap", "SigIgn", "SigBlk"))],
+    "child": json.loads(os.popen("python3 -c 'import sys, os, json; print(json.dumps([sys.path, sorted(os.environ), sys.stdin.read()]))'").read()),
+}
+atexit.register(lambda: print("at exit"))
+json.dump(seen, open(os.environ["SANDBOX_OUTPUT"], "w"))
+"#;
+
+const NODE: &str = r#"
+const fs = require('fs'), path = require('path'), child = require('child_process');
+const fds = {};
+for (const fd of fs.readdirSync('/proc/self/fd').map(Number).sort((a, b) => a - b).slice(0, 3)) fds[fd] = fs.fstatSync(fd).mode >> 12;
+const seen = {
+  argv: process.argv, execArgv: process.execArgv, execPath: process.execPath, argv0: process.argv0, title: process.title,
+  env: { ...process.env }, options: process.env.NODE_OPTIONS ?? null, cwd: process.cwd(), umask: process.umask(), fds,
+  main: require.main === module, filename: __filename, paths: module.paths, children: module.children.length,
+  cache: Object.keys(require.cache).length, parent: module.parent === null, globals: Object.getOwnPropertyNames(globalThis).sort(),
+  stdin: fs.readFileSync(0, 'utf8'), listeners: process.eventNames().map(String).sort(), ids: [process.getuid(), process.getgid()],
+  sandbox: fs.readdirSync('/sandbox').sort(), workspace: fs.readdirSync('.').sort(),
+  child: child.execFileSync('node', ['-p', 'JSON.stringify([Object.keys(process.env).sort(), process.execArgv])'], { stdio: ['ignore', 'pipe', 'inherit'] }).toString(),
+};
+process.on('exit', () => console.log('at exit'));
+fs.writeFileSync(process.env.SANDBOX_OUTPUT, JSON.stringify(seen));
+"#;
+
+/// More than enough for a waiting sandbox to be made between two runs.
+const TRIES: usize = 60;
+
+async fn world() -> Option<World> {
+    let world = World::on(super::BACKEND).await?;
+    world.engine.keep_warm(Pool::default());
+    Some(world)
+}
+
+fn ask() -> Ask {
+    Ask {
+        input: Some(json(r#"{"x": [1, "ü"]}"#)),
+        args: vec![
+            "--flag".to_owned(),
+            "a b".to_owned(),
+            String::new(),
+            "ü".to_owned(),
+        ],
+        ..Ask::default()
+    }
+}
+
+/// The same program once in a sandbox of the moment and once in one that waited for it.
+async fn cold_and_warm(world: &World, language: Language, program: &str, ask: fn() -> Ask) -> [Outcome; 2] {
+    let mut cold = None;
+    for _ in 0..TRIES {
+        let outcome = world.run(language, program, ask()).await.outcome.unwrap();
+        match (outcome.timings.warm, cold.take()) {
+            (true, Some(cold)) => return [cold, outcome],
+            (true, None) => panic!("the first run found a sandbox that was not made for it"),
+            (false, _) => cold = Some(outcome),
+        }
+    }
+    panic!("no sandbox was made in advance");
+}
+
+/// What both saw, member by member.
+fn members(outcome: &Outcome) -> BTreeMap<String, Value> {
+    serde_json::from_value(output(outcome)).unwrap()
+}
+
+async fn assert_nothing_is_told_apart(language: Language, program: &str) {
+    let Some(world) = world().await else { return };
+    let [cold, warm] = cold_and_warm(&world, language, program, ask).await;
+    let (seen, seen_warm) = (members(&cold), members(&warm));
+    for (name, value) in &seen {
+        assert_eq!(Some(value), seen_warm.get(name), "{name}");
+    }
+    assert_eq!(seen.len(), seen_warm.len());
+    assert_eq!((stdout(&cold), stderr(&cold)), (stdout(&warm), stderr(&warm)));
+    assert_eq!(stdout(&warm), "at exit\n");
+}
+
+#[tokio::test]
+async fn a_python_program_cannot_tell_that_its_interpreter_waited() {
+    assert_nothing_is_told_apart(Language::Python, PYTHON).await;
+}
+
+#[tokio::test]
+async fn a_node_program_cannot_tell_that_its_interpreter_waited() {
+    assert_nothing_is_told_apart(Language::Node, NODE).await;
+}
+
+/// Each way to end, with what is written about it.
+#[tokio::test]
+async fn every_end_is_the_same() {
+    let Some(world) = world().await else { return };
+    let programs = [
+        (Language::Python, "def f():\n    raise ValueError('ü')\nf()\n"),
+        (Language::Python, "import sys\nsys.exit(7)\n"),
+        (Language::Python, "def f(:\n"),
+        (
+            Language::Python,
+            "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n",
+        ),
+        (Language::Python, "raise SystemExit('bye')\n"),
+        (
+            Language::Python,
+            "import threading\nthreading.Thread(target=lambda: 1 / 0).start()\n",
+        ),
+        (
+            Language::Node,
+            "function f() { throw new TypeError('ü'); }\nf();\n",
+        ),
+        (Language::Node, "process.exitCode = 7;\n"),
+        (Language::Node, "Promise.reject(new Error('no'));\n"),
+        (
+            Language::Node,
+            "process.kill(process.pid, 'SIGTERM');\nsetInterval(() => {}, 1000);\n",
+        ),
+    ];
+    for (language, program) in programs {
+        let [cold, warm] = cold_and_warm(&world, language, program, Ask::default).await;
+        let told = |outcome: &Outcome| {
+            (
+                outcome.status,
+                outcome.exit_code,
+                outcome.error.clone(),
+                stdout(outcome),
+                stderr(outcome),
+            )
+        };
+        // Threads of Python are named by an address where they have no other name.
+        assert_eq!(told(&cold), told(&warm), "{program}");
+    }
+}
+
+/// Nothing that one run leaves is there for the next: no file, process, variable, module or random number.
+#[tokio::test]
+async fn nobody_gets_what_somebody_had() {
+    const PROGRAM: &str = r#"
+import json, os, random, subprocess, sys
+seen = {
+    "left": [path for path in ("/tmp/x", "/workspace/x", "/sandbox/x", "/dev/shm/x", "/root/x") if os.path.exists(path)],
+    "module": hasattr(json, "left"), "processes": sorted(name for name in os.listdir("/proc") if name.isdigit()),
+    "random": [random.random(), os.urandom(8).hex(), hash("x"), id(json)],
+}
+for path in ("/tmp/x", "/workspace/x", "/sandbox/x", "/dev/shm/x", "/root/x"):
+    open(path, "w").write("left")
+json.left = True
+subprocess.Popen(["sleep", "60"])
+json.dump(seen, open(os.environ["SANDBOX_OUTPUT"], "w"))
+"#;
+    let Some(world) = world().await else { return };
+    let mut randoms = std::collections::HashSet::new();
+    let mut warm = 0;
+    for _ in 0..TRIES {
+        let outcome = world
+            .run(Language::Python, PROGRAM, Ask::default())
+            .await
+            .outcome
+            .unwrap();
+        assert_eq!(outcome.status, Status::Success, "{}", stderr(&outcome));
+        let seen = output(&outcome);
+        assert_eq!(seen["left"], serde_json::json!([]));
+        assert_eq!(seen["module"], false);
+        assert_eq!(seen["processes"], serde_json::json!(["1", "2"]));
+        assert!(randoms.insert(seen["random"].to_string()), "{}", seen["random"]);
+        warm += usize::from(outcome.timings.warm);
+        if warm >= 3 {
+            return;
+        }
+    }
+    panic!("no sandbox was made in advance");
+}
+
+/// A module of the skill's own by the name of one that was imported ahead is the one that counts.
+#[tokio::test]
+async fn a_program_finds_its_own_modules() {
+    let Some(world) = world().await else { return };
+    let files = [
+        (
+            "SKILL.md",
+            "---\nname: probe\ndescription: d\nlang: python\n---\n",
+        ),
+        ("scripts/json.py", "mine = True\n"),
+        ("scripts/main.py", "import json\nprint(json.mine)\n"),
+    ];
+    for _ in 0..TRIES {
+        let archive = crate::world::zip_of(&files);
+        let execution = world.run_archive(archive, Ask::default()).await.unwrap();
+        let outcome = execution.outcome.unwrap();
+        assert_eq!(stdout(&outcome), "True\n", "{}", stderr(&outcome));
+        if outcome.timings.warm {
+            return;
+        }
+    }
+    panic!("no sandbox was made in advance");
+}
