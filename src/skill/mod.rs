@@ -17,6 +17,7 @@ mod origin;
 mod quantity;
 mod reference;
 mod repair;
+mod requirement;
 mod requirements;
 mod scaffold;
 mod schema;

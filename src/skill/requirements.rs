@@ -7,18 +7,7 @@ use std::fmt;
 
 use crate::error::quoted;
 use crate::limits;
-
-/// One package: name, extras, versions, marker and hashes, spelt in one way.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Requirement(String);
-
-impl Requirement {
-    /// The one spelling, as a line that pip reads.
-    #[must_use]
-    fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+use crate::skill::requirement::Requirement;
 
 /// What cannot be asked for, where it stands and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -182,7 +171,7 @@ fn parse(line: &str) -> Result<Line, String> {
     if line.is_empty() {
         return Ok(Line::Nothing);
     }
-    requirement(line).map(Line::Package)
+    line.parse().map(Line::Package)
 }
 
 fn option(line: &str) -> Result<Line, String> {
@@ -229,115 +218,6 @@ fn beside(from: &str, path: &str) -> String {
         }
     }
     parts.join("/")
-}
-
-/// `name [extras] [versions] [; marker] [--hash=…]…`
-fn requirement(line: &str) -> Result<Requirement, String> {
-    let refused = |rule: &str| format!("{} {rule}", quoted(line));
-    let (line_alone, hashes) = split_hashes(line)?;
-    let (package, marker) = match line_alone.split_once(';') {
-        Some((package, marker)) => (package.trim(), Some(marker.trim())),
-        None => (line_alone.trim(), None),
-    };
-    if package.contains("://") || package.contains('@') || is_path(package) {
-        return Err(refused(
-            "would fetch from somewhere else than the configured index; name a published package and its version",
-        ));
-    }
-    let end = package
-        .find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)))
-        .unwrap_or(package.len());
-    let (name, rest) = package.split_at(end);
-    let name = normal_name(name).ok_or_else(|| refused("does not begin with the name of a package"))?;
-    let (extras, rest) =
-        extras(rest.trim()).ok_or_else(|| refused("has extras that are not written like `[one,two]`"))?;
-    let versions =
-        versions(rest).ok_or_else(|| refused("has versions that are not written like `>=1.2,<2`"))?;
-    let mut text = format!("{name}{extras}{versions}");
-    if let Some(marker) = marker {
-        let plain = |c: char| c.is_ascii_alphanumeric() || " _.<>=!~'\"(),+*-".contains(c);
-        if marker.is_empty() || !marker.chars().all(plain) {
-            return Err(refused(
-                "has a marker that is not written like `python_version < \"3.12\"`",
-            ));
-        }
-        let words: Vec<_> = marker.split_whitespace().collect();
-        text += &format!(" ; {}", words.join(" "));
-    }
-    for hash in hashes {
-        text += &format!(" --hash={hash}");
-    }
-    Ok(Requirement(text))
-}
-
-fn is_path(package: &str) -> bool {
-    package.starts_with(['.', '/', '~', '\\'])
-        || package.contains(['/', '\\'])
-        || [".whl", ".zip", ".tar.gz", ".tgz"]
-            .iter()
-            .any(|end| package.ends_with(end))
-        || package
-            .split_once(':')
-            .is_some_and(|(scheme, _)| !scheme.contains(['=', '<', '>']))
-}
-
-/// The line without its `--hash` options, and those.
-fn split_hashes(line: &str) -> Result<(&str, Vec<String>), String> {
-    let Some((package, options)) = line.split_once(" --") else {
-        return Ok((line, Vec::new()));
-    };
-    let mut hashes = BTreeSet::new();
-    for option in options.split(" --") {
-        let hash = option.trim().strip_prefix("hash").and_then(|hash| {
-            let hash = hash.trim_start_matches(['=', ' ']);
-            let (algorithm, digest) = hash.split_once(':')?;
-            let known = matches!(algorithm, "sha256" | "sha384" | "sha512");
-            let hex = digest.len() >= 64 && digest.bytes().all(|b| b.is_ascii_hexdigit());
-            (known && hex).then(|| hash.to_ascii_lowercase())
-        });
-        hashes.insert(
-            hash.ok_or_else(|| format!("`--{}` is not taken here", quoted(option).trim_matches('`')))?,
-        );
-    }
-    Ok((package, hashes.into_iter().collect()))
-}
-
-/// Lower case, with one `-` for each run of `-`, `_` and `.` (PEP 503).
-fn normal_name(name: &str) -> Option<String> {
-    let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-    if !ends(name.chars().next()) || !ends(name.chars().last()) {
-        return None;
-    }
-    let parts = name.split(['-', '_', '.']).filter(|part| !part.is_empty());
-    Some(parts.collect::<Vec<_>>().join("-").to_ascii_lowercase())
-}
-
-fn extras(text: &str) -> Option<(String, &str)> {
-    let Some(rest) = text.strip_prefix('[') else {
-        return Some((String::new(), text));
-    };
-    let (inside, rest) = rest.split_once(']')?;
-    let names: Option<BTreeSet<String>> = inside.split(',').map(|name| normal_name(name.trim())).collect();
-    let names: Vec<_> = names?.into_iter().collect();
-    Some((format!("[{}]", names.join(",")), rest.trim()))
-}
-
-fn versions(text: &str) -> Option<String> {
-    const OPERATORS: [&str; 8] = ["===", "==", "~=", "!=", "<=", ">=", "<", ">"];
-    let inside = text.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
-    let text = inside.unwrap_or(text).trim().trim_end_matches(',');
-    if text.is_empty() {
-        return Some(String::new());
-    }
-    let clause = |clause: &str| {
-        let clause = clause.trim();
-        let operator = OPERATORS.iter().find(|operator| clause.starts_with(**operator))?;
-        let version = clause[operator.len()..].trim();
-        let plain = |c: char| c.is_ascii_alphanumeric() || ".+*!_-".contains(c);
-        (!version.is_empty() && version.chars().all(plain)).then(|| format!("{operator}{version}"))
-    };
-    let clauses: Option<BTreeSet<String>> = text.split(',').map(clause).collect();
-    Some(clauses?.into_iter().collect::<Vec<_>>().join(","))
 }
 
 #[cfg(test)]
@@ -406,6 +286,8 @@ mod tests {
             "name ; $(id)",
             "name==${VERSION}",
             "name==1 2",
+            "six ;--global-option=x",
+            "six ; python_version < '3' --config-settings=x",
             "-name",
             "name[",
             "%import os",

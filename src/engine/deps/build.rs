@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use crate::bundle::artifacts::ArtifactTar;
 use crate::engine::deps::declared::Wanted;
 use crate::engine::deps::proxy::{Proxy, Trouble};
-use crate::engine::deps::{SetName, Waiting, nobody_waits, packages_of};
+use crate::engine::deps::{SetName, Waiting, nobody_waits, packages_of, pip_file};
 use crate::engine::plan::Plan;
 use crate::engine::{Engine, failure};
 use crate::error::{Code, Error};
@@ -114,8 +114,7 @@ impl Engine {
         let deps = &self.0.settings.deps;
         let (program, installer, files, index) = match wanted {
             Wanted::Python(requirements) => {
-                let text: String = requirements.iter().flat_map(|line| [line, "\n"]).collect();
-                let files = vec![file("requirements.txt", text)];
+                let files = vec![file("requirements.txt", pip_file::text(requirements.iter())?)];
                 ("install.py", PYTHON_INSTALLER, files, &deps.python_index)
             }
             Wanted::Node(packages) => {
