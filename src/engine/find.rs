@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::auth::Caller;
 use crate::engine::cache::Unpacked;
 use crate::engine::plan::{self, Plan, Subject, Target};
-use crate::engine::{Ask, Engine, What, call};
+use crate::engine::{Ask, Engine, What, call, entrusted};
 use crate::error::Error;
 use crate::ids::Digest;
 use crate::sandbox::SkillFiles;
@@ -86,6 +86,9 @@ impl Engine {
             digest,
             folder,
         } = skill;
+        if !manifest.permissions.secrets.is_empty() {
+            entrusted::check(ask, folder).await?;
+        }
         let subject = Subject {
             manifest,
             version,

@@ -9,6 +9,8 @@ pub(crate) const BACKEND: Backend = Backend::Docker;
 mod blobs;
 #[path = "../deps.rs"]
 mod deps;
+#[path = "../entrusted.rs"]
+mod entrusted;
 #[path = "../examples.rs"]
 mod examples;
 #[path = "../functions.rs"]
