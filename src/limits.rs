@@ -134,6 +134,8 @@ pub const ARG_BYTES_MAX: usize = 64 * 1024;
 
 /// Packages that one program may ask for.
 pub const REQUIREMENTS_MAX: usize = 200;
+/// Versions that lists of constraints may narrow.
+pub const CONSTRAINTS_MAX: usize = 1000;
 /// Bytes of one of them.
 pub const REQUIREMENT_BYTES_MAX: usize = 4096;
 /// Files that a `requirements.txt` may lead to, itself included.

@@ -46,7 +46,7 @@ pub use node_packages::NodePackages;
 pub use origin::Origin;
 pub use quantity::{parse_bytes, parse_cpu, parse_timeout};
 pub use reference::{InvalidSkillRef, SkillRef};
-pub use requirements::{InvalidRequirement, Requirements};
+pub use requirements::{InvalidRequirement, Prereleases, Requirements};
 pub use scaffold::scaffold;
 pub use schema::{InvalidSchema, Schema};
 pub use script::{InvalidScript, SCRIPT_HEAD_BYTES_MAX, Script};

@@ -26,9 +26,31 @@ impl InvalidRequirement {
     }
 }
 
-/// Packages, each once, in one order.
+/// Packages, each once, in one order, and what narrows or widens the choice of their versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Requirements(BTreeSet<Requirement>);
+pub struct Requirements {
+    packages: BTreeSet<Requirement>,
+    constraints: BTreeSet<Requirement>,
+    prereleases: Prereleases,
+}
+
+/// Whether versions before a release are taken, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Prereleases {
+    /// Where nothing else will do.
+    #[default]
+    Avoided,
+    /// As `--pre` wants it.
+    Taken,
+}
+
+/// What the packages of a file are to us.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Role {
+    Asked,
+    /// Installed only if something asks for it, and then so.
+    Constraint,
+}
 
 impl Requirements {
     /// The packages that the file `path` asks for, those of the files that it names included; `read` gives the text of a file
@@ -42,10 +64,10 @@ impl Requirements {
         mut read: impl FnMut(&str) -> Option<String>,
     ) -> Result<Self, InvalidRequirement> {
         let mut all = Self::default();
-        let mut waiting = vec![(path.to_owned(), path.to_owned())];
+        let mut waiting = vec![(path.to_owned(), path.to_owned(), Role::Asked)];
         let mut seen = BTreeSet::new();
-        while let Some((path, named_at)) = waiting.pop() {
-            if !seen.insert(path.clone()) {
+        while let Some((path, named_at, role)) = waiting.pop() {
+            if !seen.insert((path.clone(), role)) {
                 continue;
             }
             let files_max = limits::REQUIREMENTS_FILES_MAX;
@@ -61,8 +83,9 @@ impl Requirements {
             for (number, line) in logical_lines(&text) {
                 let place = format!("{path}:{number}");
                 match parse(&line).map_err(|rule| InvalidRequirement::new(&place, rule))? {
-                    Line::Package(requirement) => all.add(requirement, &place)?,
-                    Line::File(other) => waiting.push((beside(&path, &other), place)),
+                    Line::Package(requirement) => all.add(requirement, role, &place)?,
+                    Line::File(other, role) => waiting.push((beside(&path, &other), place, role)),
+                    Line::Prereleases => all.prereleases = Prereleases::Taken,
                     Line::Nothing => {}
                 }
             }
@@ -84,8 +107,8 @@ impl Requirements {
             let place = place(index);
             let wrong = |rule: String| InvalidRequirement::new(&place, rule);
             match parse(package.trim()).map_err(wrong)? {
-                Line::Package(requirement) => self.add(requirement, &place)?,
-                Line::File(_) | Line::Nothing => {
+                Line::Package(requirement) => self.add(requirement, Role::Asked, &place)?,
+                Line::File(..) | Line::Prereleases | Line::Nothing => {
                     return Err(wrong(format!("{} names no package", quoted(package))));
                 }
             }
@@ -95,16 +118,23 @@ impl Requirements {
 
     /// All of another list, too.
     pub fn extend(&mut self, other: Self) {
-        self.0.extend(other.0);
+        self.packages.extend(other.packages);
+        self.constraints.extend(other.constraints);
+        if other.prereleases == Prereleases::Taken {
+            self.prereleases = Prereleases::Taken;
+        }
     }
 
-    fn add(&mut self, requirement: Requirement, place: &str) -> Result<(), InvalidRequirement> {
-        self.0.insert(requirement);
-        let max = limits::REQUIREMENTS_MAX;
-        if self.0.len() > max {
+    fn add(&mut self, requirement: Requirement, role: Role, place: &str) -> Result<(), InvalidRequirement> {
+        let (all, max, what) = match role {
+            Role::Asked => (&mut self.packages, limits::REQUIREMENTS_MAX, "packages"),
+            Role::Constraint => (&mut self.constraints, limits::CONSTRAINTS_MAX, "constraints"),
+        };
+        all.insert(requirement);
+        if all.len() > max {
             return Err(InvalidRequirement::new(
                 place,
-                format!("more than {max} packages; ask for fewer, the others come with them"),
+                format!("more than {max} {what}; ask for fewer, the others come with them"),
             ));
         }
         Ok(())
@@ -113,19 +143,31 @@ impl Requirements {
     /// Whether nothing is asked for.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.packages.is_empty()
     }
 
     /// Each package, in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(Requirement::as_str)
+        self.packages.iter().map(Requirement::as_str)
+    }
+
+    /// Each package whose versions are narrowed in case it is installed, in order.
+    pub fn constraints(&self) -> impl Iterator<Item = &str> {
+        self.constraints.iter().map(Requirement::as_str)
+    }
+
+    /// Whether versions before a release are taken.
+    #[must_use]
+    pub fn prereleases(&self) -> Prereleases {
+        self.prereleases
     }
 }
 
 enum Line {
     Package(Requirement),
     /// Another file, by its path relative to this one.
-    File(String),
+    File(String, Role),
+    Prereleases,
     Nothing,
 }
 
@@ -174,17 +216,28 @@ fn parse(line: &str) -> Result<Line, String> {
     line.parse().map(Line::Package)
 }
 
+/// As pip has it, a list that a list of constraints names is one of packages again.
+const FILE_OPTIONS: [(&str, Role); 4] = [
+    ("--requirement", Role::Asked),
+    ("--constraint", Role::Constraint),
+    ("-r", Role::Asked),
+    ("-c", Role::Constraint),
+];
+
 fn option(line: &str) -> Result<Line, String> {
-    for name in ["--requirement", "-r"] {
+    for (name, role) in FILE_OPTIONS {
         if let Some(rest) = line.strip_prefix(name) {
             let path = rest.trim_start_matches('=').trim();
             let plain = !path.is_empty() && !path.starts_with(['/', '~', '-']) && !path.contains([':', '$']);
             return if plain {
-                Ok(Line::File(path.to_owned()))
+                Ok(Line::File(path.to_owned(), role))
             } else {
                 Err(format!("{} is not a file of the skill", quoted(path)))
             };
         }
+    }
+    if line == "--pre" {
+        return Ok(Line::Prereleases);
     }
     if WITHOUT_EFFECT.iter().any(|known| line.starts_with(known)) {
         return Ok(Line::Nothing);
@@ -255,6 +308,27 @@ mod tests {
         );
     }
 
+    #[test]
+    fn constraints_and_versions_before_a_release_are_no_packages() {
+        let files = |path: &str| match path {
+            "requirements.txt" => Some("Alpha\n--constraint=more/limits.txt\n--pre\n"),
+            "more/limits.txt" => Some("alpha==1.0rc1\nomega<2\n"),
+            _ => None,
+        };
+        let all =
+            Requirements::of_file("requirements.txt", |path| files(path).map(ToOwned::to_owned)).unwrap();
+        assert_eq!(all.iter().collect::<Vec<_>>(), ["alpha"]);
+        assert_eq!(
+            all.constraints().collect::<Vec<_>>(),
+            ["alpha==1.0rc1", "omega<2"]
+        );
+        assert_eq!(all.prereleases(), Prereleases::Taken);
+        let mut both = Requirements::default();
+        assert_eq!(both.prereleases(), Prereleases::Avoided);
+        both.extend(all.clone());
+        assert_eq!(both, all);
+    }
+
     /// Z-27.
     #[test]
     fn what_leaves_the_index_is_refused_with_its_line_and_a_remedy() {
@@ -280,7 +354,11 @@ mod tests {
             "-r /etc/passwd",
             "-r https://evil.example/r.txt",
             "-r ../../etc/passwd",
-            "-c constraints.txt",
+            "-c absent.txt",
+            "-c /etc/pip.conf",
+            "-c https://evil.example/c.txt",
+            "--pre x",
+            "--prefer-source",
             "--config-settings x",
             "name --global-option=x",
             "name ; $(id)",
@@ -315,7 +393,7 @@ mod tests {
         all.add_all(&["rich".to_owned(), "Rich".to_owned()], place)
             .unwrap();
         assert_eq!(all.iter().collect::<Vec<_>>(), ["rich"]);
-        for wrong in ["", "-r x.txt", "x @ file:///x", "# x"] {
+        for wrong in ["", "-r x.txt", "-c x.txt", "--pre", "x @ file:///x", "# x"] {
             let error = all
                 .add_all(&["ok".to_owned(), wrong.to_owned()], place)
                 .unwrap_err();

@@ -114,7 +114,10 @@ impl Engine {
         let deps = &self.0.settings.deps;
         let (program, installer, files, index) = match wanted {
             Wanted::Python(requirements) => {
-                let files = vec![file("requirements.txt", pip_file::text(requirements.iter())?)];
+                let files = vec![
+                    file("requirements.txt", pip_file::text(requirements.iter())?),
+                    file("constraints.txt", pip_file::text(requirements.constraints())?),
+                ];
                 ("install.py", PYTHON_INSTALLER, files, &deps.python_index)
             }
             Wanted::Node(packages) => {
@@ -138,6 +141,7 @@ impl Engine {
             "index": index.url(),
             "proxy": proxy,
             "seen_at": packages_of(language).folder(),
+            "prereleases": wanted.takes_prereleases(),
         });
         let mut argv = vec![language.interpreter().to_owned()];
         if language == Language::Python {

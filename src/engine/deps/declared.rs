@@ -9,7 +9,7 @@ use crate::engine::plan::Plan;
 use crate::error::{Code, Error};
 use crate::ids::Digest;
 use crate::limits;
-use crate::skill::{InvalidRequirement, Language, NodePackages, Requirements, action};
+use crate::skill::{InvalidRequirement, Language, NodePackages, Prereleases, Requirements, action};
 
 /// Packages that are asked for.
 #[derive(Debug)]
@@ -26,10 +26,15 @@ impl Wanted {
             self.language().as_str()
         );
         match self {
-            Self::Python(requirements) => requirements.iter().for_each(|line| {
-                text += line;
-                text.push('\n');
-            }),
+            Self::Python(requirements) => {
+                requirements.iter().for_each(|line| text += &format!("{line}\n"));
+                // No package begins with a hyphen.
+                let constraints = requirements.constraints();
+                constraints.for_each(|line| text += &format!("-c {line}\n"));
+                if requirements.prereleases() == Prereleases::Taken {
+                    text += "--pre\n";
+                }
+            }
             Self::Node(packages) => {
                 let lock = packages.lock().unwrap_or_default();
                 let parts = [packages.package_json(), lock].map(|part| Digest::of(part.as_bytes()));
@@ -43,6 +48,15 @@ impl Wanted {
         match self {
             Self::Python(_) => Language::Python,
             Self::Node(_) => Language::Node,
+        }
+    }
+
+    /// Whether an installer is told to take versions before a release.
+    pub(super) fn takes_prereleases(&self) -> bool {
+        match self {
+            Self::Python(requirements) => requirements.prereleases() == Prereleases::Taken,
+            // There a range says so itself.
+            Self::Node(_) => false,
         }
     }
 
