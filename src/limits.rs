@@ -418,6 +418,8 @@ pub const ENGINE_CALL_MAX: Duration = Duration::from_secs(20);
 pub const ENGINE_SILENCE_MAX: Duration = Duration::from_secs(10);
 /// How soon `auto` looks again for an engine that was missing, at the earliest.
 pub const ENGINE_LOOK_AGAIN: Duration = Duration::from_secs(10);
+/// How long it stands what an image of the engine is: a tag may be moved to another.
+pub const IMAGE_LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// How long a failed pull stands for those that would follow; the image itself is looked for each time.
 pub const PULL_AGAIN: Duration = Duration::from_secs(60);
 /// Signs of progress that wait for whoever watches; more are dropped.
