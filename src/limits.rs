@@ -154,6 +154,8 @@ pub const ARG_BYTES_MAX: usize = 64 * 1024;
 
 /// Packages that one program may ask for.
 pub const REQUIREMENTS_MAX: usize = 200;
+/// Versions that lists of constraints may narrow.
+pub const CONSTRAINTS_MAX: usize = 1000;
 /// Bytes of one of them.
 pub const REQUIREMENT_BYTES_MAX: usize = 4096;
 /// Files that a `requirements.txt` may lead to, itself included.
@@ -442,6 +444,8 @@ pub const ENGINE_CALL_MAX: Duration = Duration::from_secs(20);
 pub const ENGINE_SILENCE_MAX: Duration = Duration::from_secs(10);
 /// How soon `auto` looks again for an engine that was missing, at the earliest.
 pub const ENGINE_LOOK_AGAIN: Duration = Duration::from_secs(10);
+/// How long it stands what an image of the engine is: a tag may be moved to another.
+pub const IMAGE_LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// How long a failed pull stands for those that would follow; the image itself is looked for each time.
 pub const PULL_AGAIN: Duration = Duration::from_secs(60);
 /// Signs of progress that wait for whoever watches; more are dropped.

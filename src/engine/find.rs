@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::auth::Caller;
 use crate::engine::cache::Unpacked;
 use crate::engine::plan::{self, Plan, Subject, Target};
-use crate::engine::{Ask, Engine, Settings, What, call};
+use crate::engine::{Ask, Engine, Settings, What, call, entrusted};
 use crate::error::Error;
 use crate::ids::Digest;
 use crate::sandbox::SkillFiles;
@@ -92,6 +92,9 @@ async fn found(skill: Unfolded<'_>, ask: &Ask, settings: &Settings) -> Result<Fo
         digest,
         folder,
     } = skill;
+    if !manifest.permissions.secrets.is_empty() {
+        entrusted::check(ask, folder).await?;
+    }
     let subject = Subject {
         manifest,
         version,

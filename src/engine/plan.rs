@@ -103,7 +103,7 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
     let base = job(image, ask, settings)?;
     let mut env = environment(Some((manifest, version)), &base.input);
     if target.is_script() {
-        add_import_paths(&mut env, &entrypoint);
+        add_import_paths(&mut env, &imported_from(manifest), &entrypoint);
     }
     let job = Job {
         argv,
@@ -141,13 +141,23 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
     })
 }
 
+/// Where scripts find the skill's modules: as they stand in `/workspace`, beside what came with the request; where secrets are
+/// given, as they were published.
+fn imported_from(manifest: &Manifest) -> String {
+    if manifest.permissions.secrets.is_empty() {
+        "/workspace".to_owned()
+    } else {
+        format!("/skills/{}", manifest.name)
+    }
+}
+
 /// Scripts import from the skill's folder (`from scripts.tables import rows`) and from their own, however they are run; what
 /// is installed comes first.
-fn add_import_paths(env: &mut [(String, String)], script: &str) {
+fn add_import_paths(env: &mut [(String, String)], skill: &str, script: &str) {
     for (_, value) in env.iter_mut().filter(|(key, _)| key == "PYTHONPATH") {
-        *value += ":/workspace";
+        *value += &format!(":{skill}");
         if let Some((folder, _)) = script.rsplit_once('/') {
-            *value += &format!(":/workspace/{folder}");
+            *value += &format!(":{skill}/{folder}");
         }
     }
 }
@@ -253,6 +263,8 @@ pub(super) fn environment(skill: Option<(&Manifest, &Version)>, input: &JsonText
         ("LANG", "C.UTF-8"),
         ("TMPDIR", "/tmp"),
         ("PYTHONPATH", "/sandbox/runtime:/sandbox/deps"),
+        // Its home is where files of a request lie.
+        ("PYTHONNOUSERSITE", "1"),
         ("NODE_PATH", "/sandbox/runtime/node_modules:/node_modules"),
         ("SANDBOX_INPUT_FILE", "/sandbox/input.json"),
         ("SANDBOX_OUTPUT", "/sandbox/out/output.json"),
@@ -323,6 +335,7 @@ mod tests {
             "LANG",
             "TMPDIR",
             "PYTHONPATH",
+            "PYTHONNOUSERSITE",
             "NODE_PATH",
             "SANDBOX_INPUT_FILE",
             "SANDBOX_OUTPUT",

@@ -1,4 +1,5 @@
-//! Secrets: set, listed, deleted, and handed to the programs of skills that declare them. No way leads back to a value.
+//! Secrets: set, listed, deleted, and handed to the programs of skills that declare them. No use case answers a value; a program
+//! that was given one may tell it.
 
 use std::borrow::Cow;
 

@@ -4,6 +4,7 @@ mod build;
 mod declared;
 mod index;
 mod manage;
+mod pip_file;
 mod proxy;
 mod sets;
 mod settings;

@@ -13,6 +13,8 @@ mod deps;
 mod deps_asked;
 #[path = "../deps_kept.rs"]
 mod deps_kept;
+#[path = "../entrusted.rs"]
+mod entrusted;
 #[path = "../examples.rs"]
 mod examples;
 #[path = "../functions.rs"]
