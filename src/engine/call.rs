@@ -58,6 +58,7 @@ pub(super) fn plan(code: CalledCode, ask: &Ask, settings: &Settings) -> Result<P
         stdin: plan::stdin_unless_input(ask),
         // What code saves, it saves beside itself.
         collect: Collect::Workspace,
+        recurs: true,
         ..base
     };
     Ok(Plan {

@@ -47,7 +47,9 @@ impl Engine {
                     digest: record.digest,
                     folder: &self.folder(&record).await?,
                 };
-                found(unfolded, ask, &self.0.settings).await?
+                let mut found = found(unfolded, ask, &self.0.settings).await?;
+                found.plan.job.recurs = true;
+                found
             }
             What::Archive {
                 archive,

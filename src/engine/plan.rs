@@ -185,6 +185,7 @@ pub(super) fn job(image: ApprovedImage, ask: &Ask, settings: &Settings) -> Resul
         blobs: Vec::new(),
         collect: Collect::Out,
         egress: None,
+        recurs: false,
         limits: ResourceLimits::clamp(&Resources::default(), None, ask.timeout, &settings.maxima),
     })
 }

@@ -71,6 +71,8 @@ pub struct Job {
     pub blobs: Vec<InputBlob>,
     /// What is handed back.
     pub collect: Collect,
+    /// Whether the same may be asked for again, and its files are there then: sandboxes may be made for it in advance.
+    pub recurs: bool,
     /// A way out, for what builds dependencies and for nothing else.
     pub egress: Option<Egress>,
     /// The bounds.

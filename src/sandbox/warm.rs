@@ -71,7 +71,7 @@ pub(super) fn key(job: &Job) -> Option<Key> {
 
 /// How many arguments are known before anybody asks, and what the interpreter takes.
 fn known(job: &Job) -> Option<(usize, u64)> {
-    if job.egress.is_some() || job.collect == Collect::Packages {
+    if !job.recurs || job.egress.is_some() || job.collect == Collect::Packages {
         return None;
     }
     match (job.argv.first()?.as_str(), job.argv.get(1)?.as_str()) {
@@ -118,6 +118,7 @@ impl Recipe {
                 blobs: Vec::new(),
                 collect: job.collect,
                 egress: None,
+                recurs: false,
                 limits: crate::execution::ResourceLimits {
                     // Of the whole sandbox: it may wait before its time begins.
                     timeout: job.limits.timeout + limits::WARM_IDLE_MAX,

@@ -145,6 +145,7 @@ fn job(skill: &Path) -> Job {
         stdin: None,
         collect: Collect::Out,
         egress: None,
+        recurs: false,
         files: Vec::new(),
         limits: ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default()),
     }

@@ -106,6 +106,7 @@ pub(crate) fn job(program: &str, deps: Option<Dependencies>) -> Job {
         stdin: None,
         collect: Collect::Out,
         egress: None,
+        recurs: false,
         files: Vec::new(),
         limits: ResourceLimits::clamp(
             &Resources::default(),

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use skillbox::engine::Ask;
+use skillbox::engine::{Ask, RunRequest, What};
 use skillbox::execution::{Outcome, Status};
 use skillbox::sandbox::Pool;
-use skillbox::skill::Language;
+use skillbox::skill::{Language, Selector};
 
-use crate::world::{World, json, output, stderr, stdout};
+use crate::world::{World, archive, json, output, stderr, stdout};
 
 /// Everything about itself that a Python program can see and that is not an accident of the moment.
 const PYTHON: &str = r#"
@@ -85,11 +85,36 @@ fn ask() -> Ask {
     }
 }
 
+/// Published: what is run once makes nobody wait for it.
+async fn publish(world: &World, archive: std::fs::File) {
+    world.engine.publish(&world.admin, archive, None).await.unwrap();
+}
+
+async fn run(world: &World, ask: Ask) -> Outcome {
+    let what = What::Skill {
+        name: "probe".parse().unwrap(),
+        selector: Selector::Latest,
+    };
+    let request = RunRequest {
+        what,
+        ask,
+        progress: None,
+    };
+    world
+        .engine
+        .run(&world.admin, request)
+        .await
+        .unwrap()
+        .outcome
+        .unwrap()
+}
+
 /// The same program once in a sandbox of the moment and once in one that waited for it.
 async fn cold_and_warm(world: &World, language: Language, program: &str, ask: fn() -> Ask) -> [Outcome; 2] {
+    publish(world, archive(language, "", program)).await;
     let mut cold = None;
     for _ in 0..TRIES {
-        let outcome = world.run(language, program, ask()).await.outcome.unwrap();
+        let outcome = run(world, ask()).await;
         match (outcome.timings.warm, cold.take()) {
             (true, Some(cold)) => return [cold, outcome],
             (true, None) => panic!("the first run found a sandbox that was not made for it"),
@@ -189,12 +214,9 @@ json.dump(seen, open(os.environ["SANDBOX_OUTPUT"], "w"))
     let Some(world) = world().await else { return };
     let mut randoms = std::collections::HashSet::new();
     let mut warm = 0;
+    publish(&world, archive(Language::Python, "", PROGRAM)).await;
     for _ in 0..TRIES {
-        let outcome = world
-            .run(Language::Python, PROGRAM, Ask::default())
-            .await
-            .outcome
-            .unwrap();
+        let outcome = run(&world, Ask::default()).await;
         assert_eq!(outcome.status, Status::Success, "{}", stderr(&outcome));
         let seen = output(&outcome);
         assert_eq!(seen["left"], serde_json::json!([]));
@@ -221,10 +243,9 @@ async fn a_program_finds_its_own_modules() {
         ("scripts/json.py", "mine = True\n"),
         ("scripts/main.py", "import json\nprint(json.mine)\n"),
     ];
+    publish(&world, crate::world::zip_of(&files)).await;
     for _ in 0..TRIES {
-        let archive = crate::world::zip_of(&files);
-        let execution = world.run_archive(archive, Ask::default()).await.unwrap();
-        let outcome = execution.outcome.unwrap();
+        let outcome = run(&world, Ask::default()).await;
         assert_eq!(stdout(&outcome), "True\n", "{}", stderr(&outcome));
         if outcome.timings.warm {
             return;

@@ -172,6 +172,7 @@ impl Engine {
             files: all,
             blobs: Vec::new(),
             collect: Collect::Packages,
+            recurs: false,
             egress: Some(egress),
             limits: self.bounds(),
         })

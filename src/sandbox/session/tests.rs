@@ -92,6 +92,7 @@ fn job(argument_bytes: usize) -> Job {
         files: Vec::new(),
         collect: crate::sandbox::Collect::Out,
         egress: None,
+        recurs: false,
         limits: ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default()),
     }
 }
