@@ -62,9 +62,7 @@ mod tests {
     async fn many_short_connections_do_not_end_the_link() {
         let (near, far) = tokio::io::duplex(64 * 1024);
         let (mut host, guest) = (Link::new(near, Side::Host), Link::new(far, Side::Guest));
-        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
+        let port = free_port().await;
         listen(port, guest.opener()).await.unwrap();
         for round in 0..4 {
             let mut held = Vec::new();
@@ -85,5 +83,37 @@ mod tests {
             drop(held);
             assert!(host.accept().await.is_ok(), "round {round}");
         }
+    }
+
+    /// From all sides at once, over a link that holds them up.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn hundreds_of_refused_connections_do_not_end_the_link() {
+        let (near, far) = tokio::io::duplex(64);
+        let (mut host, guest) = (Link::new(near, Side::Host), Link::new(far, Side::Guest));
+        let port = free_port().await;
+        listen(port, guest.opener()).await.unwrap();
+        let clients: Vec<_> = (0..2 * limits::EGRESS_CONNECTIONS_MAX)
+            .map(|_| {
+                tokio::spawn(async move {
+                    for _ in 0..16 {
+                        let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+                        let _ = client.write_all(&[b'x'; 512]).await;
+                    }
+                })
+            })
+            .collect();
+        for _ in 0..clients.len() * 16 {
+            let (channel, stream) = host.accept().await.unwrap();
+            assert_eq!(channel, Channel::Egress);
+            tokio::spawn(async move { drop(stream) });
+        }
+        for client in clients {
+            client.await.unwrap();
+        }
+    }
+
+    async fn free_port() -> u16 {
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        free.local_addr().unwrap().port()
     }
 }
