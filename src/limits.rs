@@ -76,6 +76,10 @@ pub const fn tmpfs_inodes(bytes: u64) -> u64 {
         TMPFS_INODES
     }
 }
+/// Bytes of a tmpfs until it is known how many are granted: our own modules fit.
+pub const SCRATCH_SEED_BYTES: u64 = 256 * KIB;
+/// Its inodes.
+pub const SCRATCH_SEED_INODES: u64 = 64;
 /// Open files of one process in the sandbox.
 pub const OPEN_FILES_MAX: u64 = 4096;
 
@@ -322,6 +326,12 @@ pub const BLOB_LIFE_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 pub const MEDIA_TYPE_CHARS_MAX: usize = 255;
 /// Expired blobs that are removed before the database is asked for more.
 pub const BLOBS_PRUNED_AT_ONCE: u32 = 1000;
+/// Bytes that no blob has after this time never get one: between the two lies one write to the database.
+pub const BLOB_BYTES_UNNAMED_MAX: Duration = Duration::from_secs(24 * 3600);
+/// How often a process looks for such bytes.
+pub const BLOBS_SWEPT_EVERY: Duration = Duration::from_secs(3600);
+/// Of one tenant's objects those that are looked at; if there are more, many of them are no blob's.
+pub const BLOB_OBJECTS_SEEN_MAX: usize = 200_000;
 
 // ---- doors ---------------------------------------------------------------------------------------------------
 

@@ -2,8 +2,10 @@
 
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
 
 use sha2::Digest as _;
+use tempfile::SpooledTempFile;
 
 use crate::execution::FileEntry;
 use crate::ids::Digest;
@@ -17,7 +19,7 @@ const SHORT_PATH_BYTES: usize = 100;
 /// Files come one at a time: [`start`](Self::start), any number of [`write`](Self::write), [`end`](Self::end).
 #[derive(Debug)]
 pub struct ArtifactTar {
-    file: File,
+    file: SpooledTempFile,
     entries: Vec<FileEntry>,
     /// Where the next header goes; always a multiple of 512.
     end: u64,
@@ -35,11 +37,11 @@ struct Open {
 }
 
 impl ArtifactTar {
-    /// A tar in `file`, which is empty and private.
+    /// A tar in a private file of this folder, which is made when the first artifact comes: most programs leave none.
     #[must_use]
-    pub fn create(file: File) -> Self {
+    pub fn create_in(folder: &Path) -> Self {
         Self {
-            file,
+            file: SpooledTempFile::new_in(0, folder),
             entries: Vec::new(),
             end: 0,
             open: None,
@@ -132,7 +134,7 @@ impl ArtifactTar {
         self.drop_open()?;
         self.file.write_all(&[0; 1024])?;
         self.file.rewind()?;
-        Ok((self.file, self.entries))
+        Ok((self.file.into_file()?, self.entries))
     }
 
     /// Writes; half a piece on a full disk drops the whole file, so that the tar stays one.
@@ -199,7 +201,7 @@ mod tests {
     use super::*;
 
     fn tar_of(files: &[(&str, &[u8])]) -> (File, Vec<FileEntry>) {
-        let mut tar = ArtifactTar::create(tempfile::tempfile().unwrap());
+        let mut tar = ArtifactTar::create_in(&std::env::temp_dir());
         for (path, content) in files {
             tar.start(path, content.len() as u64).unwrap();
             for chunk in content.chunks(300) {
@@ -259,7 +261,7 @@ mod tests {
     /// O-14.
     #[test]
     fn no_artifact_leads_out_of_the_folder_it_is_unpacked_into() {
-        let mut tar = ArtifactTar::create(tempfile::tempfile().unwrap());
+        let mut tar = ArtifactTar::create_in(&std::env::temp_dir());
         for path in ["", "/etc/passwd", "../x", "a/../x", "a//b", "a/", ".", "a\0b"] {
             assert_eq!(
                 tar.start(path, 1).unwrap_err().kind(),
@@ -273,7 +275,7 @@ mod tests {
 
     #[test]
     fn an_incomplete_file_leaves_no_trace() {
-        let mut tar = ArtifactTar::create(tempfile::tempfile().unwrap());
+        let mut tar = ArtifactTar::create_in(&std::env::temp_dir());
         tar.start("short", 2000).unwrap();
         tar.write(&[1; 1999]).unwrap();
         assert_eq!(tar.end().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);

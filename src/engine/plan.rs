@@ -72,6 +72,8 @@ impl Target {
 pub(super) struct Plan {
     pub(super) job: Job,
     pub(super) language: Language,
+    /// The file of the skill that is run or called.
+    pub(super) entrypoint: Option<String>,
     pub(super) schemas: Schemas,
 }
 
@@ -134,6 +136,7 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
     Ok(Plan {
         job,
         language,
+        entrypoint: Some(entrypoint),
         schemas,
     })
 }
@@ -232,11 +235,14 @@ fn surroundings(manifest: &Manifest, (language, entrypoint): (Language, &str)) -
         return language;
     }
     let others = manifest.actions.iter().filter(|action| action.path != entrypoint);
-    let called: Vec<_> = others.map(|action| action.language).collect();
-    let found = [Language::Python, Language::Node]
+    called_by_shell(others).unwrap_or(language)
+}
+
+/// The language of scripts that a shell script calls, if it is not the shell's own: one image has one interpreter.
+pub(super) fn called_by_shell<'a>(scripts: impl Iterator<Item = &'a Action> + Clone) -> Option<Language> {
+    [Language::Python, Language::Node]
         .into_iter()
-        .find(|other| called.contains(other));
-    found.unwrap_or(language)
+        .find(|other| scripts.clone().any(|script| script.language == *other))
 }
 
 /// The program's whole environment, as documented for skill authors.

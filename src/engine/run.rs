@@ -127,8 +127,9 @@ impl Engine {
         ask.check()?;
         let asked_blobs = std::mem::take(&mut ask.blobs);
         let mut found = self.find(caller, what, &ask).await?;
-        self.lend_blobs(caller.tenant(), &mut found.plan.job, asked_blobs)
-            .await?;
+        let job = &mut found.plan.job;
+        self.grant(caller.tenant(), job, &found.permissions).await?;
+        self.lend_blobs(caller.tenant(), job, asked_blobs).await?;
         let asked_at = Instant::now();
         let admitted = gone
             .run_until_cancelled(self.0.admission.admit(caller.tenant()))
@@ -211,11 +212,8 @@ impl Engine {
         (job, choice): (&Job, &Choice),
         (cancel, go): (&CancellationToken, oneshot::Receiver<()>),
     ) -> Outcome {
-        let tar = || tempfile::tempfile_in(&self.0.settings.tmp_dir).map(ArtifactTar::create);
-        let (mut artifacts, mut blobs) = match tar().and_then(|artifacts| Ok((artifacts, tar()?))) {
-            Ok(tars) => tars,
-            Err(error) => return lost(&failure::of_io(error)),
-        };
+        let tar = || ArtifactTar::create_in(&self.0.settings.tmp_dir);
+        let (mut artifacts, mut blobs) = (tar(), tar());
         let run = Run {
             artifacts: &mut artifacts,
             blobs: &mut blobs,

@@ -28,7 +28,7 @@ use crate::guest::collect::Out;
 use crate::guest::egress;
 use crate::guest::place;
 use crate::guest::program::{self, Program};
-use crate::guest::runtime::Log;
+use crate::guest::runtime::{self, Log};
 use crate::guest::wire::{self, Channel, End, Link, Side, Start, ToGuest, ToHost, Workspace};
 use crate::guest::workspace::Before;
 use crate::limits;
@@ -80,9 +80,9 @@ pub(super) fn main() -> ExitCode {
 }
 
 /// What goes wrong is told on standard error, which the server keeps.
-pub(super) fn main_after(enclose: impl FnOnce() -> Result<(), String>) -> ExitCode {
+pub(super) fn main_after(enclose: impl FnOnce(fn() -> io::Result<()>) -> Result<(), String>) -> ExitCode {
     let guest = Guest::new().and_then(|guest| guest.rehearse().map(|()| guest));
-    match (guest, enclose()) {
+    match (guest, enclose(runtime::write_modules)) {
         (Ok(guest), Ok(())) => guest.main(),
         (Err(error), _) => failed(&error),
         (Ok(_), Err(error)) => {

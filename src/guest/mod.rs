@@ -30,10 +30,13 @@ pub fn main() -> std::process::ExitCode {
     init::main()
 }
 
-/// Runs as PID 1 of a sandbox that this process makes around itself: all that needs no sandbox is done before.
+/// Runs as PID 1 of a sandbox that this process makes around itself: all that needs no sandbox is done before, and what
+/// needs no execution is what `enclose` calls as soon as there is room for files.
 #[cfg(target_os = "linux")]
 #[must_use]
-pub fn main_after(enclose: impl FnOnce() -> Result<(), String>) -> std::process::ExitCode {
+pub fn main_after(
+    enclose: impl FnOnce(fn() -> std::io::Result<()>) -> Result<(), String>,
+) -> std::process::ExitCode {
     init::main_after(enclose)
 }
 

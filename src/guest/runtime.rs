@@ -1,6 +1,6 @@
 //! `/sandbox/runtime`: our own modules for programs, and the pipe that takes what they log.
 //!
-//! The modules are written before every program: a few small files, which cost nothing that can be measured.
+//! Where a sandbox is made before it is needed its modules are written then; else before its program starts.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
@@ -17,6 +17,17 @@ const SKILLS: &str = "/skills";
 const FOLDER: &str = "/sandbox/runtime";
 /// What a program writes its log lines to.
 const LOG: &str = "/sandbox/log";
+
+/// Every folder by its path below [`FOLDER`], itself first.
+const FOLDERS: [&str; 7] = [
+    "",
+    "_skillbox",
+    "bin",
+    "node_modules",
+    "node_modules/runtime",
+    "runtime",
+    "skills",
+];
 
 /// Every file by its path below [`FOLDER`].
 const FILES: &[(&str, &str)] = &[
@@ -89,10 +100,7 @@ fn write_python() -> io::Result<()> {
     let (None, Some(python)) = (find("python"), find("python3")) else {
         return Ok(());
     };
-    let folder = Path::new(FOLDER).join("bin");
-    fs::create_dir(&folder)?;
-    symlink(python, folder.join("python"))?;
-    fs::set_permissions(folder, Permissions::from_mode(0o500))
+    symlink(python, Path::new(FOLDER).join("bin/python"))
 }
 
 /// The names in a folder, as far as they are text, sorted; none where there is no folder.
@@ -106,27 +114,30 @@ fn names_in(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Writes the modules. Nobody writes there again: what lies on Python's path must not be a place to leave things.
-pub(super) fn write() -> io::Result<()> {
+/// Writes the modules that are the same for every program.
+pub(super) fn write_modules() -> io::Result<()> {
     let mut private = DirBuilder::new();
-    private.mode(0o700).recursive(true);
-    let mut folders = vec![Path::new(FOLDER).to_owned()];
+    private.mode(0o700);
+    for folder in FOLDERS {
+        private.create(Path::new(FOLDER).join(folder))?;
+    }
     for (path, text) in FILES {
-        let path = Path::new(FOLDER).join(path);
-        if let Some(folder) = path.parent()
-            && !folders.iter().any(|made| made == folder)
-        {
-            private.create(folder)?;
-            folders.push(folder.to_owned());
-        }
         let mut new = OpenOptions::new();
         new.write(true).create_new(true).mode(0o400);
-        new.open(path)?.write_all(text.as_bytes())?;
+        new.open(Path::new(FOLDER).join(path))?
+            .write_all(text.as_bytes())?;
+    }
+    write_python()
+}
+
+/// Completes the folder. Nobody writes there again: what lies on Python's path must not be a place to leave things.
+pub(super) fn write() -> io::Result<()> {
+    if !Path::new(FOLDER).exists() {
+        write_modules()?;
     }
     write_skills()?;
-    write_python()?;
-    for folder in folders {
-        fs::set_permissions(folder, Permissions::from_mode(0o500))?;
+    for folder in FOLDERS {
+        fs::set_permissions(Path::new(FOLDER).join(folder), Permissions::from_mode(0o500))?;
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ mod manifest;
 mod name;
 mod node_packages;
 mod origin;
+mod package_lists;
 mod quantity;
 mod reference;
 mod repair;
@@ -43,6 +44,7 @@ pub use manifest::{Dialect, Function, Manifest, Permissions, Resources, Warning}
 pub use name::{InvalidName, SkillName};
 pub use node_packages::NodePackages;
 pub use origin::Origin;
+pub use package_lists::{PackageLists, package_list};
 pub use quantity::{parse_bytes, parse_cpu, parse_timeout};
 pub use reference::{InvalidSkillRef, SkillRef};
 pub use requirements::{InvalidRequirement, Requirements};

@@ -37,6 +37,22 @@ impl InvalidRequirement {
     }
 }
 
+impl InvalidRequirement {
+    /// The file, and the line in it from 1, where that is known.
+    #[must_use]
+    pub fn place(&self) -> (&str, Option<u32>) {
+        let numbered = self.place.rsplit_once(':');
+        let read = numbered.and_then(|(file, line)| Some((file, Some(line.parse().ok()?))));
+        read.unwrap_or((&self.place, None))
+    }
+
+    /// What is wrong with it.
+    #[must_use]
+    pub fn rule(&self) -> &str {
+        &self.rule
+    }
+}
+
 /// Packages, each once, in one order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requirements(BTreeSet<Requirement>);
@@ -48,9 +64,29 @@ impl Requirements {
     /// # Errors
     ///
     /// The first line that is no plain requirement.
-    pub fn of_file(
+    pub fn of_file(path: &str, read: impl FnMut(&str) -> Option<String>) -> Result<Self, InvalidRequirement> {
+        Self::of_lines(path, read, Err)
+    }
+
+    /// Every line that [`of_file`](Self::of_file) would refuse.
+    pub(super) fn complaints(
+        path: &str,
+        read: impl FnMut(&str) -> Option<String>,
+    ) -> Vec<InvalidRequirement> {
+        let mut found = Vec::new();
+        let last = Self::of_lines(path, read, |wrong| {
+            found.push(wrong);
+            Ok(())
+        });
+        found.extend(last.err());
+        found
+    }
+
+    /// `judge` says whether a wrong line ends it.
+    fn of_lines(
         path: &str,
         mut read: impl FnMut(&str) -> Option<String>,
+        mut judge: impl FnMut(InvalidRequirement) -> Result<(), InvalidRequirement>,
     ) -> Result<Self, InvalidRequirement> {
         let mut all = Self::default();
         let mut waiting = vec![(path.to_owned(), path.to_owned())];
@@ -71,10 +107,11 @@ impl Requirements {
             let text = read(&path).ok_or_else(missing)?;
             for (number, line) in logical_lines(&text) {
                 let place = format!("{path}:{number}");
-                match parse(&line).map_err(|rule| InvalidRequirement::new(&place, rule))? {
-                    Line::Package(requirement) => all.add(requirement, &place)?,
-                    Line::File(other) => waiting.push((beside(&path, &other), place)),
-                    Line::Nothing => {}
+                match parse(&line) {
+                    Ok(Line::Package(requirement)) => all.add(requirement, &place)?,
+                    Ok(Line::File(other)) => waiting.push((beside(&path, &other), place)),
+                    Ok(Line::Nothing) => {}
+                    Err(rule) => judge(InvalidRequirement::new(place, rule))?,
                 }
             }
         }
@@ -172,6 +209,9 @@ const WITHOUT_EFFECT: [&str; 4] = [
     "--no-binary :none:",
 ];
 
+/// Where packages come from unless somebody says otherwise; the operator's choice stands for it.
+const PUBLIC_INDEX: &str = "https://pypi.org/simple";
+
 fn parse(line: &str) -> Result<Line, String> {
     if line.len() > limits::REQUIREMENT_BYTES_MAX {
         return Err("is too long".to_owned());
@@ -200,7 +240,11 @@ fn option(line: &str) -> Result<Line, String> {
     if WITHOUT_EFFECT.iter().any(|known| line.starts_with(known)) {
         return Ok(Line::Nothing);
     }
-    let word = line.split([' ', '=']).next().unwrap_or(line);
+    let (word, value) = line.split_once([' ', '=']).unwrap_or((line, ""));
+    let names_an_index = matches!(word, "--index-url" | "-i" | "--extra-index-url");
+    if names_an_index && value.trim().trim_end_matches('/') == PUBLIC_INDEX {
+        return Ok(Line::Nothing);
+    }
     Err(match word {
         "--index-url" | "-i" | "--extra-index-url" | "--find-links" | "-f" | "--trusted-host"
         | "--no-index" | "--proxy" => format!(
@@ -415,6 +459,13 @@ mod tests {
         }
         let error = read("--index-url https://evil.example/simple").unwrap_err();
         assert!(error.contains("deps.python_index"), "{error}");
+    }
+
+    #[test]
+    fn the_public_index_is_what_is_configured_anyway() {
+        let text = "-i https://pypi.org/simple\n--extra-index-url=https://pypi.org/simple/\na\n";
+        assert_eq!(read(text).unwrap(), ["a"]);
+        assert!(read("--index-url https://pypi.org.evil.example/simple").is_err());
     }
 
     #[test]

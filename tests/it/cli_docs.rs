@@ -243,7 +243,7 @@ fn the_configuration_file_that_is_shown_is_accepted() {
 fn the_command_line_document_holds_every_command() {
     let document = read("docs/CLI.md");
     let shell = Shell::new();
-    for group in ["", "skill", "exec", "key", "secret"] {
+    for group in ["", "skill", "exec", "deps", "blob", "key", "secret"] {
         let args: Vec<_> = [group, "--help"]
             .into_iter()
             .filter(|arg| !arg.is_empty())
@@ -256,7 +256,7 @@ fn the_command_line_document_holds_every_command() {
             .filter_map(|line| line.strip_prefix("  "))
             .filter(|line| !line.starts_with(' '))
             .filter_map(|line| line.split(' ').next())
-            .filter(|name| !["help", "skill", "exec", "key", "secret"].contains(name));
+            .filter(|name| !["help", "skill", "exec", "deps", "blob", "key", "secret"].contains(name));
         for name in names {
             let command = format!("{group} {name}");
             let command = command.trim_start();

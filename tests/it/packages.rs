@@ -53,8 +53,8 @@ impl Bare {
     /// Runs a job to its end.
     pub(crate) async fn run(&self, job: &Job) -> Report {
         let choice = self.sandbox.prepare(job, None).await.unwrap();
-        let mut artifacts = ArtifactTar::create(tempfile::tempfile().unwrap());
-        let mut blobs = ArtifactTar::create(tempfile::tempfile().unwrap());
+        let mut artifacts = ArtifactTar::create_in(&std::env::temp_dir());
+        let mut blobs = ArtifactTar::create_in(&std::env::temp_dir());
         let (word, go) = tokio::sync::oneshot::channel();
         word.send(()).unwrap();
         let run = Run {

@@ -55,8 +55,7 @@ impl Engine {
             Wanted::Node(_) => &deps.node_registry,
         };
         let proxy = Arc::new(Proxy::new(deps.reachable(index), deps.upstream.clone()));
-        let mut artifacts =
-            ArtifactTar::create(tempfile::tempfile_in(&self.0.settings.tmp_dir).map_err(failure::of_io)?);
+        let mut artifacts = ArtifactTar::create_in(&self.0.settings.tmp_dir);
         // Ends, with every tunnel, when this is dropped.
         let mut gate = JoinSet::new();
         gate.spawn(proxy.clone().serve(tunnels));
@@ -85,8 +84,7 @@ impl Engine {
         let (word, go) = oneshot::channel();
         let _ = word.send(());
         // A builder leaves packages; nobody looks for blobs.
-        let none = tempfile::tempfile_in(&self.0.settings.tmp_dir).map_err(failure::of_io)?;
-        let mut blobs = ArtifactTar::create(none);
+        let mut blobs = ArtifactTar::create_in(&self.0.settings.tmp_dir);
         let run = Run {
             artifacts,
             blobs: &mut blobs,

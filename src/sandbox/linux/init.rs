@@ -16,7 +16,7 @@ use landlock::{
 };
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_change,
-    move_mount, open_tree, unmount,
+    mount_remount, move_mount, open_tree, unmount,
 };
 use rustix::process::{DumpableBehavior, Rlimit, Signal};
 use rustix::thread::{CapabilitySet, CapabilitySets};
@@ -33,6 +33,7 @@ use crate::sys::{self, Reach};
 pub(super) enum Error {
     Refused(&'static str),
     Handover(io::Error),
+    AtRest(io::Error),
     Step(Box<Step>, io::Error),
 }
 
@@ -41,6 +42,7 @@ impl fmt::Display for Error {
         match self {
             Self::Refused(why) => f.write_str(why),
             Self::Handover(error) => write!(f, "the server did not say what to do: {error}"),
+            Self::AtRest(error) => write!(f, "our own modules cannot be written: {error}"),
             Self::Step(step, error) => {
                 write!(f, "the step {step:?} was refused: {error}{}", hint(step, error))
             }
@@ -63,8 +65,9 @@ fn hint(step: &Step, error: &io::Error) -> &'static str {
     }
 }
 
-/// Makes the sandbox around this process, which has one thread and has served nobody yet.
-pub(super) fn enclose() -> Result<(), Error> {
+/// Makes the sandbox around this process, which has one thread and has served nobody yet; `at_rest` is called where there
+/// is room for files and nobody waits yet.
+pub(super) fn enclose(at_rest: fn() -> io::Result<()>) -> Result<(), Error> {
     if std::process::id() != 1 {
         return Err(Error::Refused(
             "this becomes PID 1 of a sandbox; the server starts it, nobody else does",
@@ -89,7 +92,7 @@ pub(super) fn enclose() -> Result<(), Error> {
             perform(&step, &mut mounts, &mut filter).map_err(|error| Error::Step(Box::new(step), error))?;
         }
         match plan.then {
-            Then::Wait => {}
+            Then::Wait => at_rest().map_err(Error::AtRest)?,
             Then::Serve => return Ok(()),
         }
     }
@@ -134,6 +137,7 @@ fn perform(step: &Step, mounts: &mut VecDeque<OwnedFd>, filter: &mut [libc::sock
             let options = format!("size={bytes},nr_inodes={inodes},mode={mode},uid={NOBODY},gid={NOBODY}");
             mount_new("tmpfs", path, SCRATCH, &options)
         }
+        Step::Resize { path, bytes, inodes } => resize(path, *bytes, *inodes),
         Step::Mask { path } => mask(path),
         Step::Freeze { path } if Path::new(path).exists() => {
             bind(path, path, LOCKED | libc::MOUNT_ATTR_NOEXEC)
@@ -183,6 +187,11 @@ fn make_folder(path: &str) -> io::Result<()> {
 fn mount_new(kind: &str, path: &str, flags: MountFlags, options: &str) -> io::Result<()> {
     let options = std::ffi::CString::new(options)?;
     mount(kind, path, kind, flags, options.as_c_str()).map_err(Into::into)
+}
+
+fn resize(path: &str, bytes: u64, inodes: u64) -> io::Result<()> {
+    let options = std::ffi::CString::new(format!("size={bytes},nr_inodes={inodes}"))?;
+    mount_remount(path, SCRATCH, options.as_c_str()).map_err(Into::into)
 }
 
 /// Nothing of the host's is at stake: the tmpfs covers the host's `/tmp` in this mount namespace alone.

@@ -52,13 +52,14 @@ const AFTERWARDS: Duration = Duration::from_millis(5);
 /// The argument that turns the binary into the maker of its own sandbox.
 pub const COMMAND: &str = "sandbox-native";
 
-/// Makes a native sandbox around this process, the first of its PID namespace, as the server tells it to.
+/// Makes a native sandbox around this process, the first of its PID namespace, as the server tells it to; `at_rest` does
+/// in it what can be done before anybody waits.
 ///
 /// # Errors
 ///
 /// Which step was refused, and why; there is no sandbox then.
-pub fn enclose() -> Result<(), String> {
-    init::enclose().map_err(|error| error.to_string())
+pub fn enclose(at_rest: fn() -> std::io::Result<()>) -> Result<(), String> {
+    init::enclose(at_rest).map_err(|error| error.to_string())
 }
 
 /// Whether this process would get every promise in a cgroup that `systemd-run --user --scope -p Delegate=yes` makes.

@@ -103,6 +103,7 @@ pub(super) fn before(host: &HostRoot, ways: Ways) -> Plan {
     steps.extend(programs(host));
     steps.extend(etc(host));
     steps.extend(devices(host));
+    steps.extend(scratch());
     steps.push(Step::Processes);
     // Of `/sys` there is nothing here.
     let masked = kernel_files::MASKED
@@ -124,7 +125,7 @@ pub(super) fn before(host: &HostRoot, ways: Ways) -> Plan {
 
 /// Plans the rest of one sandbox.
 pub(super) fn after(wanted: &Wanted<'_>) -> Plan {
-    let mut steps = scratch(wanted.limits);
+    let mut steps = grown(wanted.limits);
     steps.extend(files(wanted));
     steps.extend((wanted.ways == Ways::Walked).then_some(Step::ForgetHost));
     steps.push(Step::FreezeRoot);
@@ -224,26 +225,39 @@ fn devices(host: &HostRoot) -> Vec<Step> {
     steps
 }
 
-fn scratch(limits: &ResourceLimits) -> Vec<Step> {
-    let sizes = [
-        (limits.workspace_bytes, "0700"),
-        (limits.sandbox_bytes, "0700"),
-        (limits.tmp_bytes, "0700"),
-        (limits.root_bytes, "0700"),
-        (limits.blobs_bytes, "0700"),
-        (limits.shm_bytes, "1777"),
-    ];
+/// Made while nobody waits, too small for any program: only [`grown`] knows how much one is granted.
+fn scratch() -> Vec<Step> {
     let made_already = "/dev/shm";
-    std::iter::zip(SCRATCH, sizes)
-        .flat_map(|(path, (bytes, mode))| {
+    SCRATCH
+        .into_iter()
+        .flat_map(|path| {
             let place = (path != made_already).then(|| folder(path));
+            let mode = if path == made_already { "1777" } else { "0700" };
             let scratch = Step::Scratch {
                 path: path.to_owned(),
-                bytes,
-                inodes: limits::tmpfs_inodes(bytes),
+                bytes: limits::SCRATCH_SEED_BYTES,
+                inodes: limits::SCRATCH_SEED_INODES,
                 mode: mode.to_owned(),
             };
             place.into_iter().chain([scratch])
+        })
+        .collect()
+}
+
+fn grown(limits: &ResourceLimits) -> Vec<Step> {
+    let sizes = [
+        limits.workspace_bytes,
+        limits.sandbox_bytes,
+        limits.tmp_bytes,
+        limits.root_bytes,
+        limits.blobs_bytes,
+        limits.shm_bytes,
+    ];
+    std::iter::zip(SCRATCH, sizes)
+        .map(|(path, bytes)| Step::Resize {
+            path: path.to_owned(),
+            bytes,
+            inodes: limits::tmpfs_inodes(bytes),
         })
         .collect()
 }

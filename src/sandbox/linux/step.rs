@@ -101,6 +101,15 @@ pub(super) enum Step {
         /// Permission bits of its root, in octal.
         mode: String,
     },
+    /// The size of a [`Step::Scratch`] changes.
+    Resize {
+        /// Which.
+        path: String,
+        /// Its size in bytes.
+        bytes: u64,
+        /// Its inodes.
+        inodes: u64,
+    },
     /// Covered where it exists: a file by `/dev/null`, a folder by an empty one (S-15).
     Mask {
         /// What.

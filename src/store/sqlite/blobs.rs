@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, Row, named_params};
 
 use super::row::{text, time};
-use crate::ids::{Digest, Tenant};
+use crate::ids::{BlobObject, Digest, Tenant};
 use crate::store::{BlobQuota, BlobRecord, Error, KeptBlob, Moment};
 
 macro_rules! columns {
@@ -55,6 +55,7 @@ const END_EXPIRED: &str = concat!(
     ") returning ",
     columns!()
 );
+pub(super) const OBJECTS: &str = "select object from blobs where tenant = ?1";
 const FORGET: &str = "delete from blobs where tenant = ?1 and digest = ?2 and object = ?3 and expires_at = 0";
 
 pub(super) fn keep(c: &Connection, new: &BlobRecord, quota: BlobQuota) -> Result<KeptBlob, Error> {
@@ -137,6 +138,12 @@ pub(super) fn end_expired(c: &Connection, now: Timestamp, rows: u32) -> Result<V
     let mut statement = c.prepare_cached(END_EXPIRED)?;
     let ended = statement.query_and_then((now.as_microsecond(), rows), record)?;
     ended.collect()
+}
+
+pub(super) fn objects(c: &Connection, tenant: &Tenant) -> Result<Vec<BlobObject>, Error> {
+    let mut statement = c.prepare_cached(OBJECTS)?;
+    let found = statement.query_and_then([tenant.as_str()], |row| text(row, "object"))?;
+    found.collect()
 }
 
 pub(super) fn forget(c: &Connection, blob: &BlobRecord) -> Result<(), Error> {

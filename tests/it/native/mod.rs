@@ -9,6 +9,10 @@ pub(crate) const BACKEND: Backend = Backend::Native;
 mod blobs;
 #[path = "../deps.rs"]
 mod deps;
+#[path = "../deps_asked.rs"]
+mod deps_asked;
+#[path = "../deps_kept.rs"]
+mod deps_kept;
 #[path = "../examples.rs"]
 mod examples;
 #[path = "../functions.rs"]
