@@ -111,8 +111,6 @@ pub const EXCEPTION_NAME_KEPT_BYTES: usize = 200;
 pub const EXCEPTION_VALUE_KEPT_BYTES: usize = 8000;
 /// See [`EXCEPTION_NAME_KEPT_BYTES`].
 pub const TRACEBACK_KEPT_BYTES: usize = 60_000;
-/// See [`EXCEPTION_NAME_KEPT_BYTES`]; of the text of a result.
-pub const RESULT_TEXT_KEPT_BYTES: usize = 1024 * 1024;
 /// Lines that are kept of what a program logs by the helper `log`. The head is kept.
 pub const LOG_LINES_MAX: usize = 1000;
 /// Bytes of all those lines. One has at most 4,096: so much is written to a pipe at once or not at all.

@@ -193,10 +193,12 @@ fn masked_failure(failure: Failure, mask: &Mask) -> Failure {
     }
 }
 
+/// What the helpers leave of the text of a result, in characters, and so in bytes at least.
+const RESULT_TEXT_KEPT_BYTES: usize = 1024 * 1024;
+
 /// What was too large was cut; all else of a result is whole.
 fn without_pieces(result: RichResult, mask: &Mask) -> RichResult {
-    let text =
-        |text: Option<String>| text.map(|text| masked_text(&text, limits::RESULT_TEXT_KEPT_BYTES, mask));
+    let text = |text: Option<String>| text.map(|text| masked_text(&text, RESULT_TEXT_KEPT_BYTES, mask));
     RichResult {
         text: text(result.text),
         markdown: text(result.markdown),
@@ -351,8 +353,8 @@ mod tests {
                 ..failure
             }),
             results: vec![RichResult {
-                text: Some(cut(limits::RESULT_TEXT_KEPT_BYTES)),
-                markdown: Some(cut(limits::RESULT_TEXT_KEPT_BYTES)),
+                text: Some(cut(RESULT_TEXT_KEPT_BYTES)),
+                markdown: Some(cut(RESULT_TEXT_KEPT_BYTES)),
                 ..RichResult::default()
             }],
             logs: Logs {
