@@ -105,6 +105,12 @@ pub const EXCEPTION_NAME_BYTES_MAX: usize = 256;
 pub const EXCEPTION_VALUE_BYTES_MAX: usize = 8 * 1024;
 /// Bytes of a traceback.
 pub const TRACEBACK_BYTES_MAX: usize = 64 * 1024;
+/// What the helpers in a sandbox leave of these when they cut them: as many characters, and so at least as many bytes.
+pub const EXCEPTION_NAME_KEPT_BYTES: usize = 200;
+/// See [`EXCEPTION_NAME_KEPT_BYTES`].
+pub const EXCEPTION_VALUE_KEPT_BYTES: usize = 8000;
+/// See [`EXCEPTION_NAME_KEPT_BYTES`].
+pub const TRACEBACK_KEPT_BYTES: usize = 60_000;
 /// Lines that are kept of what a program logs by the helper `log`. The head is kept.
 pub const LOG_LINES_MAX: usize = 1000;
 /// Bytes of all those lines. One has at most 4,096: so much is written to a pipe at once or not at all.
