@@ -166,7 +166,7 @@ impl Engine {
             queue_ms,
             ..outcome.timings
         };
-        let outcome = masked(Outcome { timings, ..outcome }, &job.mask);
+        let outcome = masked(Outcome { timings, ..outcome }, &job.mask).await?;
         let execution = self.record(new, outcome).await?;
         entered.is_recorded = true;
         // It leaves only now: whoever waits for the end of a cancelled execution finds it recorded.

@@ -41,6 +41,7 @@ const FILES: &[(&str, &str)] = &[
     ("_skillbox/figures.py", include_str!("runtime/figures.py")),
     ("_skillbox/ipython.py", include_str!("runtime/ipython.py")),
     ("_skillbox/main.mjs", include_str!("runtime/main.mjs")),
+    ("_skillbox/adapted.mjs", include_str!("runtime/adapted.mjs")),
     ("_skillbox/resolve.mjs", include_str!("runtime/resolve.mjs")),
     (
         "node_modules/runtime/index.js",

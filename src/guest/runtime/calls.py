@@ -108,7 +108,7 @@ class Loop:
         if self.runner is None:
             import asyncio
 
-            self.runner = asyncio.Runner()
+            self.runner = getattr(asyncio, "Runner", Runner)()
         if isinstance(value, types.CoroutineType):
             return self.runner.run(value)
 
@@ -120,6 +120,31 @@ class Loop:
     def close(self):
         if self.runner is not None:
             self.runner.close()
+
+
+class Runner:
+    """What `asyncio` has only since Python 3.11."""
+
+    def __init__(self):
+        import asyncio
+
+        self.loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(self.loop)
+
+    def run(self, coroutine):
+        return self.loop.run_until_complete(coroutine)
+
+    def close(self):
+        import asyncio
+
+        tasks = asyncio.all_tasks(self.loop)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            self.run(asyncio.wait(tasks))
+        self.run(self.loop.shutdown_asyncgens())
+        asyncio.set_event_loop(None)
+        self.loop.close()
 
 
 def arguments(function):
@@ -134,14 +159,27 @@ def arguments(function):
 
 
 def calls_main(tree, last):
-    """Whether the code calls `main` by itself, as a script does under `if __name__ == "__main__":`."""
+    """Whether the code calls `main` by itself, as under `if __name__ == "__main__":`, or in a function that it calls."""
+    definitions = (_ast.FunctionDef, _ast.AsyncFunctionDef, _ast.ClassDef)
+    defined, called = {}, set()
     pending = [*tree.body, *([last] if last else [])]
     while pending:
         node = pending.pop()
-        if isinstance(node, (_ast.FunctionDef, _ast.AsyncFunctionDef, _ast.ClassDef, _ast.Lambda)):
+        if isinstance(node, definitions) and node.name not in called:
+            # Looked into once it is called.
+            defined.setdefault(node.name, []).append(node)
             continue
-        if isinstance(node, _ast.Call) and isinstance(node.func, _ast.Name) and node.func.id == "main":
-            return True
+        if isinstance(node, _ast.Lambda):
+            continue
+        if isinstance(node, _ast.Call):
+            if isinstance(node.func, _ast.Name) and node.func.id == "main":
+                return True
+            # Methods by their names; and what is handed on is called, too, as by a thread.
+            for each in [node.func, *node.args, *(keyword.value for keyword in node.keywords)]:
+                name = getattr(each, "id", None) or getattr(each, "attr", None)
+                if name is not None and name != "main":
+                    called.add(name)
+                    pending.extend(defined.pop(name, []))
         for field in node._fields:
             child = getattr(node, field, None)
             children = child if isinstance(child, list) else [child]
