@@ -212,6 +212,18 @@ struct Ready {
 }
 
 impl Ready {
+    /// Makes the place to work, unless the program cannot be started anyway.
+    fn prepare(&mut self, start: &Start) -> Option<Before> {
+        self.placed.clone().ok()?;
+        match prepare(start) {
+            Ok(before) => before,
+            Err(reason) => {
+                self.placed = Err(reason);
+                None
+            }
+        }
+    }
+
     async fn program(&mut self, start: &Start) -> Result<Program, String> {
         std::mem::replace(&mut self.placed, Ok(()))?;
         match self.interpreter.take() {
@@ -231,11 +243,7 @@ async fn execute(start: &Start, mut ready: Ready, channels: Channels, link: &mut
         mut results,
     } = channels;
     // All that is needed at the end is opened now: afterwards names and descriptors may be gone.
-    let (before, placed) = match prepare(start, placed) {
-        Ok(before) => (before, Ok(())),
-        Err(reason) => (None, Err(reason)),
-    };
-    let out = Out::open(before)?;
+    let out = Out::open(ready.prepare(start))?;
     let mut counters = Counters::open();
     if ready.interpreter.is_some() {
         counters.begin_anew();
@@ -291,8 +299,7 @@ async fn execute(start: &Start, mut ready: Ready, channels: Channels, link: &mut
 }
 
 /// Makes the workspace ready once all inputs are there; the error is a sentence for the caller.
-fn prepare(start: &Start, placed: Result<(), String>) -> Result<Option<Before>, String> {
-    placed?;
+fn prepare(start: &Start) -> Result<Option<Before>, String> {
     match start.workspace {
         Workspace::Scratch => Ok(None),
         Workspace::Results => Before::prepare(start.skill.as_deref(), &start.argv)

@@ -12,7 +12,7 @@ use crate::world::{World, archive, json, output, stderr, stdout};
 
 /// Everything about itself that a Python program can see and that is not an accident of the moment.
 const PYTHON: &str = r#"
-import atexit, json, os, resource, signal, sys, threading
+import atexit, json, os, re, resource, signal, sys, threading
 fds = {}
 for fd in sorted(map(int, os.listdir("/proc/self/fd"))):
     try:
@@ -35,7 +35,7 @@ seen = {
     "mask": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
     "threads": threading.active_count(), "ids": [os.getuid(), os.getgid(), os.getpgrp() == os.getpid(), os.getppid(), os.getpriority(0, 0)],
     "limits": {name: resource.getrlimit(getattr(resource, name)) for name in dir(resource) if name.startswith("RLIMIT_")},
-    "hooks": [repr(sys.meta_path), repr(sys.path_hooks), repr(sys.excepthook), repr(sys.displayhook), sys.gettrace(), sys.getprofile()],
+    "hooks": [re.sub(" at 0x[0-9a-f]+", "", repr([sys.meta_path, sys.path_hooks, sys.excepthook, sys.displayhook])), sys.gettrace(), sys.getprofile()],
     "modules": sorted(name for name in sys.modules if "skillbox" in name or "custom" in name),
     "sandbox": sorted(os.listdir("/sandbox")), "workspace": sorted(os.listdir(".")),
     "recursion": sys.getrecursionlimit(), "switch": sys.getswitchinterval(), "utf8": sys.flags.utf8_mode,
@@ -221,7 +221,8 @@ json.dump(seen, open(os.environ["SANDBOX_OUTPUT"], "w"))
         let seen = output(&outcome);
         assert_eq!(seen["left"], serde_json::json!([]));
         assert_eq!(seen["module"], false);
-        assert_eq!(seen["processes"], serde_json::json!(["1", "2"]));
+        // PID 1 and itself.
+        assert_eq!(seen["processes"].as_array().unwrap().len(), 2);
         assert!(randoms.insert(seen["random"].to_string()), "{}", seen["random"]);
         warm += usize::from(outcome.timings.warm);
         if warm >= 3 {
