@@ -37,14 +37,14 @@ impl Target {
         let (language, entrypoint) = match (self, manifest.language, &manifest.entrypoint) {
             (Self::Script(script), ..) => {
                 let (language, path) = (script.language(), script.path());
-                // Beside what it reads and writes by relative paths, as on its author's machine.
+                let folder = folder_of_scripts(manifest);
+                let place = format!("{folder}/{path}");
                 let argv = match script.module(&manifest.instructions) {
-                    Some(module) => vec![
-                        language.interpreter().to_owned(),
-                        "-m".to_owned(),
-                        module.to_owned(),
-                    ],
-                    None => program(language, format!("/workspace/{path}")),
+                    Some(module) => {
+                        let called = [PYTHON_MODULE, &place, &folder, module].map(ToOwned::to_owned);
+                        [vec![language.interpreter().to_owned()], called.to_vec()].concat()
+                    }
+                    None => program(language, place),
                 };
                 return Ok((language, path.to_owned(), argv));
             }
@@ -78,6 +78,9 @@ pub(super) struct Plan {
 /// Fixed by us; nobody else may set it (P11).
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/sandbox/runtime/bin";
 
+/// What runs a script as a module, written by the guest.
+const PYTHON_MODULE: &str = "/sandbox/runtime/_skillbox/module.py";
+
 /// Plans one execution. Refuses what has nothing to run and images that are not allowed.
 pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Result<Plan, Error> {
     let Subject {
@@ -101,7 +104,7 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
     let base = job(image, ask, settings)?;
     let mut env = environment(Some((manifest, version)), &base.input);
     if target.is_script() {
-        add_import_paths(&mut env, &entrypoint);
+        add_import_paths(&mut env, &folder_of_scripts(manifest), &entrypoint);
     }
     let job = Job {
         argv,
@@ -138,13 +141,19 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
     })
 }
 
+/// Where the guest lays the copy of a skill that its scripts are run from. They work in `/workspace`, beside what they read and
+/// write by relative paths, as on their author's machine.
+fn folder_of_scripts(manifest: &Manifest) -> String {
+    format!("/sandbox/skills/public/{}", manifest.name)
+}
+
 /// Scripts import from the skill's folder (`from scripts.tables import rows`) and from their own, however they are run; what
 /// is installed comes first.
-fn add_import_paths(env: &mut [(String, String)], script: &str) {
+fn add_import_paths(env: &mut [(String, String)], skill: &str, script: &str) {
     for (_, value) in env.iter_mut().filter(|(key, _)| key == "PYTHONPATH") {
-        *value += ":/workspace";
+        *value += &format!(":{skill}");
         if let Some((folder, _)) = script.rsplit_once('/') {
-            *value += &format!(":/workspace/{folder}");
+            *value += &format!(":{skill}/{folder}");
         }
     }
 }

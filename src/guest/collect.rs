@@ -13,7 +13,7 @@ use tokio::io::AsyncWriteExt as _;
 
 use crate::guest::place::{self, is_digest};
 use crate::guest::wire::{self, Caps, Item};
-use crate::guest::workspace::{Before, is_private};
+use crate::guest::workspace::{Before, Tree, is_private};
 
 /// The out directory, held open since before the program could rename or replace it (O-03).
 #[derive(Debug)]
@@ -21,8 +21,8 @@ pub(super) struct Out {
     folder: OwnedFd,
     files: OwnedFd,
     blobs: OwnedFd,
-    /// `/workspace`, where results are looked for there too.
-    workspace: Option<(OwnedFd, Before)>,
+    /// `/workspace` and the folder of the script, where results are looked for there too.
+    trees: Vec<(OwnedFd, Tree)>,
 }
 
 /// Never follow a link, never wait for a FIFO's other end.
@@ -39,17 +39,16 @@ impl Out {
         let folder = rustix::fs::open(place::OUT, READ_FOLDER, Mode::empty())?;
         let files = openat(&folder, "files", READ_FOLDER, Mode::empty())?;
         let blobs = openat(&folder, "blobs", READ_FOLDER, Mode::empty())?;
-        let workspace = before
-            .map(|before| {
-                let folder = rustix::fs::open(place::WORKSPACE, READ_FOLDER, Mode::empty())?;
-                Ok::<_, Errno>((folder, before))
-            })
-            .transpose()?;
+        let trees = before.map_or_else(Vec::new, |before| before.trees);
+        let opened = trees.into_iter().map(|tree| {
+            let folder = rustix::fs::open(&tree.root, READ_FOLDER, Mode::empty())?;
+            Ok::<_, Errno>((folder, tree))
+        });
         Ok(Self {
             folder,
             files,
             blobs,
-            workspace,
+            trees: opened.collect::<Result<_, _>>()?,
         })
     }
 
@@ -69,7 +68,7 @@ impl Out {
             buffer: vec![0; 64 * 1024],
         };
         walk.run(&self.files).await?;
-        if let Some((folder, before)) = &self.workspace {
+        for (folder, before) in &self.trees {
             walk.before = Some(before);
             walk.run(folder).await?;
         }
@@ -115,12 +114,12 @@ impl Out {
     }
 }
 
-/// One walk over `out/files`, and then perhaps over `/workspace`.
+/// One walk over `out/files`, and then perhaps over where the program worked.
 struct Walk<'a> {
     results: &'a mut wire::Stream,
     caps: &'a Caps,
-    /// In `/workspace`: what was there before.
-    before: Option<&'a Before>,
+    /// Where it worked: what was there before.
+    before: Option<&'a Tree>,
     /// Paths of files that were sent.
     sent: HashSet<String>,
     files: usize,

@@ -61,9 +61,9 @@ pub(super) async fn wanted(plan: &Plan, requirements: &[String]) -> Result<Optio
     let sources = Sources {
         folder: job.skill.as_ref().map(|skill| skill.folder.clone()),
         program: job.skill.as_ref().and_then(|skill| {
-            // A script is called where it is worked in.
-            let places = [format!("/skills/{}/", skill.name), "/workspace/".to_owned()];
-            let path = job.argv.iter().take(2).find_map(|argument| {
+            let places =
+                ["/skills", "/sandbox/skills/public"].map(|folder| format!("{folder}/{}/", skill.name));
+            let path = job.argv.iter().take(3).find_map(|argument| {
                 places
                     .iter()
                     .find_map(|place| argument.strip_prefix(place.as_str()))

@@ -16,6 +16,9 @@ mod functions;
 #[cfg(unix)]
 #[path = "../published.rs"]
 mod published;
+#[cfg(unix)]
+#[path = "../published_places.rs"]
+mod published_places;
 #[path = "../run.rs"]
 mod run;
 #[path = "../run_code.rs"]

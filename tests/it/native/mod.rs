@@ -15,6 +15,9 @@ mod examples;
 mod functions;
 #[path = "../published.rs"]
 mod published;
+#[cfg(unix)]
+#[path = "../published_places.rs"]
+mod published_places;
 #[path = "../run.rs"]
 mod run;
 #[path = "../run_code.rs"]

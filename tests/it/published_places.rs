@@ -1,0 +1,144 @@
+//! Where scripts of published skills stand and work, and what becomes of the files that they leave there.
+
+use skillbox::engine::Ask;
+use skillbox::execution::Outcome;
+use skillbox::sandbox::InputFile;
+
+use crate::folders::{
+    Piece::{self, Executable, Plain},
+    folder_of, packed,
+};
+use crate::world::{World, stdout, succeeded};
+
+const SKILL_MD: Piece<'_> = Plain(
+    "SKILL.md",
+    "---\nname: where.it-stands\ndescription: Asks where it stands.\n---\n",
+);
+
+/// A script with its arguments, beside `in.csv` and a `data/own.txt` of the request.
+async fn run(world: &World, pieces: &[Piece<'_>], command: &[&str]) -> Outcome {
+    let file = |path: &str, text: &'static str| InputFile {
+        path: path.to_owned(),
+        content: text.as_bytes().into(),
+    };
+    let ask = Ask {
+        script: Some(command[0].to_owned()),
+        args: command[1..].iter().map(|arg| (*arg).to_owned()).collect(),
+        files: vec![file("in.csv", "n\n1\n2\n"), file("data/own.txt", "request")],
+        ..Ask::default()
+    };
+    let ran = world
+        .run_archive(packed(&folder_of(&[&[SKILL_MD], pieces].concat())).unwrap(), ask)
+        .await;
+    succeeded(ran.unwrap_or_else(|refused| panic!("{command:?}: {refused}")))
+}
+
+/// Its files by path and size.
+fn files(outcome: &Outcome) -> Vec<(&str, u64)> {
+    assert_eq!(outcome.skipped_total, 0, "{:?}", outcome.skipped);
+    let mut files: Vec<_> = outcome
+        .files
+        .iter()
+        .map(|file| (file.path.as_str(), file.size))
+        .collect();
+    files.sort_unstable();
+    files
+}
+
+/// `parents[2]` of a script at the root and `parents[3]` of one in a folder are asked for in many published skills.
+#[tokio::test]
+async fn a_script_stands_as_deep_as_in_the_products_it_was_written_for() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let asks = "import pathlib, sys
+here = pathlib.Path(__file__).resolve()
+names = [parent.name for parent in here.parents]
+print(names, sys.path[0], pathlib.Path.cwd(), (here.parents[len(here.parts) - 6] / 'SKILL.md').exists())
+print(open('data/own.txt').read(), open('data/other.txt').read(), sys.argv[1:])
+";
+    let relative = format!("from . import other\n{asks}");
+    let pieces = [
+        Plain("run.py", asks),
+        Executable("scripts/run.py", asks),
+        Plain("scripts/module.py", &relative),
+        Plain("scripts/other.py", ""),
+        Plain("data/own.txt", "skill"),
+        Plain("data/other.txt", "skill"),
+    ];
+    let root = "/sandbox/skills/public/where.it-stands";
+    let below = "'where.it-stands', 'public', 'skills', 'sandbox', ''";
+    for (script, names, first) in [
+        ("run.py", format!("[{below}]"), root.to_owned()),
+        (
+            "scripts/run.py",
+            format!("['scripts', {below}]"),
+            format!("{root}/scripts"),
+        ),
+        (
+            "scripts/module.py",
+            format!("['scripts', {below}]"),
+            root.to_owned(),
+        ),
+    ] {
+        let said = stdout(&run(&world, &pieces, &[script, "a b", "-m"]).await);
+        let expected = format!("{names} {first} /workspace True\nrequest skill ['a b', '-m']\n");
+        assert_eq!(said, expected, "{script}");
+    }
+}
+
+/// Objects of a class that is loaded twice are not of one class.
+#[tokio::test]
+async fn a_module_is_loaded_from_one_place() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let script = "import os, sys
+import tables, scripts.tables, lib.more
+print(tables.__file__, scripts.tables.__file__, lib.more.__file__)
+print([path for path in sys.path if path.startswith('/workspace') or path == ''])
+";
+    let pieces = [
+        Plain("scripts/run.py", script),
+        Plain("scripts/tables.py", ""),
+        Plain("lib/more.py", ""),
+    ];
+    let root = "/sandbox/skills/public/where.it-stands";
+    let said = stdout(&run(&world, &pieces, &["scripts/run.py"]).await);
+    let tables = format!("{root}/scripts/tables.py");
+    assert_eq!(said, format!("{tables} {tables} {root}/lib/more.py\n[]\n"));
+}
+
+#[tokio::test]
+async fn what_is_left_beside_a_script_comes_back_as_what_is_left_where_it_works() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let script = "import pathlib
+root = pathlib.Path(__file__).resolve().parent.parent
+(root / 'data/state.json').write_text('changed')
+(root / 'data/own.txt').write_text('also changed')
+(root / 'new').mkdir()
+(root / 'new/a.txt').write_text('12')
+pathlib.Path('b.txt').write_text('123')
+";
+    let pieces = [
+        Executable("scripts/run.py", script),
+        Plain("data/state.json", "{}"),
+        Plain("data/same.json", "{}"),
+    ];
+    let outcome = run(&world, &pieces, &["scripts/run.py"]).await;
+    let expected = [
+        ("b.txt", 3),
+        ("data/own.txt", 12),
+        ("data/state.json", 7),
+        ("new/a.txt", 2),
+    ];
+    assert_eq!(files(&outcome), expected);
+    // Where both have one, that of the working directory counts.
+    let both =
+        "open('a.txt', 'w').write('1')\nopen(__file__.rsplit('/', 1)[0] + '/a.txt', 'w').write('123')\n";
+    let outcome = run(&world, &[Plain("run.py", both)], &["run.py"]).await;
+    assert_eq!((outcome.files.len(), outcome.files[0].size), (1, 1));
+    assert_eq!(outcome.skipped[0].path, "a.txt");
+}
