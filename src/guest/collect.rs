@@ -172,7 +172,7 @@ impl Walk<'_> {
         let opened = match openat(&here.folder, name, READ, Mode::empty()) {
             Ok(opened) => opened,
             Err(Errno::LOOP) if self.before.is_some_and(|before| before.is_own_link(&path)) => return Ok(()),
-            Err(Errno::LOOP) => return self.skip(&path, "link").await,
+            Err(Errno::LOOP) => return self.link(here, name, path).await,
             Err(Errno::NXIO | Errno::NODEV) => return self.skip(&path, "special").await,
             Err(_) => return self.skip(&path, "unreadable").await,
         };
@@ -205,6 +205,18 @@ impl Walk<'_> {
             }
             _ => self.skip(&path, "special").await,
         }
+    }
+
+    /// Of all links only those into `/skills` are followed: a program that moves a large file of its skill moves a link.
+    async fn link(&mut self, here: &Pending, name: &CStr, path: String) -> io::Result<()> {
+        let Some(file) = file_of_skill(&here.folder, name) else {
+            return self.skip(&path, "link").await;
+        };
+        if self.sent.contains(&path) {
+            return self.skip(&path, "duplicate").await;
+        }
+        let size = file.metadata()?.len();
+        self.file(file, path, size).await
     }
 
     async fn file(&mut self, file: File, path: String, size: u64) -> io::Result<()> {
@@ -282,6 +294,22 @@ impl Walk<'_> {
         };
         wire::send(self.results, &item).await
     }
+}
+
+/// The regular file of a skill that a link leads to by its plain path. Nobody changes what is in `/skills`, and on the way there
+/// no other link is followed.
+fn file_of_skill(folder: &OwnedFd, name: &CStr) -> Option<File> {
+    let target = rustix::fs::readlinkat(folder, name, Vec::new()).ok()?;
+    let (folders, name) = target.to_str().ok()?.strip_prefix("/skills/")?.rsplit_once('/')?;
+    let is_plain = |part: &str| !matches!(part, "" | "." | "..");
+    let mut place = rustix::fs::open("/skills", READ_FOLDER, Mode::empty()).ok()?;
+    for part in folders.split('/') {
+        place = is_plain(part)
+            .then(|| openat(&place, part, READ_FOLDER, Mode::empty()).ok())
+            .flatten()?;
+    }
+    let file = File::from(openat(&place, name, READ, Mode::empty()).ok()?);
+    (is_plain(name) && file.metadata().ok()?.is_file()).then_some(file)
 }
 
 /// What lies in a folder, in order.

@@ -142,3 +142,71 @@ pathlib.Path('b.txt').write_text('123')
     assert_eq!((outcome.files.len(), outcome.files[0].size), (1, 1));
     assert_eq!(outcome.skipped[0].path, "a.txt");
 }
+
+/// Large files are links, and a copy takes the permissions along.
+#[tokio::test]
+async fn a_copy_of_a_large_file_can_be_changed() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let script = "import shutil
+for name in ('a', 'b'):
+    shutil.copy(f'assets/{name}.bin', f'{name}.bin')
+    with open(f'{name}.bin', 'r+b') as file:
+        file.write(b'changed')
+try:
+    open('/skills/where.it-stands/assets/a.bin', 'r+b')
+except OSError:
+    print('refused')
+";
+    let large = "x".repeat(300 << 10);
+    let pieces = [
+        Plain("run.py", script),
+        Plain("assets/a.bin", &large),
+        Executable("assets/b.bin", &large),
+    ];
+    let outcome = run(&world, &pieces, &["run.py"]).await;
+    assert_eq!(stdout(&outcome), "refused\n");
+    assert_eq!(files(&outcome), [("a.bin", 300 << 10), ("b.bin", 300 << 10)]);
+}
+
+/// `cp -r` and `mv` take a link along as it is.
+#[tokio::test]
+async fn a_moved_or_copied_large_file_comes_back_as_a_file() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let script = "import os, shutil, subprocess
+subprocess.run(['cp', '-r', 'assets', 'project'], check=True)
+shutil.move('assets/a.bin', 'moved.bin')
+shutil.move('assets/b.bin', os.environ['SANDBOX_FILES_DIR'])
+";
+    let large = "x".repeat(300 << 10);
+    let pieces = [
+        Plain("run.py", script),
+        Plain("assets/a.bin", &large),
+        Plain("assets/b.bin", &large),
+    ];
+    let outcome = run(&world, &pieces, &["run.py"]).await;
+    let paths = ["b.bin", "moved.bin", "project/a.bin", "project/b.bin"];
+    assert_eq!(files(&outcome), paths.map(|path| (path, 300 << 10)));
+}
+
+/// O-01. Of links only those are followed that lead to a file of a skill by its plain path.
+#[tokio::test]
+async fn no_other_link_is_followed() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let script = "import os
+skill = '/skills/where.it-stands'
+for index, target in enumerate(['/etc/passwd', '/skills/../etc/passwd', f'{skill}/../../etc/passwd', f'{skill}/assets',
+                                f'{skill}//run.py', f'{skill}/./run.py', '/proc/1/environ', '/skills', f'{skill}/none', 'in.csv']):
+    os.symlink(target, f'link{index}')
+os.symlink(f'{skill}/assets', 'folder')
+os.symlink('/workspace/folder/a.txt', 'through')
+";
+    let pieces = [Plain("run.py", script), Plain("assets/a.txt", "")];
+    let outcome = run(&world, &pieces, &["run.py"]).await;
+    assert_eq!((outcome.files.len(), outcome.skipped_total), (0, 12));
+}
