@@ -75,8 +75,8 @@ pub(super) struct Plan {
     pub(super) schemas: Schemas,
 }
 
-/// Fixed by us; nobody else may set it (P11).
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/sandbox/runtime/bin";
+/// Fixed by us; nobody else may set it (P11). What packages bring is found last: it replaces no program of the system.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/sandbox/runtime/bin:/sandbox/deps/bin:/node_modules/.bin";
 
 /// What runs a script as a module, written by the guest.
 const PYTHON_MODULE: &str = "/sandbox/runtime/_skillbox/module.py";
@@ -268,6 +268,8 @@ pub(super) fn environment(skill: Option<(&Manifest, &Version)>, input: &JsonText
     let mut told = vec![("SANDBOX_INPUT", input.as_str())];
     if let Some((manifest, version)) = skill {
         env.push(("SKILL_NAME".to_owned(), manifest.name.to_string()));
+        // Or it would ask for its registry again and again, for over a minute.
+        ("npm_config_offline", "true"),
         env.push(("SKILL_VERSION".to_owned(), version.to_string()));
         told.push(("SKILL_INSTRUCTIONS", &manifest.instructions));
     }
@@ -338,6 +340,7 @@ mod tests {
         assert_eq!(keys, documented);
     }
 
+            "npm_config_offline",
     /// one variable above 131,057 bytes makes `execve` fail.
     #[test]
     fn a_large_input_comes_by_file_only() {

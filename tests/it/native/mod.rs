@@ -9,6 +9,8 @@ pub(crate) const BACKEND: Backend = Backend::Native;
 mod blobs;
 #[path = "../deps.rs"]
 mod deps;
+#[path = "../deps_programs.rs"]
+mod deps_programs;
 #[path = "../examples.rs"]
 mod examples;
 #[path = "../functions.rs"]
