@@ -8,7 +8,7 @@ use crate::ids::ExecutionId;
 use crate::limits;
 use crate::sandbox::{Collect, ImageOf, Job, SkillFiles};
 use crate::secret::Mask;
-use crate::skill::{Action, ApprovedImage, Called, Language, Manifest, Resources, Script, Version};
+use crate::skill::{Action, ApprovedImage, Called, Language, Manifest, Module, Resources, Script, Version};
 
 /// The skill that a job is made for.
 #[derive(Debug)]
@@ -41,8 +41,15 @@ impl Target {
                 let place = format!("{folder}/{path}");
                 let argv = match script.module(&manifest.instructions) {
                     Some(module) => {
-                        let called = [PYTHON_MODULE, &place, &folder, module].map(ToOwned::to_owned);
-                        [vec![language.interpreter().to_owned()], called.to_vec()].concat()
+                        let (package, module) = match module {
+                            Module::Found(module) => (String::new(), module),
+                            Module::OfSkill(module) => {
+                                (manifest.name.as_str().replace(['.', '-'], "_"), module)
+                            }
+                        };
+                        let shim = program(language, PYTHON_MODULE.to_owned());
+                        let called = [place, folder, package, module.to_owned()];
+                        [shim, called.to_vec()].concat()
                     }
                     None => program(language, place),
                 };
@@ -147,12 +154,16 @@ fn folder_of_scripts(manifest: &Manifest) -> String {
     format!("/sandbox/skills/public/{}", manifest.name)
 }
 
-/// Scripts import from the skill's folder (`from scripts.tables import rows`) and from their own, however they are run; what
-/// is installed comes first.
+/// Scripts import from the skill's folder (`from scripts.tables import rows`), from their own and from `src`, however they are
+/// run; what is installed comes first.
 fn add_import_paths(env: &mut [(String, String)], skill: &str, script: &str) {
     for (_, value) in env.iter_mut().filter(|(key, _)| key == "PYTHONPATH") {
         *value += &format!(":{skill}");
-        if let Some((folder, _)) = script.rsplit_once('/') {
+        let folder = script.rsplit_once('/').map(|(folder, _)| folder);
+        for folder in folder
+            .into_iter()
+            .chain(Some("src").filter(|src| folder != Some(src)))
+        {
             *value += &format!(":{skill}/{folder}");
         }
     }

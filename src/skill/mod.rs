@@ -48,7 +48,7 @@ pub use reference::{InvalidSkillRef, SkillRef};
 pub use requirements::{InvalidRequirement, Requirements};
 pub use scaffold::scaffold;
 pub use schema::{InvalidSchema, Schema};
-pub use script::{InvalidScript, SCRIPT_HEAD_BYTES_MAX, Script};
+pub use script::{InvalidScript, Module, SCRIPT_HEAD_BYTES_MAX, Script};
 pub use secret::{InvalidSecretName, SecretName};
 pub use strict::StrictSkill;
 pub use tool::{ToolFormat, prompt, prompt_entries, prompt_entry, tool, tool_name};

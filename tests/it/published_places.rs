@@ -210,3 +210,75 @@ os.symlink('/workspace/folder/a.txt', 'through')
     let outcome = run(&world, &pieces, &["run.py"]).await;
     assert_eq!((outcome.files.len(), outcome.skipped_total), (0, 12));
 }
+
+/// Packages lie at the skill's root, in `src`, and are the skill itself.
+#[tokio::test]
+async fn a_package_runs_wherever_the_skill_keeps_it() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let pieces = [
+        Plain("__init__.py", "HERE = 'skill'\n"),
+        Plain(
+            "main.py",
+            "import sys\nfrom .rows import rows\nfrom . import HERE\nprint(rows('in.csv'), __name__, HERE, sys.argv[1:])\n",
+        ),
+        Plain("rows.py", ROWS),
+        Plain(
+            "scripts/up.py",
+            "from ..rows import rows\nprint(rows('in.csv'))\n",
+        ),
+        Plain("tool/__init__.py", ""),
+        Plain(
+            "tool/__main__.py",
+            "import sys\nfrom tool.more import rows\nprint(rows('in.csv'), __name__, __package__, sys.argv[1:])\n",
+        ),
+        Plain("tool/more.py", ROWS),
+        Plain("src/counter/__init__.py", ""),
+        Plain(
+            "src/counter/cli.py",
+            "from counter.more import rows\nprint(rows('in.csv'))\n",
+        ),
+        Plain(
+            "src/counter/relative.py",
+            "from counter import more\nfrom .more import rows\nprint(rows('in.csv'), more.rows is rows)\n",
+        ),
+        Plain("src/counter/more.py", ROWS),
+        Plain(
+            "scripts/uses.py",
+            "from counter.more import rows\nprint(rows('in.csv'))\n",
+        ),
+    ];
+    for (script, expected) in [
+        ("main.py", "2 __main__ skill ['a', 'b']\n"),
+        ("scripts/up.py", "2\n"),
+        ("tool", "2 __main__ tool ['a', 'b']\n"),
+        ("./tool/__main__.py", "2 __main__ tool ['a', 'b']\n"),
+        ("src/counter/cli.py", "2\n"),
+        ("src/counter/relative.py", "2 True\n"),
+        ("scripts/uses.py", "2\n"),
+    ] {
+        assert_eq!(
+            stdout(&run(&world, &pieces, &[script, "a", "b"]).await),
+            expected,
+            "{script}"
+        );
+    }
+    // Without an `__init__.py` the folder is a package all the same.
+    assert_eq!(
+        stdout(
+            &run(
+                &world,
+                &[
+                    Plain("main.py", "from .rows import rows\nprint(rows('in.csv'))\n"),
+                    Plain("rows.py", ROWS)
+                ],
+                &["main.py"]
+            )
+            .await
+        ),
+        "2\n"
+    );
+}
+
+const ROWS: &str = "def rows(path):\n    return len(open(path).read().splitlines()) - 1\n";
