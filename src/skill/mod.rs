@@ -14,6 +14,7 @@ mod manifest;
 mod name;
 mod node_packages;
 mod origin;
+mod private_files;
 mod quantity;
 mod reference;
 mod repair;
