@@ -224,7 +224,7 @@ fn nothing_to_run(manifest: &Manifest) -> Error {
 }
 
 /// Scripts that an error names.
-const SCRIPTS_NAMED: usize = 10;
+pub(super) const SCRIPTS_NAMED: usize = 10;
 
 /// Every decision about an image is made and logged here.
 pub(super) fn approve(
@@ -268,6 +268,8 @@ pub(super) fn environment(skill: Option<(&Manifest, &Version)>, input: &JsonText
         ("TMPDIR", "/tmp"),
         ("PYTHONPATH", "/sandbox/runtime:/sandbox/deps"),
         ("NODE_PATH", "/sandbox/runtime/node_modules:/node_modules"),
+        // Or it would ask for its registry again and again, for over a minute.
+        ("npm_config_offline", "true"),
         ("SANDBOX_INPUT_FILE", "/sandbox/input.json"),
         ("SANDBOX_OUTPUT", "/sandbox/out/output.json"),
         ("SANDBOX_FILES_DIR", "/sandbox/out/files"),
@@ -279,8 +281,6 @@ pub(super) fn environment(skill: Option<(&Manifest, &Version)>, input: &JsonText
     let mut told = vec![("SANDBOX_INPUT", input.as_str())];
     if let Some((manifest, version)) = skill {
         env.push(("SKILL_NAME".to_owned(), manifest.name.to_string()));
-        // Or it would ask for its registry again and again, for over a minute.
-        ("npm_config_offline", "true"),
         env.push(("SKILL_VERSION".to_owned(), version.to_string()));
         told.push(("SKILL_INSTRUCTIONS", &manifest.instructions));
     }
@@ -340,6 +340,7 @@ mod tests {
             "TMPDIR",
             "PYTHONPATH",
             "NODE_PATH",
+            "npm_config_offline",
             "SANDBOX_INPUT_FILE",
             "SANDBOX_OUTPUT",
             "SANDBOX_FILES_DIR",
@@ -351,7 +352,6 @@ mod tests {
         assert_eq!(keys, documented);
     }
 
-            "npm_config_offline",
     /// one variable above 131,057 bytes makes `execve` fail.
     #[test]
     fn a_large_input_comes_by_file_only() {
