@@ -8,7 +8,7 @@ use crate::folders::{
     Piece::{self, Executable, Plain},
     folder_of, packed,
 };
-use crate::world::{World, stdout, succeeded};
+use crate::world::{Backend, World, stdout, succeeded};
 
 const SKILL_MD: Piece<'_> = Plain(
     "SKILL.md",
@@ -282,3 +282,44 @@ async fn a_package_runs_wherever_the_skill_keeps_it() {
 }
 
 const ROWS: &str = "def rows(path):\n    return len(open(path).read().splitlines()) - 1\n";
+
+/// Where an answer is: in what it said, wherever that was.
+#[tokio::test]
+async fn a_failure_names_the_stream_that_has_something() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    for (script, part) in [
+        ("echo why; exit 3\n", "its stdout may say why"),
+        ("echo why >&2; exit 3\n", "its stderr may say why"),
+        ("exit 3\n", "it wrote nothing to stdout and stderr"),
+    ] {
+        let ask = Ask {
+            script: Some("run.sh".to_owned()),
+            ..Ask::default()
+        };
+        let archive = packed(&folder_of(&[SKILL_MD, Plain("run.sh", script)])).unwrap();
+        let failure = world
+            .run_archive(archive, ask)
+            .await
+            .unwrap()
+            .outcome
+            .unwrap()
+            .error
+            .unwrap();
+        assert_eq!(failure.message, format!("the program exited with code 3; {part}"));
+    }
+}
+
+/// A renderer without its configuration complains on standard error at each start.
+#[tokio::test]
+async fn the_configuration_of_fonts_is_the_systems() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let script = "test -e /etc/fonts/fonts.conf && cat /etc/fonts/conf.d/*.conf | head -c 5; exit 0\n";
+    let said = stdout(&run(&world, &[Plain("run.sh", script)], &["run.sh"]).await);
+    let expected =
+        super::BACKEND == Backend::Native && std::path::Path::new("/etc/fonts/fonts.conf").exists();
+    assert_eq!(said, if expected { "<?xml" } else { "" });
+}
