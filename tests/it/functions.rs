@@ -245,6 +245,13 @@ async fn a_function_of_several_parameters_is_called_with_the_members() {
             "{main} {input}"
         );
     }
+}
+
+#[tokio::test]
+async fn members_that_do_not_fit_a_function_are_an_error() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
     for (main, input, part) in [
         (
             "def main(a, b): return 1",
@@ -267,9 +274,8 @@ async fn a_function_of_several_parameters_is_called_with_the_members() {
         assert!(error.message.contains(part), "{main} {input}: {}", error.message);
     }
     // What it raises itself is its own.
-    let own = code(&world, "def main(a, b): raise TypeError('mine')", given)
-        .await
-        .unwrap_err();
+    let raises = "def main(a, b): raise TypeError('mine')";
+    let own = code(&world, raises, r#"{"a": 1, "b": 2}"#).await.unwrap_err();
     assert_eq!(own.exception.unwrap().value, "mine");
 }
 
