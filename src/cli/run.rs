@@ -52,7 +52,7 @@ pub(crate) struct RunArgs {
     /// Blob placed in /blobs: the id of one that is kept, or @FILE; may be repeated
     #[arg(long = "blob", value_name = "ID|@FILE")]
     blobs: Vec<String>,
-    /// Run this script of the skill, such as scripts/fill.py, instead of the skill's own program
+    /// Run this script of the skill, such as scripts/fill.py, instead of the skill's own program; its arguments may follow
     #[arg(long, value_name = "PATH")]
     script: Option<String>,
     /// Standard input of the program: text, @file, or - for standard input

@@ -143,6 +143,38 @@ pathlib.Path('b.txt').write_text('123')
     assert_eq!(outcome.skipped[0].path, "a.txt");
 }
 
+/// What no longer fits beside the results of a small sandbox is a link.
+#[tokio::test]
+async fn a_copy_leaves_room_for_what_a_script_writes() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let script = "import os, pathlib
+root = pathlib.Path(__file__).resolve().parent
+copies = [path.is_symlink() for path in (root / 'assets').iterdir()]
+print(len(copies), 0 < sum(copies) < len(copies), all(path.stat().st_size == 200 << 10 for path in (root / 'assets').iterdir()))
+pathlib.Path(os.environ['SANDBOX_FILES_DIR'], 'new.bin').write_bytes(b'x' * (1 << 20))
+";
+    let skill_md = "---\nname: small\ndescription: Has little memory.\nresources: { memory: 64Mi }\n---\n";
+    let (part, paths) = (
+        "x".repeat(200 << 10),
+        (0..70).map(|n| format!("assets/{n}.txt")).collect::<Vec<_>>(),
+    );
+    let assets = paths.iter().map(|path| Plain(path, &part));
+    let pieces: Vec<_> = [Plain("SKILL.md", skill_md), Plain("run.py", script)]
+        .into_iter()
+        .chain(assets)
+        .collect();
+    let ask = Ask {
+        script: Some("run.py".to_owned()),
+        ..Ask::default()
+    };
+    let ran = world.run_archive(packed(&folder_of(&pieces)).unwrap(), ask).await;
+    let outcome = succeeded(ran.unwrap());
+    assert_eq!(stdout(&outcome), "70 True True\n");
+    assert_eq!(files(&outcome), [("new.bin", 1 << 20)]);
+}
+
 /// Large files are links, and a copy takes the permissions along.
 #[tokio::test]
 async fn a_copy_of_a_large_file_can_be_changed() {
