@@ -84,6 +84,15 @@ uuid_id!(
     "blob object must be a lower-case hyphenated UUID"
 );
 
+impl BlobObject {
+    /// When it was named; `None` for an id that does not say.
+    #[must_use]
+    pub fn named_at(&self) -> Option<jiff::Timestamp> {
+        let (seconds, nanoseconds) = self.0.get_timestamp()?.to_unix();
+        jiff::Timestamp::new(i64::try_from(seconds).ok()?, i32::try_from(nanoseconds).ok()?).ok()
+    }
+}
+
 /// A tenant: `[a-z0-9][a-z0-9-]{0,31}`, safe as a path segment and as an object-key segment.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Tenant(String);

@@ -138,6 +138,8 @@ pub const ARG_BYTES_MAX: usize = 64 * 1024;
 
 /// Packages that one program may ask for.
 pub const REQUIREMENTS_MAX: usize = 200;
+/// Versions that lists of constraints may narrow.
+pub const CONSTRAINTS_MAX: usize = 1000;
 /// Bytes of one of them.
 pub const REQUIREMENT_BYTES_MAX: usize = 4096;
 /// Files that a `requirements.txt` may lead to, itself included.
@@ -318,6 +320,12 @@ pub const BLOB_LIFE_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 pub const MEDIA_TYPE_CHARS_MAX: usize = 255;
 /// Expired blobs that are removed before the database is asked for more.
 pub const BLOBS_PRUNED_AT_ONCE: u32 = 1000;
+/// Bytes that no blob has after this time never get one: between the two lies one write to the database.
+pub const BLOB_BYTES_UNNAMED_MAX: Duration = Duration::from_secs(24 * 3600);
+/// How often a process looks for such bytes.
+pub const BLOBS_SWEPT_EVERY: Duration = Duration::from_secs(3600);
+/// Of one tenant's objects those that are looked at; if there are more, many of them are no blob's.
+pub const BLOB_OBJECTS_SEEN_MAX: usize = 200_000;
 
 // ---- doors ---------------------------------------------------------------------------------------------------
 
@@ -420,6 +428,8 @@ pub const ENGINE_CALL_MAX: Duration = Duration::from_secs(20);
 pub const ENGINE_SILENCE_MAX: Duration = Duration::from_secs(10);
 /// How soon `auto` looks again for an engine that was missing, at the earliest.
 pub const ENGINE_LOOK_AGAIN: Duration = Duration::from_secs(10);
+/// How long it stands what an image of the engine is: a tag may be moved to another.
+pub const IMAGE_LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// How long a failed pull stands for those that would follow; the image itself is looked for each time.
 pub const PULL_AGAIN: Duration = Duration::from_secs(60);
 /// Signs of progress that wait for whoever watches; more are dropped.

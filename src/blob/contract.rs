@@ -6,7 +6,7 @@ use std::io::{Seek as _, SeekFrom, Write as _};
 use tokio::io::AsyncReadExt as _;
 
 use crate::blob::{Blob, Error, Key, Object};
-use crate::ids::{ExecutionId, Tenant};
+use crate::ids::{BlobObject, ExecutionId, Tenant};
 
 /// Where the objects of one test are. Opened twice it gives two handles on the same objects, as two processes have.
 pub(super) trait Place {
@@ -27,6 +27,7 @@ macro_rules! contract_tests {
             what_is_being_read_stays_whole,
             puts_and_deletes_do_not_trip_over_each_other,
             keys_that_look_alike_are_different_objects,
+            the_objects_of_blobs_are_listed_for_their_owner_alone,
             a_ping_leaves_nothing,
         }
     };
@@ -171,6 +172,33 @@ pub(super) async fn a_deleted_object_is_gone(place: &impl Place) {
     assert_eq!(content(&blob, &other).await, b"y");
     blob.put(&key, source(b"again")).await.unwrap();
     assert_eq!(content(&blob, &key).await, b"again");
+}
+
+pub(super) async fn the_objects_of_blobs_are_listed_for_their_owner_alone(place: &impl Place) {
+    let blob = place.open();
+    let tenant = |name: &str| name.parse::<Tenant>().unwrap();
+    let key = |owner: &str, object: &BlobObject| Key::Blob {
+        tenant: tenant(owner),
+        object: *object,
+    };
+    let (mine, other) = (BlobObject::generate(), BlobObject::generate());
+    blob.put(&key("acme", &mine), source(b"x")).await.unwrap();
+    blob.put(&key("bert", &other), source(b"y")).await.unwrap();
+    // A skill of that name is none.
+    blob.put(&archive("acme", "blobs", "1.0.0"), source(b"z"))
+        .await
+        .unwrap();
+    let mut owners = blob.blob_owners().await.unwrap();
+    owners.sort();
+    assert_eq!(owners, [tenant("acme"), tenant("bert")]);
+    let of = async |owner: &str, max| blob.blob_objects(&tenant(owner), max).await.unwrap();
+    assert_eq!(
+        (of("acme", 9).await, of("bert", 9).await),
+        (vec![mine], vec![other])
+    );
+    assert!(of("acme", 0).await.is_empty() && of("nobody", 9).await.is_empty());
+    blob.delete(&key("acme", &mine)).await.unwrap();
+    assert!(of("acme", 9).await.is_empty());
 }
 
 /// C-08.

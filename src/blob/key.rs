@@ -40,6 +40,9 @@ pub enum Key {
     },
 }
 
+/// The folder of a tenant's blobs.
+pub(super) const BLOBS: &str = "blobs";
+
 impl Key {
     /// The folders on the way, outermost first.
     pub(super) fn folders(&self) -> Vec<String> {
@@ -53,7 +56,7 @@ impl Key {
                 skill.to_string(),
                 version.to_string().replace('+', "_"),
             ],
-            Self::Blob { tenant, object } => vec![tenant.to_string(), "blobs".to_owned(), object.to_string()],
+            Self::Blob { tenant, object } => vec![tenant.to_string(), BLOBS.to_owned(), object.to_string()],
             Self::Artifacts { tenant, execution } => vec![tenant.to_string(), execution.to_string()],
             Self::Packages { tenant, key } => vec![tenant.to_string(), "_packages".to_owned(), key.hex()],
         }

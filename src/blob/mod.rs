@@ -17,6 +17,8 @@ use std::path::Path;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
+use crate::ids::{BlobObject, Tenant};
+
 use backend::Backend;
 
 pub use error::Error;
@@ -78,6 +80,16 @@ impl Blob {
     /// Removes what is under `key`, if anything is.
     pub async fn delete(&self, key: &Key) -> Result<(), Error> {
         on_backend!(self, b => b.delete(key).await)
+    }
+
+    /// The tenants that have, or had, blobs.
+    pub async fn blob_owners(&self) -> Result<Vec<Tenant>, Error> {
+        on_backend!(self, b => b.blob_owners().await)
+    }
+
+    /// The objects of a tenant's blobs, at most `max` of them in no order, be they whole or what a removal left.
+    pub async fn blob_objects(&self, tenant: &Tenant, max: usize) -> Result<Vec<BlobObject>, Error> {
+        on_backend!(self, b => b.blob_objects(tenant, max).await)
     }
 
     /// Whether objects can be written: writes a few bytes and removes them.

@@ -7,7 +7,9 @@ use std::path::Path;
 use crate::bundle::{Error, Listing};
 use crate::error::quoted;
 use crate::limits;
-use crate::skill::{self, Action, Declaration, Dialect, Manifest, action};
+use crate::skill::{
+    self, Action, Declaration, Dialect, InvalidRequirement, Manifest, PackageLists, Warning, action,
+};
 
 const SKILL_MD: &str = skill::File::SkillMd.as_str();
 
@@ -29,11 +31,45 @@ pub fn load(folder: &Path, listing: &Listing, fallback_name: Option<&str>) -> Re
         Dialect::Instructions if !actions.is_empty() => Dialect::Toolbox,
         known => known,
     };
+    let mut warnings = manifest.warnings;
+    let refused = refused(folder, listing, &actions).into_iter();
+    warnings.extend(refused.map(|refused| Warning {
+        line: None,
+        message: format!("{refused}; until then what needs packages is not run"),
+    }));
+    warnings.truncate(limits::WARNINGS_MAX);
     Ok(Manifest {
         dialect,
         actions,
+        warnings,
         ..manifest
     })
+}
+
+/// What the skill that lies unpacked in `folder` asks for and no program of it could be given.
+///
+/// # Errors
+///
+/// Files that cannot be read.
+pub fn refused_packages(folder: &Path, listing: &Listing) -> Result<Vec<InvalidRequirement>, Error> {
+    Ok(refused(folder, listing, &actions(folder, listing)?))
+}
+
+fn refused(folder: &Path, listing: &Listing, actions: &[Action]) -> Vec<InvalidRequirement> {
+    let files = paths(listing);
+    let lists = PackageLists {
+        files: &files,
+        actions,
+    };
+    lists.refused(|path, bytes_max| {
+        let entry = listing.find(path).filter(|entry| entry.size <= bytes_max)?;
+        String::from_utf8(head(&folder.join(&entry.path), bytes_max).ok()?).ok()
+    })
+}
+
+fn paths(listing: &Listing) -> Vec<&str> {
+    let entries = listing.entries().iter();
+    entries.map(|entry| entry.path.as_str()).collect()
 }
 
 /// Hands what the skill that lies unpacked in `folder` declares to `judge`; names are as [`load`] takes them.
@@ -59,11 +95,7 @@ pub fn judge<T>(
     if skill_md.is_none() && skill_toml.is_none() {
         return Err(misplaced(listing));
     }
-    let files: Vec<_> = listing
-        .entries()
-        .iter()
-        .map(|entry| entry.path.as_str())
-        .collect();
+    let files = paths(listing);
     judge(&Declaration {
         skill_md: skill_md.as_deref(),
         skill_toml: skill_toml.as_deref(),

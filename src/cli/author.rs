@@ -35,7 +35,10 @@ pub(crate) fn write_scaffold(folder: &Path, name: &SkillName, lang: Language) ->
 
 pub(crate) fn lint(path: &Path, console: &Console) -> Result<Exit> {
     // Packed and unpacked again, so that what is judged is what a push would send.
-    let findings = Checked::open(path)?.judge(|declared| Ok(domain::lint(declared)))?;
+    let checked = Checked::open(path)?;
+    let mut findings = checked.judge(|declared| Ok(domain::lint(declared)))?;
+    let refused = bundle::refused_packages(checked.folder.path(), &checked.listing)?;
+    findings.extend(refused.into_iter().map(Finding::from));
     if !findings.is_empty() || console.format_or(Format::Table) != Format::Table {
         console.data(Format::Table, &findings, |findings| Rows {
             heading: &["rule of", "severity", "where", "finding"],
@@ -62,7 +65,7 @@ fn finding(finding: &Finding) -> Vec<String> {
     };
     let line = match finding.line {
         Some(line) => format!("{}:{line}", finding.file),
-        None => finding.file.to_owned(),
+        None => finding.file.clone(),
     };
     vec![
         verdict.to_owned(),

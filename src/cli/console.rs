@@ -72,6 +72,11 @@ impl Console {
         }
     }
 
+    /// The format asked for, if one was.
+    pub(crate) fn format(&self) -> Option<Format> {
+        self.format
+    }
+
     /// The format asked for.
     pub(crate) fn format_or(&self, default: Format) -> Format {
         self.format.unwrap_or(default)

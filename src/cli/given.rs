@@ -176,14 +176,7 @@ pub(crate) fn files(given: &[String]) -> Result<Vec<InputFile>> {
 pub(crate) fn blobs(given: &[String]) -> Result<Vec<AskedBlob>> {
     let blob = |text: &String| match text.strip_prefix('@') {
         Some(path) => {
-            let path = Path::new(path);
-            let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
-            let metadata = file.metadata().map_err(|error| Failure::file(path, &error))?;
-            if !metadata.is_file() || metadata.len() > limits::BLOB_BYTES_MAX {
-                let max = limits::BLOB_BYTES_MAX;
-                let message = format!("--blob: `{}` is no file of at most {max} bytes", path.display());
-                return Err(Failure::refused(message));
-            }
+            let file = blob_file(Path::new(path))?;
             Ok(AskedBlob::Content(file))
         }
         None => text.parse().map(AskedBlob::Kept).map_err(|_| {
@@ -194,6 +187,18 @@ pub(crate) fn blobs(given: &[String]) -> Result<Vec<AskedBlob>> {
         }),
     };
     given.iter().map(blob).collect()
+}
+
+/// A file that can be a blob.
+pub(crate) fn blob_file(path: &Path) -> Result<File> {
+    let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
+    let metadata = file.metadata().map_err(|error| Failure::file(path, &error))?;
+    let max = limits::BLOB_BYTES_MAX;
+    if !metadata.is_file() || metadata.len() > max {
+        let message = format!("blob: `{}` is no file of at most {max} bytes", path.display());
+        return Err(Failure::refused(message));
+    }
+    Ok(file)
 }
 
 fn named_path(text: &str) -> Result<(String, PathBuf)> {

@@ -1,6 +1,7 @@
 //! The command line: what is typed, parsed once into types, and one function for each command.
 
 mod author;
+mod blob;
 mod completions;
 mod console;
 mod deps;
@@ -102,6 +103,9 @@ enum Command {
     /// Look after installed packages
     #[command(subcommand, after_help = "Example:\n  skillbox deps list")]
     Deps(deps::DepsCommand),
+    /// Look after blobs: bytes that executions are given, and that they leave
+    #[command(subcommand, after_help = "Example:\n  skillbox blob put sales.csv")]
+    Blob(blob::BlobCommand),
     /// Manage API keys
     #[command(subcommand, after_help = "Example:\n  skillbox key create ci --scope run")]
     Key(KeyCommand),
@@ -200,6 +204,7 @@ fn obey(cli: Cli, console: &Console) -> Result<Exit> {
         Command::Tools(args) => with_place(global, console, |place| tools::tools(&args, place, console)),
         Command::Exec(command) => with_place(global, console, |place| exec::exec(command, place, console)),
         Command::Deps(command) => with_place(global, console, |place| deps::deps(command, place, console)),
+        Command::Blob(command) => with_place(global, console, |place| blob::blob(command, place, console)),
         Command::Key(KeyCommand::Managed(command)) => {
             with_place(global, console, |place| key::key(command, place, console))
         }

@@ -1,5 +1,6 @@
 //! A spinner on standard error while something takes more than a second, if a terminal is there to show it.
 
+use std::io::{self, Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::cli::console::Console;
 use crate::cli::visible;
+use crate::limits;
 
 /// Shown until dropped.
 #[derive(Debug)]
@@ -41,6 +43,55 @@ impl Drop for Spinner {
             drop(sender);
             let _ = thread.join();
         }
+    }
+}
+
+/// Bytes on their way, with a spinner that says how many have gone by.
+#[derive(Debug)]
+pub(crate) struct Watched<T> {
+    inner: T,
+    spinner: Spinner,
+    what: &'static str,
+    bytes: u64,
+}
+
+impl<T> Watched<T> {
+    pub(crate) fn new(inner: T, what: &'static str) -> Self {
+        Self {
+            inner,
+            spinner: Spinner::start(what),
+            what,
+            bytes: 0,
+        }
+    }
+
+    fn count(&mut self, bytes: usize) {
+        let before = self.bytes / limits::MIB;
+        self.bytes += bytes as u64;
+        let now = self.bytes / limits::MIB;
+        if now > before {
+            self.spinner.say(format!("{}: {now} MiB", self.what));
+        }
+    }
+}
+
+impl<T: Read> Read for Watched<T> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.count(read);
+        Ok(read)
+    }
+}
+
+impl<T: Write> Write for Watched<T> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.count(written);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
     }
 }
 

@@ -174,6 +174,9 @@ impl Work {
         if envelope.files_skipped_total > 0 {
             console.say(left_out(&envelope));
         }
+        if !envelope.output_blobs.is_empty() {
+            console.say(blobs_made(&envelope));
+        }
         if interrupted {
             console.bad("the execution was ended by Ctrl-C");
         } else if envelope.status != Status::Success {
@@ -217,6 +220,17 @@ fn left_out(envelope: &Envelope) -> String {
     format!("{total} of its files were not kept{first}; `files_skipped` lists them")
 }
 
+/// Where the blobs of an execution are now.
+fn blobs_made(envelope: &Envelope) -> String {
+    let (count, first) = (envelope.output_blobs.len(), &envelope.output_blobs[0].blob_id);
+    let made = if count == 1 {
+        "it made a blob".to_owned()
+    } else {
+        format!("it made {count} blobs, `output_blobs` lists them")
+    };
+    format!("{made}; fetch with `skillbox blob get {first} --out FILE`")
+}
+
 /// Lines of a failed program's standard error that are told besides the result: Node.js says what was wrong above ten lines of stack.
 const LAST_LINES: usize = 20;
 
@@ -240,6 +254,10 @@ pub(crate) fn rows(envelope: &Envelope) -> Rows {
         .iter()
         .map(|file| format!("{} ({} bytes)", file.path, file.size))
         .collect::<Vec<_>>();
+    let blobs = envelope.output_blobs.iter();
+    let blobs: Vec<_> = blobs
+        .map(|blob| format!("{} ({} bytes)", blob.blob_id, blob.size))
+        .collect();
     let rows = [
         ("execution", envelope.execution_id.to_string()),
         ("status", envelope.status.to_string()),
@@ -267,6 +285,7 @@ pub(crate) fn rows(envelope: &Envelope) -> Rows {
         ("stdout", envelope.logs.stdout.trim_end().to_owned()),
         ("stderr", envelope.logs.stderr.trim_end().to_owned()),
         ("files", files.join(", ")),
+        ("blobs", blobs.join(", ")),
         (
             "duration",
             optional(envelope.duration_ms.map(|duration| format!("{duration} ms"))),

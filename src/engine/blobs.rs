@@ -1,9 +1,11 @@
 //! Blobs: kept under what they hold, handed to programs, taken from them, and let go when their time is over.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use sha2::Digest as _;
@@ -212,6 +214,36 @@ impl Engine {
         }
     }
 
+    /// Removes bytes that no blob has: what a process left that died before it could name them.
+    pub(super) async fn sweep_blobs(&self) -> Result<(), Error> {
+        if !self.0.blobs_swept.is_due() {
+            return Ok(());
+        }
+        let of_blob = |error| failure::of_blob(error, "blob");
+        let mut left = limits::BLOBS_PRUNED_AT_ONCE;
+        for tenant in self.0.blob.blob_owners().await.map_err(of_blob)? {
+            // First what is there, then what has a name: what comes meanwhile is young.
+            let seen = limits::BLOB_OBJECTS_SEEN_MAX;
+            let objects = self.0.blob.blob_objects(&tenant, seen).await.map_err(of_blob)?;
+            let old: Vec<_> = objects.into_iter().filter(is_old).collect();
+            if old.is_empty() {
+                continue;
+            }
+            let named = self.0.store.blob_objects(&tenant).await;
+            let named = named.map_err(|error| failure::of_store(error, "blob"))?;
+            let named: HashSet<_> = named.into_iter().collect();
+            for object in old.into_iter().filter(|object| !named.contains(object)) {
+                if left == 0 {
+                    return Ok(());
+                }
+                left -= 1;
+                tracing::warn!(%object, %tenant, "Removing bytes that are no blob's");
+                self.remove_object(&tenant, object).await;
+            }
+        }
+        Ok(())
+    }
+
     /// Gives a planned job its blobs, all of them or an error that names what is missing.
     pub(super) async fn lend_blobs(
         &self,
@@ -331,6 +363,29 @@ pub(super) fn with_blobs(outcome: Outcome, kept: Vec<OutputBlob>, not_kept: Vec<
         skipped_total,
         ..outcome
     }
+}
+
+/// When this process last looked for bytes that are no blob's.
+#[derive(Debug, Default)]
+pub(super) struct Swept(Mutex<Option<Instant>>);
+
+impl Swept {
+    /// Whether it is time again; if so, somebody looks now.
+    fn is_due(&self) -> bool {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = last.is_none_or(|last| last.elapsed() >= limits::BLOBS_SWEPT_EVERY);
+        if is_due {
+            *last = Some(Instant::now());
+        }
+        is_due
+    }
+}
+
+/// Whether whoever wrote it has named it by now, or never will.
+fn is_old(object: &BlobObject) -> bool {
+    let age = object.named_at().map(|at| clock::now().duration_since(at));
+    let age = age.and_then(|age| Duration::try_from(age).ok());
+    age.is_some_and(|age| age >= limits::BLOB_BYTES_UNNAMED_MAX)
 }
 
 fn key(tenant: &Tenant, object: BlobObject) -> blob::Key {

@@ -63,6 +63,7 @@ pub(super) fn plan(code: CalledCode, ask: &Ask, settings: &Settings) -> Result<P
     Ok(Plan {
         job,
         language,
+        entrypoint: None,
         // Code has none.
         schemas: Schemas::default(),
     })

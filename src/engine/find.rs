@@ -7,12 +7,13 @@ use std::path::Path;
 use crate::auth::Caller;
 use crate::engine::cache::Unpacked;
 use crate::engine::plan::{self, Plan, Subject, Target};
-use crate::engine::{Ask, Engine, What, call};
+use crate::engine::{Ask, Engine, Settings, What, call, entrusted};
 use crate::error::Error;
 use crate::ids::Digest;
 use crate::sandbox::SkillFiles;
 use crate::skill::{
-    Dialect, InvalidScript, Manifest, SCRIPT_HEAD_BYTES_MAX, Script, SkillName, Version, module_at,
+    Dialect, InvalidScript, Manifest, Permissions, SCRIPT_HEAD_BYTES_MAX, Script, SkillName, Version,
+    module_at,
 };
 
 /// What is run, found and unpacked.
@@ -21,6 +22,8 @@ pub(super) struct Found {
     pub(super) version: Option<Version>,
     pub(super) digest: Digest,
     pub(super) plan: Plan,
+    /// What its skill declares and has not got yet.
+    pub(super) permissions: Permissions,
     /// An archive that was not published lives as long as its execution.
     _unpacked: Option<Unpacked>,
 }
@@ -45,7 +48,7 @@ impl Engine {
                     digest: record.digest,
                     folder: &self.folder(&record).await?,
                 };
-                self.found(caller, unfolded, ask).await?
+                found(unfolded, ask, &self.0.settings).await?
             }
             What::Archive {
                 archive,
@@ -60,7 +63,7 @@ impl Engine {
                     digest,
                     folder: unpacked.folder(),
                 };
-                let found = self.found(caller, unfolded, ask).await?;
+                let found = found(unfolded, ask, &self.0.settings).await?;
                 Found {
                     _unpacked: Some(unpacked),
                     ..found
@@ -73,40 +76,44 @@ impl Engine {
                     version: None,
                     digest: Digest::of(code.text.as_bytes()),
                     plan: call::plan(code, ask, &self.0.settings)?,
+                    permissions: Permissions::default(),
                     _unpacked: None,
                 }
             }
         };
-        self.mount(caller, &mut found.plan.job, &ask.mount_skills).await?;
+        self.mount(caller, &mut found.plan, &ask.mount_skills).await?;
         Ok(found)
     }
+}
 
-    async fn found(&self, caller: &Caller, skill: Unfolded<'_>, ask: &Ask) -> Result<Found, Error> {
-        let Unfolded {
-            manifest,
-            version,
-            digest,
-            folder,
-        } = skill;
-        let subject = Subject {
-            manifest,
-            version,
-            files: SkillFiles {
-                name: manifest.name.clone(),
-                digest,
-                folder: folder.to_owned(),
-            },
-            target: target(ask, manifest, folder).await?,
-        };
-        let plan = plan::plan(subject, ask, &self.0.settings)?;
-        Ok(Found {
-            name: Some(manifest.name.clone()),
-            version: Some(version.clone()),
-            digest,
-            plan: self.grant(caller.tenant(), plan, &manifest.permissions).await?,
-            _unpacked: None,
-        })
+async fn found(skill: Unfolded<'_>, ask: &Ask, settings: &Settings) -> Result<Found, Error> {
+    let Unfolded {
+        manifest,
+        version,
+        digest,
+        folder,
+    } = skill;
+    if !manifest.permissions.secrets.is_empty() {
+        entrusted::check(ask, folder).await?;
     }
+    let subject = Subject {
+        manifest,
+        version,
+        files: SkillFiles {
+            name: manifest.name.clone(),
+            digest,
+            folder: folder.to_owned(),
+        },
+        target: target(ask, manifest, folder).await?,
+    };
+    Ok(Found {
+        name: Some(manifest.name.clone()),
+        version: Some(version.clone()),
+        digest,
+        plan: plan::plan(subject, ask, settings)?,
+        permissions: manifest.permissions.clone(),
+        _unpacked: None,
+    })
 }
 
 /// What of the skill is run: what it declares, or the script that is asked for, found in its folder.

@@ -6,6 +6,7 @@ mod cache;
 mod call;
 mod clock;
 mod deps;
+mod entrusted;
 mod executions;
 mod failure;
 mod find;
@@ -39,6 +40,7 @@ use crate::skill::{ImageAllowlist, Language};
 use crate::store::{Cursor, Store};
 
 use admission::Admission;
+use blobs::Swept;
 use cache::SkillCache;
 use deps::Builds;
 use run::Running;
@@ -69,6 +71,7 @@ struct Inner {
     /// Installed packages, one folder per content.
     packages: SkillCache,
     builds: Builds,
+    blobs_swept: Swept,
     admission: Admission,
     running: Running,
     /// Pipelines run here, not in a handler's future: a client that goes away must not take the cleanup with it.
@@ -204,6 +207,7 @@ impl Engine {
             cache,
             packages,
             builds: Builds::default(),
+            blobs_swept: Swept::default(),
             admission,
             running,
             tasks,

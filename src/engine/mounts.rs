@@ -2,10 +2,11 @@
 
 use crate::auth::Caller;
 use crate::engine::Engine;
+use crate::engine::plan::{self, Plan};
 use crate::error::{Code, Error};
 use crate::limits;
-use crate::sandbox::{Job, SkillFiles};
-use crate::skill::SkillRef;
+use crate::sandbox::{ImageOf, SkillFiles};
+use crate::skill::{Language, SkillRef};
 
 /// Refuses what cannot be seen side by side: every skill has one place.
 pub(super) fn check(mounts: &[SkillRef]) -> Result<(), Error> {
@@ -32,10 +33,12 @@ impl Engine {
     pub(super) async fn mount(
         &self,
         caller: &Caller,
-        job: &mut Job,
+        plan: &mut Plan,
         mounts: &[SkillRef],
     ) -> Result<(), Error> {
+        let mut actions = Vec::new();
         for SkillRef { name, selector } in mounts {
+            let job = &mut plan.job;
             if job.skill.as_ref().is_some_and(|own| own.name == *name) {
                 continue;
             }
@@ -51,6 +54,15 @@ impl Engine {
                 digest: record.digest,
                 name: record.name,
             });
+            actions.extend(record.manifest.actions);
+        }
+        // A shell that has scripts of other languages beside it is there to call them.
+        let images = &self.0.settings.images;
+        let is_plain_shell = plan.language == Language::Bash
+            && plan.job.image_of == ImageOf::Language
+            && plan.job.image.as_str() == images.of(Language::Bash);
+        if is_plain_shell && let Some(other) = plan::called_by_shell(actions.iter()) {
+            plan.job.image = plan::approve(images.of(other), None, &self.0.settings)?;
         }
         Ok(())
     }

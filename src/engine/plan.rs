@@ -37,8 +37,7 @@ impl Target {
         let (language, entrypoint) = match (self, manifest.language, &manifest.entrypoint) {
             (Self::Script(script), ..) => {
                 let (language, path) = (script.language(), script.path());
-                let folder = folder_of_scripts(manifest);
-                let place = format!("{folder}/{path}");
+                let place = format!("{}/{path}", folder_of_scripts(manifest));
                 let argv = match script.module(&manifest.instructions) {
                     Some(module) => {
                         let (package, module) = match module {
@@ -48,7 +47,7 @@ impl Target {
                             }
                         };
                         let shim = program(language, PYTHON_MODULE.to_owned());
-                        let called = [place, folder, package, module.to_owned()];
+                        let called = [place, imported_from(manifest), package, module.to_owned()];
                         [shim, called.to_vec()].concat()
                     }
                     None => program(language, place),
@@ -79,6 +78,8 @@ impl Target {
 pub(super) struct Plan {
     pub(super) job: Job,
     pub(super) language: Language,
+    /// The file of the skill that is run or called.
+    pub(super) entrypoint: Option<String>,
     pub(super) schemas: Schemas,
 }
 
@@ -111,7 +112,7 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
     let base = job(image, ask, settings)?;
     let mut env = environment(Some((manifest, version)), &base.input);
     if target.is_script() {
-        add_import_paths(&mut env, &folder_of_scripts(manifest), &entrypoint);
+        add_import_paths(&mut env, &imported_from(manifest), &entrypoint);
     }
     let job = Job {
         argv,
@@ -144,6 +145,7 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
     Ok(Plan {
         job,
         language,
+        entrypoint: Some(entrypoint),
         schemas,
     })
 }
@@ -152,6 +154,16 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
 /// write by relative paths, as on their author's machine.
 fn folder_of_scripts(manifest: &Manifest) -> String {
     format!("/sandbox/skills/public/{}", manifest.name)
+}
+
+/// Where scripts find the skill's modules: as they stand where the script does, beside what came with the request; where secrets
+/// are given, as they were published.
+fn imported_from(manifest: &Manifest) -> String {
+    if manifest.permissions.secrets.is_empty() {
+        folder_of_scripts(manifest)
+    } else {
+        format!("/skills/{}", manifest.name)
+    }
 }
 
 /// Scripts import from the skill's folder (`from scripts.tables import rows`), from their own and from `src`, however they are
@@ -252,11 +264,14 @@ fn surroundings(manifest: &Manifest, (language, entrypoint): (Language, &str)) -
         return language;
     }
     let others = manifest.actions.iter().filter(|action| action.path != entrypoint);
-    let called: Vec<_> = others.map(|action| action.language).collect();
-    let found = [Language::Python, Language::Node]
+    called_by_shell(others).unwrap_or(language)
+}
+
+/// The language of scripts that a shell script calls, if it is not the shell's own: one image has one interpreter.
+pub(super) fn called_by_shell<'a>(scripts: impl Iterator<Item = &'a Action> + Clone) -> Option<Language> {
+    [Language::Python, Language::Node]
         .into_iter()
-        .find(|other| called.contains(other));
-    found.unwrap_or(language)
+        .find(|other| scripts.clone().any(|script| script.language == *other))
 }
 
 /// The program's whole environment, as documented for skill authors.
@@ -267,6 +282,8 @@ pub(super) fn environment(skill: Option<(&Manifest, &Version)>, input: &JsonText
         ("LANG", "C.UTF-8"),
         ("TMPDIR", "/tmp"),
         ("PYTHONPATH", "/sandbox/runtime:/sandbox/deps"),
+        // Its home is where files of a request lie.
+        ("PYTHONNOUSERSITE", "1"),
         ("NODE_PATH", "/sandbox/runtime/node_modules:/node_modules"),
         // Or it would ask for its registry again and again, for over a minute.
         ("npm_config_offline", "true"),
@@ -339,6 +356,7 @@ mod tests {
             "LANG",
             "TMPDIR",
             "PYTHONPATH",
+            "PYTHONNOUSERSITE",
             "NODE_PATH",
             "npm_config_offline",
             "SANDBOX_INPUT_FILE",

@@ -127,8 +127,9 @@ impl Engine {
         ask.check()?;
         let asked_blobs = std::mem::take(&mut ask.blobs);
         let mut found = self.find(caller, what, &ask).await?;
-        self.lend_blobs(caller.tenant(), &mut found.plan.job, asked_blobs)
-            .await?;
+        let job = &mut found.plan.job;
+        self.grant(caller.tenant(), job, &found.permissions).await?;
+        self.lend_blobs(caller.tenant(), job, asked_blobs).await?;
         let asked_at = Instant::now();
         let admitted = gone
             .run_until_cancelled(self.0.admission.admit(caller.tenant()))

@@ -1,4 +1,5 @@
-//! Secrets: set, listed, deleted, and handed to the programs of skills that declare them. No way leads back to a value.
+//! Secrets: set, listed, deleted, and handed to the programs of skills that declare them. No use case answers a value; a program
+//! that was given one may tell it.
 
 use std::borrow::Cow;
 
@@ -6,12 +7,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::auth::{Caller, Scope};
-use crate::engine::plan::Plan;
 use crate::engine::{Engine, PageRequest, clock, failure, require, rows};
 use crate::error::{Code, Error};
 use crate::execution::{Failure, JsonText, Logs, Outcome, Skipped};
 use crate::ids::Tenant;
 use crate::limits;
+use crate::sandbox::Job;
 use crate::secret::{Ending, Mask, Owner, SecretValue};
 use crate::skill::{Permissions, SecretName};
 use crate::store::{self, Kept, NewSecret, Page, SecretRecord};
@@ -69,16 +70,16 @@ impl Engine {
     pub(super) async fn grant(
         &self,
         tenant: &Tenant,
-        mut plan: Plan,
+        job: &mut Job,
         permissions: &Permissions,
-    ) -> Result<Plan, Error> {
+    ) -> Result<(), Error> {
         let granted = self.granted(tenant, &permissions.secrets).await?;
-        plan.job.mask = Mask::new(granted.iter().map(|(_, value)| value));
+        job.mask = Mask::new(granted.iter().map(|(_, value)| value));
         let variables = granted
             .iter()
             .map(|(name, value)| (name.to_string(), value.reveal().to_owned()));
-        plan.job.env.extend(variables);
-        Ok(plan)
+        job.env.extend(variables);
+        Ok(())
     }
 
     async fn granted(

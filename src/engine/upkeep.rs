@@ -74,6 +74,7 @@ impl Engine {
             ("reconciling", self.reconcile(&dead).await),
             ("forgetting", self.forget_expired().await),
             ("pruning blobs", self.prune_blobs().await),
+            ("sweeping blobs", self.sweep_blobs().await),
             ("evicting", self.evict_unused().await),
             ("evicting packages", self.evict_packages().await),
         ];

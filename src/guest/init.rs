@@ -80,11 +80,9 @@ pub(super) fn main() -> ExitCode {
 }
 
 /// What goes wrong is told on standard error, which the server keeps.
-pub(super) fn main_after(
-    enclose: impl FnOnce(&dyn Fn() -> io::Result<()>) -> Result<(), String>,
-) -> ExitCode {
+pub(super) fn main_after(enclose: impl FnOnce(fn() -> io::Result<()>) -> Result<(), String>) -> ExitCode {
     let guest = Guest::new().and_then(|guest| guest.rehearse().map(|()| guest));
-    match (guest, enclose(&runtime::write_modules)) {
+    match (guest, enclose(runtime::write_modules)) {
         (Ok(guest), Ok(())) => guest.main(),
         (Err(error), _) => failed(&error),
         (Ok(_), Err(error)) => {

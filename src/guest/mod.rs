@@ -35,7 +35,7 @@ pub fn main() -> std::process::ExitCode {
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn main_after(
-    enclose: impl FnOnce(&dyn Fn() -> std::io::Result<()>) -> Result<(), String>,
+    enclose: impl FnOnce(fn() -> std::io::Result<()>) -> Result<(), String>,
 ) -> std::process::ExitCode {
     init::main_after(enclose)
 }

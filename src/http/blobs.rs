@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +40,11 @@ pub struct BlobInfo {
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: jiff::Timestamp,
 }
+
+/// When a downloaded blob came, as a header.
+pub const BLOB_CREATED_AT: &str = "x-skillbox-created-at";
+/// From when on it is not there, as a header.
+pub const BLOB_EXPIRES_AT: &str = "x-skillbox-expires-at";
 
 /// The query of an upload.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -115,7 +120,7 @@ pub(crate) async fn list(
 
 /// Download a blob
 ///
-/// Ranges and conditional requests are answered.
+/// Ranges and conditional requests are answered. The headers `x-skillbox-created-at` and `x-skillbox-expires-at` say when it came and until when it is kept.
 #[utoipa::path(get, path = "/v1/blobs/{id}", tag = "blobs", operation_id = "download_blob",
     params(
         ("id" = String, Path, description = "The blob: `sha256:…`"),
@@ -135,8 +140,15 @@ pub(crate) async fn download(
 ) -> Result<Response, Refusal> {
     let (record, object) = door.engine.blob_content(&caller, &id).await?;
     let name = record.digest.hex();
+    let mut headers = content::headers(&record.media_type, &disposition(&name))?;
+    for (name, at) in [
+        (BLOB_CREATED_AT, record.created_at),
+        (BLOB_EXPIRES_AT, record.expires_at),
+    ] {
+        headers.insert(HeaderName::from_static(name), content::value(&at.to_string())?);
+    }
     let content = Content {
-        headers: content::headers(&record.media_type, &disposition(&name))?,
+        headers,
         tag: format!("\"{name}\""),
         range: 0..record.size,
         object,

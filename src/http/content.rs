@@ -92,6 +92,6 @@ impl Content {
     }
 }
 
-fn value(text: &str) -> Result<HeaderValue, Error> {
+pub(crate) fn value(text: &str) -> Result<HeaderValue, Error> {
     HeaderValue::from_str(text).map_err(Error::internal)
 }

@@ -50,7 +50,7 @@ use door::Door;
 use host::Hosts;
 
 pub use access::{Access, Matrix};
-pub use blobs::BlobInfo;
+pub use blobs::{BLOB_CREATED_AT, BLOB_EXPIRES_AT, BlobInfo};
 pub use deps::Packages;
 pub use door::Settings;
 pub use executions::StreamTexts;

@@ -6,7 +6,7 @@ use crate::error::quoted;
 use crate::ids::is_label;
 use crate::limits;
 use crate::skill::document::{Document, File, SkillMdError};
-use crate::skill::{Declaration, Dialect, fields, yaml};
+use crate::skill::{Declaration, Dialect, InvalidRequirement, fields, yaml};
 
 /// One thing to look at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -16,7 +16,7 @@ pub struct Finding {
     /// Whether it stops the skill.
     pub severity: Severity,
     /// The file that it is in.
-    pub file: &'static str,
+    pub file: String,
     /// Line in that file, from 1, where known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
@@ -78,14 +78,28 @@ impl Finding {
         Self {
             verdict,
             severity: Severity::Error,
-            file: error.file.as_str(),
+            file: error.file.as_str().to_owned(),
             line: error.line,
             message: error.message,
         }
     }
 }
 
-/// What a push would say.
+impl From<InvalidRequirement> for Finding {
+    /// A push takes it; whatever needs packages then does not run.
+    fn from(refused: InvalidRequirement) -> Self {
+        let (file, line) = refused.place();
+        Self {
+            verdict: Verdict::Skillbox,
+            severity: Severity::Warning,
+            file: file.to_owned(),
+            line,
+            message: refused.rule().to_owned(),
+        }
+    }
+}
+
+/// What a push would say of the declaration.
 fn ours(declaration: &Declaration<'_>) -> Vec<Finding> {
     let manifest = match declaration.manifest() {
         Ok(manifest) => manifest,
@@ -94,7 +108,7 @@ fn ours(declaration: &Declaration<'_>) -> Vec<Finding> {
     let warning = |line, message| Finding {
         verdict: Verdict::Skillbox,
         severity: Severity::Warning,
-        file: File::SkillMd.as_str(),
+        file: File::SkillMd.as_str().to_owned(),
         line,
         message,
     };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use crate::error::quoted;
@@ -19,12 +19,18 @@ pub struct NodePackages {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct PackageJson {
+    #[serde(deserialize_with = "packages")]
     dependencies: BTreeMap<String, Value>,
-    #[serde(rename = "optionalDependencies")]
+    #[serde(rename = "optionalDependencies", deserialize_with = "packages")]
     optional: BTreeMap<String, Value>,
-    #[serde(rename = "devDependencies")]
+    #[serde(rename = "devDependencies", deserialize_with = "packages")]
     development: BTreeMap<String, Value>,
     workspaces: Option<Value>,
+}
+
+/// `null` is none, as for npm.
+fn packages<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, Value>, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 impl NodePackages {
@@ -49,8 +55,10 @@ impl NodePackages {
                 "`workspaces` are not taken; publish the parts or put them into the skill".to_owned(),
             ));
         }
-        let kinds = [&parsed.dependencies, &parsed.optional, &parsed.development];
-        for (name, version) in kinds.into_iter().flatten() {
+        // Those of development are never installed; npm looks at them where it compares the file with its lock.
+        let development = lock.map(|_| &parsed.development);
+        let kinds = [Some(&parsed.dependencies), Some(&parsed.optional), development];
+        for (name, version) in kinds.into_iter().flatten().flatten() {
             check(name, version).map_err(&wrong)?;
         }
         if let Some(lock) = lock {
@@ -105,6 +113,65 @@ impl NodePackages {
         Self::parse("requirements", &parsed.to_string(), None)
     }
 
+    /// What another list asks for, too. Two lists have no lock in common: one that is locked then asks for exactly the
+    /// versions in its lock.
+    ///
+    /// # Errors
+    ///
+    /// The first package of which no one version can be both.
+    pub fn join(self, other: Self) -> Result<Self, InvalidRequirement> {
+        if self == other {
+            return Ok(self);
+        }
+        let (mut all, more) = (self.pinned(), other.pinned());
+        for (name, range) in more.dependencies.into_iter().chain(more.optional) {
+            let known = all.dependencies.remove(&name).or(all.optional.remove(&name));
+            let range = match known {
+                Some(known) => both(&known, &range).ok_or_else(|| {
+                    let rule = format!(
+                        "`{name}`: {known} and {range} are asked for together and cannot be one version; ask for the same"
+                    );
+                    InvalidRequirement::new("package.json", rule)
+                })?,
+                None => range,
+            };
+            all.dependencies.insert(name, range);
+        }
+        let asked = json!({
+            "private": true,
+            "dependencies": all.dependencies,
+            "optionalDependencies": all.optional,
+        });
+        Ok(Self {
+            package_json: asked.to_string(),
+            lock: None,
+        })
+    }
+
+    /// What is asked for, as its lock has it if there is one.
+    fn pinned(&self) -> PackageJson {
+        let mut asked: PackageJson = serde_json::from_str(&self.package_json).unwrap_or_default();
+        let lock: Value = self
+            .lock
+            .as_deref()
+            .and_then(|lock| serde_json::from_str(lock).ok())
+            .unwrap_or_default();
+        for (name, range) in asked.dependencies.iter_mut().chain(&mut asked.optional) {
+            let locked = &lock["packages"][format!("node_modules/{name}")];
+            if let Some(version) = locked["version"].as_str() {
+                let pinned = match locked["name"].as_str() {
+                    Some(other) if other != name => format!("npm:{other}@{version}"),
+                    _ => version.to_owned(),
+                };
+                let pinned = Value::from(pinned);
+                if check(name, &pinned).is_ok() {
+                    *range = pinned;
+                }
+            }
+        }
+        asked
+    }
+
     /// The text of `package.json`.
     #[must_use]
     pub fn package_json(&self) -> &str {
@@ -125,6 +192,37 @@ impl NodePackages {
         all.map(|(name, range)| format!("{name}@{}", range.as_str().unwrap_or("*")))
             .collect()
     }
+}
+
+/// The versions that are in both ranges, if that can be written as a range.
+fn both(one: &Value, other: &Value) -> Option<Value> {
+    let (first, second) = (one.as_str()?.trim(), other.as_str()?.trim());
+    let is_any = |range: &str| matches!(range, "" | "*" | "x" | "latest");
+    if first == second || is_any(second) {
+        return Some(one.clone());
+    }
+    if is_any(first) {
+        return Some(other.clone());
+    }
+    // Tags and aliases name one version each; `1 - 2` stands alone.
+    let plain = |range: &str| {
+        let is_comparator =
+            |word: &str| word.starts_with(|c: char| c.is_ascii_digit() || "^~<>=v*".contains(c));
+        range.split("||").all(|part| {
+            !part.trim().is_empty()
+                && part
+                    .split_whitespace()
+                    .all(|word| is_comparator(word) && word != "-")
+        })
+    };
+    if !plain(first) || !plain(second) {
+        return None;
+    }
+    let pairs = first.split("||").flat_map(|one| {
+        let with = move |other: &str| format!("{} {}", one.trim(), other.trim());
+        second.split("||").map(with)
+    });
+    Some(Value::from(pairs.collect::<Vec<_>>().join(" || ")))
 }
 
 fn check(name: &str, version: &Value) -> Result<(), String> {
@@ -200,7 +298,8 @@ mod tests {
     #[test]
     fn only_what_is_installed_is_passed_on() {
         let text = r#"{"name": "x", "type": "module", "scripts": {"preinstall": "curl evil"},
-            "dependencies": {"@scope/a": "^1.2.3 || >=2 <3", "b": "npm:@scope/c@~1", "d": "latest"}, "devDependencies": {"t": "1"}}"#;
+            "dependencies": {"@scope/a": "^1.2.3 || >=2 <3", "b": "npm:@scope/c@~1", "d": "latest"}, "devDependencies": {"t": "1", "own": "file:../own", "fork": "github:a/b", "odd": 1},
+            "optionalDependencies": null}"#;
         let asked = NodePackages::parse("package.json", text, None).unwrap().unwrap();
         assert!(!asked.package_json().contains("preinstall") && !asked.package_json().contains("\"t\""));
         assert_eq!(
@@ -210,9 +309,40 @@ mod tests {
         for nothing in [
             "{}",
             r#"{"type": "module"}"#,
-            r#"{"devDependencies": {"t": "1"}}"#,
+            r#"{"devDependencies": {"t": "file:../t"}}"#,
+            r#"{"dependencies": null, "optionalDependencies": null, "devDependencies": null}"#,
         ] {
             assert_eq!(NodePackages::parse("package.json", nothing, None), Ok(None));
+        }
+    }
+
+    #[test]
+    fn two_lists_become_one_that_holds_for_both() {
+        let list = |dependencies: &str| with(dependencies).unwrap().unwrap();
+        let joined = list(r#"{"a": "^1.2 || 3", "b": "*", "c": "1"}"#)
+            .join(list(r#"{"a": ">=1.3 <4", "b": "~2", "d": "latest"}"#))
+            .unwrap();
+        assert_eq!(
+            joined.names(),
+            ["a@^1.2 >=1.3 <4 || 3 >=1.3 <4", "b@~2", "c@1", "d@latest"]
+        );
+        let lock = r#"{"lockfileVersion": 3, "packages": {"node_modules/a": {"version": "1.2.3", "resolved": "https://r.example/a.tgz"}}}"#;
+        let text = r#"{"dependencies": {"a": "^1"}}"#;
+        let locked = || {
+            NodePackages::parse("package.json", text, Some(lock))
+                .unwrap()
+                .unwrap()
+        };
+        assert_eq!(locked().join(locked()).unwrap(), locked());
+        let pinned = locked().join(list(r#"{"b": "2"}"#)).unwrap();
+        assert_eq!(
+            (pinned.names(), pinned.lock()),
+            (vec!["a@1.2.3".to_owned(), "b@2".to_owned()], None)
+        );
+        for (one, other) in [("next", "1"), ("1 - 2", "2"), ("npm:b@1", "1")] {
+            let list = |range: &str| list(&format!("{{\"a\": \"{range}\"}}"));
+            let error = list(one).join(list(other)).unwrap_err().to_string();
+            assert!(error.starts_with("package.json: `a`: "), "{error}");
         }
     }
 
@@ -249,6 +379,9 @@ mod tests {
                 .to_string();
             assert!(error.starts_with("package-lock.json: "), "{error}");
         }
+        let with_development = r#"{"dependencies": {"a": "1"}, "devDependencies": {"own": "file:../own"}}"#;
+        let lock = r#"{"lockfileVersion": 3, "packages": {}}"#;
+        assert!(NodePackages::parse("package.json", with_development, Some(lock)).is_err());
         let lock = r#"{"lockfileVersion": 3, "packages": {"": {}, "node_modules/a": {"resolved": "https://r.example/a.tgz"}}}"#;
         assert!(
             NodePackages::parse("package.json", text, Some(lock))

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::auth::KeyRecord;
 use crate::execution::{Execution, NewExecution, Outcome};
-use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
+use crate::ids::{BlobObject, Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{SecretName, Selector, SkillName, Version};
 use crate::store::{
     BlobQuota, BlobRecord, Error, ExecutionFilter, Kept, KeptBlob, Moment, NewSecret, PackageSet, Published,
@@ -102,6 +102,7 @@ pub(super) trait Backend {
     async fn expire_blob(&self, tenant: &Tenant, digest: &Digest, at: Timestamp)
     -> Result<BlobRecord, Error>;
     async fn expired_blobs(&self, now: Timestamp, rows: u32) -> Result<Vec<BlobRecord>, Error>;
+    async fn blob_objects(&self, tenant: &Tenant) -> Result<Vec<BlobObject>, Error>;
     async fn forget_blob(&self, blob: &BlobRecord, now: Timestamp) -> Result<(), Error>;
     async fn keep_packages(&self, set: PackageSet) -> Result<(), Error>;
     async fn packages(&self, tenant: &Tenant, key: &Digest) -> Result<PackageSet, Error>;

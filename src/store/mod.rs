@@ -20,7 +20,7 @@ use jiff::Timestamp;
 
 use crate::auth::KeyRecord;
 use crate::execution::{Execution, NewExecution, Outcome};
-use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
+use crate::ids::{BlobObject, Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{SecretName, Selector, SkillName, Version};
 
 use backend::Backend;
@@ -301,6 +301,12 @@ impl Store {
     /// Blobs of all tenants that have expired, at most `rows`.
     pub async fn expired_blobs(&self, now: Timestamp, rows: u32) -> Result<Vec<BlobRecord>, Error> {
         on_backend!(self, b => b.expired_blobs(now, rows).await)
+    }
+
+    /// The objects of all of a tenant's blobs, expired or not. Its bound is the tenant's quota: what were left out here would
+    /// be taken for nobody's.
+    pub async fn blob_objects(&self, tenant: &Tenant) -> Result<Vec<BlobObject>, Error> {
+        on_backend!(self, b => b.blob_objects(tenant).await)
     }
 
     /// Removes the row of a blob that has expired and whose bytes are gone. Content that came back meanwhile stays.

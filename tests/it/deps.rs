@@ -1,7 +1,7 @@
 //! Packages that programs ask for: installed once in a sandbox of their own, then mounted.
 
 use skillbox::auth::Caller;
-use skillbox::engine::{Ask, Engine, RunRequest, What};
+use skillbox::engine::{Ask, DependencySettings, Engine, RunRequest, What};
 use skillbox::error::{Code, Error};
 use skillbox::execution::{Execution, Outcome, Status};
 
@@ -9,7 +9,7 @@ use crate::index::OwnIndex;
 use crate::world::{self, World, missing, output, succeeded, zip_of};
 
 /// A skill whose program is in Python, with further files.
-fn python(program: &str, files: &[(&str, &str)]) -> std::fs::File {
+pub(super) fn python(program: &str, files: &[(&str, &str)]) -> std::fs::File {
     let skill_md = "---\nname: needs\ndescription: Needs packages\n---\n";
     let program =
         format!("import json, os\n{program}\njson.dump(seen, open(os.environ['SANDBOX_OUTPUT'], 'w'))\n");
@@ -17,7 +17,7 @@ fn python(program: &str, files: &[(&str, &str)]) -> std::fs::File {
 }
 
 /// A skill whose program is an ES module, with a `package.json`.
-fn node(program: &str, package_json: &str) -> std::fs::File {
+pub(super) fn node(program: &str, package_json: &str) -> std::fs::File {
     let skill_md = "---\nname: needs\ndescription: Needs packages\nentrypoint: scripts/main.mjs\n---\n";
     let program = format!(
         "import fs from 'fs';\n{program}\nfs.writeFileSync(process.env.SANDBOX_OUTPUT, JSON.stringify(seen));\n"
@@ -29,11 +29,11 @@ fn node(program: &str, package_json: &str) -> std::fs::File {
     ])
 }
 
-async fn run(world: &World, archive: std::fs::File, ask: Ask) -> Result<Execution, Error> {
+pub(super) async fn run(world: &World, archive: std::fs::File, ask: Ask) -> Result<Execution, Error> {
     run_in(&world.engine, &world.admin, archive, ask).await
 }
 
-async fn run_in(
+pub(super) async fn run_in(
     engine: &Engine,
     caller: &Caller,
     archive: std::fs::File,
@@ -52,7 +52,7 @@ async fn run_in(
 }
 
 /// Runs what needs the Internet; `None` (and a word about it) where this machine has no package index.
-async fn ended(world: &World, archive: std::fs::File, ask: Ask) -> Option<Outcome> {
+pub(super) async fn ended(world: &World, archive: std::fs::File, ask: Ask) -> Option<Outcome> {
     let ended = run(world, archive, ask).await;
     if let Err(error) = &ended
         && error.to_string().contains("cannot be reached")
@@ -69,10 +69,18 @@ async fn world() -> Option<World> {
 }
 
 /// A world whose packages come from an index of the test's own.
-async fn world_with_index() -> Option<(World, OwnIndex)> {
+pub(super) async fn world_with_index() -> Option<(World, OwnIndex)> {
+    world_with(|_, settings| settings).await
+}
+
+/// The same, with other settings.
+pub(super) async fn world_with(
+    change: impl FnOnce(&OwnIndex, DependencySettings) -> DependencySettings,
+) -> Option<(World, OwnIndex)> {
     let folder = tempfile::tempdir().unwrap();
     let index = OwnIndex::open(folder.path());
-    let world = World::with_packages(super::BACKEND, |data| index.settings(data)).await?;
+    let settings = |data: &std::path::Path| change(&index, index.settings(data));
+    let world = World::with_packages(super::BACKEND, settings).await?;
     if super::BACKEND == world::Backend::Docker && !index.offer_pip() {
         missing("packages", "there is no pip to be had for images without one");
         return None;
@@ -82,7 +90,7 @@ async fn world_with_index() -> Option<(World, OwnIndex)> {
     Some((world, index))
 }
 
-fn asking(requirements: &[&str]) -> Ask {
+pub(super) fn asking(requirements: &[&str]) -> Ask {
     Ask {
         requirements: requirements.iter().map(|name| (*name).to_owned()).collect(),
         ..Ask::default()
@@ -92,11 +100,13 @@ fn asking(requirements: &[&str]) -> Ask {
 #[tokio::test]
 async fn a_skills_list_is_installed_and_imported() {
     let Some(world) = world().await else { return };
-    let program = "import six, rich, idna\nseen = [six.__file__, six.__cached__, idna.__version__]\n";
+    let program =
+        "import six, rich, idna\nseen = [six.__file__, six.__cached__, idna.__version__, six.__version__]\n";
     let program = format!("# /// script\n# dependencies = ['rich']\n# ///\n{program}");
     let list = [
         ("requirements.txt", "# helpers\n-r more/base.txt\n"),
-        ("more/base.txt", "six==1.17.0\n"),
+        ("more/base.txt", "six\n-c ../limits.txt\n--pre\n"),
+        ("limits.txt", "six==1.16.0\nabsent-and-not-asked-for==1\n"),
     ];
     // All three places where packages are asked for.
     let Some(outcome) = ended(&world, python(&program, &list), asking(&["idna==3.10"])).await else {
@@ -104,8 +114,8 @@ async fn a_skills_list_is_installed_and_imported() {
     };
     let seen = output(&outcome);
     assert_eq!(
-        (&seen[0], &seen[2]),
-        (&"/sandbox/deps/six.py".into(), &"3.10".into())
+        (&seen[0], &seen[2], &seen[3]),
+        (&"/sandbox/deps/six.py".into(), &"3.10".into(), &"1.16.0".into())
     );
     let cached = seen[1].as_str().unwrap();
     assert!(
@@ -249,6 +259,7 @@ async fn nothing_but_wheels_of_the_index_is_installed_and_none_leads_out() {
         "--index-url https://evil.example",
         "-e git+ssh://evil.example/x",
         "file:///etc/passwd",
+        "six ;--global-option=build",
     ] {
         let before = index.asked().len();
         let program = python("seen = 1", &[("requirements.txt", asked)]);

@@ -5,11 +5,16 @@ use std::fmt::Write as _;
 use std::io::{Cursor, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 
+use base64::Engine as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use sha2::Digest as _;
 use skillbox::engine::{DependencySettings, Index, NamedBy};
+
+/// A name that nobody but a proxy can lead to the index.
+pub(crate) const ELSEWHERE: &str = "index.invalid";
 
 /// The index; it is gone when this is dropped.
 pub(crate) struct OwnIndex {
@@ -18,7 +23,12 @@ pub(crate) struct OwnIndex {
     files: Arc<Mutex<HashMap<String, Answer>>>,
     asked: Arc<Mutex<Vec<String>>>,
     is_open: Arc<Mutex<bool>>,
+    held: Arc<Held>,
 }
+
+/// A path that is not answered until somebody says so.
+#[derive(Default)]
+struct Held(Mutex<Option<String>>, Condvar);
 
 #[derive(Clone)]
 enum Answer {
@@ -28,7 +38,9 @@ enum Answer {
 
 impl OwnIndex {
     pub(crate) fn open(folder: &Path) -> Self {
-        let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        let certified =
+            rcgen::generate_simple_self_signed(["127.0.0.1", "localhost", ELSEWHERE].map(str::to_owned))
+                .unwrap();
         let ca = folder.join("index-ca.pem");
         std::fs::write(&ca, certified.cert.pem()).unwrap();
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der()));
@@ -46,19 +58,25 @@ impl OwnIndex {
             files: Arc::default(),
             asked: Arc::default(),
             is_open: Arc::new(Mutex::new(true)),
+            held: Arc::default(),
         };
         let (files, asked, is_open) = (index.files.clone(), index.asked.clone(), index.is_open.clone());
-        let config = Arc::new(config);
+        let (config, held) = (Arc::new(config), index.held.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 if !*is_open.lock().unwrap() {
                     return;
                 }
                 let (files, asked, config) = (files.clone(), asked.clone(), config.clone());
-                std::thread::spawn(move || serve(stream.unwrap(), config, &files, &asked));
+                let held = held.clone();
+                std::thread::spawn(move || serve(stream.unwrap(), config, &held, (&files, &asked)));
             }
         });
         index
+    }
+
+    fn node_url(&self, path: &str) -> String {
+        format!("https://localhost:{}{path}", self.port)
     }
 
     /// Settings that know this index and no other.
@@ -66,7 +84,8 @@ impl OwnIndex {
         let url = |path: &str| format!("https://127.0.0.1:{}{path}", self.port);
         DependencySettings {
             python_index: Index::parse(&url("/simple"), NamedBy::Operator).unwrap(),
-            node_registry: Index::parse(&url("/npm"), NamedBy::Operator).unwrap(),
+            // Node asks for no certificate of a mere address.
+            node_registry: Index::parse(&self.node_url("/npm"), NamedBy::Operator).unwrap(),
             hosts: Vec::new(),
             ca_bundle: Some(self.ca.clone()),
             ..DependencySettings::in_folder(folder.join("packages"))
@@ -91,13 +110,30 @@ impl OwnIndex {
         self.files.lock().unwrap().insert(path.to_owned(), to);
     }
 
+    /// Answers nobody who asks for this path, until [`release`](Self::release).
+    pub(crate) fn hold(&self, path: &str) {
+        *self.held.0.lock().unwrap() = Some(path.to_owned());
+    }
+
+    pub(crate) fn release(&self) {
+        *self.held.0.lock().unwrap() = None;
+        self.held.1.notify_all();
+    }
+
+    /// The port of loopback that it listens on.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Offers a wheel with these files.
     pub(crate) fn wheel(&self, project: &str, files: &[(&str, &str)]) {
-        self.offer(
-            project,
-            &format!("{project}-1.0-py3-none-any.whl"),
-            wheel(project, files),
-        );
+        self.wheel_with_links(project, files, &[]);
+    }
+
+    /// Offers a wheel with these files, and links to these places.
+    pub(crate) fn wheel_with_links(&self, project: &str, files: &[(&str, &str)], links: &[(&str, &str)]) {
+        let name = format!("{project}-1.0-py3-none-any.whl");
+        self.offer(project, &name, wheel(project, files, links));
     }
 
     /// Offers the pip of this machine, for interpreters that have none; `false` where there is none to be had.
@@ -106,6 +142,79 @@ impl OwnIndex {
             return false;
         };
         self.offer("pip", &name, content);
+        true
+    }
+
+    /// Offers one version of a Node package with these files, and returns its address and what it must hash to.
+    pub(crate) fn node_package(&self, name: &str, version: &str, files: &[(&str, &str)]) -> (String, String) {
+        self.node_package_with_links((name, version), files, &[])
+    }
+
+    /// The same with links to these places.
+    pub(crate) fn node_package_with_links(
+        &self,
+        (name, version): (&str, &str),
+        files: &[(&str, &str)],
+        links: &[(&str, &str)],
+    ) -> (String, String) {
+        let about = serde_json::json!({"name": name, "version": version, "main": "index.js"}).to_string();
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        let mut tar = tar::Builder::new(&mut gz);
+        let own = [("package.json", about.as_str())];
+        let own = own
+            .iter()
+            .filter(|(path, _)| files.iter().all(|(other, _)| other != path));
+        for (path, content) in own.chain(files) {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(content.len() as u64);
+            header.set_mode(0o644);
+            tar.append_data(&mut header, format!("package/{path}"), content.as_bytes())
+                .unwrap();
+        }
+        for (path, target) in links {
+            let mut header = tar::Header::new_gnu();
+            header.set_entry_type(tar::EntryType::Symlink);
+            header.set_size(0);
+            tar.append_link(&mut header, format!("package/{path}"), target)
+                .unwrap();
+        }
+        tar.finish().unwrap();
+        drop(tar);
+        self.offer_npm_archive(name, version, gz.finish().unwrap())
+    }
+
+    fn offer_npm_archive(&self, name: &str, version: &str, archive: Vec<u8>) -> (String, String) {
+        let file = format!("/files/{name}-{version}.tgz");
+        let url = self.node_url(&file);
+        let integrity = base64::engine::general_purpose::STANDARD.encode(sha2::Sha512::digest(&archive));
+        let integrity = format!("sha512-{integrity}");
+        let dist = serde_json::json!({"tarball": url, "integrity": integrity});
+        // npm looks for scripts only where the registry says that there are some.
+        let version_about = serde_json::json!({"name": name, "version": version, "main": "index.js",
+            "hasInstallScript": true, "dist": dist});
+        let mut files = self.files.lock().unwrap();
+        let page = files
+            .entry(format!("/npm/{name}"))
+            .or_insert_with(|| Answer::Content(b"null".to_vec()));
+        let Answer::Content(text) = page else {
+            unreachable!("a package's page is content");
+        };
+        let mut about: serde_json::Value = serde_json::from_slice(text).unwrap();
+        about["name"] = name.into();
+        about["dist-tags"]["latest"] = version.into();
+        about["versions"][version] = version_about;
+        *text = about.to_string().into_bytes();
+        files.insert(file, Answer::Content(archive));
+        (url, integrity)
+    }
+
+    /// Offers an npm of this machine's registry, for images that have none; `false` where there is none to be had.
+    pub(crate) fn offer_npm(&self) -> bool {
+        let Some((name, content)) = npm() else {
+            return false;
+        };
+        let version = name.trim_start_matches("npm-").trim_end_matches(".tgz");
+        self.offer_npm_archive("npm", version, content);
         true
     }
 
@@ -124,6 +233,7 @@ impl OwnIndex {
 impl Drop for OwnIndex {
     fn drop(&mut self) {
         *self.is_open.lock().unwrap() = false;
+        self.release();
         // It looks when somebody comes.
         let _ = TcpStream::connect(("127.0.0.1", self.port));
     }
@@ -132,8 +242,8 @@ impl Drop for OwnIndex {
 fn serve(
     socket: TcpStream,
     config: Arc<ServerConfig>,
-    files: &Mutex<HashMap<String, Answer>>,
-    asked: &Mutex<Vec<String>>,
+    held: &Held,
+    (files, asked): (&Mutex<HashMap<String, Answer>>, &Mutex<Vec<String>>),
 ) {
     let mut stream = StreamOwned::new(ServerConnection::new(config).unwrap(), socket);
     let mut head = Vec::new();
@@ -147,6 +257,9 @@ fn serve(
     let head = String::from_utf8(head).unwrap();
     let path = head.split(' ').nth(1).unwrap().to_owned();
     asked.lock().unwrap().push(path.clone());
+    let waiting = held.0.lock().unwrap();
+    let is_held = |waiting: &mut Option<String>| waiting.as_ref() == Some(&path);
+    drop(held.1.wait_while(waiting, is_held).unwrap());
     let answer = files.lock().unwrap().get(&path).cloned();
     let (status, more, content) = match answer {
         Some(Answer::Content(content)) => ("200 OK", String::new(), content),
@@ -170,7 +283,7 @@ fn serve(
 }
 
 /// A wheel with these files.
-pub(crate) fn wheel(project: &str, files: &[(&str, &str)]) -> Vec<u8> {
+fn wheel(project: &str, files: &[(&str, &str)], links: &[(&str, &str)]) -> Vec<u8> {
     let info = format!("{project}-1.0.dist-info");
     let metadata = format!("Metadata-Version: 2.1\nName: {project}\nVersion: 1.0\n");
     let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
@@ -184,6 +297,10 @@ pub(crate) fn wheel(project: &str, files: &[(&str, &str)]) -> Vec<u8> {
     for (path, content) in files {
         add(&mut zip, path, content);
     }
+    for (path, target) in links {
+        zip.add_symlink(*path, *target, zip::write::SimpleFileOptions::default())
+            .unwrap();
+    }
     add(&mut zip, &format!("{info}/METADATA"), &metadata);
     let kind = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n";
     add(&mut zip, &format!("{info}/WHEEL"), kind);
@@ -196,28 +313,30 @@ pub(crate) fn wheel(project: &str, files: &[(&str, &str)]) -> Vec<u8> {
 
 /// The pip that this machine's own index has, fetched once.
 fn pip() -> Option<(String, Vec<u8>)> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pip");
+    let args = "-m pip download --quiet --no-deps --only-binary=:all: pip --dest";
+    fetched_once("pip", ("python3", args), "whl")
+}
+
+/// The npm that this machine's own registry has, fetched once.
+fn npm() -> Option<(String, Vec<u8>)> {
+    fetched_once("npm", ("npm", "pack --silent npm@10 --pack-destination"), "tgz")
+}
+
+/// The file that a command leaves in the folder that is its last argument.
+fn fetched_once(what: &str, (program, args): (&str, &str), ending: &str) -> Option<(String, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(what);
     let found = || {
         let entry = std::fs::read_dir(&folder).ok()?.filter_map(Result::ok);
-        let wheel = entry
+        let file = entry
             .map(|entry| entry.path())
-            .find(|path| path.extension().is_some_and(|end| end == "whl"))?;
-        let name = wheel.file_name()?.to_str()?.to_owned();
-        Some((name, std::fs::read(wheel).ok()?))
+            .find(|path| path.extension().is_some_and(|end| end == ending))?;
+        let name = file.file_name()?.to_str()?.to_owned();
+        Some((name, std::fs::read(file).ok()?))
     };
     found().or_else(|| {
         let fresh = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let fetched = std::process::Command::new("python3")
-            .args([
-                "-m",
-                "pip",
-                "download",
-                "--quiet",
-                "--no-deps",
-                "--only-binary=:all:",
-                "pip",
-                "--dest",
-            ])
+        let fetched = std::process::Command::new(program)
+            .args(args.split(' '))
             .arg(fresh.path())
             .status();
         if fetched.is_ok_and(|status| status.success()) {

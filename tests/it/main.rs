@@ -27,6 +27,7 @@ mod http;
 mod images;
 mod index;
 mod lifecycle;
+mod moved_tag;
 #[cfg(target_os = "linux")]
 #[expect(clippy::duplicate_mod, reason = "the same promises, on another backend")]
 mod native;

@@ -376,6 +376,12 @@ async fn killed_while_it_runs(secret: &str, since: SystemTime, places: Vec<PathB
         );
     }
     assert_eq!(arguments_with(&secret), 0);
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.process.id())).unwrap();
+    let none = ["Max", "core", "file", "size", "0", "0", "bytes"];
+    assert!(
+        limits.lines().any(|line| line.split_whitespace().eq(none)),
+        "{limits}"
+    );
     let mut searched = places;
     searched.push(folder.path().to_owned());
     for place in &searched {

@@ -5,6 +5,7 @@ use std::io::{self, Seek as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
+use std::str::FromStr;
 
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -118,8 +119,12 @@ impl Folders {
     pub(super) fn delete(&self, key: &Key) -> io::Result<()> {
         let ways = self.ways(key)?;
         let folder = ways.last().unwrap_or(&self.root);
-        rustix::fs::unlinkat(folder, key.name(), AtFlags::empty())?;
-        rustix::fs::fsync(folder)?;
+        let unlinked = rustix::fs::unlinkat(folder, key.name(), AtFlags::empty());
+        match unlinked {
+            // A folder without its object is what is left of an end in between.
+            Ok(()) | Err(Errno::NOENT) => rustix::fs::fsync(folder)?,
+            Err(other) => return Err(other.into()),
+        }
         let parents = std::iter::once(&self.root).chain(&ways);
         let names = key.folders();
         for (parent, name) in parents.zip(&names).collect::<Vec<_>>().into_iter().rev() {
@@ -130,7 +135,25 @@ impl Folders {
                 Err(other) => return Err(other.into()),
             }
         }
-        Ok(())
+        Ok(unlinked?)
+    }
+
+    /// What is in the folder at the end of `way`, as far as its name is a `T`, at most `max` of it.
+    pub(super) fn names<T: FromStr>(&self, way: &[&str], max: usize) -> io::Result<Vec<T>> {
+        let mut folder = rustix::io::dup(&self.root)?;
+        for name in way {
+            folder = rustix::fs::openat(&folder, *name, FOLDER, Mode::empty())?;
+        }
+        let mut found = Vec::new();
+        for entry in Dir::read_from(&folder)? {
+            if found.len() == max {
+                break;
+            }
+            let entry = entry?;
+            let name = entry.file_name().to_str();
+            found.extend(name.ok().and_then(|name| name.parse().ok()));
+        }
+        Ok(found)
     }
 
     /// Opens the folders on the way to `key`, outermost first.

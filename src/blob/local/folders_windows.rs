@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek as _, Write as _};
 use std::os::windows::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use crate::blob::Key;
 
@@ -118,7 +119,11 @@ impl Folders {
     /// Removes the object and the folders that this empties.
     pub(super) fn delete(&self, key: &Key) -> io::Result<()> {
         let folder = self.way(key, |_| Ok(()))?;
-        fs::remove_file(folder.join(key.name()))?;
+        let removed = match fs::remove_file(folder.join(key.name())) {
+            // A folder without its object is what is left of an end in between.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            removed => removed,
+        };
         let below = folder.ancestors().take(key.folders().len());
         for emptied in below {
             // Something else is in it, or somebody looks at it or has removed it; an empty folder does no harm.
@@ -126,7 +131,23 @@ impl Folders {
                 break;
             }
         }
-        Ok(())
+        removed
+    }
+
+    /// What is in the folder at the end of `way`, as far as its name is a `T`, at most `max` of it.
+    pub(super) fn names<T: FromStr>(&self, way: &[&str], max: usize) -> io::Result<Vec<T>> {
+        let folder = way
+            .iter()
+            .try_fold(self.root.clone(), |folder, name| enter(&folder, name, |_| Ok(())))?;
+        let mut found = Vec::new();
+        for entry in fs::read_dir(folder)? {
+            if found.len() == max {
+                break;
+            }
+            let name = entry?.file_name();
+            found.extend(name.to_str().and_then(|name| name.parse().ok()));
+        }
+        Ok(found)
     }
 
     /// The folder of `key`, after `prepare` has seen each folder on the way.

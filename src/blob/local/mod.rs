@@ -10,7 +10,10 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::blob::key::BLOBS;
 use crate::blob::{Backend, Error, Key, Object, Source};
+use crate::ids::{BlobObject, Tenant};
+use crate::limits;
 
 use folders::Folders;
 
@@ -69,6 +72,20 @@ impl Backend for Local {
         match self.blocking(move |folders| folders.delete(&key)).await {
             Err(Error::NotFound) => Ok(()),
             done => done,
+        }
+    }
+
+    async fn blob_owners(&self) -> Result<Vec<Tenant>, Error> {
+        self.blocking(|folders| folders.names(&[], limits::BLOB_OBJECTS_SEEN_MAX))
+            .await
+    }
+
+    async fn blob_objects(&self, tenant: &Tenant, max: usize) -> Result<Vec<BlobObject>, Error> {
+        let tenant = tenant.to_string();
+        let found = self.blocking(move |folders| folders.names(&[&tenant, BLOBS], max));
+        match found.await {
+            Err(Error::NotFound) => Ok(Vec::new()),
+            found => found,
         }
     }
 

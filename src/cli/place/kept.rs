@@ -1,18 +1,14 @@
-//! What is kept for skills, in both places: secrets and blobs.
-
-use std::io::Read as _;
+//! What is kept for skills, in both places: secrets, and the blobs of a run.
 
 use serde_json::{Value, json};
 use ureq::http::Method;
 
 use super::local::listed;
-use super::remote::{Call, Sent, read_json};
+use super::remote::{Call, Sent};
 use super::{Listed, Local, Remote};
 use crate::cli::failure::{Failure, Result};
-use crate::cli::progress::Spinner;
-use crate::engine::AskedBlob;
-use crate::http::{BlobInfo, Secret};
-use crate::limits;
+use crate::engine::{AskedBlob, NewBlob};
+use crate::http::Secret;
 use crate::secret::SecretValue;
 use crate::skill::SecretName;
 use crate::store::Kept;
@@ -40,17 +36,12 @@ impl Remote {
         let kept = |blob: &AskedBlob| match blob {
             AskedBlob::Kept(id) => Ok(Value::from(id.to_string())),
             AskedBlob::Content(file) => {
-                let mut bytes = Vec::new();
-                file.take(limits::BLOB_BYTES_MAX + 1)
-                    .read_to_end(&mut bytes)
-                    .map_err(|error| Failure::internal("reading a blob", error))?;
-                let _spinner = Spinner::start("uploading");
-                let sent = Sent {
-                    content_type: "application/octet-stream".to_owned(),
-                    bytes,
-                };
-                let answer = self.send(&Call::new(Method::POST, "/v1/blobs"), sent)?;
-                let kept: BlobInfo = read_json(answer)?;
+                let content = file.try_clone();
+                let (kept, _) = self.keep_blob(NewBlob {
+                    content: content.map_err(|error| Failure::internal("reading a blob", error))?,
+                    media_type: None,
+                    life: None,
+                })?;
                 Ok(Value::from(kept.blob_id.to_string()))
             }
         };

@@ -313,7 +313,7 @@ pub(super) async fn listed<T>(
     }
 }
 
-async fn copy(mut reader: impl AsyncRead + Unpin, into: &mut dyn Write) -> Result<()> {
+pub(super) async fn copy(mut reader: impl AsyncRead + Unpin, into: &mut dyn Write) -> Result<()> {
     const CHUNK: usize = 64 * 1024;
     let mut buffer = vec![0; CHUNK];
     loop {

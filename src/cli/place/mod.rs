@@ -1,6 +1,7 @@
 //! Where commands are carried out: by an engine inside this process, or by a server over REST.
 
 mod asked;
+mod blobs;
 mod deps;
 mod kept;
 mod local;

@@ -8,13 +8,13 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use ureq::http::{Method, Response, Uri};
-use ureq::{Agent, Body};
+use ureq::http::{Method, Request, Response, Uri};
+use ureq::{Agent, AsSendBody, Body, SendBody};
 
 use super::{KeyWanted, Listed, Printed, Pushed, Ran, Wanted, asked};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
-use crate::cli::progress::Spinner;
+use crate::cli::progress::{Spinner, Watched};
 use crate::engine::Ask;
 use crate::error::Code;
 use crate::execution::{Envelope, FileLink, Summary};
@@ -44,6 +44,14 @@ pub(super) struct Call<'a> {
 pub(super) struct Sent {
     pub(super) content_type: String,
     pub(super) bytes: Vec<u8>,
+}
+
+/// A file as the body of a request.
+pub(super) struct SentFile {
+    pub(super) content_type: String,
+    pub(super) size: u64,
+    /// From the beginning.
+    pub(super) content: File,
 }
 
 /// What stands in a path segment as it is (RFC 3986, unreserved).
@@ -287,23 +295,29 @@ impl Remote {
     }
 
     pub(super) fn call(&self, call: &Call<'_>) -> Result<Response<Body>> {
-        let request = self
-            .request(call)
-            .body(())
-            .map_err(|error| Failure::internal("writing the request", error))?;
-        let request = self
-            .agent
-            .configure_request(request)
-            .timeout_recv_response(Some(call.answer_max))
-            .build();
-        self.judge(self.agent.run(request))
+        self.perform(call, self.request(call).body(()))
     }
 
     pub(super) fn send(&self, call: &Call<'_>, sent: Sent) -> Result<Response<Body>> {
+        let request = self.request(call).header("content-type", sent.content_type);
+        self.perform(call, request.body(sent.bytes))
+    }
+
+    /// Sends a file as it is read.
+    pub(super) fn send_file(&self, call: &Call<'_>, sent: SentFile) -> Result<Response<Body>> {
         let request = self
             .request(call)
             .header("content-type", sent.content_type)
-            .body(sent.bytes);
+            .header("content-length", sent.size);
+        let content = Watched::new(sent.content.take(sent.size), "uploading");
+        self.perform(call, request.body(SendBody::from_owned_reader(content)))
+    }
+
+    fn perform<B: AsSendBody>(
+        &self,
+        call: &Call<'_>,
+        request: std::result::Result<Request<B>, ureq::http::Error>,
+    ) -> Result<Response<Body>> {
         let request = request.map_err(|error| Failure::internal("writing the request", error))?;
         let request = self
             .agent

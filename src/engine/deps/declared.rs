@@ -1,4 +1,4 @@
-//! What a program asks for: read from its skill's files, its own header and the request.
+//! What a program asks for: read from the files of its skill and of mounted ones, its own header and the request.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -9,7 +9,9 @@ use crate::engine::plan::Plan;
 use crate::error::{Code, Error};
 use crate::ids::Digest;
 use crate::limits;
-use crate::skill::{InvalidRequirement, Language, NodePackages, Requirements, action};
+use crate::skill::{
+    InvalidRequirement, Language, NodePackages, Prereleases, Requirements, SkillName, action, package_list,
+};
 
 /// Packages that are asked for.
 #[derive(Debug)]
@@ -26,10 +28,15 @@ impl Wanted {
             self.language().as_str()
         );
         match self {
-            Self::Python(requirements) => requirements.iter().for_each(|line| {
-                text += line;
-                text.push('\n');
-            }),
+            Self::Python(requirements) => {
+                requirements.iter().for_each(|line| text += &format!("{line}\n"));
+                // No package begins with a hyphen.
+                let constraints = requirements.constraints();
+                constraints.for_each(|line| text += &format!("-c {line}\n"));
+                if requirements.prereleases() == Prereleases::Taken {
+                    text += "--pre\n";
+                }
+            }
             Self::Node(packages) => {
                 let lock = packages.lock().unwrap_or_default();
                 let parts = [packages.package_json(), lock].map(|part| Digest::of(part.as_bytes()));
@@ -46,6 +53,15 @@ impl Wanted {
         }
     }
 
+    /// Whether an installer is told to take versions before a release.
+    pub(super) fn takes_prereleases(&self) -> bool {
+        match self {
+            Self::Python(requirements) => requirements.prereleases() == Prereleases::Taken,
+            // There a range says so itself.
+            Self::Node(_) => false,
+        }
+    }
+
     /// For people.
     pub(super) fn names(&self) -> Vec<String> {
         match self {
@@ -55,66 +71,66 @@ impl Wanted {
     }
 }
 
-/// What the planned program asks for; `requirements` are the request's own.
-pub(super) async fn wanted(plan: &Plan, requirements: &[String]) -> Result<Option<Wanted>, Error> {
+/// What the planned program asks for, at most one of each kind; `requirements` are the request's own.
+pub(super) async fn wanted(plan: &Plan, requirements: &[String]) -> Result<Vec<Wanted>, Error> {
     let job = &plan.job;
-    let sources = Sources {
-        folder: job.skill.as_ref().map(|skill| skill.folder.clone()),
-        program: job.skill.as_ref().and_then(|skill| {
-            let places =
-                ["/skills", "/sandbox/skills/public"].map(|folder| format!("{folder}/{}/", skill.name));
-            let path = job.argv.iter().take(3).find_map(|argument| {
-                places
-                    .iter()
-                    .find_map(|place| argument.strip_prefix(place.as_str()))
-            })?;
-            Some(path.to_owned())
-        }),
-        mounted: job.mounted.iter().map(|skill| skill.folder.clone()).collect(),
+    let own = job.skill.as_ref().map(|skill| Source {
+        mounted: None,
+        folder: skill.folder.clone(),
+        program: plan.entrypoint.clone(),
+    });
+    let mounted = job.mounted.iter().map(|skill| Source {
+        mounted: Some(skill.name.clone()),
+        folder: skill.folder.clone(),
+        program: None,
+    });
+    let asked = Asked {
+        sources: own.into_iter().chain(mounted).collect(),
+        code: job.code.clone().filter(|_| plan.language == Language::Python),
         requirements: requirements.to_vec(),
     };
     let language = plan.language;
     let read = tokio::task::spawn_blocking(move || match language {
-        Language::Python => sources.python(),
-        Language::Node => sources.node(),
-        // No program of its own image could import them.
-        Language::Bash if sources.requirements.is_empty() => Ok(None),
-        Language::Bash => Err(Error::invalid("requirements are for Python and Node programs")),
+        Language::Python => Ok(asked.python()?.into_iter().collect()),
+        Language::Node => Ok(asked.node()?.into_iter().collect()),
+        // A shell calls programs of both kinds.
+        Language::Bash if asked.requirements.is_empty() => {
+            Ok(asked.python()?.into_iter().chain(asked.node()?).collect())
+        }
+        Language::Bash => Err(Error::invalid(
+            "requirements are for Python and Node programs; a Bash program has those that its skill and mounted ones ask for",
+        )),
     });
     read.await.map_err(Error::internal)?
 }
 
 /// Where a program says what it needs.
-struct Sources {
-    /// The skill's files.
-    folder: Option<PathBuf>,
-    /// The program's path in it.
-    program: Option<String>,
-    /// Files of the skills that it may import.
-    mounted: Vec<PathBuf>,
+struct Asked {
+    /// Its own skill, then those that it may import.
+    sources: Vec<Source>,
+    /// Code that came with the request.
+    code: Option<String>,
     requirements: Vec<String>,
 }
 
-impl Sources {
+/// The files of a skill.
+struct Source {
+    /// The skill's name, if it is not the one that runs.
+    mounted: Option<SkillName>,
+    folder: PathBuf,
+    /// The program's path in it.
+    program: Option<String>,
+}
+
+impl Asked {
     fn python(&self) -> Result<Option<Wanted>, Error> {
         let mut all = Requirements::default();
-        if let Some(folder) = &self.folder {
-            if let Some(path) = find(folder, self.program.as_deref(), "requirements.txt") {
-                let read = |path: &str| text(folder, path, limits::REQUIREMENTS_BYTES_MAX);
-                all.extend(Requirements::of_file(&path, read).map_err(refused)?);
-            }
-            if let Some(path) = &self.program {
-                let header = text_head(folder, path).and_then(|head| action(path, &head));
-                let packages = header.map(|header| header.dependencies).unwrap_or_default();
-                all.add_all(&packages, |_| format!("{path} (its `script` header)"))
-                    .map_err(refused)?;
-            }
+        for source in &self.sources {
+            all.extend(source.python().map_err(|error| source.refused(&error))?);
         }
-        for folder in &self.mounted {
-            if let Some(path) = find(folder, None, "requirements.txt") {
-                let read = |path: &str| text(folder, path, limits::REQUIREMENTS_BYTES_MAX);
-                all.extend(Requirements::of_file(&path, read).map_err(refused)?);
-            }
+        if let Some(code) = &self.code {
+            all.add_all(&in_header("code.py", code.as_bytes()), |_| in_its_header("code"))
+                .map_err(|error| Error::invalid(error.to_string()))?;
         }
         all.add_all(&self.requirements, |index| format!("requirements[{index}]"))
             .map_err(|error| Error::invalid(error.to_string()))?;
@@ -122,50 +138,72 @@ impl Sources {
     }
 
     fn node(&self) -> Result<Option<Wanted>, Error> {
-        let file = self.folder.as_ref().and_then(|folder| {
-            let path = find(folder, self.program.as_deref(), "package.json")?;
-            Some((text(folder, &path, limits::REQUIREMENTS_BYTES_MAX)?, folder, path))
-        });
-        let (package_json, lock, path) = match file {
-            Some((package_json, folder, path)) => {
-                let beside = path.replace("package.json", "package-lock.json");
-                (
-                    Some(package_json),
-                    text(folder, &beside, limits::NODE_LOCK_BYTES_MAX),
-                    path,
-                )
-            }
-            None => (None, None, "package.json".to_owned()),
-        };
-        let declared = match package_json {
-            Some(text) => NodePackages::parse(&path, &text, lock.as_deref()).map_err(refused)?,
-            None => None,
-        };
-        let all = NodePackages::with(declared, &self.requirements)
-            .map_err(|error| Error::invalid(error.to_string()))?;
+        let mut all: Option<NodePackages> = None;
+        for source in &self.sources {
+            let refused = |error| source.refused(&error);
+            all = match (all, source.node().map_err(refused)?) {
+                (Some(all), Some(more)) => Some(all.join(more).map_err(refused)?),
+                (all, more) => all.or(more),
+            };
+        }
+        let all =
+            NodePackages::with(all, &self.requirements).map_err(|error| Error::invalid(error.to_string()))?;
         Ok(all.map(Wanted::Node))
     }
 }
 
-/// The file of this name at the skill's root, else beside the program, else where programs usually are.
-fn find(folder: &Path, program: Option<&str>, name: &str) -> Option<String> {
-    let beside = program.and_then(|path| path.rsplit_once('/'));
-    let places = ["", beside.map_or("", |(place, _)| place), "scripts", "code"];
-    places.into_iter().find_map(|place| {
-        let path = if place.is_empty() {
-            name.to_owned()
-        } else {
-            format!("{place}/{name}")
+impl Source {
+    fn python(&self) -> Result<Requirements, InvalidRequirement> {
+        let mut all = Requirements::default();
+        if let Some(path) = self.find("requirements.txt") {
+            let read = |path: &str| text(&self.folder, path, limits::REQUIREMENTS_BYTES_MAX);
+            all = Requirements::of_file(&path, read)?;
+        }
+        if let Some(path) = &self.program
+            && let Some(head) = text_head(&self.folder, path)
+        {
+            all.add_all(&in_header(path, &head), |_| in_its_header(path))?;
+        }
+        Ok(all)
+    }
+
+    fn node(&self) -> Result<Option<NodePackages>, InvalidRequirement> {
+        let Some(path) = self.find("package.json") else {
+            return Ok(None);
         };
-        folder.join(&path).is_file().then_some(path)
-    })
+        let Some(package_json) = text(&self.folder, &path, limits::REQUIREMENTS_BYTES_MAX) else {
+            return Ok(None);
+        };
+        let beside = path.replace("package.json", "package-lock.json");
+        let lock = text(&self.folder, &beside, limits::NODE_LOCK_BYTES_MAX);
+        NodePackages::parse(&path, &package_json, lock.as_deref())
+    }
+
+    fn find(&self, name: &str) -> Option<String> {
+        package_list(name, self.program.as_deref(), |path| {
+            self.folder.join(path).is_file()
+        })
+    }
+
+    fn refused(&self, error: &InvalidRequirement) -> Error {
+        let whose = match &self.mounted {
+            None => "the skill".to_owned(),
+            Some(name) => format!("the mounted skill `{name}`"),
+        };
+        Error::new(
+            Code::DependenciesFailed,
+            format!("the packages that {whose} asks for cannot be installed: {error}"),
+        )
+    }
 }
 
-fn refused(error: InvalidRequirement) -> Error {
-    Error::new(
-        Code::DependenciesFailed,
-        format!("the packages that the skill asks for cannot be installed: {error}"),
-    )
+/// What the file at `path` that begins with `head` asks for itself (PEP 723).
+fn in_header(path: &str, head: &[u8]) -> Vec<String> {
+    action(path, head).map_or_else(Vec::new, |action| action.dependencies)
+}
+
+fn in_its_header(path: &str) -> String {
+    format!("{path} (its `script` header)")
 }
 
 /// A whole file of the skill, if it is one, not too long, and text. Archives hold no links.

@@ -73,7 +73,7 @@ impl Engine {
             };
             let mut found = self.find(caller, what, &ask).await?;
             // Whether it asks for anything is told without an image or an engine.
-            if declared::wanted(&found.plan, &[]).await?.is_none() {
+            if declared::wanted(&found.plan, &[]).await?.is_empty() {
                 continue;
             }
             let choice = self.prepare(&found.plan.job, progress.as_ref()).await?;

@@ -4,6 +4,7 @@ mod build;
 mod declared;
 mod index;
 mod manage;
+mod pip_file;
 mod proxy;
 mod sets;
 mod settings;
@@ -21,9 +22,11 @@ use crate::engine::{Engine, clock, failure};
 use crate::error::{Code, Error};
 use crate::ids::{Digest, Tenant};
 use crate::limits;
-use crate::sandbox::{Choice, Dependencies, Packages, ProgressSender};
+use crate::sandbox::{Choice, Dependencies, ImageOf, Kind, Packages, ProgressSender};
 use crate::skill::Language;
 use crate::store::{self, PackageSet};
+
+use declared::Wanted;
 
 pub use index::{Host, Index, NamedBy};
 pub use settings::DependencySettings;
@@ -71,40 +74,75 @@ impl Builds {
 }
 
 impl Engine {
-    /// Gives the planned job the packages that its program asks for, installed now if they never were; returns their key.
+    /// Gives the planned job the packages that its program asks for, installed now if they never were; returns their keys.
     pub(super) async fn add_packages(
         &self,
         tenant: &Tenant,
         (plan, choice): (&mut Plan, &Choice),
         requirements: &[String],
         waiting: Waiting<'_>,
-    ) -> Result<Option<Digest>, Error> {
-        let Some(wanted) = declared::wanted(plan, requirements).await? else {
-            return Ok(None);
-        };
-        let base = self.0.sandbox.base(choice, &plan.job).ok_or_else(|| {
-            let interpreter = plan.language.interpreter();
-            Error::new(
-                Code::DependenciesFailed,
-                format!("it is not known for which `{interpreter}` packages would have to be installed"),
-            )
-        })?;
-        let key = wanted.key(&base);
-        let name = (tenant.clone(), key);
-        let mut found = self.find_packages(&name).await?;
-        if found.is_none() {
-            let lock = self.0.builds.lock(&name);
-            let _once = tokio::select! {
-                locked = lock.lock() => locked,
-                () = waiting.gone.cancelled() => return Err(nobody_waits()),
+    ) -> Result<Vec<Digest>, Error> {
+        let mut keys = Vec::new();
+        for wanted in declared::wanted(plan, requirements).await? {
+            let language = wanted.language();
+            let Some(base) = self.base(plan, choice, language) else {
+                // A shell script may call neither, or only the one that is there.
+                if plan.language == Language::Bash {
+                    continue;
+                }
+                let interpreter = language.interpreter();
+                return Err(Error::new(
+                    Code::DependenciesFailed,
+                    format!("it is not known for which `{interpreter}` packages would have to be installed"),
+                ));
             };
-            found = self.find_packages(&name).await?;
-            if found.is_none() {
-                found = Some(self.build((plan, choice), &wanted, &name, waiting).await?);
-            }
+            let key = wanted.key(&base);
+            let name = (tenant.clone(), key);
+            let installed = self.installed((plan, choice), &wanted, &name, waiting).await?;
+            plan.job.deps.push(installed);
+            keys.push(key);
         }
-        plan.job.deps.extend(found);
-        Ok(Some(key))
+        Ok(keys)
+    }
+
+    /// What packages for this language are built for, as far as the sandbox has its interpreter.
+    fn base(&self, plan: &mut Plan, choice: &Choice, language: Language) -> Option<String> {
+        let job = &mut plan.job;
+        let images = &self.0.settings.images;
+        // The image of one language has the interpreter of no other; of a skill's own nobody knows.
+        let is_missing = choice.kind == Kind::Docker
+            && job.image_of == ImageOf::Language
+            && job.image.as_str() != images.of(language);
+        if is_missing {
+            return None;
+        }
+        // The interpreter of this host is told by what would be started.
+        let argv = std::mem::replace(&mut job.argv, vec![language.interpreter().to_owned()]);
+        let base = self.0.sandbox.base(choice, job);
+        job.argv = argv;
+        base
+    }
+
+    /// The set of this name, installed now if it never was.
+    async fn installed(
+        &self,
+        planned: (&Plan, &Choice),
+        wanted: &Wanted,
+        name: &SetName,
+        waiting: Waiting<'_>,
+    ) -> Result<Dependencies, Error> {
+        if let Some(found) = self.find_packages(name).await? {
+            return Ok(found);
+        }
+        let lock = self.0.builds.lock(name);
+        let _once = tokio::select! {
+            locked = lock.lock() => locked,
+            () = waiting.gone.cancelled() => return Err(nobody_waits()),
+        };
+        match self.find_packages(name).await? {
+            Some(found) => Ok(found),
+            None => self.build(planned, wanted, name, waiting).await,
+        }
     }
 
     /// A set that is kept, on this host now.

@@ -67,7 +67,7 @@ fn hint(step: &Step, error: &io::Error) -> &'static str {
 
 /// Makes the sandbox around this process, which has one thread and has served nobody yet; `at_rest` is called where there
 /// is room for files and nobody waits yet.
-pub(super) fn enclose(at_rest: &dyn Fn() -> io::Result<()>) -> Result<(), Error> {
+pub(super) fn enclose(at_rest: fn() -> io::Result<()>) -> Result<(), Error> {
     if std::process::id() != 1 {
         return Err(Error::Refused(
             "this becomes PID 1 of a sandbox; the server starts it, nobody else does",

@@ -58,7 +58,7 @@ pub const COMMAND: &str = "sandbox-native";
 /// # Errors
 ///
 /// Which step was refused, and why; there is no sandbox then.
-pub fn enclose(at_rest: &dyn Fn() -> std::io::Result<()>) -> Result<(), String> {
+pub fn enclose(at_rest: fn() -> std::io::Result<()>) -> Result<(), String> {
     init::enclose(at_rest).map_err(|error| error.to_string())
 }
 

@@ -156,5 +156,7 @@ pub(in crate::store) async fn a_tenant_never_sees_the_blobs_of_another(place: &i
             .items
             .is_empty()
     );
+    assert!(store.blob_objects(&foreign).await.unwrap().is_empty());
     assert_eq!(store.blob(&mine(), &blob.digest, at(1)).await.unwrap(), blob);
+    assert_eq!(store.blob_objects(&mine()).await.unwrap(), [blob.object]);
 }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, Row, named_params};
 
 use super::row::{text, time};
-use crate::ids::{Digest, Tenant};
+use crate::ids::{BlobObject, Digest, Tenant};
 use crate::store::{BlobQuota, BlobRecord, Error, KeptBlob, Moment};
 
 macro_rules! columns {
@@ -44,6 +44,7 @@ pub(super) const EXPIRED: &str = concat!(
     columns!(),
     " from blobs where expires_at <= ?1 order by expires_at limit ?2"
 );
+pub(super) const OBJECTS: &str = "select object from blobs where tenant = ?1";
 const FORGET: &str =
     "delete from blobs where tenant = ?1 and digest = ?2 and object = ?3 and expires_at <= ?4";
 
@@ -126,6 +127,12 @@ pub(super) fn expire(
 pub(super) fn expired(c: &Connection, now: Timestamp, rows: u32) -> Result<Vec<BlobRecord>, Error> {
     let mut statement = c.prepare_cached(EXPIRED)?;
     let found = statement.query_and_then((now.as_microsecond(), rows), record)?;
+    found.collect()
+}
+
+pub(super) fn objects(c: &Connection, tenant: &Tenant) -> Result<Vec<BlobObject>, Error> {
+    let mut statement = c.prepare_cached(OBJECTS)?;
+    let found = statement.query_and_then([tenant.as_str()], |row| text(row, "object"))?;
     found.collect()
 }
 

@@ -20,7 +20,7 @@ use rusqlite::Connection;
 
 use crate::auth::KeyRecord;
 use crate::execution::{Execution, NewExecution, Outcome};
-use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
+use crate::ids::{BlobObject, Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{SecretName, Selector, SkillName, Version};
 use crate::store::{
     Backend, BlobQuota, BlobRecord, Error, ExecutionFilter, Kept, KeptBlob, Moment, NewSecret, PackageSet,
@@ -281,6 +281,11 @@ impl Backend for Sqlite {
     ) -> Result<BlobRecord, Error> {
         let (tenant, digest) = (tenant.clone(), *digest);
         self.write(move |c| blobs::expire(c, &tenant, &digest, at)).await
+    }
+
+    async fn blob_objects(&self, tenant: &Tenant) -> Result<Vec<BlobObject>, Error> {
+        let tenant = tenant.clone();
+        self.read(move |c| blobs::objects(c, &tenant)).await
     }
 
     async fn expired_blobs(&self, now: Timestamp, rows: u32) -> Result<Vec<BlobRecord>, Error> {

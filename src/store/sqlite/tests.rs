@@ -93,6 +93,7 @@ fn plans_of_executions() -> Vec<(&'static str, String)> {
             blobs::BY_DIGEST,
             by("sqlite_autoindex_blobs_1", "tenant=? AND digest=?"),
         ),
+        (blobs::OBJECTS, by("blobs_by_size", "tenant=?")),
         (blobs::USED, "COVERING INDEX blobs_by_size (tenant=?)".to_owned()),
         (blobs::EXPIRED, by("blobs_by_expiry", "expires_at<?")),
         (

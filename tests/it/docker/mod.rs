@@ -9,8 +9,14 @@ pub(crate) const BACKEND: Backend = Backend::Docker;
 mod blobs;
 #[path = "../deps.rs"]
 mod deps;
+#[path = "../deps_asked.rs"]
+mod deps_asked;
+#[path = "../deps_kept.rs"]
+mod deps_kept;
 #[path = "../deps_programs.rs"]
 mod deps_programs;
+#[path = "../entrusted.rs"]
+mod entrusted;
 #[path = "../examples.rs"]
 mod examples;
 #[path = "../functions.rs"]

@@ -3,7 +3,7 @@
 use axum::http::{Method, header};
 use serde_json::{Value, json};
 use skillbox::auth::Scope;
-use skillbox::ids::Digest;
+use skillbox::ids::{BlobObject, Digest};
 use skillbox::limits;
 
 use super::client::{Call, Door, Reply};
@@ -236,4 +236,44 @@ async fn what_has_expired_is_gone_and_upkeep_removes_its_bytes() {
     door.engine.upkeep_round().await;
     assert_eq!(there(), 1);
     assert_eq!(door.ask(Call::get(&path(b"later"))).await.status, 200);
+}
+
+/// A process may die between the bytes and the row.
+#[tokio::test]
+async fn bytes_that_no_blob_has_are_removed_when_they_are_old() {
+    let door = Door::open().await;
+    assert_eq!(door.ask(upload("kept")).await.status, 201);
+    let folder = door.folder.path().join("blobs/default/blobs");
+    let kept = std::fs::read_dir(&folder)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let (young, old) = (BlobObject::generate(), "0190163d-8694-739b-aea5-966c26f8ad90");
+    // An end between folder and file is one, too.
+    let empty = "0190163d-8694-739b-aea5-966c26f8ad91";
+    for name in [young.to_string().as_str(), old, empty] {
+        std::fs::create_dir(folder.join(name)).unwrap();
+        if name != empty {
+            std::fs::write(folder.join(name).join("blob"), "left").unwrap();
+        }
+    }
+    // Named long ago and kept ever since.
+    let aged = folder.join("0190163d-8694-739b-aea5-966c26f8ad92");
+    std::fs::rename(&kept, &aged).unwrap();
+    let database = rusqlite::Connection::open(door.folder.path().join("skillbox.db")).unwrap();
+    let renamed = database.execute(
+        "update blobs set object = ?1",
+        [aged.file_name().unwrap().to_str()],
+    );
+    assert_eq!(renamed.unwrap(), 1);
+    door.engine.upkeep_round().await;
+    let mut left: Vec<_> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    left.sort();
+    assert_eq!(left, [aged, folder.join(young.to_string())]);
+    assert_eq!(door.ask(Call::get(&path(b"kept"))).await.status, 200);
 }

@@ -1,0 +1,232 @@
+//! `skillbox blob`: bytes kept under what they hold; put in, fetched, listed, deleted.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Subcommand;
+use sha2::Digest as _;
+
+use crate::cli::console::{Console, Format, Rows};
+use crate::cli::exec::{moment, rows};
+use crate::cli::exit::Exit;
+use crate::cli::failure::{Failure, Result};
+use crate::cli::given;
+use crate::cli::place::Place;
+use crate::cli::skill::keep;
+use crate::engine::NewBlob;
+use crate::execution::media_type;
+use crate::http::BlobInfo;
+use crate::ids::Digest;
+use crate::limits;
+use crate::skill::parse_timeout;
+use crate::store::Kept;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BlobCommand {
+    /// Keep a file, or what comes on standard input, and print its id
+    #[command(after_help = "\
+The id is the digest of the content: the same content again is the same blob, and only kept longer.
+
+Examples:
+  skillbox blob put sales.csv --ttl 24h
+  skillbox run report --blob \"$(skillbox blob put sales.csv)\"
+  curl -s https://example.com/feed | skillbox blob put - --type application/json")]
+    Put {
+        /// A file, or - for standard input
+        #[arg(value_name = "FILE|-")]
+        file: String,
+        /// What it is; by default what the file's name says
+        #[arg(long = "type", value_name = "MEDIA-TYPE")]
+        media_type: Option<String>,
+        /// How long it is kept, such as 90s or 24h; the operator's choice if left out
+        #[arg(long, value_name = "TIME", value_parser = life)]
+        ttl: Option<Duration>,
+    },
+    /// Fetch a blob's content, checked against its id
+    #[command(after_help = "\
+Examples:
+  skillbox blob get sha256:… --out sales.csv
+  skillbox blob get sha256:… | head")]
+    Get {
+        /// The blob: sha256:…
+        id: Digest,
+        /// Where to write it; standard output if left out, or -
+        #[arg(long, short, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// List blobs, the newest first
+    #[command(after_help = "Example:\n  skillbox blob list --format json")]
+    List {
+        /// Rows at most
+        #[arg(long, default_value_t = limits::PAGE_ROWS as usize, value_parser = rows)]
+        limit: usize,
+    },
+    /// Show size, type and expiry of a blob
+    #[command(after_help = "Example:\n  skillbox blob show sha256:…")]
+    Show {
+        /// The blob: sha256:…
+        id: Digest,
+    },
+    /// Delete a blob, at once
+    #[command(after_help = "Example:\n  skillbox blob rm sha256:…")]
+    Rm {
+        /// The blob: sha256:…
+        id: Digest,
+    },
+}
+
+pub(crate) fn blob(command: BlobCommand, place: &Place, console: &Console) -> Result<Exit> {
+    match command {
+        BlobCommand::Put {
+            file,
+            media_type,
+            ttl,
+        } => put(place, given_blob(&file, media_type, ttl)?, console)?,
+        BlobCommand::Get { id, out } => get(place, &id, out.as_deref(), console)?,
+        BlobCommand::List { limit } => {
+            let listed = place.blobs(limit)?;
+            console.data(Format::Table, &listed.items, |blobs| table(blobs))?;
+            if listed.more {
+                console.say("there are more; raise --limit");
+            }
+        }
+        BlobCommand::Show { id } => {
+            let blob = place.blob(&id)?;
+            console.data(Format::Json, &blob, |blob| table(std::slice::from_ref(blob)))?;
+        }
+        BlobCommand::Rm { id } => {
+            place.delete_blob(&id)?;
+            console.good(format!("blob {id} is deleted"));
+        }
+    }
+    Ok(Exit::Success)
+}
+
+fn put(place: &Place, new: NewBlob, console: &Console) -> Result<()> {
+    let (blob, kept) = place.keep_blob(new)?;
+    match console.format() {
+        // The one word that the next command needs.
+        None => console.text(&format!("{}\n", blob.blob_id))?,
+        Some(_) => console.data(Format::Json, &blob, |blob| table(std::slice::from_ref(blob)))?,
+    }
+    let until = moment(blob.expires_at);
+    match kept {
+        Kept::New => console.good(format!("kept {} bytes until {until}", blob.size)),
+        Kept::Again => console.good(format!("it was there; it is kept until {until}")),
+    }
+    Ok(())
+}
+
+/// Fetched whole before a byte of it is told: what a server sends is foreign, and may not be what was asked for.
+fn get(place: &Place, id: &Digest, out: Option<&Path>, console: &Console) -> Result<()> {
+    let mut content = temporary()?;
+    place.blob_content(id, &mut content)?;
+    let mut hash = sha2::Sha256::new();
+    each_piece(&mut content, |piece| {
+        hash.update(piece);
+        Ok(())
+    })?;
+    if Digest::from_bytes(hash.finalize().into()) != *id {
+        return Err(Failure::new(
+            Exit::Unavailable,
+            format!("what came is not blob {id}; nothing was written"),
+        ));
+    }
+    match out.filter(|out| *out != Path::new("-")) {
+        Some(out) => {
+            content.rewind().map_err(reading)?;
+            keep(&mut content, out)?;
+            console.good(format!("fetched {id} as {}", out.display()));
+            Ok(())
+        }
+        None => each_piece(&mut content, |piece| console.bytes(piece)),
+    }
+}
+
+/// Bytes that are in memory at once.
+const PIECE: u64 = 64 * limits::KIB;
+
+fn each_piece(content: &mut File, mut act: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    content.rewind().map_err(reading)?;
+    loop {
+        let mut piece = Vec::new();
+        content.take(PIECE).read_to_end(&mut piece).map_err(reading)?;
+        if piece.is_empty() {
+            return Ok(());
+        }
+        act(&piece)?;
+    }
+}
+
+fn reading(error: io::Error) -> Failure {
+    Failure::internal("reading the blob", error)
+}
+
+/// `FILE|-`, of which a pipe is copied to the disk: its size is not known before.
+fn given_blob(file: &str, told: Option<String>, life: Option<Duration>) -> Result<NewBlob> {
+    let content = if file == "-" {
+        let mut content = temporary()?;
+        let max = limits::BLOB_BYTES_MAX;
+        let copied = io::copy(&mut io::stdin().lock().take(max + 1), &mut content);
+        let copied = copied.map_err(|error| Failure::refused(format!("standard input: {error}")))?;
+        if copied > max {
+            return Err(Failure::refused(format!(
+                "standard input: more than the {max} bytes of a blob; split it"
+            )));
+        }
+        content
+    } else {
+        given::blob_file(Path::new(file))?
+    };
+    let media_type = told.or_else(|| (file != "-").then(|| media_type(file)));
+    Ok(NewBlob {
+        content,
+        media_type,
+        life,
+    })
+}
+
+fn temporary() -> Result<File> {
+    tempfile::tempfile().map_err(|error| Failure::internal("making a temporary file", error))
+}
+
+/// `--ttl`: whole seconds, as a server takes them.
+fn life(text: &str) -> std::result::Result<Duration, String> {
+    let life = Duration::from_secs(parse_timeout(text)?.as_secs());
+    if life.is_zero() {
+        return Err("must be at least 1 s".to_owned());
+    }
+    Ok(life)
+}
+
+fn table(blobs: &[BlobInfo]) -> Rows {
+    let row = |blob: &BlobInfo| {
+        vec![
+            blob.blob_id.to_string(),
+            blob.size.to_string(),
+            blob.media_type.clone(),
+            moment(blob.created_at),
+            moment(blob.expires_at),
+        ]
+    };
+    Rows {
+        heading: &["blob", "bytes", "type", "kept since", "kept until"],
+        rows: blobs.iter().map(row).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_life_is_told_in_whole_seconds() {
+        assert_eq!(life("2h"), Ok(Duration::from_secs(7200)));
+        assert_eq!(life("1.5"), Ok(Duration::from_secs(1)));
+        for wrong in ["0", "500ms", "-1", "soon"] {
+            assert!(life(wrong).is_err(), "{wrong}");
+        }
+    }
+}

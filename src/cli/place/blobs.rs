@@ -1,0 +1,146 @@
+//! Blobs, here and on a server: as streams, never whole in memory.
+
+use std::fs::File;
+use std::io::{Seek as _, Write};
+
+use ureq::Body;
+use ureq::http::{Method, Response};
+
+use super::local::{self, listed};
+use super::remote::{self, Call, SentFile, read_json};
+use super::{Listed, Local, Place, Remote};
+use crate::cli::exit::Exit;
+use crate::cli::failure::{Failure, Result};
+use crate::cli::progress::Watched;
+use crate::engine::NewBlob;
+use crate::http::{BLOB_CREATED_AT, BLOB_EXPIRES_AT, BlobInfo};
+use crate::ids::Digest;
+use crate::limits;
+use crate::store::Kept;
+
+impl Place {
+    pub(crate) fn keep_blob(&self, new: NewBlob) -> Result<(BlobInfo, Kept)> {
+        match self {
+            Self::Here(local) => {
+                let (record, kept) = local.wait(local.engine().add_blob(local.caller(), new))?;
+                Ok((BlobInfo::from(&record), kept))
+            }
+            Self::There(remote) => remote.keep_blob(new),
+        }
+    }
+
+    pub(crate) fn blobs(&self, rows: usize) -> Result<Listed<BlobInfo>> {
+        match self {
+            Self::Here(local) => local.blobs(rows),
+            Self::There(remote) => remote.listed("/v1/blobs", &[], rows),
+        }
+    }
+
+    pub(crate) fn blob(&self, id: &Digest) -> Result<BlobInfo> {
+        match self {
+            Self::Here(local) => {
+                let record = local.wait(local.engine().blob(local.caller(), id))?;
+                Ok(BlobInfo::from(&record))
+            }
+            // Headers say it all; `HEAD` would not say why there is none.
+            Self::There(remote) => told(id, &remote.blob(id)?),
+        }
+    }
+
+    /// Copies the content; whether it is what its id says is for the caller to check.
+    pub(crate) fn blob_content(&self, id: &Digest, into: &mut File) -> Result<()> {
+        let mut into = Watched::new(into, "downloading");
+        match self {
+            Self::Here(local) => local.blob_content(id, &mut into),
+            Self::There(remote) => remote::copy(remote.blob(id)?, &mut into, limits::BLOB_BYTES_MAX),
+        }
+    }
+
+    pub(crate) fn delete_blob(&self, id: &Digest) -> Result<()> {
+        match self {
+            Self::Here(local) => Ok(local.wait(local.engine().delete_blob(local.caller(), id))?),
+            Self::There(remote) => remote
+                .call(&Call::new(Method::DELETE, &format!("/v1/blobs/{id}")))
+                .map(drop),
+        }
+    }
+}
+
+impl Local {
+    fn blobs(&self, rows: usize) -> Result<Listed<BlobInfo>> {
+        let pages = async |page| self.engine().blobs(self.caller(), page).await;
+        Ok(self
+            .wait(listed(rows, pages))?
+            .map(|record| BlobInfo::from(&record)))
+    }
+
+    fn blob_content(&self, id: &Digest, into: &mut dyn Write) -> Result<()> {
+        self.wait(async {
+            let (record, object) = self.engine().blob_content(self.caller(), id).await?;
+            let reader = object.into_reader(0..record.size).await;
+            let reader = reader.map_err(|error| Failure::internal("reading the blob", error))?;
+            local::copy(reader, into).await
+        })
+    }
+}
+
+impl Remote {
+    pub(super) fn keep_blob(&self, new: NewBlob) -> Result<(BlobInfo, Kept)> {
+        let NewBlob {
+            mut content,
+            media_type,
+            life,
+        } = new;
+        let size = content.rewind().and_then(|()| content.metadata());
+        let size = size
+            .map_err(|error| Failure::internal("reading a blob", error))?
+            .len();
+        let ttl: Vec<_> = life
+            .map(|life| ("ttl", life.as_secs().to_string()))
+            .into_iter()
+            .collect();
+        let call = Call {
+            query: &ttl,
+            ..Call::new(Method::POST, "/v1/blobs")
+        };
+        let sent = SentFile {
+            content_type: media_type.unwrap_or_else(|| "application/octet-stream".to_owned()),
+            size,
+            content,
+        };
+        let answer = self.send_file(&call, sent)?;
+        let kept = match answer.status().as_u16() {
+            201 => Kept::New,
+            _ => Kept::Again,
+        };
+        Ok((read_json(answer)?, kept))
+    }
+
+    fn blob(&self, id: &Digest) -> Result<Response<Body>> {
+        self.call(&Call {
+            accept: "*/*",
+            ..Call::new(Method::GET, &format!("/v1/blobs/{id}"))
+        })
+    }
+}
+
+/// What the head of a download says of the blob.
+fn told(id: &Digest, answer: &Response<Body>) -> Result<BlobInfo> {
+    let header = |name: &str| answer.headers().get(name)?.to_str().ok();
+    let moment = |name: &str| header(name)?.parse().ok();
+    let info = || {
+        Some(BlobInfo {
+            blob_id: *id,
+            size: header("content-length")?.parse().ok()?,
+            media_type: header("content-type")?.to_owned(),
+            created_at: moment(BLOB_CREATED_AT)?,
+            expires_at: moment(BLOB_EXPIRES_AT)?,
+        })
+    };
+    info().ok_or_else(|| {
+        Failure::new(
+            Exit::Unavailable,
+            "the server says too little of the blob; is it of another version?",
+        )
+    })
+}

@@ -1,0 +1,253 @@
+//! Where packages are asked for: by a Bash script's skill, in a module's header, by mounted skills, in advance.
+
+use skillbox::engine::{Ask, CalledCode, RunRequest, What};
+use skillbox::error::Code;
+use skillbox::execution::{Outcome, Status};
+use skillbox::skill::{Language, Selector};
+
+use super::deps::{asking, ended, run, world_with_index};
+use crate::index::OwnIndex;
+use crate::world::{Backend, World, missing, output, stderr, stdout, zip_of};
+
+const SKILL_MD: &str = "---\nname: needs\ndescription: Needs packages.\nlang: bash\n---\n";
+const PYTHON: &str = "import alpha\nprint('python', alpha.x)\n";
+const NODE: &str = "import beta from 'beta';\nconsole.log('node', beta);\n";
+
+/// An index with `alpha` for Python and `beta` for Node.
+async fn world() -> Option<(World, OwnIndex)> {
+    let (world, index) = world_with_index().await?;
+    index.wheel("alpha", &[("alpha.py", "x = 1\n")]);
+    index.node_package("beta", "1.0.0", &[("index.js", "module.exports = 1;\n")]);
+    index.node_package("beta", "2.0.0", &[("index.js", "module.exports = 2;\n")]);
+    if super::BACKEND == Backend::Docker && !index.offer_npm() {
+        missing("packages", "there is no npm to be had for images without one");
+        return None;
+    }
+    Some((world, index))
+}
+
+async fn publish(world: &World, files: &[(&str, &str)]) {
+    let published = world.engine.publish(&world.admin, zip_of(files), None).await;
+    published.unwrap();
+}
+
+async fn run_code(world: &World, language: Language, text: &str, mounts: &[&str]) -> Outcome {
+    let ask = Ask {
+        mount_skills: mounts.iter().map(|name| name.parse().unwrap()).collect(),
+        ..Ask::default()
+    };
+    let what = What::Code(CalledCode {
+        text: text.to_owned(),
+        language,
+    });
+    let request = RunRequest {
+        what,
+        ask,
+        progress: None,
+    };
+    let outcome = world
+        .engine
+        .run(&world.admin, request)
+        .await
+        .unwrap()
+        .outcome
+        .unwrap();
+    assert_eq!(
+        outcome.status,
+        Status::Success,
+        "{:?} {}",
+        outcome.error,
+        stderr(&outcome)
+    );
+    outcome
+}
+
+#[tokio::test]
+async fn what_a_bash_script_calls_finds_its_skills_packages() {
+    let Some((world, _index)) = world().await else {
+        return;
+    };
+    let python = [
+        ("SKILL.md", SKILL_MD),
+        ("scripts/main.sh", "python3 /skills/needs/lib/x.py\n"),
+        ("scripts/tool.sh", "python3 lib/x.py\n"),
+        ("lib/x.py", PYTHON),
+        ("requirements.txt", "alpha\n"),
+    ];
+    for script in [None, Some("scripts/tool.sh".to_owned())] {
+        let ask = Ask {
+            script,
+            ..Ask::default()
+        };
+        let outcome = ended(&world, zip_of(&python), ask).await.unwrap();
+        assert_eq!(stdout(&outcome), "python 1\n");
+    }
+    let node = [
+        ("SKILL.md", SKILL_MD),
+        (
+            "scripts/main.sh",
+            "node /skills/needs/lib/x.mjs\nnode -p 'require(\"beta\")'\n",
+        ),
+        ("lib/x.mjs", NODE),
+        ("package.json", r#"{"dependencies": {"beta": "1"}}"#),
+    ];
+    let outcome = ended(&world, zip_of(&node), Ask::default()).await.unwrap();
+    assert_eq!(stdout(&outcome), "node 1\n1\n");
+    let error = run(&world, zip_of(&node), asking(&["alpha"])).await.unwrap_err();
+    assert_eq!(error.code(), Code::Invalid, "{error}");
+}
+
+/// An image has one interpreter, this machine both.
+#[tokio::test]
+async fn a_bash_script_gets_the_packages_of_each_interpreter_that_is_there() {
+    let Some((world, _index)) = world().await else {
+        return;
+    };
+    let both = [
+        ("SKILL.md", SKILL_MD),
+        (
+            "scripts/main.sh",
+            "python3 /skills/needs/lib/x.py\nif type node > /dev/null; then node /skills/needs/lib/x.mjs; fi\n",
+        ),
+        ("lib/x.py", PYTHON),
+        ("lib/x.mjs", NODE),
+        ("requirements.txt", "alpha\n"),
+        ("package.json", r#"{"dependencies": {"beta": "1"}}"#),
+    ];
+    let outcome = ended(&world, zip_of(&both), Ask::default()).await.unwrap();
+    let expected = match super::BACKEND {
+        Backend::Docker => "python 1\n",
+        Backend::Native => "python 1\nnode 1\n",
+    };
+    assert_eq!(stdout(&outcome), expected);
+}
+
+#[tokio::test]
+async fn bash_code_calls_the_programs_of_mounted_skills() {
+    let Some((world, _index)) = world().await else {
+        return;
+    };
+    let skill_md = "---\nname: tools\ndescription: Tools.\n---\n";
+    let files = [
+        ("SKILL.md", skill_md),
+        ("scripts/x.py", PYTHON),
+        ("requirements.txt", "alpha\n"),
+    ];
+    publish(&world, &files).await;
+    let outcome = run_code(
+        &world,
+        Language::Bash,
+        "python3 /skills/tools/scripts/x.py",
+        &["tools"],
+    )
+    .await;
+    assert_eq!(stdout(&outcome), "python 1\n");
+}
+
+/// PEP 723, wherever the program is: a module of a function, a script that is run as a module, code.
+#[tokio::test]
+async fn a_header_is_read_however_its_file_is_called() {
+    let Some((world, _index)) = world().await else {
+        return;
+    };
+    let header = "# /// script\n# dependencies = ['alpha']\n# ///\nimport alpha\n";
+    let function = format!("{header}def main(args):\n    return alpha.x\n");
+    let files = [
+        ("skill.toml", "name = 'needs'\ndescription = 'Needs packages.'\n"),
+        ("code/main.py", &function),
+    ];
+    let outcome = ended(&world, zip_of(&files), Ask::default()).await.unwrap();
+    assert_eq!(output(&outcome), 1);
+
+    let module = format!("{header}from .other import y\nprint(alpha.x, y)\n");
+    let files = [
+        (
+            "SKILL.md",
+            "---\nname: needs\ndescription: Needs packages.\n---\n",
+        ),
+        ("scripts/count.py", &module),
+        ("scripts/other.py", "y = 2\n"),
+    ];
+    let ask = Ask {
+        script: Some("scripts/count.py".to_owned()),
+        ..Ask::default()
+    };
+    let outcome = ended(&world, zip_of(&files), ask).await.unwrap();
+    assert_eq!(stdout(&outcome), "1 2\n");
+
+    let outcome = run_code(&world, Language::Python, &format!("{header}alpha.x"), &[]).await;
+    assert_eq!(output(&outcome), 1);
+}
+
+#[tokio::test]
+async fn packages_of_mounted_node_skills_are_installed_with_the_programs_own() {
+    let Some((world, index)) = world().await else {
+        return;
+    };
+    index.node_package("gamma", "1.0.0", &[("index.js", "module.exports = 'g';\n")]);
+    let mounted = |name: &str, dependencies: &str| {
+        [
+            (
+                "SKILL.md",
+                format!("---\nname: {name}\ndescription: Tools.\n---\n"),
+            ),
+            ("scripts/tool.mjs", "export {default} from 'beta';\n".to_owned()),
+            ("package.json", format!("{{\"dependencies\": {dependencies}}}")),
+        ]
+    };
+    for (name, dependencies) in [
+        ("tools", r#"{"beta": ">=1", "gamma": "1"}"#),
+        ("older", r#"{"beta": "next"}"#),
+    ] {
+        let files = mounted(name, dependencies);
+        let files: Vec<_> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+        publish(&world, &files).await;
+    }
+    let code = "import beta from '/skills/tools/scripts/tool.mjs';\nimport gamma from 'gamma';\nconsole.log(beta, gamma);\n";
+    let own = [
+        (
+            "SKILL.md",
+            "---\nname: needs\ndescription: Needs packages.\nentrypoint: scripts/main.mjs\n---\n",
+        ),
+        ("scripts/main.mjs", code),
+        ("package.json", r#"{"dependencies": {"beta": "^1.0.0"}}"#),
+    ];
+    let mounting = |name: &str| Ask {
+        mount_skills: vec![name.parse().unwrap()],
+        ..Ask::default()
+    };
+    let outcome = ended(&world, zip_of(&own), mounting("tools")).await.unwrap();
+    assert_eq!(stdout(&outcome), "1 g\n");
+    let error = run(&world, zip_of(&own), mounting("older")).await.unwrap_err();
+    let text = error.to_string();
+    assert!(
+        error.code() == Code::DependenciesFailed
+            && text.contains("mounted skill `older`")
+            && text.contains("`beta`"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn packages_are_installed_in_advance_without_the_skills_secrets() {
+    let Some((world, index)) = world().await else {
+        return;
+    };
+    let skill_md = "---\nname: needs\ndescription: Needs packages.\nlang: python\npermissions: {secrets: [API_TOKEN]}\n---\n";
+    let files = [
+        ("SKILL.md", skill_md),
+        ("scripts/main.py", "import alpha\n"),
+        ("requirements.txt", "alpha\n"),
+    ];
+    publish(&world, &files).await;
+    let which = ("needs".parse().unwrap(), Selector::Latest);
+    let sets = world
+        .engine
+        .prefetch_packages(&world.admin, which, None)
+        .await
+        .unwrap();
+    assert_eq!((sets.len(), index.fetched("alpha-1.0-py3-none-any.whl")), (1, 1));
+    // To run, it needs them all the same.
+    let error = run(&world, zip_of(&files), Ask::default()).await.unwrap_err();
+    assert!(error.to_string().contains("API_TOKEN"), "{error}");
+}

@@ -1,0 +1,286 @@
+//! What is kept of an installation, for whom and how long: nothing hostile, nothing half, no more than may be.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+use skillbox::auth::{Caller, Scope, Scopes};
+use skillbox::engine::{Ask, DependencySettings, Index, NamedBy, NewKey, PageRequest, Upstream};
+use skillbox::error::Code;
+use skillbox::execution::Status;
+use skillbox::store::PackageSet;
+
+use super::deps::{ended, node, python, run, run_in, world_with, world_with_index};
+use crate::index::{ELSEWHERE, OwnIndex};
+use crate::world::{Backend, World, missing, output, zip_of};
+
+const ALPHA: &str = "import alpha\nseen = alpha.x";
+const WHEEL: &str = "alpha-1.0-py3-none-any.whl";
+
+async fn world_with_npm() -> Option<(World, OwnIndex)> {
+    let (world, index) = world_with_index().await?;
+    if super::BACKEND == Backend::Docker && !index.offer_npm() {
+        missing("packages", "there is no npm to be had for images without one");
+        return None;
+    }
+    Some((world, index))
+}
+
+fn asks_for(program: &str, package: &str) -> std::fs::File {
+    python(program, &[("requirements.txt", package)])
+}
+
+async fn sets(world: &World, caller: &Caller) -> Vec<PackageSet> {
+    let page = PageRequest {
+        after: None,
+        rows: 10,
+    };
+    world.engine.package_sets(caller, page).await.unwrap().items
+}
+
+/// Z-27: a link is what it says, as text, or nothing at all.
+#[tokio::test]
+async fn links_in_packages_lead_nowhere() {
+    let Some((world, index)) = world_with_npm().await else {
+        return;
+    };
+    let links = [("linked/passwd", "/etc/passwd"), ("linked/up", "../../../..")];
+    index.wheel_with_links("linked", &[("linked/__init__.py", "")], &links);
+    let program = "import linked\nseen = [p for p in ('passwd', 'up') if os.path.islink('/sandbox/deps/linked/' + p) or os.path.isdir('/sandbox/deps/linked/' + p) or (os.path.exists('/sandbox/deps/linked/' + p) and 'root:' in open('/sandbox/deps/linked/' + p).read())]";
+    let outcome = ended(&world, asks_for(program, "linked"), Ask::default())
+        .await
+        .unwrap();
+    assert_eq!(output(&outcome), serde_json::json!([]));
+
+    let links = [("passwd", "/etc/passwd"), ("up", "../../../..")];
+    index.node_package_with_links(("linked", "1.0.0"), &[("index.js", "")], &links);
+    let program = "import 'linked';\nconst seen = ['passwd', 'up'].filter((name) => fs.existsSync('/node_modules/linked/' + name));";
+    let archive = node(program, r#"{"dependencies": {"linked": "1"}}"#);
+    let outcome = ended(&world, archive, Ask::default()).await.unwrap();
+    assert_eq!(output(&outcome), serde_json::json!([]));
+}
+
+/// Z-27.
+#[tokio::test]
+async fn no_script_of_an_npm_package_is_run() {
+    let Some((world, index)) = world_with_npm().await else {
+        return;
+    };
+    let about = r#"{"name": "hooked", "version": "1.0.0", "main": "index.js", "scripts": {"preinstall": "touch ran", "install": "touch ran", "postinstall": "touch ran; exit 1"}}"#;
+    index.node_package("hooked", "1.0.0", &[("package.json", about), ("index.js", "")]);
+    let program = "import 'hooked';\nconst seen = fs.readdirSync('/node_modules/hooked').sort();";
+    let archive = node(program, r#"{"dependencies": {"hooked": "1"}}"#);
+    let outcome = ended(&world, archive, Ask::default()).await.unwrap();
+    assert_eq!(output(&outcome), serde_json::json!(["index.js", "package.json"]));
+}
+
+#[tokio::test]
+async fn a_lock_says_what_is_installed_and_what_it_must_hash_to() {
+    let Some((world, index)) = world_with_npm().await else {
+        return;
+    };
+    let version = |number: &str| {
+        let text = format!("module.exports = '{number}';");
+        index.node_package("beta", number, &[("index.js", &text)])
+    };
+    let (url, integrity) = version("1.0.0");
+    version("1.5.0");
+    let locked = |integrity: &str| {
+        let package = serde_json::json!({"version": "1.0.0", "resolved": url, "integrity": integrity});
+        let wanted = serde_json::json!({"beta": "^1.0.0"});
+        let about =
+            serde_json::json!({"name": "needs", "version": "1.0.0", "dependencies": wanted}).to_string();
+        let lock = serde_json::json!({"name": "needs", "version": "1.0.0", "lockfileVersion": 3, "requires": true,
+            "packages": {"": {"name": "needs", "version": "1.0.0", "dependencies": wanted}, "node_modules/beta": package}});
+        zip_of(&[
+            (
+                "SKILL.md",
+                "---\nname: needs\ndescription: Needs packages.\nentrypoint: scripts/main.mjs\n---\n",
+            ),
+            (
+                "scripts/main.mjs",
+                "import fs from 'fs';\nimport beta from 'beta';\nfs.writeFileSync(process.env.SANDBOX_OUTPUT, JSON.stringify(beta));\n",
+            ),
+            ("package.json", &about),
+            ("package-lock.json", &lock.to_string()),
+        ])
+    };
+    let outcome = ended(&world, locked(&integrity), Ask::default()).await.unwrap();
+    assert_eq!(output(&outcome), "1.0.0");
+    let other = format!("sha512-{}==", "A".repeat(86));
+    let error = run(&world, locked(&other), Ask::default()).await.unwrap_err();
+    let text = error.to_string();
+    assert!(
+        error.code() == Code::DependenciesFailed && text.contains("EINTEGRITY"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_caller_who_leaves_during_an_installation_leaves_nothing() {
+    let Some((world, index)) = world_with_index().await else {
+        return;
+    };
+    index.wheel("alpha", &[("alpha.py", "x = 1\n")]);
+    index.hold("/simple/alpha/");
+    let (engine, admin) = (world.engine.clone(), world.admin.clone());
+    let left =
+        tokio::spawn(async move { run_in(&engine, &admin, asks_for(ALPHA, "alpha"), Ask::default()).await });
+    let is_asked = || index.asked().iter().any(|path| path == "/simple/alpha/");
+    let started = std::time::Instant::now();
+    while !is_asked() {
+        assert!(started.elapsed().as_secs() < 60, "nobody asks the index");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    left.abort();
+    assert!(left.await.unwrap_err().is_cancelled());
+    // It waits for the one that is being ended, which nobody answers any more.
+    index.hold("/nothing/");
+    let outcome = ended(&world, asks_for(ALPHA, "alpha"), Ask::default())
+        .await
+        .unwrap();
+    assert_eq!(output(&outcome), 1);
+    assert_eq!(
+        (index.fetched(WHEEL), sets(&world, &world.admin).await.len()),
+        (1, 1)
+    );
+    let kept = std::fs::read_dir(world.folder.path().join("packages")).unwrap();
+    let kept: Vec<_> = kept
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| !name.starts_with('.'))
+        .collect();
+    assert_eq!(kept.len(), 1, "{kept:?}");
+}
+
+#[tokio::test]
+async fn the_longest_unused_packages_go_when_they_are_too_much_together() {
+    let small = |_: &OwnIndex, settings| DependencySettings {
+        cache_bytes: 300_000,
+        ..settings
+    };
+    let Some((world, index)) = world_with(small).await else {
+        return;
+    };
+    let large = format!("x = 1\ny = '{}'\n", "y".repeat(100_000));
+    for name in ["alpha", "beta"] {
+        index.wheel(name, &[(&format!("{name}.py"), &large)]);
+        let program = format!("import {name}\nseen = {name}.x");
+        ended(&world, asks_for(&program, name), Ask::default())
+            .await
+            .unwrap();
+    }
+    assert_eq!(sets(&world, &world.admin).await.len(), 2);
+    world.engine.upkeep_round().await;
+    let left = sets(&world, &world.admin).await;
+    assert_eq!(
+        (left.len(), left[0].wanted.as_slice()),
+        (1, &["beta".to_owned()][..])
+    );
+    ended(&world, asks_for(ALPHA, "alpha"), Ask::default())
+        .await
+        .unwrap();
+    assert_eq!(index.fetched(WHEEL), 2);
+}
+
+/// T-02: what one tenant has installed tells another nothing, not even by time, and is not theirs to forget.
+#[tokio::test]
+async fn tenants_share_no_packages() {
+    let Some((world, index)) = world_with_index().await else {
+        return;
+    };
+    index.wheel("alpha", &[("alpha.py", "x = 1\n")]);
+    let new = NewKey {
+        name: "other".to_owned(),
+        scopes: Scopes::new([Scope::Run, Scope::Skills]),
+        tenant: Some("other".parse().unwrap()),
+        expires_at: None,
+    };
+    let (_, key) = world.engine.create_key(&world.admin, new).await.unwrap();
+    let other = world.engine.authenticate(key.reveal()).await.unwrap();
+    ended(&world, asks_for(ALPHA, "alpha"), Ask::default())
+        .await
+        .unwrap();
+    assert!(sets(&world, &other).await.is_empty());
+    let ran = run_in(&world.engine, &other, asks_for(ALPHA, "alpha"), Ask::default()).await;
+    assert_eq!(ran.unwrap().status, Status::Success);
+    assert_eq!(index.fetched(WHEEL), 2);
+    let (mine, theirs) = (sets(&world, &world.admin).await, sets(&world, &other).await);
+    assert_eq!((mine.len(), theirs.len()), (1, 1));
+    world
+        .engine
+        .delete_packages(&other, &theirs[0].key)
+        .await
+        .unwrap();
+    assert!(sets(&world, &other).await.is_empty());
+    assert_eq!(sets(&world, &world.admin).await.len(), 1);
+    ended(&world, asks_for(ALPHA, "alpha"), Ask::default())
+        .await
+        .unwrap();
+    assert_eq!(index.fetched(WHEEL), 2);
+}
+
+/// A proxy for `CONNECT` on loopback that leads every name to this port; what it was told is kept.
+fn connect_proxy(to: u16) -> (u16, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let heads = Arc::new(Mutex::new(Vec::new()));
+    let told = heads.clone();
+    std::thread::spawn(move || {
+        for near in listener.incoming() {
+            let (mut near, heads) = (near.unwrap(), told.clone());
+            std::thread::spawn(move || {
+                let (mut head, mut byte) = (Vec::new(), [0]);
+                while !head.ends_with(b"\r\n\r\n") && near.read(&mut byte).unwrap() == 1 {
+                    head.push(byte[0]);
+                }
+                heads.lock().unwrap().push(String::from_utf8(head).unwrap());
+                let far = TcpStream::connect(("127.0.0.1", to)).unwrap();
+                near.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+                let (mut from_near, mut to_far) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+                let up = std::thread::spawn(move || {
+                    let _ = std::io::copy(&mut from_near, &mut to_far);
+                    let _ = to_far.shutdown(Shutdown::Write);
+                });
+                let _ = std::io::copy(&mut &far, &mut near);
+                let _ = near.shutdown(Shutdown::Write);
+                up.join().unwrap();
+            });
+        }
+    });
+    (port, heads)
+}
+
+#[tokio::test]
+async fn packages_come_through_the_servers_own_proxy() {
+    let mut heads = Arc::default();
+    let through = |index: &OwnIndex, settings| {
+        let (port, told) = connect_proxy(index.port());
+        heads = told;
+        let url = format!("https://{ELSEWHERE}:{}/simple", index.port());
+        DependencySettings {
+            python_index: Index::parse(&url, NamedBy::Operator).unwrap(),
+            upstream: Upstream::parse(&format!("http://user:pass@127.0.0.1:{port}"), ""),
+            ..settings
+        }
+    };
+    let Some((world, index)) = world_with(through).await else {
+        return;
+    };
+    index.wheel("alpha", &[("alpha.py", "x = 1\n")]);
+    let outcome = ended(&world, asks_for(ALPHA, "alpha"), Ask::default())
+        .await
+        .unwrap();
+    assert_eq!(output(&outcome), 1);
+    let heads = heads.lock().unwrap();
+    assert!(!heads.is_empty());
+    for head in heads.iter() {
+        assert!(
+            head.starts_with(&format!("CONNECT {ELSEWHERE}:{} HTTP/1.1\r\n", index.port())),
+            "{head}"
+        );
+        assert!(
+            head.to_ascii_lowercase().contains("proxy-authorization: basic "),
+            "{head}"
+        );
+    }
+}
