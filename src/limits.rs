@@ -178,11 +178,11 @@ pub const FRONT_MATTER_BYTES_MAX: usize = 64 * 1024;
 pub const REPAIRED_BYTES_MAX: usize = 4096;
 /// Values of one front matter that are looked at for that.
 pub const REPAIRS_MAX: usize = 64;
-/// A file of a skill that is copied into `/workspace` for its scripts; a larger one is linked.
+/// A file of a skill that is copied for its scripts, into `/workspace` and to where they stand; a larger one is linked.
 pub const WORKSPACE_COPY_BYTES_MAX: u64 = 256 * KIB;
-/// All such files of one skill together.
+/// All such files of one skill together, each in pages of its own.
 pub const WORKSPACE_COPIES_BYTES_MAX: u64 = 16 * MIB;
-/// Names that a skill's files take in `/workspace`, of [`TMPFS_INODES`]; what is beyond is found in `/skills` only.
+/// Names that a skill's files take in either place, of [`TMPFS_INODES`]; what is beyond is found in `/skills` only.
 pub const WORKSPACE_NAMES_MAX: usize = 12_000;
 /// Other skills that one execution sees.
 pub const MOUNTED_SKILLS_MAX: usize = 16;

@@ -35,6 +35,7 @@ const FILES: &[(&str, &str)] = &[
     ("_skillbox/__init__.py", ""),
     ("_skillbox/ahead.py", include_str!("runtime/ahead.py")),
     ("_skillbox/main.py", include_str!("runtime/main.py")),
+    ("_skillbox/module.py", include_str!("runtime/module.py")),
     ("_skillbox/calls.py", include_str!("runtime/calls.py")),
     ("_skillbox/failures.py", include_str!("runtime/failures.py")),
     ("_skillbox/results.py", include_str!("runtime/results.py")),

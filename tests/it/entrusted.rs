@@ -16,7 +16,7 @@ const SCRIPT: &str = "import os, sys
 from scripts.near import NEAR
 import near
 hooked = [name for name in ('sitecustomize', 'usercustomize') if hasattr(sys.modules.get(name), 'HOOKED')]
-print(NEAR, near.NEAR, open('data.csv').read(), '/workspace' in sys.path, hooked)
+print(NEAR, near.NEAR, open('data.csv').read(), '/sandbox/skills/public/trusted' in sys.path, hooked)
 ";
 /// What replaces it says.
 const EVIL: &str = "import os; print('evil', os.environ.get('API_TOKEN'))";

@@ -10,6 +10,7 @@ mod cli_hostile;
 mod cli_local;
 mod cli_remote;
 mod cli_run;
+mod cli_scripts;
 mod cli_secrets;
 mod cli_serve;
 mod cli_shell;

@@ -153,6 +153,16 @@ async fn a_path_that_is_no_script_is_refused_before_anything_runs() {
             "{script}: {error}"
         );
     }
+    // What may be meant is named first.
+    let error = call(&world, ask("office/Edit.js", &[]))
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error
+            .ends_with("; it has scripts/edit.mjs, scripts/count.py, scripts/office/table.py, scripts/upper"),
+        "{error}"
+    );
     // Without a word it is told what there is.
     let nothing = Ask {
         script: None,

@@ -51,7 +51,7 @@ pub(super) struct Waiting<'a> {
 }
 
 /// Raise it when the same packages would be installed in another way.
-const RECIPE: u32 = 1;
+const RECIPE: u32 = 2;
 
 impl Builds {
     /// Held while a set is installed: who comes second finds it installed.

@@ -13,6 +13,8 @@ mod deps;
 mod deps_asked;
 #[path = "../deps_kept.rs"]
 mod deps_kept;
+#[path = "../deps_programs.rs"]
+mod deps_programs;
 #[path = "../entrusted.rs"]
 mod entrusted;
 #[path = "../examples.rs"]
@@ -21,6 +23,9 @@ mod examples;
 mod functions;
 #[path = "../published.rs"]
 mod published;
+#[cfg(unix)]
+#[path = "../published_places.rs"]
+mod published_places;
 #[path = "../run.rs"]
 mod run;
 #[path = "../run_code.rs"]
