@@ -4,7 +4,8 @@ import sys
 
 from _skillbox import ahead
 
-SHIM = "/sandbox/runtime/_skillbox/main.py"
+SHIMS = "/sandbox/runtime/_skillbox"
+CALLS = SHIMS + "/main.py"
 
 
 def take_job():
@@ -48,12 +49,12 @@ def wait():
     sys.path.remove(here)
     program = sys.argv[0]
     ahead.load()
-    if program == SHIM:
+    if program == CALLS:
         import _skillbox.calls
     put_in_place(take_job())
-    late = [folder for folder in sys.path if folder.startswith("/workspace")]
+    late = [folder for folder in sys.path if folder.startswith(("/workspace", "/sandbox/skills/"))]
     ahead.forget_if_shadowed([os.path.dirname(program), os.getcwd(), *late])
-    if program != SHIM:
+    if os.path.dirname(program) != SHIMS:
         for name in ("_skillbox", "_skillbox.ahead"):
             sys.modules.pop(name, None)
     # What was not there a moment ago may be there now.
