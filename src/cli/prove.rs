@@ -11,7 +11,7 @@ use crate::cli::failure::{Failure, Result};
 use crate::cli::place::Local;
 use crate::cli::progress::Spinner;
 use crate::config::{self, Config};
-use crate::prove::{self, Finding, Progress, Proof, Selection, Subject, Tally, Verdict};
+use crate::prove::{self, Finding, From, Progress, Proof, Selection, Subject, Tally, Verdict};
 use crate::server::Signals;
 
 #[derive(Debug, Args)]
@@ -27,6 +27,9 @@ pub(crate) struct ProveArgs {
     /// What makes the sandboxes; all that can run here unless one is named
     #[arg(long, value_enum, default_value_t = Wanted::All)]
     backend: Wanted,
+    /// Attack from sandboxes whose interpreter has waited, as a server makes them in advance for what is run again
+    #[arg(long)]
+    warm: bool,
     /// Only a promise (P7), an entry of the catalogue of attacks (S-10) or one probe (S-10b); may be repeated
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
@@ -75,7 +78,8 @@ pub(crate) fn prove(args: &ProveArgs, config: &Config, console: &Console) -> Res
         if args.backend != Wanted::All && args.backend != wanted {
             continue;
         }
-        match attack(config, backend, &selection, console)? {
+        let from = if args.warm { From::Waiting } else { From::Fresh };
+        match attack(config, (backend, from), &selection, console)? {
             Attacked::Over(proof) => {
                 print(&proof, console)?;
                 report.total = report.total.and(proof.total);
@@ -104,7 +108,7 @@ enum Attacked {
 /// Attacks one backend over a data folder that lives as long as the attacks.
 fn attack(
     config: &Config,
-    backend: config::Backend,
+    (backend, from): (config::Backend, From),
     selection: &Selection,
     console: &Console,
 ) -> Result<Attacked> {
@@ -121,6 +125,7 @@ fn attack(
         caller: local.caller(),
         folder: folder.path(),
         runtime: config.sandbox.docker.runtime.as_deref(),
+        from,
     };
     let attacked = local.wait(until_signal(&subject, selection, console));
     local.close();

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::{From, Subject};
+
 use crate::auth::Caller;
 use crate::engine::{Engine, PageRequest};
 use crate::execution::Status;
@@ -19,10 +21,24 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(200);
 /// Depth below the cgroups' root at which a service's own subtree may lie.
 const CGROUP_DEPTH_MAX: usize = 12;
 
-/// What is left of everything that ran over `folder`.
-pub(super) async fn behind(engine: &Engine, caller: &Caller, folder: &Path) -> Map<String, Value> {
+/// What is left of everything that ran over the folder.
+pub(super) async fn behind(subject: &Subject<'_>) -> Map<String, Value> {
+    let Subject {
+        engine,
+        caller,
+        folder,
+        ..
+    } = *subject;
     engine.sandbox().settle().await;
-    let files = ["tmp", "cache"].map(|name| names_in(&folder.join(name))).concat();
+    // A published skill is kept unpacked, which is no leftover.
+    let places = match subject.from {
+        From::Fresh => &["tmp", "cache"][..],
+        From::Waiting => &["tmp"],
+    };
+    let files: Vec<_> = places
+        .iter()
+        .flat_map(|name| names_in(&folder.join(name)))
+        .collect();
     let mut left = json!({
         "processes": children(),
         "cgroups": cgroups(engine.instance()),

@@ -27,6 +27,7 @@ use crate::auth::Caller;
 use crate::engine::{Ask, Engine, RunRequest, What};
 use crate::error::{Code, Error};
 use crate::execution::{Outcome, Status};
+use crate::sandbox::Pool;
 use crate::secret::SecretValue;
 use crate::skill::{Language, SecretName};
 
@@ -37,6 +38,7 @@ use probe::Attack;
 use terrain::Terrain;
 
 pub use judge::{Finding, Verdict};
+pub use observe::From;
 pub use probe::Selection;
 pub use report::{PromiseTally, Proof, Tally};
 
@@ -71,6 +73,8 @@ pub struct Subject<'a> {
     pub folder: &'a Path,
     /// The container engine's runtime, where one is configured.
     pub runtime: Option<&'a str>,
+    /// What its attacks start from.
+    pub from: From,
 }
 
 /// How far it is.
@@ -110,7 +114,11 @@ pub async fn prove(
         engine: subject.engine,
         caller: subject.caller,
         ground: &ground,
+        from: subject.from,
     };
+    if subject.from == From::Waiting {
+        subject.engine.keep_warm(Pool::default());
+    }
     let done = AtomicUsize::new(0);
     let all = shots.len();
     progress(Progress { done: 0, all });
@@ -142,7 +150,11 @@ pub async fn prove(
         })
         .collect();
     let promises = report::by_promise(&mut findings, &terrain.mechanisms);
+    let waited = |(attack, sight): &&(&Attack, Sight)| {
+        attack.program.is_some() && matches!(sight, Sight::Seen(seen) if seen["warm"] == true)
+    };
     Ok(Proof {
+        waited: sights.iter().filter(waited).count(),
         backend: terrain.backend.to_owned(),
         form: terrain.form,
         degraded: report::degraded(&terrain.degraded, &promises),
@@ -252,7 +264,7 @@ async fn neighbour(subject: &Subject<'_>) -> Result<(), Option<String>> {
 /// This host when all is over.
 async fn afterwards(subject: &Subject<'_>, ground: &Ground, neighbour: &Neighbour) -> Value {
     let mut seen = ground.after();
-    let left = left::behind(subject.engine, subject.caller, subject.folder).await;
+    let left = left::behind(subject).await;
     seen["left"] = left.into();
     seen["neighbour"] = json!(neighbour);
     seen

@@ -20,6 +20,8 @@ pub struct Proof {
     pub promises: Vec<PromiseTally>,
     /// Each probe, by promise.
     pub findings: Vec<Finding>,
+    /// Attacks that started from a sandbox whose interpreter had waited.
+    pub waited: usize,
     /// How long all of it took, in seconds.
     pub seconds: f64,
 }
