@@ -43,8 +43,7 @@ impl Interpreter {
         make_pipe(READY)?;
         make_pipe(JOB)?;
         let (mut ready, job) = (both.open_receiver(READY)?, both.open_sender(JOB)?);
-        let program =
-            program::start(&warm.argv, &with_hooks(&warm.env), Some(input)).map_err(io::Error::other)?;
+        let program = program::start(&warm.argv, &with_hook(warm), Some(input)).map_err(io::Error::other)?;
         let ended = async {
             while program::reap(program.pid).is_none() {
                 children.recv().await;
@@ -80,14 +79,16 @@ fn make_pipe(path: &str) -> io::Result<()> {
     rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).map_err(Into::into)
 }
 
-/// The environment in which an interpreter comes upon our module.
-fn with_hooks(env: &[(String, String)]) -> Vec<(String, String)> {
-    let mut hooked = env.to_vec();
-    for (key, first, separator) in [("PYTHONPATH", PYTHON_HOOK, ':'), ("NODE_OPTIONS", NODE_HOOK, ' ')] {
-        match hooked.iter_mut().find(|(name, _)| name == key) {
-            Some((_, value)) => *value = format!("{first}{separator}{value}"),
-            None => hooked.push((key.to_owned(), first.to_owned())),
-        }
+/// The environment in which this interpreter comes upon our module.
+fn with_hook(warm: &Warm) -> Vec<(String, String)> {
+    let (key, first, separator) = match warm.argv.first() {
+        Some(name) if name == "node" => ("NODE_OPTIONS", NODE_HOOK, ' '),
+        _ => ("PYTHONPATH", PYTHON_HOOK, ':'),
+    };
+    let mut hooked = warm.env.clone();
+    match hooked.iter_mut().find(|(name, _)| name == key) {
+        Some((_, value)) => *value = format!("{first}{separator}{value}"),
+        None => hooked.push((key.to_owned(), first.to_owned())),
     }
     hooked
 }
@@ -125,10 +126,21 @@ mod tests {
     }
 
     #[test]
-    fn our_modules_come_first() {
-        let env = [("PYTHONPATH".to_owned(), "/x".to_owned())];
-        let hooked = with_hooks(&env);
-        assert_eq!(hooked[0].1, "/sandbox/runtime/warm:/x");
-        assert_eq!(hooked[1].0, "NODE_OPTIONS");
+    fn our_module_comes_first() {
+        let hooked = |interpreter: &str| {
+            let warm = Warm {
+                argv: vec![interpreter.to_owned()],
+                env: vec![("PYTHONPATH".to_owned(), "/x".to_owned())],
+                ..Warm::default()
+            };
+            let text = |(key, value): &(String, String)| format!("{key}={value}");
+            with_hook(&warm).iter().map(text).collect::<Vec<_>>()
+        };
+        assert_eq!(hooked("python3"), ["PYTHONPATH=/sandbox/runtime/warm:/x"]);
+        let node = [
+            "PYTHONPATH=/x",
+            "NODE_OPTIONS=--require=/sandbox/runtime/warm/wait.cjs",
+        ];
+        assert_eq!(hooked("node"), node);
     }
 }

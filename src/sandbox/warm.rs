@@ -276,3 +276,102 @@ impl<T> State<T> {
         self.waiting.len() + count < pool.slots && taken + sum + bytes <= pool.memory_bytes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shelf(slots: usize, memory_bytes: u64) -> Shelf<&'static str> {
+        let shelf = Shelf::empty();
+        shelf.allow(Pool {
+            slots,
+            memory_bytes,
+            idle: Duration::from_secs(60),
+        });
+        shelf
+    }
+
+    fn key(text: &str) -> Key {
+        Digest::of(text.as_bytes())
+    }
+
+    /// Makes one, if it may be made; returns what had to go.
+    fn make(shelf: &Shelf<&'static str>, text: &'static str) -> Option<Vec<&'static str>> {
+        let gone = shelf.begin(&key(text), 1)?;
+        shelf.end(&key(text), 1, Some(text));
+        Some(gone)
+    }
+
+    #[test]
+    fn one_is_made_for_what_was_asked_for_and_missed() {
+        let shelf = shelf(4, 4);
+        assert_eq!(make(&shelf, "a"), None);
+        assert_eq!(shelf.take(&key("a")), None);
+        assert_eq!(make(&shelf, "a"), Some(vec![]));
+        assert_eq!(make(&shelf, "a"), None);
+        assert_eq!(shelf.take(&key("b")), None);
+        assert_eq!(shelf.take(&key("a")), Some("a"));
+        // Nobody else's.
+        assert_eq!(shelf.take(&key("a")), None);
+    }
+
+    #[test]
+    fn more_are_made_for_what_was_missed_more_often() {
+        let shelf = shelf(3, 9);
+        for _ in 0..9 {
+            assert_eq!(shelf.take(&key("a")), None);
+        }
+        let made = std::iter::repeat_with(|| make(&shelf, "a")).take_while(Option::is_some);
+        assert_eq!(made.count(), 3);
+    }
+
+    #[test]
+    fn those_that_waited_longest_make_room() {
+        let shelf = shelf(2, 9);
+        for name in ["a", "b", "c"] {
+            assert_eq!(shelf.take(&key(name)), None);
+        }
+        assert_eq!(
+            (make(&shelf, "a"), make(&shelf, "b")),
+            (Some(vec![]), Some(vec![]))
+        );
+        assert_eq!(make(&shelf, "c"), Some(vec!["a"]));
+        assert_eq!(shelf.take(&key("b")), Some("b"));
+    }
+
+    #[test]
+    fn memory_bounds_them_too() {
+        let shelf = shelf(9, 1);
+        assert_eq!((shelf.take(&key("a")), shelf.take(&key("a"))), (None, None));
+        assert_eq!(make(&shelf, "a"), Some(vec![]));
+        assert_eq!(make(&shelf, "a"), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_waits_in_vain_goes_and_is_not_made_again() {
+        let shelf = shelf(4, 4);
+        assert_eq!(shelf.take(&key("a")), None);
+        assert_eq!(make(&shelf, "a"), Some(vec![]));
+        assert_eq!(shelf.expired(), Vec::<&str>::new());
+        tokio::time::advance(Duration::from_secs(60)).await;
+        assert_eq!(shelf.expired(), ["a"]);
+        assert_eq!(make(&shelf, "a"), None);
+    }
+
+    #[test]
+    fn nothing_is_made_where_it_is_switched_off() {
+        let shelf = shelf(0, 9);
+        assert_eq!(shelf.take(&key("a")), None);
+        assert_eq!(make(&shelf, "a"), None);
+    }
+
+    #[test]
+    fn the_dropped_do_not_count_as_being_made() {
+        let shelf = shelf(1, 9);
+        assert_eq!(shelf.take(&key("a")), None);
+        assert_eq!(shelf.begin(&key("a"), 1), Some(vec![]));
+        assert_eq!(shelf.begin(&key("a"), 1), None);
+        shelf.end(&key("a"), 1, None);
+        assert_eq!(make(&shelf, "a"), Some(vec![]));
+    }
+}

@@ -32,5 +32,6 @@ function putInPlace([stdin, count, ...texts]) {
   }
 }
 
-putInPlace(takeJob());
+// A worker thread of the program runs this again, and there is nothing to wait for.
+if (fs.existsSync('/sandbox/.job')) putInPlace(takeJob());
 delete require.cache[__filename];
