@@ -176,6 +176,8 @@ pub const CA_BUNDLE_BYTES_MAX: u64 = 4 * MIB;
 pub const PACKAGES_CACHE_BYTES: u64 = 10 * 1024 * MIB;
 /// Uses of installed packages closer together than this are remembered as one.
 pub const PACKAGES_USED_EVERY: Duration = Duration::from_secs(3600);
+/// Images and interpreters that they lack, as far as they are remembered.
+pub const PACKAGES_BASES_LACKING_MAX: usize = 256;
 /// Files of one set of installed packages, bytecode included.
 pub const PACKAGES_FILES_MAX: usize = 60_000;
 /// Their bytes.

@@ -17,7 +17,9 @@ use crate::error::{Code, Error};
 use crate::execution::{JsonText, ResourceLimits};
 use crate::ids::ExecutionId;
 use crate::limits;
-use crate::sandbox::{Choice, Collect, Dependencies, Egress, End, InputFile, Job, Progress, Report, Run};
+use crate::sandbox::{
+    Choice, Collect, Dependencies, Egress, End, ImageOf, InputFile, Job, Progress, Report, Run,
+};
 use crate::secret::Mask;
 use crate::skill::Language;
 
@@ -35,14 +37,14 @@ const PYTHON_INSTALLER: &str = include_str!("install.py");
 const NODE_INSTALLER: &str = include_str!("install.cjs");
 
 impl Engine {
-    /// Installs packages for the program of `plan`, and keeps them.
+    /// Installs packages for the program of `plan`, and keeps them; `None` if the skill's image lacks their interpreter, which is not the program's own.
     pub(super) async fn build(
         &self,
         (plan, choice): (&Plan, &Choice),
         wanted: &Wanted,
         name: &SetName,
         waiting: Waiting<'_>,
-    ) -> Result<Dependencies, Error> {
+    ) -> Result<Option<Dependencies>, Error> {
         if let Some(progress) = waiting.progress {
             let packages = wanted.names().join(", ");
             let _ = progress.try_send(Progress::Installing { packages });
@@ -61,15 +63,20 @@ impl Engine {
         gate.spawn(proxy.clone().serve(tunnels));
         let report = self.install(&job, choice, &mut artifacts, waiting).await?;
         drop(gate);
+        // A skill's own image may lack what the program can do without.
+        let may_lack = plan.job.image_of == ImageOf::Skill && plan.language != wanted.language();
+        if may_lack && let End::NotStarted(_) = report.end {
+            return Ok(None);
+        }
         judge(&report, &job, proxy.trouble())?;
         let (tar, _) = artifacts.finish().map_err(failure::of_io)?;
         let (set, folder) = self.keep_packages(name, wanted, tar).await?;
         tracing::info!(packages = %set.key, bytes = set.bytes, "Installed packages {}", set.key);
-        Ok(Dependencies {
+        Ok(Some(Dependencies {
             packages: packages_of(set.language),
             digest: set.digest,
             folder,
-        })
+        }))
     }
 
     /// Runs the builder to its end; ends it when nobody waits any more, or this process ends.

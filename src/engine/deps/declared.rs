@@ -57,8 +57,12 @@ impl Wanted {
     }
 }
 
-/// What the planned program asks for, at most one of each kind; `requirements` are the request's own.
-pub(super) async fn wanted(plan: &Plan, requirements: &[String]) -> Result<Vec<Wanted>, Error> {
+/// What the planned program asks for, at most one of each kind, or why that cannot be told; `requirements` are the request's
+/// own. Every program gets the packages of both kinds, for it may call programs of its skill that are in the other language.
+pub(super) async fn wanted(
+    plan: &Plan,
+    requirements: &[String],
+) -> Result<Vec<(Language, Result<Wanted, Error>)>, Error> {
     let job = &plan.job;
     let own = job.skill.as_ref().map(|skill| Source {
         mounted: None,
@@ -71,27 +75,30 @@ pub(super) async fn wanted(plan: &Plan, requirements: &[String]) -> Result<Vec<W
         program: None,
     });
     let asked = Asked {
+        language: plan.language,
         sources: own.into_iter().chain(mounted).collect(),
         code: job.code.clone().filter(|_| plan.language == Language::Python),
         requirements: requirements.to_vec(),
     };
-    let language = plan.language;
-    let read = tokio::task::spawn_blocking(move || match language {
-        Language::Python => Ok(asked.python()?.into_iter().collect()),
-        Language::Node => Ok(asked.node()?.into_iter().collect()),
-        // A shell calls programs of both kinds.
-        Language::Bash if asked.requirements.is_empty() => {
-            Ok(asked.python()?.into_iter().chain(asked.node()?).collect())
-        }
-        Language::Bash => Err(Error::invalid(
+    if plan.language == Language::Bash && !requirements.is_empty() {
+        return Err(Error::invalid(
             "requirements are for Python and Node programs; a Bash program has those that its skill and mounted ones ask for",
-        )),
+        ));
+    }
+    let read = tokio::task::spawn_blocking(move || {
+        let kinds = [(Language::Python, asked.python()), (Language::Node, asked.node())];
+        let found = kinds
+            .into_iter()
+            .filter_map(|(language, read)| Some((language, read.transpose()?)));
+        found.collect()
     });
-    read.await.map_err(Error::internal)?
+    read.await.map_err(Error::internal)
 }
 
 /// Where a program says what it needs.
 struct Asked {
+    /// The program's.
+    language: Language,
     /// Its own skill, then those that it may import.
     sources: Vec<Source>,
     /// Code that came with the request.
@@ -118,8 +125,10 @@ impl Asked {
             all.add_all(&in_header("code.py", code.as_bytes()), |_| in_its_header("code"))
                 .map_err(|error| Error::invalid(error.to_string()))?;
         }
-        all.add_all(&self.requirements, |index| format!("requirements[{index}]"))
-            .map_err(|error| Error::invalid(error.to_string()))?;
+        all.add_all(self.requirements(Language::Python), |index| {
+            format!("requirements[{index}]")
+        })
+        .map_err(|error| Error::invalid(error.to_string()))?;
         Ok((!all.is_empty()).then_some(Wanted::Python(all)))
     }
 
@@ -132,9 +141,18 @@ impl Asked {
                 (all, more) => all.or(more),
             };
         }
-        let all =
-            NodePackages::with(all, &self.requirements).map_err(|error| Error::invalid(error.to_string()))?;
+        let all = NodePackages::with(all, self.requirements(Language::Node))
+            .map_err(|error| Error::invalid(error.to_string()))?;
         Ok(all.map(Wanted::Node))
+    }
+
+    /// Those of the request, if they are for programs of this language.
+    fn requirements(&self, language: Language) -> &[String] {
+        if self.language == language {
+            &self.requirements
+        } else {
+            &[]
+        }
     }
 }
 

@@ -9,7 +9,7 @@ mod sets;
 mod settings;
 mod upstream;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -36,6 +36,8 @@ pub use upstream::Upstream;
 pub(super) struct Builds {
     locks: Mutex<HashMap<SetName, Arc<tokio::sync::Mutex<()>>>>,
     used: Mutex<HashMap<SetName, Instant>>,
+    /// Images in which an interpreter was looked for in vain.
+    lacking: Mutex<HashSet<(String, Language)>>,
 }
 
 /// A tenant's own name for one set of packages.
@@ -70,6 +72,20 @@ impl Builds {
         used.insert(name.clone(), Instant::now());
         true
     }
+
+    /// Remembers that this image has no such interpreter.
+    fn lacks(&self, base: &str, language: Language) {
+        let mut lacking = self.lacking.lock().unwrap_or_else(PoisonError::into_inner);
+        if lacking.len() >= limits::PACKAGES_BASES_LACKING_MAX {
+            lacking.clear();
+        }
+        lacking.insert((base.to_owned(), language));
+    }
+
+    fn is_lacking(&self, base: &str, language: Language) -> bool {
+        let lacking = self.lacking.lock().unwrap_or_else(PoisonError::into_inner);
+        lacking.contains(&(base.to_owned(), language))
+    }
 }
 
 impl Engine {
@@ -82,24 +98,24 @@ impl Engine {
         waiting: Waiting<'_>,
     ) -> Result<Vec<Digest>, Error> {
         let mut keys = Vec::new();
-        for wanted in declared::wanted(plan, requirements).await? {
-            let language = wanted.language();
+        for (language, wanted) in declared::wanted(plan, requirements).await? {
             let Some(base) = self.base(plan, choice, language) else {
-                // A shell script may call neither, or only the one that is there.
-                if plan.language == Language::Bash {
-                    continue;
+                // The program may call no other, or only the one that is there.
+                if plan.language == language {
+                    return Err(no_interpreter(language));
                 }
-                let interpreter = language.interpreter();
-                return Err(Error::new(
-                    Code::DependenciesFailed,
-                    format!("it is not known for which `{interpreter}` packages would have to be installed"),
-                ));
+                continue;
             };
+            let wanted = wanted?;
             let key = wanted.key(&base);
             let name = (tenant.clone(), key);
-            let installed = self.installed((plan, choice), &wanted, &name, waiting).await?;
-            plan.job.deps.push(installed);
-            keys.push(key);
+            match self.installed((plan, choice), &wanted, &name, waiting).await? {
+                Some(installed) => {
+                    plan.job.deps.push(installed);
+                    keys.push(key);
+                }
+                None => self.0.builds.lacks(&base, language),
+            }
         }
         Ok(keys)
     }
@@ -108,7 +124,7 @@ impl Engine {
     fn base(&self, plan: &mut Plan, choice: &Choice, language: Language) -> Option<String> {
         let job = &mut plan.job;
         let images = &self.0.settings.images;
-        // The image of one language has the interpreter of no other; of a skill's own nobody knows.
+        // The image of one language has the interpreter of no other; of a skill's own it is seen when packages are installed.
         let is_missing = choice.kind == Kind::Docker
             && job.image_of == ImageOf::Language
             && job.image.as_str() != images.of(language);
@@ -119,19 +135,19 @@ impl Engine {
         let argv = std::mem::replace(&mut job.argv, vec![language.interpreter().to_owned()]);
         let base = self.0.sandbox.base(choice, job);
         job.argv = argv;
-        base
+        base.filter(|base| !self.0.builds.is_lacking(base, language))
     }
 
-    /// The set of this name, installed now if it never was.
+    /// The set of this name, installed now if it never was; `None` if the image lacks its interpreter.
     async fn installed(
         &self,
         planned: (&Plan, &Choice),
         wanted: &Wanted,
         name: &SetName,
         waiting: Waiting<'_>,
-    ) -> Result<Dependencies, Error> {
+    ) -> Result<Option<Dependencies>, Error> {
         if let Some(found) = self.find_packages(name).await? {
-            return Ok(found);
+            return Ok(Some(found));
         }
         let lock = self.0.builds.lock(name);
         let _once = tokio::select! {
@@ -139,7 +155,7 @@ impl Engine {
             () = waiting.gone.cancelled() => return Err(nobody_waits()),
         };
         match self.find_packages(name).await? {
-            Some(found) => Ok(found),
+            Some(found) => Ok(Some(found)),
             None => self.build(planned, wanted, name, waiting).await,
         }
     }
@@ -213,6 +229,16 @@ fn packages_of(language: Language) -> Packages {
         Language::Node => Packages::Node,
         Language::Python | Language::Bash => Packages::Python,
     }
+}
+
+fn no_interpreter(language: Language) -> Error {
+    let interpreter = language.interpreter();
+    Error::new(
+        Code::DependenciesFailed,
+        format!(
+            "there is no `{interpreter}` for which packages could be installed; name an image that has it"
+        ),
+    )
 }
 
 fn nobody_waits() -> Error {
