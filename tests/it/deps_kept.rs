@@ -182,6 +182,39 @@ async fn the_longest_unused_packages_go_when_they_are_too_much_together() {
     assert_eq!(index.fetched(WHEEL), 2);
 }
 
+#[tokio::test]
+async fn packages_that_are_too_much_are_refused_with_the_bound_and_what_to_do() {
+    let small = |_: &OwnIndex, settings| DependencySettings {
+        set_bytes: 64 << 20,
+        ..settings
+    };
+    let Some((world, index)) = world_with(small).await else {
+        return;
+    };
+    // Fits while it is installed, and then does not; fits nowhere; is small, and takes pip far more to read.
+    let lines = |mebibytes: usize| "\n".repeat(mebibytes << 20);
+    let (some, much, read) = (lines(70), lines(110), lines(72));
+    index.wheel("some", &[("some.py", &some)]);
+    index.wheel("much", &[("much.py", &much)]);
+    index.wheel("read", &[("read-1.0.dist-info/entry_points.txt", &read)]);
+    for (package, part) in [
+        ("some", "may have 64 MiB (deps.set_size)"),
+        ("much", "may have 64 MiB (deps.set_size)"),
+        ("read", "killed for want of memory"),
+    ] {
+        let error = run(&world, asks_for("seen = 1", package), Ask::default())
+            .await
+            .unwrap_err();
+        let text = error.to_string();
+        assert_eq!(error.code(), Code::DependenciesFailed, "{package}: {text}");
+        assert!(
+            text.contains(part) && text.contains("raise deps.set_size"),
+            "{package}: {text}"
+        );
+    }
+    assert!(sets(&world, &world.admin).await.is_empty());
+}
+
 /// T-02: what one tenant has installed tells another nothing, not even by time, and is not theirs to forget.
 #[tokio::test]
 async fn tenants_share_no_packages() {

@@ -9,7 +9,8 @@ use tokio::task::JoinSet;
 
 use crate::bundle::artifacts::ArtifactTar;
 use crate::engine::deps::declared::Wanted;
-use crate::engine::deps::proxy::{Proxy, Trouble};
+use crate::engine::deps::proxy::Proxy;
+use crate::engine::deps::verdict::Verdict;
 use crate::engine::deps::{SetName, Waiting, nobody_waits, packages_of};
 use crate::engine::plan::Plan;
 use crate::engine::{Engine, failure};
@@ -68,7 +69,12 @@ impl Engine {
         if may_lack && let End::NotStarted(_) = report.end {
             return Ok(None);
         }
-        judge(&report, &job, proxy.trouble())?;
+        let verdict = Verdict {
+            report: &report,
+            granted: &job.limits,
+            set_bytes: deps.set_bytes,
+        };
+        verdict.judge(proxy.trouble())?;
         let (tar, _) = artifacts.finish().map_err(failure::of_io)?;
         let (set, folder) = self.keep_packages(name, wanted, tar).await?;
         tracing::info!(packages = %set.key, bytes = set.bytes, "Installed packages {}", set.key);
@@ -184,17 +190,18 @@ impl Engine {
     /// What a builder may use: more memory than a program, nearly all of it for files.
     fn bounds(&self) -> ResourceLimits {
         let maxima = &self.0.settings.maxima;
-        let memory_bytes = maxima.memory_bytes.max(limits::BUILDER_MEMORY_BYTES);
         let small = 16 * limits::MIB;
+        let sandbox_bytes = limits::builder_files_bytes(self.0.settings.deps.set_bytes);
         let others =
             3 * small + limits::ROOT_BYTES + limits::BLOBS_BYTES_MIN + limits::MEMORY_BEYOND_SCRATCH_BYTES;
+        let memory_bytes = sandbox_bytes + others + limits::BUILDER_MEMORY_BYTES;
         ResourceLimits {
-            memory_bytes,
+            memory_bytes: memory_bytes.max(maxima.memory_bytes),
             cpu_millis: maxima.cpu_millis,
             processes_max: limits::PROCESSES_MAX,
             timeout: limits::BUILDER_TIMEOUT,
             workspace_bytes: small,
-            sandbox_bytes: (memory_bytes - others).min(limits::BUILDER_FILES_BYTES),
+            sandbox_bytes,
             tmp_bytes: small,
             root_bytes: limits::ROOT_BYTES,
             shm_bytes: small,
@@ -226,65 +233,4 @@ async fn ca_bundle(configured: Option<&Path>) -> Result<String, Error> {
         Code::DependenciesFailed,
         "this host has no file of certificate authorities to believe package indexes by; install one (Debian: ca-certificates), or set deps.ca_bundle",
     ))
-}
-
-/// Why there are no packages, if there are none.
-fn judge(report: &Report, job: &Job, trouble: Option<Trouble>) -> Result<(), Error> {
-    let mebibytes = job.limits.memory_bytes / limits::MIB;
-    let why = match &report.end {
-        // Links are what npm makes of programs; nobody calls those.
-        End::Exited(0) if report.complete => match report.skipped.iter().find(|file| file.reason != "link") {
-            None => return Ok(()),
-            Some(file) => format!(
-                "{} cannot be kept ({})",
-                crate::error::quoted(&file.path),
-                file.reason
-            ),
-        },
-        End::Exited(_) => last_lines(&report.logs.stderr, &report.logs.stdout),
-        End::OutOfMemory => format!(
-            "they need more than {mebibytes} MiB while they are installed; ask for fewer, or raise limits.memory"
-        ),
-        End::TimedOut => format!("it took longer than {} s", job.limits.timeout.as_secs()),
-        End::NotStarted(reason) | End::Lost(reason) => reason.clone(),
-        End::Signaled(signal) => format!("the installer was ended by signal {signal}"),
-        End::Cancelled => return Err(nobody_waits()),
-    };
-    let hint = match trouble {
-        None => String::new(),
-        Some(Trouble::Refused(why)) => format!("; refused on the way: {why}"),
-        Some(Trouble::Unreachable(why)) => format!(
-            "; {why}; without a network use packages that were installed before: `skillbox deps prefetch SKILL` installs them while there is one"
-        ),
-    };
-    Err(Error::new(
-        Code::DependenciesFailed,
-        format!("the packages could not be installed: {why}{hint}"),
-    ))
-}
-
-/// The last that an installer said, fit for a message.
-fn last_lines(stderr: &[u8], stdout: &[u8]) -> String {
-    let said = if stderr.iter().all(u8::is_ascii_whitespace) {
-        stdout
-    } else {
-        stderr
-    };
-    let text = String::from_utf8_lossy(said);
-    let lines: Vec<_> = text
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect();
-    let last = &lines[lines.len().saturating_sub(limits::INSTALLER_LINES)..];
-    let shown = last.iter().map(|line| {
-        let visible = line.chars().filter(|c| !c.is_control());
-        visible.take(limits::INSTALLER_LINE_CHARS).collect::<String>()
-    });
-    let shown: Vec<_> = shown.collect();
-    if shown.is_empty() {
-        "the installer failed and said nothing".to_owned()
-    } else {
-        shown.join("; ")
-    }
 }

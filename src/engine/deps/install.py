@@ -112,6 +112,9 @@ def main():
         "install", "--quiet", "--progress-bar", "off", "--no-warn-script-location", "--no-compile",
         "--only-binary", ":all:", "--index-url", job["index"], "--target", OUT, "-r", "/workspace/requirements.txt",
     ])
+    if done.returncode < 0:
+        # Whoever waits for us learns what ended it.
+        os.kill(os.getpid(), -done.returncode)
     if done.returncode:
         sys.exit(done.returncode)
     # Checked by nobody when it is loaded: the files never change. Sources that no version of Python reads stay as they are.

@@ -8,6 +8,7 @@ mod proxy;
 mod sets;
 mod settings;
 mod upstream;
+mod verdict;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
