@@ -18,6 +18,8 @@ pub(super) struct Verdict<'a> {
 
 /// What installers say when a file system is full.
 const NO_ROOM: [&str; 2] = ["No space left on device", "ENOSPC"];
+/// What pip says when it has found no wheel.
+const NO_WHEEL: &str = "No matching distribution found for ";
 
 impl Verdict<'_> {
     /// Why there are no packages, if there are none.
@@ -116,7 +118,16 @@ impl Verdict<'_> {
         if shown.is_empty() {
             return format!("the installer exited with code {code} and said nothing");
         }
-        shown.join("; ")
+        let missing = lines
+            .iter()
+            .find_map(|line| line.split_once(NO_WHEEL))
+            .map(|(_, package)| {
+                let package = quoted(package);
+                format!(
+                    "; the index has no wheel of {package} for this interpreter and platform, and nothing is built here: ask for another version or package, or let the operator put a wheel into the index"
+                )
+            });
+        shown.join("; ") + &missing.unwrap_or_default()
     }
 }
 
@@ -184,6 +195,19 @@ mod tests {
                 text.contains("for want of memory") && text.contains("512 MiB") && text.contains(REMEDY),
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn a_package_without_a_wheel_is_not_a_riddle() {
+        let said = "ERROR: Could not find a version that satisfies the requirement docopt (from versions: none)\nERROR: No matching distribution found for docopt\n";
+        let text = ended(End::Exited(1), said, 0);
+        for part in [
+            "(from versions: none)",
+            "no wheel of `docopt`",
+            "nothing is built here",
+        ] {
+            assert!(text.contains(part), "{text}");
         }
     }
 
