@@ -169,6 +169,8 @@ pub const fn builder_files_bytes(set_bytes: u64) -> u64 {
 }
 /// Wall clock of an installation.
 pub const BUILDER_TIMEOUT: Duration = Duration::from_secs(600);
+/// All that one request to install in advance may take; what it has installed by then stays.
+pub const PREFETCH_MAX: Duration = Duration::from_secs(30 * 60);
 /// The last lines of an installer's words that an error repeats.
 pub const INSTALLER_LINES: usize = 6;
 /// Characters of each.
