@@ -11,6 +11,7 @@ mod upstream;
 mod verdict;
 
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -56,7 +57,7 @@ pub(super) struct Waiting<'a> {
 const RECIPE: u32 = 1;
 
 impl Builds {
-    /// Held while a set is installed: who comes second finds it installed.
+    /// Held while a set is installed or fetched: who comes second finds it here.
     fn lock(&self, name: &SetName) -> Arc<tokio::sync::Mutex<()>> {
         let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
         locks.retain(|_, lock| Arc::strong_count(lock) > 1);
@@ -147,40 +148,50 @@ impl Engine {
         name: &SetName,
         waiting: Waiting<'_>,
     ) -> Result<Option<Dependencies>, Error> {
-        if let Some(found) = self.find_packages(name).await? {
-            return Ok(Some(found));
+        if let Some(set) = self.kept_packages(name).await?
+            && let Some(folder) = self.packages_here(&set).await?
+        {
+            return self.use_packages(name, set, folder).await.map(Some);
         }
         let lock = self.0.builds.lock(name);
         let _once = tokio::select! {
             locked = lock.lock() => locked,
             () = waiting.gone.cancelled() => return Err(nobody_waits()),
         };
-        match self.find_packages(name).await? {
-            Some(found) => Ok(Some(found)),
-            None => self.build(planned, wanted, name, waiting).await,
+        if let Some(set) = self.kept_packages(name).await?
+            && let Some(folder) = self.packages_folder(&set).await?
+        {
+            return self.use_packages(name, set, folder).await.map(Some);
+        }
+        self.build(planned, wanted, name, waiting).await
+    }
+
+    /// The set of this name, if it is kept.
+    async fn kept_packages(&self, (tenant, key): &SetName) -> Result<Option<PackageSet>, Error> {
+        match self.0.store.packages(tenant, key).await {
+            Ok(set) => Ok(Some(set)),
+            Err(store::Error::NotFound) => Ok(None),
+            Err(error) => Err(failure::of_store(error, "installed packages")),
         }
     }
 
-    /// A set that is kept, on this host now.
-    async fn find_packages(&self, name: &SetName) -> Result<Option<Dependencies>, Error> {
+    /// Remembers that a set on this host is used.
+    async fn use_packages(
+        &self,
+        name: &SetName,
+        set: PackageSet,
+        folder: PathBuf,
+    ) -> Result<Dependencies, Error> {
         let (tenant, key) = name;
-        let set = match self.0.store.packages(tenant, key).await {
-            Ok(set) => set,
-            Err(store::Error::NotFound) => return Ok(None),
-            Err(error) => return Err(failure::of_store(error, "installed packages")),
-        };
-        let Some(folder) = self.packages_folder(&set).await? else {
-            return Ok(None);
-        };
         if self.0.builds.is_news(name) {
             let remembered = self.0.store.packages_used(tenant, key, clock::now()).await;
             remembered.map_err(|error| failure::of_store(error, "installed packages"))?;
         }
-        Ok(Some(Dependencies {
+        Ok(Dependencies {
             packages: packages_of(set.language),
             digest: set.digest,
             folder,
-        }))
+        })
     }
 
     /// Removes sets that are too much together, and folders of packages that nobody uses.
