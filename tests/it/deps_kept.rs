@@ -116,6 +116,28 @@ async fn a_lock_says_what_is_installed_and_what_it_must_hash_to() {
     );
 }
 
+/// Z-27: an npm that is not the registry's is not run. This machine has its own.
+#[tokio::test]
+async fn an_installer_that_was_changed_on_its_way_is_not_run() {
+    if super::BACKEND == Backend::Native {
+        return;
+    }
+    let Some((world, index)) = world_with_index().await else {
+        return;
+    };
+    index.node_package("beta", "1.0.0", &[("index.js", "")]);
+    if !index.offer_damaged_npm() {
+        missing("packages", "there is no npm to be had for images without one");
+        return;
+    }
+    let archive = node("const seen = 1;", r#"{"dependencies": {"beta": "1"}}"#);
+    let error = run(&world, archive, Ask::default()).await.unwrap_err();
+    assert!(
+        error.code() == Code::DependenciesFailed && error.to_string().contains("npm was damaged"),
+        "{error}"
+    );
+}
+
 #[tokio::test]
 async fn a_caller_who_leaves_during_an_installation_leaves_nothing() {
     let Some((world, index)) = world_with_index().await else {

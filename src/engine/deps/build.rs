@@ -1,9 +1,11 @@
 //! Installs packages in a sandbox like any other, with larger bounds and one way out: to the configured indexes.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
+use tokio::io::AsyncReadExt as _;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
@@ -218,19 +220,46 @@ fn file(path: &str, content: String) -> InputFile {
 }
 
 async fn ca_bundle(configured: Option<&Path>) -> Result<String, Error> {
-    let places = match configured {
-        Some(path) => vec![path],
-        None => CA_BUNDLES.iter().map(Path::new).collect(),
-    };
-    for place in places {
-        if let Ok(text) = tokio::fs::read_to_string(place).await
-            && text.len() as u64 <= limits::CA_BUNDLE_BYTES_MAX
-        {
+    let failed = |why: &str| Error::new(Code::DependenciesFailed, why);
+    if let Some(path) = configured {
+        return authorities(path).await.map_err(|_| {
+            failed("deps.ca_bundle cannot be read, or is longer than any list of certificate authorities; name another file")
+        });
+    }
+    for path in CA_BUNDLES {
+        if let Ok(text) = authorities(Path::new(path)).await {
             return Ok(text);
         }
     }
-    Err(Error::new(
-        Code::DependenciesFailed,
+    Err(failed(
         "this host has no file of certificate authorities to believe package indexes by; install one (Debian: ca-certificates), or set deps.ca_bundle",
     ))
+}
+
+/// The text of a file that is not too long for one.
+async fn authorities(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let file = tokio::fs::File::open(path).await?;
+    let mut file = file.take(limits::CA_BUNDLE_BYTES_MAX + 1);
+    let read = file.read_to_string(&mut text).await?;
+    if read as u64 > limits::CA_BUNDLE_BYTES_MAX {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn of_a_file_of_authorities_no_more_is_read_than_one_has() {
+        let error = ca_bundle(Some(Path::new("/dev/zero"))).await.unwrap_err();
+        assert!(error.to_string().contains("deps.ca_bundle"), "{error}");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ca.pem");
+        std::fs::write(&path, "-----BEGIN CERTIFICATE-----\n").unwrap();
+        assert!(ca_bundle(Some(&path)).await.unwrap().starts_with("-----"));
+    }
 }
