@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::ids::Digest;
 use crate::sandbox::SkillFiles;
 use crate::skill::{
-    Dialect, Manifest, Permissions, SCRIPT_HEAD_BYTES_MAX, Script, SkillName, Version, module_at,
+    Dialect, Language, Manifest, Permissions, SCRIPT_HEAD_BYTES_MAX, Script, SkillName, Version, module_at,
 };
 
 /// What is run, found and unpacked.
@@ -81,6 +81,9 @@ impl Engine {
             }
         };
         self.mount(caller, &mut found.plan, &ask.mount_skills).await?;
+        if !ask.requirements.is_empty() {
+            self.surround_shell(&mut found.plan, Language::Python)?;
+        }
         Ok(found)
     }
 }

@@ -7,7 +7,7 @@ use skillbox::skill::{Language, Selector};
 
 use super::deps::{asking, ended, run, world_with_index};
 use crate::index::OwnIndex;
-use crate::world::{Backend, World, missing, output, stderr, stdout, zip_of};
+use crate::world::{Backend, World, missing, output, stderr, stdout, succeeded, zip_of};
 
 const SKILL_MD: &str = "---\nname: needs\ndescription: Needs packages.\nlang: bash\n---\n";
 const PYTHON: &str = "import alpha\nprint('python', alpha.x)\n";
@@ -93,8 +93,40 @@ async fn what_a_bash_script_calls_finds_its_skills_packages() {
     ];
     let outcome = ended(&world, zip_of(&node), Ask::default()).await.unwrap();
     assert_eq!(stdout(&outcome), "node 1\n1\n");
-    let error = run(&world, zip_of(&node), asking(&["alpha"])).await.unwrap_err();
-    assert_eq!(error.code(), Code::Invalid, "{error}");
+}
+
+/// `--lang bash --requirement alpha` with `python3 -` inside.
+#[tokio::test]
+async fn what_is_asked_for_with_a_bash_program_is_for_the_python_that_it_calls() {
+    let Some((world, _index)) = world().await else {
+        return;
+    };
+    let text = "python3 - <<END\nimport alpha\nprint('python', alpha.x)\nEND\n";
+    let what = What::Code(CalledCode {
+        text: text.to_owned(),
+        language: Language::Bash,
+    });
+    let request = RunRequest {
+        what,
+        ask: asking(&["alpha"]),
+        progress: None,
+    };
+    let outcome = succeeded(world.engine.run(&world.admin, request).await.unwrap());
+    assert_eq!(stdout(&outcome), "python 1\n");
+    if super::BACKEND == Backend::Native {
+        return;
+    }
+    // Its skill's scripts are in Node, and so is its image.
+    let files = [
+        ("SKILL.md", SKILL_MD),
+        ("scripts/main.sh", text),
+        ("scripts/tool.mjs", NODE),
+    ];
+    let error = run(&world, zip_of(&files), asking(&["alpha"])).await.unwrap_err();
+    assert!(
+        error.code() == Code::DependenciesFailed && error.to_string().contains("`python3`"),
+        "{error}"
+    );
 }
 
 /// An image has one interpreter, this machine both.

@@ -80,11 +80,6 @@ pub(super) async fn wanted(
         code: job.code.clone().filter(|_| plan.language == Language::Python),
         requirements: requirements.to_vec(),
     };
-    if plan.language == Language::Bash && !requirements.is_empty() {
-        return Err(Error::invalid(
-            "requirements are for Python and Node programs; a Bash program has those that its skill and mounted ones ask for",
-        ));
-    }
     let read = tokio::task::spawn_blocking(move || {
         let kinds = [(Language::Python, asked.python()), (Language::Node, asked.node())];
         let found = kinds
@@ -93,6 +88,14 @@ pub(super) async fn wanted(
         found.collect()
     });
     read.await.map_err(Error::internal)
+}
+
+/// What language the requirements of a request are for: a shell's for the Python that it calls.
+pub(super) fn of_request(program: Language) -> Language {
+    match program {
+        Language::Node => Language::Node,
+        Language::Python | Language::Bash => Language::Python,
+    }
 }
 
 /// Where a program says what it needs.
@@ -148,7 +151,7 @@ impl Asked {
 
     /// Those of the request, if they are for programs of this language.
     fn requirements(&self, language: Language) -> &[String] {
-        if self.language == language {
+        if of_request(self.language) == language {
             &self.requirements
         } else {
             &[]

@@ -101,9 +101,11 @@ impl Engine {
     ) -> Result<Vec<Digest>, Error> {
         let mut keys = Vec::new();
         for (language, wanted) in declared::wanted(plan, requirements).await? {
+            // Else the program may call no other, or only the one that is there.
+            let is_asked_for = !requirements.is_empty() && declared::of_request(plan.language) == language;
+            let is_needed = plan.language == language || is_asked_for;
             let Some(base) = self.base(plan, choice, language) else {
-                // The program may call no other, or only the one that is there.
-                if plan.language == language {
+                if is_needed {
                     return Err(no_interpreter(language));
                 }
                 continue;
@@ -116,7 +118,12 @@ impl Engine {
                     plan.job.deps.push(installed);
                     keys.push(key);
                 }
-                None => self.0.builds.lacks(&base, language),
+                None => {
+                    self.0.builds.lacks(&base, language);
+                    if is_needed {
+                        return Err(no_interpreter(language));
+                    }
+                }
             }
         }
         Ok(keys)
