@@ -181,6 +181,10 @@ pub const CA_BUNDLE_BYTES_MAX: u64 = 4 * MIB;
 pub const PACKAGES_CACHE_BYTES: u64 = 10 * 1024 * MIB;
 /// Uses of installed packages closer together than this are remembered as one.
 pub const PACKAGES_USED_EVERY: Duration = Duration::from_secs(3600);
+/// Skills of which it is remembered what packages they ask for.
+pub const WANTED_REMEMBERED_MAX: usize = 1024;
+/// Bytes of such a list; a longer one is read again each time.
+pub const WANTED_REMEMBERED_BYTES_MAX: usize = 8 * 1024;
 /// Images and interpreters that they lack, as far as they are remembered.
 pub const PACKAGES_BASES_LACKING_MAX: usize = 256;
 /// Files of one set of installed packages, bytecode included.

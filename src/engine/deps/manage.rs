@@ -77,7 +77,10 @@ impl Engine {
             };
             let mut found = self.find(caller, what, &ask).await?;
             // Whether it asks for anything is told without an image or an engine.
-            if declared::wanted(&found.plan, &[]).await?.is_empty() {
+            if declared::wanted(&found.plan, &[], &self.0.builds.remembered)
+                .await?
+                .is_empty()
+            {
                 continue;
             }
             let admitted = gone

@@ -27,7 +27,7 @@ use crate::sandbox::{Choice, Dependencies, ImageOf, Kind, Packages, ProgressSend
 use crate::skill::Language;
 use crate::store::{self, PackageSet};
 
-use declared::Wanted;
+use declared::{Remembered, Wanted};
 
 pub use index::{Host, Index, NamedBy};
 pub use settings::DependencySettings;
@@ -40,6 +40,7 @@ pub(super) struct Builds {
     used: Mutex<HashMap<SetName, Instant>>,
     /// Images in which an interpreter was looked for in vain.
     lacking: Mutex<HashSet<(String, Language)>>,
+    remembered: Remembered,
 }
 
 /// A tenant's own name for one set of packages.
@@ -100,7 +101,7 @@ impl Engine {
         waiting: Waiting<'_>,
     ) -> Result<Vec<Digest>, Error> {
         let mut keys = Vec::new();
-        for (language, wanted) in declared::wanted(plan, requirements).await? {
+        for (language, wanted) in declared::wanted(plan, requirements, &self.0.builds.remembered).await? {
             // Else the program may call no other, or only the one that is there.
             let is_asked_for = !requirements.is_empty() && declared::of_request(plan.language) == language;
             let is_needed = plan.language == language || is_asked_for;
@@ -263,3 +264,6 @@ fn no_interpreter(language: Language) -> Error {
 fn nobody_waits() -> Error {
     Error::new(Code::Busy, "the caller left before the packages were installed")
 }
+
+#[cfg(test)]
+mod tests;

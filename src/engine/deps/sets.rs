@@ -95,6 +95,3 @@ fn not_packages(error: crate::bundle::Error) -> Error {
         error => error,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,5 +1,6 @@
-//! Sets are unpacked in turn and fetched once, over a sandbox that nobody asks.
+//! What is asked for is read once, sets are unpacked in turn and fetched once; over a sandbox that nobody asks.
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,14 +10,13 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::blob::{Blob, LinkSigner};
 use crate::bundle::artifacts::ArtifactTar;
-use crate::engine::deps::{DependencySettings, Waiting};
 use crate::engine::{Ask, BlobPolicy, CalledCode, Images, Instance, Parts, RetentionPolicy, Settings, call};
 use crate::execution::Maxima;
 use crate::ids::Tenant;
 use crate::limits;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, SkillFiles};
 use crate::secret::MasterKey;
-use crate::skill::{ImageAllowlist, Language, Requirements};
+use crate::skill::{ImageAllowlist, Requirements};
 use crate::store::Store;
 
 async fn engine(folder: &Path) -> Engine {
@@ -44,6 +44,14 @@ async fn engine(folder: &Path) -> Engine {
         settings,
         instance: Instance::register(folder).unwrap(),
     })
+}
+
+fn plan(engine: &Engine) -> Plan {
+    let code = CalledCode {
+        text: String::new(),
+        language: Language::Python,
+    };
+    call::plan(code, &Ask::default(), &engine.0.settings).unwrap()
 }
 
 fn six() -> (SetName, Wanted) {
@@ -94,11 +102,7 @@ async fn of_many_that_miss_a_kept_set_one_fetches_it() {
     for _ in 0..limits::UNPACKING_MAX {
         turns.push(engine.0.packages.turn().await);
     }
-    let code = CalledCode {
-        text: String::new(),
-        language: Language::Python,
-    };
-    let plan = call::plan(code, &Ask::default(), &engine.0.settings).unwrap();
+    let plan = plan(&engine);
     let choice = engine.prepare(&plan.job, None).await.unwrap();
     let gone = CancellationToken::new();
     let waiting = Waiting {
@@ -118,4 +122,38 @@ async fn of_many_that_miss_a_kept_set_one_fetches_it() {
     let (one, other) = both.await;
     let folders: Vec<_> = [one, other].map(|found| found.unwrap().unwrap().folder).into();
     assert_eq!(folders, [here.clone(), here]);
+}
+
+/// A skill's files never change; those of another skill are others.
+#[tokio::test]
+async fn what_a_skill_asks_for_is_read_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    let list = folder.path().join("requirements.txt");
+    std::fs::write(&list, "six\n").unwrap();
+    let mounting = |content: &[u8]| {
+        let mut plan = plan(&engine);
+        plan.job.mounted.push(SkillFiles {
+            name: "tools".parse().unwrap(),
+            digest: Digest::of(content),
+            folder: folder.path().to_owned(),
+        });
+        plan
+    };
+    let names = async |plan: &Plan, requirements: &[String]| {
+        let found = declared::wanted(plan, requirements, &engine.0.builds.remembered).await;
+        let found = found.unwrap().into_iter();
+        found
+            .flat_map(|(_, wanted)| wanted.unwrap().names())
+            .collect::<Vec<_>>()
+    };
+    let one = mounting(b"one");
+    assert_eq!(names(&one, &[]).await, ["six"]);
+    std::fs::remove_file(&list).unwrap();
+    assert_eq!(names(&one, &[]).await, ["six"]);
+    assert_eq!(names(&mounting(b"other"), &[]).await, [""; 0]);
+    assert_eq!(names(&one, &["rich".to_owned()]).await, ["rich"]);
+    let mut with_header = mounting(b"one");
+    with_header.job.code = Some("# /// script\n# dependencies = ['idna']\n# ///\n".to_owned());
+    assert_eq!(names(&with_header, &[]).await, ["idna"]);
 }
