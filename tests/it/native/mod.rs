@@ -13,6 +13,8 @@ mod deps;
 mod deps_asked;
 #[path = "../deps_kept.rs"]
 mod deps_kept;
+#[path = "../deps_speed.rs"]
+mod deps_speed;
 #[path = "../examples.rs"]
 mod examples;
 #[path = "../functions.rs"]
