@@ -103,18 +103,13 @@ async fn main() -> ExitCode {
     if std::env::args().any(|argument| argument == "--test") {
         return ExitCode::SUCCESS;
     }
-    let index_folder = tempfile::tempdir().unwrap();
-    let index = index::OwnIndex::open(index_folder.path());
-    let Some(world) = World::with_packages(Backend::Native, |data| index.settings(data)).await else {
+    let Some(world) = world_with_skills().await else {
         return ExitCode::SUCCESS;
     };
-    let archive = || world::archive(Language::Python, "version: 1.0.0\n", PROGRAM);
-    world.engine.publish(&world.admin, archive(), None).await.unwrap();
-    publish_with_packages(&world, &index).await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("main.py");
     std::fs::write(&file, PROGRAM).unwrap();
-    let served = tokio::task::spawn_blocking(move || Served::start(archive()))
+    let served = tokio::task::spawn_blocking(move || Served::start(probe()))
         .await
         .unwrap();
 
@@ -182,8 +177,16 @@ async fn pause() {
     tokio::time::sleep(PAUSE).await;
 }
 
-/// The same program with a set of packages, which is installed when it is first run.
-async fn publish_with_packages(world: &World, index: &index::OwnIndex) {
+/// The program as a skill.
+fn probe() -> std::fs::File {
+    world::archive(Language::Python, "version: 1.0.0\n", PROGRAM)
+}
+
+/// A world with the program, and with the same that has a set of packages.
+async fn world_with_skills() -> Option<World> {
+    let folder = tempfile::tempdir().unwrap();
+    let index = index::OwnIndex::open(folder.path());
+    let world = World::with_packages(Backend::Native, |data| index.settings(data)).await?;
     // For an interpreter that has none.
     index.offer_pip();
     let modules: Vec<_> = (0..500).map(|n| format!("alpha/m{n}.py")).collect();
@@ -197,7 +200,12 @@ async fn publish_with_packages(world: &World, index: &index::OwnIndex) {
         ("scripts/main.py", PROGRAM),
         ("requirements.txt", "alpha\n"),
     ]);
-    world.engine.publish(&world.admin, archive, None).await.unwrap();
+    for archive in [probe(), archive] {
+        world.engine.publish(&world.admin, archive, None).await.unwrap();
+    }
+    // Once, while there is an index.
+    engine_once(&world, "needs").await;
+    Some(world)
 }
 
 async fn engine_once(world: &World, name: &str) -> (f64, [f64; 3]) {

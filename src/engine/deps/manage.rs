@@ -50,7 +50,6 @@ impl Engine {
     }
 
     /// Has a place only while it installs: between two programs of the skill others have their turn.
-
     async fn prefetch_attached(
         &self,
         caller: &Caller,
