@@ -7,6 +7,10 @@ pub const KIB: u64 = 1024;
 /// One mebibyte in bytes.
 pub const MIB: u64 = 1024 * KIB;
 
+mod packages;
+
+pub use packages::*;
+
 // ---- one execution -------------------------------------------------------------------------------------------
 
 /// Memory of one sandbox, swap and tmpfs included, unless the skill asks for less.
@@ -105,6 +109,12 @@ pub const EXCEPTION_NAME_BYTES_MAX: usize = 256;
 pub const EXCEPTION_VALUE_BYTES_MAX: usize = 8 * 1024;
 /// Bytes of a traceback.
 pub const TRACEBACK_BYTES_MAX: usize = 64 * 1024;
+/// What the helpers in a sandbox leave of these when they cut them: as many characters, and so at least as many bytes.
+pub const EXCEPTION_NAME_KEPT_BYTES: usize = 200;
+/// See [`EXCEPTION_NAME_KEPT_BYTES`].
+pub const EXCEPTION_VALUE_KEPT_BYTES: usize = 8000;
+/// See [`EXCEPTION_NAME_KEPT_BYTES`].
+pub const TRACEBACK_KEPT_BYTES: usize = 60_000;
 /// Lines that are kept of what a program logs by the helper `log`. The head is kept.
 pub const LOG_LINES_MAX: usize = 1000;
 /// Bytes of all those lines. One has at most 4,096: so much is written to a pipe at once or not at all.
@@ -134,76 +144,6 @@ pub const ARGS_BYTES_MAX: usize = 512 * 1024;
 /// Bytes of one argument.
 pub const ARG_BYTES_MAX: usize = 64 * 1024;
 
-// ---- dependencies --------------------------------------------------------------------------------------------
-
-/// Packages that one program may ask for.
-pub const REQUIREMENTS_MAX: usize = 200;
-/// Bytes of one of them.
-pub const REQUIREMENT_BYTES_MAX: usize = 4096;
-/// Files that a `requirements.txt` may lead to, itself included.
-pub const REQUIREMENTS_FILES_MAX: usize = 16;
-/// A `requirements.txt` or `package.json`.
-pub const REQUIREMENTS_BYTES_MAX: u64 = 256 * KIB;
-/// A `package-lock.json`.
-pub const NODE_LOCK_BYTES_MAX: u64 = 8 * MIB;
-/// Connections that a builder may have to package indexes at a time.
-pub const EGRESS_CONNECTIONS_MAX: usize = 8;
-/// What may go through them while one set of packages is installed, both ways together: wheels are smaller than what is in them.
-pub const EGRESS_BYTES_MAX: u64 = PACKAGES_BYTES_MAX;
-/// Header fields of a request for one.
-pub const EGRESS_HEADERS_MAX: usize = 32;
-/// Bytes of such a request.
-pub const EGRESS_HEAD_BYTES_MAX: usize = 16 * 1024;
-/// Such a request must have come, and its host have been reached, within this time each.
-pub const EGRESS_CONNECT_MAX: Duration = Duration::from_secs(15);
-/// Nothing may move on one for so long.
-pub const EGRESS_IDLE_MAX: Duration = Duration::from_secs(60);
-/// Addresses of one host that are tried.
-pub const EGRESS_ADDRESSES_MAX: usize = 4;
-/// Memory of a sandbox that installs packages, beside its files.
-pub const BUILDER_MEMORY_BYTES: u64 = 256 * MIB;
-/// Room for the files of such a sandbox: what is installed, and half as much for what that is unpacked from.
-#[must_use]
-pub const fn builder_files_bytes(set_bytes: u64) -> u64 {
-    set_bytes + set_bytes / 2
-}
-/// Wall clock of an installation.
-pub const BUILDER_TIMEOUT: Duration = Duration::from_secs(600);
-/// All that one request to install in advance may take; what it has installed by then stays.
-pub const PREFETCH_MAX: Duration = Duration::from_secs(30 * 60);
-/// The last lines of an installer's words that an error repeats.
-pub const INSTALLER_LINES: usize = 6;
-/// Characters of each.
-pub const INSTALLER_LINE_CHARS: usize = 300;
-/// A file of certificate authorities.
-pub const CA_BUNDLE_BYTES_MAX: u64 = 4 * MIB;
-/// Installed packages that are kept, all together.
-pub const PACKAGES_CACHE_BYTES: u64 = 10 * 1024 * MIB;
-/// Uses of installed packages closer together than this are remembered as one.
-pub const PACKAGES_USED_EVERY: Duration = Duration::from_secs(3600);
-/// Skills of which it is remembered what packages they ask for.
-pub const WANTED_REMEMBERED_MAX: usize = 1024;
-/// Bytes of such a list; a longer one is read again each time.
-pub const WANTED_REMEMBERED_BYTES_MAX: usize = 8 * 1024;
-/// Images and interpreters that they lack, as far as they are remembered.
-pub const PACKAGES_BASES_LACKING_MAX: usize = 256;
-/// Files of one set of installed packages, bytecode included.
-pub const PACKAGES_FILES_MAX: usize = 60_000;
-/// Their bytes, unless the operator says otherwise and where this host has [`PACKAGES_HOST_SHARE`] times as much memory.
-pub const PACKAGES_BYTES: u64 = 2 * 1024 * MIB;
-/// Their bytes where it has less, or does not tell.
-pub const PACKAGES_BYTES_SMALL: u64 = 768 * MIB;
-/// The most that can be configured.
-pub const PACKAGES_BYTES_MAX: u64 = 8 * 1024 * MIB;
-/// The least.
-pub const PACKAGES_BYTES_MIN: u64 = 64 * MIB;
-/// A set lies in memory while it is installed: it may have this part of the host's.
-pub const PACKAGES_HOST_SHARE: u64 = 4;
-/// Reading a set back from its installer, or into an engine's keeper, may take this long.
-pub const PACKAGES_COLLECT_MAX: Duration = Duration::from_secs(240);
-/// Bytes of all their paths together.
-pub const PACKAGES_PATHS_BYTES_MAX: usize = 8 * 1024 * 1024;
-
 // ---- skills --------------------------------------------------------------------------------------------------
 
 /// A skill's archive as uploaded.
@@ -222,11 +162,11 @@ pub const FRONT_MATTER_BYTES_MAX: usize = 64 * 1024;
 pub const REPAIRED_BYTES_MAX: usize = 4096;
 /// Values of one front matter that are looked at for that.
 pub const REPAIRS_MAX: usize = 64;
-/// A file of a skill that is copied into `/workspace` for its scripts; a larger one is linked.
+/// A file of a skill that is copied for its scripts, into `/workspace` and to where they stand; a larger one is linked.
 pub const WORKSPACE_COPY_BYTES_MAX: u64 = 256 * KIB;
-/// All such files of one skill together.
+/// All such files of one skill together, each in pages of its own.
 pub const WORKSPACE_COPIES_BYTES_MAX: u64 = 16 * MIB;
-/// Names that a skill's files take in `/workspace`, of [`TMPFS_INODES`]; what is beyond is found in `/skills` only.
+/// Names that a skill's files take in either place, of [`TMPFS_INODES`]; what is beyond is found in `/skills` only.
 pub const WORKSPACE_NAMES_MAX: usize = 12_000;
 /// Other skills that one execution sees.
 pub const MOUNTED_SKILLS_MAX: usize = 16;
@@ -447,6 +387,8 @@ pub const ENGINE_CALL_MAX: Duration = Duration::from_secs(20);
 pub const ENGINE_SILENCE_MAX: Duration = Duration::from_secs(10);
 /// How soon `auto` looks again for an engine that was missing, at the earliest.
 pub const ENGINE_LOOK_AGAIN: Duration = Duration::from_secs(10);
+/// How long it stands what an image of the engine is: a tag may be moved to another.
+pub const IMAGE_LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// How long a failed pull stands for those that would follow; the image itself is looked for each time.
 pub const PULL_AGAIN: Duration = Duration::from_secs(60);
 /// Signs of progress that wait for whoever watches; more are dropped.

@@ -27,11 +27,12 @@ pub(super) fn create(to: &Path, _use: Use) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(to)
 }
 
-/// Gives the written file its permissions and its time.
+/// Gives the written file its permissions and its time. Its owner may write it, since copies take that along; where it is
+/// seen it is mounted read-only.
 pub(super) fn settle_file(file: &File, for_what: Use, times: FileTimes) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(match for_what {
-        Use::Execute => 0o555,
-        Use::Read => 0o444,
+        Use::Execute => 0o755,
+        Use::Read => 0o644,
     }))?;
     file.set_times(times)
 }

@@ -32,7 +32,7 @@ const MACOS_FOLDER: &str = "__MACOSX/";
 const DROPPINGS: [&str; 3] = [".DS_Store", "Thumbs.db", "desktop.ini"];
 
 /// Checks a zip by its directory (counts, sizes, names, modes, duplicates, overlap), then inflates it into `into`, an existing,
-/// empty, private folder: files 0444 or 0555, folders 0755, all of one fixed time.
+/// empty, private folder: files 0644 or 0755, folders 0755, all of one fixed time.
 ///
 /// If everything lies in one top-level folder and SKILL.md is in it, as `zip -r x.zip my-skill/` makes it, that folder is left
 /// out of all paths. `__MACOSX/` and what desktops leave are left out too. An entry never claims more than it may produce, and never produces more than

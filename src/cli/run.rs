@@ -13,6 +13,7 @@ use crate::cli::place::{Place, Ran};
 use crate::cli::save::Saver;
 use crate::config::Config;
 use crate::engine::{Ask, What};
+use crate::error::quoted;
 use crate::execution::{Envelope, Status};
 use crate::skill::{Language, Selector, SkillName, SkillRef, parse_timeout};
 
@@ -51,7 +52,7 @@ pub(crate) struct RunArgs {
     /// Blob placed in /blobs: the id of one that is kept, or @FILE; may be repeated
     #[arg(long = "blob", value_name = "ID|@FILE")]
     blobs: Vec<String>,
-    /// Run this script of the skill, such as scripts/fill.py, instead of the skill's own program
+    /// Run this script of the skill, such as scripts/fill.py, instead of the skill's own program; its arguments may follow
     #[arg(long, value_name = "PATH")]
     script: Option<String>,
     /// Standard input of the program: text, @file, or - for standard input
@@ -69,12 +70,22 @@ pub(crate) struct RunArgs {
     /// Wall clock, such as 30s or 2m; only shortens
     #[arg(long, value_parser = parse_timeout)]
     timeout: Option<Duration>,
+    /// Arguments of the script that --script names
+    #[arg(value_name = "ARG", hide = true)]
+    of_script: Vec<String>,
     /// Arguments of the program
     #[arg(last = true)]
     args: Vec<String>,
 }
 
-pub(crate) fn run(args: RunArgs, config: &Config, console: &Console) -> Result<Exit> {
+pub(crate) fn run(mut args: RunArgs, config: &Config, console: &Console) -> Result<Exit> {
+    if let (Some(argument), None) = (args.of_script.first(), &args.script) {
+        let message = format!("unexpected argument {}", quoted(argument));
+        return Err(Failure::new(Exit::Usage, message).hint(
+            "a script of the skill is named by --script PATH, and arguments of a program follow after --",
+        ));
+    }
+    args.args = [args.of_script, args.args].concat();
     // Before the work is done, not when its files have nowhere to go.
     if let Some(out) = args.out.as_deref().filter(|out| out.exists() && !out.is_dir()) {
         return Err(Failure::refused(format!(
@@ -139,6 +150,8 @@ struct Work {
 impl Work {
     fn perform(self, place: &Place, console: &Console) -> Result<Exit> {
         let Self { what, ask, out } = self;
+        // A script says all by what it prints.
+        let has_output = ask.script.is_none() && !matches!(what, What::Code(_));
         let name = match &what {
             What::Skill { name, .. } => Some(name.clone()),
             What::Archive { .. } | What::Code(_) => None,
@@ -168,7 +181,7 @@ impl Work {
             console.bad("the execution was ended by Ctrl-C");
         } else if envelope.status != Status::Success {
             explain(&envelope, console);
-        } else if envelope.skill.is_some() && envelope.output.is_none() && envelope.files.is_empty() {
+        } else if has_output && envelope.output.is_none() && envelope.files.is_empty() {
             console.say("it wrote no output; JSON in the file that SANDBOX_OUTPUT names becomes the output");
         }
         if let Some(folder) = &out {

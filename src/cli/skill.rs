@@ -312,16 +312,31 @@ fn summaries(items: &[SkillSummary]) -> Rows {
 fn details(skill: &Skill) -> Rows {
     let optional = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let summary = &skill.summary;
+    let joined = |mut texts: Vec<&str>| {
+        texts.dedup();
+        (!texts.is_empty()).then(|| texts.join(", "))
+    };
+    let scripts = skill.actions.iter().map(|action| action.path.as_str()).collect();
+    let mut packages: Vec<_> = skill
+        .actions
+        .iter()
+        .flat_map(|action| &action.dependencies)
+        .map(String::as_str)
+        .collect();
+    packages.sort_unstable();
     let rows = [
         ("skill", summary.name.to_string()),
         ("version", summary.version.to_string()),
         ("digest", summary.digest.to_string()),
         ("description", summary.description.clone()),
+        ("form", summary.dialect.as_str().to_owned()),
         (
             "language",
             optional(summary.language.map(|language| language.to_string())),
         ),
         ("entrypoint", optional(skill.entrypoint.clone())),
+        ("scripts", optional(joined(scripts))),
+        ("packages of scripts", optional(joined(packages))),
         ("image", optional(skill.image.clone())),
         (
             "timeout",

@@ -181,18 +181,17 @@ impl Engine {
     /// Deletes a blob. A program that has it already keeps it until it ends.
     pub async fn delete_blob(&self, caller: &Caller, id: &Digest) -> Result<(), Error> {
         require(caller, &[Scope::Run])?;
-        let now = clock::now();
-        let expired = self.0.store.expire_blob(caller.tenant(), id, now).await;
-        let expired = expired.map_err(|error| failure::of_store(error, &format!("blob `{id}`")))?;
+        let ended = self.0.store.end_blob(caller.tenant(), id, clock::now()).await;
+        let ended = ended.map_err(|error| failure::of_store(error, &format!("blob `{id}`")))?;
         // Nobody finds it any more; if this breaks off, upkeep does the rest.
-        self.forget_blob(&expired, now).await
+        self.forget_blob(&ended).await
     }
 
     /// Bytes first: a row without bytes is found again, bytes without a row are not.
-    async fn forget_blob(&self, blob: &BlobRecord, now: Timestamp) -> Result<(), Error> {
-        let deleted = self.0.blob.delete(&key(&blob.tenant, blob.object)).await;
+    async fn forget_blob(&self, ended: &BlobRecord) -> Result<(), Error> {
+        let deleted = self.0.blob.delete(&key(&ended.tenant, ended.object)).await;
         deleted.map_err(|error| failure::of_blob(error, "blob"))?;
-        let forgotten = self.0.store.forget_blob(blob, now).await;
+        let forgotten = self.0.store.forget_blob(ended).await;
         forgotten.map_err(|error| failure::of_store(error, "blob"))
     }
 
@@ -200,15 +199,14 @@ impl Engine {
     pub(super) async fn prune_blobs(&self) -> Result<(), Error> {
         let rows = limits::BLOBS_PRUNED_AT_ONCE;
         loop {
-            let now = clock::now();
-            let expired = self.0.store.expired_blobs(now, rows).await;
-            let expired = expired.map_err(|error| failure::of_store(error, "blob"))?;
+            let ended = self.0.store.end_expired_blobs(clock::now(), rows).await;
+            let ended = ended.map_err(|error| failure::of_store(error, "blob"))?;
             let mut pruned = Ok(());
-            for blob in &expired {
-                pruned = pruned.and(self.forget_blob(blob, now).await);
+            for blob in &ended {
+                pruned = pruned.and(self.forget_blob(blob).await);
             }
             pruned?;
-            if expired.len() < rows as usize {
+            if ended.len() < rows as usize {
                 return Ok(());
             }
         }

@@ -7,12 +7,13 @@ use std::path::Path;
 use crate::auth::Caller;
 use crate::engine::cache::Unpacked;
 use crate::engine::plan::{self, Plan, Subject, Target};
-use crate::engine::{Ask, Engine, Settings, What, call};
+use crate::engine::{Ask, Engine, Settings, What, call, entrusted};
 use crate::error::Error;
 use crate::ids::Digest;
 use crate::sandbox::SkillFiles;
 use crate::skill::{
-    Dialect, Language, Manifest, Permissions, SCRIPT_HEAD_BYTES_MAX, Script, SkillName, Version, module_at,
+    Dialect, InvalidScript, Language, Manifest, Permissions, SCRIPT_HEAD_BYTES_MAX, Script, SkillName,
+    Version, module_at,
 };
 
 /// What is run, found and unpacked.
@@ -95,6 +96,9 @@ async fn found(skill: Unfolded<'_>, ask: &Ask, settings: &Settings) -> Result<Fo
         digest,
         folder,
     } = skill;
+    if !manifest.permissions.secrets.is_empty() {
+        entrusted::check(ask, folder).await?;
+    }
     let subject = Subject {
         manifest,
         version,
@@ -117,10 +121,10 @@ async fn found(skill: Unfolded<'_>, ask: &Ask, settings: &Settings) -> Result<Fo
 
 /// What of the skill is run: what it declares, or the script that is asked for, found in its folder.
 async fn target(ask: &Ask, manifest: &Manifest, folder: &Path) -> Result<Target, Error> {
-    let Some(path) = ask.script.clone() else {
+    let Some(asked) = ask.script.as_deref() else {
         return Ok(Target::Declared);
     };
-    let folder = folder.to_owned();
+    let (path, folder) = (asked.to_owned(), folder.to_owned());
     let blocking = tokio::task::spawn_blocking(move || {
         Script::resolve(&path, |path| {
             // Archives hold no links, so what is below the folder is the skill's.
@@ -131,13 +135,35 @@ async fn target(ask: &Ask, manifest: &Manifest, folder: &Path) -> Result<Target,
             (is_file && read.is_ok()).then_some(head)
         })
     });
+    let refused = |error: InvalidScript| refused(&error, asked, manifest);
     let script = blocking.await.map_err(Error::internal)?.map_err(refused)?;
     match module_at(&manifest.name, script.path()) {
-        Some(called) if manifest.dialect == Dialect::Function => called.map(Target::Module).map_err(refused),
+        Some(called) if manifest.dialect == Dialect::Function => called
+            .map(Target::Module)
+            .map_err(|error| Error::invalid(format!("script: {error}"))),
         Some(_) | None => Ok(Target::Script(script)),
     }
 }
 
-fn refused(error: impl std::fmt::Display) -> Error {
-    Error::invalid(format!("script: {error}"))
+/// Names what could be meant: scripts of the same name in other folders or of other extensions first.
+fn refused(error: &InvalidScript, asked: &str, manifest: &Manifest) -> Error {
+    let stem = |path: &str| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        name.split('.')
+            .next()
+            .unwrap_or(name)
+            .replace('_', "-")
+            .to_lowercase()
+    };
+    let (near, others): (Vec<_>, Vec<_>) = manifest
+        .actions
+        .iter()
+        .map(|action| action.path.as_str())
+        .partition(|path| stem(path) == stem(asked));
+    let known: Vec<_> = near.into_iter().chain(others).take(plan::SCRIPTS_NAMED).collect();
+    Error::invalid(if known.is_empty() {
+        format!("script: {error}")
+    } else {
+        format!("script: {error}; it has {}", known.join(", "))
+    })
 }

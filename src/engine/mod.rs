@@ -6,6 +6,7 @@ mod cache;
 mod call;
 mod clock;
 mod deps;
+mod entrusted;
 mod executions;
 mod failure;
 mod find;

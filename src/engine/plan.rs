@@ -8,7 +8,7 @@ use crate::ids::ExecutionId;
 use crate::limits;
 use crate::sandbox::{Collect, ImageOf, Job, SkillFiles};
 use crate::secret::Mask;
-use crate::skill::{Action, ApprovedImage, Called, Language, Manifest, Resources, Script, Version};
+use crate::skill::{Action, ApprovedImage, Called, Language, Manifest, Module, Resources, Script, Version};
 
 /// The skill that a job is made for.
 #[derive(Debug)]
@@ -37,14 +37,20 @@ impl Target {
         let (language, entrypoint) = match (self, manifest.language, &manifest.entrypoint) {
             (Self::Script(script), ..) => {
                 let (language, path) = (script.language(), script.path());
-                // Beside what it reads and writes by relative paths, as on its author's machine.
+                let place = format!("{}/{path}", folder_of_scripts(manifest));
                 let argv = match script.module(&manifest.instructions) {
-                    Some(module) => vec![
-                        language.interpreter().to_owned(),
-                        "-m".to_owned(),
-                        module.to_owned(),
-                    ],
-                    None => program(language, format!("/workspace/{path}")),
+                    Some(module) => {
+                        let (package, module) = match module {
+                            Module::Found(module) => (String::new(), module),
+                            Module::OfSkill(module) => {
+                                (manifest.name.as_str().replace(['.', '-'], "_"), module)
+                            }
+                        };
+                        let shim = program(language, PYTHON_MODULE.to_owned());
+                        let called = [place, imported_from(manifest), package, module.to_owned()];
+                        [shim, called.to_vec()].concat()
+                    }
+                    None => program(language, place),
                 };
                 return Ok((language, path.to_owned(), argv));
             }
@@ -77,8 +83,11 @@ pub(super) struct Plan {
     pub(super) schemas: Schemas,
 }
 
-/// Fixed by us; nobody else may set it (P11).
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/sandbox/runtime/bin";
+/// Fixed by us; nobody else may set it (P11). What packages bring is found last: it replaces no program of the system.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/sandbox/runtime/bin:/sandbox/deps/bin:/node_modules/.bin";
+
+/// What runs a script as a module, written by the guest.
+const PYTHON_MODULE: &str = "/sandbox/runtime/_skillbox/module.py";
 
 /// Plans one execution. Refuses what has nothing to run and images that are not allowed.
 pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Result<Plan, Error> {
@@ -103,7 +112,7 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
     let base = job(image, ask, settings)?;
     let mut env = environment(Some((manifest, version)), &base.input);
     if target.is_script() {
-        add_import_paths(&mut env, &entrypoint);
+        add_import_paths(&mut env, &imported_from(manifest), &entrypoint);
     }
     let job = Job {
         argv,
@@ -141,13 +150,33 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
     })
 }
 
-/// Scripts import from the skill's folder (`from scripts.tables import rows`) and from their own, however they are run; what
-/// is installed comes first.
-fn add_import_paths(env: &mut [(String, String)], script: &str) {
+/// Where the guest lays the copy of a skill that its scripts are run from. They work in `/workspace`, beside what they read and
+/// write by relative paths, as on their author's machine.
+fn folder_of_scripts(manifest: &Manifest) -> String {
+    format!("/sandbox/skills/public/{}", manifest.name)
+}
+
+/// Where scripts find the skill's modules: as they stand where the script does, beside what came with the request; where secrets
+/// are given, as they were published.
+fn imported_from(manifest: &Manifest) -> String {
+    if manifest.permissions.secrets.is_empty() {
+        folder_of_scripts(manifest)
+    } else {
+        format!("/skills/{}", manifest.name)
+    }
+}
+
+/// Scripts import from the skill's folder (`from scripts.tables import rows`), from their own and from `src`, however they are
+/// run; what is installed comes first.
+fn add_import_paths(env: &mut [(String, String)], skill: &str, script: &str) {
     for (_, value) in env.iter_mut().filter(|(key, _)| key == "PYTHONPATH") {
-        *value += ":/workspace";
-        if let Some((folder, _)) = script.rsplit_once('/') {
-            *value += &format!(":/workspace/{folder}");
+        *value += &format!(":{skill}");
+        let folder = script.rsplit_once('/').map(|(folder, _)| folder);
+        for folder in folder
+            .into_iter()
+            .chain(Some("src").filter(|src| folder != Some(src)))
+        {
+            *value += &format!(":{skill}/{folder}");
         }
     }
 }
@@ -207,7 +236,7 @@ fn nothing_to_run(manifest: &Manifest) -> Error {
 }
 
 /// Scripts that an error names.
-const SCRIPTS_NAMED: usize = 10;
+pub(super) const SCRIPTS_NAMED: usize = 10;
 
 /// Every decision about an image is made and logged here.
 pub(super) fn approve(
@@ -253,7 +282,11 @@ pub(super) fn environment(skill: Option<(&Manifest, &Version)>, input: &JsonText
         ("LANG", "C.UTF-8"),
         ("TMPDIR", "/tmp"),
         ("PYTHONPATH", "/sandbox/runtime:/sandbox/deps"),
+        // Its home is where files of a request lie.
+        ("PYTHONNOUSERSITE", "1"),
         ("NODE_PATH", "/sandbox/runtime/node_modules:/node_modules"),
+        // Or it would ask for its registry again and again, for over a minute.
+        ("npm_config_offline", "true"),
         ("SANDBOX_INPUT_FILE", "/sandbox/input.json"),
         ("SANDBOX_OUTPUT", "/sandbox/out/output.json"),
         ("SANDBOX_FILES_DIR", "/sandbox/out/files"),
@@ -323,7 +356,9 @@ mod tests {
             "LANG",
             "TMPDIR",
             "PYTHONPATH",
+            "PYTHONNOUSERSITE",
             "NODE_PATH",
+            "npm_config_offline",
             "SANDBOX_INPUT_FILE",
             "SANDBOX_OUTPUT",
             "SANDBOX_FILES_DIR",

@@ -166,7 +166,7 @@ impl Engine {
             queue_ms,
             ..outcome.timings
         };
-        let outcome = masked(Outcome { timings, ..outcome }, &job.mask);
+        let outcome = masked(Outcome { timings, ..outcome }, &job.mask).await?;
         let execution = self.record(new, outcome).await?;
         entered.is_recorded = true;
         // It leaves only now: whoever waits for the end of a cancelled execution finds it recorded.
@@ -380,7 +380,12 @@ fn judge(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<Fai
             return (Status::Failed, report.shown.raised.clone().map(Failure::from));
         }
         (End::Exited(code), _) => {
-            let message = format!("the program exited with code {code}; its stderr may say why");
+            let said = match (&report.logs.stderr[..], &report.logs.stdout[..]) {
+                ([], []) => "it wrote nothing to stdout and stderr",
+                ([], _) => "its stdout may say why",
+                (_, _) => "its stderr may say why",
+            };
+            let message = format!("the program exited with code {code}; {said}");
             (Status::Failed, "exit_code", message)
         }
         (End::Signaled(signal), _) => {

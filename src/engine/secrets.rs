@@ -1,4 +1,5 @@
-//! Secrets: set, listed, deleted, and handed to the programs of skills that declare them. No way leads back to a value.
+//! Secrets: set, listed, deleted, and handed to the programs of skills that declare them. No use case answers a value; a program
+//! that was given one may tell it.
 
 use std::borrow::Cow;
 
@@ -8,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::auth::{Caller, Scope};
 use crate::engine::{Engine, PageRequest, clock, failure, require, rows};
 use crate::error::{Code, Error};
-use crate::execution::{Failure, JsonText, Logs, Outcome, Skipped};
+use crate::execution::{Exception, Failure, JsonText, Logs, Outcome, Raised, RichResult, Skipped};
 use crate::ids::Tenant;
 use crate::limits;
 use crate::sandbox::Job;
@@ -119,23 +120,27 @@ impl Engine {
     }
 }
 
-/// What is recorded of an execution, without the secrets it was given. Names of files were masked where they came in.
-pub(super) fn masked(outcome: Outcome, mask: &Mask) -> Outcome {
+/// What is recorded of an execution, without the secrets it was given. It may take long, so no other task waits for it.
+pub(super) async fn masked(outcome: Outcome, mask: &Mask) -> Result<Outcome, Error> {
     if mask.is_empty() {
-        return outcome;
+        return Ok(outcome);
     }
+    let mask = mask.clone();
+    let masked = tokio::task::spawn_blocking(move || without_secrets(outcome, &mask)).await;
+    masked.map_err(Error::internal)
+}
+
+/// Names of files were masked where they came in.
+fn without_secrets(outcome: Outcome, mask: &Mask) -> Outcome {
     // A program that was killed may have been in the middle of a word.
     let was_killed = outcome.exit_code.is_none();
-    let text = |text: String| mask.mask_text(&text).into_owned();
-    let results = masked_value(outcome.results, mask);
+    let results = outcome
+        .results
+        .into_iter()
+        .map(|result| without_pieces(result, mask));
+    let results = masked_value(results.collect::<Vec<_>>(), mask);
     Outcome {
-        error: outcome.error.map(|failure| Failure {
-            message: text(failure.message),
-            exception: failure
-                .exception
-                .and_then(|exception| masked_value(exception, mask)),
-            ..failure
-        }),
+        error: outcome.error.map(|failure| masked_failure(failure, mask)),
         output: outcome.output.map(|output| masked_json(output, mask)),
         results_truncated: outcome.results_truncated || results.is_none(),
         results: results.unwrap_or_default(),
@@ -144,11 +149,61 @@ pub(super) fn masked(outcome: Outcome, mask: &Mask) -> Outcome {
             .skipped
             .into_iter()
             .map(|skipped| Skipped {
-                path: text(skipped.path),
+                path: mask.mask_text(&skipped.path).into_owned(),
                 ..skipped
             })
             .collect(),
         ..outcome
+    }
+}
+
+/// A text of which no more than so many bytes is left, by a helper in the sandbox or as it was read, may be a piece.
+fn masked_text(text: &str, kept_bytes: usize, mask: &Mask) -> String {
+    let ending = if text.len() < kept_bytes {
+        Ending::Whole
+    } else {
+        Ending::Piece
+    };
+    String::from_utf8_lossy(&mask.mask(text.as_bytes(), ending)).into_owned()
+}
+
+fn masked_failure(failure: Failure, mask: &Mask) -> Failure {
+    let value = limits::EXCEPTION_VALUE_KEPT_BYTES;
+    let Some(exception) = failure.exception else {
+        return Failure {
+            message: masked_text(&failure.message, value, mask),
+            ..failure
+        };
+    };
+    // The message begins with what was raised, which may have been cut there.
+    let before = Failure::from(Raised::Exception(exception.clone())).message;
+    let exception = Exception {
+        name: masked_text(&exception.name, limits::EXCEPTION_NAME_KEPT_BYTES, mask),
+        value: masked_text(&exception.value, value, mask),
+        traceback: masked_text(&exception.traceback, limits::TRACEBACK_KEPT_BYTES, mask),
+    };
+    let added = failure.message.strip_prefix(&before).map(str::to_owned);
+    let message = match added {
+        Some(added) => Failure::from(Raised::Exception(exception.clone())).message + &added,
+        None => failure.message,
+    };
+    Failure {
+        message: mask.mask_text(&message).into_owned(),
+        exception: Some(exception),
+        ..failure
+    }
+}
+
+/// What the helpers leave of the text of a result, in characters, and so in bytes at least.
+const RESULT_TEXT_KEPT_BYTES: usize = 1024 * 1024;
+
+/// What was too large was cut; all else of a result is whole.
+fn without_pieces(result: RichResult, mask: &Mask) -> RichResult {
+    let text = |text: Option<String>| text.map(|text| masked_text(&text, RESULT_TEXT_KEPT_BYTES, mask));
+    RichResult {
+        text: text(result.text),
+        markdown: text(result.markdown),
+        ..result
     }
 }
 
@@ -185,7 +240,13 @@ fn masked_logs(logs: Logs, mask: &Mask, was_killed: bool) -> Logs {
     };
     let (stdout, stdout_total) = stream(logs.stdout, logs.stdout_total);
     let (stderr, stderr_total) = stream(logs.stderr, logs.stderr_total);
-    let lines = masked_value(logs.lines, mask);
+    let mut lines = logs.lines;
+    // The last may have been cut wherever the reading ended.
+    if let Some(last) = lines.last_mut().filter(|_| logs.lines_truncated || was_killed) {
+        let masked = mask.mask(last.message.as_bytes(), Ending::Cut);
+        last.message = String::from_utf8_lossy(&masked).into_owned();
+    }
+    let lines = masked_value(lines, mask);
     Logs {
         stdout,
         stderr,
@@ -207,7 +268,7 @@ fn are_missing(names: &[&str]) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::execution::{Exception, LogLine, RichResult, Status};
+    use crate::execution::{LogLine, Status};
 
     fn outcome(exit_code: Option<i32>) -> Outcome {
         Outcome {
@@ -251,7 +312,7 @@ mod tests {
     fn no_part_of_an_outcome_keeps_a_secret_and_none_claims_to_be_cut() {
         let value = SecretValue::new("hunter2".to_owned()).unwrap();
         let mask = Mask::new([&value]);
-        let exited = masked(outcome(Some(1)), &mask);
+        let exited = without_secrets(outcome(Some(1)), &mask);
         assert!(!format!("{exited:?}").contains("hunter2"));
         assert_eq!(exited.output.unwrap().as_str(), "{\"a\": \"***\"}");
         assert_eq!(
@@ -263,10 +324,59 @@ mod tests {
             (exited.logs.stderr.as_slice(), exited.logs.stderr_total),
             (&b"*** ***"[..], 95)
         );
-        let killed = masked(outcome(None), &mask);
+        let killed = without_secrets(outcome(None), &mask);
         assert_eq!(
             (killed.logs.stdout.as_slice(), killed.logs.stdout_total),
             (&b"*** ***"[..], 7)
         );
+    }
+
+    /// O-21: each field at its bound, with a secret across its cut end, and across the cut beginning of a traceback.
+    #[test]
+    fn no_piece_of_a_secret_stays_where_something_was_cut() {
+        let value = SecretValue::new("hunter2-and-more".to_owned()).unwrap();
+        let cut = |bytes: usize| format!("{}hunter2", "x".repeat(bytes - 7));
+        let exception = Exception {
+            name: cut(limits::EXCEPTION_NAME_KEPT_BYTES),
+            value: cut(limits::EXCEPTION_VALUE_KEPT_BYTES),
+            traceback: format!("and-more{}", cut(limits::TRACEBACK_KEPT_BYTES)),
+        };
+        let failure = Failure::from(Raised::Exception(exception));
+        let whole = outcome(Some(1));
+        let line = |message: &str| LogLine {
+            message: message.to_owned(),
+            fields: JsonText::parse("{\"token\": \"hunter2…\"}".as_bytes()).ok(),
+            ..LogLine::default()
+        };
+        let outcome = Outcome {
+            error: Some(Failure {
+                message: format!("{}; not all could be read", failure.message),
+                ..failure
+            }),
+            results: vec![RichResult {
+                text: Some(cut(RESULT_TEXT_KEPT_BYTES)),
+                markdown: Some(cut(RESULT_TEXT_KEPT_BYTES)),
+                ..RichResult::default()
+            }],
+            logs: Logs {
+                lines: vec![line("hunter2… [cut]"), line("{\"message\": \"hunter2")],
+                lines_truncated: true,
+                ..whole.logs
+            },
+            output: None,
+            ..whole
+        };
+        let mask = Mask::new([&value]);
+        let masked = without_secrets(outcome, &mask);
+        let error = masked.error.as_ref().unwrap();
+        assert!(error.message.ends_with("***; not all could be read"));
+        assert!(error.exception.as_ref().unwrap().traceback.starts_with("***x"));
+        for (what, text) in [
+            ("error", format!("{error:?}")),
+            ("results", format!("{:?}", masked.results)),
+            ("lines", format!("{:?}", masked.logs.lines)),
+        ] {
+            assert!(!text.contains("hunter2") && !text.contains("and-more"), "{what}");
+        }
     }
 }

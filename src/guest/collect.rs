@@ -13,7 +13,7 @@ use tokio::io::AsyncWriteExt as _;
 
 use crate::guest::place::{self, is_digest};
 use crate::guest::wire::{self, Caps, Item};
-use crate::guest::workspace::{Before, is_private};
+use crate::guest::workspace::{Before, Tree, is_private};
 
 /// The out directory, held open since before the program could rename or replace it (O-03).
 #[derive(Debug)]
@@ -21,8 +21,8 @@ pub(super) struct Out {
     folder: OwnedFd,
     files: OwnedFd,
     blobs: OwnedFd,
-    /// `/workspace`, where results are looked for there too.
-    workspace: Option<(OwnedFd, Before)>,
+    /// `/workspace` and the folder of the script, where results are looked for there too.
+    trees: Vec<(OwnedFd, Tree)>,
 }
 
 /// Never follow a link, never wait for a FIFO's other end.
@@ -39,17 +39,16 @@ impl Out {
         let folder = rustix::fs::open(place::OUT, READ_FOLDER, Mode::empty())?;
         let files = openat(&folder, "files", READ_FOLDER, Mode::empty())?;
         let blobs = openat(&folder, "blobs", READ_FOLDER, Mode::empty())?;
-        let workspace = before
-            .map(|before| {
-                let folder = rustix::fs::open(place::WORKSPACE, READ_FOLDER, Mode::empty())?;
-                Ok::<_, Errno>((folder, before))
-            })
-            .transpose()?;
+        let trees = before.map_or_else(Vec::new, |before| before.trees);
+        let opened = trees.into_iter().map(|tree| {
+            let folder = rustix::fs::open(&tree.root, READ_FOLDER, Mode::empty())?;
+            Ok::<_, Errno>((folder, tree))
+        });
         Ok(Self {
             folder,
             files,
             blobs,
-            workspace,
+            trees: opened.collect::<Result<_, _>>()?,
         })
     }
 
@@ -69,7 +68,7 @@ impl Out {
             buffer: vec![0; 64 * 1024],
         };
         walk.run(&self.files).await?;
-        if let Some((folder, before)) = &self.workspace {
+        for (folder, before) in &self.trees {
             walk.before = Some(before);
             walk.run(folder).await?;
         }
@@ -115,12 +114,12 @@ impl Out {
     }
 }
 
-/// One walk over `out/files`, and then perhaps over `/workspace`.
+/// One walk over `out/files`, and then perhaps over where the program worked.
 struct Walk<'a> {
     results: &'a mut wire::Stream,
     caps: &'a Caps,
-    /// In `/workspace`: what was there before.
-    before: Option<&'a Before>,
+    /// Where it worked: what was there before.
+    before: Option<&'a Tree>,
     /// Paths of files that were sent.
     sent: HashSet<String>,
     files: usize,
@@ -173,7 +172,7 @@ impl Walk<'_> {
         let opened = match openat(&here.folder, name, READ, Mode::empty()) {
             Ok(opened) => opened,
             Err(Errno::LOOP) if self.before.is_some_and(|before| before.is_own_link(&path)) => return Ok(()),
-            Err(Errno::LOOP) => return self.skip(&path, "link").await,
+            Err(Errno::LOOP) => return self.link(here, name, path).await,
             Err(Errno::NXIO | Errno::NODEV) => return self.skip(&path, "special").await,
             Err(_) => return self.skip(&path, "unreadable").await,
         };
@@ -206,6 +205,18 @@ impl Walk<'_> {
             }
             _ => self.skip(&path, "special").await,
         }
+    }
+
+    /// Of all links only those into `/skills` are followed: a program that moves a large file of its skill moves a link.
+    async fn link(&mut self, here: &Pending, name: &CStr, path: String) -> io::Result<()> {
+        let Some(file) = file_of_skill(&here.folder, name) else {
+            return self.skip(&path, "link").await;
+        };
+        if self.sent.contains(&path) {
+            return self.skip(&path, "duplicate").await;
+        }
+        let size = file.metadata()?.len();
+        self.file(file, path, size).await
     }
 
     async fn file(&mut self, file: File, path: String, size: u64) -> io::Result<()> {
@@ -283,6 +294,22 @@ impl Walk<'_> {
         };
         wire::send(self.results, &item).await
     }
+}
+
+/// The regular file of a skill that a link leads to by its plain path. Nobody changes what is in `/skills`, and on the way there
+/// no other link is followed.
+fn file_of_skill(folder: &OwnedFd, name: &CStr) -> Option<File> {
+    let target = rustix::fs::readlinkat(folder, name, Vec::new()).ok()?;
+    let (folders, name) = target.to_str().ok()?.strip_prefix("/skills/")?.rsplit_once('/')?;
+    let is_plain = |part: &str| !matches!(part, "" | "." | "..");
+    let mut place = rustix::fs::open("/skills", READ_FOLDER, Mode::empty()).ok()?;
+    for part in folders.split('/') {
+        place = is_plain(part)
+            .then(|| openat(&place, part, READ_FOLDER, Mode::empty()).ok())
+            .flatten()?;
+    }
+    let file = File::from(openat(&place, name, READ, Mode::empty()).ok()?);
+    (is_plain(name) && file.metadata().ok()?.is_file()).then_some(file)
 }
 
 /// What lies in a folder, in order.

@@ -6,12 +6,16 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
 use crate::guest::wire::{Channel, Opener};
 use crate::limits;
+
+/// What is still read of a tunnel after the program broke it off.
+const LEFT_BYTES_MAX: u64 = 64 * 1024;
 
 /// Listens before the program starts; ends with the guest.
 pub(super) async fn listen(port: u16, opener: Opener) -> io::Result<()> {
@@ -38,7 +42,78 @@ pub(super) async fn listen(port: u16, opener: Opener) -> io::Result<()> {
 
 async fn tunnel(mut connection: TcpStream, opener: Opener) -> io::Result<()> {
     let mut stream = opener.open(Channel::Egress).await?;
-    tokio::io::copy_bidirectional(&mut connection, &mut stream)
-        .await
-        .map(drop)
+    let copied = copy_bidirectional(&mut connection, &mut stream).await;
+    drop(connection);
+    // A program that breaks off at once and comes again must not get ahead of the host, which may still be reaching out
+    // for it. A host that sends is one that sees the end.
+    let _ = stream.shutdown().await;
+    let mut rest = stream.take(LEFT_BYTES_MAX);
+    let _ = tokio::io::copy(&mut rest, &mut tokio::io::sink()).await;
+    copied.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guest::wire::{Link, Side};
+
+    /// Each breaks off while the host is still busy with it.
+    #[tokio::test]
+    async fn many_short_connections_do_not_end_the_link() {
+        let (near, far) = tokio::io::duplex(64 * 1024);
+        let (mut host, guest) = (Link::new(near, Side::Host), Link::new(far, Side::Guest));
+        let port = free_port().await;
+        listen(port, guest.opener()).await.unwrap();
+        for round in 0..4 {
+            let mut held = Vec::new();
+            for _ in 0..limits::EGRESS_CONNECTIONS_MAX {
+                let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+                client.write_all(b"CONNECT").await.unwrap();
+                let (channel, mut stream) = host.accept().await.unwrap();
+                assert_eq!(channel, Channel::Egress, "round {round}");
+                stream.read_exact(&mut [0; 7]).await.unwrap();
+                client.set_zero_linger().unwrap();
+                drop(client);
+                held.push(stream);
+            }
+            // All places are taken, so nobody else comes until one of these has ended.
+            let _waits = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+            let next = tokio::time::timeout(std::time::Duration::from_millis(50), host.accept()).await;
+            assert!(next.is_err(), "round {round}");
+            drop(held);
+            assert!(host.accept().await.is_ok(), "round {round}");
+        }
+    }
+
+    /// From all sides at once, over a link that holds them up.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn hundreds_of_refused_connections_do_not_end_the_link() {
+        let (near, far) = tokio::io::duplex(64);
+        let (mut host, guest) = (Link::new(near, Side::Host), Link::new(far, Side::Guest));
+        let port = free_port().await;
+        listen(port, guest.opener()).await.unwrap();
+        let clients: Vec<_> = (0..2 * limits::EGRESS_CONNECTIONS_MAX)
+            .map(|_| {
+                tokio::spawn(async move {
+                    for _ in 0..16 {
+                        let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+                        let _ = client.write_all(&[b'x'; 512]).await;
+                    }
+                })
+            })
+            .collect();
+        for _ in 0..clients.len() * 16 {
+            let (channel, stream) = host.accept().await.unwrap();
+            assert_eq!(channel, Channel::Egress);
+            tokio::spawn(async move { drop(stream) });
+        }
+        for client in clients {
+            client.await.unwrap();
+        }
+    }
+
+    async fn free_port() -> u16 {
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        free.local_addr().unwrap().port()
+    }
 }

@@ -183,9 +183,9 @@ async fn execute(
         mut results,
     } = channels;
     // All that is needed at the end is opened now: afterwards names and descriptors may be gone.
-    let before = match start.workspace {
-        Workspace::Scratch => None,
-        Workspace::Results => Some(Before::prepare(start.skill.as_deref(), &start.argv)?),
+    let (before, placed) = match prepare(start, placed) {
+        Ok(before) => (before, Ok(())),
+        Err(reason) => (None, Err(reason)),
     };
     let out = Out::open(before)?;
     let counters = Counters::open();
@@ -238,6 +238,17 @@ async fn execute(
         },
     )
     .await
+}
+
+/// Makes the workspace ready once all inputs are there; the error is a sentence for the caller.
+fn prepare(start: &Start, placed: Result<(), String>) -> Result<Option<Before>, String> {
+    placed?;
+    match start.workspace {
+        Workspace::Scratch => Ok(None),
+        Workspace::Results => Before::prepare(start.skill.as_deref(), &start.argv)
+            .map(Some)
+            .map_err(|error| format!("the skill's files cannot be placed in the workspace: {error}")),
+    }
 }
 
 /// The streams of one execution.

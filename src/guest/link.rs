@@ -12,7 +12,8 @@ use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt as _};
 use crate::guest::wire::{self, Channel};
 use crate::limits;
 
-/// Streams of one connection: five, the tunnels, and those that have ended and are not forgotten yet.
+/// Streams of one connection: six, the tunnels, and as many that have ended and are not forgotten yet on one side. One
+/// more ends the connection, so whoever opens tunnels waits until the other side has ended as many.
 const STREAMS_MAX: usize = 24;
 /// What one side may have in flight to the other in all.
 const WINDOW_BYTES_MAX: usize = 8 * 1024 * 1024;

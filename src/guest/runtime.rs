@@ -33,12 +33,14 @@ const FOLDERS: [&str; 7] = [
 const FILES: &[(&str, &str)] = &[
     ("_skillbox/__init__.py", ""),
     ("_skillbox/main.py", include_str!("runtime/main.py")),
+    ("_skillbox/module.py", include_str!("runtime/module.py")),
     ("_skillbox/calls.py", include_str!("runtime/calls.py")),
     ("_skillbox/failures.py", include_str!("runtime/failures.py")),
     ("_skillbox/results.py", include_str!("runtime/results.py")),
     ("_skillbox/figures.py", include_str!("runtime/figures.py")),
     ("_skillbox/ipython.py", include_str!("runtime/ipython.py")),
     ("_skillbox/main.mjs", include_str!("runtime/main.mjs")),
+    ("_skillbox/adapted.mjs", include_str!("runtime/adapted.mjs")),
     ("_skillbox/resolve.mjs", include_str!("runtime/resolve.mjs")),
     (
         "node_modules/runtime/index.js",

@@ -1,5 +1,5 @@
-//! `/workspace` for a script that is called as on its author's machine: the skill's files are there, to be read, written
-//! and run, and what is new or changed at the end is its result.
+//! What a script that is called finds, as on its author's machine: `/workspace`, where it works, holds the skill's files, to be
+//! read, written and run, and so does the folder that it stands in. What is new or changed in either at the end is its result.
 
 use std::collections::HashMap;
 use std::fs::{self, DirEntry, File, FileTimes, Metadata, Permissions};
@@ -14,16 +14,18 @@ use crate::guest::place::WORKSPACE;
 use crate::limits;
 
 /// What was there before the program was started.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Before {
-    /// Files and links by their path below `/workspace`.
+    /// Where results are looked for, and what counts first.
+    pub(super) trees: Vec<Tree>,
+}
+
+/// What was below one folder.
+#[derive(Debug)]
+pub(super) struct Tree {
+    pub(super) root: PathBuf,
+    /// Files and links by their path below it.
     files: HashMap<String, Mark>,
-    /// Bytes that may still be copied.
-    room: u64,
-    /// Names that may still be made.
-    names: usize,
-    /// The script that is called.
-    called: Vec<PathBuf>,
 }
 
 /// Two files with the same mark are the same, unchanged.
@@ -35,28 +37,67 @@ struct Mark {
     changed: (i64, i64),
 }
 
+/// Where the skill's copy lies that its scripts are run from: as deep as in the products that they are written for, since many
+/// ask for their folder's parents by number.
+const DEEP: &str = "/sandbox/skills/public";
+
 /// Files that were there are this much older than the program: clocks of file systems are coarse, and a change must show.
 const OLDER: Duration = Duration::from_secs(2);
 
 impl Before {
-    /// Puts the skill's files beside those that came with the request, which win, and remembers all of them.
+    /// Puts the skill's files beside those that came with the request, which win, copies all of that to where its scripts are
+    /// run from, and remembers it.
     pub(super) fn prepare(skill: Option<&str>, argv: &[String]) -> io::Result<Self> {
-        let mut before = Self {
-            room: limits::WORKSPACE_COPIES_BYTES_MAX,
-            names: limits::WORKSPACE_NAMES_MAX,
-            called: called(argv),
-            ..Self::default()
-        };
+        let mut roots = vec![PathBuf::from(WORKSPACE)];
         if let Some(skill) = skill {
-            before.bring(&Path::new("/skills").join(skill), Path::new(WORKSPACE))?;
+            let (from, deep) = (Path::new("/skills").join(skill), Path::new(DEEP).join(skill));
+            fs::create_dir_all(&deep)?;
+            let mut copies = Copies {
+                bytes: limits::WORKSPACE_COPIES_BYTES_MAX,
+                names: limits::WORKSPACE_NAMES_MAX,
+                called: called(argv, &deep).map(|path| from.join(path)).collect(),
+            };
+            copies.bring(&from, &roots[0])?;
+            Copies::within(&deep)?.bring(&roots[0], &deep)?;
+            roots.push(deep);
         }
         let time = SystemTime::now() - OLDER;
-        before.remember(Path::new(WORKSPACE), "", time)?;
-        Ok(before)
+        let trees = roots.into_iter().map(|root| Tree::remembered(root, time));
+        Ok(Self {
+            trees: trees.collect::<io::Result<_>>()?,
+        })
+    }
+}
+
+/// What may still be copied.
+struct Copies {
+    bytes: u64,
+    /// Names that may still be made.
+    names: usize,
+    /// Where the script that is called may be.
+    called: Vec<PathBuf>,
+}
+
+impl Copies {
+    /// No more than the file system of `folder` can hold beside what programs leave there.
+    fn within(folder: &Path) -> io::Result<Self> {
+        let room = rustix::fs::statvfs(folder)?;
+        // Some kernels count no names.
+        let names = if room.f_files == 0 {
+            u64::MAX
+        } else {
+            room.f_favail / 4 * 3
+        };
+        let names = usize::try_from(names).unwrap_or(usize::MAX);
+        Ok(Self {
+            bytes: limits::WORKSPACE_COPIES_BYTES_MAX.min(room.f_bavail.saturating_mul(room.f_frsize) / 2),
+            names: limits::WORKSPACE_NAMES_MAX.min(names),
+            called: Vec::new(),
+        })
     }
 
     /// The folder's tree with copies of small files, which a script may change, and links to all that is large, or that others
-    /// execute: `/workspace` lets nothing be executed. The script that is called is a copy, too: it looks beside itself.
+    /// execute: nothing that can be written can be executed. The script that is called is a copy, too: it looks beside itself.
     fn bring(&mut self, from: &Path, to: &Path) -> io::Result<()> {
         for entry in fs::read_dir(from)? {
             let entry = entry?;
@@ -76,21 +117,37 @@ impl Before {
     }
 
     fn bring_one(&mut self, from: &Path, to: &Path, metadata: &Metadata) -> io::Result<()> {
-        let executable = metadata.permissions().mode() & 0o111 != 0
-            && !self.called.iter().any(|called| called == to)
-            && is_program(from);
-        let fits = metadata.len() <= limits::WORKSPACE_COPY_BYTES_MAX.min(self.room);
         if metadata.is_dir() {
             fs::create_dir(to)?;
             return self.bring(from, to);
         }
+        if metadata.is_symlink() {
+            return symlink(fs::read_link(from)?, to);
+        }
+        let executable = metadata.permissions().mode() & 0o111 != 0
+            && !self.called.iter().any(|called| called == from)
+            && is_program(from);
+        // In memory a file takes whole pages.
+        let room = metadata.len().next_multiple_of(PAGE);
+        let fits = metadata.len() <= limits::WORKSPACE_COPY_BYTES_MAX && room <= self.bytes;
         if fits && !executable && fs::copy(from, to).is_ok() {
-            self.room -= metadata.len();
+            self.bytes -= room;
             return fs::set_permissions(to, Permissions::from_mode(0o644));
         }
-        // A workspace that is too small for copies may hold half of one.
+        // What is too small for copies may hold half of one.
         let _ = fs::remove_file(to);
         symlink(from, to)
+    }
+}
+
+impl Tree {
+    fn remembered(root: PathBuf, time: SystemTime) -> io::Result<Self> {
+        let mut tree = Self {
+            root,
+            files: HashMap::new(),
+        };
+        tree.remember(&tree.root.clone(), "", time)?;
+        Ok(tree)
     }
 
     fn remember(&mut self, folder: &Path, path: &str, time: SystemTime) -> io::Result<()> {
@@ -139,17 +196,14 @@ impl Mark {
     }
 }
 
-/// Where the script that `argv` runs by its path, or as a module, can lie.
-fn called(argv: &[String]) -> Vec<PathBuf> {
-    match argv {
-        [_, option, module, ..] if option == "-m" => {
-            let stem = Path::new(WORKSPACE).join(module.replace('.', "/"));
-            vec![stem.with_extension("py"), stem.join("__main__.py")]
-        }
-        [_, path, ..] => vec![PathBuf::from(path)],
-        _ => Vec::new(),
-    }
+/// The script that `argv` runs, below its skill's folder: what is run, or what the shim runs as a module.
+fn called<'a>(argv: &'a [String], deep: &'a Path) -> impl Iterator<Item = &'a Path> {
+    let programs = argv.iter().skip(1).take(2);
+    programs.filter_map(move |path| Path::new(path).strip_prefix(deep).ok())
 }
+
+/// What a file in memory takes room by.
+const PAGE: u64 = 4096;
 
 /// Whether the kernel could execute the file: on some disks everything is marked as executable.
 fn is_program(path: &Path) -> bool {

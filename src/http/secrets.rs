@@ -1,5 +1,6 @@
 //! `/v1/secrets`: set, listed by name, deleted. No route answers a value.
 
+use std::fmt;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -48,14 +49,62 @@ impl Body for PutSecret {
 impl<'de> Deserialize<'de> for PutSecret {
     /// By hand: a message of serde's own would repeat what it does not like.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let wrong = || de::Error::custom("must be an object with one member, `value`, a text");
-        let Value::Object(mut members) = Value::deserialize(deserializer)? else {
-            return Err(wrong());
-        };
-        match (members.remove("value"), members.is_empty()) {
-            (Some(Value::String(value)), true) => Ok(Self { value }),
-            _ => Err(wrong()),
+        deserializer.deserialize_any(OneMember)
+    }
+}
+
+/// Reads an object with one member, `value`, and refuses everything else in the same words.
+struct OneMember;
+
+fn wrong<E: de::Error>() -> E {
+    E::custom("must be an object with one member, `value`, a text")
+}
+
+impl<'de> de::Visitor<'de> for OneMember {
+    type Value = PutSecret;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object with one member, `value`, a text")
+    }
+
+    fn visit_map<A: de::MapAccess<'de>>(self, mut members: A) -> Result<PutSecret, A::Error> {
+        let mut found = None;
+        while let Some(name) = members.next_key::<String>()? {
+            match (name.as_str(), members.next_value()?, &found) {
+                ("value", Value::String(value), None) => found = Some(PutSecret { value }),
+                ("value", _, Some(_)) => return Err(de::Error::duplicate_field("value")),
+                _ => return Err(wrong()),
+            }
         }
+        found.ok_or_else(wrong)
+    }
+
+    fn visit_seq<A: de::SeqAccess<'de>>(self, _: A) -> Result<PutSecret, A::Error> {
+        Err(wrong())
+    }
+
+    fn visit_str<E: de::Error>(self, _: &str) -> Result<PutSecret, E> {
+        Err(wrong())
+    }
+
+    fn visit_bool<E: de::Error>(self, _: bool) -> Result<PutSecret, E> {
+        Err(wrong())
+    }
+
+    fn visit_i64<E: de::Error>(self, _: i64) -> Result<PutSecret, E> {
+        Err(wrong())
+    }
+
+    fn visit_u64<E: de::Error>(self, _: u64) -> Result<PutSecret, E> {
+        Err(wrong())
+    }
+
+    fn visit_f64<E: de::Error>(self, _: f64) -> Result<PutSecret, E> {
+        Err(wrong())
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<PutSecret, E> {
+        Err(wrong())
     }
 }
 

@@ -27,6 +27,8 @@ pub(super) struct Ground {
     folder: PathBuf,
     /// In every canary, and nowhere else.
     token: String,
+    /// What is handed to the one program that declares it.
+    secret: String,
     canaries: Vec<Canary>,
     listeners: Listeners,
     heard: AtomicUsize,
@@ -49,6 +51,8 @@ impl Ground {
         Ok(Self {
             folder: folder.to_owned(),
             token,
+            // As JSON and names of files would have it in several ways.
+            secret: format!("{}/\"\\ü", uuid::Uuid::now_v7().simple()),
             canaries,
             listeners: Listeners::on_every_address()?,
             heard: AtomicUsize::new(0),
@@ -59,6 +63,11 @@ impl Ground {
 
     pub(super) fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// A secret of nobody but this proof.
+    pub(super) fn secret(&self) -> &str {
+        &self.secret
     }
 
     /// What every program is told: where to look for what it must not find.
@@ -106,6 +115,7 @@ impl Ground {
             "canaries_changed": canaries.map(|canary| canary.path.display().to_string()).collect::<Vec<_>>(),
             "token_told": self.token_told.load(Ordering::SeqCst),
             "token_stored": stored(&self.token, &self.folder),
+            "secret_stored": stored(self.secret.split('/').next().unwrap_or_default(), &self.folder),
             "arrived": self.heard(),
             "host_changed": changed,
         })

@@ -25,9 +25,10 @@ use serde_json::{Value, json};
 
 use crate::auth::Caller;
 use crate::engine::{Ask, Engine, RunRequest, What};
-use crate::error::Code;
+use crate::error::{Code, Error};
 use crate::execution::{Outcome, Status};
-use crate::skill::Language;
+use crate::secret::SecretValue;
+use crate::skill::{Language, SecretName};
 
 use ground::Ground;
 use judge::{Sight, judge};
@@ -100,6 +101,9 @@ pub async fn prove(
     let started = Instant::now();
     let terrain = Terrain::of(subject.engine, subject.runtime).await;
     let ground = Ground::lay(subject.folder)?;
+    plant_secrets(subject, ground.secret())
+        .await
+        .map_err(io::Error::other)?;
     let attacks = selection.on(&terrain.traits);
     let (looks, shots): (Vec<_>, Vec<_>) = attacks.iter().partition(|attack| attack.program.is_none());
     let attacker = Attacker {
@@ -147,6 +151,19 @@ pub async fn prove(
         findings,
         seconds: (started.elapsed().as_secs_f64() * 10.0).round() / 10.0,
     })
+}
+
+/// Keeps the secret that one program declares, and another that none does.
+async fn plant_secrets(subject: &Subject<'_>, secret: &str) -> Result<(), Error> {
+    for (name, value) in [
+        ("PROVE_DECLARED", secret.to_owned()),
+        ("PROVE_OTHER", format!("of nobody: {secret}")),
+    ] {
+        let name: SecretName = name.parse().map_err(Error::internal)?;
+        let value = SecretValue::new(value).map_err(Error::internal)?;
+        subject.engine.set_secret(subject.caller, &name, &value).await?;
+    }
+    Ok(())
 }
 
 /// How somebody else fared meanwhile.

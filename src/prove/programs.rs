@@ -23,6 +23,7 @@ pub(super) const PROGRAMS: &[(&str, Language, &str)] = programs! {
     Bash "honest.sh";
     Python "identity.py";
     Python "output_kinds.py";
+    Python "secrets.py";
     Python "speak.py";
     Python "surroundings.py";
     Python "survivors.py";

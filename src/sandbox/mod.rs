@@ -128,6 +128,13 @@ pub enum Packages {
 }
 
 impl Packages {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Python => "python",
+            Self::Node => "node",
+        }
+    }
+
     /// Where a program finds them.
     #[must_use]
     pub fn folder(self) -> &'static str {
@@ -162,7 +169,8 @@ impl Job {
         });
         let deps = self.deps.iter().map(|deps| Mounted {
             at: deps.packages.folder().to_owned(),
-            name: format!("deps-{}", &deps.digest.hex()[..32]),
+            // The same files may be packages of both, each seen at its own place.
+            name: format!("deps-{}-{}", deps.packages.as_str(), &deps.digest.hex()[..32]),
             digest: &deps.digest,
             folder: &deps.folder,
         });

@@ -38,6 +38,10 @@ pub async fn assemble(config: &Config) -> Result<Assembled, Error> {
     let path = folder.path().join("blobs");
     let blob = Blob::open_local(&path).map_err(|source| Error::Files { path, source })?;
     let sandbox = sandbox(config, instance.id());
+    #[cfg(target_os = "linux")]
+    if let Err(error) = super::memory::keep_out_of_cores() {
+        tracing::warn!(%error, "A core dump of this process would hold secrets; set RLIMIT_CORE to 0 yourself");
+    }
     let links = LinkSigner::new(&folder.signing_key()?)?;
     let master_key = config.master_key(&folder)?;
     let settings = config.engine_settings(folder.path());

@@ -4,6 +4,8 @@ mod assemble;
 mod banner;
 mod error;
 mod first_key;
+#[cfg(target_os = "linux")]
+mod memory;
 #[cfg_attr(windows, path = "signals_windows.rs")]
 mod signals;
 

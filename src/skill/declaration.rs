@@ -9,7 +9,7 @@ use crate::skill::{
     Dialect, Function, InvalidName, Language, Manifest, Origin, Permissions, Resources, SkillName, Version,
     entrypoint,
     fields::{Field, Fields},
-    function, hidden_character, quantity, title,
+    function, hidden_character, private_files, quantity, title,
 };
 
 /// What a skill's folder says of it.
@@ -53,6 +53,7 @@ impl Declaration<'_> {
         let (license, compatibility) = (fields.words("license"), fields.words("compatibility"));
         let allowed_tools = fields.joined("allowed-tools");
         check_instructions(&mut fields, body);
+        private_files::warnings(self.files).for_each(|warning| fields.warn(None, warning));
         let mut origins = fields.origins();
         for key in inferred {
             origins.entry(key.to_owned()).or_insert(Origin::Inferred);

@@ -9,10 +9,13 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "lowercase")]
 pub enum Language {
     /// CPython 3.
+    #[serde(alias = "python3", alias = "py")]
     Python,
     /// Node.js.
+    #[serde(alias = "nodejs", alias = "javascript", alias = "js")]
     Node,
     /// GNU bash.
+    #[serde(alias = "sh", alias = "shell")]
     Bash,
 }
 
@@ -75,5 +78,30 @@ impl Language {
 impl fmt::Display for Language {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_api_takes_what_people_write() {
+        for text in [
+            "python",
+            "python3",
+            "py",
+            "node",
+            "nodejs",
+            "javascript",
+            "js",
+            "bash",
+            "sh",
+            "shell",
+        ] {
+            let read: Language = serde_json::from_value(text.into()).unwrap();
+            assert_eq!(Some(read), Language::from_alias(text), "{text}");
+        }
+        assert!(serde_json::from_value::<Language>("ruby".into()).is_err());
     }
 }

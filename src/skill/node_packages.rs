@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use crate::error::quoted;
@@ -19,12 +19,18 @@ pub struct NodePackages {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct PackageJson {
+    #[serde(deserialize_with = "packages")]
     dependencies: BTreeMap<String, Value>,
-    #[serde(rename = "optionalDependencies")]
+    #[serde(rename = "optionalDependencies", deserialize_with = "packages")]
     optional: BTreeMap<String, Value>,
-    #[serde(rename = "devDependencies")]
+    #[serde(rename = "devDependencies", deserialize_with = "packages")]
     development: BTreeMap<String, Value>,
     workspaces: Option<Value>,
+}
+
+/// `null` is none, as for npm.
+fn packages<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, Value>, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 impl NodePackages {
@@ -49,8 +55,10 @@ impl NodePackages {
                 "`workspaces` are not taken; publish the parts or put them into the skill".to_owned(),
             ));
         }
-        let kinds = [&parsed.dependencies, &parsed.optional, &parsed.development];
-        for (name, version) in kinds.into_iter().flatten() {
+        // Those of development are never installed; npm looks at them where it compares the file with its lock.
+        let development = lock.map(|_| &parsed.development);
+        let kinds = [Some(&parsed.dependencies), Some(&parsed.optional), development];
+        for (name, version) in kinds.into_iter().flatten().flatten() {
             check(name, version).map_err(&wrong)?;
         }
         if let Some(lock) = lock {
@@ -290,7 +298,8 @@ mod tests {
     #[test]
     fn only_what_is_installed_is_passed_on() {
         let text = r#"{"name": "x", "type": "module", "scripts": {"preinstall": "curl evil"},
-            "dependencies": {"@scope/a": "^1.2.3 || >=2 <3", "b": "npm:@scope/c@~1", "d": "latest"}, "devDependencies": {"t": "1"}}"#;
+            "dependencies": {"@scope/a": "^1.2.3 || >=2 <3", "b": "npm:@scope/c@~1", "d": "latest"}, "devDependencies": {"t": "1", "own": "file:../own", "fork": "github:a/b", "odd": 1},
+            "optionalDependencies": null}"#;
         let asked = NodePackages::parse("package.json", text, None).unwrap().unwrap();
         assert!(!asked.package_json().contains("preinstall") && !asked.package_json().contains("\"t\""));
         assert_eq!(
@@ -300,7 +309,8 @@ mod tests {
         for nothing in [
             "{}",
             r#"{"type": "module"}"#,
-            r#"{"devDependencies": {"t": "1"}}"#,
+            r#"{"devDependencies": {"t": "file:../t"}}"#,
+            r#"{"dependencies": null, "optionalDependencies": null, "devDependencies": null}"#,
         ] {
             assert_eq!(NodePackages::parse("package.json", nothing, None), Ok(None));
         }
@@ -369,6 +379,9 @@ mod tests {
                 .to_string();
             assert!(error.starts_with("package-lock.json: "), "{error}");
         }
+        let with_development = r#"{"dependencies": {"a": "1"}, "devDependencies": {"own": "file:../own"}}"#;
+        let lock = r#"{"lockfileVersion": 3, "packages": {}}"#;
+        assert!(NodePackages::parse("package.json", with_development, Some(lock)).is_err());
         let lock = r#"{"lockfileVersion": 3, "packages": {"": {}, "node_modules/a": {"resolved": "https://r.example/a.tgz"}}}"#;
         assert!(
             NodePackages::parse("package.json", text, Some(lock))

@@ -7,18 +7,7 @@ use std::fmt;
 
 use crate::error::quoted;
 use crate::limits;
-
-/// One package: name, extras, versions, marker and hashes, spelt in one way.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Requirement(String);
-
-impl Requirement {
-    /// The one spelling, as a line that pip reads.
-    #[must_use]
-    fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+use crate::skill::requirement::Requirement;
 
 /// What cannot be asked for, where it stands and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,9 +42,31 @@ impl InvalidRequirement {
     }
 }
 
-/// Packages, each once, in one order.
+/// Packages, each once, in one order, and what narrows or widens the choice of their versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Requirements(BTreeSet<Requirement>);
+pub struct Requirements {
+    packages: BTreeSet<Requirement>,
+    constraints: BTreeSet<Requirement>,
+    prereleases: Prereleases,
+}
+
+/// Whether versions before a release are taken, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Prereleases {
+    /// Where nothing else will do.
+    #[default]
+    Avoided,
+    /// As `--pre` wants it.
+    Taken,
+}
+
+/// What the packages of a file are to us.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Role {
+    Asked,
+    /// Installed only if something asks for it, and then so.
+    Constraint,
+}
 
 impl Requirements {
     /// The packages that the file `path` asks for, those of the files that it names included; `read` gives the text of a file
@@ -89,10 +100,10 @@ impl Requirements {
         mut judge: impl FnMut(InvalidRequirement) -> Result<(), InvalidRequirement>,
     ) -> Result<Self, InvalidRequirement> {
         let mut all = Self::default();
-        let mut waiting = vec![(path.to_owned(), path.to_owned())];
+        let mut waiting = vec![(path.to_owned(), path.to_owned(), Role::Asked)];
         let mut seen = BTreeSet::new();
-        while let Some((path, named_at)) = waiting.pop() {
-            if !seen.insert(path.clone()) {
+        while let Some((path, named_at, role)) = waiting.pop() {
+            if !seen.insert((path.clone(), role)) {
                 continue;
             }
             let files_max = limits::REQUIREMENTS_FILES_MAX;
@@ -108,8 +119,9 @@ impl Requirements {
             for (number, line) in logical_lines(&text) {
                 let place = format!("{path}:{number}");
                 match parse(&line) {
-                    Ok(Line::Package(requirement)) => all.add(requirement, &place)?,
-                    Ok(Line::File(other)) => waiting.push((beside(&path, &other), place)),
+                    Ok(Line::Package(requirement)) => all.add(requirement, role, &place)?,
+                    Ok(Line::File(other, role)) => waiting.push((beside(&path, &other), place, role)),
+                    Ok(Line::Prereleases) => all.prereleases = Prereleases::Taken,
                     Ok(Line::Nothing) => {}
                     Err(rule) => judge(InvalidRequirement::new(place, rule))?,
                 }
@@ -132,8 +144,8 @@ impl Requirements {
             let place = place(index);
             let wrong = |rule: String| InvalidRequirement::new(&place, rule);
             match parse(package.trim()).map_err(wrong)? {
-                Line::Package(requirement) => self.add(requirement, &place)?,
-                Line::File(_) | Line::Nothing => {
+                Line::Package(requirement) => self.add(requirement, Role::Asked, &place)?,
+                Line::File(..) | Line::Prereleases | Line::Nothing => {
                     return Err(wrong(format!("{} names no package", quoted(package))));
                 }
             }
@@ -143,16 +155,23 @@ impl Requirements {
 
     /// All of another list, too.
     pub fn extend(&mut self, other: Self) {
-        self.0.extend(other.0);
+        self.packages.extend(other.packages);
+        self.constraints.extend(other.constraints);
+        if other.prereleases == Prereleases::Taken {
+            self.prereleases = Prereleases::Taken;
+        }
     }
 
-    fn add(&mut self, requirement: Requirement, place: &str) -> Result<(), InvalidRequirement> {
-        self.0.insert(requirement);
-        let max = limits::REQUIREMENTS_MAX;
-        if self.0.len() > max {
+    fn add(&mut self, requirement: Requirement, role: Role, place: &str) -> Result<(), InvalidRequirement> {
+        let (all, max, what) = match role {
+            Role::Asked => (&mut self.packages, limits::REQUIREMENTS_MAX, "packages"),
+            Role::Constraint => (&mut self.constraints, limits::CONSTRAINTS_MAX, "constraints"),
+        };
+        all.insert(requirement);
+        if all.len() > max {
             return Err(InvalidRequirement::new(
                 place,
-                format!("more than {max} packages; ask for fewer, the others come with them"),
+                format!("more than {max} {what}; ask for fewer, the others come with them"),
             ));
         }
         Ok(())
@@ -161,19 +180,31 @@ impl Requirements {
     /// Whether nothing is asked for.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.packages.is_empty()
     }
 
     /// Each package, in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(Requirement::as_str)
+        self.packages.iter().map(Requirement::as_str)
+    }
+
+    /// Each package whose versions are narrowed in case it is installed, in order.
+    pub fn constraints(&self) -> impl Iterator<Item = &str> {
+        self.constraints.iter().map(Requirement::as_str)
+    }
+
+    /// Whether versions before a release are taken.
+    #[must_use]
+    pub fn prereleases(&self) -> Prereleases {
+        self.prereleases
     }
 }
 
 enum Line {
     Package(Requirement),
     /// Another file, by its path relative to this one.
-    File(String),
+    File(String, Role),
+    Prereleases,
     Nothing,
 }
 
@@ -222,20 +253,31 @@ fn parse(line: &str) -> Result<Line, String> {
     if line.is_empty() {
         return Ok(Line::Nothing);
     }
-    requirement(line).map(Line::Package)
+    line.parse().map(Line::Package)
 }
 
+/// As pip has it, a list that a list of constraints names is one of packages again.
+const FILE_OPTIONS: [(&str, Role); 4] = [
+    ("--requirement", Role::Asked),
+    ("--constraint", Role::Constraint),
+    ("-r", Role::Asked),
+    ("-c", Role::Constraint),
+];
+
 fn option(line: &str) -> Result<Line, String> {
-    for name in ["--requirement", "-r"] {
+    for (name, role) in FILE_OPTIONS {
         if let Some(rest) = line.strip_prefix(name) {
             let path = rest.trim_start_matches('=').trim();
             let plain = !path.is_empty() && !path.starts_with(['/', '~', '-']) && !path.contains([':', '$']);
             return if plain {
-                Ok(Line::File(path.to_owned()))
+                Ok(Line::File(path.to_owned(), role))
             } else {
                 Err(format!("{} is not a file of the skill", quoted(path)))
             };
         }
+    }
+    if line == "--pre" {
+        return Ok(Line::Prereleases);
     }
     if WITHOUT_EFFECT.iter().any(|known| line.starts_with(known)) {
         return Ok(Line::Nothing);
@@ -275,115 +317,6 @@ fn beside(from: &str, path: &str) -> String {
     parts.join("/")
 }
 
-/// `name [extras] [versions] [; marker] [--hash=…]…`
-fn requirement(line: &str) -> Result<Requirement, String> {
-    let refused = |rule: &str| format!("{} {rule}", quoted(line));
-    let (line_alone, hashes) = split_hashes(line)?;
-    let (package, marker) = match line_alone.split_once(';') {
-        Some((package, marker)) => (package.trim(), Some(marker.trim())),
-        None => (line_alone.trim(), None),
-    };
-    if package.contains("://") || package.contains('@') || is_path(package) {
-        return Err(refused(
-            "would fetch from somewhere else than the configured index; name a published package and its version",
-        ));
-    }
-    let end = package
-        .find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)))
-        .unwrap_or(package.len());
-    let (name, rest) = package.split_at(end);
-    let name = normal_name(name).ok_or_else(|| refused("does not begin with the name of a package"))?;
-    let (extras, rest) =
-        extras(rest.trim()).ok_or_else(|| refused("has extras that are not written like `[one,two]`"))?;
-    let versions =
-        versions(rest).ok_or_else(|| refused("has versions that are not written like `>=1.2,<2`"))?;
-    let mut text = format!("{name}{extras}{versions}");
-    if let Some(marker) = marker {
-        let plain = |c: char| c.is_ascii_alphanumeric() || " _.<>=!~'\"(),+*-".contains(c);
-        if marker.is_empty() || !marker.chars().all(plain) {
-            return Err(refused(
-                "has a marker that is not written like `python_version < \"3.12\"`",
-            ));
-        }
-        let words: Vec<_> = marker.split_whitespace().collect();
-        text += &format!(" ; {}", words.join(" "));
-    }
-    for hash in hashes {
-        text += &format!(" --hash={hash}");
-    }
-    Ok(Requirement(text))
-}
-
-fn is_path(package: &str) -> bool {
-    package.starts_with(['.', '/', '~', '\\'])
-        || package.contains(['/', '\\'])
-        || [".whl", ".zip", ".tar.gz", ".tgz"]
-            .iter()
-            .any(|end| package.ends_with(end))
-        || package
-            .split_once(':')
-            .is_some_and(|(scheme, _)| !scheme.contains(['=', '<', '>']))
-}
-
-/// The line without its `--hash` options, and those.
-fn split_hashes(line: &str) -> Result<(&str, Vec<String>), String> {
-    let Some((package, options)) = line.split_once(" --") else {
-        return Ok((line, Vec::new()));
-    };
-    let mut hashes = BTreeSet::new();
-    for option in options.split(" --") {
-        let hash = option.trim().strip_prefix("hash").and_then(|hash| {
-            let hash = hash.trim_start_matches(['=', ' ']);
-            let (algorithm, digest) = hash.split_once(':')?;
-            let known = matches!(algorithm, "sha256" | "sha384" | "sha512");
-            let hex = digest.len() >= 64 && digest.bytes().all(|b| b.is_ascii_hexdigit());
-            (known && hex).then(|| hash.to_ascii_lowercase())
-        });
-        hashes.insert(
-            hash.ok_or_else(|| format!("`--{}` is not taken here", quoted(option).trim_matches('`')))?,
-        );
-    }
-    Ok((package, hashes.into_iter().collect()))
-}
-
-/// Lower case, with one `-` for each run of `-`, `_` and `.` (PEP 503).
-fn normal_name(name: &str) -> Option<String> {
-    let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-    if !ends(name.chars().next()) || !ends(name.chars().last()) {
-        return None;
-    }
-    let parts = name.split(['-', '_', '.']).filter(|part| !part.is_empty());
-    Some(parts.collect::<Vec<_>>().join("-").to_ascii_lowercase())
-}
-
-fn extras(text: &str) -> Option<(String, &str)> {
-    let Some(rest) = text.strip_prefix('[') else {
-        return Some((String::new(), text));
-    };
-    let (inside, rest) = rest.split_once(']')?;
-    let names: Option<BTreeSet<String>> = inside.split(',').map(|name| normal_name(name.trim())).collect();
-    let names: Vec<_> = names?.into_iter().collect();
-    Some((format!("[{}]", names.join(",")), rest.trim()))
-}
-
-fn versions(text: &str) -> Option<String> {
-    const OPERATORS: [&str; 8] = ["===", "==", "~=", "!=", "<=", ">=", "<", ">"];
-    let inside = text.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
-    let text = inside.unwrap_or(text).trim().trim_end_matches(',');
-    if text.is_empty() {
-        return Some(String::new());
-    }
-    let clause = |clause: &str| {
-        let clause = clause.trim();
-        let operator = OPERATORS.iter().find(|operator| clause.starts_with(**operator))?;
-        let version = clause[operator.len()..].trim();
-        let plain = |c: char| c.is_ascii_alphanumeric() || ".+*!_-".contains(c);
-        (!version.is_empty() && version.chars().all(plain)).then(|| format!("{operator}{version}"))
-    };
-    let clauses: Option<BTreeSet<String>> = text.split(',').map(clause).collect();
-    Some(clauses?.into_iter().collect::<Vec<_>>().join(","))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -419,6 +352,27 @@ mod tests {
         );
     }
 
+    #[test]
+    fn constraints_and_versions_before_a_release_are_no_packages() {
+        let files = |path: &str| match path {
+            "requirements.txt" => Some("Alpha\n--constraint=more/limits.txt\n--pre\n"),
+            "more/limits.txt" => Some("alpha==1.0rc1\nomega<2\n"),
+            _ => None,
+        };
+        let all =
+            Requirements::of_file("requirements.txt", |path| files(path).map(ToOwned::to_owned)).unwrap();
+        assert_eq!(all.iter().collect::<Vec<_>>(), ["alpha"]);
+        assert_eq!(
+            all.constraints().collect::<Vec<_>>(),
+            ["alpha==1.0rc1", "omega<2"]
+        );
+        assert_eq!(all.prereleases(), Prereleases::Taken);
+        let mut both = Requirements::default();
+        assert_eq!(both.prereleases(), Prereleases::Avoided);
+        both.extend(all.clone());
+        assert_eq!(both, all);
+    }
+
     /// Z-27.
     #[test]
     fn what_leaves_the_index_is_refused_with_its_line_and_a_remedy() {
@@ -444,12 +398,18 @@ mod tests {
             "-r /etc/passwd",
             "-r https://evil.example/r.txt",
             "-r ../../etc/passwd",
-            "-c constraints.txt",
+            "-c absent.txt",
+            "-c /etc/pip.conf",
+            "-c https://evil.example/c.txt",
+            "--pre x",
+            "--prefer-source",
             "--config-settings x",
             "name --global-option=x",
             "name ; $(id)",
             "name==${VERSION}",
             "name==1 2",
+            "six ;--global-option=x",
+            "six ; python_version < '3' --config-settings=x",
             "-name",
             "name[",
             "%import os",
@@ -484,7 +444,7 @@ mod tests {
         all.add_all(&["rich".to_owned(), "Rich".to_owned()], place)
             .unwrap();
         assert_eq!(all.iter().collect::<Vec<_>>(), ["rich"]);
-        for wrong in ["", "-r x.txt", "x @ file:///x", "# x"] {
+        for wrong in ["", "-r x.txt", "-c x.txt", "--pre", "x @ file:///x", "# x"] {
             let error = all
                 .add_all(&["ok".to_owned(), wrong.to_owned()], place)
                 .unwrap_err();

@@ -10,10 +10,19 @@ use crate::skill::{Language, entrypoint};
 pub struct Script {
     path: String,
     language: Language,
-    /// How Python imports it from the skill's folder, if it can.
-    module: Option<String>,
-    /// Whether it says itself that it is run as that module.
-    is_run_as_module: bool,
+    /// How Python can import it, what is most likely first.
+    modules: Vec<String>,
+    /// The one as which it says itself that it is run.
+    own: Option<Module>,
+}
+
+/// A script that is run as `python -m` runs a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Module<T = String> {
+    /// One that is found in the skill's folder or its `src`.
+    Found(T),
+    /// One of the package that the skill's folder itself is.
+    OfSkill(T),
 }
 
 /// Why a path is no script that can be run: what is wrong and what to do.
@@ -27,18 +36,24 @@ const SHEBANG_BYTES_MAX: usize = 256;
 
 impl Script {
     /// The script at `path`, relative to the skill's folder. `head` gives the first [`SCRIPT_HEAD_BYTES_MAX`] bytes of a
-    /// regular file of the skill, `None` if there is no such file. The extension tells the interpreter, else the `#!` line.
+    /// regular file of the skill, `None` if there is no such file. The extension tells the interpreter, else the `#!` line. A
+    /// folder that Python runs is its `__main__.py`.
     ///
     /// # Errors
     ///
     /// The path leaves the skill, is no file of it, or wants an interpreter that is not here.
-    pub fn resolve(path: &str, head: impl FnOnce(&str) -> Option<Vec<u8>>) -> Result<Self, InvalidScript> {
+    pub fn resolve(path: &str, head: impl Fn(&str) -> Option<Vec<u8>>) -> Result<Self, InvalidScript> {
         let mut first = None;
-        let path = entrypoint::checked(path, |path| {
-            first = head(path);
-            first.is_some()
-        })
-        .map_err(InvalidScript)?;
+        let mut checked = |path: &str| {
+            entrypoint::checked(path, |path| {
+                first = head(path);
+                first.is_some()
+            })
+        };
+        let found = checked(path);
+        let path = found
+            .or_else(|refused| checked(&format!("{path}/__main__.py")).map_err(|_| refused))
+            .map_err(InvalidScript)?;
         let first = first.unwrap_or_default();
         let language = language(&path, &first).ok_or_else(|| {
             InvalidScript(format!(
@@ -46,24 +61,31 @@ impl Script {
                 quoted(&path)
             ))
         })?;
-        let module = (language == Language::Python).then(|| module(&path)).flatten();
-        let text = String::from_utf8_lossy(&first);
-        let is_run_as_module = module
-            .as_deref()
-            .is_some_and(|module| imports_relatively(&text) || tells_to_run(&text, module));
+        let modules = match language {
+            Language::Python => modules(&path),
+            Language::Node | Language::Bash => Vec::new(),
+        };
+        let own = own_module(&path, &modules, &String::from_utf8_lossy(&first));
         Ok(Self {
             path,
             language,
-            module,
-            is_run_as_module,
+            modules,
+            own,
         })
     }
 
-    /// What follows `python -m` if that is how it is run: by the text of the script, or by the skill's `instructions`.
+    /// The module that it is run as: by the skill's `instructions`, or by what it is itself.
     #[must_use]
-    pub fn module(&self, instructions: &str) -> Option<&str> {
-        let module = self.module.as_deref()?;
-        (self.is_run_as_module || tells_to_run(instructions, module)).then_some(module)
+    pub fn module(&self, instructions: &str) -> Option<Module<&str>> {
+        let told = self
+            .modules
+            .iter()
+            .find(|module| tells_to_run(instructions, module));
+        match (told, &self.own) {
+            (_, Some(Module::OfSkill(module))) => Some(Module::OfSkill(module)),
+            (Some(module), _) | (None, Some(Module::Found(module))) => Some(Module::Found(module)),
+            (None, None) => None,
+        }
     }
 
     /// Relative to the skill's folder.
@@ -85,8 +107,19 @@ impl fmt::Display for Script {
     }
 }
 
-/// `scripts.report` for `scripts/report.py`; a file beside SKILL.md is in no package.
-fn module(path: &str) -> Option<String> {
+/// `scripts.report` for `scripts/report.py`, and `tool.cli` for `src/tool/cli.py`, which others write with `src`; a file beside
+/// SKILL.md is in no package.
+fn modules(path: &str) -> Vec<String> {
+    let named = |path: &str| {
+        let module = dotted(path)?;
+        path.contains('/').then_some(module)
+    };
+    let in_src = path.strip_prefix("src/").and_then(named);
+    in_src.into_iter().chain(named(path)).collect()
+}
+
+/// The name of the module that the file at `path` is, if Python can have such a name.
+fn dotted(path: &str) -> Option<String> {
     let stem = path.strip_suffix(".py")?;
     let stem = stem.strip_suffix("/__main__").unwrap_or(stem);
     let is_identifier = |part: &str| {
@@ -94,12 +127,30 @@ fn module(path: &str) -> Option<String> {
             && !part.is_empty()
             && part.chars().all(|c| c.is_alphanumeric() || c == '_')
     };
-    (path.contains('/') && stem.split('/').all(is_identifier)).then(|| stem.replace('/', "."))
+    stem.split('/').all(is_identifier).then(|| stem.replace('/', "."))
 }
 
-/// An import that fails in a file which is run by its path.
-fn imports_relatively(text: &str) -> bool {
-    text.lines().any(|line| line.starts_with("from ."))
+/// The module that a script must be by its path, or by its text.
+fn own_module(path: &str, modules: &[String], text: &str) -> Option<Module> {
+    let folders = path.matches('/').count();
+    if upward(text) > folders {
+        return dotted(path).map(Module::OfSkill);
+    }
+    let told = modules.iter().find(|module| tells_to_run(text, module));
+    let is_one = upward(text) > 0 || path.ends_with("/__main__.py");
+    let likely = modules.iter().find(|module| {
+        let package = module.split('.').next().unwrap_or_default();
+        modules.len() == 1 || !text.contains("from src.") || package == "src"
+    });
+    let own = told.or(likely.filter(|_| is_one))?;
+    Some(Module::Found(own.clone()))
+}
+
+/// The most dots that an import begins with which fails in a file that is run by its path.
+fn upward(text: &str) -> usize {
+    let relative = text.lines().filter_map(|line| line.strip_prefix("from "));
+    let dots = relative.map(|rest| rest.chars().take_while(|c| *c == '.').count());
+    dots.max().unwrap_or(0)
 }
 
 fn tells_to_run(text: &str, module: &str) -> bool {
@@ -185,7 +236,10 @@ mod tests {
     fn a_script_is_run_as_a_module_where_it_or_the_instructions_say_so() {
         let module = |path: &str, head: &str, instructions: &str| {
             let script = Script::resolve(path, |_| Some(head.as_bytes().to_vec())).unwrap();
-            script.module(instructions).map(str::to_owned)
+            match script.module(instructions)? {
+                Module::Found(module) => Some(module.to_owned()),
+                Module::OfSkill(module) => Some(format!("(skill).{module}")),
+            }
         };
         let relative = "import os\nfrom .tables import rows\n";
         let run = "scripts.run".to_owned();
@@ -195,7 +249,37 @@ mod tests {
             Some(run.clone())
         );
         assert_eq!(module("scripts/run.py", "", "`python -m scripts.run`"), Some(run));
-        assert_eq!(module("tool/__main__.py", relative, ""), Some("tool".to_owned()));
+        for (path, head, instructions, expected) in [
+            ("tool/__main__.py", "", "", "tool"),
+            ("src/tool/cli.py", relative, "", "tool.cli"),
+            ("src/tool/cli.py", "", "python -m tool.cli", "tool.cli"),
+            (
+                "src/tool/cli.py",
+                relative,
+                "python -m src.tool.cli",
+                "src.tool.cli",
+            ),
+            (
+                "src/tool/cli.py",
+                "from src.tool import x\nfrom .y import z\n",
+                "",
+                "src.tool.cli",
+            ),
+            ("src/cli.py", relative, "", "src.cli"),
+            ("run.py", relative, "", "(skill).run"),
+            (
+                "scripts/run.py",
+                "from ..lib import x\n",
+                "",
+                "(skill).scripts.run",
+            ),
+        ] {
+            assert_eq!(
+                module(path, head, instructions).as_deref(),
+                Some(expected),
+                "{path} {head} {instructions}"
+            );
+        }
         for (path, head, instructions) in [
             (
                 "scripts/run.py",
@@ -208,7 +292,9 @@ mod tests {
                 "python -m scripts.run_all, python -m scripts.run.more",
             ),
             ("scripts/run-all.py", relative, ""),
-            ("run.py", relative, "python -m run"),
+            ("run.py", "", "python -m run"),
+            ("__main__.py", "", ""),
+            ("src/tool/cli.py", "from tool.x import y\n", ""),
             ("scripts/run.sh", relative, "-m scripts.run"),
         ] {
             assert_eq!(
@@ -222,6 +308,10 @@ mod tests {
     /// Z-26, S-19.
     #[test]
     fn only_a_file_of_the_skill_is_a_script() {
+        let folder = Script::resolve("./tool", |path| {
+            (path == "tool/__main__.py").then(|| b"import os".to_vec())
+        });
+        assert_eq!(folder.unwrap().path(), "tool/__main__.py");
         for path in [
             "/bin/sh",
             "../x.py",

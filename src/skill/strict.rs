@@ -158,7 +158,8 @@ fn cut(text: &str) -> String {
 /// A value as text, to the letter, or a list or mapping of such; in a schema numbers are numbers.
 fn toml_value(key: &str, node: &yaml::Node) -> toml::Value {
     if key.ends_with("_schema") {
-        return of_json(node.to_json());
+        let schema = node.to_json();
+        return of_json(&schema).unwrap_or_else(|| schema.to_string().into());
     }
     match &node.value {
         yaml::Value::Null | yaml::Value::Scalar { .. } => node.to_text().into(),
@@ -176,26 +177,32 @@ fn toml_value(key: &str, node: &yaml::Node) -> toml::Value {
     }
 }
 
-/// TOML has no null: its members are left out.
-fn of_json(value: serde_json::Value) -> toml::Value {
-    match value {
-        serde_json::Value::Null => String::new().into(),
-        serde_json::Value::Bool(truth) => truth.into(),
-        serde_json::Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (Some(integer), _) => integer.into(),
-            (None, Some(float)) => float.into(),
-            (None, None) => number.to_string().into(),
-        },
-        serde_json::Value::String(text) => text.into(),
-        serde_json::Value::Array(items) => items.into_iter().map(of_json).collect::<Vec<_>>().into(),
+/// The same in TOML; `None` where it has no such value: it knows no null, and fewer numbers than JSON.
+fn of_json(value: &serde_json::Value) -> Option<toml::Value> {
+    Some(match value {
+        serde_json::Value::Null => return None,
+        serde_json::Value::Bool(truth) => (*truth).into(),
+        serde_json::Value::Number(number) => of_number(number)?,
+        serde_json::Value::String(text) => text.as_str().into(),
+        serde_json::Value::Array(items) => items.iter().map(of_json).collect::<Option<Vec<_>>>()?.into(),
         serde_json::Value::Object(members) => {
-            let members = members.into_iter().filter(|(_, value)| !value.is_null());
-            members
-                .map(|(key, value)| (key, of_json(value)))
-                .collect::<toml::Table>()
-                .into()
+            let members = members
+                .iter()
+                .map(|(key, value)| Some((key.clone(), of_json(value)?)));
+            members.collect::<Option<toml::Table>>()?.into()
         }
+    })
+}
+
+/// The very same number: whole ones of 64 bits with a sign, and floats that are read as they are written.
+fn of_number(number: &serde_json::Number) -> Option<toml::Value> {
+    let text = number.to_string();
+    if let Some(integer) = number.as_i64().filter(|integer| integer.to_string() == text) {
+        return Some(integer.into());
     }
+    let float = number.as_f64()?;
+    let same = serde_json::Number::from_f64(float)?.to_string() == text;
+    same.then(|| float.into())
 }
 
 #[cfg(test)]
@@ -248,6 +255,34 @@ mod tests {
             value
         };
         assert_eq!(meaning(&after), meaning(&before));
+    }
+
+    #[test]
+    fn a_schema_stays_the_same_whatever_toml_cannot_write() {
+        for schema in [
+            r#"{"enum":[null,1]}"#,
+            r#"{"const":null,"type":["object","null"]}"#,
+            r#"{"properties":{"a":{"default":null}}}"#,
+            r#"{"maximum":18446744073709551615}"#,
+            r#"{"maximum":123456789012345678901234567890}"#,
+            r#"{"enum":[1.0,0.5,1e2,-9223372036854775808]}"#,
+            r#"{"enum":["","null",[],{}]}"#,
+        ] {
+            let skill_md = format!(
+                "---\nname: a\ndescription: Adds.\nlang: python\ninput_schema: {schema}\n---\nBody\n"
+            );
+            let first = declaration(&skill_md);
+            let strict = first.strict().unwrap();
+            let second = Declaration {
+                skill_md: Some(strict.skill_md.as_bytes()),
+                skill_toml: strict.skill_toml.as_deref().map(str::as_bytes),
+                ..first
+            };
+            let (before, after) = (first.manifest().unwrap(), second.manifest().unwrap());
+            let text = |manifest: &Manifest| manifest.input_schema.as_ref().unwrap().to_string();
+            assert_eq!(text(&after), text(&before), "{:?}", strict.skill_toml);
+            assert_eq!(before.input_schema, serde_json::from_str(schema).ok(), "{schema}");
+        }
     }
 
     #[test]

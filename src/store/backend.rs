@@ -99,11 +99,10 @@ pub(super) trait Backend {
         after: Option<Moment<Digest>>,
         now_and_rows: (Timestamp, u32),
     ) -> Result<Vec<BlobRecord>, Error>;
-    async fn expire_blob(&self, tenant: &Tenant, digest: &Digest, at: Timestamp)
-    -> Result<BlobRecord, Error>;
-    async fn expired_blobs(&self, now: Timestamp, rows: u32) -> Result<Vec<BlobRecord>, Error>;
+    async fn end_blob(&self, tenant: &Tenant, digest: &Digest, now: Timestamp) -> Result<BlobRecord, Error>;
+    async fn end_expired_blobs(&self, now: Timestamp, rows: u32) -> Result<Vec<BlobRecord>, Error>;
     async fn blob_objects(&self, tenant: &Tenant) -> Result<Vec<BlobObject>, Error>;
-    async fn forget_blob(&self, blob: &BlobRecord, now: Timestamp) -> Result<(), Error>;
+    async fn forget_blob(&self, blob: &BlobRecord) -> Result<(), Error>;
     async fn keep_packages(&self, set: PackageSet) -> Result<(), Error>;
     async fn packages(&self, tenant: &Tenant, key: &Digest) -> Result<PackageSet, Error>;
     async fn package_sets(

@@ -2,7 +2,7 @@
 //!
 //! Every query for a caller names its tenant. Those that do not serve no caller: the look-up of a key by its hash, which
 //! tells whose it is, and upkeep, which is for all ([`Store::interrupt`], [`Store::instances`], [`Store::expired`],
-//! [`Store::digest_is_used`], [`Store::expired_blobs`], [`Store::surplus_packages`], [`Store::packages_are_kept`]).
+//! [`Store::digest_is_used`], [`Store::end_expired_blobs`], [`Store::surplus_packages`], [`Store::packages_are_kept`]).
 //!
 //! What a backend must keep to is written as tests in `contract`, the same for each.
 
@@ -260,7 +260,7 @@ impl Store {
         on_backend!(self, b => b.delete_secret(tenant, name).await)
     }
 
-    /// Keeps a blob. If its content is there already, only its expiry moves, and never back. [`Error::Quota`] if it would
+    /// Keeps a blob. If its content is there already and not ended, only its expiry moves, and never back. [`Error::Quota`] if it would
     /// be more than `quota`; what has expired counts until it is forgotten.
     pub async fn keep_blob(&self, new: BlobRecord, quota: BlobQuota) -> Result<KeptBlob, Error> {
         on_backend!(self, b => b.keep_blob(new, quota).await)
@@ -288,19 +288,21 @@ impl Store {
         }))
     }
 
-    /// Lets a blob expire at this time, which is now: nobody finds it any more. Its bytes and its row are still to be removed.
-    pub async fn expire_blob(
+    /// Ends a blob that has not expired: nobody finds it any more, and its content gets other bytes if it comes back. Its
+    /// bytes and its row are still to be removed.
+    pub async fn end_blob(
         &self,
         tenant: &Tenant,
         digest: &Digest,
-        at: Timestamp,
+        now: Timestamp,
     ) -> Result<BlobRecord, Error> {
-        on_backend!(self, b => b.expire_blob(tenant, digest, at).await)
+        on_backend!(self, b => b.end_blob(tenant, digest, now).await)
     }
 
-    /// Blobs of all tenants that have expired, at most `rows`.
-    pub async fn expired_blobs(&self, now: Timestamp, rows: u32) -> Result<Vec<BlobRecord>, Error> {
-        on_backend!(self, b => b.expired_blobs(now, rows).await)
+    /// As [`end_blob`](Self::end_blob), for at most `rows` blobs of all tenants that have expired, with those that were
+    /// ended before and are not forgotten yet.
+    pub async fn end_expired_blobs(&self, now: Timestamp, rows: u32) -> Result<Vec<BlobRecord>, Error> {
+        on_backend!(self, b => b.end_expired_blobs(now, rows).await)
     }
 
     /// The objects of all of a tenant's blobs, expired or not. Its bound is the tenant's quota: what were left out here would
@@ -309,9 +311,9 @@ impl Store {
         on_backend!(self, b => b.blob_objects(tenant).await)
     }
 
-    /// Removes the row of a blob that has expired and whose bytes are gone. Content that came back meanwhile stays.
-    pub async fn forget_blob(&self, blob: &BlobRecord, now: Timestamp) -> Result<(), Error> {
-        on_backend!(self, b => b.forget_blob(blob, now).await)
+    /// Removes the row of a blob that was ended and whose bytes are gone. Content that came back meanwhile stays.
+    pub async fn forget_blob(&self, blob: &BlobRecord) -> Result<(), Error> {
+        on_backend!(self, b => b.forget_blob(blob).await)
     }
 
     /// Remembers installed packages; those that were kept under this key before are replaced.

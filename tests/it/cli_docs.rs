@@ -210,6 +210,44 @@ fn the_document_about_code_holds_every_sample() {
     }
 }
 
+/// What a request for code may say is what one for a skill may, but for what names the skill.
+#[test]
+fn the_document_about_code_holds_every_member_of_a_request() {
+    let (api, code) = (read("docs/API.md"), read("docs/RUN-CODE.md"));
+    let members = |document: &str, head: &str| {
+        let table = document
+            .split(head)
+            .nth(1)
+            .unwrap()
+            .split("\n\n")
+            .next()
+            .unwrap()
+            .to_owned();
+        let names = table
+            .lines()
+            .filter_map(|row| Some(row.strip_prefix("| `")?.split(" | ").next()?.to_owned()));
+        let names: Vec<_> = names
+            .flat_map(|names| {
+                names
+                    .split(", ")
+                    .map(|name| name.trim_matches('`').to_owned())
+                    .collect::<Vec<_>>()
+            })
+            .collect();
+        assert!(!names.is_empty(), "{head}");
+        names
+    };
+    let known = members(&code, "| member | meaning |\n");
+    let asked = api.split("| `code`, `language` |").nth(1).unwrap();
+    for member in members(asked, "\n") {
+        let of_skills = ["version", "script"].contains(&member.as_str());
+        assert!(
+            of_skills || known.contains(&member),
+            "docs/RUN-CODE.md lacks {member}"
+        );
+    }
+}
+
 #[test]
 fn what_the_document_about_proofs_shows_runs() {
     runs("docs/PROVE.md");

@@ -100,11 +100,13 @@ pub(super) fn asking(requirements: &[&str]) -> Ask {
 #[tokio::test]
 async fn a_skills_list_is_installed_and_imported() {
     let Some(world) = world().await else { return };
-    let program = "import six, rich, idna\nseen = [six.__file__, six.__cached__, idna.__version__]\n";
+    let program =
+        "import six, rich, idna\nseen = [six.__file__, six.__cached__, idna.__version__, six.__version__]\n";
     let program = format!("# /// script\n# dependencies = ['rich']\n# ///\n{program}");
     let list = [
         ("requirements.txt", "# helpers\n-r more/base.txt\n"),
-        ("more/base.txt", "six==1.17.0\n"),
+        ("more/base.txt", "six\n-c ../limits.txt\n--pre\n"),
+        ("limits.txt", "six==1.16.0\nabsent-and-not-asked-for==1\n"),
     ];
     // All three places where packages are asked for.
     let Some(outcome) = ended(&world, python(&program, &list), asking(&["idna==3.10"])).await else {
@@ -112,8 +114,8 @@ async fn a_skills_list_is_installed_and_imported() {
     };
     let seen = output(&outcome);
     assert_eq!(
-        (&seen[0], &seen[2]),
-        (&"/sandbox/deps/six.py".into(), &"3.10".into())
+        (&seen[0], &seen[2], &seen[3]),
+        (&"/sandbox/deps/six.py".into(), &"3.10".into(), &"1.16.0".into())
     );
     let cached = seen[1].as_str().unwrap();
     assert!(
@@ -257,6 +259,7 @@ async fn nothing_but_wheels_of_the_index_is_installed_and_none_leads_out() {
         "--index-url https://evil.example",
         "-e git+ssh://evil.example/x",
         "file:///etc/passwd",
+        "six ;--global-option=build",
     ] {
         let before = index.asked().len();
         let program = python("seen = 1", &[("requirements.txt", asked)]);

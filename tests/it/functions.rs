@@ -1,8 +1,8 @@
 //! Skills whose function is called, and the skills that they import.
 
-use skillbox::engine::{Ask, RunRequest, What};
-use skillbox::execution::{Execution, Outcome, Status};
-use skillbox::skill::Selector;
+use skillbox::engine::{Ask, CalledCode, RunRequest, What};
+use skillbox::execution::{Execution, Failure, Outcome, Status};
+use skillbox::skill::{Language, Selector};
 
 use crate::world::{World, json, output, succeeded, zip_of};
 
@@ -181,4 +181,124 @@ async fn what_a_function_cannot_return_or_raises_is_told_where_it_is() {
         traceback.contains("/skills/report/code/main.py") && !traceback.contains("/sandbox/runtime"),
         "{traceback}"
     );
+}
+
+/// What is called is told what there is, in every shape that people write, and never something silently empty.
+#[tokio::test]
+async fn a_function_of_several_parameters_is_called_with_the_members() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let given = r#"{"a": 1, "b": 2}"#;
+    for (main, input, expected) in [
+        (
+            "def main(**kw): return kw",
+            given,
+            serde_json::json!({"a": 1, "b": 2}),
+        ),
+        (
+            "def main(a, b=5): return [a, b]",
+            given,
+            serde_json::json!([1, 2]),
+        ),
+        (
+            "def main(a, b=5): return [a, b]",
+            r#"{"a": 1}"#,
+            serde_json::json!([1, 5]),
+        ),
+        (
+            "def main(*, a, b): return [a, b]",
+            given,
+            serde_json::json!([1, 2]),
+        ),
+        (
+            "async def main(a, **rest): return [a]",
+            given,
+            serde_json::json!([{"a": 1, "b": 2}]),
+        ),
+        (
+            "def main(args): return args",
+            given,
+            serde_json::json!({"a": 1, "b": 2}),
+        ),
+        (
+            "def main(a=5): return a",
+            given,
+            serde_json::json!({"a": 1, "b": 2}),
+        ),
+        ("def main(*args): return args[0]", "[1]", serde_json::json!([1])),
+        (
+            "def main(args, verbose=False): return [args, verbose]",
+            r#"{"x": 1}"#,
+            serde_json::json!([{"x": 1}, false]),
+        ),
+        (
+            "class A:\n    def run(self, args): return args\nmain = A().run",
+            "3",
+            serde_json::json!(3),
+        ),
+        ("def main(): return 1", given, serde_json::json!(1)),
+    ] {
+        assert_eq!(
+            code(&world, main, input).await.map_err(|error| error.message),
+            Ok(expected),
+            "{main} {input}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn members_that_do_not_fit_a_function_are_an_error() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    for (main, input, part) in [
+        (
+            "def main(a, b): return 1",
+            r#"{"a": 1}"#,
+            "missing a required argument: 'b'",
+        ),
+        (
+            "def main(a, b=1): return 1",
+            r#"{"a": 1, "c": 1}"#,
+            "unexpected keyword argument 'c'",
+        ),
+        (
+            "def main(a, b=1): return 1",
+            r#"{"b": 1}"#,
+            "missing a required argument: 'a'",
+        ),
+        ("def main(**kw): return 1", "[1]", "it is no object"),
+    ] {
+        let error = code(&world, main, input).await.unwrap_err();
+        assert!(error.message.contains(part), "{main} {input}: {}", error.message);
+    }
+    // What it raises itself is its own.
+    let raises = "def main(a, b): raise TypeError('mine')";
+    let own = code(&world, raises, r#"{"a": 1, "b": 2}"#).await.unwrap_err();
+    assert_eq!(own.exception.unwrap().value, "mine");
+}
+
+/// The value that this code gives.
+async fn code(world: &World, text: &str, input: &str) -> Result<serde_json::Value, Failure> {
+    let called = CalledCode {
+        text: text.to_owned(),
+        language: Language::Python,
+    };
+    let request = RunRequest {
+        what: What::Code(called),
+        ask: with(input),
+        progress: None,
+    };
+    let outcome = world
+        .engine
+        .run(&world.admin, request)
+        .await
+        .unwrap()
+        .outcome
+        .unwrap();
+    match outcome.error.clone() {
+        Some(error) => Err(error),
+        None => Ok(output(&outcome)),
+    }
 }

@@ -10,6 +10,7 @@ mod cli_hostile;
 mod cli_local;
 mod cli_remote;
 mod cli_run;
+mod cli_scripts;
 mod cli_secrets;
 mod cli_serve;
 mod cli_shell;
@@ -26,6 +27,7 @@ mod http;
 mod images;
 mod index;
 mod lifecycle;
+mod moved_tag;
 #[cfg(target_os = "linux")]
 #[expect(clippy::duplicate_mod, reason = "the same promises, on another backend")]
 mod native;

@@ -4,7 +4,9 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::json;
 
-use crate::packages::{Bare, dependencies};
+use skillbox::sandbox::{Dependencies, Job, Packages};
+
+use crate::packages::{Bare, dependencies, job};
 
 /// P2. Both of them at once, so that neither is mistaken for the other.
 #[tokio::test]
@@ -44,5 +46,43 @@ async fn packages_can_be_imported_and_executed_and_not_changed() {
         )
         .await;
     assert_eq!(absent, false);
+    bare.close().await;
+}
+
+/// The same bytes are seen at either place, whoever was there first.
+#[tokio::test]
+async fn the_same_files_may_be_packages_of_python_and_of_node() {
+    let Some(bare) = Bare::on(super::BACKEND).await else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("data.json"), "1").unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let python = dependencies(folder.path());
+    let node = Dependencies {
+        packages: Packages::Node,
+        ..python.clone()
+    };
+    let listed = "import os, sys; print(*[os.path.exists(f'{place}/data.json') for place in ('/sandbox/deps', '/node_modules')])";
+    for (deps, seen) in [
+        (vec![python.clone()], "True False"),
+        (vec![node.clone()], "False True"),
+        (vec![python, node], "True True"),
+    ] {
+        let report = bare
+            .run(&Job {
+                deps,
+                ..job(listed, None)
+            })
+            .await;
+        let printed = String::from_utf8_lossy(&report.logs.stdout).into_owned();
+        assert_eq!(
+            printed.trim_end(),
+            seen,
+            "{:?} {}",
+            report.end,
+            String::from_utf8_lossy(&report.logs.stderr)
+        );
+    }
     bare.close().await;
 }

@@ -70,7 +70,9 @@ pub(crate) fn environment_names() -> Vec<&'static str> {
         "LANG",
         "TMPDIR",
         "PYTHONPATH",
+        "PYTHONNOUSERSITE",
         "NODE_PATH",
+        "npm_config_offline",
         "SANDBOX_INPUT_FILE",
         "SANDBOX_OUTPUT",
         "SANDBOX_FILES_DIR",
@@ -98,9 +100,9 @@ async fn the_environment_holds_what_was_promised_and_nothing_else() {
         .verdicts(Attack::python(program).front_matter(wishes))
         .await;
     let expected = json!({
-        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/sandbox/runtime/bin",
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/sandbox/runtime/bin:/sandbox/deps/bin:/node_modules/.bin",
         "HOME": "/workspace", "LANG": "C.UTF-8", "TMPDIR": "/tmp",
-        "PYTHONPATH": "/sandbox/runtime:/sandbox/deps", "NODE_PATH": "/sandbox/runtime/node_modules:/node_modules",
+        "PYTHONPATH": "/sandbox/runtime:/sandbox/deps", "PYTHONNOUSERSITE": "1", "NODE_PATH": "/sandbox/runtime/node_modules:/node_modules", "npm_config_offline": "true",
         "SANDBOX_INPUT": "{}", "SANDBOX_INPUT_FILE": "/sandbox/input.json",
         "SANDBOX_OUTPUT": "/sandbox/out/output.json", "SANDBOX_FILES_DIR": "/sandbox/out/files",
         "SKILL_NAME": "probe", "SKILL_VERSION": seen["SKILL_VERSION"], "SKILL_INSTRUCTIONS": seen["SKILL_INSTRUCTIONS"],

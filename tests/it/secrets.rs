@@ -376,6 +376,12 @@ async fn killed_while_it_runs(secret: &str, since: SystemTime, places: Vec<PathB
         );
     }
     assert_eq!(arguments_with(&secret), 0);
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.process.id())).unwrap();
+    let none = ["Max", "core", "file", "size", "0", "0", "bytes"];
+    assert!(
+        limits.lines().any(|line| line.split_whitespace().eq(none)),
+        "{limits}"
+    );
     let mut searched = places;
     searched.push(folder.path().to_owned());
     for place in &searched {
@@ -426,5 +432,61 @@ fn running(server: &Server) -> String {
             return id.to_owned();
         }
         std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// O-21: helpers in the sandbox cut what is too long before anybody masks it.
+#[tokio::test]
+async fn no_piece_of_a_secret_is_left_where_a_helper_cut() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let secret = planted();
+    set(&world, "API_TOKEN", &secret).await;
+    let skill_md = format!("---\nname: cuts\ndescription: Cuts\n{DECLARED}---\n");
+    // Each leaves twelve characters of the secret, but for the log lines, which say that they were cut.
+    let python = "import os
+from IPython.display import display
+from runtime import log
+def main(args):
+    secret = os.environ['API_TOKEN']
+    log.info('x' * 2480 + secret + 'y' * 2456)
+    log.info('fields', value=type('T', (), {'__repr__': lambda self: 'x' * 988 + secret})())
+    display('x' * (1024 * 1024 - 13) + secret)
+    raise ValueError('x' * (8000 - 12) + secret)
+";
+    let node = "const { log } = require('runtime');
+exports.main = () => {
+  const secret = process.env.API_TOKEN;
+  log.info('x'.repeat(2480) + secret + 'y'.repeat(2456));
+  display('x'.repeat(1024 * 1024 - 12) + secret);
+  throw new RangeError('x'.repeat(8000 - 12) + secret);
+};
+";
+    for (name, program) in [("code/main.py", python), ("code/main.js", node)] {
+        let files = [
+            ("SKILL.md", skill_md.as_str()),
+            ("skill.toml", ""),
+            (name, program),
+        ];
+        let archive = crate::world::zip_of(&files);
+        let execution = world.run_archive(archive, Ask::default()).await.unwrap();
+        let outcome = execution.outcome.unwrap();
+        let told = format!(
+            "{:?} {:?} {:?}",
+            outcome.error, outcome.results, outcome.logs.lines
+        );
+        assert_eq!(
+            outcome.error.as_ref().unwrap().code,
+            "exception",
+            "{:.2000}",
+            told
+        );
+        assert_eq!(outcome.results.len(), 1);
+        assert!(
+            !outcome.logs.lines.is_empty() && !told.contains("yyy"),
+            "cut in the secret"
+        );
+        assert!(!told.contains(&secret[..6]), "{name}");
     }
 }

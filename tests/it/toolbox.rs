@@ -85,6 +85,29 @@ async fn a_script_runs_by_its_documented_command_line() {
     assert_eq!((written.skipped, written.skipped_total), (vec![], 0));
 }
 
+/// The sentence about it is not lost in what comes after, such as links that need room, too.
+#[tokio::test]
+async fn a_file_that_fills_the_workspace_is_the_callers_to_know() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let small = SKILL_MD.replace("license: MIT", "resources: { disk: 1MiB }");
+    // Longer than a link that needs no room.
+    let long = format!("resources/{}.txt", "x".repeat(200));
+    let mut files = FILES.to_vec();
+    files[0].1 = &small;
+    files.push((&long, "text"));
+    let mut ask = ask("scripts/count.py", &["a.csv"]);
+    ask.files.push(InputFile {
+        path: "large".to_owned(),
+        content: vec![b'x'; 4 << 20].into(),
+    });
+    let execution = world.run_archive(zip_of(&files), ask).await.unwrap();
+    let error = execution.outcome.unwrap().error.unwrap();
+    assert_eq!(error.code, "start_failed", "{error:?}");
+    assert!(error.message.contains("`large`"), "{error:?}");
+}
+
 #[tokio::test]
 async fn what_is_new_or_changed_comes_back() {
     let Some(world) = World::on(super::BACKEND).await else {
@@ -130,6 +153,16 @@ async fn a_path_that_is_no_script_is_refused_before_anything_runs() {
             "{script}: {error}"
         );
     }
+    // What may be meant is named first.
+    let error = call(&world, ask("office/Edit.js", &[]))
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error
+            .ends_with("; it has scripts/edit.mjs, scripts/count.py, scripts/office/table.py, scripts/upper"),
+        "{error}"
+    );
     // Without a word it is told what there is.
     let nothing = Ask {
         script: None,

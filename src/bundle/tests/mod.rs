@@ -66,9 +66,9 @@ fn what_is_unpacked_is_read_only_and_of_one_time() {
     assert_eq!(paths(&listing), ["SKILL.md", "a/b/c.txt", "bin/tool"]);
     assert_eq!(fs::read(into.path().join("a/b/c.txt")).unwrap(), [b'x'; 100_000]);
     let modes = [
-        ("SKILL.md", 0o444),
-        ("a/b/c.txt", 0o444),
-        ("bin/tool", 0o555),
+        ("SKILL.md", 0o644),
+        ("a/b/c.txt", 0o644),
+        ("bin/tool", 0o755),
         ("a", 0o755),
         ("a/b", 0o755),
     ];

@@ -13,7 +13,7 @@ use crate::bundle::artifacts::ArtifactTar;
 use crate::engine::deps::declared::Wanted;
 use crate::engine::deps::proxy::Proxy;
 use crate::engine::deps::verdict::Verdict;
-use crate::engine::deps::{SetName, Waiting, nobody_waits, packages_of};
+use crate::engine::deps::{SetName, Waiting, nobody_waits, packages_of, pip_file};
 use crate::engine::plan::Plan;
 use crate::engine::{Engine, failure};
 use crate::error::{Code, Error};
@@ -127,8 +127,10 @@ impl Engine {
         let deps = &self.0.settings.deps;
         let (program, installer, files, index) = match wanted {
             Wanted::Python(requirements) => {
-                let text: String = requirements.iter().flat_map(|line| [line, "\n"]).collect();
-                let files = vec![file("requirements.txt", text)];
+                let files = vec![
+                    file("requirements.txt", pip_file::text(requirements.iter())?),
+                    file("constraints.txt", pip_file::text(requirements.constraints())?),
+                ];
                 ("install.py", PYTHON_INSTALLER, files, &deps.python_index)
             }
             Wanted::Node(packages) => {
@@ -152,6 +154,7 @@ impl Engine {
             "index": index.url(),
             "proxy": proxy,
             "seen_at": packages_of(language).folder(),
+            "prereleases": wanted.takes_prereleases(),
         });
         let mut argv = vec![language.interpreter().to_owned()];
         if language == Language::Python {

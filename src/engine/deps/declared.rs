@@ -12,7 +12,7 @@ use crate::error::{Code, Error};
 use crate::ids::Digest;
 use crate::limits;
 use crate::skill::{
-    InvalidRequirement, Language, NodePackages, Requirements, SkillName, action, package_list,
+    InvalidRequirement, Language, NodePackages, Prereleases, Requirements, SkillName, action, package_list,
 };
 
 /// Packages that are asked for.
@@ -30,10 +30,15 @@ impl Wanted {
             self.language().as_str()
         );
         match self {
-            Self::Python(requirements) => requirements.iter().for_each(|line| {
-                text += line;
-                text.push('\n');
-            }),
+            Self::Python(requirements) => {
+                requirements.iter().for_each(|line| text += &format!("{line}\n"));
+                // No package begins with a hyphen.
+                let constraints = requirements.constraints();
+                constraints.for_each(|line| text += &format!("-c {line}\n"));
+                if requirements.prereleases() == Prereleases::Taken {
+                    text += "--pre\n";
+                }
+            }
             Self::Node(packages) => {
                 let lock = packages.lock().unwrap_or_default();
                 let parts = [packages.package_json(), lock].map(|part| Digest::of(part.as_bytes()));
@@ -46,7 +51,10 @@ impl Wanted {
     /// How much there is to remember.
     fn bytes(&self) -> usize {
         match self {
-            Self::Python(requirements) => requirements.iter().map(str::len).sum(),
+            Self::Python(requirements) => {
+                let lines = requirements.iter().chain(requirements.constraints());
+                lines.map(str::len).sum()
+            }
             Self::Node(packages) => packages.package_json().len() + packages.lock().map_or(0, str::len),
         }
     }
@@ -55,6 +63,15 @@ impl Wanted {
         match self {
             Self::Python(_) => Language::Python,
             Self::Node(_) => Language::Node,
+        }
+    }
+
+    /// Whether an installer is told to take versions before a release.
+    pub(super) fn takes_prereleases(&self) -> bool {
+        match self {
+            Self::Python(requirements) => requirements.prereleases() == Prereleases::Taken,
+            // There a range says so itself.
+            Self::Node(_) => false,
         }
     }
 

@@ -100,6 +100,19 @@ async function npm() {
   return [process.execPath, `${tmp}/npm/package/bin/npm-cli.js`];
 }
 
+// No link leaves the sandbox: each program that a package names becomes a file that starts it where it will be seen.
+function writePrograms(installed) {
+  const folder = `${installed}/.bin`;
+  for (const name of fs.existsSync(folder) ? fs.readdirSync(folder) : []) {
+    const program = `${folder}/${name}`;
+    const target = fs.existsSync(program) ? path.relative(fs.realpathSync(installed), fs.realpathSync(program)) : '..';
+    fs.rmSync(program);
+    if (target.startsWith('..')) continue;
+    const quoted = `${job.seen_at}/${target}`.replaceAll("'", `'\\''`);
+    fs.writeFileSync(program, `#!/bin/sh\nexec '${quoted}' "$@"\n`);
+  }
+}
+
 async function main() {
   fs.mkdirSync(tmp);
   const project = `${tmp}/project`;
@@ -111,7 +124,7 @@ async function main() {
   const [program, ...before] = await npm();
   const settings = [
     `--registry=${job.index}/`, `--https-proxy=${job.proxy}`, `--proxy=${job.proxy}`, '--noproxy=', `--cafile=${CA}`, `--cache=${tmp}/cache`,
-    '--ignore-scripts', '--no-audit', '--no-fund', '--no-bin-links', '--omit=dev', '--no-update-notifier', '--loglevel=error',
+    '--ignore-scripts', '--no-audit', '--no-fund', '--omit=dev', '--no-update-notifier', '--loglevel=error',
     '--maxsockets=6', '--fetch-retries=1', '--fetch-timeout=60000', '--no-progress', '--logs-max=0', '--git=/nowhere/git',
     '--userconfig=/nowhere/user.npmrc', '--globalconfig=/nowhere/global.npmrc', '--omit-lockfile-registry-resolved=false',
   ];
@@ -122,6 +135,7 @@ async function main() {
   const installed = `${project}/node_modules`;
   fs.rmSync(`${installed}/.package-lock.json`, {force: true});
   if (!fs.existsSync(installed)) return;
+  writePrograms(installed);
   for (const name of fs.readdirSync(installed)) fs.renameSync(`${installed}/${name}`, `${OUT}/${name}`);
 }
 

@@ -110,7 +110,8 @@ def main():
         sys.executable, *pip, "--isolated", "--no-input", "--disable-pip-version-check", "--no-cache-dir",
         "--proxy", job["proxy"], "--cert", CA, "--retries", "2", "--timeout", "30",
         "install", "--quiet", "--progress-bar", "off", "--no-warn-script-location", "--no-compile",
-        "--only-binary", ":all:", "--index-url", job["index"], "--target", OUT, "-r", "/workspace/requirements.txt",
+        "--only-binary", ":all:", "--index-url", job["index"], "--target", OUT,
+        *(["--pre"] if job["prereleases"] else []), "-c", "/workspace/constraints.txt", "-r", "/workspace/requirements.txt",
     ])
     if done.returncode < 0:
         # Whoever waits for us learns what ended it.

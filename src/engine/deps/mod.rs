@@ -4,6 +4,7 @@ mod build;
 mod declared;
 mod index;
 mod manage;
+mod pip_file;
 mod proxy;
 mod sets;
 mod settings;
@@ -55,7 +56,7 @@ pub(super) struct Waiting<'a> {
 }
 
 /// Raise it when the same packages would be installed in another way.
-const RECIPE: u32 = 1;
+const RECIPE: u32 = 2;
 
 impl Builds {
     /// Held while a set is installed or fetched: who comes second finds it here.

@@ -36,14 +36,21 @@ def write_bytes(content):
     """Keeps content as a blob and returns its id."""
     import hashlib
 
+    if isinstance(content, (int, str)):
+        raise TypeError(f"write_bytes takes bytes, not {type(content).__name__}; write_text takes a text, write_json any value")
     content = bytes(content)
     digits = hashlib.sha256(content).hexdigest()
     path = _os.path.join(_OUT, digits)
     if not _os.path.exists(path):
-        # Never seen half written under its name.
-        with open(path + ".part", "wb") as file:
-            file.write(content)
-        _os.rename(path + ".part", path)
+        # Never seen half written under its name, and no other writer of the same content has this one.
+        part = f"{path}.{_os.urandom(8).hex()}"
+        try:
+            with open(part, "xb") as file:
+                file.write(content)
+        except BaseException:
+            _os.unlink(part)
+            raise
+        _os.rename(part, path)
     return _PREFIX + digits
 
 

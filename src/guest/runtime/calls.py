@@ -12,6 +12,7 @@ OUTPUT = "/sandbox/out/output.json"
 LIKE_A_CELL = _ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 CO_COROUTINE = 0x80
 CO_VARARGS = 0x04
+CO_VARKEYWORDS = 0x08
 
 
 def main(words):
@@ -58,7 +59,7 @@ def run_code(words):
         function = module.__dict__.get("main")
         is_called = callable(function) and not calls_main(tree, last)
         if is_called:
-            value = loop.finish(function(*arguments(function)))
+            value = loop.finish(call(function))
     finally:
         loop.close()
     # To be looked at, even if it can be no output.
@@ -84,7 +85,7 @@ def call_function(module, export):
         raise AttributeError(f"module {module!r} has no function {export!r}")
     loop = Loop()
     try:
-        value = loop.finish(function(*arguments(function)))
+        value = loop.finish(call(function))
     finally:
         loop.close()
     write_output(value)
@@ -106,7 +107,7 @@ class Loop:
         if self.runner is None:
             import asyncio
 
-            self.runner = asyncio.Runner()
+            self.runner = getattr(asyncio, "Runner", Runner)()
         if isinstance(value, types.CoroutineType):
             return self.runner.run(value)
 
@@ -120,26 +121,89 @@ class Loop:
             self.runner.close()
 
 
-def arguments(function):
-    """The input, for a function that takes something."""
+class Runner:
+    """What `asyncio` has only since Python 3.11."""
+
+    def __init__(self):
+        import asyncio
+
+        self.loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(self.loop)
+
+    def run(self, coroutine):
+        return self.loop.run_until_complete(coroutine)
+
+    def close(self):
+        import asyncio
+
+        tasks = asyncio.all_tasks(self.loop)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            self.run(asyncio.wait(tasks))
+        self.run(self.loop.shutdown_asyncgens())
+        asyncio.set_event_loop(None)
+        self.loop.close()
+
+
+def call(function):
+    """Calls it with the input: as one value, or with its members by name where it takes several."""
     code = getattr(function, "__code__", None)
-    if code is not None and not code.co_argcount and not code.co_flags & CO_VARARGS:
-        return []
+    named = 0 if code is None else code.co_kwonlyargcount or code.co_flags & CO_VARKEYWORDS
+    variable = code is not None and code.co_flags & CO_VARARGS
+    if code is not None and not (code.co_argcount or named or variable):
+        return function()
     import json
 
     with open("/sandbox/input.json", encoding="utf-8") as file:
-        return [json.load(file)]
+        given = json.load(file)
+    if code is None or variable or code.co_argcount == 1:
+        return function(given)
+    import inspect
+
+    signature = inspect.signature(function)
+    parameters = signature.parameters.values()
+    whole = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    needed = [each for each in parameters if each.default is each.empty and each.kind is not each.VAR_KEYWORD]
+    if len(whole) == 1:
+        return function(given)
+    why = "it is no object"
+    if isinstance(given, dict):
+        try:
+            signature.bind(**given)
+        except TypeError as error:
+            why = error
+        else:
+            return function(**given)
+    # `main(args, verbose=False)`, and nothing that means its parameters.
+    means_them = isinstance(given, dict) and not signature.parameters.keys().isdisjoint(given)
+    if whole and not means_them and needed in ([], whole[:1]):
+        return function(given)
+    raise TypeError(f"main{signature} takes the members of the input, which do not fit: {why}")
 
 
 def calls_main(tree, last):
-    """Whether the code calls `main` by itself, as a script does under `if __name__ == "__main__":`."""
+    """Whether the code calls `main` by itself, as under `if __name__ == "__main__":`, or in a function that it calls."""
+    definitions = (_ast.FunctionDef, _ast.AsyncFunctionDef, _ast.ClassDef)
+    defined, called = {}, set()
     pending = [*tree.body, *([last] if last else [])]
     while pending:
         node = pending.pop()
-        if isinstance(node, (_ast.FunctionDef, _ast.AsyncFunctionDef, _ast.ClassDef, _ast.Lambda)):
+        if isinstance(node, definitions) and node.name not in called:
+            # Looked into once it is called.
+            defined.setdefault(node.name, []).append(node)
             continue
-        if isinstance(node, _ast.Call) and isinstance(node.func, _ast.Name) and node.func.id == "main":
-            return True
+        if isinstance(node, _ast.Lambda):
+            continue
+        if isinstance(node, _ast.Call):
+            if isinstance(node.func, _ast.Name) and node.func.id == "main":
+                return True
+            # Methods by their names; and what is handed on is called, too, as by a thread.
+            for each in [node.func, *node.args, *(keyword.value for keyword in node.keywords)]:
+                name = getattr(each, "id", None) or getattr(each, "attr", None)
+                if name is not None and name != "main":
+                    called.add(name)
+                    pending.extend(defined.pop(name, []))
         for field in node._fields:
             child = getattr(node, field, None)
             children = child if isinstance(child, list) else [child]

@@ -6,6 +6,7 @@ import vm from 'node:vm';
 import { createRequire } from 'node:module';
 import { inspect } from 'node:util';
 import { pathToFileURL } from 'node:url';
+import { adapted, compiles, withoutModules } from './adapted.mjs';
 
 const OUTPUT = '/sandbox/out/output.json';
 const COUNT_MAX = 100;
@@ -173,25 +174,32 @@ async function runCode() {
   const here = path.join(process.cwd(), NAME);
   const require = createRequire(here);
   const module = { exports: {}, id: '.', filename: here, paths: require.resolve.paths('x') };
-  const { head, tail } = split(withoutModules(source));
+  const { text, callsMain } = adapted(source);
+  const { head, tail } = split(text);
   const ours = "main: typeof main === 'undefined' ? undefined : main";
   const body = tail === '' ? `${head}\n;return {${ours}};` : `${head};return {${ours}, last: (${tail}\n)};`;
   // The names stand outside of the code's own scope, where it may declare them again.
-  const opening = '(function (require, module, exports, __filename, __dirname, __import, __meta) {return (async () => {';
-  let called;
+  const opening = '(function (require, module, exports, __filename, __dirname, __skillbox) {return (async () => {';
+  let run;
   try {
     const script = new vm.Script(`${opening}${body}\n})()})`, { filename: NAME, columnOffset: -opening.length });
-    called = script.runInThisContext();
+    run = script.runInThisContext();
   } catch (error) {
     throw explained(source, error);
   }
-  const foreign = (specifier) => import(/^\.{0,2}\//.test(specifier) ? pathToFileURL(path.resolve(specifier)).href : specifier);
-  const meta = { url: pathToFileURL(here).href, filename: here, dirname: process.cwd() };
+  const called = new Set();
+  const bridge = {
+    import: (specifier, options) => import(/^\.{0,2}\//.test(specifier) ? pathToFileURL(path.resolve(specifier)).href : specifier, options),
+    meta: { url: pathToFileURL(here).href, filename: here, dirname: process.cwd() },
+    called: (main) => (called.add(main), main),
+  };
   // Code that returns by itself has said all.
-  const { main, last } = (await called(require, module, module.exports, here, process.cwd(), foreign, meta)) ?? {};
+  const { main, last } = (await run(require, module, module.exports, here, process.cwd(), bridge)) ?? {};
   const exported = module.exports?.main ?? (typeof module.exports === 'function' ? module.exports : main);
   let value = await last;
-  if (typeof exported === 'function' && !callsMain(source)) {
+  // What calls it may wait for something first.
+  if (callsMain && typeof exported === 'function' && !called.has(exported)) await new Promise((done) => process.once('beforeExit', done));
+  if (typeof exported === 'function' && !called.has(exported)) {
     value = await call(exported);
     // To be looked at, even if it can be no output.
     if (value !== undefined && value !== null) show(value, true);
@@ -215,15 +223,6 @@ function explained(source, error) {
 
 /** Characters of a last expression: a longer one is not looked for. */
 const TAIL_MAX = 64 * 1024;
-
-const compiles = (text) => {
-  try {
-    new vm.Script(text);
-    return true;
-  } catch {
-    return false;
-  }
-};
 
 /** The statements, and the last of them if it is an expression: the longest end that is one, after a beginning that stands by itself. */
 function split(source) {
@@ -251,25 +250,6 @@ function ended(source) {
     text = bare;
   }
 }
-
-/** Declarations of modules become what a function can hold; each stays on its line. */
-function withoutModules(source) {
-  const names = (list) => list.replace(/\bas\b/g, ':');
-  return source
-    .replace(/^([ \t]*)import\s+([\w$]+)\s*,\s*(\{[^}]*\})\s*from\s*(['"][^'"]+['"])/gm, (_, space, name, list, from) => `${space}const {default: ${name}, ...__rest_${name}} = await __import(${from}), ${names(list)} = __rest_${name}`)
-    .replace(/^([ \t]*)import\s+(\{[^}]*\})\s*from\s*(['"][^'"]+['"])/gm, (_, space, list, from) => `${space}const ${names(list)} = await __import(${from})`)
-    .replace(/^([ \t]*)import\s+\*\s*as\s+([\w$]+)\s+from\s*(['"][^'"]+['"])/gm, '$1const $2 = await __import($3)')
-    .replace(/^([ \t]*)import\s+([\w$]+)\s+from\s*(['"][^'"]+['"])/gm, '$1const {default: $2} = await __import($3)')
-    .replace(/^([ \t]*)import\s*(['"][^'"]+['"])/gm, '$1await __import($2)')
-    .replace(/\bimport\s*\(/g, '__import(')
-    .replace(/\bimport\.meta\b/g, '__meta')
-    .replace(/^([ \t]*)export\s+default\s+(async\s+function|function)\s*\(/gm, '$1module.exports.main = $2 (')
-    .replace(/^([ \t]*)export\s+default\s+/gm, '$1')
-    .replace(/^([ \t]*)export\s+(?=(async|function|const|let|var|class)\b)/gm, '$1')
-    .replace(/^([ \t]*)export\s*\{[^}]*\}\s*;?/gm, '$1');
-}
-
-const callsMain = (source) => /^(await\s+|void\s+)?main\s*\(/m.test(source);
 
 async function callFunction(specifier, name) {
   const file = moduleFile(specifier);
@@ -302,6 +282,7 @@ const names = (text) => /['"](runtime|skills\/[^'"]*)['"]/.test(text);
 /** A loader of our own costs a thread, so only those get it who ask for what it finds. */
 async function findOurs() {
   const { register } = await import('node:module');
+  if (register === undefined) throw new Error(`ES modules find runtime and skills/… from Node 18.19 on; this is ${process.version}`);
   register('file:///sandbox/runtime/_skillbox/resolve.mjs');
 }
 

@@ -29,9 +29,15 @@ const blobs = {
     const digits = crypto.createHash('sha256').update(bytes).digest('hex');
     const file = path.join(OUT, digits);
     if (!fs.existsSync(file)) {
-      // Never seen half written under its name.
-      fs.writeFileSync(`${file}.part`, bytes);
-      fs.renameSync(`${file}.part`, file);
+      // Never seen half written under its name, and no other writer of the same content has this one.
+      const part = `${file}.${crypto.randomBytes(8).toString('hex')}`;
+      try {
+        fs.writeFileSync(part, bytes, { flag: 'wx' });
+      } catch (error) {
+        fs.rmSync(part, { force: true });
+        throw error;
+      }
+      fs.renameSync(part, file);
     }
     return `sha256:${digits}`;
   },

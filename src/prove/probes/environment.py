@@ -1,5 +1,5 @@
 # What the program is told by its environment, and who may add to it: S-29, S-37, A-08.
-DOCUMENTED = ["PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "NODE_PATH", "SANDBOX_INPUT_FILE", "SANDBOX_OUTPUT", "SANDBOX_FILES_DIR",
+DOCUMENTED = ["PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "PYTHONNOUSERSITE", "PYTHONPYCACHEPREFIX", "NODE_PATH", "npm_config_offline", "SANDBOX_INPUT_FILE", "SANDBOX_OUTPUT", "SANDBOX_FILES_DIR",
               "SKILL_NAME", "SKILL_VERSION", "SANDBOX_INPUT", "SKILL_INSTRUCTIONS"]
 
 # As the kernel handed it over, before any interpreter could add to it.

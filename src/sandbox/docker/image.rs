@@ -13,11 +13,11 @@ use crate::sandbox::docker::policy;
 use crate::sandbox::{Error, Progress, ProgressSender};
 use crate::skill::ApprovedImage;
 
-/// The images that were found fit since this process started.
+/// The images that were found fit of late.
 #[derive(Debug, Default)]
 pub(super) struct Images {
-    /// Each with the id of its content.
-    ready: Mutex<BTreeMap<ApprovedImage, String>>,
+    /// Each with the id of its content, and when that was looked at.
+    ready: Mutex<BTreeMap<ApprovedImage, (Instant, String)>>,
     /// One pull at a time: two of the same image would fetch it twice. Holds the pulls that failed, when and why.
     pulling: tokio::sync::Mutex<HashMap<ApprovedImage, (Instant, String)>>,
 }
@@ -30,7 +30,8 @@ impl Images {
         image: &ApprovedImage,
         progress: Option<&ProgressSender>,
     ) -> Result<(), Error> {
-        if self.ready().contains_key(image) {
+        let looked_at = self.ready().get(image).map(|(at, _)| at.elapsed());
+        if looked_at.is_some_and(|age| age < limits::IMAGE_LOOK_AGAIN) {
             return Ok(());
         }
         let mut found = inspect(connection, image).await?;
@@ -54,13 +55,13 @@ impl Images {
                 "image `{image}` was pulled and is not there; check the container engine"
             ))
         })?;
-        self.ready().insert(image.clone(), id);
+        self.ready().insert(image.clone(), (Instant::now(), id));
         Ok(())
     }
 
-    /// The id of the image's content, once it was found.
+    /// The id of the image's content, once it was found; packages are installed for that content.
     pub(super) fn id(&self, image: &ApprovedImage) -> Option<String> {
-        self.ready().get(image).cloned()
+        self.ready().get(image).map(|(_, id)| id.clone())
     }
 
     /// Looks again the next time.
@@ -68,7 +69,7 @@ impl Images {
         self.ready().remove(image);
     }
 
-    fn ready(&self) -> std::sync::MutexGuard<'_, BTreeMap<ApprovedImage, String>> {
+    fn ready(&self) -> std::sync::MutexGuard<'_, BTreeMap<ApprovedImage, (Instant, String)>> {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -44,8 +44,8 @@ pub(super) enum Entry {
 pub(super) const PROGRAMS: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 /// Without these, programs of the host do not find their libraries.
 pub(super) const ETC_FILES: &[&str] = &["/etc/ld.so.cache"];
-/// Links between programs of the host lead through here.
-pub(super) const ETC_FOLDERS: &[&str] = &["/etc/alternatives"];
+/// Links between programs of the host lead through here, and what draws text asks here which fonts there are.
+pub(super) const ETC_FOLDERS: &[&str] = &["/etc/alternatives", "/etc/fonts"];
 /// S-20.
 pub(super) const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom"];
 

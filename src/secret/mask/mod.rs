@@ -30,7 +30,12 @@ pub enum Ending {
     Whole,
     /// Anywhere: what it ends with may be the beginning of a secret.
     Cut,
+    /// As its beginning, which may be the end of a secret: it was cut out of something longer.
+    Piece,
 }
+
+/// What our helpers write where they cut something: before it a secret may end early.
+const ELLIPSIS: &[u8] = "…".as_bytes();
 
 impl Mask {
     /// A mask for these values. Those of fewer than [`limits::MASKED_BYTES_MIN`] bytes are left: text is full of them.
@@ -174,29 +179,60 @@ fn found(needles: &[Vec<u8>], text: &[u8], ending: Ending) -> Vec<(usize, usize)
 }
 
 /// Every place of `needle`, also where it overlaps itself, in time that is linear whatever the two are (Knuth, Morris
-/// and Pratt); and the longest beginning of it that a cut text ends with.
+/// and Pratt); and the longest beginning of it that stands where something was cut. Places that overlap are joined at
+/// once, for there may be as many as the text has bytes.
 fn find(needle: &[u8], text: &[u8], ending: Ending, into: &mut Vec<(usize, usize)>) {
+    if ending == Ending::Piece {
+        let length = end_at_the_start(needle, text);
+        if length >= limits::MASKED_BYTES_MIN {
+            into.push((0, length));
+        }
+    }
+    let beginning = &needle[..limits::MASKED_BYTES_MIN.min(needle.len())];
+    let is_cut_inside = || memmem::find(text, ELLIPSIS).is_some() && memmem::find(text, beginning).is_some();
     let from = match ending {
         // As a rule there is none, and this is the fastest way to know.
-        _ if memmem::find(text, needle).is_some() => 0,
-        Ending::Cut => text.len().saturating_sub(needle.len()),
+        _ if memmem::find(text, needle).is_some() || is_cut_inside() => 0,
+        Ending::Cut | Ending::Piece => text.len().saturating_sub(needle.len()),
         Ending::Whole => return,
+    };
+    let first = into.len();
+    let mut push = |place: (usize, usize)| match into[first..].last_mut() {
+        Some(last) if place.0 < last.1 => last.1 = last.1.max(place.1),
+        _ => into.push(place),
     };
     let borders = borders(needle);
     let mut matched = 0;
     for (at, byte) in text.iter().enumerate().skip(from) {
+        if matched >= limits::MASKED_BYTES_MIN && text[at..].starts_with(ELLIPSIS) {
+            push((at - matched, at));
+        }
         while matched > 0 && needle[matched] != *byte {
             matched = borders[matched - 1];
         }
         matched += usize::from(needle[matched] == *byte);
         if matched == needle.len() {
-            into.push((at + 1 - matched, at + 1));
+            push((at + 1 - matched, at + 1));
             matched = borders[matched - 1];
         }
     }
-    if ending == Ending::Cut && matched >= limits::MASKED_BYTES_MIN {
-        into.push((text.len() - matched, text.len()));
+    if ending != Ending::Whole && matched >= limits::MASKED_BYTES_MIN {
+        push((text.len() - matched, text.len()));
     }
+}
+
+/// How much of the end of `needle` the text begins with.
+fn end_at_the_start(needle: &[u8], text: &[u8]) -> usize {
+    let start = &text[..text.len().min(needle.len() - 1)];
+    let borders = borders(start);
+    let mut matched = 0;
+    for byte in &needle[1..] {
+        while matched > 0 && (matched == start.len() || start[matched] != *byte) {
+            matched = borders[matched - 1];
+        }
+        matched += usize::from(start.get(matched) == Some(byte));
+    }
+    matched
 }
 
 /// For each beginning of `needle`, how much of its end is a shorter beginning.

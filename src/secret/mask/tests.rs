@@ -59,6 +59,37 @@ fn the_beginning_of_a_secret_at_a_cut_end_is_masked() {
     assert_eq!(mask.mask_text("x hunt"), "x hunt", "where its author ended it");
 }
 
+/// O-21: of what was cut out of something longer, and where a helper of ours cut something.
+#[test]
+fn the_end_of_a_secret_at_a_cut_beginning_is_masked_and_its_beginning_before_an_ellipsis() {
+    let mask = mask(&["hunter2-and-more", "-moresome"]);
+    let piece =
+        |text: &str| String::from_utf8(mask.mask(text.as_bytes(), Ending::Piece).into_owned()).unwrap();
+    assert_eq!(piece("-and-more x hunter"), "*** x ***");
+    assert_eq!(piece("some"), "***");
+    assert_eq!(piece("ore hun"), "ore hun");
+    assert_eq!(piece(""), "");
+    assert_eq!(masked(&["hunter2"], "and-more"), "and-more");
+    for (text, expected) in [
+        ("x hunter… [cut] y hunter", "x ***… [cut] y hunter"),
+        ("hunter2… hun…", "***… hun…"),
+        ("['hunter…'] hunter2", "['***…'] ***"),
+    ] {
+        assert_eq!(masked(&["hunter2"], text), expected);
+    }
+    assert_eq!(
+        self::mask(&["hunter2"]).mask_json("{\"a\": \"hunt…\"}"),
+        "{\"a\": \"***…\"}"
+    );
+}
+
+#[test]
+fn what_overlaps_itself_everywhere_is_one_place() {
+    let mut places = Vec::new();
+    find(b"0000", &vec![b'0'; 1 << 20], Ending::Piece, &mut places);
+    assert_eq!(places, [(0, 1 << 20)]);
+}
+
 /// O-21: a value that came in pieces is one again where the log is kept.
 #[test]
 fn bytes_that_are_no_text_do_not_hide_a_secret() {

@@ -73,6 +73,7 @@ macro_rules! contract_tests {
                 a_blob_is_kept_once_and_its_expiry_never_moves_back,
                 a_tenant_keeps_only_so_much,
                 an_expired_blob_is_not_there_and_comes_back_with_other_bytes,
+                an_ended_blob_is_not_there_and_comes_back_with_other_bytes,
                 what_came_back_is_not_forgotten,
                 blobs_are_listed_newest_first,
                 a_tenant_never_sees_the_blobs_of_another,

@@ -1,4 +1,7 @@
-//! Blobs: what is kept, for whom and how long. A row is never brought back to the bytes that it had when it expired.
+//! Blobs: what is kept, for whom and how long.
+//!
+//! Whoever is about to remove a blob's bytes ends its row first (`expires_at` 0), and an ended row is never brought back
+//! to its bytes. No clock decides this: an upload may have begun long before.
 
 use jiff::Timestamp;
 use rusqlite::{Connection, Row, named_params};
@@ -35,18 +38,25 @@ pub(super) const PAGE: &str = concat!(
     " from blobs where tenant = ?1 and (created_at, digest) < (?2, ?3) and expires_at > ?4
     order by created_at desc, digest desc limit ?5"
 );
-const EXPIRE: &str = concat!(
-    "update blobs set expires_at = min(expires_at, ?3) where tenant = ?1 and digest = ?2 and expires_at > ?3 returning ",
+const END: &str = concat!(
+    "update blobs set expires_at = 0 where tenant = ?1 and digest = ?2 and expires_at > ?3 returning ",
     columns!()
 );
-pub(super) const EXPIRED: &str = concat!(
-    "select ",
-    columns!(),
-    " from blobs where expires_at <= ?1 order by expires_at limit ?2"
+macro_rules! expired {
+    () => {
+        "select rowid from blobs where expires_at <= ?1 order by expires_at limit ?2"
+    };
+}
+#[cfg(test)]
+pub(super) const EXPIRED: &str = expired!();
+const END_EXPIRED: &str = concat!(
+    "update blobs set expires_at = 0 where rowid in (",
+    expired!(),
+    ") returning ",
+    columns!()
 );
 pub(super) const OBJECTS: &str = "select object from blobs where tenant = ?1";
-const FORGET: &str =
-    "delete from blobs where tenant = ?1 and digest = ?2 and object = ?3 and expires_at <= ?4";
+const FORGET: &str = "delete from blobs where tenant = ?1 and digest = ?2 and object = ?3 and expires_at = 0";
 
 pub(super) fn keep(c: &Connection, new: &BlobRecord, quota: BlobQuota) -> Result<KeptBlob, Error> {
     let (tenant, digest) = (new.tenant.as_str(), new.digest.to_string());
@@ -112,22 +122,22 @@ pub(super) fn list(
     found.collect()
 }
 
-pub(super) fn expire(
+pub(super) fn end(
     c: &Connection,
     tenant: &Tenant,
     digest: &Digest,
-    at: Timestamp,
+    now: Timestamp,
 ) -> Result<BlobRecord, Error> {
-    let mut statement = c.prepare_cached(EXPIRE)?;
-    let ended = (tenant.as_str(), digest.to_string(), at.as_microsecond());
-    let mut rows = statement.query_and_then(ended, record)?;
+    let mut statement = c.prepare_cached(END)?;
+    let living = (tenant.as_str(), digest.to_string(), now.as_microsecond());
+    let mut rows = statement.query_and_then(living, record)?;
     rows.next().ok_or(Error::NotFound)?
 }
 
-pub(super) fn expired(c: &Connection, now: Timestamp, rows: u32) -> Result<Vec<BlobRecord>, Error> {
-    let mut statement = c.prepare_cached(EXPIRED)?;
-    let found = statement.query_and_then((now.as_microsecond(), rows), record)?;
-    found.collect()
+pub(super) fn end_expired(c: &Connection, now: Timestamp, rows: u32) -> Result<Vec<BlobRecord>, Error> {
+    let mut statement = c.prepare_cached(END_EXPIRED)?;
+    let ended = statement.query_and_then((now.as_microsecond(), rows), record)?;
+    ended.collect()
 }
 
 pub(super) fn objects(c: &Connection, tenant: &Tenant) -> Result<Vec<BlobObject>, Error> {
@@ -136,12 +146,11 @@ pub(super) fn objects(c: &Connection, tenant: &Tenant) -> Result<Vec<BlobObject>
     found.collect()
 }
 
-pub(super) fn forget(c: &Connection, blob: &BlobRecord, now: Timestamp) -> Result<(), Error> {
+pub(super) fn forget(c: &Connection, blob: &BlobRecord) -> Result<(), Error> {
     let terms = (
         blob.tenant.as_str(),
         blob.digest.to_string(),
         blob.object.to_string(),
-        now.as_microsecond(),
     );
     c.prepare_cached(FORGET)?.execute(terms)?;
     Ok(())

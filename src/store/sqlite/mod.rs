@@ -273,14 +273,9 @@ impl Backend for Sqlite {
             .await
     }
 
-    async fn expire_blob(
-        &self,
-        tenant: &Tenant,
-        digest: &Digest,
-        at: Timestamp,
-    ) -> Result<BlobRecord, Error> {
+    async fn end_blob(&self, tenant: &Tenant, digest: &Digest, now: Timestamp) -> Result<BlobRecord, Error> {
         let (tenant, digest) = (tenant.clone(), *digest);
-        self.write(move |c| blobs::expire(c, &tenant, &digest, at)).await
+        self.write(move |c| blobs::end(c, &tenant, &digest, now)).await
     }
 
     async fn blob_objects(&self, tenant: &Tenant) -> Result<Vec<BlobObject>, Error> {
@@ -288,13 +283,13 @@ impl Backend for Sqlite {
         self.read(move |c| blobs::objects(c, &tenant)).await
     }
 
-    async fn expired_blobs(&self, now: Timestamp, rows: u32) -> Result<Vec<BlobRecord>, Error> {
-        self.read(move |c| blobs::expired(c, now, rows)).await
+    async fn end_expired_blobs(&self, now: Timestamp, rows: u32) -> Result<Vec<BlobRecord>, Error> {
+        self.write(move |c| blobs::end_expired(c, now, rows)).await
     }
 
-    async fn forget_blob(&self, blob: &BlobRecord, now: Timestamp) -> Result<(), Error> {
+    async fn forget_blob(&self, blob: &BlobRecord) -> Result<(), Error> {
         let blob = blob.clone();
-        self.write(move |c| blobs::forget(c, &blob, now)).await
+        self.write(move |c| blobs::forget(c, &blob)).await
     }
 
     async fn keep_packages(&self, set: PackageSet) -> Result<(), Error> {

@@ -95,7 +95,10 @@ fn plans_of_executions() -> Vec<(&'static str, String)> {
         ),
         (blobs::OBJECTS, by("blobs_by_size", "tenant=?")),
         (blobs::USED, "COVERING INDEX blobs_by_size (tenant=?)".to_owned()),
-        (blobs::EXPIRED, by("blobs_by_expiry", "expires_at<?")),
+        (
+            blobs::EXPIRED,
+            "COVERING INDEX blobs_by_expiry (expires_at<?)".to_owned(),
+        ),
         (
             executions::PAGE,
             by("executions_by_time", &format!("tenant=? AND {place}")),

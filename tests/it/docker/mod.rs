@@ -13,8 +13,12 @@ mod deps;
 mod deps_asked;
 #[path = "../deps_kept.rs"]
 mod deps_kept;
+#[path = "../deps_programs.rs"]
+mod deps_programs;
 #[path = "../deps_speed.rs"]
 mod deps_speed;
+#[path = "../entrusted.rs"]
+mod entrusted;
 #[path = "../examples.rs"]
 mod examples;
 #[path = "../functions.rs"]
@@ -22,6 +26,9 @@ mod functions;
 #[cfg(unix)]
 #[path = "../published.rs"]
 mod published;
+#[cfg(unix)]
+#[path = "../published_places.rs"]
+mod published_places;
 #[path = "../run.rs"]
 mod run;
 #[path = "../run_code.rs"]

@@ -5,7 +5,7 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -182,20 +182,18 @@ impl Proxy {
 
     async fn reach(&self, host: &Host) -> io::Result<Connected> {
         let (name, port) = host.to_resolve();
+        // A proxy resolves names itself, and judges them or not; what needs no resolving is judged here.
+        if let Ok(address) = name.parse() {
+            judge_address(host, address)?;
+        }
         if let Some(upstream) = self.upstream.as_ref().filter(|upstream| upstream.serves(name)) {
             return upstream.connect(name, port).await;
         }
         let addresses: Vec<SocketAddr> = tokio::net::lookup_host((name, port)).await?.collect();
         // One that is not to be reached makes all of them doubtful (E-06).
-        if let Some(address) = addresses.iter().find(|address| !host.may_be_at(address.ip())) {
-            return Err(io::Error::new(
-                io::ErrorKind::PermissionDenied,
-                format!(
-                    "it is at {}, which is no address of the Internet; name the index in the configuration if it is meant",
-                    address.ip()
-                ),
-            ));
-        }
+        addresses
+            .iter()
+            .try_for_each(|address| judge_address(host, address.ip()))?;
         let mut failed = io::Error::from(io::ErrorKind::NotFound);
         for address in addresses.into_iter().take(limits::EGRESS_ADDRESSES_MAX) {
             match TcpStream::connect(address).await {
@@ -264,6 +262,18 @@ impl Proxy {
             to.flush().await?;
         }
     }
+}
+
+fn judge_address(host: &Host, address: IpAddr) -> io::Result<()> {
+    if host.may_be_at(address) {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        format!(
+            "it is at {address}, which is no address of the Internet; name the index in the configuration if it is meant"
+        ),
+    ))
 }
 
 /// The body of a request that has none.

@@ -89,6 +89,29 @@ async fn a_name_that_leads_into_a_private_network_is_not_dialled() {
     assert!(nobody.is_err(), "somebody connected");
 }
 
+/// E-06: a proxy of the server's is not asked for an address that is not to be reached.
+#[tokio::test]
+async fn an_address_is_judged_before_another_proxy_hears_of_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let upstream = format!("http://{}", listener.local_addr().unwrap());
+    for place in [
+        "127.0.0.1:443",
+        "10.0.0.1:443",
+        "169.254.169.254:443",
+        "[::1]:443",
+    ] {
+        let host = Host::parse(place, NamedBy::Default).unwrap();
+        let proxy = Arc::new(Proxy::new(vec![host], Upstream::parse(&upstream, "")));
+        let answer = said(&proxy, format!("CONNECT {place} HTTP/1.1\r\n\r\n").as_bytes()).await;
+        assert!(
+            answer.starts_with("HTTP/1.1 403 ") && answer.contains("no address of the Internet"),
+            "{place}: {answer}"
+        );
+    }
+    let nobody = timeout(Duration::from_millis(100), listener.accept()).await;
+    assert!(nobody.is_err(), "somebody connected");
+}
+
 #[tokio::test]
 async fn what_is_granted_goes_through_both_ways_unchanged() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,0 +1,76 @@
+//! The text of a file that pip reads: a second lock behind the grammar of requirements, by pip's own rules and not by ours.
+
+use crate::error::{Code, Error, quoted};
+
+/// One line each, none of which pip could take for more than a package.
+///
+/// # Errors
+///
+/// The first line that it could.
+pub(super) fn text<'a>(lines: impl Iterator<Item = &'a str>) -> Result<String, Error> {
+    let mut text = String::new();
+    for line in lines {
+        if !is_package(line) {
+            let message = format!(
+                "{} is not handed to pip: it is no plain requirement",
+                quoted(line)
+            );
+            return Err(Error::new(Code::DependenciesFailed, message));
+        }
+        text += line;
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// pip expands `${…}`, joins lines that end in a backslash, splits at spaces, takes a word with a hyphen for an option, and
+/// what has a slash, a colon or an `@` for a place.
+fn is_package(line: &str) -> bool {
+    let legal = |c: char| c.is_ascii_alphanumeric() || " -_.,+*!<>=~;()[]'".contains(c);
+    let mut words = line.split(' ');
+    words
+        .next()
+        .is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(legal))
+        && words.all(|word| match word.strip_prefix("--hash=") {
+            Some(hash) => hash.chars().all(|c| c.is_ascii_alphanumeric() || c == ':'),
+            None => !word.starts_with('-') && word.chars().all(legal),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Z-27.
+    #[test]
+    fn no_line_reaches_pip_that_it_could_take_for_more_than_a_package() {
+        let hashed = format!("six==1 ; python_version < '3' --hash=sha256:{}", "0".repeat(64));
+        let good = ["six", "six[a,b]>=1.0,<2.*", &hashed, "six ; ( extra == 'a' )"];
+        assert_eq!(text(good.into_iter()).unwrap(), good.join("\n") + "\n");
+        for line in [
+            "",
+            " six",
+            "-r x",
+            "--index-url=https://evil.example",
+            "six ; --global-option=x",
+            "six -e .",
+            "six\n--no-index",
+            "six\r-e .",
+            "six\u{b}x",
+            "six\t-e .",
+            "six\\",
+            "six==${V}",
+            "six # x",
+            "./six",
+            "six/x",
+            "six@x",
+            "six @ file:x",
+            "https://evil.example/six.whl",
+            "c:six",
+            "six ; python_version < \"3\"",
+        ] {
+            let refused = text(["fine", line].into_iter()).unwrap_err();
+            assert_eq!(refused.code(), Code::DependenciesFailed, "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What a request may add to a program that is given secrets: data, and nothing that would be executed in its place.
+//!
+//! Who may run a skill must not thereby read the secrets that it was entrusted with.
+
+use std::path::{Path, PathBuf};
+
+use crate::engine::Ask;
+use crate::error::{Error, quoted};
+
+/// Refuses packages and files that could change what is executed; `folder` holds the skill's files.
+///
+/// # Errors
+///
+/// The first of them, with what to do instead.
+pub(super) async fn check(ask: &Ask, folder: &Path) -> Result<(), Error> {
+    if !ask.requirements.is_empty() {
+        return Err(Error::invalid(
+            "requirements: this skill is given secrets, so that no request adds packages to it; name them in the skill, by its requirements.txt or package.json",
+        ));
+    }
+    let paths: Vec<_> = ask.files.iter().map(|file| file.path.clone()).collect();
+    if let Some(code) = paths.iter().find(|path| is_code(path)) {
+        return Err(refused(code, "may be executed", "publish it with the skill"));
+    }
+    let folder = folder.to_owned();
+    let looking = tokio::task::spawn_blocking(move || paths.into_iter().find(|path| replaces(&folder, path)));
+    match looking.await.map_err(Error::internal)? {
+        Some(path) => Err(refused(
+            &path,
+            "would take the place of a file of the skill",
+            "choose another path",
+        )),
+        None => Ok(()),
+    }
+}
+
+fn refused(path: &str, why: &str, remedy: &str) -> Error {
+    let path = quoted(path);
+    Error::invalid(format!(
+        "files: {path} {why}, and this skill is given secrets, so that a request brings it nothing but data; {remedy}"
+    ))
+}
+
+/// Whether something of the skill is at the path, or a file of it where the path needs a folder.
+fn replaces(folder: &Path, path: &str) -> bool {
+    let mut place = PathBuf::from(folder);
+    let mut parts = path.split('/').peekable();
+    while let Some(part) = parts.next() {
+        place.push(part);
+        match place.symlink_metadata() {
+            Ok(there) if there.is_dir() && parts.peek().is_some() => {}
+            Ok(_) => return true,
+            Err(_) => return false,
+        }
+    }
+    false
+}
+
+/// What interpreters, loaders and shells execute or are told by what to execute, by the end of a name.
+const CODE: [&str; 31] = [
+    "bash", "bat", "cjs", "cts", "egg", "fish", "js", "jsx", "ksh", "lua", "mjs", "mts", "node", "php", "pl",
+    "pm", "pth", "py", "pyc", "pyd", "pyo", "pyw", "pyz", "r", "rb", "sh", "so", "tcl", "ts", "wasm", "zsh",
+];
+/// The same, by the whole name.
+const NAMES: [&str; 2] = ["package.json", "pyvenv.cfg"];
+/// Folders that interpreters search.
+const FOLDERS: [&str; 2] = ["node_modules", "__pycache__"];
+
+/// Names without an extension count, too: Node's `require` tries the bare name first. So do hidden ones, among which are the
+/// start-up files of every shell and tool, and the folders below a home that programs search.
+fn is_code(path: &str) -> bool {
+    let path = path.to_ascii_lowercase();
+    let (folders, name) = path.rsplit_once('/').unwrap_or(("", &path));
+    let is_searched = |folder: &str| {
+        folder.starts_with('.')
+            || FOLDERS.contains(&folder)
+            || folder.ends_with(".dist-info")
+            || folder.ends_with(".egg-info")
+    };
+    let has_code_extension = match name.rsplit_once('.') {
+        Some((_, extension)) => CODE.contains(&extension) || extension.is_empty(),
+        None => true,
+    };
+    folders.split('/').any(is_searched)
+        || is_searched(name)
+        || has_code_extension
+        || name.contains(".so.")
+        || NAMES.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_might_be_executed_is_code() {
+        for path in [
+            "x.py",
+            "sitecustomize.py",
+            "a/b/X.PY",
+            "a/x.pth",
+            "a/x.mjs",
+            "lib.so",
+            "lib.so.6",
+            "__pycache__/x.cpython-313.pyc",
+            "__pycache__/x.txt",
+            ".local/lib/python3.13/site-packages/usercustomize.py",
+            ".local/lib/python3.13/site-packages/x.txt",
+            ".bashrc",
+            "a/.npmrc",
+            ".profile",
+            ".pythonrc",
+            ".env",
+            "package.json",
+            "a/package.json",
+            "node_modules/x/index.json",
+            "a/.node_modules/x",
+            "scripts/neighbour",
+            "x.dist-info/entry_points.txt",
+            "x.",
+        ] {
+            assert!(is_code(path), "{path}");
+        }
+        for path in [
+            "a.csv",
+            "data/b.json",
+            "report.docx",
+            "package-lock.json",
+            "ü.pdf",
+            "a.b/c.txt",
+            "archive.tar.gz",
+            "x.html",
+        ] {
+            assert!(!is_code(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_of_the_skill_is_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("data")).unwrap();
+        std::fs::write(folder.path().join("data/a.csv"), "").unwrap();
+        for (path, is_taken) in [
+            ("data/a.csv", true),
+            ("data", true),
+            ("data/a.csv/b.csv", true),
+            ("data/b.csv", false),
+            ("a.csv", false),
+        ] {
+            assert_eq!(replaces(folder.path(), path), is_taken, "{path}");
+        }
+    }
+}

@@ -1,0 +1,2 @@
+const main = async () => console.log('once');
+Promise.resolve().then(main)

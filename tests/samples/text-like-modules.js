@@ -1,0 +1,5 @@
+const script = `
+import fs from 'fs';
+export default 5;
+`;
+script
