@@ -193,6 +193,39 @@ async fn a_program_that_calls_one_of_the_other_language_finds_that_ones_packages
     assert_eq!(index.fetched("alpha-1.0-py3-none-any.whl"), 1);
 }
 
+/// Packages of the other language that cannot be had keep nobody from running who does not need them.
+#[tokio::test]
+async fn a_program_runs_without_the_other_languages_packages_where_they_cannot_be_had() {
+    let Some((world, _index)) = world().await else {
+        return;
+    };
+    let files = [
+        (
+            "SKILL.md",
+            "---\nname: needs\ndescription: Needs packages.\n---\n",
+        ),
+        ("scripts/tool.py", "import alpha\nprint(alpha.x)\n"),
+        ("scripts/tool.mjs", "import none from 'none';\n"),
+        ("requirements.txt", "alpha\n"),
+        (
+            "package.json",
+            r#"{"dependencies": {"none": "git+ssh://somewhere/none"}}"#,
+        ),
+    ];
+    let asked = |script: &str| Ask {
+        script: Some(script.to_owned()),
+        ..Ask::default()
+    };
+    let outcome = ended(&world, zip_of(&files), asked("scripts/tool.py"))
+        .await
+        .unwrap();
+    assert_eq!(stdout(&outcome), "1\n");
+    let error = run(&world, zip_of(&files), asked("scripts/tool.mjs"))
+        .await
+        .unwrap_err();
+    assert_eq!(error.code(), Code::DependenciesFailed);
+}
+
 /// Whether a skill's own image has an interpreter is seen when it is asked for, and then known.
 #[tokio::test]
 async fn packages_for_what_a_skills_own_image_lacks_are_left_out() {

@@ -112,15 +112,28 @@ impl Engine {
                 }
                 continue;
             };
-            let wanted = wanted?;
-            let key = wanted.key(&base);
-            let name = (tenant.clone(), key);
-            match self.installed((plan, choice), &wanted, &name, waiting).await? {
-                Some(installed) => {
+            let installed = async {
+                let wanted = wanted?;
+                let key = wanted.key(&base);
+                let name = (tenant.clone(), key);
+                let installed = self.installed((plan, choice), &wanted, &name, waiting).await?;
+                Ok::<_, Error>(installed.map(|installed| (key, installed)))
+            };
+            match installed.await {
+                Ok(Some((key, installed))) => {
                     plan.job.deps.push(installed);
                     keys.push(key);
                 }
-                None => {
+                // A program that calls none of the other language is not kept from running.
+                Err(error)
+                    if error.code() == Code::DependenciesFailed
+                        && !is_needed
+                        && plan.language != Language::Bash =>
+                {
+                    tracing::warn!(%error, %language, "Left out packages of the other language");
+                }
+                Err(error) => return Err(error),
+                Ok(None) => {
                     self.0.builds.lacks(&base, language);
                     if is_needed {
                         return Err(no_interpreter(language));
