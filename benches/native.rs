@@ -9,6 +9,9 @@
     reason = "a bench that cannot go on should stop where it stands"
 )]
 
+#[path = "../tests/it/index.rs"]
+#[expect(dead_code, reason = "the tests' index has more than this bench needs")]
+mod index;
 #[path = "../tests/it/server.rs"]
 #[expect(dead_code, reason = "the tests' server has more than this bench needs")]
 mod server;
@@ -100,15 +103,13 @@ async fn main() -> ExitCode {
     if std::env::args().any(|argument| argument == "--test") {
         return ExitCode::SUCCESS;
     }
-    let Some(world) = World::on(Backend::Native).await else {
+    let Some(world) = world_with_skills().await else {
         return ExitCode::SUCCESS;
     };
-    let archive = || world::archive(Language::Python, "version: 1.0.0\n", PROGRAM);
-    world.engine.publish(&world.admin, archive(), None).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("main.py");
     std::fs::write(&file, PROGRAM).unwrap();
-    let served = tokio::task::spawn_blocking(move || Served::start(archive()))
+    let served = tokio::task::spawn_blocking(move || Served::start(probe()))
         .await
         .unwrap();
 
@@ -118,6 +119,7 @@ async fn main() -> ExitCode {
     }
     let (mut bare, mut bare_file) = (Row::new("python3 -c pass"), Row::new("python3 main.py"));
     let (mut engine, mut http) = (Row::new("the engine"), Row::new("POST /v1/executions"));
+    let mut packages = Row::new("the engine, with packages");
     let mut bwrap = Row::new("bwrap");
     let mut phases = Vec::new();
     let rounds = std::env::var("SKILLBOX_TEST_ROUNDS").map_or(ROUNDS, |text| text.parse().unwrap());
@@ -130,11 +132,13 @@ async fn main() -> ExitCode {
         pause().await;
         take(&mut bare, timed(Command::new(PYTHON).args(["-c", "pass"])));
         pause().await;
-        let (milliseconds, timings) = engine_once(&world).await;
+        let (milliseconds, timings) = engine_once(&world, "probe").await;
         take(&mut engine, milliseconds);
         if round >= WARM_UP {
             phases.push(timings);
         }
+        pause().await;
+        take(&mut packages, engine_once(&world, "needs").await.0);
         pause().await;
         take(&mut bare_file, timed(Command::new(PYTHON).arg(&file)));
         pause().await;
@@ -145,7 +149,7 @@ async fn main() -> ExitCode {
         take(&mut http, served.once());
     }
     world.engine.shutdown(Duration::from_secs(10)).await;
-    for row in [&bare, &bare_file, &bwrap, &engine, &http] {
+    for row in [&bare, &bare_file, &bwrap, &engine, &packages, &http] {
         if !row.milliseconds.is_empty() {
             row.print();
         }
@@ -156,7 +160,11 @@ async fn main() -> ExitCode {
         row.print();
     }
     let bar = |ours, theirs, most| Bar { ours, theirs, most };
-    let mut bars = vec![bar(&engine, &bare, 1.35), bar(&http, &bare, 1.5)];
+    let mut bars = vec![
+        bar(&engine, &bare, 1.35),
+        bar(&http, &bare, 1.5),
+        bar(&packages, &engine, 1.05),
+    ];
     if has_bwrap {
         bars.push(bar(&engine, &bwrap, 1.1));
     }
@@ -169,9 +177,40 @@ async fn pause() {
     tokio::time::sleep(PAUSE).await;
 }
 
-async fn engine_once(world: &World) -> (f64, [f64; 3]) {
+/// The program as a skill.
+fn probe() -> std::fs::File {
+    world::archive(Language::Python, "version: 1.0.0\n", PROGRAM)
+}
+
+/// A world with the program, and with the same that has a set of packages.
+async fn world_with_skills() -> Option<World> {
+    let folder = tempfile::tempdir().unwrap();
+    let index = index::OwnIndex::open(folder.path());
+    let world = World::with_packages(Backend::Native, |data| index.settings(data)).await?;
+    // For an interpreter that has none.
+    index.offer_pip();
+    let modules: Vec<_> = (0..500).map(|n| format!("alpha/m{n}.py")).collect();
+    let files: Vec<_> = modules.iter().map(|path| (path.as_str(), "x = 1\n")).collect();
+    index.wheel("alpha", &files);
+    let archive = world::zip_of(&[
+        (
+            "SKILL.md",
+            "---\nname: needs\ndescription: Probes the sandbox\nlang: python\n---\n",
+        ),
+        ("scripts/main.py", PROGRAM),
+        ("requirements.txt", "alpha\n"),
+    ]);
+    for archive in [probe(), archive] {
+        world.engine.publish(&world.admin, archive, None).await.unwrap();
+    }
+    // Once, while there is an index.
+    engine_once(&world, "needs").await;
+    Some(world)
+}
+
+async fn engine_once(world: &World, name: &str) -> (f64, [f64; 3]) {
     let what = What::Skill {
-        name: "probe".parse().unwrap(),
+        name: name.parse().unwrap(),
         selector: Selector::Latest,
     };
     let request = RunRequest {

@@ -13,12 +13,12 @@ use crate::bundle::{
 use crate::limits;
 
 /// Unpacks a tar of plain files into `into`, an existing, empty, private folder. Every file may be executed: which of them are
-/// programs, an installer need not tell. Names and sizes are checked as hostile.
+/// programs, an installer need not tell. Names and sizes are checked as hostile; more than `bytes_max` is refused.
 ///
 /// # Errors
 ///
 /// Names the entry. What was written before the error stays in `into`: the caller removes the folder.
-pub fn unpack_packages(mut tar: &File, into: &Path) -> Result<Listing, Error> {
+pub fn unpack_packages(mut tar: &File, into: &Path, bytes_max: u64) -> Result<Listing, Error> {
     tar.rewind()?;
     let mut archive = tar::Archive::new(io::BufReader::new(tar));
     let (mut entries, mut bytes) = (Vec::new(), 0);
@@ -30,11 +30,8 @@ pub fn unpack_packages(mut tar: &File, into: &Path) -> Result<Listing, Error> {
         }
         check_path(&path).map_err(|rule| Error::entry(&path, rule))?;
         bytes += member.size();
-        if entries.len() >= limits::PACKAGES_FILES_MAX || bytes > limits::PACKAGES_BYTES_MAX {
-            let (files, mebibytes) = (
-                limits::PACKAGES_FILES_MAX,
-                limits::PACKAGES_BYTES_MAX / limits::MIB,
-            );
+        if entries.len() >= limits::PACKAGES_FILES_MAX || bytes > bytes_max {
+            let (files, mebibytes) = (limits::PACKAGES_FILES_MAX, bytes_max / limits::MIB);
             return Err(Error::TooLarge(format!(
                 "the packages have more than {files} files or {mebibytes} MiB; ask for fewer"
             )));
@@ -76,6 +73,8 @@ mod tests {
     use super::*;
     use crate::bundle::list_packages;
 
+    const BYTES_MAX: u64 = limits::MIB;
+
     fn tar_of(entries: &[(&str, tar::EntryType, &[u8])]) -> File {
         let mut builder = tar::Builder::new(tempfile::tempfile().unwrap());
         for (path, kind, content) in entries {
@@ -104,7 +103,7 @@ mod tests {
             ("A/b.so", PLAIN, b"2"),
             ("c.py", PLAIN, b""),
         ]);
-        let listing = unpack_packages(&tar, into.path()).unwrap();
+        let listing = unpack_packages(&tar, into.path(), BYTES_MAX).unwrap();
         assert_eq!(listing.entries().len(), 3);
         assert_eq!(list_packages(into.path()).unwrap().digest(), listing.digest());
     }
@@ -126,7 +125,7 @@ mod tests {
         for entries in hostile {
             let into = tempfile::tempdir().unwrap();
             assert!(
-                unpack_packages(&tar_of(entries), into.path()).is_err(),
+                unpack_packages(&tar_of(entries), into.path(), BYTES_MAX).is_err(),
                 "{entries:?}"
             );
         }

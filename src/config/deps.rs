@@ -22,6 +22,8 @@ pub struct Deps {
     pub ca_bundle: Option<PathBuf>,
     /// Bytes of installed packages that are kept.
     pub cache_bytes: u64,
+    /// Bytes of one set of them.
+    pub set_bytes: u64,
 }
 
 impl Deps {
@@ -46,13 +48,17 @@ impl Deps {
         let hosts = hosts
             .iter()
             .map(|host| reader.check("deps.hosts", Host::parse(host, named_by)));
+        let cache_bytes = reader.required("deps.cache", |text| {
+            parse_bytes(text, limits::PACKAGES_BYTES_SMALL)
+        })?;
         Ok(Self {
             python_index: index("deps.python_index")?,
             node_registry: index("deps.node_registry")?,
             hosts: hosts.collect::<Result<_, _>>()?,
             ca_bundle: reader.optional("deps.ca_bundle", values::existing_file)?,
-            cache_bytes: reader
-                .required("deps.cache", |text| parse_bytes(text, limits::PACKAGES_BYTES_MAX))?,
+            cache_bytes,
+            // One that is larger than all together would go as soon as it is there.
+            set_bytes: reader.required("deps.set_size", set_bytes)?.min(cache_bytes),
         })
     }
 
@@ -72,7 +78,58 @@ impl Deps {
             ca_bundle: self.ca_bundle.clone(),
             upstream: Upstream::parse(&proxy, &variable(["NO_PROXY", "no_proxy"])),
             cache_bytes: self.cache_bytes,
+            set_bytes: self.set_bytes,
             folder,
         }
+    }
+}
+
+/// A size, or `auto` for what this host has the memory for.
+fn set_bytes(text: &str) -> Result<u64, String> {
+    if text == "auto" {
+        return Ok(auto_set_bytes(host_memory_bytes()));
+    }
+    let bytes =
+        parse_bytes(text, limits::PACKAGES_BYTES_MIN).map_err(|problem| format!("{problem}, or auto"))?;
+    let gibibytes = limits::PACKAGES_BYTES_MAX / limits::MIB / 1024;
+    (bytes <= limits::PACKAGES_BYTES_MAX)
+        .then_some(bytes)
+        .ok_or_else(|| format!("must be at most {gibibytes}Gi"))
+}
+
+fn auto_set_bytes(host_memory_bytes: Option<u64>) -> u64 {
+    host_memory_bytes.map_or(limits::PACKAGES_BYTES_SMALL, |all| {
+        (all / limits::PACKAGES_HOST_SHARE).clamp(limits::PACKAGES_BYTES_SMALL, limits::PACKAGES_BYTES)
+    })
+}
+
+#[cfg(target_os = "linux")]
+fn host_memory_bytes() -> Option<u64> {
+    let told = rustix::system::sysinfo();
+    u64::from(told.mem_unit).checked_mul(told.totalram)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn host_memory_bytes() -> Option<u64> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_of_packages_may_be_as_large_as_the_host_has_memory_for() {
+        let gibibyte = 1024 * limits::MIB;
+        assert_eq!(auto_set_bytes(Some(64 * gibibyte)), limits::PACKAGES_BYTES);
+        assert_eq!(auto_set_bytes(Some(4 * gibibyte)), gibibyte);
+        for small in [Some(gibibyte), None] {
+            assert_eq!(auto_set_bytes(small), limits::PACKAGES_BYTES_SMALL);
+        }
+        let host = set_bytes("auto").unwrap();
+        assert!((limits::PACKAGES_BYTES_SMALL..=limits::PACKAGES_BYTES).contains(&host));
+        assert_eq!(set_bytes("6Gi").unwrap(), 6 * gibibyte);
+        assert!(set_bytes("1Mi").unwrap_err().contains("auto"));
+        assert!(set_bytes("9Gi").unwrap_err().contains("8Gi"));
     }
 }

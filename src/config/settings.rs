@@ -88,7 +88,9 @@ pub const SETTINGS: &[Setting] = settings! {
     Text "deps.ca_bundle" "SKILLBOX_DEPS_CA_BUNDLE" ""
         "File of certificate authorities (PEM) that they are believed by. Without it: this host's usual one";
     Text "deps.cache" "SKILLBOX_DEPS_CACHE" "10Gi"
-        "Installed packages that are kept, at least 768Mi; of more, those go that were not used for longest";
+        "Installed packages that are kept, at least 768Mi; of more, those go that were not used for longest, first of the tenant that has most";
+    Text "deps.set_size" "SKILLBOX_DEPS_SET_SIZE" "auto"
+        "Installed packages of one program, 64Mi to 8Gi; auto is 2Gi, or a quarter of this host's memory where that is less, at least 768Mi";
     Text "pool.slots" "SKILLBOX_POOL_SLOTS" "8"
         "Sandboxes that wait for what was run before, with the interpreter started; 0 makes none in advance";
     Text "pool.memory" "SKILLBOX_POOL_MEMORY" "256Mi"

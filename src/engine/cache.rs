@@ -32,8 +32,8 @@ enum Contents {
     /// Zips. Found again, they are compared with their digest.
     Skills,
     /// Tars of what an installer left. Reading thousands of files again would take longer than most programs: they are on the
-    /// disk before they get their name, and an engine's keepers compare them anyway.
-    Packages,
+    /// disk before they get their name, and an engine's keepers compare them anyway. A set has no more than these bytes.
+    Packages { bytes_max: u64 },
 }
 
 /// An archive unpacked into a folder of its own, which goes when this is dropped.
@@ -54,8 +54,8 @@ impl SkillCache {
         Self::of(root, Contents::Skills)
     }
 
-    pub(super) fn of_packages(root: PathBuf) -> Self {
-        Self::of(root, Contents::Packages)
+    pub(super) fn of_packages(root: PathBuf, bytes_max: u64) -> Self {
+        Self::of(root, Contents::Packages { bytes_max })
     }
 
     fn of(root: PathBuf, contents: Contents) -> Self {
@@ -80,7 +80,7 @@ impl SkillCache {
         let folder = self.staging().map_err(bundle::Error::from)?;
         let listing = match self.contents {
             Contents::Skills => bundle::unpack(archive, folder.path())?,
-            Contents::Packages => bundle::unpack_packages(archive, folder.path())?,
+            Contents::Packages { bytes_max } => bundle::unpack_packages(archive, folder.path(), bytes_max)?,
         };
         Ok(Unpacked { folder, listing })
     }
@@ -96,7 +96,7 @@ impl SkillCache {
     pub(super) fn keep(&self, unpacked: Unpacked) -> io::Result<PathBuf> {
         let digest = unpacked.listing.digest();
         let path = self.path(&digest);
-        if self.contents == Contents::Packages {
+        if self.contents != Contents::Skills {
             place::write_down(unpacked.folder.path())?;
         }
         if let Err(error) = fs::rename(unpacked.folder.path(), &path) {
@@ -118,7 +118,7 @@ impl SkillCache {
         let path = self.path(digest);
         let folder = place::open(&path).ok()?;
         folder.set_modified(SystemTime::now()).ok()?;
-        if self.contents == Contents::Packages || self.whole().contains(digest) {
+        if self.contents != Contents::Skills || self.whole().contains(digest) {
             return Some(path);
         }
         if bundle::list(&path).is_ok_and(|listing| listing.digest() == *digest) {

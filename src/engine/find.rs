@@ -12,8 +12,8 @@ use crate::error::Error;
 use crate::ids::Digest;
 use crate::sandbox::SkillFiles;
 use crate::skill::{
-    Dialect, InvalidScript, Manifest, Permissions, SCRIPT_HEAD_BYTES_MAX, Script, SkillName, Version,
-    module_at,
+    Dialect, InvalidScript, Language, Manifest, Permissions, SCRIPT_HEAD_BYTES_MAX, Script, SkillName,
+    Version, module_at,
 };
 
 /// What is run, found and unpacked.
@@ -84,6 +84,9 @@ impl Engine {
             }
         };
         self.mount(caller, &mut found.plan, &ask.mount_skills).await?;
+        if !ask.requirements.is_empty() {
+            self.surround_shell(&mut found.plan, Language::Python)?;
+        }
         Ok(found)
     }
 }

@@ -193,7 +193,7 @@ impl Engine {
             instance,
         } = parts;
         let cache = SkillCache::new(settings.cache_dir.clone());
-        let packages = SkillCache::of_packages(settings.deps.folder.clone());
+        let packages = SkillCache::of_packages(settings.deps.folder.clone(), settings.deps.set_bytes);
         let admission = Admission::new(settings.concurrency, settings.queue, settings.queue_wait);
         let (running, tasks) = (Running::default(), TaskTracker::new());
         Self(Arc::new(Inner {

@@ -57,11 +57,19 @@ impl Engine {
             actions.extend(record.manifest.actions);
         }
         // A shell that has scripts of other languages beside it is there to call them.
+        match plan::called_by_shell(actions.iter()) {
+            Some(other) => self.surround_shell(plan, other),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives a shell that is alone so far the image of a language that it will call.
+    pub(super) fn surround_shell(&self, plan: &mut Plan, other: Language) -> Result<(), Error> {
         let images = &self.0.settings.images;
         let is_plain_shell = plan.language == Language::Bash
             && plan.job.image_of == ImageOf::Language
             && plan.job.image.as_str() == images.of(Language::Bash);
-        if is_plain_shell && let Some(other) = plan::called_by_shell(actions.iter()) {
+        if is_plain_shell {
             plan.job.image = plan::approve(images.of(other), None, &self.0.settings)?;
         }
         Ok(())

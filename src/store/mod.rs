@@ -352,7 +352,8 @@ impl Store {
         on_backend!(self, b => b.drop_packages(tenant, key).await)
     }
 
-    /// Of all tenants' packages those that are too much if `bytes_max` may stay, at most `rows`, the longest unused first.
+    /// Of all tenants' packages those that are too much if `bytes_max` may stay, at most `rows`: first of the
+    /// tenant with the most bytes, of one tenant the longest unused first.
     pub async fn surplus_packages(&self, bytes_max: u64, rows: u32) -> Result<Vec<PackageSet>, Error> {
         on_backend!(self, b => b.surplus_packages(bytes_max, rows).await)
     }

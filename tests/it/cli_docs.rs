@@ -147,9 +147,9 @@ fn the_specification_of_skills_says_the_limits_that_hold() {
         format!("| secrets of one skill | {} |", limits::SKILL_SECRETS_MAX),
         format!("| `mount_skills` | {} |", limits::MOUNTED_SKILLS_MAX),
         format!(
-            "| packages of one program | {}; installed {} MiB, {} files |",
+            "| packages of one program | {}; installed {} MiB unless the operator sets another `deps.set_size`, {} files |",
             limits::REQUIREMENTS_MAX,
-            mib(limits::PACKAGES_BYTES_MAX),
+            mib(limits::PACKAGES_BYTES),
             grouped(limits::PACKAGES_FILES_MAX)
         ),
         format!(

@@ -7,7 +7,7 @@ use skillbox::skill::{Language, Selector};
 
 use super::deps::{asking, ended, run, world_with_index};
 use crate::index::OwnIndex;
-use crate::world::{Backend, World, missing, output, stderr, stdout, zip_of};
+use crate::world::{Backend, World, missing, output, stderr, stdout, succeeded, zip_of};
 
 const SKILL_MD: &str = "---\nname: needs\ndescription: Needs packages.\nlang: bash\n---\n";
 const PYTHON: &str = "import alpha\nprint('python', alpha.x)\n";
@@ -93,8 +93,40 @@ async fn what_a_bash_script_calls_finds_its_skills_packages() {
     ];
     let outcome = ended(&world, zip_of(&node), Ask::default()).await.unwrap();
     assert_eq!(stdout(&outcome), "node 1\n1\n");
-    let error = run(&world, zip_of(&node), asking(&["alpha"])).await.unwrap_err();
-    assert_eq!(error.code(), Code::Invalid, "{error}");
+}
+
+/// `--lang bash --requirement alpha` with `python3 -` inside.
+#[tokio::test]
+async fn what_is_asked_for_with_a_bash_program_is_for_the_python_that_it_calls() {
+    let Some((world, _index)) = world().await else {
+        return;
+    };
+    let text = "python3 - <<END\nimport alpha\nprint('python', alpha.x)\nEND\n";
+    let what = What::Code(CalledCode {
+        text: text.to_owned(),
+        language: Language::Bash,
+    });
+    let request = RunRequest {
+        what,
+        ask: asking(&["alpha"]),
+        progress: None,
+    };
+    let outcome = succeeded(world.engine.run(&world.admin, request).await.unwrap());
+    assert_eq!(stdout(&outcome), "python 1\n");
+    if super::BACKEND == Backend::Native {
+        return;
+    }
+    // Its skill's scripts are in Node, and so is its image.
+    let files = [
+        ("SKILL.md", SKILL_MD),
+        ("scripts/main.sh", text),
+        ("scripts/tool.mjs", NODE),
+    ];
+    let error = run(&world, zip_of(&files), asking(&["alpha"])).await.unwrap_err();
+    assert!(
+        error.code() == Code::DependenciesFailed && error.to_string().contains("`python3`"),
+        "{error}"
+    );
 }
 
 /// An image has one interpreter, this machine both.
@@ -120,6 +152,123 @@ async fn a_bash_script_gets_the_packages_of_each_interpreter_that_is_there() {
         Backend::Native => "python 1\nnode 1\n",
     };
     assert_eq!(stdout(&outcome), expected);
+}
+
+/// The same for a Python script that calls Node, and the other way round.
+#[tokio::test]
+async fn a_program_that_calls_one_of_the_other_language_finds_that_ones_packages() {
+    let Some((world, index)) = world().await else {
+        return;
+    };
+    let of_both = |script: &'static str, text: &'static str| {
+        zip_of(&[
+            (
+                "SKILL.md",
+                "---\nname: needs\ndescription: Needs packages.\n---\n",
+            ),
+            (script, text),
+            ("lib/x.py", PYTHON),
+            ("lib/x.mjs", NODE),
+            ("requirements.txt", "alpha\n"),
+            ("package.json", r#"{"dependencies": {"beta": "1"}}"#),
+        ])
+    };
+    let from_python = "import alpha, shutil, subprocess\nprint('own', alpha.x, flush=True)\nif shutil.which('node'): subprocess.run(['node', 'lib/x.mjs'], check=True)\n";
+    let from_node = "import beta from 'beta';\nimport {spawnSync} from 'child_process';\nconsole.log('own', beta);\nspawnSync('python3', ['lib/x.py'], {stdio: 'inherit'});\n";
+    for (script, text, other) in [
+        ("scripts/tool.py", from_python, "node 1\n"),
+        ("scripts/tool.mjs", from_node, "python 1\n"),
+    ] {
+        let ask = Ask {
+            script: Some(script.to_owned()),
+            ..Ask::default()
+        };
+        let outcome = ended(&world, of_both(script, text), ask).await.unwrap();
+        let expected = match super::BACKEND {
+            Backend::Docker => "own 1\n".to_owned(),
+            Backend::Native => format!("own 1\n{other}"),
+        };
+        assert_eq!(stdout(&outcome), expected, "{script}");
+    }
+    assert_eq!(index.fetched("alpha-1.0-py3-none-any.whl"), 1);
+}
+
+/// Packages of the other language that cannot be had keep nobody from running who does not need them.
+#[tokio::test]
+async fn a_program_runs_without_the_other_languages_packages_where_they_cannot_be_had() {
+    let Some((world, _index)) = world().await else {
+        return;
+    };
+    let files = [
+        (
+            "SKILL.md",
+            "---\nname: needs\ndescription: Needs packages.\n---\n",
+        ),
+        ("scripts/tool.py", "import alpha\nprint(alpha.x)\n"),
+        ("scripts/tool.mjs", "import none from 'none';\n"),
+        ("requirements.txt", "alpha\n"),
+        (
+            "package.json",
+            r#"{"dependencies": {"none": "git+ssh://somewhere/none"}}"#,
+        ),
+    ];
+    let asked = |script: &str| Ask {
+        script: Some(script.to_owned()),
+        ..Ask::default()
+    };
+    let outcome = ended(&world, zip_of(&files), asked("scripts/tool.py"))
+        .await
+        .unwrap();
+    assert_eq!(stdout(&outcome), "1\n");
+    let error = run(&world, zip_of(&files), asked("scripts/tool.mjs"))
+        .await
+        .unwrap_err();
+    assert_eq!(error.code(), Code::DependenciesFailed);
+}
+
+/// Whether a skill's own image has an interpreter is seen when it is asked for, and then known.
+#[tokio::test]
+async fn packages_for_what_a_skills_own_image_lacks_are_left_out() {
+    if super::BACKEND == Backend::Native {
+        return;
+    }
+    let Some((world, _index)) = world().await else {
+        return;
+    };
+    let python = crate::world::images().python;
+    let packages = [
+        ("requirements.txt", "alpha\n"),
+        ("package.json", r#"{"dependencies": {"beta": "1"}}"#),
+    ];
+    for (language, program, text) in [
+        ("python", "scripts/main.py", PYTHON),
+        ("bash", "scripts/main.sh", "python3 /skills/needs/lib/x.py\n"),
+    ] {
+        let skill_md = format!(
+            "---\nname: needs\ndescription: Needs packages.\nlang: {language}\nimage: {python}\n---\n"
+        );
+        let files = [
+            ("SKILL.md", skill_md.as_str()),
+            (program, text),
+            ("lib/x.py", PYTHON),
+        ];
+        for _ in 0..2 {
+            let archive = zip_of(&[&files[..], &packages].concat());
+            let outcome = ended(&world, archive, Ask::default()).await.unwrap();
+            assert_eq!(stdout(&outcome), "python 1\n");
+        }
+    }
+    // What the program itself needs is not left out.
+    let skill_md = format!(
+        "---\nname: needs\ndescription: Needs packages.\nentrypoint: scripts/main.mjs\nimage: {python}\n---\n"
+    );
+    let files = [("SKILL.md", skill_md.as_str()), ("scripts/main.mjs", NODE)];
+    let archive = zip_of(&[&files[..], &packages].concat());
+    let error = run(&world, archive, Ask::default()).await.unwrap_err();
+    assert!(
+        error.code() == Code::DependenciesFailed && error.to_string().contains("`node`"),
+        "{error}"
+    );
 }
 
 #[tokio::test]

@@ -116,6 +116,28 @@ async fn a_lock_says_what_is_installed_and_what_it_must_hash_to() {
     );
 }
 
+/// Z-27: an npm that is not the registry's is not run. This machine has its own.
+#[tokio::test]
+async fn an_installer_that_was_changed_on_its_way_is_not_run() {
+    if super::BACKEND == Backend::Native {
+        return;
+    }
+    let Some((world, index)) = world_with_index().await else {
+        return;
+    };
+    index.node_package("beta", "1.0.0", &[("index.js", "")]);
+    if !index.offer_damaged_npm() {
+        missing("packages", "there is no npm to be had for images without one");
+        return;
+    }
+    let archive = node("const seen = 1;", r#"{"dependencies": {"beta": "1"}}"#);
+    let error = run(&world, archive, Ask::default()).await.unwrap_err();
+    assert!(
+        error.code() == Code::DependenciesFailed && error.to_string().contains("npm was damaged"),
+        "{error}"
+    );
+}
+
 #[tokio::test]
 async fn a_caller_who_leaves_during_an_installation_leaves_nothing() {
     let Some((world, index)) = world_with_index().await else {
@@ -180,6 +202,39 @@ async fn the_longest_unused_packages_go_when_they_are_too_much_together() {
         .await
         .unwrap();
     assert_eq!(index.fetched(WHEEL), 2);
+}
+
+#[tokio::test]
+async fn packages_that_are_too_much_are_refused_with_the_bound_and_what_to_do() {
+    let small = |_: &OwnIndex, settings| DependencySettings {
+        set_bytes: 64 << 20,
+        ..settings
+    };
+    let Some((world, index)) = world_with(small).await else {
+        return;
+    };
+    // Fits while it is installed, and then does not; fits nowhere; is small, and takes pip far more to read.
+    let lines = |mebibytes: usize| "\n".repeat(mebibytes << 20);
+    let (some, much, read) = (lines(70), lines(110), lines(72));
+    index.wheel("some", &[("some.py", &some)]);
+    index.wheel("much", &[("much.py", &much)]);
+    index.wheel("read", &[("read-1.0.dist-info/entry_points.txt", &read)]);
+    for (package, part) in [
+        ("some", "may have 64 MiB (deps.set_size)"),
+        ("much", "may have 64 MiB (deps.set_size)"),
+        ("read", "killed for want of memory"),
+    ] {
+        let error = run(&world, asks_for("seen = 1", package), Ask::default())
+            .await
+            .unwrap_err();
+        let text = error.to_string();
+        assert_eq!(error.code(), Code::DependenciesFailed, "{package}: {text}");
+        assert!(
+            text.contains(part) && text.contains("raise deps.set_size"),
+            "{package}: {text}"
+        );
+    }
+    assert!(sets(&world, &world.admin).await.is_empty());
 }
 
 /// T-02: what one tenant has installed tells another nothing, not even by time, and is not theirs to forget.

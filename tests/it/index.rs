@@ -16,6 +16,9 @@ use skillbox::engine::{DependencySettings, Index, NamedBy};
 /// A name that nobody but a proxy can lead to the index.
 pub(crate) const ELSEWHERE: &str = "index.invalid";
 
+/// What nothing hashes to.
+const NO_HASH: &str = "AAAA";
+
 /// The index; it is gone when this is dropped.
 pub(crate) struct OwnIndex {
     port: u16,
@@ -180,14 +183,17 @@ impl OwnIndex {
         }
         tar.finish().unwrap();
         drop(tar);
-        self.offer_npm_archive(name, version, gz.finish().unwrap())
+        let archive = gz.finish().unwrap();
+        let integrity = sha512(&archive);
+        (
+            self.offer_npm_archive((name, version), archive, &integrity),
+            integrity,
+        )
     }
 
-    fn offer_npm_archive(&self, name: &str, version: &str, archive: Vec<u8>) -> (String, String) {
+    fn offer_npm_archive(&self, (name, version): (&str, &str), archive: Vec<u8>, integrity: &str) -> String {
         let file = format!("/files/{name}-{version}.tgz");
         let url = self.node_url(&file);
-        let integrity = base64::engine::general_purpose::STANDARD.encode(sha2::Sha512::digest(&archive));
-        let integrity = format!("sha512-{integrity}");
         let dist = serde_json::json!({"tarball": url, "integrity": integrity});
         // npm looks for scripts only where the registry says that there are some.
         let version_about = serde_json::json!({"name": name, "version": version, "main": "index.js",
@@ -205,16 +211,27 @@ impl OwnIndex {
         about["versions"][version] = version_about;
         *text = about.to_string().into_bytes();
         files.insert(file, Answer::Content(archive));
-        (url, integrity)
+        url
     }
 
     /// Offers an npm of this machine's registry, for images that have none; `false` where there is none to be had.
     pub(crate) fn offer_npm(&self) -> bool {
+        // Of several hashes the weaker ones do not count.
+        self.offer_npm_hashed(|right| format!("sha1-{NO_HASH} sha512-{NO_HASH} {right}"))
+    }
+
+    /// The same, damaged on its way.
+    pub(crate) fn offer_damaged_npm(&self) -> bool {
+        self.offer_npm_hashed(|_| format!("sha512-{NO_HASH}"))
+    }
+
+    fn offer_npm_hashed(&self, integrity: impl FnOnce(String) -> String) -> bool {
         let Some((name, content)) = npm() else {
             return false;
         };
         let version = name.trim_start_matches("npm-").trim_end_matches(".tgz");
-        self.offer_npm_archive("npm", version, content);
+        let integrity = integrity(sha512(&content));
+        self.offer_npm_archive(("npm", version), content, &integrity);
         true
     }
 
@@ -280,6 +297,12 @@ fn serve(
         .and_then(|()| stream.write_all(&content));
     stream.conn.send_close_notify();
     let _ = stream.flush();
+}
+
+/// What content must hash to, as npm writes it.
+fn sha512(content: &[u8]) -> String {
+    let hash = base64::engine::general_purpose::STANDARD.encode(sha2::Sha512::digest(content));
+    format!("sha512-{hash}")
 }
 
 /// A wheel with these files.

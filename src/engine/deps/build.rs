@@ -1,15 +1,18 @@
 //! Installs packages in a sandbox like any other, with larger bounds and one way out: to the configured indexes.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
+use tokio::io::AsyncReadExt as _;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::bundle::artifacts::ArtifactTar;
 use crate::engine::deps::declared::Wanted;
-use crate::engine::deps::proxy::{Proxy, Trouble};
+use crate::engine::deps::proxy::Proxy;
+use crate::engine::deps::verdict::Verdict;
 use crate::engine::deps::{SetName, Waiting, nobody_waits, packages_of, pip_file};
 use crate::engine::plan::Plan;
 use crate::engine::{Engine, failure};
@@ -17,7 +20,9 @@ use crate::error::{Code, Error};
 use crate::execution::{JsonText, ResourceLimits};
 use crate::ids::ExecutionId;
 use crate::limits;
-use crate::sandbox::{Choice, Collect, Dependencies, Egress, End, InputFile, Job, Progress, Report, Run};
+use crate::sandbox::{
+    Choice, Collect, Dependencies, Egress, End, ImageOf, InputFile, Job, Progress, Report, Run,
+};
 use crate::secret::Mask;
 use crate::skill::Language;
 
@@ -35,14 +40,14 @@ const PYTHON_INSTALLER: &str = include_str!("install.py");
 const NODE_INSTALLER: &str = include_str!("install.cjs");
 
 impl Engine {
-    /// Installs packages for the program of `plan`, and keeps them.
+    /// Installs packages for the program of `plan`, and keeps them; `None` if the skill's image lacks their interpreter, which is not the program's own.
     pub(super) async fn build(
         &self,
         (plan, choice): (&Plan, &Choice),
         wanted: &Wanted,
         name: &SetName,
         waiting: Waiting<'_>,
-    ) -> Result<Dependencies, Error> {
+    ) -> Result<Option<Dependencies>, Error> {
         if let Some(progress) = waiting.progress {
             let packages = wanted.names().join(", ");
             let _ = progress.try_send(Progress::Installing { packages });
@@ -61,15 +66,25 @@ impl Engine {
         gate.spawn(proxy.clone().serve(tunnels));
         let report = self.install(&job, choice, &mut artifacts, waiting).await?;
         drop(gate);
-        judge(&report, &job, proxy.trouble())?;
+        // A skill's own image may lack what the program can do without.
+        let may_lack = plan.job.image_of == ImageOf::Skill && plan.language != wanted.language();
+        if may_lack && let End::NotStarted(_) = report.end {
+            return Ok(None);
+        }
+        let verdict = Verdict {
+            report: &report,
+            granted: &job.limits,
+            set_bytes: deps.set_bytes,
+        };
+        verdict.judge(proxy.trouble())?;
         let (tar, _) = artifacts.finish().map_err(failure::of_io)?;
         let (set, folder) = self.keep_packages(name, wanted, tar).await?;
         tracing::info!(packages = %set.key, bytes = set.bytes, "Installed packages {}", set.key);
-        Ok(Dependencies {
+        Ok(Some(Dependencies {
             packages: packages_of(set.language),
             digest: set.digest,
             folder,
-        })
+        }))
     }
 
     /// Runs the builder to its end; ends it when nobody waits any more, or this process ends.
@@ -181,17 +196,18 @@ impl Engine {
     /// What a builder may use: more memory than a program, nearly all of it for files.
     fn bounds(&self) -> ResourceLimits {
         let maxima = &self.0.settings.maxima;
-        let memory_bytes = maxima.memory_bytes.max(limits::BUILDER_MEMORY_BYTES);
         let small = 16 * limits::MIB;
+        let sandbox_bytes = limits::builder_files_bytes(self.0.settings.deps.set_bytes);
         let others =
             3 * small + limits::ROOT_BYTES + limits::BLOBS_BYTES_MIN + limits::MEMORY_BEYOND_SCRATCH_BYTES;
+        let memory_bytes = sandbox_bytes + others + limits::BUILDER_MEMORY_BYTES;
         ResourceLimits {
-            memory_bytes,
+            memory_bytes: memory_bytes.max(maxima.memory_bytes),
             cpu_millis: maxima.cpu_millis,
             processes_max: limits::PROCESSES_MAX,
             timeout: limits::BUILDER_TIMEOUT,
             workspace_bytes: small,
-            sandbox_bytes: (memory_bytes - others).min(limits::BUILDER_FILES_BYTES),
+            sandbox_bytes,
             tmp_bytes: small,
             root_bytes: limits::ROOT_BYTES,
             shm_bytes: small,
@@ -208,80 +224,46 @@ fn file(path: &str, content: String) -> InputFile {
 }
 
 async fn ca_bundle(configured: Option<&Path>) -> Result<String, Error> {
-    let places = match configured {
-        Some(path) => vec![path],
-        None => CA_BUNDLES.iter().map(Path::new).collect(),
-    };
-    for place in places {
-        if let Ok(text) = tokio::fs::read_to_string(place).await
-            && text.len() as u64 <= limits::CA_BUNDLE_BYTES_MAX
-        {
+    let failed = |why: &str| Error::new(Code::DependenciesFailed, why);
+    if let Some(path) = configured {
+        return authorities(path).await.map_err(|_| {
+            failed("deps.ca_bundle cannot be read, or is longer than any list of certificate authorities; name another file")
+        });
+    }
+    for path in CA_BUNDLES {
+        if let Ok(text) = authorities(Path::new(path)).await {
             return Ok(text);
         }
     }
-    Err(Error::new(
-        Code::DependenciesFailed,
+    Err(failed(
         "this host has no file of certificate authorities to believe package indexes by; install one (Debian: ca-certificates), or set deps.ca_bundle",
     ))
 }
 
-/// Why there are no packages, if there are none.
-fn judge(report: &Report, job: &Job, trouble: Option<Trouble>) -> Result<(), Error> {
-    let mebibytes = job.limits.memory_bytes / limits::MIB;
-    let why = match &report.end {
-        // Links are what npm makes of programs; nobody calls those.
-        End::Exited(0) if report.complete => match report.skipped.iter().find(|file| file.reason != "link") {
-            None => return Ok(()),
-            Some(file) => format!(
-                "{} cannot be kept ({})",
-                crate::error::quoted(&file.path),
-                file.reason
-            ),
-        },
-        End::Exited(_) => last_lines(&report.logs.stderr, &report.logs.stdout),
-        End::OutOfMemory => format!(
-            "they need more than {mebibytes} MiB while they are installed; ask for fewer, or raise limits.memory"
-        ),
-        End::TimedOut => format!("it took longer than {} s", job.limits.timeout.as_secs()),
-        End::NotStarted(reason) | End::Lost(reason) => reason.clone(),
-        End::Signaled(signal) => format!("the installer was ended by signal {signal}"),
-        End::Cancelled => return Err(nobody_waits()),
-    };
-    let hint = match trouble {
-        None => String::new(),
-        Some(Trouble::Refused(why)) => format!("; refused on the way: {why}"),
-        Some(Trouble::Unreachable(why)) => format!(
-            "; {why}; without a network use packages that were installed before: `skillbox deps prefetch SKILL` installs them while there is one"
-        ),
-    };
-    Err(Error::new(
-        Code::DependenciesFailed,
-        format!("the packages could not be installed: {why}{hint}"),
-    ))
+/// The text of a file that is not too long for one.
+async fn authorities(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let file = tokio::fs::File::open(path).await?;
+    let mut file = file.take(limits::CA_BUNDLE_BYTES_MAX + 1);
+    let read = file.read_to_string(&mut text).await?;
+    if read as u64 > limits::CA_BUNDLE_BYTES_MAX {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(text)
 }
 
-/// The last that an installer said, fit for a message.
-fn last_lines(stderr: &[u8], stdout: &[u8]) -> String {
-    let said = if stderr.iter().all(u8::is_ascii_whitespace) {
-        stdout
-    } else {
-        stderr
-    };
-    let text = String::from_utf8_lossy(said);
-    let lines: Vec<_> = text
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect();
-    let last = &lines[lines.len().saturating_sub(limits::INSTALLER_LINES)..];
-    let shown = last.iter().map(|line| {
-        let visible = line.chars().filter(|c| !c.is_control());
-        visible.take(limits::INSTALLER_LINE_CHARS).collect::<String>()
-    });
-    let shown: Vec<_> = shown.collect();
-    if shown.is_empty() {
-        "the installer failed and said nothing".to_owned()
-    } else {
-        shown.join("; ")
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn of_a_file_of_authorities_no_more_is_read_than_one_has() {
+        let error = ca_bundle(Some(Path::new("/dev/zero"))).await.unwrap_err();
+        assert!(error.to_string().contains("deps.ca_bundle"), "{error}");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ca.pem");
+        std::fs::write(&path, "-----BEGIN CERTIFICATE-----\n").unwrap();
+        assert!(ca_bundle(Some(&path)).await.unwrap().starts_with("-----"));
     }
 }

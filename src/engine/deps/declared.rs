@@ -1,8 +1,10 @@
 //! What a program asks for: read from the files of its skill and of mounted ones, its own header and the request.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use crate::engine::deps::RECIPE;
 use crate::engine::plan::Plan;
@@ -14,7 +16,7 @@ use crate::skill::{
 };
 
 /// Packages that are asked for.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Wanted {
     Python(Requirements),
     Node(NodePackages),
@@ -46,6 +48,17 @@ impl Wanted {
         Digest::of(text.as_bytes())
     }
 
+    /// How much there is to remember.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Python(requirements) => {
+                let lines = requirements.iter().chain(requirements.constraints());
+                lines.map(str::len).sum()
+            }
+            Self::Node(packages) => packages.package_json().len() + packages.lock().map_or(0, str::len),
+        }
+    }
+
     pub(super) fn language(&self) -> Language {
         match self {
             Self::Python(_) => Language::Python,
@@ -71,8 +84,87 @@ impl Wanted {
     }
 }
 
-/// What the planned program asks for, at most one of each kind; `requirements` are the request's own.
-pub(super) async fn wanted(plan: &Plan, requirements: &[String]) -> Result<Vec<Wanted>, Error> {
+/// What programs ask for whose request asks for nothing: the files that say so never change.
+#[derive(Debug, Default)]
+pub(super) struct Remembered(Mutex<HashMap<Digest, Vec<Wanted>>>);
+
+impl Remembered {
+    fn find(&self, key: &Digest) -> Option<Vec<Wanted>> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(key).cloned()
+    }
+
+    fn keep(&self, key: Digest, wanted: &[Wanted]) {
+        if wanted.iter().map(Wanted::bytes).sum::<usize>() > limits::WANTED_REMEMBERED_BYTES_MAX {
+            return;
+        }
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= limits::WANTED_REMEMBERED_MAX {
+            all.clear();
+        }
+        all.insert(key, wanted.to_vec());
+    }
+}
+
+/// What packages of a kind are asked for, or why that cannot be told.
+type OfKind = (Language, Result<Wanted, Error>);
+
+/// What the planned program asks for, at most one of each kind; `requirements` are the request's own. Every program gets the
+/// packages of both kinds, for it may call programs of its skill that are in the other language.
+pub(super) async fn wanted(
+    plan: &Plan,
+    requirements: &[String],
+    remembered: &Remembered,
+) -> Result<Vec<OfKind>, Error> {
+    let code = plan.job.code.as_ref();
+    let code = code.filter(|text| plan.language == Language::Python && text.contains(HEADER));
+    let key = (requirements.is_empty() && code.is_none()).then(|| content(plan));
+    if let Some(known) = key.and_then(|key| remembered.find(&key)) {
+        return Ok(known
+            .into_iter()
+            .map(|wanted| (wanted.language(), Ok(wanted)))
+            .collect());
+    }
+    let asked = Asked {
+        language: plan.language,
+        sources: sources(plan),
+        code: code.cloned(),
+        requirements: requirements.to_vec(),
+    };
+    let read = tokio::task::spawn_blocking(move || asked.both());
+    let read: Vec<OfKind> = read.await.map_err(Error::internal)?;
+    if let Some(key) = key {
+        let sound: Vec<_> = read
+            .iter()
+            .flat_map(|(_, wanted)| wanted.as_ref().ok().cloned())
+            .collect();
+        if sound.len() == read.len() {
+            remembered.keep(key, &sound);
+        }
+    }
+    Ok(read)
+}
+
+/// How a header begins that names packages (PEP 723).
+const HEADER: &str = "# /// script";
+
+/// Everything that says what is asked for, in one word.
+fn content(plan: &Plan) -> Digest {
+    let job = &plan.job;
+    let mut text = format!("{}\n", plan.language.as_str());
+    for skill in job.skill.iter().chain(&job.mounted) {
+        text += &format!("{}\n", skill.digest);
+    }
+    // Whether the first of them is run, and what of it.
+    text += plan
+        .entrypoint
+        .as_deref()
+        .filter(|_| job.skill.is_some())
+        .unwrap_or("\n");
+    Digest::of(text.as_bytes())
+}
+
+fn sources(plan: &Plan) -> Vec<Source> {
     let job = &plan.job;
     let own = job.skill.as_ref().map(|skill| Source {
         mounted: None,
@@ -84,28 +176,21 @@ pub(super) async fn wanted(plan: &Plan, requirements: &[String]) -> Result<Vec<W
         folder: skill.folder.clone(),
         program: None,
     });
-    let asked = Asked {
-        sources: own.into_iter().chain(mounted).collect(),
-        code: job.code.clone().filter(|_| plan.language == Language::Python),
-        requirements: requirements.to_vec(),
-    };
-    let language = plan.language;
-    let read = tokio::task::spawn_blocking(move || match language {
-        Language::Python => Ok(asked.python()?.into_iter().collect()),
-        Language::Node => Ok(asked.node()?.into_iter().collect()),
-        // A shell calls programs of both kinds.
-        Language::Bash if asked.requirements.is_empty() => {
-            Ok(asked.python()?.into_iter().chain(asked.node()?).collect())
-        }
-        Language::Bash => Err(Error::invalid(
-            "requirements are for Python and Node programs; a Bash program has those that its skill and mounted ones ask for",
-        )),
-    });
-    read.await.map_err(Error::internal)?
+    own.into_iter().chain(mounted).collect()
+}
+
+/// What language the requirements of a request are for: a shell's for the Python that it calls.
+pub(super) fn of_request(program: Language) -> Language {
+    match program {
+        Language::Node => Language::Node,
+        Language::Python | Language::Bash => Language::Python,
+    }
 }
 
 /// Where a program says what it needs.
 struct Asked {
+    /// The program's.
+    language: Language,
     /// Its own skill, then those that it may import.
     sources: Vec<Source>,
     /// Code that came with the request.
@@ -123,6 +208,14 @@ struct Source {
 }
 
 impl Asked {
+    fn both(&self) -> Vec<OfKind> {
+        let kinds = [(Language::Python, self.python()), (Language::Node, self.node())];
+        let found = kinds
+            .into_iter()
+            .filter_map(|(language, read)| Some((language, read.transpose()?)));
+        found.collect()
+    }
+
     fn python(&self) -> Result<Option<Wanted>, Error> {
         let mut all = Requirements::default();
         for source in &self.sources {
@@ -132,8 +225,10 @@ impl Asked {
             all.add_all(&in_header("code.py", code.as_bytes()), |_| in_its_header("code"))
                 .map_err(|error| Error::invalid(error.to_string()))?;
         }
-        all.add_all(&self.requirements, |index| format!("requirements[{index}]"))
-            .map_err(|error| Error::invalid(error.to_string()))?;
+        all.add_all(self.requirements(Language::Python), |index| {
+            format!("requirements[{index}]")
+        })
+        .map_err(|error| Error::invalid(error.to_string()))?;
         Ok((!all.is_empty()).then_some(Wanted::Python(all)))
     }
 
@@ -146,9 +241,18 @@ impl Asked {
                 (all, more) => all.or(more),
             };
         }
-        let all =
-            NodePackages::with(all, &self.requirements).map_err(|error| Error::invalid(error.to_string()))?;
+        let all = NodePackages::with(all, self.requirements(Language::Node))
+            .map_err(|error| Error::invalid(error.to_string()))?;
         Ok(all.map(Wanted::Node))
+    }
+
+    /// Those of the request, if they are for programs of this language.
+    fn requirements(&self, language: Language) -> &[String] {
+        if of_request(self.language) == language {
+            &self.requirements
+        } else {
+            &[]
+        }
     }
 }
 

@@ -78,6 +78,14 @@ function unpack(tar, into) {
   }
 }
 
+// Of several hashes (Subresource Integrity) those of the strongest algorithm count, and one of them must fit.
+function isWhole(archive, integrity) {
+  const hashes = String(integrity).split(/\s+/).map((hash) => /^(sha\d+)-([^?]+)/.exec(hash)).filter(Boolean);
+  const algorithm = ['sha512', 'sha384', 'sha256'].find((known) => hashes.some((hash) => hash[1] === known));
+  const own = algorithm && crypto.createHash(algorithm).update(archive).digest('base64');
+  return hashes.some((hash) => hash[1] === algorithm && hash[2] === own);
+}
+
 async function npm() {
   const own = spawnSync('npm', ['--version'], {stdio: 'ignore', env: {...process.env, npm_config_update_notifier: 'false'}});
   if (own.status === 0) return ['npm'];
@@ -87,8 +95,7 @@ async function npm() {
   if (!newest) throw new Error('the registry has no npm 10');
   const about = versions[newest];
   const archive = await get(about.dist.tarball);
-  const [algorithm, expected] = about.dist.integrity.split(/-(.*)/s);
-  if (crypto.createHash(algorithm).update(archive).digest('base64') !== expected) throw new Error('npm was damaged on its way');
+  if (!isWhole(archive, about.dist.integrity)) throw new Error('npm was damaged on its way');
   unpack(zlib.gunzipSync(archive, {maxOutputLength: BYTES_MAX}), `${tmp}/npm`);
   return [process.execPath, `${tmp}/npm/package/bin/npm-cli.js`];
 }
@@ -122,6 +129,8 @@ async function main() {
     '--userconfig=/nowhere/user.npmrc', '--globalconfig=/nowhere/global.npmrc', '--omit-lockfile-registry-resolved=false',
   ];
   const done = spawnSync(program, [...before, locked ? 'ci' : 'install', ...settings], {cwd: project, stdio: ['ignore', 'inherit', 'inherit']});
+  // Whoever waits for us learns what ended it.
+  if (done.signal) return process.kill(process.pid, done.signal);
   if (done.status !== 0) process.exit(done.status || 1);
   const installed = `${project}/node_modules`;
   fs.rmSync(`${installed}/.package-lock.json`, {force: true});

@@ -113,6 +113,9 @@ def main():
         "--only-binary", ":all:", "--index-url", job["index"], "--target", OUT,
         *(["--pre"] if job["prereleases"] else []), "-c", "/workspace/constraints.txt", "-r", "/workspace/requirements.txt",
     ])
+    if done.returncode < 0:
+        # Whoever waits for us learns what ended it.
+        os.kill(os.getpid(), -done.returncode)
     if done.returncode:
         sys.exit(done.returncode)
     # Checked by nobody when it is loaded: the files never change. Sources that no version of Python reads stay as they are.

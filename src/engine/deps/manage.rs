@@ -1,6 +1,8 @@
 //! Installed packages, as those who look after them see them: listed, installed in advance, forgotten.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
@@ -9,6 +11,7 @@ use crate::engine::deps::{Waiting, declared};
 use crate::engine::{Ask, Engine, PageRequest, What, failure, require, rows};
 use crate::error::{Code, Error};
 use crate::ids::Digest;
+use crate::limits;
 use crate::sandbox::ProgressSender;
 use crate::skill::{Selector, SkillName};
 use crate::store::{self, PackageSet, Page};
@@ -33,18 +36,25 @@ impl Engine {
         let (engine, caller) = (self.clone(), caller.clone());
         let gone = CancellationToken::new();
         let _goes_with_the_caller = gone.clone().drop_guard();
-        let waiting = (progress, gone);
         self.to_the_end(async move {
-            Box::pin(engine.prefetch_attached(&caller, (name, selector), &waiting)).await
+            let prefetch = async |gone: &CancellationToken| {
+                let waiting = Waiting {
+                    progress: progress.as_ref(),
+                    gone,
+                };
+                Box::pin(engine.prefetch_attached(&caller, (name, selector), waiting)).await
+            };
+            until(limits::PREFETCH_MAX, &gone, prefetch).await
         })
         .await
     }
 
+    /// Has a place only while it installs: between two programs of the skill others have their turn.
     async fn prefetch_attached(
         &self,
         caller: &Caller,
         (name, selector): (SkillName, Selector),
-        (progress, gone): &(Option<ProgressSender>, CancellationToken),
+        waiting: Waiting<'_>,
     ) -> Result<Vec<PackageSet>, Error> {
         let record = self.skill(caller, &name, &selector).await?;
         let program = record.manifest.entrypoint.as_ref().map(|_| None);
@@ -53,14 +63,7 @@ impl Engine {
             .actions
             .iter()
             .map(|action| Some(action.path.clone()));
-        let waiting = Waiting {
-            progress: progress.as_ref(),
-            gone,
-        };
-        let admitted = gone
-            .run_until_cancelled(self.0.admission.admit(caller.tenant()))
-            .await;
-        let _slot = admitted.ok_or_else(|| Error::new(Code::Busy, "the caller left the queue"))??;
+        let Waiting { progress, gone } = waiting;
         let mut keys = BTreeSet::new();
         for script in program.into_iter().chain(scripts) {
             let what = What::Skill {
@@ -73,10 +76,17 @@ impl Engine {
             };
             let mut found = self.find(caller, what, &ask).await?;
             // Whether it asks for anything is told without an image or an engine.
-            if declared::wanted(&found.plan, &[]).await?.is_empty() {
+            if declared::wanted(&found.plan, &[], &self.0.builds.remembered)
+                .await?
+                .is_empty()
+            {
                 continue;
             }
-            let choice = self.prepare(&found.plan.job, progress.as_ref()).await?;
+            let admitted = gone
+                .run_until_cancelled(self.0.admission.admit(caller.tenant()))
+                .await;
+            let _slot = admitted.ok_or_else(|| Error::new(Code::Busy, "the caller left the queue"))??;
+            let choice = self.prepare(&found.plan.job, progress).await?;
             let planned = (&mut found.plan, &choice);
             keys.extend(self.add_packages(caller.tenant(), planned, &[], waiting).await?);
         }
@@ -102,5 +112,60 @@ impl Engine {
         // A client that goes away must not leave bytes that nobody finds.
         self.to_the_end(async move { engine.forget_packages(&set).await })
             .await
+    }
+}
+
+/// Does `work` as if its caller were gone at the latest after `limit`.
+async fn until<T>(
+    limit: Duration,
+    gone: &CancellationToken,
+    work: impl AsyncFnOnce(&CancellationToken) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let late = gone.child_token();
+    let clock = async {
+        tokio::time::sleep(limit).await;
+        late.cancel();
+        std::future::pending::<Infallible>().await
+    };
+    let done = tokio::select! {
+        done = work(&late) => done,
+        never = clock => match never {},
+    };
+    done.map_err(|error| {
+        if !late.is_cancelled() || gone.is_cancelled() {
+            return error;
+        }
+        let minutes = limit.as_secs() / 60;
+        Error::new(
+            Code::Busy,
+            format!("installing all packages takes longer than {minutes} minutes; what is installed stays, ask again for the rest"),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Z-27.
+    #[tokio::test(start_paused = true)]
+    async fn installing_in_advance_ends_in_time_and_says_so() {
+        let gone = CancellationToken::new();
+        let endless = async |gone: &CancellationToken| {
+            gone.cancelled().await;
+            Err::<(), _>(crate::engine::deps::nobody_waits())
+        };
+        let begun = tokio::time::Instant::now();
+        let error = until(Duration::from_secs(120), &gone, endless).await.unwrap_err();
+        assert_eq!(begun.elapsed().as_secs(), 120);
+        assert!(
+            error.code() == Code::Busy && error.to_string().contains("longer than 2 minutes"),
+            "{error}"
+        );
+        gone.cancel();
+        let error = until(Duration::from_secs(120), &gone, endless).await.unwrap_err();
+        assert!(error.to_string().contains("caller left"), "{error}");
+        let quick = async |_: &CancellationToken| Ok(1);
+        assert_eq!(until(Duration::from_secs(120), &gone, quick).await.unwrap(), 1);
     }
 }

@@ -9,8 +9,10 @@ mod proxy;
 mod sets;
 mod settings;
 mod upstream;
+mod verdict;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -26,7 +28,7 @@ use crate::sandbox::{Choice, Dependencies, ImageOf, Kind, Packages, ProgressSend
 use crate::skill::Language;
 use crate::store::{self, PackageSet};
 
-use declared::Wanted;
+use declared::{Remembered, Wanted};
 
 pub use index::{Host, Index, NamedBy};
 pub use settings::DependencySettings;
@@ -37,6 +39,9 @@ pub use upstream::Upstream;
 pub(super) struct Builds {
     locks: Mutex<HashMap<SetName, Arc<tokio::sync::Mutex<()>>>>,
     used: Mutex<HashMap<SetName, Instant>>,
+    /// Images in which an interpreter was looked for in vain.
+    lacking: Mutex<HashSet<(String, Language)>>,
+    remembered: Remembered,
 }
 
 /// A tenant's own name for one set of packages.
@@ -54,7 +59,7 @@ pub(super) struct Waiting<'a> {
 const RECIPE: u32 = 2;
 
 impl Builds {
-    /// Held while a set is installed: who comes second finds it installed.
+    /// Held while a set is installed or fetched: who comes second finds it here.
     fn lock(&self, name: &SetName) -> Arc<tokio::sync::Mutex<()>> {
         let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
         locks.retain(|_, lock| Arc::strong_count(lock) > 1);
@@ -71,6 +76,20 @@ impl Builds {
         used.insert(name.clone(), Instant::now());
         true
     }
+
+    /// Remembers that this image has no such interpreter.
+    fn lacks(&self, base: &str, language: Language) {
+        let mut lacking = self.lacking.lock().unwrap_or_else(PoisonError::into_inner);
+        if lacking.len() >= limits::PACKAGES_BASES_LACKING_MAX {
+            lacking.clear();
+        }
+        lacking.insert((base.to_owned(), language));
+    }
+
+    fn is_lacking(&self, base: &str, language: Language) -> bool {
+        let lacking = self.lacking.lock().unwrap_or_else(PoisonError::into_inner);
+        lacking.contains(&(base.to_owned(), language))
+    }
 }
 
 impl Engine {
@@ -83,24 +102,44 @@ impl Engine {
         waiting: Waiting<'_>,
     ) -> Result<Vec<Digest>, Error> {
         let mut keys = Vec::new();
-        for wanted in declared::wanted(plan, requirements).await? {
-            let language = wanted.language();
+        for (language, wanted) in declared::wanted(plan, requirements, &self.0.builds.remembered).await? {
+            // Else the program may call no other, or only the one that is there.
+            let is_asked_for = !requirements.is_empty() && declared::of_request(plan.language) == language;
+            let is_needed = plan.language == language || is_asked_for;
             let Some(base) = self.base(plan, choice, language) else {
-                // A shell script may call neither, or only the one that is there.
-                if plan.language == Language::Bash {
-                    continue;
+                if is_needed {
+                    return Err(no_interpreter(language));
                 }
-                let interpreter = language.interpreter();
-                return Err(Error::new(
-                    Code::DependenciesFailed,
-                    format!("it is not known for which `{interpreter}` packages would have to be installed"),
-                ));
+                continue;
             };
-            let key = wanted.key(&base);
-            let name = (tenant.clone(), key);
-            let installed = self.installed((plan, choice), &wanted, &name, waiting).await?;
-            plan.job.deps.push(installed);
-            keys.push(key);
+            let installed = async {
+                let wanted = wanted?;
+                let key = wanted.key(&base);
+                let name = (tenant.clone(), key);
+                let installed = self.installed((plan, choice), &wanted, &name, waiting).await?;
+                Ok::<_, Error>(installed.map(|installed| (key, installed)))
+            };
+            match installed.await {
+                Ok(Some((key, installed))) => {
+                    plan.job.deps.push(installed);
+                    keys.push(key);
+                }
+                // A program that calls none of the other language is not kept from running.
+                Err(error)
+                    if error.code() == Code::DependenciesFailed
+                        && !is_needed
+                        && plan.language != Language::Bash =>
+                {
+                    tracing::warn!(%error, %language, "Left out packages of the other language");
+                }
+                Err(error) => return Err(error),
+                Ok(None) => {
+                    self.0.builds.lacks(&base, language);
+                    if is_needed {
+                        return Err(no_interpreter(language));
+                    }
+                }
+            }
         }
         Ok(keys)
     }
@@ -109,7 +148,7 @@ impl Engine {
     fn base(&self, plan: &mut Plan, choice: &Choice, language: Language) -> Option<String> {
         let job = &mut plan.job;
         let images = &self.0.settings.images;
-        // The image of one language has the interpreter of no other; of a skill's own nobody knows.
+        // The image of one language has the interpreter of no other; of a skill's own it is seen when packages are installed.
         let is_missing = choice.kind == Kind::Docker
             && job.image_of == ImageOf::Language
             && job.image.as_str() != images.of(language);
@@ -120,51 +159,61 @@ impl Engine {
         let argv = std::mem::replace(&mut job.argv, vec![language.interpreter().to_owned()]);
         let base = self.0.sandbox.base(choice, job);
         job.argv = argv;
-        base
+        base.filter(|base| !self.0.builds.is_lacking(base, language))
     }
 
-    /// The set of this name, installed now if it never was.
+    /// The set of this name, installed now if it never was; `None` if the image lacks its interpreter.
     async fn installed(
         &self,
         planned: (&Plan, &Choice),
         wanted: &Wanted,
         name: &SetName,
         waiting: Waiting<'_>,
-    ) -> Result<Dependencies, Error> {
-        if let Some(found) = self.find_packages(name).await? {
-            return Ok(found);
+    ) -> Result<Option<Dependencies>, Error> {
+        if let Some(set) = self.kept_packages(name).await?
+            && let Some(folder) = self.packages_here(&set).await?
+        {
+            return self.use_packages(name, set, folder).await.map(Some);
         }
         let lock = self.0.builds.lock(name);
         let _once = tokio::select! {
             locked = lock.lock() => locked,
             () = waiting.gone.cancelled() => return Err(nobody_waits()),
         };
-        match self.find_packages(name).await? {
-            Some(found) => Ok(found),
-            None => self.build(planned, wanted, name, waiting).await,
+        if let Some(set) = self.kept_packages(name).await?
+            && let Some(folder) = self.packages_folder(&set).await?
+        {
+            return self.use_packages(name, set, folder).await.map(Some);
+        }
+        self.build(planned, wanted, name, waiting).await
+    }
+
+    /// The set of this name, if it is kept.
+    async fn kept_packages(&self, (tenant, key): &SetName) -> Result<Option<PackageSet>, Error> {
+        match self.0.store.packages(tenant, key).await {
+            Ok(set) => Ok(Some(set)),
+            Err(store::Error::NotFound) => Ok(None),
+            Err(error) => Err(failure::of_store(error, "installed packages")),
         }
     }
 
-    /// A set that is kept, on this host now.
-    async fn find_packages(&self, name: &SetName) -> Result<Option<Dependencies>, Error> {
+    /// Remembers that a set on this host is used.
+    async fn use_packages(
+        &self,
+        name: &SetName,
+        set: PackageSet,
+        folder: PathBuf,
+    ) -> Result<Dependencies, Error> {
         let (tenant, key) = name;
-        let set = match self.0.store.packages(tenant, key).await {
-            Ok(set) => set,
-            Err(store::Error::NotFound) => return Ok(None),
-            Err(error) => return Err(failure::of_store(error, "installed packages")),
-        };
-        let Some(folder) = self.packages_folder(&set).await? else {
-            return Ok(None);
-        };
         if self.0.builds.is_news(name) {
             let remembered = self.0.store.packages_used(tenant, key, clock::now()).await;
             remembered.map_err(|error| failure::of_store(error, "installed packages"))?;
         }
-        Ok(Some(Dependencies {
+        Ok(Dependencies {
             packages: packages_of(set.language),
             digest: set.digest,
             folder,
-        }))
+        })
     }
 
     /// Removes sets that are too much together, and folders of packages that nobody uses.
@@ -216,6 +265,19 @@ fn packages_of(language: Language) -> Packages {
     }
 }
 
+fn no_interpreter(language: Language) -> Error {
+    let interpreter = language.interpreter();
+    Error::new(
+        Code::DependenciesFailed,
+        format!(
+            "there is no `{interpreter}` for which packages could be installed; name an image that has it"
+        ),
+    )
+}
+
 fn nobody_waits() -> Error {
     Error::new(Code::Busy, "the caller left before the packages were installed")
 }
+
+#[cfg(test)]
+mod tests;

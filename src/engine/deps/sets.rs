@@ -25,6 +25,7 @@ impl Engine {
         tar: File,
     ) -> Result<(PackageSet, PathBuf), Error> {
         let again = tar.try_clone().map_err(failure::of_io)?;
+        let turn = self.0.packages.turn().await;
         let engine = self.clone();
         let unpacking = tokio::task::spawn_blocking(move || {
             let unpacked = engine.0.packages.unpack(&tar).map_err(not_packages)?;
@@ -33,6 +34,7 @@ impl Engine {
             Ok::<_, Error>((listing, folder))
         });
         let (listing, folder) = unpacking.await.map_err(Error::internal)??;
+        drop(turn);
         let now = clock::now();
         let set = PackageSet {
             tenant: tenant.clone(),
@@ -52,12 +54,18 @@ impl Engine {
         Ok((set, folder))
     }
 
+    /// The folder of a set, if it is on this host.
+    pub(super) async fn packages_here(&self, set: &PackageSet) -> Result<Option<PathBuf>, Error> {
+        let digest = set.digest;
+        self.on_packages(move |cache| Ok(cache.find(&digest))).await
+    }
+
     /// The folder of a set on this host, fetched if it is not here; `None` if its bytes have gone or are not what they were.
     pub(super) async fn packages_folder(&self, set: &PackageSet) -> Result<Option<PathBuf>, Error> {
-        let digest = set.digest;
-        if let Some(folder) = self.on_packages(move |cache| Ok(cache.find(&digest))).await? {
+        if let Some(folder) = self.packages_here(set).await? {
             return Ok(Some(folder));
         }
+        let digest = set.digest;
         let object = match self.0.blob.open(&key_of(set)).await {
             Ok(object) => object,
             Err(blob::Error::NotFound) => return Ok(None),

@@ -20,6 +20,8 @@ pub struct DependencySettings {
     pub upstream: Option<Upstream>,
     /// Bytes of all installed packages that are kept.
     pub cache_bytes: u64,
+    /// Bytes of one set of them.
+    pub set_bytes: u64,
     /// Where they are unpacked, private to this installation.
     pub folder: PathBuf,
 }
@@ -36,6 +38,7 @@ impl DependencySettings {
             ca_bundle: None,
             upstream: None,
             cache_bytes: limits::PACKAGES_CACHE_BYTES,
+            set_bytes: limits::PACKAGES_BYTES,
             folder,
         }
     }

@@ -132,7 +132,7 @@ async fn fill(connection: &Connection, id: &str, content: &Content) -> Result<()
         .build();
     let body = bollard::body_try_stream(ReaderStream::with_capacity(reader, BUFFER_BYTES));
     let upload = connection.patient.upload_to_container(id, Some(options), body);
-    let uploaded = tokio::time::timeout(limits::COLLECT_MAX, upload)
+    let uploaded = tokio::time::timeout(limits::PACKAGES_COLLECT_MAX, upload)
         .await
         .map_err(|_| {
             Error::Unavailable("the container engine took too long to take a sandbox's files".to_owned())

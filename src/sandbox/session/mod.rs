@@ -49,7 +49,7 @@ pub(super) struct Heard {
 }
 
 /// What the host may keep of one execution.
-fn caps(collect: Collect) -> Caps {
+fn caps(job: &Job) -> Caps {
     let caps = Caps {
         output_bytes: limits::OUTPUT_BYTES_MAX,
         results_bytes: limits::RESULTS_BYTES_MAX,
@@ -64,16 +64,25 @@ fn caps(collect: Collect) -> Caps {
         blobs: limits::OUTPUT_BLOBS_MAX,
         blobs_bytes: limits::OUTPUT_BLOBS_BYTES_MAX,
     };
-    match collect {
+    match job.collect {
         Collect::Out | Collect::Workspace => caps,
         Collect::Packages => Caps {
             files: limits::PACKAGES_FILES_MAX,
-            files_bytes: limits::PACKAGES_BYTES_MAX,
+            // As much as there is room for: what of it is kept, the installer decides.
+            files_bytes: limits::PACKAGES_BYTES_MAX.min(job.limits.sandbox_bytes),
             path_bytes: limits::ARCHIVE_PATH_BYTES_MAX,
             paths_bytes: limits::PACKAGES_PATHS_BYTES_MAX,
             blobs: 0,
             ..caps
         },
+    }
+}
+
+/// How long reading back what a job left may take.
+fn collect_max(job: &Job) -> Duration {
+    match job.collect {
+        Collect::Out | Collect::Workspace => limits::COLLECT_MAX,
+        Collect::Packages => limits::PACKAGES_COLLECT_MAX,
     }
 }
 
@@ -154,7 +163,7 @@ async fn listen(
         skipped,
         skipped_total,
         blobs: Blobs::into(blobs_tar, blobs),
-        caps: caps(job.collect),
+        caps: caps(job),
         bytes: 0,
         paths_bytes: 0,
     };
@@ -171,8 +180,8 @@ async fn listen(
             stdout.and(stderr).and(log).and(results)
         };
         let states = spoken.follow(&mut control, job, (cancel, go));
-        let both = both_end(streams, states);
-        let total = limits::SANDBOX_START_MAX + job.limits.timeout + limits::KILL_GRACE + limits::COLLECT_MAX;
+        let both = both_end(streams, states, collect_max(job));
+        let total = limits::SANDBOX_START_MAX + job.limits.timeout + limits::KILL_GRACE + collect_max(job);
         tokio::select! {
             heard = in_time(total, both) => heard,
             broken = hand_over(link, job.egress.as_ref()) => broken,
@@ -186,6 +195,7 @@ async fn listen(
 async fn both_end(
     streams: impl Future<Output = io::Result<()>>,
     states: impl Future<Output = io::Result<()>>,
+    collect_max: Duration,
 ) -> io::Result<()> {
     tokio::pin!(streams, states);
     tokio::select! {
@@ -196,7 +206,7 @@ async fn both_end(
         said = &mut states => {
             said?;
             // All was said: what is still on its way arrives soon.
-            in_time(limits::COLLECT_MAX, streams).await
+            in_time(collect_max, streams).await
         }
     }
 }
@@ -247,7 +257,7 @@ fn start(job: &Job) -> Start {
         },
         timeout_ms: u64::try_from(job.limits.timeout.as_millis()).unwrap_or(u64::MAX),
         egress: job.egress.is_some().then_some(Egress::PORT),
-        caps: caps(job.collect),
+        caps: caps(job),
     }
 }
 
@@ -347,7 +357,7 @@ impl Spoken {
                         };
                         return Ok(());
                     }
-                    let due = self.take(frame, job.limits.timeout)?;
+                    let due = self.take(frame, job)?;
                     // A cancelled program is not given its time again because a state was still on its way.
                     overdue = if cancelled && self.end.is_none() { overdue.min(due) } else { due };
                     next = Box::pin(receive(reader));
@@ -385,7 +395,7 @@ impl Spoken {
     }
 
     /// Takes one state; each may come once, in order. Returns when the next is overdue.
-    fn take(&mut self, frame: ToHost, run_max: Duration) -> io::Result<Instant> {
+    fn take(&mut self, frame: ToHost, job: &Job) -> io::Result<Instant> {
         let now = Instant::now();
         match frame {
             ToHost::Hello { version } if version == wire::VERSION && !self.hello => {
@@ -394,12 +404,12 @@ impl Spoken {
             }
             ToHost::Started if self.hello && self.started_at.is_none() => {
                 self.started_at = Some(now);
-                Ok(now + run_max + limits::KILL_GRACE)
+                Ok(now + job.limits.timeout + limits::KILL_GRACE)
             }
             ToHost::Ended { end } if self.hello && self.end.is_none() => {
                 self.end = Some(end);
                 self.ended_at = Some(now);
-                Ok(now + limits::COLLECT_MAX)
+                Ok(now + collect_max(job))
             }
             ToHost::Hello { .. }
             | ToHost::Warm

@@ -89,6 +89,7 @@ macro_rules! contract_tests {
                 kept_packages_are_found_listed_and_dropped,
                 a_tenant_never_sees_the_packages_of_another,
                 what_was_used_last_stays_within_the_bound,
+                the_tenant_with_the_most_packages_gives_first,
             ]
         }
     };

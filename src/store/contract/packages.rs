@@ -71,3 +71,29 @@ pub(in crate::store) async fn what_was_used_last_stays_within_the_bound(place: &
     store.packages_used(&a.tenant, &a.key, at(4)).await.unwrap();
     assert_eq!(surplus(50).await, ["b"]);
 }
+
+/// T-15: a tenant that fills the cache pushes out what is its own.
+pub(in crate::store) async fn the_tenant_with_the_most_packages_gives_first(place: &impl Place) {
+    let store = place.open().await;
+    let greedy = |name: &str, bytes, used| PackageSet {
+        tenant: tenant("greedy"),
+        ..set(name, bytes, used)
+    };
+    store.keep_packages(set("modest", 20, 1)).await.unwrap();
+    for (name, used) in [("a", 2), ("b", 3), ("c", 4)] {
+        store.keep_packages(greedy(name, 30, used)).await.unwrap();
+    }
+    let surplus = async |bytes, rows| {
+        let found = store.surplus_packages(bytes, rows).await.unwrap();
+        found
+            .into_iter()
+            .map(|set| set.wanted[0].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(surplus(110, 10).await, [""; 0]);
+    assert_eq!(surplus(100, 10).await, ["a"]);
+    assert_eq!(surplus(50, 10).await, ["a", "b"]);
+    assert_eq!(surplus(50, 1).await, ["a"]);
+    assert_eq!(surplus(20, 10).await, ["a", "b", "c"]);
+    assert_eq!(surplus(0, 10).await, ["a", "b", "c", "modest"]);
+}

@@ -33,11 +33,14 @@ const DROP: &str = concat!(
     "delete from package_sets where tenant = ?1 and key = ?2 returning ",
     columns!()
 );
+/// What a tenant has used last counts least: of two the one with more bytes gives first (T-15).
 const SURPLUS: &str = concat!(
     "select ",
     columns!(),
-    " from (select *, sum(bytes) over (order by used_at desc, key desc) as so_far from package_sets)",
-    " where so_far > ?1 order by used_at limit ?2"
+    " from (select *, sum(bytes) over (order by own_so_far, used_at desc, tenant, key) as so_far",
+    " from (select *, sum(bytes) over (partition by tenant order by used_at desc, key desc) as own_so_far",
+    " from package_sets))",
+    " where so_far > ?1 order by own_so_far desc, used_at limit ?2"
 );
 const IS_KEPT: &str = "select exists (select 1 from package_sets where digest = ?1)";
 

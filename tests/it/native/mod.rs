@@ -15,6 +15,8 @@ mod deps_asked;
 mod deps_kept;
 #[path = "../deps_programs.rs"]
 mod deps_programs;
+#[path = "../deps_speed.rs"]
+mod deps_speed;
 #[path = "../entrusted.rs"]
 mod entrusted;
 #[path = "../examples.rs"]

@@ -1,0 +1,159 @@
+//! What is asked for is read once, sets are unpacked in turn and fetched once; over a sandbox that nobody asks.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::blob::{Blob, LinkSigner};
+use crate::bundle::artifacts::ArtifactTar;
+use crate::engine::{Ask, BlobPolicy, CalledCode, Images, Instance, Parts, RetentionPolicy, Settings, call};
+use crate::execution::Maxima;
+use crate::ids::Tenant;
+use crate::limits;
+use crate::sandbox::{Sandbox, SkillFiles};
+use crate::secret::MasterKey;
+use crate::skill::{ImageAllowlist, Requirements};
+use crate::store::Store;
+
+async fn engine(folder: &Path) -> Engine {
+    let images = Images::default();
+    let settings = Settings {
+        maxima: Maxima::default(),
+        allowlist: ImageAllowlist::new([images.python.clone()]),
+        images,
+        concurrency: 2,
+        queue: 2,
+        queue_wait: Duration::from_secs(1),
+        retention: RetentionPolicy::default(),
+        blobs: BlobPolicy::default(),
+        link_life: Duration::from_secs(60),
+        deps: DependencySettings::in_folder(folder.join("packages")),
+        cache_dir: folder.join("cache"),
+        tmp_dir: folder.to_owned(),
+    };
+    Engine::new(Parts {
+        store: Store::open_sqlite(&folder.join("db")).await.unwrap(),
+        blob: Blob::open_local(&folder.join("blobs")).unwrap(),
+        sandbox: Sandbox::scripted(|_, _| unreachable!("what is kept is not installed")),
+        links: LinkSigner::new(b"0123456789abcdef-links-of-a-test-").unwrap(),
+        master_key: MasterKey::from_random([7; 32]),
+        settings,
+        instance: Instance::register(folder).unwrap(),
+    })
+}
+
+fn plan(engine: &Engine) -> Plan {
+    let code = CalledCode {
+        text: String::new(),
+        language: Language::Python,
+    };
+    call::plan(code, &Ask::default(), &engine.0.settings).unwrap()
+}
+
+fn six() -> (SetName, Wanted) {
+    let mut all = Requirements::default();
+    all.add_all(&["six".to_owned()], |_| "here".to_owned()).unwrap();
+    let wanted = Wanted::Python(all);
+    let name = (Tenant::default_tenant(), wanted.key("scripted"));
+    (name, wanted)
+}
+
+fn tar(folder: &Path) -> File {
+    let mut tar = ArtifactTar::create_in(folder);
+    tar.start("six.py", 1).unwrap();
+    tar.write(b"\n").unwrap();
+    tar.end().unwrap();
+    tar.finish().unwrap().0
+}
+
+/// What is unpacked at once is bounded, whatever it comes from.
+#[tokio::test]
+async fn what_was_installed_is_unpacked_in_its_turn() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    let mut turns = Vec::new();
+    for _ in 0..limits::UNPACKING_MAX {
+        turns.push(engine.0.packages.turn().await);
+    }
+    let (name, wanted) = six();
+    let keeping = engine.keep_packages(&name, &wanted, tar(folder.path()));
+    tokio::pin!(keeping);
+    let waited = tokio::time::timeout(Duration::from_millis(300), &mut keeping).await;
+    assert!(waited.is_err(), "it was unpacked without a turn");
+    turns.pop();
+    assert_eq!(keeping.await.unwrap().0.files, 1);
+}
+
+#[tokio::test]
+async fn of_many_that_miss_a_kept_set_one_fetches_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    let (name, wanted) = six();
+    let (_, here) = engine
+        .keep_packages(&name, &wanted, tar(folder.path()))
+        .await
+        .unwrap();
+    std::fs::remove_dir_all(&here).unwrap();
+    let mut turns = Vec::new();
+    for _ in 0..limits::UNPACKING_MAX {
+        turns.push(engine.0.packages.turn().await);
+    }
+    let plan = plan(&engine);
+    let choice = engine.prepare(&plan.job, None).await.unwrap();
+    let gone = CancellationToken::new();
+    let waiting = Waiting {
+        progress: None,
+        gone: &gone,
+    };
+    let both = async {
+        let one = || engine.installed((&plan, &choice), &wanted, &name, waiting);
+        tokio::join!(one(), one())
+    };
+    tokio::pin!(both);
+    let waited = tokio::time::timeout(Duration::from_millis(300), &mut both).await;
+    assert!(waited.is_err());
+    // Theirs, ours and that of the map: both stand before the same door.
+    assert_eq!(Arc::strong_count(&engine.0.builds.lock(&name)), 4);
+    drop(turns);
+    let (one, other) = both.await;
+    let folders: Vec<_> = [one, other].map(|found| found.unwrap().unwrap().folder).into();
+    assert_eq!(folders, [here.clone(), here]);
+}
+
+/// A skill's files never change; those of another skill are others.
+#[tokio::test]
+async fn what_a_skill_asks_for_is_read_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    let list = folder.path().join("requirements.txt");
+    std::fs::write(&list, "six\n").unwrap();
+    let mounting = |content: &[u8]| {
+        let mut plan = plan(&engine);
+        plan.job.mounted.push(SkillFiles {
+            name: "tools".parse().unwrap(),
+            digest: Digest::of(content),
+            folder: folder.path().to_owned(),
+        });
+        plan
+    };
+    let names = async |plan: &Plan, requirements: &[String]| {
+        let found = declared::wanted(plan, requirements, &engine.0.builds.remembered).await;
+        let found = found.unwrap().into_iter();
+        found
+            .flat_map(|(_, wanted)| wanted.unwrap().names())
+            .collect::<Vec<_>>()
+    };
+    let one = mounting(b"one");
+    assert_eq!(names(&one, &[]).await, ["six"]);
+    std::fs::remove_file(&list).unwrap();
+    assert_eq!(names(&one, &[]).await, ["six"]);
+    assert_eq!(names(&mounting(b"other"), &[]).await, [""; 0]);
+    assert_eq!(names(&one, &["rich".to_owned()]).await, ["rich"]);
+    let mut with_header = mounting(b"one");
+    with_header.job.code = Some("# /// script\n# dependencies = ['idna']\n# ///\n".to_owned());
+    assert_eq!(names(&with_header, &[]).await, ["idna"]);
+}
