@@ -122,7 +122,7 @@ mod tests {
             env: vec![("A".to_owned(), "1\n2".to_owned())],
             ..Start::default()
         };
-        assert_eq!(message(&start, 2), "0000000015\02\0-v\0ü\0A=1\n2\0".as_bytes());
+        assert_eq!(message(&start, 2), "0000000015\x002\0-v\0ü\0A=1\n2\0".as_bytes());
     }
 
     #[test]

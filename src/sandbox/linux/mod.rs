@@ -242,10 +242,11 @@ impl Native {
                 let parts = self.parts().await?;
                 let mut ready = tell(parts, &self.background, &[], &bounds).await?;
                 let heard = tokio::time::timeout(limits::SANDBOX_START_MAX, ready.guest.greet()).await;
-                let Ok(Ok(())) = heard else {
+                let Ok(Ok(greeted)) = heard else {
                     return Err(did_not_come_up(&ready.diagnostics, &ready.body.fate()));
                 };
                 let seen = ready.body.watched().map_or(Ok(()), watch::can_watch);
+                drop(greeted);
                 seen.map_err(|error| {
                     Error::Unavailable(format!(
                         "this host does not let a sandbox without a cgroup be watched: {error}"

@@ -21,7 +21,7 @@ pub(in crate::sandbox) struct Guest {
 
 /// What it is spoken to on.
 #[derive(Debug)]
-pub(super) struct Streams {
+pub(in crate::sandbox) struct Streams {
     pub(super) control: wire::Stream,
     pub(super) inputs: wire::Stream,
     pub(super) stdout: wire::Stream,
@@ -55,11 +55,12 @@ impl Guest {
         }
     }
 
-    /// Waits for its first word.
+    /// Waits for its first word. It lives as long as what is returned is held.
     #[cfg(target_os = "linux")]
-    pub(in crate::sandbox) async fn greet(&mut self) -> io::Result<()> {
+    pub(in crate::sandbox) async fn greet(&mut self) -> io::Result<Streams> {
         let mut streams = Streams::open(&mut self.link).await?;
-        hear_hello(&mut streams.control).await
+        hear_hello(&mut streams.control).await?;
+        Ok(streams)
     }
 
     /// Lets it start an interpreter that waits for a program.
