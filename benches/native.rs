@@ -12,6 +12,7 @@
 #[path = "../tests/it/index.rs"]
 #[expect(dead_code, reason = "the tests' index has more than this bench needs")]
 mod index;
+mod measure;
 #[path = "../tests/it/server.rs"]
 #[expect(dead_code, reason = "the tests' server has more than this bench needs")]
 mod server;
@@ -20,9 +21,10 @@ mod server;
 mod world;
 
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
+use measure::{Bar, Row, Served, milliseconds, timed};
 use skillbox::engine::{Ask, RunRequest, What};
 use skillbox::execution::Status;
 use skillbox::skill::{Language, Selector};
@@ -36,67 +38,6 @@ const PAUSE: Duration = Duration::from_millis(30);
 const PYTHON: &str = "/usr/bin/python3";
 const PROGRAM: &str = "pass\n";
 
-/// One thing that is measured.
-struct Row {
-    name: &'static str,
-    milliseconds: Vec<f64>,
-}
-
-impl Row {
-    fn new(name: &'static str) -> Self {
-        Self {
-            name,
-            milliseconds: Vec::new(),
-        }
-    }
-
-    /// The value below which this part of the samples lies.
-    fn quantile(&self, part: f64) -> f64 {
-        let mut sorted = self.milliseconds.clone();
-        sorted.sort_by(f64::total_cmp);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            clippy::cast_precision_loss,
-            reason = "an index into some dozens of samples"
-        )]
-        let at = ((sorted.len() - 1) as f64 * part).round() as usize;
-        sorted[at]
-    }
-
-    fn print(&self) {
-        let [min, p10, p50, p90] = [0.0, 0.1, 0.5, 0.9].map(|part| self.quantile(part));
-        println!(
-            "{:<44} min {min:7.2}  p10 {p10:7.2}  median {p50:7.2}  p90 {p90:7.2} ms",
-            self.name
-        );
-    }
-}
-
-/// One ratio of medians that must not be exceeded.
-struct Bar<'a> {
-    ours: &'a Row,
-    theirs: &'a Row,
-    most: f64,
-}
-
-impl Bar<'_> {
-    fn is_kept(&self) -> bool {
-        let ratio = |part| self.ours.quantile(part) / self.theirs.quantile(part);
-        let kept = ratio(0.5) <= self.most;
-        println!(
-            "{} / {}: {:.2} (p10 {:.2}), bar {}: {}",
-            self.ours.name,
-            self.theirs.name,
-            ratio(0.5),
-            ratio(0.1),
-            self.most,
-            if kept { "kept" } else { "MISSED" }
-        );
-        kept
-    }
-}
-
 #[tokio::main]
 async fn main() -> ExitCode {
     // `cargo test --benches` only asks whether it builds.
@@ -109,7 +50,8 @@ async fn main() -> ExitCode {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("main.py");
     std::fs::write(&file, PROGRAM).unwrap();
-    let served = tokio::task::spawn_blocking(move || Served::start(probe()))
+    let cold = ("SKILLBOX_POOL_SLOTS", "0");
+    let served = tokio::task::spawn_blocking(move || Served::start(cold, vec![probe()]))
         .await
         .unwrap();
 
@@ -130,7 +72,7 @@ async fn main() -> ExitCode {
             }
         };
         pause().await;
-        take(&mut bare, timed(Command::new(PYTHON).args(["-c", "pass"])));
+        take(&mut bare, timed(Command::new(PYTHON).args(["-c", "pass"]), &[]));
         pause().await;
         let (milliseconds, timings) = engine_once(&world, "probe").await;
         take(&mut engine, milliseconds);
@@ -140,13 +82,13 @@ async fn main() -> ExitCode {
         pause().await;
         take(&mut packages, engine_once(&world, "needs").await.0);
         pause().await;
-        take(&mut bare_file, timed(Command::new(PYTHON).arg(&file)));
+        take(&mut bare_file, timed(Command::new(PYTHON).arg(&file), &[]));
         pause().await;
         if has_bwrap {
-            take(&mut bwrap, timed(&mut bwrapped(folder.path())));
+            take(&mut bwrap, timed(&mut bwrapped(folder.path()), &[]));
             pause().await;
         }
-        take(&mut http, served.once());
+        take(&mut http, served.once("probe").0);
     }
     world.engine.shutdown(Duration::from_secs(10)).await;
     for row in [&bare, &bare_file, &bwrap, &engine, &packages, &http] {
@@ -227,47 +169,6 @@ async fn engine_once(world: &World, name: &str) -> (f64, [f64; 3]) {
     (total, [timings.sandbox_ms, timings.run_ms, timings.collect_ms])
 }
 
-/// A server of this very build, and a client that keeps its connection.
-struct Served {
-    server: server::Server,
-    agent: ureq::Agent,
-    key: String,
-    _folder: tempfile::TempDir,
-}
-
-impl Served {
-    fn start(archive: std::fs::File) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let env = [("SKILLBOX_SANDBOX_BACKEND", "native")];
-        let server = server::Server::start_with(&folder.path().join("data"), &env);
-        server.publish(archive);
-        Self {
-            key: server.key(),
-            server,
-            agent: ureq::Agent::new_with_defaults(),
-            _folder: folder,
-        }
-    }
-
-    fn once(&self) -> f64 {
-        let started = Instant::now();
-        let mut response = self
-            .agent
-            .post(format!("{}/v1/executions", self.server.url))
-            .header("authorization", format!("Bearer {}", self.key))
-            .header("content-type", "application/json")
-            .send(&b"{\"skill\": \"probe\"}"[..])
-            .unwrap();
-        let text = response.body_mut().read_to_string().unwrap();
-        let total = milliseconds(started);
-        assert!(
-            text.contains("\"status\":\"success\"") || text.contains("\"status\": \"success\""),
-            "{text}"
-        );
-        total
-    }
-}
-
 /// The interpreter in namespaces and mounts like ours; without cgroups, seccomp, Landlock and records.
 fn bwrapped(skill: &Path) -> Command {
     let mut command = Command::new("bwrap");
@@ -322,25 +223,4 @@ fn bwrapped(skill: &Path) -> Command {
         "/skills/probe/main.py",
     ]);
     command
-}
-
-fn timed(command: &mut Command) -> f64 {
-    let started = Instant::now();
-    let output = command
-        .env_clear()
-        .env("PATH", "/usr/bin:/bin")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let total = milliseconds(started);
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    total
-}
-
-fn milliseconds(since: Instant) -> f64 {
-    since.elapsed().as_secs_f64() * 1000.0
 }
