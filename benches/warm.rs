@@ -13,6 +13,9 @@ mod measure;
 #[path = "../tests/it/server.rs"]
 #[expect(dead_code, reason = "the tests' server has more than this bench needs")]
 mod server;
+#[path = "../tests/it/world.rs"]
+#[expect(dead_code, reason = "the tests' world has more than this bench needs")]
+mod world;
 
 use std::io::{Seek as _, Write as _};
 use std::path::Path;
