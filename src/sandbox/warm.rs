@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::execution::JsonText;
+use crate::execution::{JsonText, ResourceLimits};
 use crate::guest::wire::{self, Warm};
 use crate::ids::{Digest, ExecutionId};
 use crate::limits;
-use crate::sandbox::{Collect, Environment, Job};
+use crate::sandbox::{Collect, Environment, Error, Job};
 use crate::secret::Mask;
 
 /// How many sandboxes may wait for a program, and for how long.
@@ -40,52 +40,19 @@ impl Default for Pool {
 /// Says what a waiting sandbox is good for: everything about it but the request.
 pub(super) type Key = Digest;
 
-/// All that is needed to make one that waits.
-#[derive(Debug)]
-pub(super) struct Recipe {
-    pub(super) key: Key,
-    /// A job without its request.
-    pub(super) job: Job,
-    /// What its interpreter takes while it waits.
-    pub(super) bytes: u64,
+/// A job that may come again, and for which an interpreter could wait: `python3 FILE …`, `python3 -m MODULE …` or `node FILE …`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Recurring {
+    key: Key,
+    /// Arguments that are known before anybody asks.
+    known: usize,
+    /// What the interpreter takes while it waits.
+    bytes: u64,
 }
 
 /// Variables that interpreters, their loader and their libraries read as they start.
 const AT_START: [&str; 6] = ["PATH", "HOME", "LANG", "LANGUAGE", "TMPDIR", "TZ"];
 const AT_START_PREFIXES: [&str; 7] = ["PYTHON", "NODE_", "LC_", "LD_", "MALLOC_", "GLIBC_", "UV_"];
-
-/// What `job` needs, if an interpreter could wait for jobs like it: `python3 FILE …`, `python3 -m MODULE …` or `node FILE …`.
-pub(super) fn key(job: &Job) -> Option<Key> {
-    known(job)?;
-    let mounts = job.mounts().into_iter();
-    let mounts: Vec<_> = mounts.map(|mounted| (mounted.at, mounted.name)).collect();
-    let limits = crate::execution::ResourceLimits {
-        // Counted from its start, by the guest.
-        timeout: Duration::ZERO,
-        ..job.limits
-    };
-    let (argv, env) = (head(job), at_start(&job.env));
-    let text = format!("{} {argv:?} {env:?} {mounts:?} {limits:?}", job.image);
-    Some(Digest::of(text.as_bytes()))
-}
-
-/// How many arguments are known before anybody asks, and what the interpreter takes.
-fn known(job: &Job) -> Option<(usize, u64)> {
-    if !job.recurs || job.egress.is_some() || job.collect == Collect::Packages {
-        return None;
-    }
-    match (job.argv.first()?.as_str(), job.argv.get(1)?.as_str()) {
-        ("python3", "-m") => Some((3, limits::WARM_PYTHON_BYTES)),
-        ("python3", file) if !file.starts_with('-') => Some((2, limits::WARM_PYTHON_BYTES)),
-        ("node", file) if !file.starts_with('-') => Some((2, limits::WARM_NODE_BYTES)),
-        _ => None,
-    }
-}
-
-fn head(job: &Job) -> &[String] {
-    let known = known(job).map_or(0, |(known, _)| known);
-    &job.argv[..known.min(job.argv.len())]
-}
 
 fn at_start(env: &Environment) -> Vec<(String, String)> {
     let is_read = |name: &str| {
@@ -95,37 +62,76 @@ fn at_start(env: &Environment) -> Vec<(String, String)> {
     all.filter(|(name, _)| is_read(name)).cloned().collect()
 }
 
-impl Recipe {
-    pub(super) fn of(key: Key, job: &Job) -> Self {
+impl Recurring {
+    pub(super) fn of(job: &Job) -> Option<Self> {
+        if !job.recurs || job.egress.is_some() || job.collect == Collect::Packages {
+            return None;
+        }
+        let (known, bytes) = match (job.argv.first()?.as_str(), job.argv.get(1)?.as_str()) {
+            ("python3", "-m") => (3, limits::WARM_PYTHON_BYTES),
+            ("python3", file) if !file.starts_with('-') => (2, limits::WARM_PYTHON_BYTES),
+            ("node", file) if !file.starts_with('-') => (2, limits::WARM_NODE_BYTES),
+            _ => return None,
+        };
+        let mounts = job.mounts().into_iter();
+        let mounts: Vec<_> = mounts.map(|mounted| (mounted.at, mounted.name)).collect();
+        let limits = ResourceLimits {
+            // Counted from its start, by the guest.
+            timeout: Duration::ZERO,
+            ..job.limits
+        };
+        let (argv, env) = (job.argv.get(..known)?, at_start(&job.env));
+        let text = format!("{} {argv:?} {env:?} {mounts:?} {limits:?}", job.image);
+        Some(Self {
+            key: Digest::of(text.as_bytes()),
+            known,
+            bytes,
+        })
+    }
+
+    /// The job without its request: all that a sandbox is made from that waits for such a job.
+    fn without_request(&self, job: &Job) -> Job {
         let nothing = JsonText::parse(b"{}");
-        Self {
-            key,
-            bytes: known(job).map_or(0, |(_, bytes)| bytes),
-            job: Job {
-                execution: ExecutionId::generate(),
-                image: job.image.clone(),
-                image_of: job.image_of,
-                skill: job.skill.clone(),
-                mounted: job.mounted.clone(),
-                deps: job.deps.clone(),
-                argv: head(job).to_vec(),
-                env: at_start(&job.env).into(),
-                mask: Mask::default(),
-                input: nothing.unwrap_or_else(|_| job.input.clone()),
-                code: None,
-                stdin: None,
-                files: Vec::new(),
-                blobs: Vec::new(),
-                collect: job.collect,
-                egress: None,
-                recurs: false,
-                limits: crate::execution::ResourceLimits {
-                    // Of the whole sandbox: it may wait before its time begins.
-                    timeout: job.limits.timeout + limits::WARM_IDLE_MAX,
-                    ..job.limits
-                },
+        Job {
+            execution: ExecutionId::generate(),
+            image: job.image.clone(),
+            image_of: job.image_of,
+            skill: job.skill.clone(),
+            mounted: job.mounted.clone(),
+            deps: job.deps.clone(),
+            argv: job.argv[..self.known].to_vec(),
+            env: at_start(&job.env).into(),
+            mask: Mask::default(),
+            input: nothing.unwrap_or_else(|_| job.input.clone()),
+            code: None,
+            stdin: None,
+            files: Vec::new(),
+            blobs: Vec::new(),
+            collect: job.collect,
+            egress: None,
+            recurs: false,
+            limits: ResourceLimits {
+                // Of the whole sandbox: it may wait before its time begins.
+                timeout: job.limits.timeout + limits::WARM_IDLE_MAX,
+                ..job.limits
             },
         }
+    }
+}
+
+/// One that is being made.
+#[derive(Debug)]
+pub(super) struct Making<T> {
+    recurring: Recurring,
+    /// What it is made from.
+    pub(super) job: Job,
+    /// Those that make room for it, to be ended.
+    surplus: Vec<T>,
+}
+
+impl<T> Making<T> {
+    pub(super) fn make_room(&mut self) {
+        self.surplus.clear();
     }
 
     /// What its guest is told.
@@ -179,8 +185,18 @@ impl<T> Shelf<T> {
         self.state().pool = pool;
     }
 
-    /// One that waits for this, and is nobody else's from now on. The youngest: its pages are in caches still.
-    pub(super) fn take(&self, key: &Key) -> Option<T> {
+    /// One that waits for this and is still there, and is nobody else's from now on.
+    pub(super) fn take(&self, recurring: &Recurring, is_there: impl Fn(&mut T) -> bool) -> Option<T> {
+        loop {
+            let mut item = self.take_any(&recurring.key)?;
+            if is_there(&mut item) {
+                return Some(item);
+            }
+        }
+    }
+
+    /// The youngest: its pages are in caches still.
+    fn take_any(&self, key: &Key) -> Option<T> {
         let mut state = self.state();
         let found = state.waiting.iter().rposition(|slot| slot.key == *key);
         if found.is_none() && state.pool.slots > 0 {
@@ -192,9 +208,18 @@ impl<T> Shelf<T> {
         found.map(|place| state.waiting.remove(place).item)
     }
 
-    /// Leave to make one more, if one more is wanted; room is made by those that were not asked for the longest, which
-    /// are handed back to be ended.
-    pub(super) fn begin(&self, key: &Key, bytes: u64) -> Option<Vec<T>> {
+    /// Leave to make one more for jobs like this, if one more is wanted.
+    pub(super) fn begin(&self, recurring: Recurring, job: &Job) -> Option<Making<T>> {
+        let surplus = self.reserve(&recurring.key, recurring.bytes)?;
+        Some(Making {
+            recurring,
+            job: recurring.without_request(job),
+            surplus,
+        })
+    }
+
+    /// Room for one more is made by those that were not asked for the longest.
+    fn reserve(&self, key: &Key, bytes: u64) -> Option<Vec<T>> {
         let mut state = self.state();
         let wanted = state.wanted.get(key).copied().unwrap_or(0);
         let making = state.making.get(key).map_or(0, |(count, _)| *count);
@@ -207,13 +232,21 @@ impl<T> Shelf<T> {
             let others = state.waiting.iter().position(|slot| slot.key != *key)?;
             ended.push(state.waiting.remove(others).item);
         }
-        state.making.entry(*key).or_insert((0, 0)).0 += 1;
-        state.making.entry(*key).and_modify(|(_, sum)| *sum += bytes);
+        let (count, sum) = state.making.entry(*key).or_insert((0, 0));
+        *count += 1;
+        *sum += bytes;
         Some(ended)
     }
 
-    /// One was made, or could not be.
-    pub(super) fn end(&self, key: &Key, bytes: u64, made: Option<T>) {
+    /// It was made, or could not be.
+    pub(super) fn end(&self, making: Making<T>, made: Result<T, Error>) {
+        let made = made.inspect_err(
+            |error| tracing::warn!(%error, "Could not make an interpreter wait; the next run starts its own"),
+        );
+        self.settle(&making.recurring.key, making.recurring.bytes, made.ok());
+    }
+
+    fn settle(&self, key: &Key, bytes: u64, made: Option<T>) {
         let mut state = self.state();
         if let Some((count, sum)) = state.making.get_mut(key) {
             *count = count.saturating_sub(1);
@@ -297,8 +330,8 @@ mod tests {
 
     /// Makes one, if it may be made; returns what had to go.
     fn make(shelf: &Shelf<&'static str>, text: &'static str) -> Option<Vec<&'static str>> {
-        let gone = shelf.begin(&key(text), 1)?;
-        shelf.end(&key(text), 1, Some(text));
+        let gone = shelf.reserve(&key(text), 1)?;
+        shelf.settle(&key(text), 1, Some(text));
         Some(gone)
     }
 
@@ -306,20 +339,20 @@ mod tests {
     fn one_is_made_for_what_was_asked_for_and_missed() {
         let shelf = shelf(4, 4);
         assert_eq!(make(&shelf, "a"), None);
-        assert_eq!(shelf.take(&key("a")), None);
+        assert_eq!(shelf.take_any(&key("a")), None);
         assert_eq!(make(&shelf, "a"), Some(vec![]));
         assert_eq!(make(&shelf, "a"), None);
-        assert_eq!(shelf.take(&key("b")), None);
-        assert_eq!(shelf.take(&key("a")), Some("a"));
+        assert_eq!(shelf.take_any(&key("b")), None);
+        assert_eq!(shelf.take_any(&key("a")), Some("a"));
         // Nobody else's.
-        assert_eq!(shelf.take(&key("a")), None);
+        assert_eq!(shelf.take_any(&key("a")), None);
     }
 
     #[test]
     fn more_are_made_for_what_was_missed_more_often() {
         let shelf = shelf(3, 9);
         for _ in 0..9 {
-            assert_eq!(shelf.take(&key("a")), None);
+            assert_eq!(shelf.take_any(&key("a")), None);
         }
         let made = std::iter::repeat_with(|| make(&shelf, "a")).take_while(Option::is_some);
         assert_eq!(made.count(), 3);
@@ -329,20 +362,23 @@ mod tests {
     fn those_that_waited_longest_make_room() {
         let shelf = shelf(2, 9);
         for name in ["a", "b", "c"] {
-            assert_eq!(shelf.take(&key(name)), None);
+            assert_eq!(shelf.take_any(&key(name)), None);
         }
         assert_eq!(
             (make(&shelf, "a"), make(&shelf, "b")),
             (Some(vec![]), Some(vec![]))
         );
         assert_eq!(make(&shelf, "c"), Some(vec!["a"]));
-        assert_eq!(shelf.take(&key("b")), Some("b"));
+        assert_eq!(shelf.take_any(&key("b")), Some("b"));
     }
 
     #[test]
     fn memory_bounds_them_too() {
         let shelf = shelf(9, 1);
-        assert_eq!((shelf.take(&key("a")), shelf.take(&key("a"))), (None, None));
+        assert_eq!(
+            (shelf.take_any(&key("a")), shelf.take_any(&key("a"))),
+            (None, None)
+        );
         assert_eq!(make(&shelf, "a"), Some(vec![]));
         assert_eq!(make(&shelf, "a"), None);
     }
@@ -350,7 +386,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_waits_in_vain_goes_and_is_not_made_again() {
         let shelf = shelf(4, 4);
-        assert_eq!(shelf.take(&key("a")), None);
+        assert_eq!(shelf.take_any(&key("a")), None);
         assert_eq!(make(&shelf, "a"), Some(vec![]));
         assert_eq!(shelf.expired(), Vec::<&str>::new());
         tokio::time::advance(Duration::from_secs(60)).await;
@@ -361,17 +397,17 @@ mod tests {
     #[test]
     fn nothing_is_made_where_it_is_switched_off() {
         let shelf = shelf(0, 9);
-        assert_eq!(shelf.take(&key("a")), None);
+        assert_eq!(shelf.take_any(&key("a")), None);
         assert_eq!(make(&shelf, "a"), None);
     }
 
     #[test]
     fn the_dropped_do_not_count_as_being_made() {
         let shelf = shelf(1, 9);
-        assert_eq!(shelf.take(&key("a")), None);
-        assert_eq!(shelf.begin(&key("a"), 1), Some(vec![]));
-        assert_eq!(shelf.begin(&key("a"), 1), None);
-        shelf.end(&key("a"), 1, None);
+        assert_eq!(shelf.take_any(&key("a")), None);
+        assert_eq!(shelf.reserve(&key("a"), 1), Some(vec![]));
+        assert_eq!(shelf.reserve(&key("a"), 1), None);
+        shelf.settle(&key("a"), 1, None);
         assert_eq!(make(&shelf, "a"), Some(vec![]));
     }
 }

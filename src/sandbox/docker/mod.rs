@@ -23,7 +23,7 @@ use crate::ids::InstanceId;
 use crate::limits;
 use crate::sandbox::report::report;
 use crate::sandbox::session::{self, Guest, Heard};
-use crate::sandbox::warm::{self, Recipe, Shelf};
+use crate::sandbox::warm::{Making, Recurring, Shelf};
 use crate::sandbox::{Backend, Error, Job, Pool, ProgressSender, Report, Run};
 
 use container::Container;
@@ -138,33 +138,19 @@ impl Docker {
         self.maker.images.id(&job.image)
     }
 
-    /// One that waits for this and is still there.
-    fn take(&self, key: &warm::Key) -> Option<Ready> {
-        loop {
-            let mut ready = self.warm.take(key)?;
-            if ready.guest.is_there() {
-                return Some(ready);
-            }
-        }
-    }
-
     /// Makes one more interpreter wait for jobs like this if they are worth it, off everybody's path.
-    fn refill(&self, wanted: Option<(warm::Key, &Job)>) {
-        let Some((key, job)) = wanted.filter(|_| !self.background.is_closed()) else {
+    fn refill(&self, recurring: Option<Recurring>, job: &Job) {
+        if self.background.is_closed() {
             return;
-        };
-        let recipe = Recipe::of(key, job);
-        let Some(surplus) = self.warm.begin(&recipe.key, recipe.bytes) else {
+        }
+        let Some(mut making) = recurring.and_then(|recurring| self.warm.begin(recurring, job)) else {
             return;
         };
         let (maker, warm) = (self.maker.clone(), self.warm.clone());
         self.background.spawn(async move {
-            drop(surplus);
-            let made = maker.warmed(&recipe).await;
-            let made = made.inspect_err(
-                |error| tracing::warn!(%error, "Could not make an interpreter wait; the next run starts its own"),
-            );
-            warm.end(&recipe.key, recipe.bytes, made.ok());
+            making.make_room();
+            let made = maker.warmed(&making).await;
+            warm.end(making, made);
         });
     }
 }
@@ -183,10 +169,10 @@ impl Maker {
     }
 
     /// A container whose interpreter waits.
-    async fn warmed(&self, recipe: &Recipe) -> Result<Ready, Error> {
-        let mut ready = self.make(&recipe.job).await?;
+    async fn warmed(&self, making: &Making<Ready>) -> Result<Ready, Error> {
+        let mut ready = self.make(&making.job).await?;
         ready.container.start().await?;
-        let warm = ready.guest.warm_up(recipe.warm());
+        let warm = ready.guest.warm_up(making.warm());
         match tokio::time::timeout(limits::SANDBOX_START_MAX, warm).await {
             Ok(Ok(())) => Ok(ready),
             _ => Err(Error::Unavailable(format!(
@@ -253,8 +239,11 @@ impl Backend for Docker {
 
     async fn run(&self, job: &Job, run: Run<'_>) -> Result<Report, Error> {
         let asked_at = Instant::now();
-        let key = warm::key(job);
-        let waiting = key.as_ref().and_then(|key| self.take(key));
+        let recurring = Recurring::of(job);
+        let waiting = recurring.and_then(|recurring| {
+            let is_there = |ready: &mut Ready| ready.guest.is_there();
+            self.warm.take(&recurring, is_there)
+        });
         let (heard, container, diagnostics) = match waiting {
             Some(ready) => {
                 let heard = session::converse(ready.guest, job, run).await;
@@ -278,7 +267,7 @@ impl Backend for Docker {
             }
         };
         container.remove_in_background();
-        self.refill(key.map(|key| (key, job)));
+        self.refill(recurring, job);
         Ok(report)
     }
 

@@ -34,7 +34,7 @@ use crate::ids::InstanceId;
 use crate::limits;
 use crate::sandbox::report::report;
 use crate::sandbox::session::{self, Guest, Heard};
-use crate::sandbox::warm::{self, Recipe, Shelf};
+use crate::sandbox::warm::{Making, Recurring, Shelf};
 use crate::sandbox::{Backend, Choice, End, Error, Job, Kind, Mounted, Pool, ProgressSender, Report, Run};
 
 use parts::Parts;
@@ -186,36 +186,31 @@ impl Native {
     }
 
     /// A sandbox for this job: one that waits for it, or a new one.
-    async fn ready(&self, job: &Job, key: Option<&warm::Key>) -> Result<Ready, Error> {
-        while let Some(mut ready) = key.and_then(|key| self.warm.take(key)) {
-            if ready.guest.is_there() {
-                ready.used = ready.body.cell().map_or_else(Usage::default, cgroup::Cell::usage);
-                return Ok(ready);
-            }
+    async fn ready(&self, job: &Job, recurring: Option<Recurring>) -> Result<Ready, Error> {
+        let waiting = recurring.and_then(|recurring| {
+            let is_there = |ready: &mut Ready| ready.guest.is_there();
+            self.warm.take(&recurring, is_there)
+        });
+        if let Some(mut ready) = waiting {
+            ready.used = ready.body.cell().map_or_else(Usage::default, cgroup::Cell::usage);
+            return Ok(ready);
         }
         tell(self.parts().await?, &self.background, &job.mounts(), &job.limits).await
     }
 
     /// Makes one more process wait, and one more interpreter for jobs like this if they are worth it, off everybody's path.
-    fn refill(&self, parts: &Arc<Parts>, wanted: Option<(warm::Key, &Job)>) {
+    fn refill(&self, parts: &Arc<Parts>, recurring: Option<Recurring>, job: &Job) {
         if self.background.is_closed() {
             return;
         }
-        let recipe = wanted.map(|(key, job)| Recipe::of(key, job));
-        let making = recipe.and_then(|recipe| {
-            let surplus = self.warm.begin(&recipe.key, recipe.bytes)?;
-            Some((recipe, surplus))
-        });
+        let making = recurring.and_then(|recurring| self.warm.begin(recurring, job));
         let (parts, warm, background) = (parts.clone(), self.warm.clone(), self.background.clone());
         self.background.spawn(async move {
             tokio::time::sleep(AFTERWARDS).await;
-            if let Some((recipe, surplus)) = making {
-                drop(surplus);
-                let made = warmed(&parts, &background, &recipe).await;
-                let made = made.inspect_err(
-                    |error| tracing::warn!(%error, "Could not make an interpreter wait; the next run starts its own"),
-                );
-                warm.end(&recipe.key, recipe.bytes, made.ok());
+            if let Some(mut making) = making {
+                making.make_room();
+                let made = warmed(&parts, &background, &making).await;
+                warm.end(making, made);
             }
             if !parts.pool.has_room() {
                 return;
@@ -302,9 +297,13 @@ async fn tell(
 }
 
 /// A sandbox whose interpreter waits.
-async fn warmed(parts: &Arc<Parts>, background: &TaskTracker, recipe: &Recipe) -> Result<Ready, Error> {
-    let mut ready = tell(parts, background, &recipe.job.mounts(), &recipe.job.limits).await?;
-    let warm = ready.guest.warm_up(recipe.warm());
+async fn warmed(
+    parts: &Arc<Parts>,
+    background: &TaskTracker,
+    making: &Making<Ready>,
+) -> Result<Ready, Error> {
+    let mut ready = tell(parts, background, &making.job.mounts(), &making.job.limits).await?;
+    let warm = ready.guest.warm_up(making.warm());
     match tokio::time::timeout(limits::SANDBOX_START_MAX, warm).await {
         Ok(Ok(())) => Ok(ready),
         _ => Err(did_not_come_up(&ready.diagnostics, &ready.body.fate())),
@@ -389,13 +388,13 @@ impl Backend for Native {
 
     async fn run(&self, job: &Job, run: Run<'_>) -> Result<Report, Error> {
         let asked_at = Instant::now();
-        let key = warm::key(job);
+        let recurring = Recurring::of(job);
         let Ready {
             guest,
             diagnostics,
             body,
             used,
-        } = self.ready(job, key.as_ref()).await?;
+        } = self.ready(job, recurring).await?;
         let watchdog = body
             .watched()
             .map(|body| Watchdog::start(body, &job.limits, &self.background))
@@ -410,7 +409,7 @@ impl Backend for Native {
         }
         let fate = heard.end.is_none().then(|| body.fate());
         body.leave(heard.link.take());
-        self.refill(self.parts().await?, key.map(|key| (key, job)));
+        self.refill(self.parts().await?, recurring, job);
         let Some(fate) = fate else {
             return Ok(report(heard, asked_at));
         };
