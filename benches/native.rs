@@ -25,9 +25,9 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use measure::{Bar, Row, Served, milliseconds, timed};
-use skillbox::engine::{Ask, RunRequest, What};
+use skillbox::engine::Ask;
 use skillbox::execution::Status;
-use skillbox::skill::{Language, Selector};
+use skillbox::skill::Language;
 use world::{Backend, World};
 
 /// Rounds that are measured, unless the environment says otherwise.
@@ -151,17 +151,8 @@ async fn world_with_skills() -> Option<World> {
 }
 
 async fn engine_once(world: &World, name: &str) -> (f64, [f64; 3]) {
-    let what = What::Skill {
-        name: name.parse().unwrap(),
-        selector: Selector::Latest,
-    };
-    let request = RunRequest {
-        what,
-        ask: Ask::default(),
-        progress: None,
-    };
     let started = Instant::now();
-    let execution = world.engine.run(&world.admin, request).await.unwrap();
+    let execution = world.run_latest(name, Ask::default()).await.unwrap();
     let total = milliseconds(started);
     let outcome = execution.outcome.unwrap();
     assert_eq!(outcome.status, Status::Success, "{:?}", outcome.error);

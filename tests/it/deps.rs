@@ -30,7 +30,7 @@ pub(super) fn node(program: &str, package_json: &str) -> std::fs::File {
 }
 
 pub(super) async fn run(world: &World, archive: std::fs::File, ask: Ask) -> Result<Execution, Error> {
-    run_in(&world.engine, &world.admin, archive, ask).await
+    world.run_archive(archive, ask).await
 }
 
 pub(super) async fn run_in(

@@ -2,12 +2,12 @@
 
 use skillbox::engine::{Ask, CalledCode, RunRequest, What};
 use skillbox::error::Code;
-use skillbox::execution::{Outcome, Status};
+use skillbox::execution::Outcome;
 use skillbox::skill::{Language, Selector};
 
 use super::deps::{asking, ended, run, world_with_index};
 use crate::index::OwnIndex;
-use crate::world::{Backend, World, missing, output, stderr, stdout, succeeded, zip_of};
+use crate::world::{Backend, World, missing, output, stdout, succeeded, zip_of};
 
 const SKILL_MD: &str = "---\nname: needs\ndescription: Needs packages.\nlang: bash\n---\n";
 const PYTHON: &str = "import alpha\nprint('python', alpha.x)\n";
@@ -40,26 +40,7 @@ async fn run_code(world: &World, language: Language, text: &str, mounts: &[&str]
         text: text.to_owned(),
         language,
     });
-    let request = RunRequest {
-        what,
-        ask,
-        progress: None,
-    };
-    let outcome = world
-        .engine
-        .run(&world.admin, request)
-        .await
-        .unwrap()
-        .outcome
-        .unwrap();
-    assert_eq!(
-        outcome.status,
-        Status::Success,
-        "{:?} {}",
-        outcome.error,
-        stderr(&outcome)
-    );
-    outcome
+    succeeded(world.run_what(what, ask).await.unwrap())
 }
 
 #[tokio::test]

@@ -2,8 +2,7 @@
 
 use std::time::Instant;
 
-use skillbox::engine::{Ask, RunRequest, What};
-use skillbox::skill::Selector;
+use skillbox::engine::Ask;
 
 use super::deps::world_with_index;
 use crate::world::{World, succeeded, zip_of};
@@ -28,17 +27,8 @@ async fn publish(world: &World, name: &str, more: &[(&str, &str)]) {
 
 /// Milliseconds until the program was started, and in all.
 async fn run(world: &World, name: &str) -> [f64; 2] {
-    let what = What::Skill {
-        name: name.parse().unwrap(),
-        selector: Selector::Latest,
-    };
-    let request = RunRequest {
-        what,
-        ask: Ask::default(),
-        progress: None,
-    };
     let begun = Instant::now();
-    let execution = world.engine.run(&world.admin, request).await.unwrap();
+    let execution = world.run_latest(name, Ask::default()).await.unwrap();
     let total = begun.elapsed().as_secs_f64() * 1000.0;
     [succeeded(execution).timings.sandbox_ms, total]
 }

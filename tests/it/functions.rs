@@ -285,18 +285,8 @@ async fn code(world: &World, text: &str, input: &str) -> Result<serde_json::Valu
         text: text.to_owned(),
         language: Language::Python,
     };
-    let request = RunRequest {
-        what: What::Code(called),
-        ask: with(input),
-        progress: None,
-    };
-    let outcome = world
-        .engine
-        .run(&world.admin, request)
-        .await
-        .unwrap()
-        .outcome
-        .unwrap();
+    let ran = world.run_what(What::Code(called), with(input)).await;
+    let outcome = ran.unwrap().outcome.unwrap();
     match outcome.error.clone() {
         Some(error) => Err(error),
         None => Ok(output(&outcome)),

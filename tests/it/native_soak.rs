@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use skillbox::engine::{Ask, RunRequest, What};
+use skillbox::engine::{Ask, What};
 use skillbox::execution::Status;
 use skillbox::skill::{Language, Selector};
 
@@ -199,18 +199,7 @@ async fn run(world: &World, number: usize) -> Option<String> {
         args: vec![part.to_owned()],
         ..Ask::default()
     };
-    let request = RunRequest {
-        what,
-        ask,
-        progress: None,
-    };
-    let outcome = world
-        .engine
-        .run(&world.admin, request)
-        .await
-        .unwrap()
-        .outcome
-        .unwrap();
+    let outcome = world.run_what(what, ask).await.unwrap().outcome.unwrap();
     if outcome.status != Status::Success {
         return Some(format!("{part}: {:?} {}", outcome.error, stderr(&outcome)));
     }

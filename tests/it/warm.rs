@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use skillbox::engine::{Ask, RunRequest, What};
+use skillbox::engine::Ask;
 use skillbox::execution::{Outcome, Status};
 use skillbox::sandbox::Pool;
-use skillbox::skill::{Language, Selector};
+use skillbox::skill::Language;
 
 use crate::world::{World, archive, json, output, stderr, stdout};
 
@@ -91,22 +91,7 @@ async fn publish(world: &World, archive: std::fs::File) {
 }
 
 async fn run(world: &World, ask: Ask) -> Outcome {
-    let what = What::Skill {
-        name: "probe".parse().unwrap(),
-        selector: Selector::Latest,
-    };
-    let request = RunRequest {
-        what,
-        ask,
-        progress: None,
-    };
-    world
-        .engine
-        .run(&world.admin, request)
-        .await
-        .unwrap()
-        .outcome
-        .unwrap()
+    world.run_latest("probe", ask).await.unwrap().outcome.unwrap()
 }
 
 /// The same program once in a sandbox of the moment and once in one that waited for it.

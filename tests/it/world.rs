@@ -14,7 +14,7 @@ use skillbox::error::Error;
 use skillbox::execution::{Execution, JsonText, Maxima, Outcome, Status};
 use skillbox::sandbox::{ProgressSender, Sandbox, docker};
 use skillbox::secret::MasterKey;
-use skillbox::skill::{ImageAllowlist, Language};
+use skillbox::skill::{ImageAllowlist, Language, Selector};
 use skillbox::store::Store;
 
 /// An engine with everything below it, and an administrator.
@@ -182,6 +182,20 @@ impl World {
             archive,
             fallback_name: None,
         };
+        self.run_what(what, ask).await
+    }
+
+    /// Runs the latest version of a published skill.
+    pub(crate) async fn run_latest(&self, name: &str, ask: Ask) -> Result<Execution, Error> {
+        let what = What::Skill {
+            name: name.parse().unwrap(),
+            selector: Selector::Latest,
+        };
+        self.run_what(what, ask).await
+    }
+
+    /// Runs it, whatever it is.
+    pub(crate) async fn run_what(&self, what: What, ask: Ask) -> Result<Execution, Error> {
         let request = RunRequest {
             what,
             ask,
