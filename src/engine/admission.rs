@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use crate::error::{Code, Error};
 use crate::ids::Tenant;
@@ -60,6 +61,16 @@ impl Admission {
             Ok(Err(_closed)) => Err(shutting_down()),
             Err(_elapsed) => Err(busy("no slot became free in time")),
         }
+    }
+
+    /// The same for a caller who may go; one that goes leaves the queue.
+    pub(super) async fn admit_unless(
+        &self,
+        tenant: &Tenant,
+        gone: &CancellationToken,
+    ) -> Result<Slot, Error> {
+        let admitted = gone.run_until_cancelled(self.admit(tenant)).await;
+        admitted.ok_or_else(|| Error::new(Code::Busy, "the caller left the queue"))?
     }
 
     /// Lets nobody in any more; who waits is sent away.

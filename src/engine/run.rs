@@ -131,10 +131,7 @@ impl Engine {
         self.grant(caller.tenant(), job, &found.permissions).await?;
         self.lend_blobs(caller.tenant(), job, asked_blobs).await?;
         let asked_at = Instant::now();
-        let admitted = gone
-            .run_until_cancelled(self.0.admission.admit(caller.tenant()))
-            .await;
-        let _slot = admitted.ok_or_else(|| Error::new(Code::Busy, "the caller left the queue"))??;
+        let _slot = self.0.admission.admit_unless(caller.tenant(), gone).await?;
         let queue_ms = milliseconds(asked_at.elapsed());
         // In its turn: a check may take as long as a short program.
         found.plan.schemas.check_input(&found.plan.job.input).await?;

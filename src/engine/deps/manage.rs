@@ -82,10 +82,7 @@ impl Engine {
             {
                 continue;
             }
-            let admitted = gone
-                .run_until_cancelled(self.0.admission.admit(caller.tenant()))
-                .await;
-            let _slot = admitted.ok_or_else(|| Error::new(Code::Busy, "the caller left the queue"))??;
+            let _slot = self.0.admission.admit_unless(caller.tenant(), gone).await?;
             let choice = self.prepare(&found.plan.job, progress).await?;
             let planned = (&mut found.plan, &choice);
             keys.extend(self.add_packages(caller.tenant(), planned, &[], waiting).await?);
