@@ -1,13 +1,14 @@
 //! Looking at executions, cancelling them, fetching their files.
 
 use std::ops::Range;
-use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::auth::{Caller, Scope};
 use crate::blob::{self, Link, Object};
 use crate::engine::{Engine, PageRequest, clock, failure, require, rows};
 use crate::error::{Code, Error};
-use crate::execution::{Execution, FileEntry};
+use crate::execution::{Execution, FileEntry, Status};
 use crate::ids::{ExecutionId, Tenant};
 use crate::limits;
 use crate::store::{ExecutionFilter, Page};
@@ -62,7 +63,7 @@ impl Engine {
         self.find_execution(caller.tenant(), id).await
     }
 
-    async fn find_execution(&self, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error> {
+    pub(super) async fn find_execution(&self, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error> {
         let found = self.0.store.execution(tenant, id).await;
         found.map_err(|error| failure::of_store(error, &format!("execution `{id}`")))
     }
@@ -72,6 +73,9 @@ impl Engine {
         let execution = self.execution(caller, id).await?;
         if execution.status.is_final() {
             return Ok(execution);
+        }
+        if execution.status == Status::Queued && self.cancel_queued(caller.tenant(), id).await? {
+            return self.find_execution(caller.tenant(), id).await;
         }
         if !self.0.running.cancel(id) {
             // Nobody may be left who records its end.
@@ -85,21 +89,16 @@ impl Engine {
             return Err(Error::new(Code::Conflict, message));
         }
         let patience = limits::KILL_GRACE * 2 + limits::COLLECT_MAX;
-        let ended = async {
-            loop {
-                let execution = self.find_execution(caller.tenant(), id).await?;
-                if execution.status.is_final() {
-                    return Ok(execution);
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        tokio::time::timeout(patience, ended).await.unwrap_or_else(|_| {
-            Err(Error::new(
-                Code::Busy,
-                format!("execution `{id}` was asked to end and has not yet; ask for its state later"),
-            ))
-        })
+        let execution = self
+            .await_end(caller.tenant(), id, Instant::now() + patience)
+            .await?;
+        if execution.status.is_final() {
+            return Ok(execution);
+        }
+        Err(Error::new(
+            Code::Busy,
+            format!("execution `{id}` was asked to end and has not yet; ask for its state later"),
+        ))
     }
 
     /// All files of an execution. The door has checked a key or a link for `tenant`.
