@@ -12,6 +12,7 @@ mod failure;
 mod find;
 mod instance;
 mod keys;
+mod live;
 mod mounts;
 mod plan;
 mod request;
@@ -43,7 +44,7 @@ use admission::Admission;
 use blobs::Swept;
 use cache::SkillCache;
 use deps::Builds;
-use run::Running;
+use live::Running;
 
 pub use blobs::{AskedBlob, BlobPolicy, NewBlob};
 pub use call::CalledCode;
@@ -51,6 +52,7 @@ pub use deps::{DependencySettings, Host, Index, NamedBy, Upstream};
 pub use executions::{ArtifactFile, Artifacts};
 pub use instance::Instance;
 pub use keys::NewKey;
+pub use live::Follow;
 pub use request::{Ask, RunRequest, What};
 pub use upkeep::{Check, Readiness};
 

@@ -1,7 +1,5 @@
 //! One execution from request to record. Once recorded it always ends in exactly one final state.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use tokio::sync::oneshot;
@@ -13,6 +11,7 @@ use crate::bundle::artifacts::ArtifactTar;
 use crate::engine::blobs::with_blobs;
 use crate::engine::deps::Waiting;
 use crate::engine::find::Found;
+use crate::engine::live::{Entered, Follow};
 use crate::engine::plan::Plan;
 use crate::engine::secrets::masked;
 use crate::engine::{Engine, RunRequest, clock, failure, require};
@@ -25,98 +24,34 @@ use crate::limits;
 use crate::sandbox::{Choice, End, Job, Output, ProgressSender, Report, Run};
 use crate::store;
 
-/// The executions of this process: those that can still be cancelled, and those whose end nobody has recorded.
-#[derive(Debug, Default)]
-pub(super) struct Running {
-    live: Mutex<HashMap<ExecutionId, CancellationToken>>,
-    unrecorded: Mutex<Vec<(Tenant, ExecutionId)>>,
-    /// Cancelled when the process ends: what runs, and what is about to.
-    stop: CancellationToken,
-}
-
-/// An execution among the running ones, until this is dropped.
-#[derive(Debug)]
-struct Entered<'a> {
-    running: &'a Running,
-    tenant: Tenant,
-    id: ExecutionId,
-    cancel: CancellationToken,
-    is_recorded: bool,
-}
-
-impl Running {
-    fn enter(&self, tenant: Tenant, id: ExecutionId) -> Entered<'_> {
-        let cancel = self.stop.child_token();
-        locked(&self.live).insert(id, cancel.clone());
-        Entered {
-            running: self,
-            tenant,
-            id,
-            cancel,
-            is_recorded: false,
-        }
-    }
-
-    /// Asks an execution to end; `false` if it does not run here.
-    pub(super) fn cancel(&self, id: ExecutionId) -> bool {
-        locked(&self.live)
-            .get(&id)
-            .map(CancellationToken::cancel)
-            .is_some()
-    }
-
-    /// Cancelled with all of them.
-    pub(super) fn stopping(&self) -> CancellationToken {
-        self.stop.child_token()
-    }
-
-    /// Asks all to end, those to come included.
-    pub(super) fn stop(&self) {
-        self.stop.cancel();
-    }
-
-    /// The executions that are over and may still stand as running; told once.
-    pub(super) fn take_unrecorded(&self) -> Vec<(Tenant, ExecutionId)> {
-        std::mem::take(&mut *locked(&self.unrecorded))
-    }
-
-    /// Gives them back.
-    pub(super) fn keep_unrecorded(&self, ids: &[(Tenant, ExecutionId)]) {
-        locked(&self.unrecorded).extend_from_slice(ids);
-    }
-}
-
-impl Drop for Entered<'_> {
-    /// However it ended, by a panic or because the database is full: it is not forgotten as running.
-    fn drop(&mut self) {
-        if !self.is_recorded {
-            locked(&self.running.unrecorded).push((self.tenant.clone(), self.id));
-        }
-        locked(&self.running.live).remove(&self.id);
-    }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Engine {
     /// Runs a skill to its end, even when the caller goes away; one that goes before its turn leaves the queue. A failing
     /// skill is no error: its execution says so.
     pub async fn run(&self, caller: &Caller, request: RunRequest) -> Result<Execution, Error> {
+        let (nobody, _) = oneshot::channel();
+        self.run_watched(caller, request, nobody).await
+    }
+
+    /// As [`run`](Self::run); `watcher` gets what follows the execution once it is recorded, and nothing if it never is.
+    pub async fn run_watched(
+        &self,
+        caller: &Caller,
+        request: RunRequest,
+        watcher: oneshot::Sender<Follow>,
+    ) -> Result<Execution, Error> {
         let (engine, caller) = (self.clone(), caller.clone());
         let gone = CancellationToken::new();
         let _goes_with_the_caller = gone.clone().drop_guard();
         // Boxed, for it is large, and would be copied on the stack of whoever asks.
-        self.to_the_end(async move { Box::pin(engine.run_attached(&caller, request, &gone)).await })
-            .await
+        let run = async move { Box::pin(engine.run_attached(&caller, request, (&gone, watcher))).await };
+        self.to_the_end(run).await
     }
 
     async fn run_attached(
         &self,
         caller: &Caller,
         request: RunRequest,
-        gone: &CancellationToken,
+        (gone, watcher): (&CancellationToken, oneshot::Sender<Follow>),
     ) -> Result<Execution, Error> {
         require(caller, &[Scope::Run])?;
         let RunRequest {
@@ -145,7 +80,7 @@ impl Engine {
             .await?;
         let Plan { job, schemas, .. } = &found.plan;
         // Before the row: one that is there always has somebody who ends it.
-        let mut entered = self.0.running.enter(caller.tenant().clone(), job.execution);
+        let entered = self.0.running.enter(caller.tenant().clone(), job.execution);
         let new = self.new_execution(caller, &found, &choice);
         // The sandbox is made meanwhile; the program waits for the row.
         let (word, go) = oneshot::channel();
@@ -153,9 +88,12 @@ impl Engine {
             self.0.store.begin(new.clone()).await?;
             // Who waits for it may have failed by now, and says so itself.
             let _ = word.send(());
+            if !watcher.is_closed() {
+                let _ = watcher.send(self.follow_entered(&entered));
+            }
             Ok(())
         };
-        let perform = self.perform(caller.tenant(), (job, &choice), (&entered.cancel, go));
+        let perform = self.perform(caller.tenant(), (job, &choice), (&entered, go));
         let (begun, outcome) = tokio::join!(begin, perform);
         begun.map_err(|error| failure::of_store(error, "execution"))?;
         let outcome = schemas.judge(outcome).await;
@@ -165,8 +103,8 @@ impl Engine {
         };
         let outcome = masked(Outcome { timings, ..outcome }, &job.mask).await?;
         let execution = self.record(new, outcome).await?;
-        entered.is_recorded = true;
         // It leaves only now: whoever waits for the end of a cancelled execution finds it recorded.
+        entered.leave(&execution);
         Ok(execution)
     }
 
@@ -177,7 +115,7 @@ impl Engine {
         progress: Option<&ProgressSender>,
     ) -> Result<Choice, Error> {
         let prepared = self.0.sandbox.prepare(job, progress);
-        match self.0.running.stop.run_until_cancelled(prepared).await {
+        match self.0.running.stopping().run_until_cancelled(prepared).await {
             Some(prepared) => prepared.map_err(failure::of_sandbox),
             None => Err(Error::new(Code::Busy, "the server is shutting down")),
         }
@@ -207,15 +145,16 @@ impl Engine {
         &self,
         tenant: &Tenant,
         (job, choice): (&Job, &Choice),
-        (cancel, go): (&CancellationToken, oneshot::Receiver<()>),
+        (entered, go): (&Entered<'_>, oneshot::Receiver<()>),
     ) -> Outcome {
         let tar = || ArtifactTar::create_in(&self.0.settings.tmp_dir);
         let (mut artifacts, mut blobs) = (tar(), tar());
         let run = Run {
             artifacts: &mut artifacts,
             blobs: &mut blobs,
-            cancel: cancel.clone(),
+            cancel: entered.cancel(),
             go,
+            transcript: entered.transcript(),
         };
         let report = match self.0.sandbox.run(choice, job, run).await {
             Ok(report) => report,
@@ -224,7 +163,7 @@ impl Engine {
                 return lost(&failure::of_sandbox(error));
             }
         };
-        let shutting_down = self.0.running.stop.is_cancelled();
+        let shutting_down = self.0.running.is_stopping();
         let stored = self
             .store_artifacts(tenant, job.execution, artifacts, &report.files)
             .await;
