@@ -1,8 +1,7 @@
 //! Looking at executions, cancelling them, fetching their files.
 
 use std::ops::Range;
-
-use tokio::time::Instant;
+use std::sync::Arc;
 
 use crate::auth::{Caller, Scope};
 use crate::blob::{self, Link, Object};
@@ -77,28 +76,27 @@ impl Engine {
         if execution.status == Status::Queued && self.cancel_queued(caller.tenant(), id).await? {
             return self.find_execution(caller.tenant(), id).await;
         }
-        if !self.0.running.cancel(id) {
-            // Nobody may be left who records its end.
-            self.end_lost().await?;
-            let execution = self.find_execution(caller.tenant(), id).await?;
-            if execution.status.is_final() {
-                return Ok(execution);
+        let still_runs = |code, what: &str| Error::new(code, format!("execution `{id}` {what}"));
+        if let Some(mut reader) = self.0.running.cancel(caller.tenant(), id) {
+            let patience = limits::KILL_GRACE * 2 + limits::COLLECT_MAX;
+            match tokio::time::timeout(patience, reader.ended()).await {
+                Ok(Some(execution)) => return Ok(Arc::unwrap_or_clone(execution)),
+                // It ended, and nobody could record how.
+                Ok(None) => {}
+                Err(_) => {
+                    let what = "was asked to end and has not yet; ask for its state later";
+                    return Err(still_runs(Code::Busy, what));
+                }
             }
-            let message =
-                format!("execution `{id}` runs in another process of this installation; cancel it there");
-            return Err(Error::new(Code::Conflict, message));
         }
-        let patience = limits::KILL_GRACE * 2 + limits::COLLECT_MAX;
-        let execution = self
-            .await_end(caller.tenant(), id, Instant::now() + patience)
-            .await?;
+        // Nobody may be left who records its end.
+        self.end_lost().await?;
+        let execution = self.find_execution(caller.tenant(), id).await?;
         if execution.status.is_final() {
             return Ok(execution);
         }
-        Err(Error::new(
-            Code::Busy,
-            format!("execution `{id}` was asked to end and has not yet; ask for its state later"),
-        ))
+        let what = "runs in another process of this installation; cancel it there";
+        Err(still_runs(Code::Conflict, what))
     }
 
     /// All files of an execution. The door has checked a key or a link for `tenant`.

@@ -7,13 +7,13 @@ mod call;
 mod clock;
 mod deps;
 mod ended;
-mod ends;
 mod entrusted;
 mod executions;
 mod failure;
 mod find;
 mod instance;
 mod keys;
+mod live;
 mod mounts;
 mod plan;
 mod queue;
@@ -24,6 +24,7 @@ mod secrets;
 mod skills;
 mod stored;
 mod upkeep;
+mod wait;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -47,8 +48,7 @@ use admission::{Admission, Bounds, Rate};
 use blobs::Swept;
 use cache::SkillCache;
 use deps::Builds;
-use ends::Ends;
-use run::Running;
+use live::Running;
 
 pub use blobs::{AskedBlob, BlobPolicy, NewBlob};
 pub use call::CalledCode;
@@ -56,6 +56,7 @@ pub use deps::{DependencySettings, Host, Index, NamedBy, Upstream};
 pub use executions::{ArtifactFile, Artifacts};
 pub use instance::Instance;
 pub use keys::NewKey;
+pub use live::Follow;
 pub use queue::Load;
 pub use request::{Ask, Manner, OnDisconnect, RunRequest, What};
 pub use upkeep::{Check, Readiness};
@@ -80,8 +81,7 @@ struct Inner {
     blobs_swept: Swept,
     admission: Admission,
     rate: Rate,
-    ends: Ends,
-    running: Running,
+    running: Arc<Running>,
     /// Pipelines run here, not in a handler's future: a client that goes away must not take the cleanup with it.
     tasks: TaskTracker,
 }
@@ -218,7 +218,7 @@ impl Engine {
             wait: settings.queue_wait,
         });
         let rate = Rate::new(settings.tenant_rate);
-        let (running, tasks) = (Running::default(), TaskTracker::new());
+        let (running, tasks) = (Arc::new(Running::default()), TaskTracker::new());
         Self(Arc::new(Inner {
             store,
             blob,
@@ -233,7 +233,6 @@ impl Engine {
             blobs_swept: Swept::default(),
             admission,
             rate,
-            ends: Ends::default(),
             running,
             tasks,
         }))

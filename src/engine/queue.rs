@@ -1,13 +1,15 @@
 //! Executions that nobody waits for, and requests that are sent again: recorded before their turn comes.
 
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::Caller;
-use crate::engine::admission::{Comer, Entered, Lane, Slot};
-use crate::engine::run::{Accepted, Standing, Turn};
+use crate::engine::admission::{Comer, Lane, Place, Slot};
+use crate::engine::live::Entered;
+use crate::engine::run::{Accepted, Standing, Turn, Watcher};
 use crate::engine::{Engine, Manner, OnDisconnect, RunRequest, What, clock, ended, failure, stored};
 use crate::error::{Code, Error};
-use crate::execution::{Execution, QueuePlace, Status};
+use crate::execution::{Bookmark, Execution, QueuePlace, Status};
 use crate::ids::{Digest, ExecutionId, IdempotencyKey, Tenant};
 use crate::limits;
 use crate::skill::Selector;
@@ -35,65 +37,74 @@ impl Engine {
         self.0.rate.take(caller.tenant(), std::time::Instant::now())?;
         let kept = stored::write(&request.what, &request.ask)?;
         let accepted = self.accept(caller, request).await?;
-        let key = manner.key.map(|key| self.keyed(key, &kept));
-        let entered = self.enter(&accepted, Lane::Queued)?;
-        let execution = match self.enqueue(&accepted, (Some(kept), key)).await? {
-            Recorded::Now(execution) => execution,
-            Recorded::Before(id) => return self.find_execution(&accepted.tenant, id).await,
-        };
-        let (engine, id) = (self.clone(), execution.new.id);
-        let tenant = accepted.tenant;
-        self.0
-            .tasks
-            .spawn(async move { engine.run_queued(&tenant, id, entered).await });
-        Ok(execution)
+        let key = manner.key.map(|key| keyed(key, &kept));
+        let place = self.line_up(&accepted, Lane::Queued)?;
+        let entered = self.0.running.enter(accepted.tenant.clone(), accepted.id());
+        entered.waits();
+        match self.enqueue(&accepted, (Some(kept), key)).await? {
+            Recorded::Now(execution) => {
+                let engine = self.clone();
+                self.0
+                    .tasks
+                    .spawn(async move { engine.run_queued(entered, place).await });
+                Ok(execution)
+            }
+            Recorded::Before(id) => self.find_execution(&accepted.tenant, id).await,
+        }
     }
 
     /// Runs what is asked for, unless the same was asked for before: then that is waited for.
     pub(super) async fn run_once(
         &self,
         (accepted, keyed): (Accepted, KeyedRequest),
-        (on_disconnect, gone): (OnDisconnect, &CancellationToken),
+        (on_disconnect, watcher): (OnDisconnect, Watcher),
+        gone: &CancellationToken,
     ) -> Result<Execution, Error> {
-        let entered = self.enter(&accepted, Lane::Caller)?;
-        let (tenant, id) = (accepted.tenant.clone(), accepted.found.plan.job.execution);
+        let place = self.line_up(&accepted, Lane::Caller)?;
+        let (tenant, id) = (accepted.tenant.clone(), accepted.id());
+        let mut entered = self.0.running.enter(tenant.clone(), id);
+        entered.waits();
         if let Recorded::Before(id) = self.enqueue(&accepted, (None, Some(keyed))).await? {
-            drop((entered, accepted));
-            return self.follow(&tenant, id, gone).await;
+            drop((place, entered, accepted));
+            if let Ok(follow) = self.follow_for(&tenant, id, Bookmark::default()).await {
+                let _ = watcher.send(follow);
+            }
+            return self.await_other(&tenant, id, gone).await;
         }
-        let turn = gone.run_until_cancelled(self.0.admission.wait(entered)).await;
+        let turn = gone.run_until_cancelled(self.0.admission.wait(place)).await;
         let turn = turn.unwrap_or_else(|| Err(Error::new(Code::Busy, "the caller left the queue")));
         let ran = match turn {
             Ok(slot) => {
                 let turn = Turn {
-                    _slot: slot,
+                    slot,
                     standing: Standing::Queued,
                     on_disconnect,
+                    watcher,
                 };
-                self.execute(accepted, turn, gone).await
+                self.execute(accepted, turn, (&mut entered, gone)).await
             }
             Err(error) => Err(error),
         };
-        match ran {
+        let ended = match ran {
             Ok(execution) => Ok(execution),
             // It never ran: as if it had not been asked for, so that asking again is no repetition.
             Err(error) => match self.0.store.withdraw(&tenant, id).await {
-                Ok(true) => {
-                    self.0.ends.has_come(id);
-                    Err(error)
-                }
                 // Cancelled while it waited, or recorded as it ended.
                 Ok(false) => self.find_execution(&tenant, id).await.map_err(|_| error),
-                Err(_) => Err(error),
+                Ok(true) | Err(_) => Err(error),
             },
+        };
+        if let Ok(execution) = &ended {
+            entered.leave(execution);
         }
+        ended
     }
 
-    fn enter(&self, accepted: &Accepted, lane: Lane) -> Result<Entered, Error> {
+    fn line_up(&self, accepted: &Accepted, lane: Lane) -> Result<Place, Error> {
         self.0.admission.enter(Comer {
             tenant: accepted.tenant.clone(),
             lane,
-            execution: Some(accepted.found.plan.job.execution),
+            execution: Some(accepted.id()),
         })
     }
 
@@ -130,41 +141,44 @@ impl Engine {
         }
     }
 
-    /// A key and what it stands for.
-    pub(super) fn keyed(&self, key: IdempotencyKey, request: &[u8]) -> KeyedRequest {
-        let life = jiff::SignedDuration::try_from(limits::IDEMPOTENCY_KEY_LIFE).unwrap_or_default();
-        KeyedRequest {
-            key,
-            fingerprint: Digest::of(request),
-            since: clock::now().checked_sub(life).unwrap_or(jiff::Timestamp::MIN),
-        }
-    }
-
     /// Runs a recorded execution when its turn comes. Whatever goes wrong is recorded as its end.
-    async fn run_queued(&self, tenant: &Tenant, id: ExecutionId, entered: Entered) {
-        let Some(slot) = entered.turn().await else {
+    async fn run_queued(&self, mut entered: Entered, place: Place) {
+        let (tenant, id) = (entered.tenant().clone(), entered.id());
+        let ended = match place.turn().await {
+            Some(slot) => Box::pin(self.execute_queued(slot, &mut entered)).await,
             // Cancelled, or the process ends: the next one finds it in the database.
-            return;
+            None => self.find_execution(&tenant, id).await,
         };
-        if let Err(error) = Box::pin(self.execute_queued(tenant, id, slot)).await {
-            tracing::warn!(execution.id = %id, %error, source = ?std::error::Error::source(&error), "Execution {id} was not let in");
-            let left = self.0.store.leave_queue(tenant, id, ended::denied(&error)).await;
-            if let Err(error) = left {
-                tracing::error!(execution.id = %id, ?error, "The end of execution {id} was not recorded; it is tried again at the next start");
+        let ended = match ended {
+            Ok(execution) => Ok(execution),
+            Err(error) => {
+                tracing::warn!(execution.id = %id, %error, source = ?std::error::Error::source(&error), "Execution {id} was not let in");
+                let left = self.0.store.leave_queue(&tenant, id, ended::denied(&error)).await;
+                match left {
+                    Ok(_) => self.find_execution(&tenant, id).await,
+                    Err(error) => Err(failure::of_store(error, "execution")),
+                }
             }
-            self.0.ends.has_come(id);
+        };
+        match ended {
+            Ok(execution) if execution.status.is_final() => entered.leave(&execution),
+            Ok(_) => {}
+            Err(error) => {
+                tracing::error!(execution.id = %id, ?error, "The end of execution {id} was not recorded")
+            }
         }
     }
 
-    async fn execute_queued(&self, tenant: &Tenant, id: ExecutionId, slot: Slot) -> Result<(), Error> {
-        let recorded = self.find_execution(tenant, id).await?.new;
+    async fn execute_queued(&self, slot: Slot, entered: &mut Entered) -> Result<Execution, Error> {
+        let (tenant, id) = (entered.tenant().clone(), entered.id());
+        let (tenant, execution) = (&tenant, self.find_execution(&tenant, id).await?);
+        if execution.status.is_final() {
+            return Ok(execution);
+        }
+        let recorded = execution.new;
         let request = self.0.store.queued_request(tenant, id).await;
-        let (what, ask) = match request {
-            Ok(request) => stored::read(&request)?,
-            // Cancelled a moment ago.
-            Err(store::Error::NotFound) => return Ok(()),
-            Err(error) => return Err(failure::of_store(error, "execution")),
-        };
+        let request = request.map_err(|error| failure::of_store(error, "what it was to be given"))?;
+        let (what, ask) = stored::read(&request)?;
         // What was latest then.
         let what = match (what, &recorded.version) {
             (What::Skill { name, .. }, Some(version)) => What::Skill {
@@ -187,14 +201,15 @@ impl Engine {
         }
         accepted.found.plan.job.execution = id;
         accepted.accepted_at = recorded.created_at;
+        let (nobody, _) = oneshot::channel();
         let turn = Turn {
-            _slot: slot,
+            slot,
             standing: Standing::Queued,
             on_disconnect: OnDisconnect::Continue,
+            watcher: nobody,
         };
-        self.execute(accepted, turn, &CancellationToken::new())
+        self.execute(accepted, turn, (entered, &CancellationToken::new()))
             .await
-            .map(drop)
     }
 
     /// Lets what waited in dead processes wait in this one, in the order it came.
@@ -215,15 +230,17 @@ impl Engine {
                 tracing::info!("{} executions of an earlier process wait again", adopted.len());
             }
             for (tenant, execution) in adopted {
-                let entered = self.0.admission.enter(Comer {
+                let place = self.0.admission.enter(Comer {
                     tenant: tenant.clone(),
                     lane: Lane::Adopted,
                     execution: Some(execution),
                 })?;
+                let entered = self.0.running.enter(tenant, execution);
+                entered.waits();
                 let engine = self.clone();
                 self.0
                     .tasks
-                    .spawn(async move { engine.run_queued(&tenant, execution, entered).await });
+                    .spawn(async move { engine.run_queued(entered, place).await });
             }
         }
         Ok(())
@@ -235,7 +252,6 @@ impl Engine {
         let left = left.map_err(|error| failure::of_store(error, "execution"))?;
         if left {
             self.0.admission.send_away(tenant, id);
-            self.0.ends.has_come(id);
         }
         Ok(left)
     }
@@ -286,11 +302,24 @@ impl Engine {
 
     /// Keys of requests hold for a day.
     pub(super) async fn forget_keys(&self) -> Result<(), Error> {
-        let life = jiff::SignedDuration::try_from(limits::IDEMPOTENCY_KEY_LIFE).unwrap_or_default();
-        let before = clock::now().checked_sub(life).unwrap_or(jiff::Timestamp::MIN);
-        let forgotten = self.0.store.forget_idempotency_keys(before).await;
+        let forgotten = self.0.store.forget_idempotency_keys(a_life_ago()).await;
         forgotten.map_err(|error| failure::of_store(error, "keys of requests"))
     }
+}
+
+/// A key and what it stands for.
+pub(super) fn keyed(key: IdempotencyKey, request: &[u8]) -> KeyedRequest {
+    KeyedRequest {
+        key,
+        fingerprint: Digest::of(request),
+        since: a_life_ago(),
+    }
+}
+
+/// Keys of requests that were made before this hold no more.
+fn a_life_ago() -> jiff::Timestamp {
+    let life = jiff::SignedDuration::try_from(limits::IDEMPOTENCY_KEY_LIFE).unwrap_or_default();
+    clock::now().checked_sub(life).unwrap_or(jiff::Timestamp::MIN)
 }
 
 /// How much is going on in this process.

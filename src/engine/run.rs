@@ -1,7 +1,5 @@
 //! One execution from request to record. Once recorded it always ends in exactly one final state.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use tokio::sync::oneshot;
@@ -15,9 +13,10 @@ use crate::engine::blobs::with_blobs;
 use crate::engine::deps::Waiting;
 use crate::engine::ended::{lost, outcome, without_artifacts};
 use crate::engine::find::Found;
+use crate::engine::live::{Entered, Follow};
 use crate::engine::plan::Plan;
 use crate::engine::secrets::masked;
-use crate::engine::{Engine, Manner, OnDisconnect, RunRequest, clock, failure, require, stored};
+use crate::engine::{Engine, Manner, OnDisconnect, RunRequest, clock, failure, queue, require, stored};
 use crate::error::{Code, Error};
 use crate::execution::{ChosenBackend, Execution, FileEntry, NewExecution, Outcome, Timings, milliseconds};
 use crate::ids::{ExecutionId, Tenant};
@@ -34,12 +33,25 @@ pub(super) struct Accepted {
     pub(super) accepted_at: jiff::Timestamp,
 }
 
+impl Accepted {
+    /// The execution that it will be.
+    pub(super) fn id(&self) -> ExecutionId {
+        self.found.plan.job.execution
+    }
+}
+
 /// The turn of one execution.
 pub(super) struct Turn {
-    pub(super) _slot: Slot,
+    pub(super) slot: Slot,
+    /// What is recorded of it before.
     pub(super) standing: Standing,
     pub(super) on_disconnect: OnDisconnect,
+    /// Gets what follows it once it is recorded as running.
+    pub(super) watcher: Watcher,
 }
+
+/// Who wants to hear what an execution tells.
+pub(super) type Watcher = oneshot::Sender<Follow>;
 
 /// What is recorded of an execution before its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,81 +72,6 @@ impl Standing {
     }
 }
 
-/// The executions of this process: those that can still be cancelled, and those whose end nobody has recorded.
-#[derive(Debug, Default)]
-pub(super) struct Running {
-    live: Mutex<HashMap<ExecutionId, CancellationToken>>,
-    unrecorded: Mutex<Vec<(Tenant, ExecutionId)>>,
-    /// Cancelled when the process ends: what runs, and what is about to.
-    stop: CancellationToken,
-}
-
-/// An execution among the running ones, until this is dropped.
-#[derive(Debug)]
-struct Entered<'a> {
-    running: &'a Running,
-    tenant: Tenant,
-    id: ExecutionId,
-    cancel: CancellationToken,
-    is_recorded: bool,
-}
-
-impl Running {
-    fn enter(&self, tenant: Tenant, id: ExecutionId) -> Entered<'_> {
-        let cancel = self.stop.child_token();
-        locked(&self.live).insert(id, cancel.clone());
-        Entered {
-            running: self,
-            tenant,
-            id,
-            cancel,
-            is_recorded: false,
-        }
-    }
-
-    /// Asks an execution to end; `false` if it does not run here.
-    pub(super) fn cancel(&self, id: ExecutionId) -> bool {
-        locked(&self.live)
-            .get(&id)
-            .map(CancellationToken::cancel)
-            .is_some()
-    }
-
-    /// Cancelled with all of them.
-    pub(super) fn stopping(&self) -> CancellationToken {
-        self.stop.child_token()
-    }
-
-    /// Asks all to end, those to come included.
-    pub(super) fn stop(&self) {
-        self.stop.cancel();
-    }
-
-    /// The executions that are over and may still stand as running; told once.
-    pub(super) fn take_unrecorded(&self) -> Vec<(Tenant, ExecutionId)> {
-        std::mem::take(&mut *locked(&self.unrecorded))
-    }
-
-    /// Gives them back.
-    pub(super) fn keep_unrecorded(&self, ids: &[(Tenant, ExecutionId)]) {
-        locked(&self.unrecorded).extend_from_slice(ids);
-    }
-}
-
-impl Drop for Entered<'_> {
-    /// However it ended, by a panic or because the database is full: it is not forgotten as running.
-    fn drop(&mut self) {
-        if !self.is_recorded {
-            locked(&self.running.unrecorded).push((self.tenant.clone(), self.id));
-        }
-        locked(&self.running.live).remove(&self.id);
-    }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Engine {
     /// Runs a skill to its end, even when the caller goes away; one that goes before its turn leaves the queue. A failing
     /// skill is no error: its execution says so.
@@ -149,40 +86,54 @@ impl Engine {
         request: RunRequest,
         manner: Manner,
     ) -> Result<Execution, Error> {
+        let (nobody, _) = oneshot::channel();
+        self.run_watched(caller, (request, manner), nobody).await
+    }
+
+    /// As [`run_as`](Self::run_as); `watcher` gets what follows the execution once it is recorded, and nothing if it never is.
+    pub async fn run_watched(
+        &self,
+        caller: &Caller,
+        asked: (RunRequest, Manner),
+        watcher: oneshot::Sender<Follow>,
+    ) -> Result<Execution, Error> {
         let (engine, caller) = (self.clone(), caller.clone());
         let gone = CancellationToken::new();
         let _goes_with_the_caller = gone.clone().drop_guard();
         // Boxed, for it is large, and would be copied on the stack of whoever asks.
-        self.to_the_end(async move { Box::pin(engine.run_attached(&caller, (request, manner), &gone)).await })
-            .await
+        let run = async move { Box::pin(engine.run_attached(&caller, asked, (&gone, watcher))).await };
+        self.to_the_end(run).await
     }
 
     async fn run_attached(
         &self,
         caller: &Caller,
         (request, manner): (RunRequest, Manner),
-        gone: &CancellationToken,
+        (gone, watcher): (&CancellationToken, Watcher),
     ) -> Result<Execution, Error> {
         self.0.rate.take(caller.tenant(), Instant::now())?;
-        let kept = manner
-            .key
-            .as_ref()
-            .map(|_| stored::write(&request.what, &request.ask))
-            .transpose()?;
+        let keyed = match manner.key {
+            Some(key) => Some(queue::keyed(key, &stored::write(&request.what, &request.ask)?)),
+            None => None,
+        };
         let accepted = self.accept(caller, request).await?;
-        if let Some((key, kept)) = manner.key.zip(kept) {
-            let keyed = self.keyed(key, &kept);
-            return self
-                .run_once((accepted, keyed), (manner.on_disconnect, gone))
-                .await;
+        if let Some(keyed) = keyed {
+            let manner = (manner.on_disconnect, watcher);
+            return self.run_once((accepted, keyed), manner, gone).await;
         }
         let slot = self.0.admission.admit_unless(&accepted.tenant, gone).await?;
         let turn = Turn {
-            _slot: slot,
+            slot,
             standing: Standing::New,
             on_disconnect: manner.on_disconnect,
+            watcher,
         };
-        self.execute(accepted, turn, gone).await
+        // Before the row: one that is there always has somebody who ends it.
+        let mut entered = self.0.running.enter(accepted.tenant.clone(), accepted.id());
+        let execution = self.execute(accepted, turn, (&mut entered, gone)).await?;
+        // It leaves only now: whoever waits for its end finds it recorded.
+        entered.leave(&execution);
+        Ok(execution)
     }
 
     /// Checks and plans what is asked for. Nothing is recorded yet: every refusal is the caller's.
@@ -214,7 +165,7 @@ impl Engine {
         &self,
         accepted: Accepted,
         turn: Turn,
-        gone: &CancellationToken,
+        (entered, gone): (&mut Entered, &CancellationToken),
     ) -> Result<Execution, Error> {
         let Accepted {
             tenant,
@@ -223,6 +174,12 @@ impl Engine {
             progress,
             accepted_at,
         } = accepted;
+        let Turn {
+            slot: _until_the_end,
+            standing,
+            on_disconnect,
+            watcher,
+        } = turn;
         let queue_ms = milliseconds(clock::since(accepted_at));
         // In its turn: a check may take as long as a short program.
         found.plan.schemas.check_input(&found.plan.job.input).await?;
@@ -235,28 +192,31 @@ impl Engine {
         self.add_packages(&tenant, planned, &requirements, waiting)
             .await?;
         let Plan { job, schemas, .. } = &found.plan;
-        // Before the row: one that is there always has somebody who ends it.
-        let mut entered = self.0.running.enter(tenant.clone(), job.execution);
         let new = self.new_execution((&tenant, accepted_at), &found, Some(&choice));
+        entered.begins();
+        let entered = &*entered;
         // The sandbox is made meanwhile; the program waits for the row.
         let (word, go) = oneshot::channel();
         let begin = async {
-            let begun = turn.standing.begin(&self.0.store, new.clone()).await?;
+            let begun = standing.begin(&self.0.store, new.clone()).await?;
             if begun {
                 // Who waits for it may have failed by now, and says so itself.
                 let _ = word.send(());
+                if !watcher.is_closed() {
+                    let _ = watcher.send(self.follow_entered(entered));
+                }
             }
             Ok(begun)
         };
-        let perform = self.perform(&tenant, (job, &choice), (&entered.cancel, go));
+        let perform = self.perform(&tenant, (job, &choice), (entered, go));
         let both = async { tokio::join!(begin, perform) };
+        let cancel = entered.cancel();
         let (begun, outcome) = tokio::select! {
             done = both => done,
-            never = turn.on_disconnect.follow(gone, &entered.cancel) => match never {},
+            never = on_disconnect.follow(gone, &cancel) => match never {},
         };
         if !begun.map_err(|error| failure::of_store(error, "execution"))? {
             // Cancelled just before its turn came.
-            entered.is_recorded = true;
             return self.find_execution(&tenant, new.id).await;
         }
         let outcome = schemas.judge(outcome).await;
@@ -265,10 +225,7 @@ impl Engine {
             ..outcome.timings
         };
         let outcome = masked(Outcome { timings, ..outcome }, &job.mask).await?;
-        let execution = self.record(new, outcome).await?;
-        entered.is_recorded = true;
-        // It leaves only now: whoever waits for the end of a cancelled execution finds it recorded.
-        Ok(execution)
+        self.record(new, outcome).await
     }
 
     /// Makes ready what may take long; ends when the process does.
@@ -278,7 +235,7 @@ impl Engine {
         progress: Option<&ProgressSender>,
     ) -> Result<Choice, Error> {
         let prepared = self.0.sandbox.prepare(job, progress);
-        match self.0.running.stop.run_until_cancelled(prepared).await {
+        match self.0.running.stopping().run_until_cancelled(prepared).await {
             Some(prepared) => prepared.map_err(failure::of_sandbox),
             None => Err(Error::new(Code::Busy, "the server is shutting down")),
         }
@@ -315,15 +272,16 @@ impl Engine {
         &self,
         tenant: &Tenant,
         (job, choice): (&Job, &Choice),
-        (cancel, go): (&CancellationToken, oneshot::Receiver<()>),
+        (entered, go): (&Entered, oneshot::Receiver<()>),
     ) -> Outcome {
         let tar = || ArtifactTar::create_in(&self.0.settings.tmp_dir);
         let (mut artifacts, mut blobs) = (tar(), tar());
         let run = Run {
             artifacts: &mut artifacts,
             blobs: &mut blobs,
-            cancel: cancel.clone(),
+            cancel: entered.cancel(),
             go,
+            transcript: entered.transcript(),
         };
         let report = match self.0.sandbox.run(choice, job, run).await {
             Ok(report) => report,
@@ -332,7 +290,7 @@ impl Engine {
                 return lost(&failure::of_sandbox(error));
             }
         };
-        let shutting_down = self.0.running.stop.is_cancelled();
+        let shutting_down = self.0.running.is_stopping();
         let stored = self
             .store_artifacts(tenant, job.execution, artifacts, &report.files)
             .await;
@@ -378,7 +336,6 @@ impl Engine {
             let recorded = self.0.store.execution(&new.tenant, id).await;
             return recorded.map_err(|error| failure::of_store(error, "execution"));
         }
-        self.0.ends.has_come(id);
         tracing::info!(execution.id = %id, status = outcome.status.as_str(), "Finished execution {id}");
         Ok(Execution {
             status: outcome.status,

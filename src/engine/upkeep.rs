@@ -214,6 +214,7 @@ impl Engine {
                 tracing::error!("Executions are left to the next process's upkeep");
             }
         }
+        self.0.running.close();
         self.0.sandbox.settle().await;
     }
 }

@@ -296,7 +296,7 @@ fn duration_ms(execution: &Execution) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::execution::{ChosenBackend, FileEntry, NewExecution, ResourceLimits};
     use crate::ids::{InstanceId, Tenant};
@@ -331,7 +331,7 @@ mod tests {
         }
     }
 
-    fn finished() -> Execution {
+    pub(in crate::execution) fn finished() -> Execution {
         Execution {
             status: Status::Success,
             outcome: Some(Outcome {

@@ -8,6 +8,7 @@ mod outcome;
 mod preview;
 mod record;
 mod shown;
+mod transcript;
 
 pub use envelope::{Envelope, FileLink, Links, LogTexts, QueuePlace, Summary, media_type};
 pub use json_text::{InvalidJson, JsonText, check_depth};
@@ -18,3 +19,4 @@ pub use outcome::{
 };
 pub use record::{ChosenBackend, Execution, NewExecution};
 pub use shown::{Exception, Raised, RichResult, Shown};
+pub use transcript::{Bookmark, InvalidBookmark, News, Phase, Reader, Reason, Stream, TooFar, Transcript};

@@ -135,6 +135,12 @@ pub const TRACEBACK_KEPT_BYTES: usize = 60_000;
 pub const LOG_LINES_MAX: usize = 1000;
 /// Bytes of all those lines. One has at most 4,096: so much is written to a pipe at once or not at all.
 pub const LOG_LINES_BYTES_MAX: u64 = 256 * KIB;
+/// What a program printed is handed to whoever watches in pieces of at most this many bytes.
+pub const EVENT_BYTES_MAX: usize = 16 * 1024;
+/// What is printed within this time is handed on together.
+pub const EVENTS_APART: Duration = Duration::from_millis(10);
+/// Whoever watches an execution that another process runs is told its end this late at most.
+pub const ELSEWHERE_LOOK_EVERY: Duration = Duration::from_secs(1);
 /// What a model is shown of an output at first.
 pub const OUTPUT_PREVIEW_BYTES_MAX: usize = 4 * 1024;
 /// What a model is shown of the two streams at first.
@@ -377,8 +383,6 @@ pub const QUEUE_RETRY_AFTER: Duration = Duration::from_secs(5);
 pub const IDEMPOTENCY_KEY_LIFE: Duration = Duration::from_secs(24 * 3600);
 /// Longest wait for an end that one request may ask for.
 pub const WAIT_MAX: Duration = Duration::from_secs(60);
-/// How often the database is asked about an execution of another process.
-pub const FOREIGN_END_EVERY: Duration = Duration::from_secs(1);
 /// Full queues of this many tenants are the most that waits in all.
 pub const QUEUES_MAX: usize = 4;
 /// Longest wait for a free slot.

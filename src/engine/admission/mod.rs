@@ -95,12 +95,12 @@ pub(super) struct Slot {
 
 /// A slot, or a place in the line.
 #[derive(Debug)]
-pub(super) enum Entered {
+pub(super) enum Place {
     Slot(Slot),
-    Line(Place),
+    Line(Waiting),
 }
 
-impl Entered {
+impl Place {
     /// The slot, after however long it takes; `None` when the process ends first.
     pub(super) async fn turn(self) -> Option<Slot> {
         match self {
@@ -142,12 +142,12 @@ impl Admission {
     }
 
     /// A slot or a place in the line; an error where there is neither.
-    pub(super) fn enter(&self, comer: Comer) -> Result<Entered, Error> {
+    pub(super) fn enter(&self, comer: Comer) -> Result<Place, Error> {
         self.0.enter(comer)
     }
 
     /// Waits for the turn of a caller, for so long.
-    pub(super) async fn wait(&self, entered: Entered) -> Result<Slot, Error> {
+    pub(super) async fn wait(&self, entered: Place) -> Result<Slot, Error> {
         match tokio::time::timeout(self.0.bounds.wait, entered.turn()).await {
             Ok(turn) => turn.ok_or_else(shutting_down),
             Err(_elapsed) => Err(busy("no slot became free in time")),
@@ -187,14 +187,14 @@ impl Admission {
 }
 
 impl Inner {
-    fn enter(self: &Arc<Self>, comer: Comer) -> Result<Entered, Error> {
+    fn enter(self: &Arc<Self>, comer: Comer) -> Result<Place, Error> {
         let mut state = self.state();
         if state.closed {
             return Err(shutting_down());
         }
         if state.free > 0 && state.may_run(&comer.tenant, self.bounds) {
             state.take(&comer.tenant);
-            return Ok(Entered::Slot(self.slot(comer.tenant)));
+            return Ok(Place::Slot(self.slot(comer.tenant)));
         }
         self.check_room(&state.line, &comer)?;
         let (sender, turn) = oneshot::channel();
@@ -205,7 +205,7 @@ impl Inner {
                 sender,
             },
         );
-        Ok(Entered::Line(Place {
+        Ok(Place::Line(Waiting {
             turn,
             tenant: comer.tenant,
             inner: self.clone(),
@@ -288,13 +288,13 @@ impl Drop for Slot {
 
 /// A place in the line, given up when dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Waiting {
     turn: oneshot::Receiver<Slot>,
     tenant: Tenant,
     inner: Arc<Inner>,
 }
 
-impl Drop for Place {
+impl Drop for Waiting {
     fn drop(&mut self) {
         self.turn.close();
         // A slot that was sent and not taken goes back first, outside the lock.

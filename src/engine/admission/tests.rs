@@ -131,7 +131,7 @@ async fn a_tenant_that_fills_its_queue_keeps_nobody_else_waiting() {
 async fn a_slot_sent_to_one_that_has_left_is_passed_on() {
     let admission = admission(1, 3);
     let slot = admission.admit(&tenant("a")).await.unwrap();
-    let Entered::Line(place) = admission.enter(comer("a", Lane::Caller)).unwrap() else {
+    let Place::Line(place) = admission.enter(comer("a", Lane::Caller)).unwrap() else {
         panic!("there is no free slot");
     };
     drop(slot);
@@ -148,10 +148,10 @@ fn comer(name: &str, lane: Lane) -> Comer {
     }
 }
 
-fn place_of(entered: Entered) -> Place {
+fn place_of(entered: Place) -> Waiting {
     match entered {
-        Entered::Line(place) => place,
-        Entered::Slot(_) => panic!("there is no free slot"),
+        Place::Line(place) => place,
+        Place::Slot(_) => panic!("there is no free slot"),
     }
 }
 
@@ -265,8 +265,8 @@ async fn an_execution_knows_its_place_and_can_be_sent_away() {
     assert_eq!((position(one), position(two)), (Some((1, 2)), Some((2, 2))));
     admission.send_away(&tenant("a"), one);
     assert_eq!((position(one), position(two)), (None, Some((1, 1))));
-    assert!(Entered::Line(first).turn().await.is_none());
+    assert!(Place::Line(first).turn().await.is_none());
     drop(slot);
-    assert!(Entered::Line(second).turn().await.is_some());
+    assert!(Place::Line(second).turn().await.is_some());
     assert_eq!(admission.running(), 0);
 }
