@@ -36,7 +36,7 @@ impl Engine {
     ) -> Result<Execution, Error> {
         self.0.rate.take(caller.tenant(), std::time::Instant::now())?;
         let kept = stored::write(&request.what, &request.ask)?;
-        let accepted = self.accept(caller, request).await?;
+        let accepted = Box::pin(self.accept(caller, request)).await?;
         let key = manner.key.map(|key| keyed(key, &kept));
         let place = self.line_up(&accepted, Lane::Queued)?;
         let entered = self.0.running.enter(accepted.tenant.clone(), accepted.id());
@@ -81,7 +81,7 @@ impl Engine {
                     on_disconnect,
                     watcher,
                 };
-                self.execute(accepted, turn, (&mut entered, gone)).await
+                Box::pin(self.execute(accepted, turn, (&mut entered, gone))).await
             }
             Err(error) => Err(error),
         };
@@ -193,7 +193,7 @@ impl Engine {
             progress: None,
         };
         let caller = Caller::of_accepted(tenant.clone());
-        let mut accepted = self.accept(&caller, request).await?;
+        let mut accepted = Box::pin(self.accept(&caller, request)).await?;
         if Some(accepted.found.digest) != recorded.digest {
             let message =
                 "the skill's version was deleted and published anew while this waited; run it again";
@@ -208,8 +208,7 @@ impl Engine {
             on_disconnect: OnDisconnect::Continue,
             watcher: nobody,
         };
-        self.execute(accepted, turn, (entered, &CancellationToken::new()))
-            .await
+        Box::pin(self.execute(accepted, turn, (entered, &CancellationToken::new()))).await
     }
 
     /// Lets what waited in dead processes wait in this one, in the order it came.

@@ -116,10 +116,11 @@ impl Engine {
             Some(key) => Some(queue::keyed(key, &stored::write(&request.what, &request.ask)?)),
             None => None,
         };
-        let accepted = self.accept(caller, request).await?;
+        // Boxed like the whole, each part for itself: they follow one another.
+        let accepted = Box::pin(self.accept(caller, request)).await?;
         if let Some(keyed) = keyed {
             let manner = (manner.on_disconnect, watcher);
-            return self.run_once((accepted, keyed), manner, gone).await;
+            return Box::pin(self.run_once((accepted, keyed), manner, gone)).await;
         }
         let slot = self.0.admission.admit_unless(&accepted.tenant, gone).await?;
         let turn = Turn {
@@ -130,7 +131,7 @@ impl Engine {
         };
         // Before the row: one that is there always has somebody who ends it.
         let mut entered = self.0.running.enter(accepted.tenant.clone(), accepted.id());
-        let execution = self.execute(accepted, turn, (&mut entered, gone)).await?;
+        let execution = Box::pin(self.execute(accepted, turn, (&mut entered, gone))).await?;
         // It leaves only now: whoever waits for its end finds it recorded.
         entered.leave(&execution);
         Ok(execution)

@@ -46,6 +46,8 @@ mod ordinary;
 mod packages;
 #[cfg(unix)]
 mod published_front;
+#[cfg(target_os = "linux")]
+mod queue;
 mod run_code_packages;
 #[cfg(target_os = "linux")]
 mod sandbox_auto;
