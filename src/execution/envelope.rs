@@ -386,6 +386,7 @@ pub(super) mod tests {
         "files_skipped",
         "files_skipped_total",
         "output_blobs",
+        "queue",
         "duration_ms",
         "timings",
         "usage",

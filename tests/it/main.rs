@@ -48,6 +48,8 @@ mod packages;
 mod published_front;
 #[cfg(target_os = "linux")]
 mod queue;
+#[cfg(target_os = "linux")]
+mod queue_bounds;
 mod run_code_packages;
 #[cfg(target_os = "linux")]
 mod sandbox_auto;
