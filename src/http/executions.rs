@@ -8,8 +8,10 @@ use axum::http::{HeaderMap, HeaderName, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
+use super::accept::preferred;
 use super::answer;
 use super::door::Door;
+use super::events::{self, Events};
 use super::extract::{Json, Path, Query};
 use super::gate::Asked;
 use super::guard::Authenticated;
@@ -18,7 +20,7 @@ use super::page::{List, page_request};
 use super::problem::Refusal;
 use super::wire::{CreateExecution, time};
 use crate::engine::RunRequest;
-use crate::execution::{Envelope, Execution, LogLine, Logs, Status, Summary};
+use crate::execution::{self, Envelope, Execution, LogLine, Logs, Status, Summary};
 use crate::ids::ExecutionId;
 use crate::limits;
 use crate::skill::SkillName;
@@ -26,20 +28,26 @@ use crate::store::ExecutionFilter;
 
 /// Run a skill, or code
 ///
-/// Answers when it has ended, with 200 whatever its status: a failing skill is an outcome, not an error. Once begun it goes on to its end even if the client hangs up; one that still waits for its turn goes with its client.
+/// Answers when it has ended, with 200 whatever its status: a failing skill is an outcome, not an error. Once begun it goes on to its end even if the client hangs up; one that still waits for its turn goes with its client. With `Accept: text/event-stream` it answers when it has begun, with the events of `GET /v1/executions/{id}/events`.
 #[utoipa::path(post, path = "/v1/executions", tag = "executions", operation_id = "create_execution",
     request_body = CreateExecution,
-    responses((status = OK, description = "How it ended", body = Envelope)))]
+    responses((status = OK, description = "How it ended; or what it tells, as it comes",
+        content((Envelope = "application/json"), (Events = "text/event-stream")))))]
 pub(crate) async fn create(
     State(door): State<Arc<Door>>,
     Authenticated(caller): Authenticated,
     Extension(asked): Extension<Asked>,
-    Json(body, _held): Json<CreateExecution>,
+    headers: HeaderMap,
+    Json(body, held): Json<CreateExecution>,
 ) -> Result<Response, Refusal> {
     let request = RunRequest::try_from(body)?;
     // Refused now if there is no room for an answer: what has run is told in any case.
     drop(door.answers.hold(caller.tenant(), limits::ANSWER_BYTES_MAX)?);
+    if preferred(&headers, &[JSON, events::MEDIA_TYPE, ANY]) == Some(events::MEDIA_TYPE) {
+        return events::run(door, (caller, asked), (request, held)).await;
+    }
     let execution = door.engine.run(&caller, request).await?;
+    drop(held);
     let envelope = envelope(&door, &execution, &asked);
     Ok(answer::json_always(&door.answers, caller.tenant(), &envelope)?)
 }
@@ -129,7 +137,7 @@ pub(crate) async fn cancel(
     )?)
 }
 
-fn envelope(door: &Door, execution: &Execution, Asked(asked): &Asked) -> Envelope {
+pub(crate) fn envelope(door: &Door, execution: &Execution, Asked(asked): &Asked) -> Envelope {
     let links = links(&door.engine, execution, &door.base_url(asked));
     Envelope::from_execution(execution, Some(&links))
 }
@@ -147,6 +155,16 @@ enum Stream {
     Both,
 }
 
+impl Stream {
+    fn one(self) -> Option<execution::Stream> {
+        match self {
+            Self::Stdout => Some(execution::Stream::Stdout),
+            Self::Stderr => Some(execution::Stream::Stderr),
+            Self::Both => None,
+        }
+    }
+}
+
 /// The query of the logs.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -156,7 +174,15 @@ pub(crate) struct LogsQuery {
     #[serde(default)]
     #[param(inline)]
     stream: Stream,
+    /// Plain text as it is printed, until the program has ended; both streams as they come.
+    #[serde(default)]
+    follow: bool,
 }
+
+const JSON: &str = "application/json";
+const ANY: &str = "*/*";
+/// What logs can be had as.
+const TEXTS: &[&str] = &[JSON, "text/plain", "text/*", ANY];
 
 /// What was kept of the streams, as text: what is not UTF-8 is shown as U+FFFD.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -181,7 +207,7 @@ pub struct StreamTexts {
 
 /// Show what an execution printed
 ///
-/// As plain text byte for byte, or as JSON if `Accept` asks for it. The header `x-skillbox-truncated` says whether anything was left out.
+/// As plain text byte for byte, or as JSON if `Accept` asks for it. The header `x-skillbox-truncated` says whether anything was left out. With `follow=true` always as plain text, while it is printed; what a program prints beyond the cap is left out there without a word.
 #[utoipa::path(get, path = "/v1/executions/{id}/logs", tag = "executions", operation_id = "show_logs",
     params(("id" = uuid::Uuid, Path, description = "The execution"), LogsQuery),
     responses((status = OK, content((String = "text/plain"), (StreamTexts = "application/json")))))]
@@ -192,13 +218,20 @@ pub(crate) async fn logs(
     Query(query): Query<LogsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
+    let plain = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
+    if query.follow {
+        let buffering = [(HeaderName::from_static("x-accel-buffering"), "no")];
+        let wanted = query.stream.one();
+        let body = events::plain(&door, &caller, (id, wanted)).await?;
+        return Ok((plain, buffering, body).into_response());
+    }
     let execution = door.engine.execution(&caller, id).await?;
     let logs = execution.outcome.map(|outcome| outcome.logs).unwrap_or_default();
     let truncated = [(
         HeaderName::from_static("x-skillbox-truncated"),
         logs.truncated().to_string(),
     )];
-    if wants_json(&headers) {
+    if preferred(&headers, TEXTS) == Some(JSON) {
         let texts = answer::json(&door.answers, caller.tenant(), &texts(&logs, query.stream))?;
         return Ok((truncated, texts).into_response());
     }
@@ -207,7 +240,6 @@ pub(crate) async fn logs(
         Stream::Stderr => logs.stderr,
         Stream::Both => [logs.stdout, logs.stderr].concat(),
     };
-    let plain = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
     let body = answer::body(&door.answers, caller.tenant(), bytes)?;
     Ok((truncated, plain, body).into_response())
 }
@@ -223,17 +255,4 @@ fn texts(logs: &Logs, stream: Stream) -> StreamTexts {
         lines: logs.lines.clone(),
         lines_truncated: logs.lines_truncated,
     }
-}
-
-/// Whether JSON is named before plain text.
-fn wants_json(headers: &HeaderMap) -> bool {
-    headers
-        .get_all(header::ACCEPT)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|list| list.split(','))
-        .filter_map(|range| range.split(';').next())
-        .map(str::trim)
-        .find(|range| matches!(*range, "application/json" | "text/plain" | "text/*" | "*/*"))
-        == Some("application/json")
 }
