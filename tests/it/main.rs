@@ -55,4 +55,5 @@ mod sandbox_native;
 mod sandbox_oracles;
 mod sandbox_posture;
 mod server;
+mod watching;
 mod world;
