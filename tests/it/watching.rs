@@ -39,6 +39,8 @@ pub(crate) struct Coming {
     pub(crate) content_type: String,
     body: Incoming,
     begun: Vec<u8>,
+    /// How much of it holds no end of an event.
+    searched: usize,
 }
 
 /// One event.
@@ -132,6 +134,7 @@ impl Watched {
             content_type: content_type.map_or_else(String::new, |value| value.to_str().unwrap().to_owned()),
             body,
             begun: Vec::new(),
+            searched: 0,
         }
     }
 }
@@ -151,14 +154,17 @@ impl Coming {
     /// The next event; `None` where the stream ends, however it does.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         loop {
-            while let Some(end) = self.begun.windows(2).position(|pair| pair == b"\n\n") {
-                let block: Vec<u8> = self.begun.drain(..end + 2).collect();
+            while let Some(end) = memchr::memmem::find(&self.begun[self.searched..], b"\n\n") {
+                let rest = self.begun.split_off(self.searched + end + 2);
+                let block = std::mem::replace(&mut self.begun, rest);
+                self.searched = 0;
                 if let Some(event) = read(std::str::from_utf8(&block).unwrap()) {
                     return Some(event);
                 }
             }
+            self.searched = self.begun.len().saturating_sub(1);
             let piece = self.piece().await?;
-            self.begun.extend(piece);
+            self.begun.extend_from_slice(&piece);
         }
     }
 
