@@ -363,7 +363,7 @@ pub(super) mod tests {
         }
     }
 
-    const MEMBERS: [&str; 27] = [
+    const MEMBERS: [&str; 28] = [
         "execution_id",
         "status",
         "skill",

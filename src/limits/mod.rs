@@ -346,6 +346,14 @@ pub const ANSWERS_BYTES_MAX: u64 = 512 * MIB;
 pub const ANSWER_UNCOUNTED_BYTES_MAX: u64 = 64 * KIB;
 /// Archives that are received at once; a request beyond is answered `busy`.
 pub const UPLOADS_MAX: u64 = 16;
+/// Streams of events or logs that are open at once; one more is answered `busy`.
+pub const READERS_MAX: u64 = 2048;
+/// A stream of events that has nothing to tell says so this often; well within [`CONNECTION_IDLE_MAX`].
+pub const EVENTS_KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// What clients are told to wait before they come back to a stream that broke off.
+pub const EVENTS_RETRY: Duration = Duration::from_secs(1);
+/// Pause between two looks at whether there is room for a large result in a stream.
+pub const ROOM_LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The rest of a body that was refused early is still read for this long, so that the client gets to the answer.
 pub const LINGER_MAX: Duration = Duration::from_secs(10);
 /// At most this much of it.

@@ -59,4 +59,5 @@ mod sandbox_native;
 mod sandbox_oracles;
 mod sandbox_posture;
 mod server;
+mod watching;
 mod world;

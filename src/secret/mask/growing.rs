@@ -90,7 +90,7 @@ impl Mask {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::Ending;
+    use crate::secret::mask::Ending;
     use super::*;
     use crate::secret::SecretValue;
 
