@@ -8,6 +8,8 @@ mod deletion;
 mod document;
 mod executions;
 mod files;
+#[cfg(target_os = "linux")]
+mod floods;
 mod keys;
 mod logs;
 mod matrix;
