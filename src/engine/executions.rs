@@ -7,7 +7,7 @@ use crate::auth::{Caller, Scope};
 use crate::blob::{self, Link, Object};
 use crate::engine::{Engine, PageRequest, clock, failure, require, rows};
 use crate::error::{Code, Error};
-use crate::execution::{Execution, FileEntry};
+use crate::execution::{Execution, FileEntry, Status};
 use crate::ids::{ExecutionId, Tenant};
 use crate::limits;
 use crate::store::{ExecutionFilter, Page};
@@ -72,6 +72,9 @@ impl Engine {
         let execution = self.execution(caller, id).await?;
         if execution.status.is_final() {
             return Ok(execution);
+        }
+        if execution.status == Status::Queued && self.cancel_queued(caller.tenant(), id).await? {
+            return self.find_execution(caller.tenant(), id).await;
         }
         let still_runs = |code, what: &str| Error::new(code, format!("execution `{id}` {what}"));
         if let Some(mut reader) = self.0.running.cancel(caller.tenant(), id) {

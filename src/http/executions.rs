@@ -1,10 +1,11 @@
 //! `/v1/executions`: run skills, and see what became of it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName, header};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
@@ -18,38 +19,120 @@ use super::guard::Authenticated;
 use super::links::links;
 use super::page::{List, page_request};
 use super::problem::Refusal;
-use super::wire::{CreateExecution, time};
-use crate::engine::RunRequest;
+use super::wire::{CreateExecution, Mode, time};
+use crate::engine::{Manner, OnDisconnect, RunRequest};
+use crate::error::Error;
 use crate::execution::{self, Envelope, Execution, LogLine, Logs, Status, Summary};
-use crate::ids::ExecutionId;
+use crate::ids::{ExecutionId, IdempotencyKey};
 use crate::limits;
 use crate::skill::SkillName;
 use crate::store::ExecutionFilter;
 
+/// The query of whatever waits for an end.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct WaitQuery {
+    /// Wait this many seconds for the end, at most 60; then it is answered as it stands.
+    #[param(value_type = Option<f64>, minimum = 0, maximum = 60, example = 30)]
+    wait: Option<String>,
+}
+
+impl WaitQuery {
+    fn wait(&self) -> Result<Option<Duration>, Error> {
+        let seconds = |text: &String| {
+            let seconds = text
+                .parse()
+                .ok()
+                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+            let max = limits::WAIT_MAX;
+            seconds.filter(|wait| *wait <= max).ok_or_else(|| {
+                Error::invalid(format!(
+                    "wait: must be a number of seconds from 0 to {}",
+                    max.as_secs()
+                ))
+            })
+        };
+        self.wait.as_ref().map(seconds).transpose()
+    }
+}
+
 /// Run a skill, or code
 ///
-/// Answers when it has ended, with 200 whatever its status: a failing skill is an outcome, not an error. Once begun it goes on to its end even if the client hangs up; one that still waits for its turn goes with its client. With `Accept: text/event-stream` it answers when it has begun, with the events of `GET /v1/executions/{id}/events`.
+/// Answers when it has ended, with 200 whatever its status: a failing skill is an outcome, not an error. Once begun it goes on to its end even if the client hangs up, unless `on_disconnect` says otherwise; one that still waits for its turn goes with its client. With `mode: async` it is recorded and answered with 202; it runs when its turn comes, also after a restart. A request that is sent again with the same `Idempotency-Key` within 24 hours is answered with the same execution. With `Accept: text/event-stream` it is answered, once it is recorded, with the events of `GET /v1/executions/{id}/events`.
 #[utoipa::path(post, path = "/v1/executions", tag = "executions", operation_id = "create_execution",
+    params(WaitQuery, ("Idempotency-Key" = Option<String>, Header, description = "Any name for this request, such as a UUID")),
     request_body = CreateExecution,
     responses((status = OK, description = "How it ended; or what it tells, as it comes",
-        content((Envelope = "application/json"), (Events = "text/event-stream")))))]
+            content((Envelope = "application/json"), (Events = "text/event-stream"))),
+        (status = ACCEPTED, description = "It waits or runs; `Location` says where to ask", body = Envelope)))]
 pub(crate) async fn create(
     State(door): State<Arc<Door>>,
     Authenticated(caller): Authenticated,
     Extension(asked): Extension<Asked>,
+    Query(query): Query<WaitQuery>,
     headers: HeaderMap,
     Json(body, held): Json<CreateExecution>,
 ) -> Result<Response, Refusal> {
+    let (mode, on_disconnect) = (body.mode, body.on_disconnect);
+    let wait = query.wait()?;
+    check_mode(mode, on_disconnect, wait)?;
+    let manner = Manner {
+        key: idempotency_key(&headers)?,
+        on_disconnect: on_disconnect.unwrap_or_default(),
+    };
     let request = RunRequest::try_from(body)?;
     // Refused now if there is no room for an answer: what has run is told in any case.
     drop(door.answers.hold(caller.tenant(), limits::ANSWER_BYTES_MAX)?);
     if preferred(&headers, &[JSON, events::MEDIA_TYPE, ANY]) == Some(events::MEDIA_TYPE) {
-        return events::run(door, (caller, asked), (request, held)).await;
+        return match mode {
+            Mode::Sync => events::run(door, (caller, asked), (request, manner, held)).await,
+            Mode::Async => events::submit(door, (caller, asked), (request, manner)).await,
+        };
     }
-    let execution = door.engine.run(&caller, request).await?;
+    let mut execution = match mode {
+        Mode::Sync => door.engine.run_as(&caller, request, manner).await?,
+        Mode::Async => door.engine.submit(&caller, request, manner).await?,
+    };
+    if let Some(wait) = wait {
+        execution = door
+            .engine
+            .execution_within(&caller, execution.new.id, wait)
+            .await?;
+    }
     drop(held);
     let envelope = envelope(&door, &execution, &asked);
-    Ok(answer::json_always(&door.answers, caller.tenant(), &envelope)?)
+    let answer = answer::json_always(&door.answers, caller.tenant(), &envelope)?;
+    if execution.status.is_final() {
+        return Ok(answer);
+    }
+    let location = [(header::LOCATION, format!("/v1/executions/{}", execution.new.id))];
+    Ok((StatusCode::ACCEPTED, location, answer).into_response())
+}
+
+fn check_mode(mode: Mode, on_disconnect: Option<OnDisconnect>, wait: Option<Duration>) -> Result<(), Error> {
+    match mode {
+        Mode::Sync if wait.is_some() => Err(Error::invalid(
+            "wait: is for `\"mode\": \"async\"`; without it the answer comes when the execution has ended",
+        )),
+        Mode::Async if on_disconnect == Some(OnDisconnect::Cancel) => Err(Error::invalid(
+            "on_disconnect: nobody stays connected with `\"mode\": \"async\"`; leave one of the two out",
+        )),
+        Mode::Sync | Mode::Async => Ok(()),
+    }
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Error> {
+    let mut values = headers.get_all("idempotency-key").iter();
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
+    if values.next().is_some() {
+        return Err(Error::invalid("Idempotency-Key: is there twice; send one"));
+    }
+    let key = value.to_str().unwrap_or_default().parse();
+    key.map(Some)
+        .map_err(|rule| Error::invalid(format!("Idempotency-Key: {rule}")))
 }
 
 /// The query of the list.
@@ -100,16 +183,22 @@ pub(crate) async fn list(
 }
 
 /// Show an execution
+///
+/// With `wait` the answer comes when it has ended, or after so many seconds.
 #[utoipa::path(get, path = "/v1/executions/{id}", tag = "executions", operation_id = "show_execution",
-    params(("id" = uuid::Uuid, Path, description = "The execution")),
+    params(("id" = uuid::Uuid, Path, description = "The execution"), WaitQuery),
     responses((status = OK, body = Envelope)))]
 pub(crate) async fn show(
     State(door): State<Arc<Door>>,
     Authenticated(caller): Authenticated,
     Extension(asked): Extension<Asked>,
     Path(id): Path<ExecutionId>,
+    Query(query): Query<WaitQuery>,
 ) -> Result<Response, Refusal> {
-    let execution = door.engine.execution(&caller, id).await?;
+    let execution = match query.wait()? {
+        Some(wait) => door.engine.execution_within(&caller, id, wait).await?,
+        None => door.engine.execution(&caller, id).await?,
+    };
     Ok(answer::json(
         &door.answers,
         caller.tenant(),
@@ -139,7 +228,10 @@ pub(crate) async fn cancel(
 
 pub(crate) fn envelope(door: &Door, execution: &Execution, Asked(asked): &Asked) -> Envelope {
     let links = links(&door.engine, execution, &door.base_url(asked));
-    Envelope::from_execution(execution, Some(&links))
+    Envelope {
+        queue: door.engine.queue_place(execution),
+        ..Envelope::from_execution(execution, Some(&links))
+    }
 }
 
 /// Which stream.

@@ -46,6 +46,10 @@ mod ordinary;
 mod packages;
 #[cfg(unix)]
 mod published_front;
+#[cfg(target_os = "linux")]
+mod queue;
+#[cfg(target_os = "linux")]
+mod queue_bounds;
 mod run_code_packages;
 #[cfg(target_os = "linux")]
 mod sandbox_auto;
