@@ -81,6 +81,16 @@ impl Admission {
         state.waiting.clear();
     }
 
+    /// How many wait.
+    pub(super) fn queued(&self) -> u64 {
+        self.0
+            .state()
+            .waiting
+            .values()
+            .map(|queue| queue.len() as u64)
+            .sum()
+    }
+
     pub(super) fn is_closed(&self) -> bool {
         self.0.state().closed
     }

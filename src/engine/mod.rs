@@ -13,6 +13,7 @@ mod find;
 mod instance;
 mod keys;
 mod mounts;
+mod observe;
 mod plan;
 mod request;
 mod run;
@@ -38,6 +39,7 @@ use crate::sandbox::Sandbox;
 use crate::secret::MasterKey;
 use crate::skill::{ImageAllowlist, Language};
 use crate::store::{Cursor, Store};
+use crate::telemetry::Metrics;
 
 use admission::Admission;
 use blobs::Swept;
@@ -74,6 +76,7 @@ struct Inner {
     blobs_swept: Swept,
     admission: Admission,
     running: Running,
+    metrics: Metrics,
     /// Pipelines run here, not in a handler's future: a client that goes away must not take the cleanup with it.
     tasks: TaskTracker,
 }
@@ -195,6 +198,7 @@ impl Engine {
         let cache = SkillCache::new(settings.cache_dir.clone());
         let packages = SkillCache::of_packages(settings.deps.folder.clone(), settings.deps.set_bytes);
         let admission = Admission::new(settings.concurrency, settings.queue, settings.queue_wait);
+        let metrics = Metrics::new(store.latency(), blob.kept());
         let (running, tasks) = (Running::default(), TaskTracker::new());
         Self(Arc::new(Inner {
             store,
@@ -210,6 +214,7 @@ impl Engine {
             blobs_swept: Swept::default(),
             admission,
             running,
+            metrics,
             tasks,
         }))
     }

@@ -6,6 +6,8 @@ use std::time::Instant;
 
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+use tracing::field::{Empty, display};
 
 use crate::auth::{Caller, Scope};
 use crate::blob;
@@ -24,6 +26,7 @@ use crate::ids::{ExecutionId, Tenant};
 use crate::limits;
 use crate::sandbox::{Choice, End, Job, Output, ProgressSender, Report, Run};
 use crate::store;
+use crate::telemetry::field;
 
 /// The executions of this process: those that can still be cancelled, and those whose end nobody has recorded.
 #[derive(Debug, Default)]
@@ -63,6 +66,11 @@ impl Running {
             .get(&id)
             .map(CancellationToken::cancel)
             .is_some()
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> u64 {
+        locked(&self.live).len() as u64
     }
 
     /// Cancelled with all of them.
@@ -108,8 +116,13 @@ impl Engine {
         let gone = CancellationToken::new();
         let _goes_with_the_caller = gone.clone().drop_guard();
         // Boxed, for it is large, and would be copied on the stack of whoever asks.
-        self.to_the_end(async move { Box::pin(engine.run_attached(&caller, request, &gone)).await })
-            .await
+        let span = tracing::info_span!(
+            "execution",
+            { field::EXECUTION_ID } = Empty,
+            { field::SKILL } = Empty
+        );
+        let run = async move { Box::pin(engine.run_attached(&caller, request, &gone)).await };
+        self.to_the_end(run.instrument(span)).await
     }
 
     async fn run_attached(
@@ -130,6 +143,9 @@ impl Engine {
         let job = &mut found.plan.job;
         self.grant(caller.tenant(), job, &found.permissions).await?;
         self.lend_blobs(caller.tenant(), job, asked_blobs).await?;
+        let span = tracing::Span::current();
+        span.record(field::EXECUTION_ID, display(job.execution));
+        span.record(field::SKILL, found.name.as_ref().map(display));
         let asked_at = Instant::now();
         let _slot = self.0.admission.admit_unless(caller.tenant(), gone).await?;
         let queue_ms = milliseconds(asked_at.elapsed());
@@ -217,7 +233,9 @@ impl Engine {
             cancel: cancel.clone(),
             go,
         };
-        let report = match self.0.sandbox.run(choice, job, run).await {
+        let report = self.0.sandbox.run(choice, job, run).await;
+        self.count_failure(report.as_ref().map_err(drop));
+        let report = match report {
             Ok(report) => report,
             Err(error) => {
                 tracing::error!(execution.id = %job.execution, ?error, "Execution {} got no sandbox", job.execution);
@@ -270,6 +288,7 @@ impl Engine {
             let recorded = self.0.store.execution(&new.tenant, id).await;
             return recorded.map_err(|error| failure::of_store(error, "execution"));
         }
+        self.count_end(&new, &outcome);
         tracing::info!(execution.id = %id, status = outcome.status.as_str(), "Finished execution {id}");
         Ok(Execution {
             status: outcome.status,

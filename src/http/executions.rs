@@ -23,6 +23,7 @@ use crate::ids::ExecutionId;
 use crate::limits;
 use crate::skill::SkillName;
 use crate::store::ExecutionFilter;
+use crate::telemetry::field;
 
 /// Run a skill, or code
 ///
@@ -40,6 +41,7 @@ pub(crate) async fn create(
     // Refused now if there is no room for an answer: what has run is told in any case.
     drop(door.answers.hold(caller.tenant(), limits::ANSWER_BYTES_MAX)?);
     let execution = door.engine.run(&caller, request).await?;
+    tracing::Span::current().record(field::EXECUTION_ID, tracing::field::display(execution.new.id));
     let envelope = envelope(&door, &execution, &asked);
     Ok(answer::json_always(&door.answers, caller.tenant(), &envelope)?)
 }

@@ -11,6 +11,7 @@ mod files;
 mod keys;
 mod logs;
 mod matrix;
+mod metrics;
 mod requests;
 mod secrets;
 mod serve;
