@@ -2,8 +2,6 @@
 //!
 //! Label values are few and our own words: never a tenant, a skill, a path or anything else that a caller chooses.
 
-use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -15,17 +13,14 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use super::measured::{Answered, Ended, Kept, Latency, Now};
 use super::process::Process;
+use super::text_format::classic;
 
 /// Upper bounds of what takes as long as a program, in seconds.
 const LONG: [f64; 17] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 600.0,
 ];
-/// Upper bounds of what the database takes, in seconds.
-const SHORT: [f64; 12] = [
-    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5, 10.0,
-];
-
 /// No sandbox could be made.
 pub const NO_SANDBOX: &str = "no_sandbox";
 /// It vanished before it could report.
@@ -82,11 +77,6 @@ struct OfCode {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfKind {
-    kind: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct OfInstall {
     language: &'static str,
     result: &'static str,
@@ -96,113 +86,6 @@ struct OfInstall {
 struct OfBuild {
     version: &'static str,
     otlp: &'static str,
-}
-
-/// How long a database takes.
-#[derive(Clone, Debug)]
-pub struct Latency {
-    read: Histogram,
-    write: Histogram,
-}
-
-impl Default for Latency {
-    fn default() -> Self {
-        let new = || Histogram::new(SHORT);
-        Self {
-            read: new(),
-            write: new(),
-        }
-    }
-}
-
-impl Latency {
-    /// One read took this long, the wait for a connection included.
-    pub fn read(&self, took: Duration) {
-        self.read.observe(took.as_secs_f64());
-    }
-
-    /// One write took this long, the wait for the connection included.
-    pub fn wrote(&self, took: Duration) {
-        self.write.observe(took.as_secs_f64());
-    }
-}
-
-/// How much was kept, by what it is.
-#[derive(Clone, Debug, Default)]
-pub struct Kept(Family<OfKind, Counter>);
-
-impl Kept {
-    /// Bytes of a `kind` of ours.
-    pub fn add(&self, kind: &'static str, bytes: u64) {
-        self.0.get_or_create(&OfKind { kind }).inc_by(bytes);
-    }
-}
-
-/// One execution that has ended.
-#[derive(Clone, Copy, Debug)]
-pub struct Ended<'a> {
-    /// How, in the word of its result.
-    pub status: &'static str,
-    /// What ran it.
-    pub backend: &'a str,
-    /// What it is written in.
-    pub language: &'static str,
-    /// Its phases in their order, in milliseconds.
-    pub phases: [(&'static str, f64); 4],
-}
-
-/// One request that was answered.
-#[derive(Clone, Copy, Debug)]
-pub struct Answered<'a> {
-    /// Its method.
-    pub method: &'a str,
-    /// The route that it matched.
-    pub route: &'a str,
-    /// The answer's status.
-    pub status: u16,
-    /// Why it was refused, if it was.
-    pub code: Option<&'static str>,
-    /// Until the head of the answer was there.
-    pub took: Duration,
-}
-
-/// What is so at this moment, rather than counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Now {
-    /// Executions that run.
-    pub running: u64,
-    /// Executions that wait for their turn.
-    pub queued: u64,
-    /// Executions that may run at once.
-    pub slots: u64,
-    /// Sandboxes made in advance.
-    pub warm: Warmth,
-}
-
-/// Sandboxes made in advance.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Warmth {
-    /// Executions that found one, since the process started.
-    pub hits: u64,
-    /// Executions for which one could have waited and none did.
-    pub misses: u64,
-    /// That wait now.
-    pub waiting: u64,
-    /// What is counted for those that wait.
-    pub bytes: u64,
-}
-
-impl std::ops::Add for Warmth {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self {
-            hits: self.hits + other.hits,
-            misses: self.misses + other.misses,
-            waiting: self.waiting + other.waiting,
-            bytes: self.bytes + other.bytes,
-        }
-    }
 }
 
 /// Everything that one server counts: a value, so that two servers in one process count apart.
@@ -369,6 +252,11 @@ impl Metrics {
         for reason in [NO_SANDBOX, LOST, NOT_STARTED] {
             drop(self.sandbox_failures.get_or_create(&OfReason { reason }));
         }
+        for language in ["python", "node"] {
+            for result in ["kept", "failed"] {
+                drop(self.installs.get_or_create(&OfInstall { language, result }));
+            }
+        }
     }
 
     /// Counts an execution that has ended.
@@ -461,31 +349,12 @@ fn method(given: &str) -> &'static str {
     known.into_iter().find(|known| *known == given).unwrap_or("other")
 }
 
-/// The crate writes OpenMetrics, where a counter's description lacks the `_total` of its samples; every reader of Prometheus' own format
-/// wants the two alike.
-fn classic(text: &str) -> String {
-    let counters: HashSet<&str> = text
-        .lines()
-        .filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter"))
-        .collect();
-    let mut classic = String::with_capacity(text.len() + 1024);
-    for line in text.lines() {
-        let described = line.strip_prefix("# ").and_then(|line| {
-            let (word, rest) = line.split_once(' ')?;
-            let (name, rest) = rest.split_once(' ')?;
-            counters.contains(name).then_some((word, name, rest))
-        });
-        let _ = match described {
-            Some((word, name, rest)) => writeln!(classic, "# {word} {name}_total {rest}"),
-            None => writeln!(classic, "{line}"),
-        };
-    }
-    classic
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
+    use crate::telemetry::Warmth;
 
     fn metrics() -> Metrics {
         Metrics::new(&Latency::default(), &Kept::default())

@@ -1,10 +1,12 @@
 //! Logging: set up once, field names in one place.
 
 mod json;
+mod measured;
 mod metrics;
 #[cfg_attr(not(feature = "otlp"), path = "no_otlp.rs")]
 mod otlp;
 mod process;
+mod text_format;
 
 use std::io::IsTerminal;
 
@@ -13,7 +15,8 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-pub use metrics::{Answered, Ended, Kept, LOST, Latency, Metrics, NO_SANDBOX, NOT_STARTED, Now, Warmth};
+pub use measured::{Answered, Ended, Kept, Latency, Now, Warmth};
+pub use metrics::{LOST, Metrics, NO_SANDBOX, NOT_STARTED};
 
 #[cfg(feature = "otlp")]
 pub use otlp::Traces;
