@@ -140,110 +140,38 @@ impl Metrics {
         metrics
     }
 
-    /// `docs/OBSERVABILITY.md` has the same words.
+    /// The names and their words; `docs/OBSERVABILITY.md` has the same.
+    #[rustfmt::skip]
     fn register(&mut self, store: &Latency, kept: &Kept) {
-        let r = &mut self.registry;
+        let (r, g) = (&mut self.registry, &self.gauges);
         let build = Family::<OfBuild, Gauge>::default();
         let otlp = if cfg!(feature = "otlp") { "yes" } else { "no" };
         let version = env!("CARGO_PKG_VERSION");
         build.get_or_create(&OfBuild { version, otlp }).set(1);
         r.register("skillbox_build_info", "Always 1; the labels say what runs", build);
-        r.register(
-            "skillbox_executions",
-            "Executions that have ended",
-            self.executions.clone(),
-        );
-        r.register(
-            "skillbox_execution_seconds",
-            "How long executions took, the wait for their turn included",
-            self.execution_seconds.clone(),
-        );
-        r.register(
-            "skillbox_execution_phase_seconds",
-            "The same by phase: queue, sandbox, run, collect",
-            self.phase_seconds.clone(),
-        );
-        let g = &self.gauges;
-        r.register(
-            "skillbox_executions_running",
-            "Executions that run now",
-            g.running.clone(),
-        );
-        r.register(
-            "skillbox_executions_queued",
-            "Executions that wait for their turn now",
-            g.queued.clone(),
-        );
-        r.register(
-            "skillbox_execution_slots",
-            "Executions that may run at once",
-            g.slots.clone(),
-        );
-        r.register(
-            "skillbox_sandbox_failures",
-            "Executions that got no sandbox, or lost it",
-            self.sandbox_failures.clone(),
-        );
-        r.register(
-            "skillbox_warm_hits",
-            "Executions that found a sandbox made in advance",
-            g.warm_hits.clone(),
-        );
-        r.register(
-            "skillbox_warm_misses",
-            "Executions for which one could have waited and none did",
-            g.warm_misses.clone(),
-        );
-        r.register(
-            "skillbox_warm_sandboxes",
-            "Sandboxes that wait now",
-            g.warm_waiting.clone(),
-        );
-        r.register(
-            "skillbox_warm_bytes",
-            "Memory that is counted for them against pool.memory",
-            g.warm_bytes.clone(),
-        );
-        r.register(
-            "skillbox_http_requests",
-            "Requests that were answered",
-            self.requests.clone(),
-        );
-        r.register(
-            "skillbox_http_request_seconds",
-            "Until the head of the answer was there",
-            self.request_seconds.clone(),
-        );
-        r.register(
-            "skillbox_refusals",
-            "Requests that were refused, by the code of the problem document",
-            self.refusals.clone(),
-        );
-        r.register(
-            "skillbox_kept_bytes",
-            "Bytes that were written to be kept",
-            kept.0.clone(),
-        );
-        r.register(
-            "skillbox_store_read_seconds",
-            "How long the database took to read, the wait for a connection included",
-            store.read.clone(),
-        );
-        r.register(
-            "skillbox_store_write_seconds",
-            "How long the database took to write durably, the wait included",
-            store.write.clone(),
-        );
-        r.register(
-            "skillbox_package_installs",
-            "Sets of packages that were installed, or could not be",
-            self.installs.clone(),
-        );
-        r.register(
-            "skillbox_package_install_seconds",
-            "How long that took",
-            self.install_seconds.clone(),
-        );
+        r.register("skillbox_executions", "Executions that have ended", self.executions.clone());
+        r.register("skillbox_execution_seconds", "How long executions took, the wait for their turn included",
+            self.execution_seconds.clone());
+        r.register("skillbox_execution_phase_seconds", "The same by phase: queue, sandbox, run, collect",
+            self.phase_seconds.clone());
+        r.register("skillbox_executions_running", "Executions that run now", g.running.clone());
+        r.register("skillbox_executions_queued", "Executions that wait for their turn now", g.queued.clone());
+        r.register("skillbox_execution_slots", "Executions that may run at once", g.slots.clone());
+        r.register("skillbox_sandbox_failures", "Executions that got no sandbox, or lost it", self.sandbox_failures.clone());
+        r.register("skillbox_warm_hits", "Executions that found a sandbox made in advance", g.warm_hits.clone());
+        r.register("skillbox_warm_misses", "Executions for which one could have waited and none did", g.warm_misses.clone());
+        r.register("skillbox_warm_sandboxes", "Sandboxes that wait now", g.warm_waiting.clone());
+        r.register("skillbox_warm_bytes", "Memory that is counted for them against pool.memory", g.warm_bytes.clone());
+        r.register("skillbox_http_requests", "Requests that were answered", self.requests.clone());
+        r.register("skillbox_http_request_seconds", "Until the head of the answer was there", self.request_seconds.clone());
+        r.register("skillbox_refusals", "Requests that were refused, by the code of the problem document", self.refusals.clone());
+        r.register("skillbox_kept_bytes", "Bytes that were written to be kept", kept.0.clone());
+        r.register("skillbox_store_read_seconds", "How long the database took to read, the wait for a connection included",
+            store.read.clone());
+        r.register("skillbox_store_write_seconds", "How long the database took to write durably, the wait included",
+            store.write.clone());
+        r.register("skillbox_package_installs", "Sets of packages that were installed, or could not be", self.installs.clone());
+        r.register("skillbox_package_install_seconds", "How long that took", self.install_seconds.clone());
         self.process.register(r);
     }
 
