@@ -13,6 +13,7 @@ mod floods;
 mod keys;
 mod logs;
 mod matrix;
+mod metrics;
 mod requests;
 mod secrets;
 mod serve;
