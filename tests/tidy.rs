@@ -43,11 +43,13 @@ const CRATES: &[(&str, &[&str])] = &[
     ("rusqlite", &["src/store/"]),
     ("tokio_postgres", &["src/store/"]),
     ("aws_sdk_s3", &["src/blob/"]),
-    ("refinery", &["src/store/", "src/telemetry.rs"]),
+    ("refinery", &["src/store/", "src/telemetry/"]),
     ("bollard", &["src/sandbox/docker/"]),
     ("anyhow", &[]),
     ("figment", &["src/config/"]),
-    ("ureq", &["src/cli/"]),
+    ("ureq", &["src/cli/", "src/telemetry/otlp.rs"]),
+    ("prometheus_client", &["src/telemetry/"]),
+    ("opentelemetry", &["src/telemetry/otlp.rs"]),
 ];
 
 /// Words of code and the only places that may say them, and why.

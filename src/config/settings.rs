@@ -129,6 +129,12 @@ pub const SETTINGS: &[Setting] = settings! {
         "How many of them each tenant keeps, or off";
     Text "links.life" "SKILLBOX_LINK_LIFE" "1h"
         "Life of a signed download link, at most 7d";
+    Text "metrics.enabled" "SKILLBOX_METRICS_ENABLED" "true"
+        "Whether /metrics answers an administrator of tenant default";
+    Text "metrics.listen" "SKILLBOX_METRICS_LISTEN" ""
+        "Address and port, such as 127.0.0.1:9464, that serve /metrics and nothing else, without a key";
+    Text "telemetry.otlp_endpoint" "SKILLBOX_OTLP_ENDPOINT" ""
+        "OpenTelemetry collector that traces are sent to, such as http://127.0.0.1:4318; needs a build with the feature `otlp`. OTEL_EXPORTER_OTLP_ENDPOINT sets it, too";
     Text "log.level" "SKILLBOX_LOG" ""
         "What is logged: error, warn, info, debug, or a filter such as warn,skillbox=debug";
     Text "log.format" "SKILLBOX_LOG_FORMAT" "text"

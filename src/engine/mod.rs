@@ -16,6 +16,7 @@ mod instance;
 mod keys;
 mod live;
 mod mounts;
+mod observe;
 mod plan;
 mod queue;
 mod request;
@@ -44,6 +45,7 @@ use crate::sandbox::Sandbox;
 use crate::secret::MasterKey;
 use crate::skill::{ImageAllowlist, Language};
 use crate::store::{Cursor, Store};
+use crate::telemetry::Metrics;
 
 use admission::{Admission, Bounds, Rate};
 use blobs::Swept;
@@ -58,7 +60,6 @@ pub use executions::{ArtifactFile, Artifacts};
 pub use follow::Follow;
 pub use instance::Instance;
 pub use keys::NewKey;
-pub use queue::Load;
 pub use request::{Ask, Manner, OnDisconnect, RunRequest, What};
 pub use upkeep::{Check, Readiness};
 
@@ -83,6 +84,7 @@ struct Inner {
     admission: Admission,
     rate: Rate,
     running: Arc<Running>,
+    metrics: Metrics,
     /// Pipelines run here, not in a handler's future: a client that goes away must not take the cleanup with it.
     tasks: TaskTracker,
 }
@@ -219,6 +221,7 @@ impl Engine {
             wait: settings.queue_wait,
         });
         let rate = Rate::new(settings.tenant_rate);
+        let metrics = Metrics::new(store.latency(), blob.kept());
         let (running, tasks) = (Arc::new(Running::default()), TaskTracker::new());
         Self(Arc::new(Inner {
             store,
@@ -235,6 +238,7 @@ impl Engine {
             admission,
             rate,
             running,
+            metrics,
             tasks,
         }))
     }

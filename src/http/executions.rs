@@ -27,6 +27,7 @@ use crate::ids::{ExecutionId, IdempotencyKey};
 use crate::limits;
 use crate::skill::SkillName;
 use crate::store::ExecutionFilter;
+use crate::telemetry::field;
 
 /// The query of whatever waits for an end.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -101,6 +102,7 @@ pub(crate) async fn create(
             .await?;
     }
     drop(held);
+    tracing::Span::current().record(field::EXECUTION_ID, tracing::field::display(execution.new.id));
     let envelope = envelope(&door, &execution, &asked);
     let answer = answer::json_always(&door.answers, caller.tenant(), &envelope)?;
     if execution.status.is_final() {

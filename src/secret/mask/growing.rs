@@ -90,9 +90,9 @@ impl Mask {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::Ending;
     use super::*;
     use crate::secret::SecretValue;
+    use crate::secret::mask::Ending;
 
     fn mask(values: &[String]) -> Mask {
         let values: Vec<_> = values

@@ -16,6 +16,7 @@ mod storage;
 mod tests;
 
 use std::path::Path;
+use std::time::Instant;
 
 use jiff::Timestamp;
 use rusqlite::Connection;
@@ -29,6 +30,8 @@ use crate::store::{
     PackageSet, Published, Queued, Retention, SecretRecord, SkillRecord,
 };
 
+use crate::telemetry::Latency;
+
 use pool::Pool;
 
 /// An open database file.
@@ -36,6 +39,7 @@ use pool::Pool;
 pub(super) struct Sqlite {
     readers: Pool,
     writer: Pool,
+    latency: Latency,
 }
 
 impl Sqlite {
@@ -49,6 +53,7 @@ impl Sqlite {
         Ok(Self {
             readers: Pool::closed_before(&writer, connections.readers),
             writer,
+            latency: Latency::default(),
         })
     }
 
@@ -57,7 +62,10 @@ impl Sqlite {
         &self,
         act: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        in_transaction(&self.writer, act).await
+        let began = Instant::now();
+        let done = in_transaction(&self.writer, act).await;
+        self.latency.wrote(began.elapsed());
+        done
     }
 
     /// Runs `act` on one unchanging view of the data.
@@ -65,7 +73,10 @@ impl Sqlite {
         &self,
         act: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        in_transaction(&self.readers, act).await
+        let began = Instant::now();
+        let done = in_transaction(&self.readers, act).await;
+        self.latency.read(began.elapsed());
+        done
     }
 }
 
@@ -83,6 +94,10 @@ async fn in_transaction<T: Send + 'static>(
 }
 
 impl Backend for Sqlite {
+    fn latency(&self) -> &Latency {
+        &self.latency
+    }
+
     async fn ping(&self) -> Result<(), Error> {
         self.read(|c| Ok(c.query_row("select 1", [], |_| Ok(()))?)).await
     }

@@ -9,9 +9,12 @@ mod document;
 mod events;
 mod executions;
 mod files;
+#[cfg(target_os = "linux")]
+mod floods;
 mod keys;
 mod logs;
 mod matrix;
+mod metrics;
 mod requests;
 mod secrets;
 mod serve;
