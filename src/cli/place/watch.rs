@@ -1,6 +1,6 @@
 //! Executions watched in both places. A stream from a server may break off at any time: it is asked for again, from where it was.
 
-use std::io::{self, BufRead, BufReader, Read as _};
+use std::io::{BufRead, BufReader, Read as _};
 use std::thread::sleep;
 
 use serde::de::DeserializeOwned;
@@ -114,8 +114,8 @@ impl Remote {
         let mut failures = 0;
         loop {
             let last = stream.last_id.clone();
-            match stream.next() {
-                Ok(Some(event)) => {
+            match stream.next()? {
+                Some(event) => {
                     failures = 0;
                     match event.told()? {
                         Heard::Told(told) => {
@@ -128,7 +128,7 @@ impl Remote {
                         Heard::Nothing => {}
                     }
                 }
-                Ok(None) | Err(_) => {
+                None => {
                     let Some(id) = id.filter(|_| failures < limits::CLIENT_AGAIN_MAX) else {
                         return Err(broken());
                     };
@@ -199,8 +199,8 @@ impl Events {
         Self { reader, last_id }
     }
 
-    /// The next event; `None` where the stream ends.
-    fn next(&mut self) -> io::Result<Option<Event>> {
+    /// The next event; `None` where the stream ends or breaks off.
+    fn next(&mut self) -> Result<Option<Event>> {
         match &mut self.reader {
             Some(reader) => read_event(reader, &mut self.last_id),
             None => Ok(None),
@@ -209,19 +209,19 @@ impl Events {
 }
 
 /// Reads one event. What is foreign is bounded as any answer is.
-fn read_event(reader: &mut impl BufRead, last_id: &mut String) -> io::Result<Option<Event>> {
+fn read_event(reader: &mut impl BufRead, last_id: &mut String) -> Result<Option<Event>> {
     let (mut event, mut id, mut left) = (Event::default(), None, limits::ANSWER_BYTES_MAX);
     let mut line = Vec::new();
     loop {
         line.clear();
-        left -= reader.by_ref().take(left).read_until(b'\n', &mut line)? as u64;
+        let read = reader.by_ref().take(left).read_until(b'\n', &mut line);
+        left -= read.unwrap_or_default() as u64;
+        if left == 0 {
+            return Err(not_understood(&"it has no end"));
+        }
+        // What breaks off is no event.
         if line.pop() != Some(b'\n') {
-            // What has no end is no event.
-            return if left == 0 {
-                Err(io::Error::other("an event that is too long"))
-            } else {
-                Ok(None)
-            };
+            return Ok(None);
         }
         if line.is_empty() && !event.name.is_empty() {
             id.into_iter().for_each(|id| *last_id = id);
