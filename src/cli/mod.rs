@@ -25,6 +25,7 @@ mod show_config;
 mod skill;
 mod tools;
 mod visible;
+mod watched;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -11,6 +11,7 @@ use crate::cli::failure::{Failure, Result};
 use crate::cli::given::{self, Archive, Named};
 use crate::cli::place::{Place, Ran};
 use crate::cli::save::Saver;
+use crate::cli::watched::{Shown, Watcher};
 use crate::config::Config;
 use crate::engine::{Ask, What};
 use crate::error::quoted;
@@ -156,7 +157,12 @@ impl Work {
             What::Skill { name, .. } => Some(name.clone()),
             What::Archive { .. } | What::Code(_) => None,
         };
-        let ran = place.run(what, ask);
+        let mut watcher = Watcher::new(console, Shown::Aside);
+        let ran = if Console::draws_progress() {
+            place.run(what, ask, Some(&mut |told| watcher.hear(told)))
+        } else {
+            place.run(what, ask, None)
+        };
         let Ran {
             envelope,
             interrupted,
@@ -180,7 +186,7 @@ impl Work {
         if interrupted {
             console.bad("the execution was ended by Ctrl-C");
         } else if envelope.status != Status::Success {
-            explain(&envelope, console);
+            explain(&envelope, &watcher, console);
         } else if has_output && envelope.output.is_none() && envelope.files.is_empty() {
             console.say("it wrote no output; JSON in the file that SANDBOX_OUTPUT names becomes the output");
         }
@@ -235,9 +241,14 @@ fn blobs_made(envelope: &Envelope) -> String {
 const LAST_LINES: usize = 20;
 
 /// For people, a word about an end that is not a success.
-fn explain(envelope: &Envelope, console: &Console) {
+pub(crate) fn explain(envelope: &Envelope, watcher: &Watcher<'_>, console: &Console) {
     let lines: Vec<_> = envelope.logs.stderr.lines().collect();
-    for line in &lines[lines.len().saturating_sub(LAST_LINES)..] {
+    let told = if watcher.has_shown {
+        lines.len()
+    } else {
+        lines.len().saturating_sub(LAST_LINES)
+    };
+    for line in &lines[told..] {
         console.say(line);
     }
     let reason = envelope

@@ -494,5 +494,7 @@ pub const CLIENT_CONNECT_MAX: Duration = Duration::from_secs(10);
 pub const CLIENT_ANSWER_MAX: Duration = Duration::from_secs(120);
 /// Time for the answer to a run: waiting for a place, a pull, the program and its results.
 pub const CLIENT_RUN_MAX: Duration = Duration::from_secs(45 * 60);
+/// Times that the command line asks again for a stream that broke off, one after the other.
+pub const CLIENT_AGAIN_MAX: u32 = 30;
 /// Time for one download.
 pub const CLIENT_DOWNLOAD_MAX: Duration = Duration::from_secs(60 * 60);

@@ -7,6 +7,7 @@ mod kept;
 mod local;
 mod remote;
 mod tools;
+mod watch;
 
 use std::fs::File;
 use std::io::Write;
@@ -17,6 +18,7 @@ use serde_json::json;
 use crate::auth::Scopes;
 use crate::cli::console::Console;
 use crate::cli::failure::{Failure, Result};
+use crate::cli::watched::Hear;
 use crate::config::Config;
 use crate::engine::{Ask, CalledCode, NewKey, What};
 use crate::execution::{Envelope, FileLink, LogLine, Status, Summary};
@@ -154,16 +156,17 @@ impl Place {
         at!(self, place => place.delete(name, version))
     }
 
-    pub(crate) fn run(&self, what: What, ask: Ask) -> Result<Ran> {
+    /// Runs something to its end; `hear` is told what it tells meanwhile.
+    pub(crate) fn run(&self, what: What, ask: Ask, hear: Option<&mut Hear<'_>>) -> Result<Ran> {
         match (self, what) {
-            (Self::Here(local), what) => local.run(what, ask),
+            (Self::Here(local), what) => local.run(what, ask, hear),
             (Self::There(remote), What::Skill { name, selector }) => {
                 let what = json!({ "skill": name, "version": selector });
-                remote.run(name.as_str(), what, &ask)
+                remote.run((name.as_str(), what), &ask, hear)
             }
             (Self::There(remote), What::Code(CalledCode { text, language })) => {
                 let what = json!({ "code": text, "language": language });
-                remote.run("code", what, &ask)
+                remote.run(("code", what), &ask, hear)
             }
             (Self::There(_), What::Archive { .. }) => Err(Failure::refused(
                 "a server runs published skills only; push it first",
@@ -181,6 +184,11 @@ impl Place {
 
     pub(crate) fn printed(&self, id: ExecutionId) -> Result<Printed> {
         at!(self, place => place.printed(id))
+    }
+
+    /// Tells all of an execution, from its beginning to its end.
+    pub(crate) fn watch(&self, id: ExecutionId, hear: &mut Hear<'_>) -> Result<()> {
+        at!(self, place => place.watch(id, hear))
     }
 
     pub(crate) fn cancel(&self, id: ExecutionId) -> Result<Envelope> {

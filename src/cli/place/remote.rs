@@ -11,13 +11,15 @@ use serde_json::json;
 use ureq::http::{Method, Request, Response, Uri};
 use ureq::{Agent, AsSendBody, Body, SendBody};
 
+use super::watch::EVENTS;
 use super::{KeyWanted, Listed, Printed, Pushed, Ran, Wanted, asked};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::progress::{Spinner, Watched};
+use crate::cli::watched::{Hear, Told};
 use crate::engine::Ask;
 use crate::error::Code;
-use crate::execution::{Envelope, FileLink, Summary};
+use crate::execution::{Envelope, FileLink, Stream, Summary};
 use crate::http::{FreshKey, Key, List, Problem, Ready, Skill, SkillSummary, StreamTexts};
 use crate::ids::{ExecutionId, KeyId};
 use crate::limits;
@@ -151,16 +153,36 @@ impl Remote {
     }
 
     /// Runs `what`, which people know by `name`.
-    pub(crate) fn run(&self, name: &str, what: serde_json::Value, ask: &Ask) -> Result<Ran> {
-        let mut what = what;
+    pub(crate) fn run(
+        &self,
+        (name, mut what): (&str, serde_json::Value),
+        ask: &Ask,
+        hear: Option<&mut Hear<'_>>,
+    ) -> Result<Ran> {
         what["blobs"] = self.kept(&ask.blobs)?;
-        let body = asked::body(what, ask)?;
-        let _spinner = Spinner::start(format!("running {name} on {}", self.base));
+        let sent = Sent::json(asked::body(what, ask)?.into_bytes());
+        let mut spinner = Some(Spinner::start(format!("running {name} on {}", self.base)));
         let call = Call {
             answer_max: limits::CLIENT_RUN_MAX,
             ..Call::new(Method::POST, "/v1/executions")
         };
-        let envelope = read_json(self.send(&call, Sent::json(body.into_bytes()))?)?;
+        let envelope = match hear {
+            None => read_json(self.send(&call, sent)?)?,
+            Some(hear) => {
+                let accept = EVENTS;
+                let mut envelope = None;
+                self.run_told(&Call { accept, ..call }, sent, &mut |told| {
+                    if !matches!(told, Told::Status(..) | Told::Printed(Stream::Stdout, _)) {
+                        spinner = None;
+                    }
+                    if let Told::Result(result) = &told {
+                        envelope = Some((**result).clone());
+                    }
+                    hear(told)
+                })?;
+                envelope.ok_or_else(|| Failure::new(Exit::Unavailable, "the server told no result"))?
+            }
+        };
         Ok(Ran {
             envelope,
             interrupted: false,
