@@ -199,6 +199,7 @@ impl Engine {
             limits: job.limits,
             instance: self.0.instance.id(),
             created_at: clock::now(),
+            callback_url: None,
         }
     }
 

@@ -8,8 +8,10 @@ pub const KIB: u64 = 1024;
 pub const MIB: u64 = 1024 * KIB;
 
 mod packages;
+mod webhooks;
 
 pub use packages::*;
+pub use webhooks::*;
 
 // ---- one execution -------------------------------------------------------------------------------------------
 

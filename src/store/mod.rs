@@ -10,6 +10,7 @@ mod backend;
 #[cfg(test)]
 mod contract;
 mod cursor;
+mod deliveries;
 mod error;
 mod record;
 mod sqlite;
@@ -27,6 +28,7 @@ use backend::Backend;
 use cursor::{List, Moment, page_rows};
 
 pub use cursor::Cursor;
+pub use deliveries::{Attempted, Claimed, Delivery, DeliveryStatus, SealedSigning, Then, Wanted};
 pub use error::{Conflict, Error, InvalidCursor};
 pub use record::{
     BlobQuota, BlobRecord, ExecutionFilter, Kept, KeptBlob, NewSecret, PackageSet, Page, Published,
