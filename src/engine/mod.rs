@@ -20,11 +20,13 @@ mod schemas;
 mod secrets;
 mod skills;
 mod upkeep;
+mod webhooks;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
@@ -53,6 +55,7 @@ pub use instance::Instance;
 pub use keys::NewKey;
 pub use request::{Ask, RunRequest, What};
 pub use upkeep::{Check, Readiness};
+pub use webhooks::{Courier, Resolver, Signing, WebhookSettings};
 
 /// All use cases over one set of adapters. Cheap to clone; the state of every door.
 #[derive(Clone, Debug)]
@@ -74,6 +77,8 @@ struct Inner {
     blobs_swept: Swept,
     admission: Admission,
     running: Running,
+    /// Told when there may be one to send.
+    webhooks_due: Notify,
     /// Pipelines run here, not in a handler's future: a client that goes away must not take the cleanup with it.
     tasks: TaskTracker,
 }
@@ -120,6 +125,8 @@ pub struct Settings {
     pub link_life: Duration,
     /// Packages that programs ask for.
     pub deps: DependencySettings,
+    /// Who is told of ends, and how often that is tried.
+    pub webhooks: WebhookSettings,
     /// Unpacked skills, private to this installation.
     pub cache_dir: PathBuf,
     /// Files that live as long as one request, private to this installation.
@@ -210,6 +217,7 @@ impl Engine {
             blobs_swept: Swept::default(),
             admission,
             running,
+            webhooks_due: Notify::new(),
             tasks,
         }))
     }

@@ -125,6 +125,7 @@ impl Engine {
             progress,
         } = request;
         ask.check()?;
+        let callback_url = self.accept_callback(ask.callback_url.as_deref())?;
         let asked_blobs = std::mem::take(&mut ask.blobs);
         let mut found = self.find(caller, what, &ask).await?;
         let job = &mut found.plan.job;
@@ -146,7 +147,10 @@ impl Engine {
         let Plan { job, schemas, .. } = &found.plan;
         // Before the row: one that is there always has somebody who ends it.
         let mut entered = self.0.running.enter(caller.tenant().clone(), job.execution);
-        let new = self.new_execution(caller, &found, &choice);
+        let new = NewExecution {
+            callback_url,
+            ..self.new_execution(caller, &found, &choice)
+        };
         // The sandbox is made meanwhile; the program waits for the row.
         let (word, go) = oneshot::channel();
         let begin = async {
@@ -270,6 +274,9 @@ impl Engine {
         if !ours.map_err(|error| failure::of_store(error, "execution"))? {
             let recorded = self.0.store.execution(&new.tenant, id).await;
             return recorded.map_err(|error| failure::of_store(error, "execution"));
+        }
+        if new.callback_url.is_some() {
+            self.0.webhooks_due.notify_one();
         }
         tracing::info!(execution.id = %id, status = outcome.status.as_str(), "Finished execution {id}");
         Ok(Execution {

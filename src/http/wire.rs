@@ -215,6 +215,10 @@ pub(crate) struct CreateExecution {
     #[serde(default, deserialize_with = "seconds")]
     #[schema(minimum = 0.1)]
     timeout: Option<f64>,
+    /// Where the end of the execution is told, signed: an address on the Internet over HTTPS.
+    #[serde(default)]
+    #[schema(max_length = 2048, example = "https://hooks.example/skillbox")]
+    callback_url: Option<String>,
 }
 
 /// A key as asked for.
@@ -283,6 +287,7 @@ impl TryFrom<CreateExecution> for RunRequest {
                 stdin: body.stdin.map(Into::into),
                 requirements: body.requirements,
                 timeout,
+                callback_url: body.callback_url,
             },
             progress: None,
         })

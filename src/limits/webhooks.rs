@@ -8,6 +8,8 @@ use super::KIB;
 pub const CALLBACK_URL_BYTES_MAX: usize = 2048;
 /// All that one attempt may take: resolving, connecting, sending, the answer.
 pub const DELIVERY_ATTEMPT_MAX: Duration = Duration::from_secs(10);
+/// Connecting to one of several addresses.
+pub const DELIVERY_CONNECT_MAX: Duration = Duration::from_secs(3);
 /// How long is waited for the rest of an answer whose status is known.
 pub const DELIVERY_REST_MAX: Duration = Duration::from_secs(1);
 /// What is read of it.

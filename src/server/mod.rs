@@ -44,6 +44,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
             source,
         })?;
     let address = listener.local_addr().map_err(Error::Signals)?;
+    let courier = engine.courier()?;
     let key = first_key(&engine, &folder).await?;
     let app = http::app(
         engine.clone(),
@@ -55,6 +56,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
     let closing = CancellationToken::new();
     let serving = tokio::spawn(http::serve(listener, app, closing.clone()));
     let upkeep = tokio::spawn(keep_up(engine.clone(), closing.clone()));
+    let delivering = tokio::spawn(courier.deliver(closing.clone()));
     for notice in &config.notices {
         tracing::warn!("{notice}");
     }
@@ -79,7 +81,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
         // Readiness says no from here on, while the door still answers: whoever balances load looks elsewhere first.
         engine.shutdown(limits::DRAIN_SERVER_MAX).await;
         closing.cancel();
-        let _ = tokio::join!(serving, upkeep);
+        let _ = tokio::join!(serving, upkeep, delivering);
     };
     tokio::select! {
         () = ending => tracing::info!("Ended"),

@@ -8,7 +8,7 @@ use skillbox::auth::Caller;
 use skillbox::blob::{Blob, LinkSigner};
 use skillbox::engine::{
     Ask, BlobPolicy, DependencySettings, Engine, Images, Index, Instance, NamedBy, PageRequest, Parts,
-    RetentionPolicy, RunRequest, Settings, Upstream, What,
+    RetentionPolicy, RunRequest, Settings, Upstream, WebhookSettings, What,
 };
 use skillbox::error::Error;
 use skillbox::execution::{Execution, JsonText, Maxima, Outcome, Status};
@@ -317,6 +317,7 @@ fn settings(folder: &Path, images: Images) -> Settings {
         },
         link_life: Duration::from_secs(60),
         deps: DependencySettings::in_folder(folder.join("packages")),
+        webhooks: WebhookSettings::default(),
         cache_dir: folder.join("cache"),
         tmp_dir: folder.join("tmp"),
     }

@@ -16,6 +16,7 @@ use serde_json::json;
 
 use crate::auth::Scopes;
 use crate::cli::console::Console;
+use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::config::Config;
 use crate::engine::{Ask, CalledCode, NewKey, What};
@@ -156,6 +157,10 @@ impl Place {
 
     pub(crate) fn run(&self, what: What, ask: Ask) -> Result<Ran> {
         match (self, what) {
+            (Self::Here(_), _) if ask.callback_url.is_some() => Err(Failure::new(
+                Exit::Usage,
+                "--callback-url: nothing stays here to tell anybody, and you see the end yourself; name a server by --server, or leave it out",
+            )),
             (Self::Here(local), what) => local.run(what, ask),
             (Self::There(remote), What::Skill { name, selector }) => {
                 let what = json!({ "skill": name, "version": selector });
