@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 
 use super::access::{Access, Matrix};
 use super::door::Door;
-use super::{artifacts, blobs, deps, document, executions, health, keys, secrets, skills, tools};
+use super::{artifacts, blobs, deps, document, executions, health, keys, secrets, skills, tools, webhooks};
 use crate::auth::Scope;
 
 const OPEN: Access = Access::Open;
@@ -39,6 +39,11 @@ pub(crate) fn table() -> Table {
         .route(RUN, routes!(executions::show))
         .route(RUN, routes!(executions::logs))
         .route(RUN, routes!(executions::cancel))
+        .route(RUN, routes!(webhooks::of_execution))
+        .route(RUN, routes!(webhooks::list))
+        .route(RUN, routes!(webhooks::redeliver))
+        .route(ADMIN, routes!(webhooks::secret))
+        .route(ADMIN, routes!(webhooks::rotate))
         .route(RUN_OR_LINK, routes!(artifacts::archive))
         .route(RUN_OR_LINK, routes!(artifacts::file))
         .route(RUN, routes!(blobs::create))

@@ -7,6 +7,7 @@ mod kept;
 mod local;
 mod remote;
 mod tools;
+mod webhooks;
 
 use std::fs::File;
 use std::io::Write;
