@@ -46,6 +46,7 @@ mod ordinary;
 mod packages;
 #[cfg(unix)]
 mod published_front;
+mod receiver;
 mod run_code_packages;
 #[cfg(target_os = "linux")]
 mod sandbox_auto;
@@ -55,4 +56,5 @@ mod sandbox_native;
 mod sandbox_oracles;
 mod sandbox_posture;
 mod server;
+mod webhooks;
 mod world;

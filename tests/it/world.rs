@@ -289,6 +289,20 @@ pub(crate) async fn engine_with_packages(
     engine_of(settings, folder, instance, sandbox).await
 }
 
+/// An engine over `folder` that tells ends as these settings say.
+pub(crate) async fn engine_that_tells(
+    webhooks: WebhookSettings,
+    folder: &Path,
+    instance: Instance,
+    sandbox: Sandbox,
+) -> Engine {
+    let settings = Settings {
+        webhooks,
+        ..settings(folder, images())
+    };
+    engine_of(settings, folder, instance, sandbox).await
+}
+
 fn settings(folder: &Path, images: Images) -> Settings {
     let allowlist = [
         &images.python,
