@@ -17,3 +17,4 @@ mod serve;
 mod skills;
 mod tenants;
 mod tools;
+mod webhooks;
