@@ -18,7 +18,9 @@ create table deliveries (
 ) strict;
 create unique index deliveries_by_execution on deliveries (execution);
 create index deliveries_by_time on deliveries (tenant, created_at desc, id desc);
-create index deliveries_due on deliveries (next_at, status, tenant, host, id) where next_at is not null;
+create index deliveries_next on deliveries (next_at) where next_at is not null;
+create index deliveries_due on deliveries (tenant, next_at, id, host) where next_at is not null;
+create index deliveries_sent on deliveries (tenant, host, next_at) where status = 'sending';
 
 -- However an execution ends, whoever ends it: in the same transaction.
 create trigger execution_is_told after update of finished_at on executions

@@ -26,6 +26,8 @@ pub const DELIVERIES_AT_ONCE: usize = 32;
 pub const DELIVERIES_OF_TENANT_AT_ONCE: u32 = 8;
 /// Those of one tenant to one host: one that never answers leaves places for the others.
 pub const DELIVERIES_TO_HOST_AT_ONCE: u32 = 4;
+/// Webhooks that are looked at when some are chosen: so many of the oldest of each tenant, and as many of its newest.
+pub const DELIVERIES_LOOKED_AT: u32 = 200;
 /// Pauses before the second attempt and those after it, unless the operator says otherwise.
 pub const DELIVERY_RETRIES: [Duration; 7] = [
     Duration::from_secs(5),

@@ -92,6 +92,7 @@ macro_rules! contract_tests {
                 what_nobody_has_recorded_in_time_is_due_again,
                 an_attempt_is_over_or_followed_by_another,
                 tenants_and_hosts_take_turns,
+                a_long_list_for_one_host_hides_no_other,
                 a_webhook_is_sent_anew_when_it_is_asked_for,
                 webhooks_go_with_their_execution,
                 a_tenant_never_sees_the_webhooks_of_another,

@@ -20,20 +20,21 @@ const EXPECT: &str = "
     insert into deliveries (id, execution, tenant, url, host, created_at)
     values (:id, :execution, :tenant, :url, :host, :created_at)";
 pub(super) const NEXT: &str = "select min(next_at) from deliveries where next_at is not null";
-/// The oldest of each host of each tenant, then of each tenant, tenants in turn. What is being sent takes its places first.
-pub(super) const DUE: &str = "
-    select id from (
-        select id, next_at, is_sent, row_number() over (partition by tenant order by is_sent desc, next_at, id) as turn
-        from (
-            select id, tenant, next_at, next_at > :now as is_sent,
-                row_number() over (partition by tenant, host order by next_at > :now desc, next_at, id) as place
-            from deliveries
-            where next_at is not null and next_at <= :until and (next_at <= :now or status = 'sending')
+pub(super) const SENT: &str = "
+    select tenant, host, count(*) as count from deliveries where status = 'sending' and next_at > ?1 group by tenant, host";
+pub(super) const NEXT_TENANT: &str =
+    "select tenant from deliveries where next_at is not null and tenant > ?1 order by tenant limit 1";
+macro_rules! due {
+    ($order:literal) => {
+        concat!(
+            "select id, host, next_at from deliveries where next_at is not null and tenant = ?1 and next_at <= ?2 order by ",
+            $order,
+            " limit ?3"
         )
-        where place <= :to_host
-    )
-    where turn <= :of_tenant and not is_sent
-    order by turn, next_at, id limit :rows";
+    };
+}
+pub(super) const OLDEST: &str = due!("next_at, id");
+pub(super) const NEWEST: &str = due!("next_at desc, id desc");
 const CLAIM: &str = concat!(
     "update deliveries set status = 'sending', attempts = attempts + 1, last_at = :now, next_at = :until
     where id = :id and next_at <= :now returning before, ",
@@ -87,22 +88,6 @@ pub(super) fn next(c: &Connection) -> Result<Option<Timestamp>, Error> {
     let at: Option<i64> = c.prepare_cached(NEXT)?.query_row([], |row| row.get(0))?;
     at.map(|at| Timestamp::from_microsecond(at).map_err(Error::backend))
         .transpose()
-}
-
-/// What could be claimed now. It may look at many rows, so it is no part of the writer's work.
-pub(super) fn due(c: &Connection, wanted: &Wanted) -> Result<Vec<String>, Error> {
-    let mut statement = c.prepare_cached(DUE)?;
-    let found = statement.query_map(
-        named_params! {
-            ":now": wanted.now.as_microsecond(),
-            ":until": wanted.until.as_microsecond(),
-            ":to_host": wanted.to_host,
-            ":of_tenant": wanted.of_tenant,
-            ":rows": wanted.rows,
-        },
-        |row| row.get(0),
-    )?;
-    Ok(found.collect::<Result<_, _>>()?)
 }
 
 /// Claims those of `due` that nobody else has claimed meanwhile.

@@ -2,6 +2,7 @@
 
 mod blobs;
 mod deliveries;
+mod due;
 mod executions;
 mod keys;
 mod open;
@@ -328,7 +329,7 @@ impl Backend for Sqlite {
     }
 
     async fn claim_deliveries(&self, wanted: Wanted) -> Result<Vec<Claimed>, Error> {
-        let due = self.read(move |c| deliveries::due(c, &wanted)).await?;
+        let due = self.read(move |c| due::due(c, &wanted)).await?;
         if due.is_empty() {
             return Ok(Vec::new());
         }

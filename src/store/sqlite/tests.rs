@@ -141,7 +141,26 @@ fn plans_of_others() -> Vec<(&'static str, String)> {
             deliveries::OF_EXECUTION,
             by("deliveries_by_execution", "execution=?"),
         ),
-        (deliveries::NEXT, "COVERING INDEX deliveries_due".to_owned()),
+        (
+            deliveries::NEXT,
+            "COVERING INDEX deliveries_next (next_at>?)".to_owned(),
+        ),
+        (
+            deliveries::NEXT_TENANT,
+            "COVERING INDEX deliveries_due (tenant>?)".to_owned(),
+        ),
+        (
+            deliveries::OLDEST,
+            "COVERING INDEX deliveries_due (tenant=? AND next_at>? AND next_at<?)".to_owned(),
+        ),
+        (
+            deliveries::NEWEST,
+            "COVERING INDEX deliveries_due (tenant=? AND next_at>? AND next_at<?)".to_owned(),
+        ),
+        (
+            deliveries::SENT,
+            "SCAN deliveries USING COVERING INDEX deliveries_sent".to_owned(),
+        ),
         (
             keys::PAGE,
             by("keys_by_time", "tenant=? AND (created_at,id)<(?,?)"),
