@@ -125,7 +125,7 @@ fn is_name_of_the_internet(host: &str) -> bool {
         host.strip_suffix(*end)
             .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     };
-    host.contains('.') && !NAMES_INSIDE.iter().any(|end| ends_in(&end))
+    host.contains('.') && !NAMES_INSIDE.iter().any(ends_in)
 }
 
 /// Whether two addresses of one kind have so many bits in common.

@@ -58,4 +58,5 @@ mod sandbox_oracles;
 mod sandbox_posture;
 mod server;
 mod webhooks;
+mod webhooks_hostile;
 mod world;
