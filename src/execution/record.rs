@@ -22,12 +22,8 @@ pub struct NewExecution {
     pub language: Language,
     /// The image it runs in.
     pub image: String,
-    /// `docker` or `native`.
-    pub backend: String,
-    /// Why this backend.
-    pub backend_reason: String,
-    /// Promises that it keeps only as well as the host lets it, such as `P6`.
-    pub degraded: Vec<String>,
+    /// What makes its sandbox; `None` until its turn has come.
+    pub backend: Option<ChosenBackend>,
     /// Its bounds.
     pub limits: ResourceLimits,
     /// The process that runs it.
@@ -36,6 +32,17 @@ pub struct NewExecution {
     pub created_at: jiff::Timestamp,
     /// Where its end is told; left out of lists.
     pub callback_url: Option<CallbackUrl>,
+}
+
+/// What makes the sandbox of an execution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChosenBackend {
+    /// `docker` or `native`.
+    pub name: String,
+    /// Why this one.
+    pub reason: String,
+    /// Promises that it keeps only as well as the host lets it, such as `P6`.
+    pub degraded: Vec<String>,
 }
 
 /// A recorded execution.

@@ -9,7 +9,9 @@ use utoipa_axum::routes;
 
 use super::access::{Access, Matrix};
 use super::door::Door;
-use super::{artifacts, blobs, deps, document, executions, health, keys, secrets, skills, tools, webhooks};
+use super::{
+    artifacts, blobs, deps, document, events, executions, health, keys, secrets, skills, tools, webhooks,
+};
 use crate::auth::Scope;
 
 const OPEN: Access = Access::Open;
@@ -38,6 +40,7 @@ pub(crate) fn table() -> Table {
         .route(RUN, routes!(executions::list))
         .route(RUN, routes!(executions::show))
         .route(RUN, routes!(executions::logs))
+        .route(RUN, routes!(events::events))
         .route(RUN, routes!(executions::cancel))
         .route(RUN, routes!(webhooks::of_execution))
         .route(RUN, routes!(webhooks::list))

@@ -57,6 +57,9 @@ pub enum Conflict {
     /// A webhook is on its way.
     #[error("is being sent; look again in a moment")]
     BeingSent,
+    /// The key was sent with another request.
+    #[error("was sent with another request before; use a new key for each request")]
+    OtherRequest,
     /// The id or hash is taken.
     #[error("already exists")]
     Exists,

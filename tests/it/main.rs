@@ -47,6 +47,10 @@ mod ordinary;
 mod packages;
 #[cfg(unix)]
 mod published_front;
+#[cfg(target_os = "linux")]
+mod queue;
+#[cfg(target_os = "linux")]
+mod queue_bounds;
 mod receiver;
 mod run_code_packages;
 #[cfg(target_os = "linux")]
@@ -57,6 +61,7 @@ mod sandbox_native;
 mod sandbox_oracles;
 mod sandbox_posture;
 mod server;
+mod watching;
 mod webhooks;
 mod webhooks_hostile;
 mod world;

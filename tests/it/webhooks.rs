@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use skillbox::bundle::artifacts::ArtifactTar;
-use skillbox::engine::{Ask, CalledCode, Engine, PageRequest, RunRequest, WebhookSettings, What};
+use skillbox::engine::{Ask, CalledCode, Engine, Manner, PageRequest, RunRequest, WebhookSettings, What};
 use skillbox::execution::{Execution, JsonText, Logs, Shown, Usage};
 use skillbox::sandbox::{End, Error, Job, Output, Report, Sandbox};
 use skillbox::skill::Language;
@@ -68,7 +68,11 @@ fn courier(engine: &Engine) -> AbortOnDropHandle<()> {
 }
 
 pub(crate) async fn try_run(world: &World, url: &str) -> Result<Execution, skillbox::error::Error> {
-    let request = RunRequest {
+    world.engine.run(&world.admin, asking(url)).await
+}
+
+fn asking(url: &str) -> RunRequest {
+    RunRequest {
         what: What::Code(CalledCode {
             text: "1".to_owned(),
             language: Language::Python,
@@ -78,8 +82,7 @@ pub(crate) async fn try_run(world: &World, url: &str) -> Result<Execution, skill
             ..Ask::default()
         },
         progress: None,
-    };
-    world.engine.run(&world.admin, request).await
+    }
 }
 
 pub(crate) async fn run(world: &World, url: &str) -> Execution {
@@ -201,6 +204,23 @@ async fn what_fails_is_tried_again_under_the_same_id_and_given_up_at_last() {
     assert_eq!(receiver.next().await.id(), first.id());
     let there = settled(&world, &execution).await;
     assert_eq!((there.status, there.attempts), (DeliveryStatus::Delivered, 5));
+}
+
+#[tokio::test]
+async fn an_execution_that_nobody_waits_for_is_told() {
+    let (world, _courier) = telling(settings()).await;
+    let mut receiver = Receiver::open(&[Answer::status(200)]).await;
+    let manner = Manner::default();
+    let submitted = world
+        .engine
+        .submit(&world.admin, asking(&receiver.url()), manner)
+        .await;
+    let id = submitted.unwrap().new.id.to_string();
+    let told = receiver.next().await.json();
+    assert_eq!(
+        (&told["data"]["execution_id"], &told["data"]["status"]),
+        (&id.as_str().into(), &"failed".into())
+    );
 }
 
 #[tokio::test]

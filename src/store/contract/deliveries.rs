@@ -6,8 +6,8 @@ use crate::execution::{NewExecution, Outcome, Status};
 use crate::ids::{DeliveryId, ExecutionId, InstanceId, Tenant};
 use crate::limits;
 use crate::store::{
-    Attempted, Claimed, Conflict, Delivery, DeliveryStatus, Error, Retention, SealedSigning, Store, Then,
-    Wanted,
+    Attempted, Claimed, Conflict, Delivery, DeliveryStatus, Error, Queued, Retention, SealedSigning, Store,
+    Then, Wanted,
 };
 
 const FOR_EVER: i64 = 1 << 50;
@@ -108,6 +108,40 @@ pub(in crate::store) async fn every_end_that_is_to_be_told_is_due_with_it(place:
     );
     assert_eq!(found[0].delivery.url, finished.callback_url.unwrap());
     assert_eq!(store.delivery_of(&silent.tenant, silent.id).await.unwrap(), None);
+}
+
+/// The same for what never ran: cancelled or refused in its turn, or left by a process that died; but what was withdrawn is gone.
+pub(in crate::store) async fn ends_in_the_queue_are_told(place: &impl Place) {
+    let store = place.open().await;
+    let dead = InstanceId::generate();
+    let [refused, alone, withdrawn] = ["a", "b", "c"].map(|owner| NewExecution {
+        instance: dead,
+        ..told(owner, "hooks.example", 1)
+    });
+    for new in [&refused, &alone, &withdrawn] {
+        let queued = Queued {
+            execution: new.clone(),
+            request: None,
+            key: None,
+        };
+        store.enqueue(queued).await.unwrap();
+    }
+    assert_eq!(store.next_delivery().await.unwrap(), None);
+    let end = Outcome {
+        finished_at: at(5),
+        ..outcome(Status::Denied)
+    };
+    assert!(store.leave_queue(&refused.tenant, refused.id, end).await.unwrap());
+    assert!(store.withdraw(&withdrawn.tenant, withdrawn.id).await.unwrap());
+    store.adopt(dead, InstanceId::generate(), at(7)).await.unwrap();
+    let mut found = claimed(&store, wanted(9)).await;
+    found.sort_by_key(|claimed| claimed.execution.new.tenant.clone());
+    assert_eq!(executions(&found), [refused.id, alone.id]);
+    let statuses = found.iter().map(|claimed| claimed.execution.status);
+    assert_eq!(
+        statuses.collect::<Vec<_>>(),
+        [Status::Denied, Status::Interrupted]
+    );
 }
 
 pub(in crate::store) async fn no_two_claim_the_same_webhook(place: &impl Place) {
