@@ -69,6 +69,8 @@ pub struct Config {
     pub webhooks: WebhookSettings,
     /// The key that seals secrets, where it is not in the data folder.
     pub master_key: Option<MasterKey>,
+    /// What the server tells of itself.
+    pub observe: Observe,
     /// Logging.
     pub log: Log,
     /// What was accepted and has no effect, one sentence each.
@@ -124,6 +126,17 @@ pub struct Limits {
     pub async_queue: usize,
 }
 
+/// What the server tells of itself beside its log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Observe {
+    /// Whether anybody may read metrics.
+    pub metrics: bool,
+    /// The address that serves them to whoever reaches it.
+    pub metrics_listen: Option<SocketAddr>,
+    /// The collector that traces are sent to.
+    pub collector: Option<String>,
+}
+
 /// Logging.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
@@ -171,6 +184,7 @@ impl Config {
             allowed_hosts: self.allowed_hosts.clone(),
             deps: self.deps.clone(),
             webhooks: WebhookSettings::default(),
+            observe: Observe::default(),
             log: self.log.clone(),
             notices: Vec::new(),
             effective: Vec::new(),

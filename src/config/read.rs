@@ -8,8 +8,9 @@ use figment::Figment;
 use figment::value::Value;
 
 use super::error::Error;
+use super::layers::{COLLECTOR, COLLECTOR_VARIABLE};
 use super::settings::{self, Kind, SETTINGS};
-use super::{Backend, Config, Deps, Limits, Log, Sandbox, values, webhooks};
+use super::{Backend, Config, Deps, Limits, Log, Observe, Sandbox, values, webhooks};
 use crate::engine::{BlobPolicy, Images, RetentionPolicy};
 use crate::error::quoted;
 use crate::execution::Maxima;
@@ -17,7 +18,7 @@ use crate::limits;
 use crate::sandbox::{Pool, docker};
 use crate::secret::InvalidMasterKey;
 use crate::skill::{ImageAllowlist, Language, parse_bytes, parse_cpu};
-use crate::telemetry::Format;
+use crate::telemetry::{self, Format};
 
 /// One setting as it stands.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -73,6 +74,7 @@ pub(super) fn config(figment: &Figment) -> Result<Config, Error> {
         master_key: reader.optional("secrets.master_key", |text| {
             text.parse().map_err(|error: InvalidMasterKey| error.to_string())
         })?,
+        observe: observe(&reader)?,
         log: Log {
             filter: reader.optional("log.level", values::log_filter)?,
             format: reader.required("log.format", log_format)?,
@@ -94,6 +96,28 @@ fn log_format(text: &str) -> Result<Format, String> {
         "json" => Ok(Format::Json),
         _ => Err(format!("{} is not text or json", quoted(text))),
     }
+}
+
+fn observe(reader: &Reader<'_>) -> Result<Observe, Error> {
+    let observe = Observe {
+        metrics: reader.required("metrics.enabled", yes_or_no)?,
+        metrics_listen: reader.optional("metrics.listen", values::socket)?,
+        collector: reader.optional(COLLECTOR, values::server_url)?,
+    };
+    if observe.metrics_listen.is_some() && !observe.metrics {
+        return Err(reader.wrong(
+            "metrics.listen",
+            "has no use while metrics.enabled is false; leave one of them out",
+        ));
+    }
+    let may_be_meant_for_others = reader.origin(COLLECTOR) == COLLECTOR_VARIABLE;
+    if observe.collector.is_some() && !telemetry::CAN_TRACE && !may_be_meant_for_others {
+        return Err(reader.wrong(
+            COLLECTOR,
+            "traces need a build with the feature `otlp` (cargo build --release --features otlp); leave it out to send none",
+        ));
+    }
+    Ok(observe)
 }
 
 fn backend(text: &str) -> Result<Backend, String> {
@@ -224,6 +248,11 @@ fn notices(reader: &Reader<'_>) -> Result<Vec<String>, Error> {
         notices.push(format!(
             "redis_url ({}) is not needed: Skillbox uses no Redis",
             reader.origin("redis_url")
+        ));
+    }
+    if !telemetry::CAN_TRACE && reader.is_set(COLLECTOR) {
+        notices.push(format!(
+            "{COLLECTOR_VARIABLE} has no effect: sending traces needs a build with the feature `otlp`"
         ));
     }
     reader.required("grpc.port", port)?;

@@ -139,6 +139,12 @@ pub const SETTINGS: &[Setting] = settings! {
         "File of certificate authorities (PEM) that receivers are believed by. Without it: those of the Internet";
     List "webhooks.retries" "SKILLBOX_WEBHOOKS_RETRIES" ""
         "Pauses before the next attempts, at most 20. Without it: 5s, 1m, 5m, 30m, 2h, 5h, 10h; then it is given up";
+    Text "metrics.enabled" "SKILLBOX_METRICS_ENABLED" "true"
+        "Whether /metrics answers an administrator of tenant default";
+    Text "metrics.listen" "SKILLBOX_METRICS_LISTEN" ""
+        "Address and port, such as 127.0.0.1:9464, that serve /metrics and nothing else, without a key";
+    Text "telemetry.otlp_endpoint" "SKILLBOX_OTLP_ENDPOINT" ""
+        "OpenTelemetry collector that traces are sent to, such as http://127.0.0.1:4318; needs a build with the feature `otlp`. OTEL_EXPORTER_OTLP_ENDPOINT sets it, too";
     Text "log.level" "SKILLBOX_LOG" ""
         "What is logged: error, warn, info, debug, or a filter such as warn,skillbox=debug";
     Text "log.format" "SKILLBOX_LOG_FORMAT" "text"

@@ -11,10 +11,12 @@ mod entrusted;
 mod executions;
 mod failure;
 mod find;
+mod follow;
 mod instance;
 mod keys;
 mod live;
 mod mounts;
+mod observe;
 mod plan;
 mod queue;
 mod request;
@@ -45,6 +47,7 @@ use crate::sandbox::Sandbox;
 use crate::secret::MasterKey;
 use crate::skill::{ImageAllowlist, Language};
 use crate::store::{Cursor, Store};
+use crate::telemetry::Metrics;
 
 use admission::{Admission, Bounds, Rate};
 use blobs::Swept;
@@ -56,10 +59,9 @@ pub use blobs::{AskedBlob, BlobPolicy, NewBlob};
 pub use call::CalledCode;
 pub use deps::{DependencySettings, Host, Index, NamedBy, Upstream};
 pub use executions::{ArtifactFile, Artifacts};
+pub use follow::Follow;
 pub use instance::Instance;
 pub use keys::NewKey;
-pub use live::Follow;
-pub use queue::Load;
 pub use request::{Ask, Manner, OnDisconnect, RunRequest, What};
 pub use upkeep::{Check, Readiness};
 pub use webhooks::{Courier, Resolver, Signing, WebhookSettings};
@@ -85,6 +87,7 @@ struct Inner {
     admission: Admission,
     rate: Rate,
     running: Arc<Running>,
+    metrics: Metrics,
     /// Told when there may be one to send.
     webhooks_due: Notify,
     /// Pipelines run here, not in a handler's future: a client that goes away must not take the cleanup with it.
@@ -225,6 +228,7 @@ impl Engine {
             wait: settings.queue_wait,
         });
         let rate = Rate::new(settings.tenant_rate);
+        let metrics = Metrics::new(store.latency(), blob.kept());
         let (running, tasks) = (Arc::new(Running::default()), TaskTracker::new());
         Self(Arc::new(Inner {
             store,
@@ -241,6 +245,7 @@ impl Engine {
             admission,
             rate,
             running,
+            metrics,
             webhooks_due: Notify::new(),
             tasks,
         }))

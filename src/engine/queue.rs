@@ -2,14 +2,15 @@
 
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use crate::auth::Caller;
 use crate::engine::admission::{Comer, Lane, Place, Slot};
 use crate::engine::live::Entered;
-use crate::engine::run::{Accepted, Standing, Turn, Watcher};
+use crate::engine::run::{Accepted, Standing, Turn, Watcher, span};
 use crate::engine::{Engine, Manner, OnDisconnect, RunRequest, What, clock, ended, failure, stored};
 use crate::error::{Code, Error};
-use crate::execution::{Bookmark, Execution, NewExecution, QueuePlace, Status};
+use crate::execution::{Bookmark, Execution, NewExecution, Outcome, QueuePlace, Status};
 use crate::ids::{Digest, ExecutionId, IdempotencyKey, Tenant};
 use crate::limits;
 use crate::skill::Selector;
@@ -24,8 +25,8 @@ impl Engine {
         manner: Manner,
     ) -> Result<Execution, Error> {
         let (engine, caller) = (self.clone(), caller.clone());
-        self.to_the_end(async move { Box::pin(engine.submit_attached(&caller, request, manner)).await })
-            .await
+        let submit = async move { Box::pin(engine.submit_attached(&caller, request, manner)).await };
+        self.to_the_end(submit.instrument(span())).await
     }
 
     async fn submit_attached(
@@ -37,6 +38,7 @@ impl Engine {
         self.0.rate.take(caller.tenant(), std::time::Instant::now())?;
         let kept = stored::write(&request.what, &request.ask)?;
         let accepted = Box::pin(self.accept(caller, request)).await?;
+        accepted.name_span();
         let key = manner.key.map(|key| keyed(key, &kept));
         let place = self.line_up(&accepted, Lane::Queued)?;
         let entered = self.0.running.enter(accepted.tenant.clone(), accepted.id());
@@ -148,7 +150,7 @@ impl Engine {
     async fn run_queued(&self, mut entered: Entered, place: Place) {
         let (tenant, id) = (entered.tenant().clone(), entered.id());
         let ended = match place.turn().await {
-            Some(slot) => Box::pin(self.execute_queued(slot, &mut entered)).await,
+            Some(slot) => Box::pin(self.execute_queued(slot, &mut entered).instrument(span())).await,
             // Cancelled, or the process ends: the next one finds it in the database.
             None => self.find_execution(&tenant, id).await,
         };
@@ -156,11 +158,10 @@ impl Engine {
             Ok(execution) => Ok(execution),
             Err(error) => {
                 tracing::warn!(execution.id = %id, %error, source = ?std::error::Error::source(&error), "Execution {id} was not let in");
-                let left = self.0.store.leave_queue(&tenant, id, ended::denied(&error)).await;
-                self.0.webhooks_due.notify_one();
+                let left = self.leave_queue(&tenant, id, ended::denied(&error)).await;
                 match left {
                     Ok(_) => self.find_execution(&tenant, id).await,
-                    Err(error) => Err(failure::of_store(error, "execution")),
+                    Err(error) => Err(error),
                 }
             }
         };
@@ -208,6 +209,7 @@ impl Engine {
         accepted.found.plan.job.execution = id;
         accepted.accepted_at = recorded.created_at;
         accepted.callback_url = recorded.callback_url;
+        accepted.name_span();
         let (nobody, _) = oneshot::channel();
         let turn = Turn {
             slot,
@@ -254,11 +256,20 @@ impl Engine {
 
     /// Ends an execution that waits; `false` if it has started or ended.
     pub(super) async fn cancel_queued(&self, tenant: &Tenant, id: ExecutionId) -> Result<bool, Error> {
-        let left = self.0.store.leave_queue(tenant, id, ended::cancelled()).await;
+        let left = self.leave_queue(tenant, id, ended::cancelled()).await?;
+        if left {
+            self.0.admission.send_away(tenant, id);
+        }
+        Ok(left)
+    }
+
+    async fn leave_queue(&self, tenant: &Tenant, id: ExecutionId, outcome: Outcome) -> Result<bool, Error> {
+        let waited = self.find_execution(tenant, id).await?.new;
+        let left = self.0.store.leave_queue(tenant, id, outcome.clone()).await;
         let left = left.map_err(|error| failure::of_store(error, "execution"))?;
         if left {
-            self.0.webhooks_due.notify_one();
-            self.0.admission.send_away(tenant, id);
+            self.count_end(&waited, &outcome);
+            self.webhook_is_due(&waited);
         }
         Ok(left)
     }
@@ -275,15 +286,6 @@ impl Engine {
             waiting: place.waiting,
             waited_ms: u64::try_from(waited).unwrap_or(u64::MAX),
         })
-    }
-
-    /// How much is going on.
-    #[must_use]
-    pub fn load(&self) -> Load {
-        Load {
-            running: self.0.admission.running(),
-            waiting: self.0.admission.waiting(),
-        }
     }
 
     /// Refuses a tenant that keeps as much as it may, or would with so many bytes more.
@@ -327,15 +329,6 @@ pub(super) fn keyed(key: IdempotencyKey, request: &[u8]) -> KeyedRequest {
 fn a_life_ago() -> jiff::Timestamp {
     let life = jiff::SignedDuration::try_from(limits::IDEMPOTENCY_KEY_LIFE).unwrap_or_default();
     clock::now().checked_sub(life).unwrap_or(jiff::Timestamp::MIN)
-}
-
-/// How much is going on in this process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Load {
-    /// Slots that are taken.
-    pub running: usize,
-    /// Callers and executions that wait for one.
-    pub waiting: usize,
 }
 
 /// An execution that is recorded.

@@ -4,6 +4,8 @@ use std::time::Instant;
 
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+use tracing::field::{Empty, display};
 
 use crate::auth::{Caller, Scope};
 use crate::blob;
@@ -13,7 +15,8 @@ use crate::engine::blobs::with_blobs;
 use crate::engine::deps::Waiting;
 use crate::engine::ended::{lost, outcome, without_artifacts};
 use crate::engine::find::Found;
-use crate::engine::live::{Entered, Follow};
+use crate::engine::follow::Follow;
+use crate::engine::live::Entered;
 use crate::engine::plan::Plan;
 use crate::engine::secrets::masked;
 use crate::engine::{Engine, Manner, OnDisconnect, RunRequest, clock, failure, queue, require, stored};
@@ -23,6 +26,7 @@ use crate::ids::{ExecutionId, Tenant};
 use crate::limits;
 use crate::sandbox::{Choice, Job, ProgressSender, Run};
 use crate::store::{self, Store};
+use crate::telemetry::field;
 use crate::webhook::CallbackUrl;
 
 /// What may run when its turn comes.
@@ -41,6 +45,13 @@ impl Accepted {
     pub(super) fn id(&self) -> ExecutionId {
         self.found.plan.job.execution
     }
+
+    /// Names it in all that is logged from here on.
+    pub(super) fn name_span(&self) {
+        let span = tracing::Span::current();
+        span.record(field::EXECUTION_ID, display(self.id()));
+        span.record(field::SKILL, self.found.name.as_ref().map(display));
+    }
 }
 
 /// The turn of one execution.
@@ -51,6 +62,15 @@ pub(super) struct Turn {
     pub(super) on_disconnect: OnDisconnect,
     /// Gets what follows it once it is recorded as running.
     pub(super) watcher: Watcher,
+}
+
+/// What is logged within it belongs to one execution.
+pub(super) fn span() -> tracing::Span {
+    tracing::info_span!(
+        "execution",
+        { field::EXECUTION_ID } = Empty,
+        { field::SKILL } = Empty
+    )
 }
 
 /// Who wants to hear what an execution tells.
@@ -105,7 +125,7 @@ impl Engine {
         let _goes_with_the_caller = gone.clone().drop_guard();
         // Boxed, for it is large, and would be copied on the stack of whoever asks.
         let run = async move { Box::pin(engine.run_attached(&caller, asked, (&gone, watcher))).await };
-        self.to_the_end(run).await
+        self.to_the_end(run.instrument(span())).await
     }
 
     async fn run_attached(
@@ -121,6 +141,7 @@ impl Engine {
         };
         // Boxed like the whole, each part for itself: they follow one another.
         let accepted = Box::pin(self.accept(caller, request)).await?;
+        accepted.name_span();
         if let Some(keyed) = keyed {
             let manner = (manner.on_disconnect, watcher);
             return Box::pin(self.run_once((accepted, keyed), manner, gone)).await;
@@ -295,7 +316,9 @@ impl Engine {
             go,
             transcript: entered.transcript(),
         };
-        let report = match self.0.sandbox.run(choice, job, run).await {
+        let report = self.0.sandbox.run(choice, job, run).await;
+        self.count_failure(report.as_ref().map_err(drop));
+        let report = match report {
             Ok(report) => report,
             Err(error) => {
                 tracing::error!(execution.id = %job.execution, ?error, "Execution {} got no sandbox", job.execution);
@@ -348,9 +371,8 @@ impl Engine {
             let recorded = self.0.store.execution(&new.tenant, id).await;
             return recorded.map_err(|error| failure::of_store(error, "execution"));
         }
-        if new.callback_url.is_some() {
-            self.0.webhooks_due.notify_one();
-        }
+        self.count_end(&new, &outcome);
+        self.webhook_is_due(&new);
         tracing::info!(execution.id = %id, status = outcome.status.as_str(), "Finished execution {id}");
         Ok(Execution {
             status: outcome.status,

@@ -24,6 +24,7 @@ mod health;
 mod host;
 mod keys;
 mod links;
+mod metrics;
 mod page;
 mod problem;
 mod range;
@@ -41,7 +42,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use axum::extract::DefaultBodyLimit;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -55,10 +56,11 @@ use host::Hosts;
 pub use access::{Access, Matrix};
 pub use blobs::{BLOB_CREATED_AT, BLOB_EXPIRES_AT, BlobInfo};
 pub use deps::Packages;
-pub use door::Settings;
+pub use door::{MetricsRoute, Settings};
 pub use events::{EndEvent, EndReason, PrintedEvent, StatusEvent};
 pub use executions::StreamTexts;
 pub use health::{Part, Ready};
+pub use metrics::metrics_app;
 pub use page::List;
 pub use problem::Problem;
 pub use secrets::Secret;
@@ -71,7 +73,7 @@ pub use wire::{FreshKey, Key, Skill, SkillSummary};
 #[must_use]
 pub fn app(engine: Engine, settings: &Settings) -> App {
     let bounds = Bounds::default();
-    let door = Arc::new(Door::new(engine, settings.server_url.as_deref()));
+    let door = Arc::new(Door::new(engine.clone(), settings));
     let table = routes::table();
     let guard = guard::Guard {
         door: Arc::clone(&door),
@@ -92,7 +94,7 @@ pub fn app(engine: Engine, settings: &Settings) -> App {
         .layer(from_fn_with_state(hosts, gate::gate))
         .layer(from_fn_with_state(bounds, body::patient))
         .layer(CatchPanicLayer::custom(panicked))
-        .layer(from_fn(exchange::exchange));
+        .layer(from_fn_with_state(engine, exchange::exchange));
     App { router, bounds }
 }
 

@@ -10,7 +10,8 @@ use utoipa_axum::routes;
 use super::access::{Access, Matrix};
 use super::door::Door;
 use super::{
-    artifacts, blobs, deps, document, events, executions, health, keys, secrets, skills, tools, webhooks,
+    artifacts, blobs, deps, document, events, executions, health, keys, metrics, secrets, skills, tools,
+    webhooks,
 };
 use crate::auth::Scope;
 
@@ -28,6 +29,7 @@ pub(crate) fn table() -> Table {
         .route(OPEN, routes!(health::healthz))
         .route(OPEN, routes!(health::readyz))
         .route(OPEN, routes!(document::openapi))
+        .route(ADMIN, routes!(metrics::metrics))
         .route(SKILLS, routes!(skills::publish))
         .route(RUN_OR_SKILLS, routes!(skills::list))
         .route(RUN_OR_SKILLS, routes!(skills::versions))

@@ -141,6 +141,8 @@ pub const LOG_LINES_BYTES_MAX: u64 = 256 * KIB;
 pub const EVENT_BYTES_MAX: usize = 16 * 1024;
 /// What is printed within this time is handed on together.
 pub const EVENTS_APART: Duration = Duration::from_millis(10);
+/// Whoever watches an execution that waits for its turn is told its place this late at most.
+pub const QUEUE_LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Whoever watches an execution that another process runs is told its end this late at most.
 pub const ELSEWHERE_LOOK_EVERY: Duration = Duration::from_secs(1);
 /// What a model is shown of an output at first.

@@ -16,6 +16,7 @@ use super::{Backend as _, Choice, Error, Job, Kind, Pool, ProgressSender, Report
 use crate::ids::InstanceId;
 use crate::limits;
 use crate::skill::ApprovedImage;
+use crate::telemetry::Warmth;
 
 /// A container engine where one can serve, else the native sandbox.
 #[derive(Debug)]
@@ -63,6 +64,13 @@ impl Auto {
     #[must_use]
     pub fn native(&self) -> &Native {
         &self.native
+    }
+
+    pub(super) fn warmth(&self) -> Warmth {
+        #[cfg(target_os = "linux")]
+        return self.docker.warmth() + self.native.warmth();
+        #[cfg(not(target_os = "linux"))]
+        self.docker.warmth()
     }
 
     pub(super) fn keep_warm(&self, pool: Pool) {

@@ -27,6 +27,7 @@ use crate::bundle::artifacts::ArtifactTar;
 use crate::error::Cause;
 use crate::execution::{FileEntry, JsonText, Logs, Shown, Skipped, Transcript, Usage};
 use crate::ids::InstanceId;
+use crate::telemetry::Warmth;
 
 pub use auto::Auto;
 pub use egress::{Egress, Tunnel};
@@ -272,6 +273,12 @@ impl Sandbox {
     /// Makes sandboxes in advance from now on, for what is run more than once.
     pub fn keep_warm(&self, pool: Pool) {
         on_backend!(self, backend => backend.keep_warm(pool));
+    }
+
+    /// What became of those that were made in advance.
+    #[must_use]
+    pub fn warmth(&self) -> Warmth {
+        on_backend!(self, backend => backend.warmth())
     }
 
     /// What was configured, for people.

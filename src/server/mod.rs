@@ -6,6 +6,7 @@ mod error;
 mod first_key;
 #[cfg(target_os = "linux")]
 mod memory;
+mod observe;
 #[cfg_attr(windows, path = "signals_windows.rs")]
 mod signals;
 
@@ -18,7 +19,6 @@ use crate::config::Config;
 use crate::engine::Engine;
 use crate::http;
 use crate::limits;
-use crate::telemetry;
 
 pub use assemble::{Assembled, assemble};
 pub use banner::Greeting;
@@ -32,7 +32,7 @@ pub use signals::Signals;
 ///
 /// It could not start; nothing was changed then but the data folder.
 pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
-    telemetry::init(config.log.filter.as_deref().unwrap_or("info"), config.log.format)?;
+    let _traces = observe::begin(&config)?;
     // Before anything else: a signal that comes early must not find the default action.
     let mut signals = Signals::new()?;
     let Assembled { engine, folder } = assemble(&config).await?;
@@ -51,10 +51,12 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
         &http::Settings {
             server_url: config.server_url.clone(),
             allowed_hosts: config.allowed_hosts.clone(),
+            metrics: observe::route(&config),
         },
     );
     let closing = CancellationToken::new();
     let serving = tokio::spawn(http::serve(listener, app, closing.clone()));
+    let observed = observe::serve(&config, &engine, closing.clone()).await?;
     let upkeep = tokio::spawn(keep_up(engine.clone(), closing.clone()));
     let delivering = tokio::spawn(courier.deliver(closing.clone()));
     for notice in &config.notices {
@@ -81,7 +83,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
         // Readiness says no from here on, while the door still answers: whoever balances load looks elsewhere first.
         engine.shutdown(limits::DRAIN_SERVER_MAX).await;
         closing.cancel();
-        let _ = tokio::join!(serving, upkeep, delivering);
+        let _ = tokio::join!(serving, observed, upkeep, delivering);
     };
     tokio::select! {
         () = ending => tracing::info!("Ended"),

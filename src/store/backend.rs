@@ -11,9 +11,11 @@ use crate::store::{
     BlobQuota, BlobRecord, Enqueued, Error, ExecutionFilter, Kept, KeptBlob, Moment, NewSecret, PackageSet,
     Published, Queued, Retention, SecretRecord, SkillRecord,
 };
+use crate::telemetry::Latency;
 
 /// Lists come with at most `rows` rows, those after the given place.
 pub(super) trait Backend {
+    fn latency(&self) -> &Latency;
     async fn ping(&self) -> Result<(), Error>;
 
     async fn publish(&self, skill: SkillRecord) -> Result<Published, Error>;

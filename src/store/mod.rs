@@ -24,6 +24,7 @@ use crate::auth::KeyRecord;
 use crate::execution::{Execution, NewExecution, Outcome};
 use crate::ids::{BlobObject, Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{SecretName, Selector, SkillName, Version};
+use crate::telemetry::Latency;
 
 use backend::Backend;
 use cursor::{List, Moment, page_rows};
@@ -59,6 +60,12 @@ impl Store {
     /// Several processes may have one file open. [`Error::Newer`], [`Error::Damaged`] and [`Error::Busy`] say why a file is refused.
     pub async fn open_sqlite(path: &Path) -> Result<Self, Error> {
         sqlite::Sqlite::open(path).await.map(Kind::Sqlite).map(Self)
+    }
+
+    /// How long it takes.
+    #[must_use]
+    pub fn latency(&self) -> &Latency {
+        on_backend!(self, b => b.latency())
     }
 
     /// Whether the database answers.

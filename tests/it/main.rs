@@ -43,6 +43,8 @@ mod native_mutation;
 #[cfg(target_os = "linux")]
 mod native_soak;
 #[cfg(target_os = "linux")]
+mod observed;
+#[cfg(target_os = "linux")]
 mod ordinary;
 mod packages;
 #[cfg(unix)]

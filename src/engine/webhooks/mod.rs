@@ -16,6 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::auth::{Caller, Scope};
 use crate::engine::{Engine, PageRequest, clock, failure, require, rows};
 use crate::error::Error;
+use crate::execution::NewExecution;
 use crate::ids::{DeliveryId, ExecutionId, Tenant};
 use crate::limits;
 use crate::secret::{Owner, SecretValue, Unsealable};
@@ -132,6 +133,13 @@ impl Engine {
         let judged = self.0.settings.webhooks.policy.judge(&url);
         judged.map_err(|error| refused(error.to_string()))?;
         Ok(Some(url))
+    }
+
+    /// Wakes whoever sends webhooks, where this execution, which has ended, has one.
+    pub(super) fn webhook_is_due(&self, ended: &NewExecution) {
+        if ended.callback_url.is_some() {
+            self.0.webhooks_due.notify_one();
+        }
     }
 
     /// What signs now: the secret, and the one before as long as it does.

@@ -18,6 +18,7 @@ mod storage;
 mod tests;
 
 use std::path::Path;
+use std::time::Instant;
 
 use jiff::Timestamp;
 use rusqlite::Connection;
@@ -32,6 +33,8 @@ use crate::store::{
     PackageSet, Published, Queued, Retention, SecretRecord, SkillRecord,
 };
 
+use crate::telemetry::Latency;
+
 use pool::Pool;
 
 /// An open database file.
@@ -39,6 +42,7 @@ use pool::Pool;
 pub(super) struct Sqlite {
     readers: Pool,
     writer: Pool,
+    latency: Latency,
 }
 
 impl Sqlite {
@@ -52,6 +56,7 @@ impl Sqlite {
         Ok(Self {
             readers: Pool::closed_before(&writer, connections.readers),
             writer,
+            latency: Latency::default(),
         })
     }
 
@@ -60,7 +65,10 @@ impl Sqlite {
         &self,
         act: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        in_transaction(&self.writer, act).await
+        let began = Instant::now();
+        let done = in_transaction(&self.writer, act).await;
+        self.latency.wrote(began.elapsed());
+        done
     }
 
     /// Runs `act` on one unchanging view of the data.
@@ -68,7 +76,10 @@ impl Sqlite {
         &self,
         act: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        in_transaction(&self.readers, act).await
+        let began = Instant::now();
+        let done = in_transaction(&self.readers, act).await;
+        self.latency.read(began.elapsed());
+        done
     }
 }
 
@@ -86,6 +97,10 @@ async fn in_transaction<T: Send + 'static>(
 }
 
 impl Backend for Sqlite {
+    fn latency(&self) -> &Latency {
+        &self.latency
+    }
+
     async fn ping(&self) -> Result<(), Error> {
         self.read(|c| Ok(c.query_row("select 1", [], |_| Ok(()))?)).await
     }

@@ -13,6 +13,7 @@ use super::client::{Call, Door};
 const TABLE: &[(&str, &str)] = &[
     ("GET /", "ooooooo"),
     ("GET /healthz", "ooooooo"),
+    ("GET /metrics", "----xxo"),
     ("GET /openapi.json", "ooooooo"),
     ("GET /readyz", "ooooooo"),
     ("GET /v1/blobs", "----oxo"),

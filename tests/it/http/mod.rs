@@ -8,9 +8,12 @@ mod deletion;
 mod document;
 mod executions;
 mod files;
+#[cfg(target_os = "linux")]
+mod floods;
 mod keys;
 mod logs;
 mod matrix;
+mod metrics;
 mod requests;
 mod secrets;
 mod serve;
