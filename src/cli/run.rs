@@ -65,6 +65,9 @@ pub(crate) struct RunArgs {
     /// Package that the program needs besides those that the skill asks for, such as 'pandas>=2'; may be repeated
     #[arg(long = "requirement", value_name = "PACKAGE")]
     requirements: Vec<String>,
+    /// Have the server tell the end to this address, signed; only for what a server runs
+    #[arg(long, value_name = "URL")]
+    callback_url: Option<String>,
     /// Save the file artifacts below this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -104,6 +107,7 @@ pub(crate) fn run(mut args: RunArgs, config: &Config, console: &Console) -> Resu
         mount_skills: args.mount_skills,
         requirements: args.requirements,
         timeout: args.timeout,
+        callback_url: args.callback_url,
     };
     let (place, what) = match (args.skill, &args.code) {
         (None, code) => {

@@ -30,6 +30,9 @@ pub(super) fn body(what: Value, ask: &Ask) -> Result<String> {
         })?;
         body["stdin"] = text.into();
     }
+    if let Some(url) = &ask.callback_url {
+        body["callback_url"] = url.as_str().into();
+    }
     if let Some(timeout) = ask.timeout {
         body["timeout"] = timeout.as_secs_f64().into();
     }

@@ -8,6 +8,7 @@ mod local;
 mod remote;
 mod tools;
 mod watch;
+mod webhooks;
 
 use std::fs::File;
 use std::io::Write;
@@ -17,6 +18,7 @@ use serde_json::json;
 
 use crate::auth::Scopes;
 use crate::cli::console::Console;
+use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::watched::Hear;
 use crate::config::Config;
@@ -159,6 +161,10 @@ impl Place {
     /// Runs something to its end; `hear` is told what it tells meanwhile.
     pub(crate) fn run(&self, what: What, ask: Ask, hear: Option<&mut Hear<'_>>) -> Result<Ran> {
         match (self, what) {
+            (Self::Here(_), _) if ask.callback_url.is_some() => Err(Failure::new(
+                Exit::Usage,
+                "--callback-url: nothing stays here to tell anybody, and you see the end yourself; name a server by --server, or leave it out",
+            )),
             (Self::Here(local), what) => local.run(what, ask, hear),
             (Self::There(remote), What::Skill { name, selector }) => {
                 let what = json!({ "skill": name, "version": selector });
