@@ -155,11 +155,13 @@ impl Remote {
     /// Runs `what`, which people know by `name`.
     pub(crate) fn run(
         &self,
-        (name, mut what): (&str, serde_json::Value),
+        (name, mut what): (String, serde_json::Value),
         ask: &Ask,
         hear: Option<&mut Hear<'_>>,
     ) -> Result<Ran> {
         what["blobs"] = self.kept(&ask.blobs)?;
+        // Ctrl-C ends this process, and with it the connection.
+        what["on_disconnect"] = "cancel".into();
         let sent = Sent::json(asked::body(what, ask)?.into_bytes());
         let mut spinner = Some(Spinner::start(format!("running {name} on {}", self.base)));
         let call = Call {
@@ -169,17 +171,23 @@ impl Remote {
         let envelope = match hear {
             None => read_json(self.send(&call, sent)?)?,
             Some(hear) => {
-                let accept = EVENTS;
                 let mut envelope = None;
-                self.run_told(&Call { accept, ..call }, sent, &mut |told| {
-                    if !matches!(told, Told::Status(..) | Told::Printed(Stream::Stdout, _)) {
-                        spinner = None;
-                    }
-                    if let Told::Result(result) = &told {
-                        envelope = Some((**result).clone());
-                    }
-                    hear(told)
-                })?;
+                self.run_told(
+                    &Call {
+                        accept: EVENTS,
+                        ..call
+                    },
+                    sent,
+                    &mut |told| {
+                        if !matches!(told, Told::Status(..) | Told::Printed(Stream::Stdout, _)) {
+                            spinner = None;
+                        }
+                        if let Told::Result(result) = &told {
+                            envelope = Some((**result).clone());
+                        }
+                        hear(told)
+                    },
+                )?;
                 envelope.ok_or_else(|| Failure::new(Exit::Unavailable, "the server told no result"))?
             }
         };
@@ -312,7 +320,7 @@ impl Remote {
         }
     }
 
-    fn json<T: DeserializeOwned>(&self, call: &Call<'_>) -> Result<T> {
+    pub(super) fn json<T: DeserializeOwned>(&self, call: &Call<'_>) -> Result<T> {
         read_json(self.call(call)?)
     }
 
