@@ -230,7 +230,8 @@ impl Engine {
             }
             Ok(begun)
         };
-        let perform = self.perform(&tenant, (job, &choice), (entered, go));
+        // Boxed, for it is moved into what waits for it, twice.
+        let perform = Box::pin(self.perform(&tenant, (job, &choice), (entered, go)));
         let both = async { tokio::join!(begin, perform) };
         let cancel = entered.cancel();
         let (begun, outcome) = tokio::select! {
