@@ -3,6 +3,7 @@
 mod blobs;
 mod executions;
 mod keys;
+mod known;
 mod open;
 mod packages;
 mod pool;
@@ -14,6 +15,7 @@ mod skills;
 mod tests;
 
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 use rusqlite::Connection;
@@ -27,11 +29,15 @@ use crate::store::{
     Published, Retention, SecretRecord, SkillRecord,
 };
 
+use known::Known;
 use pool::Pool;
 
 /// An open database file.
 #[derive(Debug)]
 pub(super) struct Sqlite {
+    /// Reads what every request asks for, and is never waited for.
+    glance: Mutex<Connection>,
+    known: Arc<Known>,
     readers: Pool,
     writer: Pool,
 }
@@ -45,6 +51,8 @@ impl Sqlite {
         // Closed last: who may not write cannot move the log into the file, and whoever copies the file alone would lose it.
         let writer = Pool::new(vec![connections.writer]);
         Ok(Self {
+            glance: Mutex::new(connections.glance),
+            known: Arc::default(),
             readers: Pool::closed_before(&writer, connections.readers),
             writer,
         })
@@ -65,19 +73,33 @@ impl Sqlite {
     ) -> Result<T, Error> {
         in_transaction(&self.readers, act).await
     }
+
+    /// As [`Self::read`] for a row or two that are in memory already: less work than handing it to another thread. `None` if
+    /// somebody else is at it, or the file is locked.
+    fn glance<T>(&self, act: impl FnOnce(&Connection) -> Result<T, Error>) -> Option<Result<T, Error>> {
+        let mut connection = self.glance.try_lock().ok()?;
+        match transact(&mut connection, act) {
+            Err(Error::Busy) => None,
+            done => Some(done),
+        }
+    }
+}
+
+fn transact<T>(
+    connection: &mut Connection,
+    act: impl FnOnce(&Connection) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let transaction = connection.transaction()?;
+    let value = act(&transaction)?;
+    transaction.commit()?;
+    Ok(value)
 }
 
 async fn in_transaction<T: Send + 'static>(
     pool: &Pool,
     act: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    pool.with(move |connection| {
-        let transaction = connection.transaction()?;
-        let value = act(&transaction)?;
-        transaction.commit()?;
-        Ok(value)
-    })
-    .await
+    pool.with(move |connection| transact(connection, act)).await
 }
 
 impl Backend for Sqlite {
@@ -95,9 +117,12 @@ impl Backend for Sqlite {
         name: &SkillName,
         selector: &Selector,
     ) -> Result<SkillRecord, Error> {
+        if let Some(found) = self.glance(|c| self.known.find(c, tenant, name, selector)) {
+            return found;
+        }
         let (tenant, name, selector) = (tenant.clone(), name.clone(), selector.clone());
-        self.read(move |c| skills::find(c, &tenant, &name, &selector))
-            .await
+        let known = self.known.clone();
+        self.read(move |c| known.find(c, &tenant, &name, &selector)).await
     }
 
     async fn skills(
@@ -197,6 +222,9 @@ impl Backend for Sqlite {
     }
 
     async fn key(&self, hash: &Digest) -> Result<KeyRecord, Error> {
+        if let Some(found) = self.glance(|c| keys::find(c, hash)) {
+            return found;
+        }
         let hash = *hash;
         self.read(move |c| keys::find(c, &hash)).await
     }

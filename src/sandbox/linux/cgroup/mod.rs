@@ -336,7 +336,7 @@ mod tests {
         let birthplace = cell.birthplace().unwrap();
         let null = File::options().read(true).write(true).open("/dev/null").unwrap();
         let (link, _far) = std::os::unix::net::UnixStream::pair().unwrap();
-        let (pid, process) = crate::sys::clone_into_namespaces(&crate::sys::Birth {
+        let crate::sys::Child { id: pid, process, .. } = crate::sys::clone_into_namespaces(&crate::sys::Birth {
             cgroup: borrowed(birthplace.as_ref()),
             program: File::open("/bin/cat").unwrap().as_fd(),
             command: c"-",
