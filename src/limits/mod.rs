@@ -426,8 +426,12 @@ pub const WRONG_KEYS_PER_MINUTE_MAX: u32 = 60;
 
 // ---- store and blob ------------------------------------------------------------------------------------------
 
-/// Read-only connections to the database; one more writes.
-pub const STORE_READERS: usize = 3;
+/// Read-only connections to the database that calls queue for; one more reads at once or not at all, one more writes.
+pub const STORE_READERS: usize = 2;
+/// Skills whose manifests are kept in memory as they were read.
+pub const STORE_KNOWN_MAX: usize = 64;
+/// Bytes of instructions of such a skill.
+pub const STORE_KNOWN_INSTRUCTIONS_BYTES_MAX: usize = 32 * 1024;
 /// Prepared statements each connection keeps.
 pub const STORE_STATEMENTS: usize = 64;
 /// Longest wait for a lock that another process holds on the database.

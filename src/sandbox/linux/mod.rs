@@ -196,8 +196,7 @@ impl Native {
             let is_there = |ready: &mut Ready| ready.guest.is_there();
             self.warm.take(&recurring, is_there)
         });
-        if let Some(mut ready) = waiting {
-            ready.used = ready.body.cell().map_or_else(Usage::default, cgroup::Cell::usage);
+        if let Some(ready) = waiting {
             return Ok(ready);
         }
         tell(self.parts().await?, &self.background, &job.mounts(), &job.limits).await
@@ -310,7 +309,10 @@ async fn warmed(
     let mut ready = tell(parts, background, &making.job.mounts(), &making.job.limits).await?;
     let warm = ready.guest.warm_up(making.warm());
     match tokio::time::timeout(limits::SANDBOX_START_MAX, warm).await {
-        Ok(Ok(())) => Ok(ready),
+        Ok(Ok(())) => {
+            ready.used = ready.body.cell().map_or_else(Usage::default, cgroup::Cell::usage);
+            Ok(ready)
+        }
         _ => Err(did_not_come_up(&ready.diagnostics, &ready.body.fate())),
     }
 }
