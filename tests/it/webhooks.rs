@@ -315,6 +315,8 @@ async fn a_server_that_was_killed_tells_when_it_is_back() {
     });
     let server = first.await.unwrap();
     let told = receiver.next().await;
+    // One that is killed before it has recorded that is given up only after a while.
+    let (server, _) = shown(server, |webhook| webhook["last_status"] == 500).await;
     tokio::task::spawn_blocking(move || server.kill_9())
         .await
         .unwrap();
