@@ -25,6 +25,7 @@ mod show_config;
 mod skill;
 mod tools;
 mod visible;
+mod watched;
 mod webhook;
 
 use std::path::PathBuf;

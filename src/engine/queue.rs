@@ -49,7 +49,7 @@ impl Engine {
                 self.0
                     .tasks
                     .spawn(async move { engine.run_queued(entered, place).await });
-                Ok(execution)
+                Ok(*execution)
             }
             Recorded::Before(id) => self.find_execution(&accepted.tenant, id).await,
         }
@@ -125,11 +125,11 @@ impl Engine {
             key,
         };
         match self.0.store.enqueue(queued).await {
-            Ok(Enqueued::New) => Ok(Recorded::Now(Execution {
+            Ok(Enqueued::New) => Ok(Recorded::Now(Box::new(Execution {
                 new: execution,
                 status: Status::Queued,
                 outcome: None,
-            })),
+            }))),
             Ok(Enqueued::Known(id)) => Ok(Recorded::Before(id)),
             Err(store::Error::Conflict(store::Conflict::OtherRequest)) => Err(Error::new(
                 Code::KeyReused,
@@ -333,7 +333,7 @@ fn a_life_ago() -> jiff::Timestamp {
 
 /// An execution that is recorded.
 enum Recorded {
-    Now(Execution),
+    Now(Box<Execution>),
     /// By an earlier request that was the same.
     Before(ExecutionId),
 }

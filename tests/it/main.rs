@@ -16,6 +16,7 @@ mod cli_serve;
 mod cli_shell;
 mod cli_start;
 mod cli_tools;
+mod cli_watch;
 mod cli_webhooks;
 mod docker;
 mod engine;

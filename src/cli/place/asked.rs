@@ -4,7 +4,23 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 
 use crate::cli::failure::{Failure, Result};
-use crate::engine::Ask;
+use crate::engine::{Ask, CalledCode, What};
+
+/// What is run, in a word and in the body.
+pub(super) fn what(what: What) -> Result<(String, Value)> {
+    match what {
+        What::Skill { name, selector } => {
+            let body = json!({ "skill": name, "version": selector });
+            Ok((name.to_string(), body))
+        }
+        What::Code(CalledCode { text, language }) => {
+            Ok(("code".to_owned(), json!({ "code": text, "language": language })))
+        }
+        What::Archive { .. } => Err(Failure::refused(
+            "a server runs published skills only; push it first",
+        )),
+    }
+}
 
 /// The whole body: what is run, with what.
 pub(super) fn body(what: Value, ask: &Ask) -> Result<String> {

@@ -7,9 +7,22 @@ use skillbox::error::Code;
 use super::client::{Call, Door, Reply};
 
 /// The part of JSON Schema that the document uses. A member that is not documented is a finding, too.
-struct Document(Value);
+pub(crate) struct Document(Value);
 
 impl Document {
+    pub(crate) fn of_this_door() -> Self {
+        Self(skillbox::http::document())
+    }
+
+    /// Checks what an event of this name carries.
+    pub(crate) fn check_event(&self, name: &str, data: &Value) {
+        let schema = &self.0["components"]["schemas"]["Events"]["properties"][name];
+        assert!(schema.is_object(), "the event `{name}` is not documented");
+        let mut wrong = Vec::new();
+        self.compare(schema, data, name, &mut wrong);
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
     /// Checks `reply` to `call`, for example `GET /v1/skills`.
     fn check(&self, call: &str, reply: &Reply) {
         let (method, path) = call.split_once(' ').unwrap();

@@ -28,6 +28,7 @@ const TABLE: &[(&str, &str)] = &[
     ("GET /v1/executions/{id}", "----oxo"),
     ("POST /v1/executions/{id}/cancel", "----oxo"),
     ("GET /v1/executions/{id}/deliveries", "----oxo"),
+    ("GET /v1/executions/{id}/events", "----oxo"),
     ("GET /v1/executions/{id}/files", "----oxo"),
     ("GET /v1/executions/{id}/files/{*path}", "----oxo"),
     ("GET /v1/executions/{id}/logs", "----oxo"),

@@ -6,6 +6,7 @@ mod code;
 mod conformance;
 mod deletion;
 mod document;
+mod events;
 mod executions;
 mod files;
 #[cfg(target_os = "linux")]

@@ -12,9 +12,11 @@ const NEVER: &str = "019a0000-0000-7000-8000-000000000000";
 const NEVER_BLOB: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
 /// What names something of a tenant; `ID`, `HOOK`, `KEY`, `SKILL` and `VERSION` stand for it.
-const OWNED: [&str; 16] = [
+const OWNED: [&str; 18] = [
     "GET /v1/executions/ID",
+    "GET /v1/executions/ID/events",
     "GET /v1/executions/ID/logs",
+    "GET /v1/executions/ID/logs?follow=true",
     "GET /v1/executions/ID/deliveries",
     "POST /v1/webhooks/deliveries/HOOK/redeliver",
     "GET /v1/executions/ID/files",
