@@ -62,5 +62,7 @@ mod sandbox_native;
 mod sandbox_oracles;
 mod sandbox_posture;
 mod server;
+#[cfg(target_os = "linux")]
+mod watched_memory;
 mod watching;
 mod world;
