@@ -1,6 +1,7 @@
 //! `skillbox exec`: what ran, what came of it, and its end.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use clap::Subcommand;
 
@@ -8,6 +9,7 @@ use crate::cli::console::{Console, Format, Rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::place::{Place, Printed, Wanted};
+use crate::cli::progress::Spinner;
 use crate::cli::run;
 use crate::cli::save::Saver;
 use crate::cli::watched::{Shown, Watcher};
@@ -15,7 +17,7 @@ use crate::error::quoted;
 use crate::execution::{FileLink, LogTexts, Status, Summary};
 use crate::ids::ExecutionId;
 use crate::limits;
-use crate::skill::SkillName;
+use crate::skill::{SkillName, parse_timeout};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExecCommand {
@@ -60,6 +62,17 @@ Examples:
     Watch {
         /// The execution
         id: ExecutionId,
+    },
+    /// Wait for the end of an execution, show it, and end as `run` would
+    #[command(
+        after_help = "Example:\n  skillbox exec wait 019a0000-0000-7000-8000-000000000000 --timeout 5m | jq .output"
+    )]
+    Wait {
+        /// The execution
+        id: ExecutionId,
+        /// Give up after so long, such as 30s or 5m; what runs goes on
+        #[arg(long, value_parser = span)]
+        timeout: Option<Duration>,
     },
     /// List the file artifacts, or save them
     #[command(
@@ -125,6 +138,7 @@ pub(crate) fn exec(command: ExecCommand, place: &Place, console: &Console) -> Re
             logs(&place.printed(id)?, console)?;
         }
         ExecCommand::Watch { id } => return watch(place, id, console),
+        ExecCommand::Wait { id, timeout } => return wait(place, (id, timeout), console),
         ExecCommand::Files { id, out, paths } => {
             let files = chosen(place.execution(id)?.files, &paths)?;
             match out {
@@ -181,6 +195,39 @@ fn watch(place: &Place, id: ExecutionId, console: &Console) -> Result<Exit> {
         run::explain(&envelope, &watcher, console);
     }
     Ok(Exit::of_status(envelope.status))
+}
+
+/// How it ended, once it has.
+fn wait(place: &Place, (id, timeout): (ExecutionId, Option<Duration>), console: &Console) -> Result<Exit> {
+    let spinner = Spinner::start(format!("waiting for execution {id}"));
+    let until = timeout.map(|timeout| Instant::now() + timeout);
+    let envelope = loop {
+        let left = until.map_or(limits::WAIT_MAX, |until| {
+            until.saturating_duration_since(Instant::now())
+        });
+        let envelope = place.ended_within(id, left.min(limits::WAIT_MAX))?;
+        if envelope.status.is_final() {
+            break envelope;
+        }
+        if left.is_zero() {
+            let message = format!("execution {id} is still {}", envelope.status);
+            return Err(Failure::new(Exit::Unavailable, message)
+                .hint("it goes on; wait again, or end it by `skillbox exec cancel`"));
+        }
+        if let Some(queue) = envelope.queue {
+            spinner.say(format!("number {} of {} in line", queue.position, queue.waiting));
+        }
+    };
+    drop(spinner);
+    console.data(Format::Json, &envelope, run::rows)?;
+    if envelope.status != Status::Success {
+        run::explain(&envelope, &Watcher::new(console, Shown::Aside), console);
+    }
+    Ok(Exit::of_status(envelope.status))
+}
+
+fn span(text: &str) -> std::result::Result<Duration, String> {
+    parse_timeout(text).map_err(|error| error.to_string())
 }
 
 fn cut_short(logs: &LogTexts, console: &Console) {

@@ -28,6 +28,7 @@ Examples:
   skillbox run csv-report --input '{\"path\": \"sales.csv\"}' --file sales.csv --out reports
   skillbox run text-summary --input @article.json --timeout 30s | jq .output.summary
   skillbox run ./my-skill -- --verbose
+  skillbox exec wait \"$(skillbox run csv-report --input @sales.json --async)\"
   skillbox run --code report.py --file sales.csv --input '{\"year\": 2026}'
   echo 'sum(range(10))' | skillbox run --code - | jq .output
   skillbox run ./pdf-tools --script scripts/split.py --file in.pdf --out pages -- in.pdf --every 2")]
@@ -65,6 +66,12 @@ pub(crate) struct RunArgs {
     /// Package that the program needs besides those that the skill asks for, such as 'pandas>=2'; may be repeated
     #[arg(long = "requirement", value_name = "PACKAGE")]
     requirements: Vec<String>,
+    /// Have the server tell the end to this address, signed; only for what a server runs
+    #[arg(long, value_name = "URL")]
+    callback_url: Option<String>,
+    /// Do not wait for its end: print the execution's id; it runs when its turn comes, also if the server is started again meanwhile
+    #[arg(long = "async", conflicts_with = "out")]
+    later: bool,
     /// Save the file artifacts below this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -104,6 +111,7 @@ pub(crate) fn run(mut args: RunArgs, config: &Config, console: &Console) -> Resu
         mount_skills: args.mount_skills,
         requirements: args.requirements,
         timeout: args.timeout,
+        callback_url: args.callback_url,
     };
     let (place, what) = match (args.skill, &args.code) {
         (None, code) => {
@@ -136,7 +144,11 @@ pub(crate) fn run(mut args: RunArgs, config: &Config, console: &Console) -> Resu
         ask,
         out: args.out,
     };
-    let result = work.perform(&place, console);
+    let result = if args.later {
+        work.submit(&place, console)
+    } else {
+        work.perform(&place, console)
+    };
     place.close();
     result
 }
@@ -149,6 +161,15 @@ struct Work {
 }
 
 impl Work {
+    fn submit(self, place: &Place, console: &Console) -> Result<Exit> {
+        let envelope = place.submit(self.what, &self.ask)?;
+        match console.format() {
+            Some(_) => console.data(Format::Json, &envelope, rows)?,
+            None => console.text(&format!("{}\n", envelope.execution_id))?,
+        }
+        Ok(Exit::Success)
+    }
+
     fn perform(self, place: &Place, console: &Console) -> Result<Exit> {
         let Self { what, ask, out } = self;
         // A script says all by what it prints.

@@ -27,11 +27,13 @@ mod skills;
 mod stored;
 mod upkeep;
 mod wait;
+mod webhooks;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
@@ -62,6 +64,7 @@ pub use instance::Instance;
 pub use keys::NewKey;
 pub use request::{Ask, Manner, OnDisconnect, RunRequest, What};
 pub use upkeep::{Check, Readiness};
+pub use webhooks::{Courier, Resolver, Signing, WebhookSettings};
 
 /// All use cases over one set of adapters. Cheap to clone; the state of every door.
 #[derive(Clone, Debug)]
@@ -85,6 +88,8 @@ struct Inner {
     rate: Rate,
     running: Arc<Running>,
     metrics: Metrics,
+    /// Told when there may be one to send.
+    webhooks_due: Notify,
     /// Pipelines run here, not in a handler's future: a client that goes away must not take the cleanup with it.
     tasks: TaskTracker,
 }
@@ -139,6 +144,8 @@ pub struct Settings {
     pub link_life: Duration,
     /// Packages that programs ask for.
     pub deps: DependencySettings,
+    /// Who is told of ends, and how often that is tried.
+    pub webhooks: WebhookSettings,
     /// Unpacked skills, private to this installation.
     pub cache_dir: PathBuf,
     /// Files that live as long as one request, private to this installation.
@@ -239,6 +246,7 @@ impl Engine {
             rate,
             running,
             metrics,
+            webhooks_due: Notify::new(),
             tasks,
         }))
     }

@@ -10,7 +10,7 @@ use crate::engine::live::Entered;
 use crate::engine::run::{Accepted, Standing, Turn, Watcher, span};
 use crate::engine::{Engine, Manner, OnDisconnect, RunRequest, What, clock, ended, failure, stored};
 use crate::error::{Code, Error};
-use crate::execution::{Bookmark, Execution, Outcome, QueuePlace, Status};
+use crate::execution::{Bookmark, Execution, NewExecution, Outcome, QueuePlace, Status};
 use crate::ids::{Digest, ExecutionId, IdempotencyKey, Tenant};
 use crate::limits;
 use crate::skill::Selector;
@@ -49,7 +49,7 @@ impl Engine {
                 self.0
                     .tasks
                     .spawn(async move { engine.run_queued(entered, place).await });
-                Ok(execution)
+                Ok(*execution)
             }
             Recorded::Before(id) => self.find_execution(&accepted.tenant, id).await,
         }
@@ -115,18 +115,21 @@ impl Engine {
         accepted: &Accepted,
         (request, key): (Option<Vec<u8>>, Option<KeyedRequest>),
     ) -> Result<Recorded, Error> {
-        let execution = self.new_execution((&accepted.tenant, accepted.accepted_at), &accepted.found, None);
+        let execution = NewExecution {
+            callback_url: accepted.callback_url.clone(),
+            ..self.new_execution((&accepted.tenant, accepted.accepted_at), &accepted.found, None)
+        };
         let queued = Queued {
             execution: execution.clone(),
             request,
             key,
         };
         match self.0.store.enqueue(queued).await {
-            Ok(Enqueued::New) => Ok(Recorded::Now(Execution {
+            Ok(Enqueued::New) => Ok(Recorded::Now(Box::new(Execution {
                 new: execution,
                 status: Status::Queued,
                 outcome: None,
-            })),
+            }))),
             Ok(Enqueued::Known(id)) => Ok(Recorded::Before(id)),
             Err(store::Error::Conflict(store::Conflict::OtherRequest)) => Err(Error::new(
                 Code::KeyReused,
@@ -180,7 +183,9 @@ impl Engine {
         let recorded = execution.new;
         let request = self.0.store.queued_request(tenant, id).await;
         let request = request.map_err(|error| failure::of_store(error, "what it was to be given"))?;
-        let (what, ask) = stored::read(&request)?;
+        let (what, mut ask) = stored::read(&request)?;
+        // Written down with the execution, and judged once more when it is sent.
+        ask.callback_url = None;
         // What was latest then.
         let what = match (what, &recorded.version) {
             (What::Skill { name, .. }, Some(version)) => What::Skill {
@@ -203,6 +208,7 @@ impl Engine {
         }
         accepted.found.plan.job.execution = id;
         accepted.accepted_at = recorded.created_at;
+        accepted.callback_url = recorded.callback_url;
         accepted.name_span();
         let (nobody, _) = oneshot::channel();
         let turn = Turn {
@@ -263,6 +269,7 @@ impl Engine {
         let left = left.map_err(|error| failure::of_store(error, "execution"))?;
         if left {
             self.count_end(&waited, &outcome);
+            self.webhook_is_due(&waited);
         }
         Ok(left)
     }
@@ -326,7 +333,7 @@ fn a_life_ago() -> jiff::Timestamp {
 
 /// An execution that is recorded.
 enum Recorded {
-    Now(Execution),
+    Now(Box<Execution>),
     /// By an earlier request that was the same.
     Before(ExecutionId),
 }

@@ -27,6 +27,7 @@ use crate::limits;
 use crate::sandbox::{Choice, Job, ProgressSender, Run};
 use crate::store::{self, Store};
 use crate::telemetry::field;
+use crate::webhook::CallbackUrl;
 
 /// What may run when its turn comes.
 pub(super) struct Accepted {
@@ -35,6 +36,8 @@ pub(super) struct Accepted {
     pub(super) requirements: Vec<String>,
     pub(super) progress: Option<ProgressSender>,
     pub(super) accepted_at: jiff::Timestamp,
+    /// Where its end is told.
+    pub(super) callback_url: Option<CallbackUrl>,
 }
 
 impl Accepted {
@@ -168,6 +171,7 @@ impl Engine {
         } = request;
         ask.check()?;
         self.check_storage(caller.tenant(), 0).await?;
+        let callback_url = self.accept_callback(ask.callback_url.as_deref())?;
         let asked_blobs = std::mem::take(&mut ask.blobs);
         let mut found = self.find(caller, what, &ask).await?;
         let job = &mut found.plan.job;
@@ -179,6 +183,7 @@ impl Engine {
             requirements: ask.requirements,
             progress,
             accepted_at: clock::now(),
+            callback_url,
         })
     }
 
@@ -195,6 +200,7 @@ impl Engine {
             requirements,
             progress,
             accepted_at,
+            callback_url,
         } = accepted;
         let Turn {
             slot: _until_the_end,
@@ -214,7 +220,10 @@ impl Engine {
         self.add_packages(&tenant, planned, &requirements, waiting)
             .await?;
         let Plan { job, schemas, .. } = &found.plan;
-        let new = self.new_execution((&tenant, accepted_at), &found, Some(&choice));
+        let new = NewExecution {
+            callback_url,
+            ..self.new_execution((&tenant, accepted_at), &found, Some(&choice))
+        };
         entered.begins();
         let entered = &*entered;
         // The sandbox is made meanwhile; the program waits for the row.
@@ -230,7 +239,7 @@ impl Engine {
             }
             Ok(begun)
         };
-        // Boxed, for it is moved into what waits for it, twice.
+        // Boxed: what makes and watches a sandbox is the largest part of all.
         let perform = Box::pin(self.perform(&tenant, (job, &choice), (entered, go)));
         let both = async { tokio::join!(begin, perform) };
         let cancel = entered.cancel();
@@ -287,6 +296,7 @@ impl Engine {
             limits: job.limits,
             instance: self.0.instance.id(),
             created_at,
+            callback_url: None,
         }
     }
 
@@ -362,6 +372,7 @@ impl Engine {
             return recorded.map_err(|error| failure::of_store(error, "execution"));
         }
         self.count_end(&new, &outcome);
+        self.webhook_is_due(&new);
         tracing::info!(execution.id = %id, status = outcome.status.as_str(), "Finished execution {id}");
         Ok(Execution {
             status: outcome.status,

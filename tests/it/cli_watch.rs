@@ -154,3 +154,77 @@ fn a_stream_that_is_no_stream_ends_the_command() {
         assert!(said.stderr.contains("not understood"), "{}", said.stderr);
     }
 }
+
+/// What nobody waits for is asked for, and waited for later.
+#[test]
+fn what_is_asked_for_later_is_waited_for_by_its_id() {
+    if !has_docker() {
+        return;
+    }
+    let (_home, _server, shell) = served(&[]);
+    std::fs::write(
+        shell.folder().join("slow.py"),
+        "import time\ntime.sleep(1)\nprint('done')\n40 + 2",
+    )
+    .unwrap();
+    let asked = shell.run(&["run", "--code", "slow.py", "--async"]);
+    assert_eq!(asked.code, 0, "{}", asked.stderr);
+    let id: ExecutionId = asked.stdout.trim_end().parse().unwrap();
+    let id = id.to_string();
+    let early = shell.run(&["exec", "wait", &id, "--timeout", "0.2s"]);
+    assert_eq!(early.code, 69, "{}", early.stderr);
+    assert!(early.stderr.contains("exec cancel"), "{}", early.stderr);
+    let ended = shell.run(&["exec", "wait", &id]);
+    let envelope: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!((ended.code, &envelope["output"]), (0, &Value::from(42)));
+    let failed = shell.run(&[
+        "exec",
+        "wait",
+        &shell.run(&["run", "--code", "gone.py", "--async"]).stdout,
+    ]);
+    assert_ne!(failed.code, 0);
+    std::fs::write(shell.folder().join("fails.py"), "raise SystemExit(3)").unwrap();
+    let asked = shell.json(&["run", "--code", "fails.py", "--async", "--format", "json"]);
+    assert!(
+        asked["queue"].is_object() || asked["status"] != "success",
+        "{asked}"
+    );
+    let failed = shell.run(&["exec", "wait", asked["execution_id"].as_str().unwrap()]);
+    assert_eq!(failed.code, 1, "{}", failed.stderr);
+}
+
+/// A local command has nobody who would run it later.
+#[test]
+fn without_a_server_nothing_is_asked_for_later() {
+    let refused = Shell::new().run(&["run", "--code", "-", "--async"]);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    assert!(refused.stderr.contains("--server"), "{}", refused.stderr);
+}
+
+/// Ctrl-C ends what a server runs, too; what it had printed is kept.
+#[test]
+fn ctrl_c_ends_what_the_server_runs() {
+    if !has_docker() {
+        return;
+    }
+    let (_home, _server, shell) = served(&[]);
+    let (mut run, id) = begun(&shell);
+    let mut watch = shell.spawn(&["exec", "watch", &id]);
+    let mut heard = BufReader::new(watch.stdout.take().unwrap());
+    assert_eq!(line(&mut heard), "one\n");
+    let pid = rustix::process::Pid::from_raw(i32::try_from(run.id()).unwrap()).unwrap();
+    let pressed = std::time::Instant::now();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    run.wait().unwrap();
+    assert_eq!(watch.wait().unwrap().code(), Some(6));
+    assert!(
+        pressed.elapsed() < std::time::Duration::from_secs(2),
+        "{:?}",
+        pressed.elapsed()
+    );
+    let kept = shell.json(&["exec", "show", &id]);
+    assert_eq!(
+        (&kept["status"], &kept["logs"]["stdout"]),
+        (&"cancelled".into(), &"one\n".into())
+    );
+}

@@ -17,6 +17,7 @@ mod cli_shell;
 mod cli_start;
 mod cli_tools;
 mod cli_watch;
+mod cli_webhooks;
 mod docker;
 mod engine;
 #[cfg(unix)]
@@ -53,6 +54,7 @@ mod published_front;
 mod queue;
 #[cfg(target_os = "linux")]
 mod queue_bounds;
+mod receiver;
 mod run_code_packages;
 #[cfg(target_os = "linux")]
 mod sandbox_auto;
@@ -65,4 +67,6 @@ mod server;
 #[cfg(target_os = "linux")]
 mod watched_memory;
 mod watching;
+mod webhooks;
+mod webhooks_hostile;
 mod world;

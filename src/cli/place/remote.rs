@@ -11,15 +11,12 @@ use serde_json::json;
 use ureq::http::{Method, Request, Response, Uri};
 use ureq::{Agent, AsSendBody, Body, SendBody};
 
-use super::watch::EVENTS;
-use super::{KeyWanted, Listed, Printed, Pushed, Ran, Wanted, asked};
+use super::{KeyWanted, Listed, Printed, Pushed, Wanted};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::progress::{Spinner, Watched};
-use crate::cli::watched::{Hear, Told};
-use crate::engine::Ask;
 use crate::error::Code;
-use crate::execution::{Envelope, FileLink, Stream, Summary};
+use crate::execution::{Envelope, FileLink, Summary};
 use crate::http::{FreshKey, Key, List, Problem, Ready, Skill, SkillSummary, StreamTexts};
 use crate::ids::{ExecutionId, KeyId};
 use crate::limits;
@@ -28,7 +25,7 @@ use crate::skill::{Selector, SkillName, Version};
 /// A server and the key for it.
 #[derive(Debug)]
 pub(crate) struct Remote {
-    base: String,
+    pub(super) base: String,
     key: SecretString,
     agent: Agent,
 }
@@ -153,42 +150,6 @@ impl Remote {
     }
 
     /// Runs `what`, which people know by `name`.
-    pub(crate) fn run(
-        &self,
-        (name, mut what): (&str, serde_json::Value),
-        ask: &Ask,
-        hear: Option<&mut Hear<'_>>,
-    ) -> Result<Ran> {
-        what["blobs"] = self.kept(&ask.blobs)?;
-        let sent = Sent::json(asked::body(what, ask)?.into_bytes());
-        let mut spinner = Some(Spinner::start(format!("running {name} on {}", self.base)));
-        let call = Call {
-            answer_max: limits::CLIENT_RUN_MAX,
-            ..Call::new(Method::POST, "/v1/executions")
-        };
-        let envelope = match hear {
-            None => read_json(self.send(&call, sent)?)?,
-            Some(hear) => {
-                let accept = EVENTS;
-                let mut envelope = None;
-                self.run_told(&Call { accept, ..call }, sent, &mut |told| {
-                    if !matches!(told, Told::Status(..) | Told::Printed(Stream::Stdout, _)) {
-                        spinner = None;
-                    }
-                    if let Told::Result(result) = &told {
-                        envelope = Some((**result).clone());
-                    }
-                    hear(told)
-                })?;
-                envelope.ok_or_else(|| Failure::new(Exit::Unavailable, "the server told no result"))?
-            }
-        };
-        Ok(Ran {
-            envelope,
-            interrupted: false,
-        })
-    }
-
     pub(crate) fn executions(&self, wanted: &Wanted) -> Result<Listed<Summary>> {
         let status = wanted.status.map(|status| ("status", status.to_string()));
         let skill = wanted.skill.as_ref().map(|skill| ("skill", skill.to_string()));
@@ -312,7 +273,7 @@ impl Remote {
         }
     }
 
-    fn json<T: DeserializeOwned>(&self, call: &Call<'_>) -> Result<T> {
+    pub(super) fn json<T: DeserializeOwned>(&self, call: &Call<'_>) -> Result<T> {
         read_json(self.call(call)?)
     }
 

@@ -21,3 +21,4 @@ mod serve;
 mod skills;
 mod tenants;
 mod tools;
+mod webhooks;
