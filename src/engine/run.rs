@@ -239,7 +239,7 @@ impl Engine {
             }
             Ok(begun)
         };
-        // Boxed, for it is moved into what waits for it, twice.
+        // Boxed: what makes and watches a sandbox is the largest part of all.
         let perform = Box::pin(self.perform(&tenant, (job, &choice), (entered, go)));
         let both = async { tokio::join!(begin, perform) };
         let cancel = entered.cancel();

@@ -337,6 +337,8 @@ pub const ANSWER_PIECE_BYTES: usize = 16 * 1024;
 pub const CONNECTION_CHECK_EVERY: Duration = Duration::from_secs(1);
 /// Requests at once on one HTTP/2 connection.
 pub const STREAMS_MAX: u32 = 100;
+/// Of an answer over HTTP/2 so much waits for a client that does not read; hyper's own 400 KiB are much for thousands of streams.
+pub const STREAM_BUFFER_BYTES: usize = 64 * 1024;
 /// Pause after `accept` failed for want of descriptors or memory.
 pub const ACCEPT_BACKOFF: Duration = Duration::from_millis(200);
 /// All JSON bodies that are held at once; a request beyond is answered `busy`. As of each such bound, a tenant alone gets
