@@ -139,6 +139,32 @@ pub fn is_label(text: &str, max: usize) -> bool {
     matches!(text.as_bytes(), [first, ..] if *first != b'-') && text.len() <= max && text.bytes().all(legal)
 }
 
+/// What a client calls a request, so that sending it again is no second request: 1 to 255 visible ASCII characters.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct IdempotencyKey(String);
+
+impl IdempotencyKey {
+    /// The checked text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for IdempotencyKey {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        if (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidId(
+                "must be 1 to 255 visible ASCII characters without spaces, such as a UUID",
+            ))
+        }
+    }
+}
+
 /// A SHA-256 digest, written `sha256:<64 lower-case hex digits>`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);

@@ -302,9 +302,10 @@ pub(crate) fn rows(envelope: &Envelope) -> Rows {
 }
 
 fn sandbox(envelope: &Envelope) -> String {
+    let backend = envelope.backend.as_deref().unwrap_or("-");
     match &envelope.degraded[..] {
-        [] => envelope.backend.clone(),
-        promises => format!("{}, degraded: {}", envelope.backend, promises.join(", ")),
+        [] => backend.to_owned(),
+        promises => format!("{backend}, degraded: {}", promises.join(", ")),
     }
 }
 

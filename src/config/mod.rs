@@ -111,8 +111,16 @@ pub struct Limits {
     pub maxima: Maxima,
     /// Executions at once.
     pub concurrency: usize,
-    /// Executions of one tenant that wait.
+    /// Executions of one tenant at once; at most `concurrency`.
+    pub tenant_concurrency: usize,
+    /// Executions of one tenant in a minute.
+    pub tenant_rate: Option<u32>,
+    /// Bytes that one tenant may keep.
+    pub tenant_storage: Option<u64>,
+    /// Callers of one tenant who wait.
     pub queue: usize,
+    /// Executions of one tenant that nobody waits for.
+    pub async_queue: usize,
 }
 
 /// What the server tells of itself beside its log.
@@ -221,7 +229,11 @@ impl Config {
             images: self.sandbox.images.clone(),
             allowlist: self.sandbox.allowlist.clone(),
             concurrency: self.limits.concurrency,
+            tenant_concurrency: self.limits.tenant_concurrency,
+            tenant_rate: self.limits.tenant_rate,
+            tenant_storage: self.limits.tenant_storage,
             queue: self.limits.queue,
+            async_queue: self.limits.async_queue,
             queue_wait: limits::QUEUE_WAIT_MAX,
             retention: self.retention,
             blobs: self.blobs,

@@ -212,12 +212,24 @@ fn bounds(reader: &Reader<'_>) -> Result<Limits, Error> {
             format!("is longer than limits.timeout_max ({seconds} s); shorten one or raise the other"),
         ));
     }
+    let concurrency = reader.required("limits.concurrency", concurrency)?;
+    let queue = |text: &str| values::number(text, 0, limits::QUEUE_CONFIGURED_MAX);
     Ok(Limits {
         maxima,
-        concurrency: reader.required("limits.concurrency", concurrency)?,
-        queue: reader.required("limits.queue", |text| {
-            values::number(text, 0, limits::QUEUE_CONFIGURED_MAX)
+        concurrency,
+        tenant_concurrency: reader.required("limits.tenant_concurrency", |text| match text {
+            "auto" => Ok(concurrency),
+            text => values::number(text, 1, limits::CONCURRENCY_MAX)
+                .map_err(|problem| format!("{problem}, or auto")),
         })?,
+        tenant_rate: reader.required("limits.tenant_rate", |text| {
+            values::or_off(text, |text| values::number(text, 1, u32::MAX))
+        })?,
+        tenant_storage: reader.required("limits.tenant_storage", |text| {
+            values::or_off(text, |text| parse_bytes(text, limits::MIB))
+        })?,
+        queue: reader.required("limits.queue", queue)?,
+        async_queue: reader.required("limits.async_queue", queue)?,
     })
 }
 

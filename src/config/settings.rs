@@ -108,7 +108,15 @@ pub const SETTINGS: &[Setting] = settings! {
     Text "limits.concurrency" "SKILLBOX_CONCURRENCY" "auto"
         "Executions at once; auto is one for each core, at least 2";
     Text "limits.queue" "SKILLBOX_QUEUE" "256"
-        "Executions of one tenant that wait for a place (four times as many in all); more are answered `busy`. Tenants take turns";
+        "Requests of one tenant that wait for a place (four times as many in all); more are answered 429. Tenants take turns";
+    Text "limits.async_queue" "SKILLBOX_ASYNC_QUEUE" "1000"
+        "Executions of one tenant that nobody waits for (mode: async) and whose turn has not come; more are answered 429";
+    Text "limits.tenant_concurrency" "SKILLBOX_TENANT_CONCURRENCY" "auto"
+        "Executions of one tenant at once; auto is limits.concurrency";
+    Text "limits.tenant_rate" "SKILLBOX_TENANT_RATE" "off"
+        "Executions that one tenant may ask for in a minute, or off";
+    Text "limits.tenant_storage" "SKILLBOX_TENANT_STORAGE" "off"
+        "Archives of skills, files, outputs and logs of one tenant together, or off; who has more gets nothing new until some is deleted or forgotten";
     Secret "secrets.master_key" "SKILLBOX_MASTER_KEY" ""
         "Key that seals secrets: 32 random bytes in base64 or hex. Without it: master.key in the data folder, made once";
     Text "blobs.quota" "SKILLBOX_BLOBS_QUOTA" "1Gi"

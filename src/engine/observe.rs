@@ -35,8 +35,8 @@ impl Engine {
     pub fn metrics_text(&self) -> String {
         let inner = &self.0;
         inner.metrics.text(&Now {
-            running: inner.running.count(),
-            queued: inner.admission.queued(),
+            running: inner.admission.running() as u64,
+            queued: inner.admission.waiting() as u64,
             slots: inner.settings.concurrency as u64,
             warm: inner.sandbox.warmth(),
         })
@@ -47,7 +47,7 @@ impl Engine {
         let timings = &outcome.timings;
         let ended = Ended {
             status: outcome.status.as_str(),
-            backend: &new.backend,
+            backend: new.backend.as_ref().map_or("none", |backend| &backend.name),
             language: new.language.as_str(),
             phases: [
                 ("queue", timings.queue_ms),

@@ -21,18 +21,25 @@ pub struct NewExecution {
     pub language: Language,
     /// The image it runs in.
     pub image: String,
-    /// `docker` or `native`.
-    pub backend: String,
-    /// Why this backend.
-    pub backend_reason: String,
-    /// Promises that it keeps only as well as the host lets it, such as `P6`.
-    pub degraded: Vec<String>,
+    /// What makes its sandbox; `None` until its turn has come.
+    pub backend: Option<ChosenBackend>,
     /// Its bounds.
     pub limits: ResourceLimits,
     /// The process that runs it.
     pub instance: InstanceId,
     /// When it was accepted.
     pub created_at: jiff::Timestamp,
+}
+
+/// What makes the sandbox of an execution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChosenBackend {
+    /// `docker` or `native`.
+    pub name: String,
+    /// Why this one.
+    pub reason: String,
+    /// Promises that it keeps only as well as the host lets it, such as `P6`.
+    pub degraded: Vec<String>,
 }
 
 /// A recorded execution.

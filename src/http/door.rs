@@ -47,6 +47,8 @@ pub(crate) struct Door {
     /// Places for archives that are being received.
     pub(crate) uploads: Budget,
     pub(crate) metrics: MetricsRoute,
+    /// Places for those who watch executions.
+    pub(crate) readers: Budget,
     server_url: Option<String>,
     /// Anybody may ask whether we are ready, so one answer serves all for a moment.
     readiness: Mutex<Option<(Instant, Readiness)>>,
@@ -62,6 +64,7 @@ impl Door {
             answers: Budget::new("large answers", limits::ANSWERS_BYTES_MAX),
             uploads: Budget::new("uploads", limits::UPLOADS_MAX),
             metrics: settings.metrics,
+            readers: Budget::new("streams of events or logs", limits::READERS_MAX),
             server_url: server_url.map(|url| url.trim_end_matches('/').to_owned()),
             readiness: Mutex::new(None),
         }

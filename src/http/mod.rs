@@ -1,5 +1,6 @@
 //! The REST door: translates, never decides.
 
+mod accept;
 mod access;
 mod activity;
 mod answer;
@@ -13,6 +14,7 @@ mod content;
 mod deps;
 mod document;
 mod door;
+mod events;
 mod exchange;
 mod executions;
 mod extract;
@@ -54,6 +56,7 @@ pub use access::{Access, Matrix};
 pub use blobs::{BLOB_CREATED_AT, BLOB_EXPIRES_AT, BlobInfo};
 pub use deps::Packages;
 pub use door::{MetricsRoute, Settings};
+pub use events::{EndEvent, EndReason, PrintedEvent, StatusEvent};
 pub use executions::StreamTexts;
 pub use health::{Part, Ready};
 pub use metrics::metrics_app;

@@ -9,7 +9,9 @@ use utoipa_axum::routes;
 
 use super::access::{Access, Matrix};
 use super::door::Door;
-use super::{artifacts, blobs, deps, document, executions, health, keys, metrics, secrets, skills, tools};
+use super::{
+    artifacts, blobs, deps, document, events, executions, health, keys, metrics, secrets, skills, tools,
+};
 use crate::auth::Scope;
 
 const OPEN: Access = Access::Open;
@@ -39,6 +41,7 @@ pub(crate) fn table() -> Table {
         .route(RUN, routes!(executions::list))
         .route(RUN, routes!(executions::show))
         .route(RUN, routes!(executions::logs))
+        .route(RUN, routes!(events::events))
         .route(RUN, routes!(executions::cancel))
         .route(RUN_OR_LINK, routes!(artifacts::archive))
         .route(RUN_OR_LINK, routes!(artifacts::file))

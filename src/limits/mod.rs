@@ -135,6 +135,12 @@ pub const TRACEBACK_KEPT_BYTES: usize = 60_000;
 pub const LOG_LINES_MAX: usize = 1000;
 /// Bytes of all those lines. One has at most 4,096: so much is written to a pipe at once or not at all.
 pub const LOG_LINES_BYTES_MAX: u64 = 256 * KIB;
+/// What a program printed is handed to whoever watches in pieces of at most this many bytes.
+pub const EVENT_BYTES_MAX: usize = 16 * 1024;
+/// What is printed within this time is handed on together.
+pub const EVENTS_APART: Duration = Duration::from_millis(10);
+/// Whoever watches an execution that another process runs is told its end this late at most.
+pub const ELSEWHERE_LOOK_EVERY: Duration = Duration::from_secs(1);
 /// What a model is shown of an output at first.
 pub const OUTPUT_PREVIEW_BYTES_MAX: usize = 4 * 1024;
 /// What a model is shown of the two streams at first.
@@ -340,6 +346,14 @@ pub const ANSWERS_BYTES_MAX: u64 = 512 * MIB;
 pub const ANSWER_UNCOUNTED_BYTES_MAX: u64 = 64 * KIB;
 /// Archives that are received at once; a request beyond is answered `busy`.
 pub const UPLOADS_MAX: u64 = 16;
+/// Streams of events or logs that are open at once; one more is answered `busy`.
+pub const READERS_MAX: u64 = 2048;
+/// A stream of events that has nothing to tell says so this often; well within [`CONNECTION_IDLE_MAX`].
+pub const EVENTS_KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// What clients are told to wait before they come back to a stream that broke off.
+pub const EVENTS_RETRY: Duration = Duration::from_secs(1);
+/// Pause between two looks at whether there is room for a large result in a stream.
+pub const ROOM_LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The rest of a body that was refused early is still read for this long, so that the client gets to the answer.
 pub const LINGER_MAX: Duration = Duration::from_secs(10);
 /// At most this much of it.
@@ -367,6 +381,16 @@ pub const LINK_LIFE: Duration = Duration::from_secs(3600);
 
 /// Executions of one tenant that wait for a free slot; more are answered `busy`.
 pub const QUEUE_MAX: usize = 256;
+/// Bytes of all requests of one tenant that wait for their turn.
+pub const QUEUED_BYTES_MAX: u64 = 256 * MIB;
+/// Executions of one tenant that nobody waits for, before their turn.
+pub const ASYNC_QUEUE_MAX: usize = 1000;
+/// Who finds a queue full is told to come back after this.
+pub const QUEUE_RETRY_AFTER: Duration = Duration::from_secs(5);
+/// How long an `Idempotency-Key` stands for its request.
+pub const IDEMPOTENCY_KEY_LIFE: Duration = Duration::from_secs(24 * 3600);
+/// Longest wait for an end that one request may ask for.
+pub const WAIT_MAX: Duration = Duration::from_secs(60);
 /// Full queues of this many tenants are the most that waits in all.
 pub const QUEUES_MAX: usize = 4;
 /// Longest wait for a free slot.

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::bundle::artifacts::ArtifactTar;
 use crate::error::Cause;
-use crate::execution::{FileEntry, JsonText, Logs, Shown, Skipped, Usage};
+use crate::execution::{FileEntry, JsonText, Logs, Shown, Skipped, Transcript, Usage};
 use crate::ids::InstanceId;
 use crate::telemetry::Warmth;
 
@@ -160,6 +160,8 @@ pub struct Run<'a> {
     pub cancel: CancellationToken,
     /// Once this is told, the program is started; if it never will be, the program never is. The sandbox is made meanwhile.
     pub go: oneshot::Receiver<()>,
+    /// Is told what the program prints and logs, without secrets, as it comes.
+    pub transcript: &'a Transcript,
 }
 
 /// What runs a job, and why.

@@ -98,6 +98,9 @@ async fn keep_up(engine: Engine, closing: CancellationToken) {
     loop {
         let round = async {
             engine.upkeep_round().await;
+            if let Err(error) = engine.resume_queue().await {
+                tracing::warn!(%error, "Could not look for executions of earlier processes that wait");
+            }
             tokio::time::sleep(limits::UPKEEP_EVERY).await;
         };
         if closing.run_until_cancelled(round).await.is_none() {

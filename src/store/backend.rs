@@ -7,8 +7,8 @@ use crate::execution::{Execution, NewExecution, Outcome};
 use crate::ids::{BlobObject, Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{SecretName, Selector, SkillName, Version};
 use crate::store::{
-    BlobQuota, BlobRecord, Error, ExecutionFilter, Kept, KeptBlob, Moment, NewSecret, PackageSet, Published,
-    Retention, SecretRecord, SkillRecord,
+    BlobQuota, BlobRecord, Enqueued, Error, ExecutionFilter, Kept, KeptBlob, Moment, NewSecret, PackageSet,
+    Published, Queued, Retention, SecretRecord, SkillRecord,
 };
 use crate::telemetry::Latency;
 
@@ -48,6 +48,19 @@ pub(super) trait Backend {
 
     async fn begin(&self, execution: NewExecution) -> Result<(), Error>;
     async fn finish(&self, tenant: &Tenant, id: ExecutionId, outcome: Outcome) -> Result<bool, Error>;
+    async fn enqueue(&self, queued: Queued) -> Result<Enqueued, Error>;
+    async fn queued_request(&self, tenant: &Tenant, id: ExecutionId) -> Result<Vec<u8>, Error>;
+    async fn start(&self, execution: NewExecution) -> Result<bool, Error>;
+    async fn leave_queue(&self, tenant: &Tenant, id: ExecutionId, outcome: Outcome) -> Result<bool, Error>;
+    async fn withdraw(&self, tenant: &Tenant, id: ExecutionId) -> Result<bool, Error>;
+    async fn queue_owners(&self) -> Result<Vec<InstanceId>, Error>;
+    async fn adopt(
+        &self,
+        from_and_to: (InstanceId, InstanceId),
+        at: Timestamp,
+    ) -> Result<Vec<(Tenant, ExecutionId)>, Error>;
+    async fn forget_idempotency_keys(&self, before: Timestamp) -> Result<(), Error>;
+    async fn storage_used(&self, tenant: &Tenant) -> Result<u64, Error>;
     async fn execution(&self, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error>;
     async fn executions(
         &self,

@@ -51,6 +51,9 @@ pub enum Conflict {
     /// Programs would import two skills by one path.
     #[error("is imported by the same path as a module of skill `{0}`; rename the skill or the module")]
     SameImport(SkillName),
+    /// The key was sent with another request.
+    #[error("was sent with another request before; use a new key for each request")]
+    OtherRequest,
     /// The id or hash is taken.
     #[error("already exists")]
     Exists,

@@ -48,6 +48,10 @@ mod ordinary;
 mod packages;
 #[cfg(unix)]
 mod published_front;
+#[cfg(target_os = "linux")]
+mod queue;
+#[cfg(target_os = "linux")]
+mod queue_bounds;
 mod run_code_packages;
 #[cfg(target_os = "linux")]
 mod sandbox_auto;
@@ -57,4 +61,5 @@ mod sandbox_native;
 mod sandbox_oracles;
 mod sandbox_posture;
 mod server;
+mod watching;
 mod world;

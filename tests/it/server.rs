@@ -107,6 +107,22 @@ impl Server {
         self.post(path, "application/json", body.to_string().as_bytes())
     }
 
+    /// A fresh key of this tenant that may run.
+    pub(crate) fn key_of(&self, tenant: &str) -> String {
+        let wanted = serde_json::json!({"name": "test", "scopes": ["run"], "tenant": tenant});
+        let answer = self.post_json("/v1/keys", &wanted);
+        answer.body["api_key"].as_str().unwrap().to_owned()
+    }
+
+    /// Posts JSON as the holder of `key`.
+    pub(crate) fn post_json_as(&self, key: &str, path: &str, body: &Value) -> Answer {
+        let request = agent()
+            .post(format!("{}{path}", self.url))
+            .header("authorization", format!("Bearer {key}"))
+            .header("content-type", "application/json");
+        answer(request.send(body.to_string().as_bytes()).unwrap())
+    }
+
     /// Publishes a skill named `probe`.
     pub(crate) fn publish(&self, mut archive: std::fs::File) {
         let mut bytes = Vec::new();

@@ -308,7 +308,11 @@ fn settings(folder: &Path, images: Images) -> Settings {
         images,
         allowlist: ImageAllowlist::new(allowlist),
         concurrency: 4,
+        tenant_concurrency: 4,
+        tenant_rate: None,
+        tenant_storage: None,
         queue: 64,
+        async_queue: 64,
         queue_wait: Duration::from_secs(60),
         retention: RetentionPolicy::default(),
         blobs: BlobPolicy {

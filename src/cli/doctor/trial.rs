@@ -47,7 +47,10 @@ fn run(local: &Local, language: Language) -> Result<Finding> {
             let duration = envelope.duration_ms.unwrap_or_default();
             Finding::ok(
                 "run",
-                format!("a {language} skill ran in {} in {duration} ms", envelope.backend),
+                format!(
+                    "a {language} skill ran in {} in {duration} ms",
+                    envelope.backend.as_deref().unwrap_or("no sandbox")
+                ),
             )
         }
         status => {

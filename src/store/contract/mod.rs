@@ -5,6 +5,7 @@ pub(super) mod executions;
 pub(super) mod keys;
 pub(super) mod packages;
 pub(super) mod pages;
+pub(super) mod queue;
 pub(super) mod retention;
 mod samples;
 pub(super) mod secrets;
@@ -42,6 +43,15 @@ macro_rules! contract_tests {
                 a_dead_process_leaves_nothing_running,
                 text_is_data_and_never_a_statement,
                 a_tenant_never_sees_the_executions_of_another,
+            ]
+            queue: [
+                what_waits_starts_once_and_its_request_goes,
+                what_leaves_the_queue_never_starts,
+                a_request_that_is_sent_again_is_the_same_execution,
+                of_many_same_requests_one_is_executed,
+                what_waited_in_a_dead_process_is_adopted_in_order,
+                waiting_requests_of_a_tenant_have_a_bound_together,
+                what_a_tenant_keeps_is_counted,
             ]
             pages: [
                 skills_are_listed_once_each_by_name,

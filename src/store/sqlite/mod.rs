@@ -6,10 +6,12 @@ mod keys;
 mod open;
 mod packages;
 mod pool;
+mod queue;
 mod retention;
 mod row;
 mod secrets;
 mod skills;
+mod storage;
 #[cfg(test)]
 mod tests;
 
@@ -20,12 +22,12 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 
 use crate::auth::KeyRecord;
-use crate::execution::{Execution, NewExecution, Outcome};
+use crate::execution::{Execution, NewExecution, Outcome, Status};
 use crate::ids::{BlobObject, Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{SecretName, Selector, SkillName, Version};
 use crate::store::{
-    Backend, BlobQuota, BlobRecord, Error, ExecutionFilter, Kept, KeptBlob, Moment, NewSecret, PackageSet,
-    Published, Retention, SecretRecord, SkillRecord,
+    Backend, BlobQuota, BlobRecord, Enqueued, Error, ExecutionFilter, Kept, KeptBlob, Moment, NewSecret,
+    PackageSet, Published, Queued, Retention, SecretRecord, SkillRecord,
 };
 
 use crate::telemetry::Latency;
@@ -160,8 +162,52 @@ impl Backend for Sqlite {
 
     async fn finish(&self, tenant: &Tenant, id: ExecutionId, outcome: Outcome) -> Result<bool, Error> {
         let tenant = tenant.clone();
-        self.write(move |c| executions::finish(c, &tenant, id, &outcome))
+        self.write(move |c| executions::finish(c, &tenant, id, (Status::Running, &outcome)))
             .await
+    }
+
+    async fn enqueue(&self, queued: Queued) -> Result<Enqueued, Error> {
+        self.write(move |c| queue::enqueue(c, &queued)).await
+    }
+
+    async fn queued_request(&self, tenant: &Tenant, id: ExecutionId) -> Result<Vec<u8>, Error> {
+        let tenant = tenant.clone();
+        self.read(move |c| queue::request(c, &tenant, id)).await
+    }
+
+    async fn start(&self, execution: NewExecution) -> Result<bool, Error> {
+        self.write(move |c| queue::start(c, &execution)).await
+    }
+
+    async fn leave_queue(&self, tenant: &Tenant, id: ExecutionId, outcome: Outcome) -> Result<bool, Error> {
+        let tenant = tenant.clone();
+        self.write(move |c| queue::leave(c, &tenant, id, &outcome)).await
+    }
+
+    async fn withdraw(&self, tenant: &Tenant, id: ExecutionId) -> Result<bool, Error> {
+        let tenant = tenant.clone();
+        self.write(move |c| queue::withdraw(c, &tenant, id)).await
+    }
+
+    async fn queue_owners(&self) -> Result<Vec<InstanceId>, Error> {
+        self.read(queue::owners).await
+    }
+
+    async fn adopt(
+        &self,
+        from_and_to: (InstanceId, InstanceId),
+        at: Timestamp,
+    ) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
+        self.write(move |c| queue::adopt(c, from_and_to, at)).await
+    }
+
+    async fn forget_idempotency_keys(&self, before: Timestamp) -> Result<(), Error> {
+        self.write(move |c| queue::forget_keys(c, before)).await
+    }
+
+    async fn storage_used(&self, tenant: &Tenant) -> Result<u64, Error> {
+        let tenant = tenant.clone();
+        self.read(move |c| storage::used(c, &tenant)).await
     }
 
     async fn execution(&self, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error> {

@@ -135,7 +135,6 @@ async fn a_tenant_cannot_be_chosen() {
         "user",
         "mounts",
         "privileged",
-        "mode",
     ] {
         let body = json!({"skill": "probe", member: "x"});
         let reply = door.ask(Call::post("/v1/executions").json(&body)).await;
