@@ -1,7 +1,8 @@
 //! What does not get slower or larger: with a million executions in the history, with a gibibyte of files, after ten thousand
 //! runs, with a thousand readers, beside a tenant that asks for ten thousand.
 //!
-//! `cargo bench --bench growth -- --only history,files` runs these parts of `history`, `files`, `runs`, `counting`.
+//! `cargo bench --bench growth -- --only history,files` runs these parts of `history`, `files`, `runs`,
+//! `readers`, `submissions`, `counting`.
 //! Native sandbox, authentication on, records durable. Only a quiet machine gives figures that mean something.
 #![expect(
     clippy::unwrap_used,
@@ -11,6 +12,8 @@
 #[path = "peers/judged.rs"]
 #[expect(dead_code, reason = "the other bench compares more")]
 mod judged;
+#[path = "growth/many.rs"]
+mod many;
 #[expect(dead_code, reason = "what benches share is more than this one needs")]
 mod measure;
 #[path = "peers/memory.rs"]
@@ -73,6 +76,8 @@ fn main() -> ExitCode {
         ("history", history),
         ("files", files),
         ("runs", runs),
+        ("readers", many::readers),
+        ("submissions", many::submissions),
     ] {
         if takes(part) {
             measure(&mut judged);
@@ -227,7 +232,9 @@ fn history(judged: &mut Judged) {
         let mut pair = [Row::new("with 1,000"), Row::new("with 1,000,000")];
         for round in 0..ROUNDS + 20 {
             for (row, aged) in pair.iter_mut().zip([&few, &many]) {
-                std::thread::sleep(Duration::from_millis(2));
+                // What waits for the next run is made meanwhile.
+                let pause = if name.starts_with("POST") { 30 } else { 2 };
+                std::thread::sleep(Duration::from_millis(pause));
                 let taken = sample(aged);
                 if round >= 20 {
                     row.milliseconds.push(taken);
