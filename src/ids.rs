@@ -79,6 +79,11 @@ uuid_id!(
     "instance id must be a lower-case hyphenated UUID"
 );
 uuid_id!(
+    /// One webhook: the same for every attempt to deliver it.
+    DeliveryId,
+    "delivery id must be a lower-case hyphenated UUID"
+);
+uuid_id!(
     /// The bytes of one blob in the file store. Content that goes and comes back has another one, so that no late removal meets it.
     BlobObject,
     "blob object must be a lower-case hyphenated UUID"

@@ -12,6 +12,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 mod values;
+mod webhooks;
 mod yaml;
 
 use std::net::SocketAddr;
@@ -21,7 +22,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use crate::auth::ApiKey;
-use crate::engine::{self, BlobPolicy, Images, RetentionPolicy};
+use crate::engine::{self, BlobPolicy, Images, RetentionPolicy, WebhookSettings};
 use crate::execution::Maxima;
 use crate::limits;
 use crate::sandbox::{Pool, docker};
@@ -64,6 +65,8 @@ pub struct Config {
     pub blobs: BlobPolicy,
     /// Life of a signed link.
     pub link_life: Duration,
+    /// Who is told of ends, and how often that is tried.
+    pub webhooks: WebhookSettings,
     /// The key that seals secrets, where it is not in the data folder.
     pub master_key: Option<MasterKey>,
     /// What the server tells of itself.
@@ -180,6 +183,7 @@ impl Config {
             },
             allowed_hosts: self.allowed_hosts.clone(),
             deps: self.deps.clone(),
+            webhooks: WebhookSettings::default(),
             observe: Observe::default(),
             log: self.log.clone(),
             notices: Vec::new(),
@@ -239,6 +243,7 @@ impl Config {
             blobs: self.blobs,
             link_life: self.link_life,
             deps: self.deps.settings(folder.join("packages")),
+            webhooks: self.webhooks.clone(),
             cache_dir: folder.join("cache"),
             tmp_dir: folder.join("tmp"),
         }

@@ -10,7 +10,7 @@ use figment::value::Value;
 use super::error::Error;
 use super::layers::{COLLECTOR, COLLECTOR_VARIABLE};
 use super::settings::{self, Kind, SETTINGS};
-use super::{Backend, Config, Deps, Limits, Log, Observe, Sandbox, values};
+use super::{Backend, Config, Deps, Limits, Log, Observe, Sandbox, values, webhooks};
 use crate::engine::{BlobPolicy, Images, RetentionPolicy};
 use crate::error::quoted;
 use crate::execution::Maxima;
@@ -70,6 +70,7 @@ pub(super) fn config(figment: &Figment) -> Result<Config, Error> {
         link_life: reader.required("links.life", |text| {
             values::span_within(text, Duration::from_secs(1), limits::LINK_LIFE_MAX)
         })?,
+        webhooks: webhooks::read(&reader)?,
         master_key: reader.optional("secrets.master_key", |text| {
             text.parse().map_err(|error: InvalidMasterKey| error.to_string())
         })?,
@@ -129,7 +130,7 @@ fn backend(text: &str) -> Result<Backend, String> {
     }
 }
 
-fn yes_or_no(text: &str) -> Result<bool, String> {
+pub(super) fn yes_or_no(text: &str) -> Result<bool, String> {
     match text {
         "true" => Ok(true),
         "false" => Ok(false),

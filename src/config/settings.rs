@@ -129,6 +129,16 @@ pub const SETTINGS: &[Setting] = settings! {
         "How many of them each tenant keeps, or off";
     Text "links.life" "SKILLBOX_LINK_LIFE" "1h"
         "Life of a signed download link, at most 7d";
+    Text "webhooks.allow_http" "SKILLBOX_WEBHOOKS_ALLOW_HTTP" "false"
+        "Lets the end of an execution be told to addresses that begin with http://, in the clear";
+    List "webhooks.allow_private" "SKILLBOX_WEBHOOKS_ALLOW_PRIVATE" ""
+        "Hosts, addresses and networks such as 10.0.0.0/8 that may be told though they are not of the Internet";
+    List "webhooks.ports" "SKILLBOX_WEBHOOKS_PORTS" ""
+        "The only ports that are told. Without it: 80, 443, and from 1024 all that no well-known service listens on";
+    Text "webhooks.ca_bundle" "SKILLBOX_WEBHOOKS_CA_BUNDLE" ""
+        "File of certificate authorities (PEM) that receivers are believed by. Without it: those of the Internet";
+    List "webhooks.retries" "SKILLBOX_WEBHOOKS_RETRIES" ""
+        "Pauses before the next attempts, at most 20. Without it: 5s, 1m, 5m, 30m, 2h, 5h, 10h; then it is given up";
     Text "metrics.enabled" "SKILLBOX_METRICS_ENABLED" "true"
         "Whether /metrics answers an administrator of tenant default";
     Text "metrics.listen" "SKILLBOX_METRICS_LISTEN" ""

@@ -1,18 +1,13 @@
-//! What goes on in this process: the executions that can still be cancelled and watched, those whose end nobody has recorded,
-//! and whoever follows one.
+//! What goes on in this process: the executions that can still be cancelled and watched, and those whose end nobody has
+//! recorded.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::auth::{Caller, Scope};
-use crate::engine::{Engine, require};
-use crate::error::Error;
-use crate::execution::{Bookmark, Execution, News, Phase, Reader, Reason, Status, TooFar, Transcript};
+use crate::execution::{Bookmark, Execution, Reader, Status, TooFar, Transcript};
 use crate::ids::{ExecutionId, Tenant};
-use crate::limits;
-use crate::store;
 
 /// The executions of this process.
 #[derive(Debug, Default)]
@@ -106,6 +101,11 @@ impl Running {
         self.over.cancel();
     }
 
+    /// Cancelled when they are.
+    pub(super) fn over(&self) -> CancellationToken {
+        self.over.clone()
+    }
+
     /// The executions that are over and may still stand as running; told once.
     pub(super) fn take_unrecorded(&self) -> Vec<(Tenant, ExecutionId)> {
         std::mem::take(&mut *locked(&self.unrecorded))
@@ -121,12 +121,12 @@ impl Entered {
     /// From now on it may stand as running in the store.
     pub(super) fn begins(&mut self) {
         self.may_stand = true;
-        self.transcript.stands(Status::Running, None);
+        self.transcript.stands(Status::Running);
     }
 
     /// It waits for its turn.
     pub(super) fn waits(&self) {
-        self.transcript.stands(Status::Queued, None);
+        self.transcript.stands(Status::Queued);
     }
 
     /// Whose it is.
@@ -173,150 +173,4 @@ impl Drop for Entered {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Hears all that an execution tells from a place on, whoever runs it, until there is an end.
-#[derive(Debug)]
-pub struct Follow {
-    engine: Engine,
-    tenant: Tenant,
-    id: ExecutionId,
-    reader: Reader,
-    /// Written by ourselves where the execution does not run here: all that can be seen of it is how it ended.
-    record: Option<Transcript>,
-    is_over: bool,
-}
-
-impl Engine {
-    /// Follows an execution from a place on: while it runs, and as well when it has ended.
-    pub async fn follow(&self, caller: &Caller, id: ExecutionId, from: Bookmark) -> Result<Follow, Error> {
-        require(caller, &[Scope::Run])?;
-        self.follow_for(caller.tenant(), id, from).await
-    }
-
-    /// The same for whoever may follow it.
-    pub(super) async fn follow_for(
-        &self,
-        tenant: &Tenant,
-        id: ExecutionId,
-        from: Bookmark,
-    ) -> Result<Follow, Error> {
-        let reader = |reader: Result<Reader, TooFar>| {
-            reader.map_err(|error| Error::invalid(format!("last_event_id: {error}")))
-        };
-        if let Some(live) = self.0.running.reader(tenant, id, from) {
-            return Ok(self.following(tenant, id, reader(live)?));
-        }
-        let execution = self.find_execution(tenant, id).await?;
-        // It may have begun since we looked.
-        if !execution.status.is_final()
-            && let Some(live) = self.0.running.reader(tenant, id, from)
-        {
-            return Ok(self.following(tenant, id, reader(live)?));
-        }
-        let record = Transcript::elsewhere();
-        take(&record, execution);
-        let follow = self.following(tenant, id, reader(record.reader(from))?);
-        Ok(Follow {
-            record: Some(record),
-            ..follow
-        })
-    }
-
-    /// Follows an execution of this process from its beginning.
-    pub(super) fn follow_entered(&self, entered: &Entered) -> Follow {
-        let reader = entered.transcript.reader(Bookmark::default());
-        let reader = reader.expect("the beginning is never too far");
-        self.following(&entered.tenant, entered.id, reader)
-    }
-
-    fn following(&self, tenant: &Tenant, id: ExecutionId, reader: Reader) -> Follow {
-        Follow {
-            engine: self.clone(),
-            tenant: tenant.clone(),
-            id,
-            reader,
-            record: None,
-            is_over: false,
-        }
-    }
-}
-
-impl Follow {
-    /// Which execution.
-    #[must_use]
-    pub fn id(&self) -> ExecutionId {
-        self.id
-    }
-
-    /// The place after the last news.
-    #[must_use]
-    pub fn bookmark(&self) -> Bookmark {
-        self.reader.bookmark()
-    }
-
-    /// Waits for what comes next. The last is always [`News::End`]; after it comes `None`. Nothing is lost if this is dropped.
-    pub async fn next(&mut self) -> Option<News> {
-        if self.is_over || self.bookmark().phase == Phase::End {
-            return None;
-        }
-        let news = self.news().await;
-        self.is_over = matches!(news, News::End { .. });
-        Some(news)
-    }
-
-    async fn news(&mut self) -> News {
-        let over = self.engine.0.running.over.clone();
-        loop {
-            tokio::select! {
-                biased;
-                news = self.reader.next() => match news {
-                    Some(news) => return news,
-                    // Who ran it could not record its end; somebody will.
-                    None => self.go_on_elsewhere(),
-                },
-                () = look_again(&self.engine, (&self.tenant, self.id), self.record.as_ref()) => return self.leave(),
-                () = over.cancelled() => return self.leave(),
-            }
-        }
-    }
-
-    fn leave(&self) -> News {
-        News::End {
-            status: self.reader.status(),
-            reason: Reason::Shutdown,
-        }
-    }
-
-    fn go_on_elsewhere(&mut self) {
-        let record = Transcript::elsewhere();
-        if let Ok(reader) = record.reader(self.bookmark()) {
-            self.reader = reader;
-        }
-        self.record = Some(record);
-    }
-}
-
-/// Looks now and then whether what runs elsewhere has ended; ends when it was forgotten.
-async fn look_again(engine: &Engine, (tenant, id): (&Tenant, ExecutionId), record: Option<&Transcript>) {
-    let Some(record) = record else {
-        return std::future::pending().await;
-    };
-    loop {
-        tokio::time::sleep(limits::ELSEWHERE_LOOK_EVERY).await;
-        match engine.0.store.execution(tenant, id).await {
-            Ok(execution) => take(record, execution),
-            Err(store::Error::NotFound) => return,
-            // It is asked again.
-            Err(_) => {}
-        }
-    }
-}
-
-fn take(record: &Transcript, execution: Execution) {
-    if execution.status.is_final() {
-        record.end(execution);
-    } else {
-        record.stands(execution.status, None);
-    }
 }

@@ -11,6 +11,7 @@ mod entrusted;
 mod executions;
 mod failure;
 mod find;
+mod follow;
 mod instance;
 mod keys;
 mod live;
@@ -26,11 +27,13 @@ mod skills;
 mod stored;
 mod upkeep;
 mod wait;
+mod webhooks;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
@@ -56,12 +59,12 @@ pub use blobs::{AskedBlob, BlobPolicy, NewBlob};
 pub use call::CalledCode;
 pub use deps::{DependencySettings, Host, Index, NamedBy, Upstream};
 pub use executions::{ArtifactFile, Artifacts};
+pub use follow::Follow;
 pub use instance::Instance;
 pub use keys::NewKey;
-pub use live::Follow;
-pub use queue::Load;
 pub use request::{Ask, Manner, OnDisconnect, RunRequest, What};
 pub use upkeep::{Check, Readiness};
+pub use webhooks::{Courier, Resolver, Signing, WebhookSettings};
 
 /// All use cases over one set of adapters. Cheap to clone; the state of every door.
 #[derive(Clone, Debug)]
@@ -85,6 +88,8 @@ struct Inner {
     rate: Rate,
     running: Arc<Running>,
     metrics: Metrics,
+    /// Told when there may be one to send.
+    webhooks_due: Notify,
     /// Pipelines run here, not in a handler's future: a client that goes away must not take the cleanup with it.
     tasks: TaskTracker,
 }
@@ -139,6 +144,8 @@ pub struct Settings {
     pub link_life: Duration,
     /// Packages that programs ask for.
     pub deps: DependencySettings,
+    /// Who is told of ends, and how often that is tried.
+    pub webhooks: WebhookSettings,
     /// Unpacked skills, private to this installation.
     pub cache_dir: PathBuf,
     /// Files that live as long as one request, private to this installation.
@@ -221,8 +228,8 @@ impl Engine {
             wait: settings.queue_wait,
         });
         let rate = Rate::new(settings.tenant_rate);
-        let (running, tasks) = (Arc::new(Running::default()), TaskTracker::new());
         let metrics = Metrics::new(store.latency(), blob.kept());
+        let (running, tasks) = (Arc::new(Running::default()), TaskTracker::new());
         Self(Arc::new(Inner {
             store,
             blob,
@@ -239,6 +246,7 @@ impl Engine {
             rate,
             running,
             metrics,
+            webhooks_due: Notify::new(),
             tasks,
         }))
     }

@@ -7,15 +7,14 @@ use tracing::Instrument as _;
 use crate::auth::Caller;
 use crate::engine::admission::{Comer, Lane, Place, Slot};
 use crate::engine::live::Entered;
-use crate::engine::run::{Accepted, Standing, Turn, Watcher};
+use crate::engine::run::{Accepted, Standing, Turn, Watcher, span};
 use crate::engine::{Engine, Manner, OnDisconnect, RunRequest, What, clock, ended, failure, stored};
 use crate::error::{Code, Error};
-use crate::execution::{Bookmark, Execution, QueuePlace, Status};
+use crate::execution::{Bookmark, Execution, NewExecution, Outcome, QueuePlace, Status};
 use crate::ids::{Digest, ExecutionId, IdempotencyKey, Tenant};
 use crate::limits;
 use crate::skill::Selector;
 use crate::store::{self, Enqueued, KeyedRequest, Queued};
-use crate::telemetry::field;
 
 impl Engine {
     /// Records what is asked for and returns at once; it runs when its turn comes, also if the server is started again meanwhile.
@@ -26,8 +25,8 @@ impl Engine {
         manner: Manner,
     ) -> Result<Execution, Error> {
         let (engine, caller) = (self.clone(), caller.clone());
-        self.to_the_end(async move { Box::pin(engine.submit_attached(&caller, request, manner)).await })
-            .await
+        let submit = async move { Box::pin(engine.submit_attached(&caller, request, manner)).await };
+        self.to_the_end(submit.instrument(span())).await
     }
 
     async fn submit_attached(
@@ -39,14 +38,18 @@ impl Engine {
         self.0.rate.take(caller.tenant(), std::time::Instant::now())?;
         let kept = stored::write(&request.what, &request.ask)?;
         let accepted = Box::pin(self.accept(caller, request)).await?;
+        accepted.name_span();
         let key = manner.key.map(|key| keyed(key, &kept));
         let place = self.line_up(&accepted, Lane::Queued)?;
         let entered = self.0.running.enter(accepted.tenant.clone(), accepted.id());
         entered.waits();
         match self.enqueue(&accepted, (Some(kept), key)).await? {
             Recorded::Now(execution) => {
-                self.spawn_queued(entered, place);
-                Ok(execution)
+                let engine = self.clone();
+                self.0
+                    .tasks
+                    .spawn(async move { engine.run_queued(entered, place).await });
+                Ok(*execution)
             }
             Recorded::Before(id) => self.find_execution(&accepted.tenant, id).await,
         }
@@ -112,18 +115,21 @@ impl Engine {
         accepted: &Accepted,
         (request, key): (Option<Vec<u8>>, Option<KeyedRequest>),
     ) -> Result<Recorded, Error> {
-        let execution = self.new_execution((&accepted.tenant, accepted.accepted_at), &accepted.found, None);
+        let execution = NewExecution {
+            callback_url: accepted.callback_url.clone(),
+            ..self.new_execution((&accepted.tenant, accepted.accepted_at), &accepted.found, None)
+        };
         let queued = Queued {
             execution: execution.clone(),
             request,
             key,
         };
         match self.0.store.enqueue(queued).await {
-            Ok(Enqueued::New) => Ok(Recorded::Now(Execution {
+            Ok(Enqueued::New) => Ok(Recorded::Now(Box::new(Execution {
                 new: execution,
                 status: Status::Queued,
                 outcome: None,
-            })),
+            }))),
             Ok(Enqueued::Known(id)) => Ok(Recorded::Before(id)),
             Err(store::Error::Conflict(store::Conflict::OtherRequest)) => Err(Error::new(
                 Code::KeyReused,
@@ -140,18 +146,11 @@ impl Engine {
         }
     }
 
-    fn spawn_queued(&self, entered: Entered, place: Place) {
-        let (engine, id) = (self.clone(), entered.id());
-        let span = tracing::info_span!("execution", { field::EXECUTION_ID } = %id);
-        let run = async move { engine.run_queued(entered, place).await };
-        self.0.tasks.spawn(run.instrument(span));
-    }
-
     /// Runs a recorded execution when its turn comes. Whatever goes wrong is recorded as its end.
     async fn run_queued(&self, mut entered: Entered, place: Place) {
         let (tenant, id) = (entered.tenant().clone(), entered.id());
         let ended = match place.turn().await {
-            Some(slot) => Box::pin(self.execute_queued(slot, &mut entered)).await,
+            Some(slot) => Box::pin(self.execute_queued(slot, &mut entered).instrument(span())).await,
             // Cancelled, or the process ends: the next one finds it in the database.
             None => self.find_execution(&tenant, id).await,
         };
@@ -159,10 +158,10 @@ impl Engine {
             Ok(execution) => Ok(execution),
             Err(error) => {
                 tracing::warn!(execution.id = %id, %error, source = ?std::error::Error::source(&error), "Execution {id} was not let in");
-                let left = self.0.store.leave_queue(&tenant, id, ended::denied(&error)).await;
+                let left = self.leave_queue(&tenant, id, ended::denied(&error)).await;
                 match left {
                     Ok(_) => self.find_execution(&tenant, id).await,
-                    Err(error) => Err(failure::of_store(error, "execution")),
+                    Err(error) => Err(error),
                 }
             }
         };
@@ -184,7 +183,9 @@ impl Engine {
         let recorded = execution.new;
         let request = self.0.store.queued_request(tenant, id).await;
         let request = request.map_err(|error| failure::of_store(error, "what it was to be given"))?;
-        let (what, ask) = stored::read(&request)?;
+        let (what, mut ask) = stored::read(&request)?;
+        // Written down with the execution, and judged once more when it is sent.
+        ask.callback_url = None;
         // What was latest then.
         let what = match (what, &recorded.version) {
             (What::Skill { name, .. }, Some(version)) => What::Skill {
@@ -207,6 +208,8 @@ impl Engine {
         }
         accepted.found.plan.job.execution = id;
         accepted.accepted_at = recorded.created_at;
+        accepted.callback_url = recorded.callback_url;
+        accepted.name_span();
         let (nobody, _) = oneshot::channel();
         let turn = Turn {
             slot,
@@ -242,7 +245,10 @@ impl Engine {
                 })?;
                 let entered = self.0.running.enter(tenant, execution);
                 entered.waits();
-                self.spawn_queued(entered, place);
+                let engine = self.clone();
+                self.0
+                    .tasks
+                    .spawn(async move { engine.run_queued(entered, place).await });
             }
         }
         Ok(())
@@ -250,10 +256,20 @@ impl Engine {
 
     /// Ends an execution that waits; `false` if it has started or ended.
     pub(super) async fn cancel_queued(&self, tenant: &Tenant, id: ExecutionId) -> Result<bool, Error> {
-        let left = self.0.store.leave_queue(tenant, id, ended::cancelled()).await;
-        let left = left.map_err(|error| failure::of_store(error, "execution"))?;
+        let left = self.leave_queue(tenant, id, ended::cancelled()).await?;
         if left {
             self.0.admission.send_away(tenant, id);
+        }
+        Ok(left)
+    }
+
+    async fn leave_queue(&self, tenant: &Tenant, id: ExecutionId, outcome: Outcome) -> Result<bool, Error> {
+        let waited = self.find_execution(tenant, id).await?.new;
+        let left = self.0.store.leave_queue(tenant, id, outcome.clone()).await;
+        let left = left.map_err(|error| failure::of_store(error, "execution"))?;
+        if left {
+            self.count_end(&waited, &outcome);
+            self.webhook_is_due(&waited);
         }
         Ok(left)
     }
@@ -270,15 +286,6 @@ impl Engine {
             waiting: place.waiting,
             waited_ms: u64::try_from(waited).unwrap_or(u64::MAX),
         })
-    }
-
-    /// How much is going on.
-    #[must_use]
-    pub fn load(&self) -> Load {
-        Load {
-            running: self.0.admission.running(),
-            waiting: self.0.admission.waiting(),
-        }
     }
 
     /// Refuses a tenant that keeps as much as it may, or would with so many bytes more.
@@ -324,18 +331,9 @@ fn a_life_ago() -> jiff::Timestamp {
     clock::now().checked_sub(life).unwrap_or(jiff::Timestamp::MIN)
 }
 
-/// How much is going on in this process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Load {
-    /// Slots that are taken.
-    pub running: usize,
-    /// Callers and executions that wait for one.
-    pub waiting: usize,
-}
-
 /// An execution that is recorded.
 enum Recorded {
-    Now(Execution),
+    Now(Box<Execution>),
     /// By an earlier request that was the same.
     Before(ExecutionId),
 }

@@ -79,6 +79,8 @@ pub struct Ask {
     pub requirements: Vec<String>,
     /// Wall clock; only shortens.
     pub timeout: Option<Duration>,
+    /// Where its end is told.
+    pub callback_url: Option<String>,
 }
 
 /// What to run.

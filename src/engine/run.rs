@@ -15,7 +15,8 @@ use crate::engine::blobs::with_blobs;
 use crate::engine::deps::Waiting;
 use crate::engine::ended::{lost, outcome, without_artifacts};
 use crate::engine::find::Found;
-use crate::engine::live::{Entered, Follow};
+use crate::engine::follow::Follow;
+use crate::engine::live::Entered;
 use crate::engine::plan::Plan;
 use crate::engine::secrets::masked;
 use crate::engine::{Engine, Manner, OnDisconnect, RunRequest, clock, failure, queue, require, stored};
@@ -26,6 +27,7 @@ use crate::limits;
 use crate::sandbox::{Choice, Job, ProgressSender, Run};
 use crate::store::{self, Store};
 use crate::telemetry::field;
+use crate::webhook::CallbackUrl;
 
 /// What may run when its turn comes.
 pub(super) struct Accepted {
@@ -34,12 +36,21 @@ pub(super) struct Accepted {
     pub(super) requirements: Vec<String>,
     pub(super) progress: Option<ProgressSender>,
     pub(super) accepted_at: jiff::Timestamp,
+    /// Where its end is told.
+    pub(super) callback_url: Option<CallbackUrl>,
 }
 
 impl Accepted {
     /// The execution that it will be.
     pub(super) fn id(&self) -> ExecutionId {
         self.found.plan.job.execution
+    }
+
+    /// Names it in all that is logged from here on.
+    pub(super) fn name_span(&self) {
+        let span = tracing::Span::current();
+        span.record(field::EXECUTION_ID, display(self.id()));
+        span.record(field::SKILL, self.found.name.as_ref().map(display));
     }
 }
 
@@ -51,6 +62,15 @@ pub(super) struct Turn {
     pub(super) on_disconnect: OnDisconnect,
     /// Gets what follows it once it is recorded as running.
     pub(super) watcher: Watcher,
+}
+
+/// What is logged within it belongs to one execution.
+pub(super) fn span() -> tracing::Span {
+    tracing::info_span!(
+        "execution",
+        { field::EXECUTION_ID } = Empty,
+        { field::SKILL } = Empty
+    )
 }
 
 /// Who wants to hear what an execution tells.
@@ -105,12 +125,7 @@ impl Engine {
         let _goes_with_the_caller = gone.clone().drop_guard();
         // Boxed, for it is large, and would be copied on the stack of whoever asks.
         let run = async move { Box::pin(engine.run_attached(&caller, asked, (&gone, watcher))).await };
-        let span = tracing::info_span!(
-            "execution",
-            { field::EXECUTION_ID } = Empty,
-            { field::SKILL } = Empty
-        );
-        self.to_the_end(run.instrument(span)).await
+        self.to_the_end(run.instrument(span())).await
     }
 
     async fn run_attached(
@@ -126,9 +141,7 @@ impl Engine {
         };
         // Boxed like the whole, each part for itself: they follow one another.
         let accepted = Box::pin(self.accept(caller, request)).await?;
-        let span = tracing::Span::current();
-        span.record(field::EXECUTION_ID, display(accepted.id()));
-        span.record(field::SKILL, accepted.found.name.as_ref().map(display));
+        accepted.name_span();
         if let Some(keyed) = keyed {
             let manner = (manner.on_disconnect, watcher);
             return Box::pin(self.run_once((accepted, keyed), manner, gone)).await;
@@ -158,6 +171,7 @@ impl Engine {
         } = request;
         ask.check()?;
         self.check_storage(caller.tenant(), 0).await?;
+        let callback_url = self.accept_callback(ask.callback_url.as_deref())?;
         let asked_blobs = std::mem::take(&mut ask.blobs);
         let mut found = self.find(caller, what, &ask).await?;
         let job = &mut found.plan.job;
@@ -169,6 +183,7 @@ impl Engine {
             requirements: ask.requirements,
             progress,
             accepted_at: clock::now(),
+            callback_url,
         })
     }
 
@@ -185,6 +200,7 @@ impl Engine {
             requirements,
             progress,
             accepted_at,
+            callback_url,
         } = accepted;
         let Turn {
             slot: _until_the_end,
@@ -204,7 +220,10 @@ impl Engine {
         self.add_packages(&tenant, planned, &requirements, waiting)
             .await?;
         let Plan { job, schemas, .. } = &found.plan;
-        let new = self.new_execution((&tenant, accepted_at), &found, Some(&choice));
+        let new = NewExecution {
+            callback_url,
+            ..self.new_execution((&tenant, accepted_at), &found, Some(&choice))
+        };
         entered.begins();
         let entered = &*entered;
         // The sandbox is made meanwhile; the program waits for the row.
@@ -220,7 +239,8 @@ impl Engine {
             }
             Ok(begun)
         };
-        let perform = self.perform(&tenant, (job, &choice), (entered, go));
+        // Boxed: what makes and watches a sandbox is the largest part of all.
+        let perform = Box::pin(self.perform(&tenant, (job, &choice), (entered, go)));
         let both = async { tokio::join!(begin, perform) };
         let cancel = entered.cancel();
         let (begun, outcome) = tokio::select! {
@@ -276,6 +296,7 @@ impl Engine {
             limits: job.limits,
             instance: self.0.instance.id(),
             created_at,
+            callback_url: None,
         }
     }
 
@@ -351,6 +372,7 @@ impl Engine {
             return recorded.map_err(|error| failure::of_store(error, "execution"));
         }
         self.count_end(&new, &outcome);
+        self.webhook_is_due(&new);
         tracing::info!(execution.id = %id, status = outcome.status.as_str(), "Finished execution {id}");
         Ok(Execution {
             status: outcome.status,

@@ -32,6 +32,7 @@ struct Stored {
     mount_skills: Vec<SkillRef>,
     requirements: Vec<String>,
     timeout_ms: Option<u64>,
+    callback_url: Option<String>,
 }
 
 /// Writes down what is asked for. Only what a server can find again later can be kept.
@@ -66,6 +67,7 @@ pub(super) fn write(what: &What, ask: &Ask) -> Result<Vec<u8>, Error> {
         timeout_ms: ask
             .timeout
             .map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+        callback_url: ask.callback_url.clone(),
     };
     serde_json::to_vec(&stored).map_err(Error::internal)
 }
@@ -99,6 +101,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<(What, Ask), Error> {
         mount_skills: stored.mount_skills,
         requirements: stored.requirements,
         timeout: stored.timeout_ms.map(Duration::from_millis),
+        callback_url: stored.callback_url,
     };
     Ok((what, ask))
 }
@@ -131,6 +134,7 @@ mod tests {
             mount_skills: vec!["other@latest".parse().unwrap()],
             requirements: vec!["pandas".to_owned()],
             timeout: Some(Duration::from_millis(1500)),
+            callback_url: Some("https://hooks.example/".to_owned()),
         };
         (what, ask)
     }

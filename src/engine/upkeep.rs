@@ -90,7 +90,9 @@ impl Engine {
     /// Ends executions that stand as running and are not, whoever ran them.
     pub(super) async fn end_lost(&self) -> Result<(), Error> {
         self.close_unrecorded().await?;
-        self.interrupt_dead().await
+        self.interrupt_dead().await?;
+        self.0.webhooks_due.notify_one();
+        Ok(())
     }
 
     /// Ends what dead processes left running.

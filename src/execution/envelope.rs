@@ -325,6 +325,7 @@ pub(super) mod tests {
                 ),
                 instance: InstanceId::generate(),
                 created_at: "2026-01-02T03:04:05Z".parse().unwrap(),
+                callback_url: None,
             },
             status: Status::Running,
             outcome: None,

@@ -3,6 +3,7 @@
 use crate::execution::{Outcome, ResourceLimits, Status};
 use crate::ids::{Digest, ExecutionId, InstanceId, Tenant};
 use crate::skill::{Language, SkillName, Version};
+use crate::webhook::CallbackUrl;
 
 /// What is known when an execution is recorded, before anything runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +30,8 @@ pub struct NewExecution {
     pub instance: InstanceId,
     /// When it was accepted.
     pub created_at: jiff::Timestamp,
+    /// Where its end is told; left out of lists.
+    pub callback_url: Option<CallbackUrl>,
 }
 
 /// What makes the sandbox of an execution.

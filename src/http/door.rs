@@ -46,9 +46,9 @@ pub(crate) struct Door {
     pub(crate) answers: Budget,
     /// Places for archives that are being received.
     pub(crate) uploads: Budget,
-    pub(crate) metrics: MetricsRoute,
     /// Places for those who watch executions.
     pub(crate) readers: Budget,
+    pub(crate) metrics: MetricsRoute,
     server_url: Option<String>,
     /// Anybody may ask whether we are ready, so one answer serves all for a moment.
     readiness: Mutex<Option<(Instant, Readiness)>>,
@@ -63,8 +63,8 @@ impl Door {
             bodies: Budget::new("large requests", limits::BODIES_BYTES_MAX),
             answers: Budget::new("large answers", limits::ANSWERS_BYTES_MAX),
             uploads: Budget::new("uploads", limits::UPLOADS_MAX),
-            metrics: settings.metrics,
             readers: Budget::new("streams of events or logs", limits::READERS_MAX),
+            metrics: settings.metrics,
             server_url: server_url.map(|url| url.trim_end_matches('/').to_owned()),
             readiness: Mutex::new(None),
         }

@@ -22,7 +22,7 @@ use super::problem::Refusal;
 use super::wire::{CreateExecution, Mode, time};
 use crate::engine::{Manner, OnDisconnect, RunRequest};
 use crate::error::Error;
-use crate::execution::{self, Bookmark, Envelope, Execution, LogLine, Logs, Status, Summary};
+use crate::execution::{self, Envelope, Execution, LogLine, Logs, Status, Summary};
 use crate::ids::{ExecutionId, IdempotencyKey};
 use crate::limits;
 use crate::skill::SkillName;
@@ -60,7 +60,7 @@ impl WaitQuery {
 
 /// Run a skill, or code
 ///
-/// Answers when it has ended, with 200 whatever its status: a failing skill is an outcome, not an error. Once begun it goes on to its end even if the client hangs up, unless `on_disconnect` says otherwise; one that still waits for its turn goes with its client. With `Accept: text/event-stream` it answers when it has begun, with the events of `GET /v1/executions/{id}/events`. With `mode: async` it is recorded and answered with 202; it runs when its turn comes, also after a restart. A request that is sent again with the same `Idempotency-Key` within 24 hours is answered with the same execution.
+/// Answers when it has ended, with 200 whatever its status: a failing skill is an outcome, not an error. Once begun it goes on to its end even if the client hangs up, unless `on_disconnect` says otherwise; one that still waits for its turn goes with its client. With `mode: async` it is recorded and answered with 202; it runs when its turn comes, also after a restart. A request that is sent again with the same `Idempotency-Key` within 24 hours is answered with the same execution. With `Accept: text/event-stream` it is answered, once it is recorded, with the events of `GET /v1/executions/{id}/events`.
 #[utoipa::path(post, path = "/v1/executions", tag = "executions", operation_id = "create_execution",
     params(WaitQuery, ("Idempotency-Key" = Option<String>, Header, description = "Any name for this request, such as a UUID")),
     request_body = CreateExecution,
@@ -85,24 +85,24 @@ pub(crate) async fn create(
     let request = RunRequest::try_from(body)?;
     // Refused now if there is no room for an answer: what has run is told in any case.
     drop(door.answers.hold(caller.tenant(), limits::ANSWER_BYTES_MAX)?);
-    let is_watched = preferred(&headers, &[JSON, events::MEDIA_TYPE, ANY]) == Some(events::MEDIA_TYPE);
+    if preferred(&headers, &[JSON, events::MEDIA_TYPE, ANY]) == Some(events::MEDIA_TYPE) {
+        return match mode {
+            Mode::Sync => events::run(door, (caller, asked), (request, manner, held)).await,
+            Mode::Async => events::submit(door, (caller, asked), (request, manner)).await,
+        };
+    }
     let mut execution = match mode {
-        Mode::Sync if is_watched => {
-            return events::run(door, (caller, asked), (request, manner), held).await;
-        }
         Mode::Sync => door.engine.run_as(&caller, request, manner).await?,
         Mode::Async => door.engine.submit(&caller, request, manner).await?,
     };
-    drop(held);
-    if is_watched {
-        return events::watch(door, (&caller, asked), (execution.new.id, Bookmark::default())).await;
-    }
     if let Some(wait) = wait {
         execution = door
             .engine
             .execution_within(&caller, execution.new.id, wait)
             .await?;
     }
+    drop(held);
+    tracing::Span::current().record(field::EXECUTION_ID, tracing::field::display(execution.new.id));
     let envelope = envelope(&door, &execution, &asked);
     let answer = answer::json_always(&door.answers, caller.tenant(), &envelope)?;
     if execution.status.is_final() {
@@ -229,7 +229,6 @@ pub(crate) async fn cancel(
 }
 
 pub(crate) fn envelope(door: &Door, execution: &Execution, Asked(asked): &Asked) -> Envelope {
-    tracing::Span::current().record(field::EXECUTION_ID, tracing::field::display(execution.new.id));
     let links = links(&door.engine, execution, &door.base_url(asked));
     Envelope {
         queue: door.engine.queue_place(execution),

@@ -35,6 +35,7 @@ mod skills;
 mod throttle;
 mod tools;
 mod upload;
+mod webhooks;
 mod wire;
 
 use std::any::Any;
@@ -65,6 +66,7 @@ pub use problem::Problem;
 pub use secrets::Secret;
 pub use serve::{App, Bounds, Peer, serve};
 pub use tools::ToolDefinition;
+pub use webhooks::{Delivery, SigningSecret};
 pub use wire::{FreshKey, Key, Skill, SkillSummary};
 
 /// The door to `engine`, ready to be served.

@@ -11,6 +11,7 @@ use super::access::{Access, Matrix};
 use super::door::Door;
 use super::{
     artifacts, blobs, deps, document, events, executions, health, keys, metrics, secrets, skills, tools,
+    webhooks,
 };
 use crate::auth::Scope;
 
@@ -43,6 +44,11 @@ pub(crate) fn table() -> Table {
         .route(RUN, routes!(executions::logs))
         .route(RUN, routes!(events::events))
         .route(RUN, routes!(executions::cancel))
+        .route(RUN, routes!(webhooks::of_execution))
+        .route(RUN, routes!(webhooks::list))
+        .route(RUN, routes!(webhooks::redeliver))
+        .route(ADMIN, routes!(webhooks::secret))
+        .route(ADMIN, routes!(webhooks::rotate))
         .route(RUN_OR_LINK, routes!(artifacts::archive))
         .route(RUN_OR_LINK, routes!(artifacts::file))
         .route(RUN, routes!(blobs::create))

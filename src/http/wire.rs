@@ -215,6 +215,10 @@ pub(crate) struct CreateExecution {
     #[serde(default, deserialize_with = "seconds")]
     #[schema(minimum = 0.1)]
     timeout: Option<f64>,
+    /// Where the end of the execution is told, signed: an address on the Internet over HTTPS.
+    #[serde(default)]
+    #[schema(max_length = 2048, example = "https://hooks.example/skillbox")]
+    callback_url: Option<String>,
     /// Whether the answer is its end, or that it waits for its turn.
     #[serde(default)]
     pub(crate) mode: Mode,
@@ -301,6 +305,7 @@ impl TryFrom<CreateExecution> for RunRequest {
                 stdin: body.stdin.map(Into::into),
                 requirements: body.requirements,
                 timeout,
+                callback_url: body.callback_url,
             },
             progress: None,
         })

@@ -8,8 +8,12 @@ pub const KIB: u64 = 1024;
 pub const MIB: u64 = 1024 * KIB;
 
 mod packages;
+mod queue;
+mod webhooks;
 
 pub use packages::*;
+pub use queue::*;
+pub use webhooks::*;
 
 // ---- one execution -------------------------------------------------------------------------------------------
 
@@ -139,8 +143,6 @@ pub const LOG_LINES_BYTES_MAX: u64 = 256 * KIB;
 pub const EVENT_BYTES_MAX: usize = 16 * 1024;
 /// What is printed within this time is handed on together.
 pub const EVENTS_APART: Duration = Duration::from_millis(10);
-/// Whoever watches an execution that another process runs is told its end this late at most.
-pub const ELSEWHERE_LOOK_EVERY: Duration = Duration::from_secs(1);
 /// What a model is shown of an output at first.
 pub const OUTPUT_PREVIEW_BYTES_MAX: usize = 4 * 1024;
 /// What a model is shown of the two streams at first.
@@ -381,22 +383,6 @@ pub const LINK_LIFE: Duration = Duration::from_secs(3600);
 
 // ---- the server ----------------------------------------------------------------------------------------------
 
-/// Executions of one tenant that wait for a free slot; more are answered `busy`.
-pub const QUEUE_MAX: usize = 256;
-/// Bytes of all requests of one tenant that wait for their turn.
-pub const QUEUED_BYTES_MAX: u64 = 256 * MIB;
-/// Executions of one tenant that nobody waits for, before their turn.
-pub const ASYNC_QUEUE_MAX: usize = 1000;
-/// Who finds a queue full is told to come back after this.
-pub const QUEUE_RETRY_AFTER: Duration = Duration::from_secs(5);
-/// How long an `Idempotency-Key` stands for its request.
-pub const IDEMPOTENCY_KEY_LIFE: Duration = Duration::from_secs(24 * 3600);
-/// Longest wait for an end that one request may ask for.
-pub const WAIT_MAX: Duration = Duration::from_secs(60);
-/// Full queues of this many tenants are the most that waits in all.
-pub const QUEUES_MAX: usize = 4;
-/// Longest wait for a free slot.
-pub const QUEUE_WAIT_MAX: Duration = Duration::from_secs(60);
 /// The end of an execution is tried to be recorded for this long while others hold the database.
 pub const RECORD_MAX: Duration = Duration::from_secs(60);
 /// Pause between two attempts at it; each has waited for [`STORE_LOCK_MAX`].
@@ -472,8 +458,6 @@ pub const LINK_SECRET_DISTINCT_MIN: usize = 8;
 pub const CONFIG_BYTES_MAX: u64 = 64 * KIB;
 /// Executions at once that can be configured.
 pub const CONCURRENCY_MAX: usize = 1024;
-/// Waiting executions that can be configured.
-pub const QUEUE_CONFIGURED_MAX: usize = 100_000;
 /// Ended executions and their files are kept this long unless the operator says otherwise.
 pub const RETENTION_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Ended executions kept for each tenant unless the operator says otherwise.
@@ -494,5 +478,7 @@ pub const CLIENT_CONNECT_MAX: Duration = Duration::from_secs(10);
 pub const CLIENT_ANSWER_MAX: Duration = Duration::from_secs(120);
 /// Time for the answer to a run: waiting for a place, a pull, the program and its results.
 pub const CLIENT_RUN_MAX: Duration = Duration::from_secs(45 * 60);
+/// Times that the command line asks again for a stream that broke off, one after the other.
+pub const CLIENT_AGAIN_MAX: u32 = 30;
 /// Time for one download.
 pub const CLIENT_DOWNLOAD_MAX: Duration = Duration::from_secs(60 * 60);

@@ -157,8 +157,8 @@ impl Auto {
     pub(super) async fn run(&self, choice: &Choice, job: &Job, run: Run<'_>) -> Result<Report, Error> {
         match choice.kind {
             #[cfg(target_os = "linux")]
-            Kind::Native => self.native.run(job, run).await,
-            _ => self.docker.run(job, run).await,
+            Kind::Native => Box::pin(self.native.run(job, run)).await,
+            _ => Box::pin(self.docker.run(job, run)).await,
         }
     }
 

@@ -44,6 +44,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
             source,
         })?;
     let address = listener.local_addr().map_err(Error::Signals)?;
+    let courier = engine.courier()?;
     let key = first_key(&engine, &folder).await?;
     let app = http::app(
         engine.clone(),
@@ -57,6 +58,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
     let serving = tokio::spawn(http::serve(listener, app, closing.clone()));
     let observed = observe::serve(&config, &engine, closing.clone()).await?;
     let upkeep = tokio::spawn(keep_up(engine.clone(), closing.clone()));
+    let delivering = tokio::spawn(courier.deliver(closing.clone()));
     for notice in &config.notices {
         tracing::warn!("{notice}");
     }
@@ -81,7 +83,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
         // Readiness says no from here on, while the door still answers: whoever balances load looks elsewhere first.
         engine.shutdown(limits::DRAIN_SERVER_MAX).await;
         closing.cancel();
-        let _ = tokio::join!(serving, observed, upkeep);
+        let _ = tokio::join!(serving, observed, upkeep, delivering);
     };
     tokio::select! {
         () = ending => tracing::info!("Ended"),

@@ -4,8 +4,9 @@ use jiff::Timestamp;
 
 use crate::auth::KeyRecord;
 use crate::execution::{Execution, NewExecution, Outcome};
-use crate::ids::{BlobObject, Digest, ExecutionId, InstanceId, KeyId, Tenant};
+use crate::ids::{BlobObject, DeliveryId, Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{SecretName, Selector, SkillName, Version};
+use crate::store::deliveries::{Attempted, Claimed, Delivery, SealedSigning, Wanted};
 use crate::store::{
     BlobQuota, BlobRecord, Enqueued, Error, ExecutionFilter, Kept, KeptBlob, Moment, NewSecret, PackageSet,
     Published, Queued, Retention, SecretRecord, SkillRecord,
@@ -129,5 +130,25 @@ pub(super) trait Backend {
     async fn packages_used(&self, tenant: &Tenant, key: &Digest, at: Timestamp) -> Result<(), Error>;
     async fn drop_packages(&self, tenant: &Tenant, key: &Digest) -> Result<PackageSet, Error>;
     async fn surplus_packages(&self, bytes_max: u64, rows: u32) -> Result<Vec<PackageSet>, Error>;
+    async fn claim_deliveries(&self, wanted: Wanted) -> Result<Vec<Claimed>, Error>;
+    async fn attempted(&self, attempted: Attempted) -> Result<bool, Error>;
+    async fn next_delivery(&self) -> Result<Option<Timestamp>, Error>;
+    async fn deliveries(
+        &self,
+        tenant: &Tenant,
+        after: Option<Moment<DeliveryId>>,
+        rows: u32,
+    ) -> Result<Vec<Delivery>, Error>;
+    async fn delivery_of(&self, tenant: &Tenant, id: ExecutionId) -> Result<Option<Delivery>, Error>;
+    async fn redeliver(&self, tenant: &Tenant, id: DeliveryId, at: Timestamp) -> Result<Delivery, Error>;
+    async fn signing_secret(&self, tenant: &Tenant) -> Result<SealedSigning, Error>;
+    async fn keep_signing_secret(&self, tenant: &Tenant, new: SealedSigning) -> Result<SealedSigning, Error>;
+    async fn rotate_signing_secret(
+        &self,
+        tenant: &Tenant,
+        new: SealedSigning,
+        until: Timestamp,
+    ) -> Result<SealedSigning, Error>;
+
     async fn packages_are_kept(&self, digest: &Digest) -> Result<bool, Error>;
 }

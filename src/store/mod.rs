@@ -11,6 +11,7 @@ mod backend;
 #[cfg(test)]
 mod contract;
 mod cursor;
+mod deliveries;
 mod error;
 mod record;
 mod sqlite;
@@ -29,6 +30,7 @@ use backend::Backend;
 use cursor::{List, Moment, page_rows};
 
 pub use cursor::Cursor;
+pub use deliveries::{Attempted, Claimed, Delivery, DeliveryStatus, SealedSigning, Then, Wanted};
 pub use error::{Conflict, Error, InvalidCursor};
 pub use record::{
     BlobQuota, BlobRecord, Enqueued, ExecutionFilter, Kept, KeptBlob, KeyedRequest, NewSecret, PackageSet,

@@ -16,6 +16,8 @@ mod cli_serve;
 mod cli_shell;
 mod cli_start;
 mod cli_tools;
+mod cli_watch;
+mod cli_webhooks;
 mod docker;
 mod engine;
 #[cfg(unix)]
@@ -52,6 +54,7 @@ mod published_front;
 mod queue;
 #[cfg(target_os = "linux")]
 mod queue_bounds;
+mod receiver;
 mod run_code_packages;
 #[cfg(target_os = "linux")]
 mod sandbox_auto;
@@ -62,4 +65,6 @@ mod sandbox_oracles;
 mod sandbox_posture;
 mod server;
 mod watching;
+mod webhooks;
+mod webhooks_hostile;
 mod world;

@@ -370,6 +370,39 @@ async fn what_makes_no_sense_together_is_refused() {
     .await;
 }
 
+/// C-03: a key that is revoked ends nothing that was accepted under it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_accepted_goes_on_when_its_key_is_revoked() {
+    with_server(&[("SKILLBOX_CONCURRENCY", "1")], |server| {
+        let wanted = json!({"name": "short", "scopes": ["run"]});
+        let key = server.post_json("/v1/keys", &wanted).body;
+        let body = json!({"code": "import time; time.sleep(0.7); print(1)", "mode": "async"});
+        let ids: Vec<_> = (0..2)
+            .map(|_| {
+                let secret = key["api_key"].as_str().unwrap();
+                id_of(&server.post_json_as(secret, "/v1/executions", &body).body)
+            })
+            .collect();
+        eventually("the first runs", || {
+            show(&server, &ids[0], "")["status"] == "running"
+        });
+        let revoked = ureq::delete(format!(
+            "{}/v1/keys/{}",
+            server.url,
+            key["key_id"].as_str().unwrap()
+        ))
+        .header("authorization", format!("Bearer {}", server.key()))
+        .call();
+        assert!(revoked.is_ok());
+        let refused = server.post_json_as(key["api_key"].as_str().unwrap(), "/v1/executions", &body);
+        assert_eq!(refused.status, 401);
+        for id in &ids {
+            assert_eq!(show(&server, id, "?wait=30")["status"], "success");
+        }
+    })
+    .await;
+}
+
 /// `denied`: what was allowed when it was accepted and is not when its turn comes.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_may_not_run_any_more_when_its_turn_comes_is_denied() {

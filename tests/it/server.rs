@@ -30,11 +30,8 @@ impl Server {
 
     /// As [`start`](Self::start), with further environment variables.
     pub(crate) fn start_with(data: &Path, env: &[(&str, &str)]) -> Self {
-        let port = std::net::TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
+        let given = env.iter().find(|(name, _)| *name == "SKILLBOX_API_PORT");
+        let port = given.map_or_else(free_port, |(_, port)| (*port).to_owned());
         let log = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
@@ -43,7 +40,7 @@ impl Server {
         let process = Command::new(binary())
             .arg("serve")
             .env("SKILLBOX_DATA_DIR", data)
-            .env("SKILLBOX_API_PORT", port.to_string())
+            .env("SKILLBOX_API_PORT", &port)
             .env("SKILLBOX_LOG", "skillbox=info")
             .env("HOME", data)
             .envs(images())
@@ -149,6 +146,12 @@ impl Drop for Server {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// A port that nobody listens on.
+pub(crate) fn free_port() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port().to_string()
 }
 
 /// The server that is tested: this build's, or the one that `SKILLBOX_TEST_BINARY` names.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use skillbox::engine::{Ask, RunRequest, What};
+use skillbox::engine::{Ask, Manner, RunRequest, What};
 use skillbox::execution::{Bookmark, News, Reason, Status};
 use skillbox::http::Bounds;
 use skillbox::limits;
@@ -279,7 +279,7 @@ time.sleep(0.2)
     let (engine, admin) = (world.engine.clone(), world.admin.clone());
     let run = tokio::spawn(async move {
         engine
-            .run_watched(&admin, (request, Default::default()), watcher)
+            .run_watched(&admin, (request, Manner::default()), watcher)
             .await
     });
     let mut follow = watched.await.unwrap();
@@ -289,7 +289,7 @@ time.sleep(0.2)
             News::Printed { stream, bytes } => printed[stream as usize].extend(bytes),
             News::Logged(line) => lines.push(line),
             News::Result(_) => break,
-            News::Status { .. } | News::End { .. } => {}
+            News::Status(_) | News::End { .. } => {}
         }
         let seen = format!("{} {lines:?}", String::from_utf8_lossy(&printed.concat()));
         assert!(
@@ -355,7 +355,7 @@ async fn the_end_is_told_when_the_server_stops() {
     let (engine, admin) = (world.engine.clone(), world.admin.clone());
     tokio::spawn(async move {
         engine
-            .run_watched(&admin, (request, Default::default()), watcher)
+            .run_watched(&admin, (request, Manner::default()), watcher)
             .await
     });
     let mut follow = watched.await.unwrap();
@@ -378,7 +378,7 @@ async fn the_end_is_told_when_the_server_stops() {
     let end = |status, reason| Some(News::End { status, reason });
     assert_eq!(sent_on.next().await, end(Status::Running, Reason::Shutdown));
     assert_eq!(sent_on.next().await, None);
-    assert!(matches!(elsewhere.next().await, Some(News::Status { .. })));
+    assert!(matches!(elsewhere.next().await, Some(News::Status(_))));
     assert_eq!(elsewhere.next().await, end(Status::Running, Reason::Shutdown));
     engine.shutdown(Duration::ZERO).await;
     let Some(News::Result(execution)) = follow.next().await else {
@@ -425,7 +425,7 @@ async fn what_another_process_runs_is_told_at_its_end() {
     let (engine, admin) = (world.engine.clone(), world.admin.clone());
     tokio::spawn(async move {
         engine
-            .run_watched(&admin, (request, Default::default()), watcher)
+            .run_watched(&admin, (request, Manner::default()), watcher)
             .await
     });
     let id = watched.await.unwrap().id();
@@ -435,7 +435,7 @@ async fn what_another_process_runs_is_told_at_its_end() {
         news.push(next);
     }
     let [
-        News::Status { status, .. },
+        News::Status(status),
         News::Printed { bytes, .. },
         News::Result(_),
         News::End { .. },

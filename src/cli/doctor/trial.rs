@@ -36,6 +36,7 @@ fn run(local: &Local, language: Language) -> Result<Finding> {
             fallback_name: None,
         },
         ask,
+        None,
     )?;
     let expected = r#""Hello, Doctor!""#;
     let output = envelope

@@ -270,3 +270,151 @@ async fn an_execution_knows_its_place_and_can_be_sent_away() {
     assert!(Place::Line(second).turn().await.is_some());
     assert_eq!(admission.running(), 0);
 }
+
+/// What somebody does.
+#[derive(Clone, Debug)]
+enum Act {
+    /// Wants a slot: which tenant, in which lane.
+    Come(usize, Lane),
+    /// The n-th of those that hold a slot gives it back.
+    Finish(usize),
+    /// The n-th of those that wait leaves.
+    Leave(usize),
+    /// The n-th of those that wait is sent away.
+    SendAway(usize),
+    /// The n-th of those that wait looks whether its turn has come.
+    Look(usize),
+}
+
+fn act() -> impl proptest::strategy::Strategy<Value = Act> {
+    use proptest::prelude::*;
+    let lane = prop_oneof![Just(Lane::Caller), Just(Lane::Queued), Just(Lane::Adopted)];
+    prop_oneof![
+        4 => (0..3_usize, lane).prop_map(|(tenant, lane)| Act::Come(tenant, lane)),
+        3 => (0..8_usize).prop_map(Act::Finish),
+        1 => (0..8_usize).prop_map(Act::Leave),
+        1 => (0..8_usize).prop_map(Act::SendAway),
+        3 => (0..8_usize).prop_map(Act::Look),
+    ]
+}
+
+/// All that is outside: who holds a slot, and who waits with what name.
+#[derive(Default)]
+struct Outside {
+    slots: Vec<Slot>,
+    waiting: Vec<(Tenant, ExecutionId, Waiting)>,
+}
+
+const NAMES: [&str; 3] = ["a", "b", "c"];
+const SLOTS: usize = 3;
+const OF_TENANT: usize = 2;
+
+impl Outside {
+    fn does(&mut self, admission: &Admission, act: Act) {
+        let nth = |n: usize, len: usize| (len > 0).then(|| n % len);
+        match act {
+            Act::Come(tenant, lane) => {
+                let comer = comer(NAMES[tenant], lane);
+                let (tenant, id) = (comer.tenant.clone(), comer.execution.unwrap());
+                match admission.enter(comer) {
+                    Ok(Place::Slot(slot)) => self.slots.push(slot),
+                    Ok(Place::Line(waiting)) => self.waiting.push((tenant, id, waiting)),
+                    Err(error) => assert!(error.retry_after().is_some()),
+                }
+            }
+            Act::Finish(n) => drop(nth(n, self.slots.len()).map(|n| self.slots.remove(n))),
+            Act::Leave(n) => drop(nth(n, self.waiting.len()).map(|n| self.waiting.remove(n))),
+            Act::SendAway(n) => {
+                if let Some(n) = nth(n, self.waiting.len()) {
+                    let (tenant, id, _) = &self.waiting[n];
+                    admission.send_away(tenant, *id);
+                }
+            }
+            Act::Look(n) => {
+                if let Some(n) = nth(n, self.waiting.len()) {
+                    match self.waiting[n].2.turn.try_recv() {
+                        Ok(slot) => {
+                            self.slots.push(slot);
+                            self.waiting.remove(n);
+                        }
+                        Err(oneshot::error::TryRecvError::Empty) => {}
+                        Err(oneshot::error::TryRecvError::Closed) => drop(self.waiting.remove(n)),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// No slot is lost or given twice, no tenant has more than its share, and nobody waits for what is free.
+fn all_is_well(admission: &Admission) {
+    let state = admission.0.state();
+    let running: usize = state.running.values().sum();
+    assert_eq!(running + state.free, SLOTS);
+    assert!(
+        state
+            .running
+            .values()
+            .all(|running| (1..=OF_TENANT).contains(running))
+    );
+    if state.free > 0 {
+        for name in NAMES.map(tenant) {
+            let waits = state.line.of_tenant(&name, Lane::Caller) + state.line.of_tenant(&name, Lane::Queued);
+            assert!(
+                waits == 0 || state.running.get(&name) == Some(&OF_TENANT),
+                "{name} waits for what is free"
+            );
+        }
+    }
+}
+
+proptest::proptest! {
+    /// C-10: whatever happens in whatever order.
+    #[test]
+    fn no_slot_is_lost_and_nobody_waits_for_what_is_free(acts in proptest::collection::vec(act(), 1..200)) {
+        let admission = Admission::new(Bounds {
+            slots: SLOTS,
+            slots_of_tenant: OF_TENANT,
+            callers: 2,
+            queued: 2,
+            wait: Duration::from_secs(10),
+        });
+        let mut outside = Outside::default();
+        for act in acts {
+            outside.does(&admission, act);
+            all_is_well(&admission);
+        }
+        drop(outside);
+        all_is_well(&admission);
+        assert_eq!((admission.running(), admission.waiting()), (0, 0));
+    }
+}
+
+/// C-10: the same from many threads at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn turns_taken_from_many_threads_all_come() {
+    let admission = Arc::new(Admission::new(Bounds {
+        slots: SLOTS,
+        slots_of_tenant: OF_TENANT,
+        callers: 1000,
+        queued: 1000,
+        wait: Duration::from_secs(60),
+    }));
+    let comers = (0..900).map(|n| {
+        let admission = admission.clone();
+        tokio::spawn(async move {
+            let lane = [Lane::Caller, Lane::Queued, Lane::Adopted][n % 3];
+            let place = admission.enter(comer(NAMES[n % NAMES.len()], lane)).unwrap();
+            if n % 7 == 0 {
+                return;
+            }
+            let slot = place.turn().await.expect("nobody sends it away");
+            tokio::task::yield_now().await;
+            drop(slot);
+        })
+    });
+    for comer in comers.collect::<Vec<_>>() {
+        comer.await.unwrap();
+    }
+    assert_eq!((admission.running(), admission.waiting()), (0, 0));
+}

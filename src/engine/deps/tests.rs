@@ -36,6 +36,7 @@ async fn engine(folder: &Path) -> Engine {
         blobs: BlobPolicy::default(),
         link_life: Duration::from_secs(60),
         deps: DependencySettings::in_folder(folder.join("packages")),
+        webhooks: Default::default(),
         cache_dir: folder.join("cache"),
         tmp_dir: folder.to_owned(),
     };

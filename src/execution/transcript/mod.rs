@@ -35,8 +35,6 @@ pub struct Transcript {
 #[derive(Debug)]
 struct Told {
     status: Status,
-    /// How many are before it, while it waits for its turn.
-    queue_position: Option<u64>,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
     lines: Vec<LogLine>,
@@ -51,7 +49,6 @@ impl Default for Transcript {
     fn default() -> Self {
         let told = Told {
             status: Status::Running,
-            queue_position: None,
             stdout: Vec::new(),
             stderr: Vec::new(),
             lines: Vec::new(),
@@ -75,12 +72,9 @@ impl Transcript {
     }
 
     /// Tells where the execution stands.
-    pub fn stands(&self, status: Status, queue_position: Option<u64>) {
-        self.told.send_if_modified(|told| {
-            let before = (told.status, told.queue_position);
-            (told.status, told.queue_position) = (status, queue_position);
-            before != (status, queue_position)
-        });
+    pub fn stands(&self, status: Status) {
+        self.told
+            .send_if_modified(|told| std::mem::replace(&mut told.status, status) != status);
     }
 
     /// Tells what was printed, up to [`limits::LOG_BYTES_MAX`]; it must be the beginning of what will be recorded.

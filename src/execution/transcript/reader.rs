@@ -14,12 +14,7 @@ use crate::limits;
 #[derive(Clone, Debug, PartialEq)]
 pub enum News {
     /// Where it stands.
-    Status {
-        /// The state.
-        status: Status,
-        /// How many are before it, while it waits for its turn.
-        queue_position: Option<u64>,
-    },
+    Status(Status),
     /// It printed something. Characters of UTF-8 are never cut.
     Printed {
         /// Where to.
@@ -61,7 +56,7 @@ pub struct Reader {
     over: CancellationToken,
     at: Bookmark,
     /// The last status that was told.
-    status: Option<(Status, Option<u64>)>,
+    status: Option<Status>,
     /// What comes before this moment is told together.
     pause_until: Option<Instant>,
 }
@@ -125,14 +120,11 @@ impl Reader {
     fn take(&mut self) -> Option<News> {
         let told = self.told.borrow_and_update();
         if self.at.phase <= Phase::Queued {
-            let now = (told.status, told.queue_position);
-            if self.status.replace(now) != Some(now) {
-                let waits = told.status == Status::Queued;
+            let status = told.status;
+            if self.status.replace(status) != Some(status) {
+                let waits = status == Status::Queued;
                 self.at.phase = if waits { Phase::Queued } else { Phase::Running };
-                return Some(News::Status {
-                    status: told.status,
-                    queue_position: told.queue_position,
-                });
+                return Some(News::Status(status));
             }
         }
         for stream in [Stream::Stdout, Stream::Stderr] {

@@ -68,17 +68,8 @@ pub(crate) async fn events(
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let from = last_event_id(&headers, query.last_event_id.as_deref())?;
-    watch(door, (&caller, asked), (id, from)).await
-}
-
-/// Answers with the events of an execution from a place on.
-pub(crate) async fn watch(
-    door: Arc<Door>,
-    (caller, asked): (&Caller, Asked),
-    (id, from): (ExecutionId, Bookmark),
-) -> Result<Response, Refusal> {
     let place = door.readers.hold(caller.tenant(), 1)?;
-    let follow = door.engine.follow(caller, id, from).await?;
+    let follow = door.engine.follow(&caller, id, from).await?;
     if from.phase == Phase::End {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
@@ -90,14 +81,13 @@ pub(crate) async fn watch(
 pub(crate) async fn run(
     door: Arc<Door>,
     (caller, asked): (Caller, Asked),
-    request: (RunRequest, Manner),
-    body: Held,
+    (request, manner, body): (RunRequest, Manner, Held),
 ) -> Result<Response, Refusal> {
     let place = door.readers.hold(caller.tenant(), 1)?;
     let (watcher, watched) = oneshot::channel();
     let (engine, who) = (door.engine.clone(), caller.clone());
     let mut run = Box::pin(async move {
-        let done = engine.run_watched(&who, request, watcher).await;
+        let done = engine.run_watched(&who, (request, manner), watcher).await;
         drop(body);
         done
     });
@@ -113,6 +103,19 @@ pub(crate) async fn run(
     let run = Box::pin(async { drop(run.await) });
     tracing::Span::current().record(field::EXECUTION_ID, tracing::field::display(follow.id()));
     let telling = Telling::new((door, caller.tenant()), asked, follow, (place, Some(run)));
+    Ok(telling.into_response())
+}
+
+/// Records what was asked for and answers with its events from there on. Who goes away has only stopped to listen.
+pub(crate) async fn submit(
+    door: Arc<Door>,
+    (caller, asked): (Caller, Asked),
+    (request, manner): (RunRequest, Manner),
+) -> Result<Response, Refusal> {
+    let place = door.readers.hold(caller.tenant(), 1)?;
+    let id = door.engine.submit(&caller, request, manner).await?.new.id;
+    let follow = door.engine.follow(&caller, id, Bookmark::default()).await?;
+    let telling = Telling::new((door, caller.tenant()), asked, follow, (place, None));
     Ok(telling.into_response())
 }
 
@@ -208,14 +211,11 @@ impl Telling {
         let news = self.follow.next().await?;
         let id = self.follow.bookmark();
         Some(match news {
-            News::Status {
-                status,
-                queue_position,
-            } => {
+            News::Status(status) => {
                 let value = StatusEvent {
                     execution_id: self.follow.id(),
                     status,
-                    queue_position,
+                    queue_position: self.follow.queue_position(),
                 };
                 event(id, Name::Status, &value)
             }

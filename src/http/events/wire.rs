@@ -15,9 +15,9 @@ pub struct StatusEvent {
     pub execution_id: ExecutionId,
     /// Where it stands.
     pub status: Status,
-    /// How many are before it, while it waits for its turn; else `null`.
-    #[schema(required)]
-    pub queue_position: Option<u64>,
+    /// Its place in its tenant's line while it waits for its turn, 1 for the next one; else `null`.
+    #[schema(required, minimum = 1)]
+    pub queue_position: Option<usize>,
 }
 
 /// Events `stdout` and `stderr`: a piece of what the program printed.

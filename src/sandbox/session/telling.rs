@@ -77,7 +77,7 @@ impl<'a> Logging<'a> {
                 self.mask.mask(line.message.as_bytes(), Ending::Cut),
                 Cow::Borrowed(_)
             );
-        let before = std::mem::replace(&mut self.held, Some(line));
+        let before = self.held.replace(line);
         let certain = if is_certain { self.held.take() } else { None };
         for line in before.into_iter().chain(certain) {
             // One that is left out of the record is not told, either.

@@ -1,6 +1,7 @@
 //! What every backend of the store promises, as tests: written once, run for each.
 
 pub(super) mod blobs;
+pub(super) mod deliveries;
 pub(super) mod executions;
 pub(super) mod keys;
 pub(super) mod packages;
@@ -94,6 +95,19 @@ macro_rules! contract_tests {
                 secrets_are_listed_by_name,
                 a_deleted_secret_is_gone,
                 a_tenant_never_sees_the_secrets_of_another,
+            ]
+            deliveries: [
+                every_end_that_is_to_be_told_is_due_with_it,
+                ends_in_the_queue_are_told,
+                no_two_claim_the_same_webhook,
+                what_nobody_has_recorded_in_time_is_due_again,
+                an_attempt_is_over_or_followed_by_another,
+                tenants_and_hosts_take_turns,
+                a_long_list_for_one_host_hides_no_other,
+                a_webhook_is_sent_anew_when_it_is_asked_for,
+                webhooks_go_with_their_execution,
+                a_tenant_never_sees_the_webhooks_of_another,
+                a_signing_secret_is_made_once_and_rotated,
             ]
             packages: [
                 kept_packages_are_found_listed_and_dropped,

@@ -83,6 +83,7 @@ pub(super) fn execution(micros: i64) -> NewExecution {
         limits: ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default()),
         instance: InstanceId::generate(),
         created_at: at(micros),
+        callback_url: None,
     }
 }
 

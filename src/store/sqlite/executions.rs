@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, named_params};
 
+use super::deliveries;
 use super::row::{is_taken, json, optional_json, optional_text, optional_time, text, time, to_json};
 use super::storage;
 use crate::execution::{ChosenBackend, Execution, Failure, JsonText, Logs, NewExecution, Outcome, Status};
@@ -46,8 +47,14 @@ const BY_ID: &str = concat!(
     "select ",
     columns!(),
     ", output, stdout, stderr, stdout_total, stderr_total, files, skipped, output_blobs, results, results_truncated, \
-      exception, log_lines, log_lines_truncated \
+      exception, log_lines, log_lines_truncated, \
+      (select url from deliveries where deliveries.execution = executions.id) as callback_url \
      from executions left join execution_results on execution = id where tenant = ?1 and id = ?2"
+);
+const IN_BRIEF: &str = concat!(
+    "select ",
+    columns!(),
+    " from executions where tenant = ?1 and id = ?2"
 );
 const INSERT: &str = "
     insert into executions (
@@ -104,7 +111,7 @@ pub(super) fn insert(c: &Connection, new: &NewExecution, status: Status) -> Resu
     match inserted {
         Err(e) if is_taken(&e) => Err(Conflict::Exists.into()),
         Err(e) => Err(e.into()),
-        Ok(_) => Ok(()),
+        Ok(_) => deliveries::expect(c, new),
     }
 }
 
@@ -172,6 +179,7 @@ pub(super) fn find(c: &Connection, tenant: &Tenant, id: ExecutionId) -> Result<E
     let mut rows = statement.query((tenant.as_str(), id.to_string()))?;
     let row = rows.next()?.ok_or(Error::NotFound)?;
     let mut execution = record(row)?;
+    execution.new.callback_url = optional_text(row, "callback_url")?;
     // An interrupted execution has an end but no results.
     let has_results = row.get::<_, Option<u64>>("stdout_total")?.is_some();
     if let Some(outcome) = execution.outcome.as_mut().filter(|_| has_results) {
@@ -241,6 +249,13 @@ pub(super) fn instances(c: &Connection) -> Result<Vec<InstanceId>, Error> {
     found.collect()
 }
 
+/// As a list has it.
+pub(super) fn in_brief(c: &Connection, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error> {
+    let mut statement = c.prepare_cached(IN_BRIEF)?;
+    let mut rows = statement.query_and_then((tenant.as_str(), id.to_string()), record)?;
+    rows.next().ok_or(Error::NotFound)?
+}
+
 fn record(row: &Row<'_>) -> Result<Execution, Error> {
     let status: String = row.get("status")?;
     let status = Status::from_name(&status).ok_or_else(|| Error::backend("column status: unknown name"))?;
@@ -259,6 +274,7 @@ fn record(row: &Row<'_>) -> Result<Execution, Error> {
         limits: json(row, "limits")?,
         instance: text(row, "instance")?,
         created_at: time(row, "created_at")?,
+        callback_url: None,
     };
     let outcome = optional_time(row, "finished_at")?
         .map(|finished_at| outcome(row, status, finished_at))

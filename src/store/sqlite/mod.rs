@@ -1,6 +1,8 @@
 //! The store in one SQLite file: a write-ahead log, one connection that writes, a few that read.
 
 mod blobs;
+mod deliveries;
+mod due;
 mod executions;
 mod keys;
 mod open;
@@ -23,8 +25,9 @@ use rusqlite::Connection;
 
 use crate::auth::KeyRecord;
 use crate::execution::{Execution, NewExecution, Outcome, Status};
-use crate::ids::{BlobObject, Digest, ExecutionId, InstanceId, KeyId, Tenant};
+use crate::ids::{BlobObject, DeliveryId, Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{SecretName, Selector, SkillName, Version};
+use crate::store::deliveries::{Attempted, Claimed, Delivery, SealedSigning, Wanted};
 use crate::store::{
     Backend, BlobQuota, BlobRecord, Enqueued, Error, ExecutionFilter, Kept, KeptBlob, Moment, NewSecret,
     PackageSet, Published, Queued, Retention, SecretRecord, SkillRecord,
@@ -384,6 +387,66 @@ impl Backend for Sqlite {
 
     async fn surplus_packages(&self, bytes_max: u64, rows: u32) -> Result<Vec<PackageSet>, Error> {
         self.read(move |c| packages::surplus(c, bytes_max, rows)).await
+    }
+
+    async fn claim_deliveries(&self, wanted: Wanted) -> Result<Vec<Claimed>, Error> {
+        let due = self.read(move |c| due::due(c, &wanted)).await?;
+        if due.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.write(move |c| deliveries::claim(c, &due, &wanted)).await
+    }
+
+    async fn attempted(&self, attempted: Attempted) -> Result<bool, Error> {
+        self.write(move |c| deliveries::attempted(c, &attempted)).await
+    }
+
+    async fn next_delivery(&self) -> Result<Option<Timestamp>, Error> {
+        self.read(deliveries::next).await
+    }
+
+    async fn deliveries(
+        &self,
+        tenant: &Tenant,
+        after: Option<Moment<DeliveryId>>,
+        rows: u32,
+    ) -> Result<Vec<Delivery>, Error> {
+        let tenant = tenant.clone();
+        self.read(move |c| deliveries::list(c, &tenant, after, rows))
+            .await
+    }
+
+    async fn delivery_of(&self, tenant: &Tenant, id: ExecutionId) -> Result<Option<Delivery>, Error> {
+        let tenant = tenant.clone();
+        self.read(move |c| deliveries::of_execution(c, &tenant, id)).await
+    }
+
+    async fn redeliver(&self, tenant: &Tenant, id: DeliveryId, at: Timestamp) -> Result<Delivery, Error> {
+        let tenant = tenant.clone();
+        self.write(move |c| deliveries::redeliver(c, &tenant, id, at))
+            .await
+    }
+
+    async fn signing_secret(&self, tenant: &Tenant) -> Result<SealedSigning, Error> {
+        let tenant = tenant.clone();
+        self.read(move |c| deliveries::signing(c, &tenant)).await
+    }
+
+    async fn keep_signing_secret(&self, tenant: &Tenant, new: SealedSigning) -> Result<SealedSigning, Error> {
+        let tenant = tenant.clone();
+        self.write(move |c| deliveries::keep_signing(c, &tenant, &new))
+            .await
+    }
+
+    async fn rotate_signing_secret(
+        &self,
+        tenant: &Tenant,
+        new: SealedSigning,
+        until: Timestamp,
+    ) -> Result<SealedSigning, Error> {
+        let tenant = tenant.clone();
+        self.write(move |c| deliveries::rotate_signing(c, &tenant, &new, until))
+            .await
     }
 
     async fn packages_are_kept(&self, digest: &Digest) -> Result<bool, Error> {

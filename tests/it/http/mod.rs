@@ -6,8 +6,11 @@ mod code;
 mod conformance;
 mod deletion;
 mod document;
+mod events;
 mod executions;
 mod files;
+#[cfg(target_os = "linux")]
+mod floods;
 mod keys;
 mod logs;
 mod matrix;
@@ -18,3 +21,4 @@ mod serve;
 mod skills;
 mod tenants;
 mod tools;
+mod webhooks;
