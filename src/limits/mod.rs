@@ -348,6 +348,8 @@ pub const BODIES_BYTES_MAX: u64 = 512 * MIB;
 pub const ANSWERS_BYTES_MAX: u64 = 512 * MIB;
 /// An answer up to here is not counted: [`CONNECTIONS_MAX`] of them are few enough.
 pub const ANSWER_UNCOUNTED_BYTES_MAX: u64 = 64 * KIB;
+/// Bytes of what is received that are written to disk at once.
+pub const UPLOAD_WRITE_BYTES: usize = 256 * 1024;
 /// Archives that are received at once; a request beyond is answered `busy`.
 pub const UPLOADS_MAX: u64 = 16;
 /// Streams of events or logs that are open at once; one more is answered `busy`.
