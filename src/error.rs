@@ -23,6 +23,8 @@ pub enum Code {
     RequestTimeout,
     /// Something is in the way: other content under this name, or another process.
     Conflict,
+    /// An `Idempotency-Key` that was sent with another request.
+    KeyReused,
     /// Above a documented size.
     TooLarge,
     /// A content type or encoding that is not taken here.
@@ -47,7 +49,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, for tables and documents.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Invalid,
         Self::Unauthenticated,
         Self::Forbidden,
@@ -55,6 +57,7 @@ impl Code {
         Self::MethodNotAllowed,
         Self::RequestTimeout,
         Self::Conflict,
+        Self::KeyReused,
         Self::TooLarge,
         Self::UnsupportedMediaType,
         Self::RangeNotSatisfiable,
@@ -77,6 +80,7 @@ impl Code {
             Self::MethodNotAllowed => ("method_not_allowed", 405, "Method not allowed"),
             Self::RequestTimeout => ("request_timeout", 408, "Request timed out"),
             Self::Conflict => ("conflict", 409, "Conflict"),
+            Self::KeyReused => ("key_reused", 422, "Idempotency key reused"),
             Self::TooLarge => ("too_large", 413, "Too large"),
             Self::UnsupportedMediaType => ("unsupported_media_type", 415, "Unsupported media type"),
             Self::RangeNotSatisfiable => ("range_not_satisfiable", 416, "Range not satisfiable"),

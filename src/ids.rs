@@ -79,6 +79,11 @@ uuid_id!(
     "instance id must be a lower-case hyphenated UUID"
 );
 uuid_id!(
+    /// One webhook: the same for every attempt to deliver it.
+    DeliveryId,
+    "delivery id must be a lower-case hyphenated UUID"
+);
+uuid_id!(
     /// The bytes of one blob in the file store. Content that goes and comes back has another one, so that no late removal meets it.
     BlobObject,
     "blob object must be a lower-case hyphenated UUID"
@@ -137,6 +142,32 @@ serde_as_text!(Tenant);
 pub fn is_label(text: &str, max: usize) -> bool {
     let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     matches!(text.as_bytes(), [first, ..] if *first != b'-') && text.len() <= max && text.bytes().all(legal)
+}
+
+/// What a client calls a request, so that sending it again is no second request: 1 to 255 visible ASCII characters.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct IdempotencyKey(String);
+
+impl IdempotencyKey {
+    /// The checked text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for IdempotencyKey {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        if (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidId(
+                "must be 1 to 255 visible ASCII characters without spaces, such as a UUID",
+            ))
+        }
+    }
 }
 
 /// A SHA-256 digest, written `sha256:<64 lower-case hex digits>`.

@@ -2,6 +2,7 @@
 //!
 //! The rooms stand on floors (see `docs/ARCHITECTURE.md`); a room uses rooms on lower floors only, and `tests/tidy.rs` holds that.
 
+pub mod addresses;
 pub mod auth;
 pub mod blob;
 pub mod bundle;
@@ -22,3 +23,4 @@ pub mod skill;
 pub mod store;
 pub mod sys;
 pub mod telemetry;
+pub mod webhook;

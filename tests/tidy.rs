@@ -9,8 +9,8 @@ use std::path::Path;
 
 /// Each room may use only rooms on lower floors, and the pairs in [`SIDEWAYS`].
 const FLOORS: &[&[&str]] = &[
-    &["ids", "limits", "error", "telemetry", "sys"],
-    &["skill", "execution", "bundle", "auth", "secret"],
+    &["ids", "limits", "error", "telemetry", "sys", "addresses"],
+    &["skill", "execution", "bundle", "auth", "secret", "webhook"],
     &["store", "blob", "sandbox"],
     &["engine"],
     &["http", "prove"],
@@ -23,6 +23,7 @@ const SIDEWAYS: &[(&str, &str)] = &[
     ("ids", "limits"),
     ("telemetry", "limits"),
     ("execution", "skill"),
+    ("execution", "webhook"),
     ("bundle", "skill"),
     ("bundle", "execution"),
     ("cli", "config"),
@@ -43,11 +44,15 @@ const CRATES: &[(&str, &[&str])] = &[
     ("rusqlite", &["src/store/"]),
     ("tokio_postgres", &["src/store/"]),
     ("aws_sdk_s3", &["src/blob/"]),
-    ("refinery", &["src/store/", "src/telemetry.rs"]),
+    ("refinery", &["src/store/", "src/telemetry/"]),
     ("bollard", &["src/sandbox/docker/"]),
     ("anyhow", &[]),
     ("figment", &["src/config/"]),
-    ("ureq", &["src/cli/"]),
+    ("ureq", &["src/cli/", "src/telemetry/otlp.rs"]),
+    ("prometheus_client", &["src/telemetry/"]),
+    ("opentelemetry", &["src/telemetry/otlp.rs"]),
+    ("url", &["src/webhook/"]),
+    ("tokio_rustls", &["src/engine/webhooks/"]),
 ];
 
 /// Words of code and the only places that may say them, and why.

@@ -8,7 +8,7 @@ use crate::server::Server;
 
 /// One thing that is measured.
 pub(crate) struct Row {
-    name: &'static str,
+    pub(crate) name: &'static str,
     pub(crate) milliseconds: Vec<f64>,
 }
 
@@ -69,7 +69,7 @@ impl Bar<'_> {
 
 /// A server of this very build, and a client that keeps its connection.
 pub(crate) struct Served {
-    server: Server,
+    pub(crate) server: Server,
     agent: ureq::Agent,
     key: String,
     _folder: tempfile::TempDir,
@@ -78,9 +78,13 @@ pub(crate) struct Served {
 impl Served {
     /// One on the native sandbox, with this setting, that has these skills.
     pub(crate) fn start(setting: (&str, &str), archives: Vec<std::fs::File>) -> Self {
+        Self::start_with(&[("SKILLBOX_SANDBOX_BACKEND", "native"), setting], archives)
+    }
+
+    /// One with these settings.
+    pub(crate) fn start_with(env: &[(&str, &str)], archives: Vec<std::fs::File>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let env = [("SKILLBOX_SANDBOX_BACKEND", "native"), setting];
-        let server = Server::start_with(&folder.path().join("data"), &env);
+        let server = Server::start_with(&folder.path().join("data"), env);
         for archive in archives {
             server.publish(archive);
         }
@@ -94,10 +98,14 @@ impl Served {
 
     /// Runs the skill once: the milliseconds of the whole request, and whether an interpreter had waited.
     pub(crate) fn once(&self, skill: &str) -> (f64, bool) {
+        self.once_by(&self.agent, skill)
+    }
+
+    /// The same by a client of one's own.
+    pub(crate) fn once_by(&self, agent: &ureq::Agent, skill: &str) -> (f64, bool) {
         let body = format!("{{\"skill\": \"{skill}\", \"input\": {{\"x\": 1}}}}");
         let started = Instant::now();
-        let mut response = self
-            .agent
+        let mut response = agent
             .post(format!("{}/v1/executions", self.server.url))
             .header("authorization", format!("Bearer {}", self.key))
             .header("content-type", "application/json")

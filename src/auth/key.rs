@@ -200,6 +200,16 @@ impl Caller {
         })
     }
 
+    /// Somebody of `tenant` whose key held when an execution was accepted; may run what was, and nothing else.
+    #[must_use]
+    pub fn of_accepted(tenant: Tenant) -> Self {
+        Self {
+            tenant,
+            key: KeyId::generate(),
+            scopes: Scopes::new([Scope::Run]),
+        }
+    }
+
     /// Whose data the caller sees.
     #[must_use]
     pub fn tenant(&self) -> &Tenant {

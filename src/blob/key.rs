@@ -44,6 +44,16 @@ pub enum Key {
 pub(super) const BLOBS: &str = "blobs";
 
 impl Key {
+    /// What is kept under it.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::SkillArchive { .. } => "skills",
+            Self::Blob { .. } => "blobs",
+            Self::Artifacts { .. } => "artifacts",
+            Self::Packages { .. } => "packages",
+        }
+    }
+
     /// The folders on the way, outermost first.
     pub(super) fn folders(&self) -> Vec<String> {
         match self {

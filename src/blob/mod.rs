@@ -18,6 +18,7 @@ use std::path::Path;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use crate::ids::{BlobObject, Tenant};
+use crate::telemetry::Kept;
 
 use backend::Backend;
 
@@ -27,7 +28,10 @@ pub use links::{Link, LinkSigner, Refused, WeakSecret};
 
 /// A place for objects.
 #[derive(Debug)]
-pub struct Blob(Kind);
+pub struct Blob {
+    kind: Kind,
+    kept: Kept,
+}
 
 #[derive(Debug)]
 enum Kind {
@@ -36,7 +40,7 @@ enum Kind {
 
 macro_rules! on_backend {
     ($blob:expr, $backend:ident => $call:expr) => {
-        match &$blob.0 {
+        match &$blob.kind {
             Kind::Local($backend) => $call,
         }
     };
@@ -47,7 +51,10 @@ impl Blob {
     ///
     /// A folder that belongs to somebody else or that others may write to is refused (C-07).
     pub fn open_local(root: &Path) -> Result<Self, Error> {
-        local::Local::open(root).map(Kind::Local).map(Self)
+        local::Local::open(root).map(|local| Self {
+            kind: Kind::Local(local),
+            kept: Kept::default(),
+        })
     }
 
     /// Keeps all of `source`, wherever its position is, under `key` and returns its size in bytes.
@@ -60,16 +67,18 @@ impl Blob {
 
     /// The first part of [`put`](Self::put), and all that takes long or needs much room: makes the bytes durable.
     pub async fn stage(&self, source: File) -> Result<Staged, Error> {
-        match &self.0 {
+        match &self.kind {
             Kind::Local(local) => local.stage(source).await.map(StagedIn::Local).map(Staged),
         }
     }
 
     /// The last part of [`put`](Self::put): gives the bytes their key.
     pub async fn place(&self, Staged(staged): Staged, key: &Key) -> Result<u64, Error> {
-        match (&self.0, staged) {
-            (Kind::Local(local), StagedIn::Local(staged)) => local.place(staged, key).await,
-        }
+        let bytes = match (&self.kind, staged) {
+            (Kind::Local(local), StagedIn::Local(staged)) => local.place(staged, key).await?,
+        };
+        self.kept.add(key.kind(), bytes);
+        Ok(bytes)
     }
 
     /// The object under `key`, as it is now: it stays readable to its end when it is replaced or deleted meanwhile.
@@ -90,6 +99,12 @@ impl Blob {
     /// The objects of a tenant's blobs, at most `max` of them in no order, be they whole or what a removal left.
     pub async fn blob_objects(&self, tenant: &Tenant, max: usize) -> Result<Vec<BlobObject>, Error> {
         on_backend!(self, b => b.blob_objects(tenant, max).await)
+    }
+
+    /// How much was kept.
+    #[must_use]
+    pub fn kept(&self) -> &Kept {
+        &self.kept
     }
 
     /// Whether objects can be written: writes a few bytes and removes them.

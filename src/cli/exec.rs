@@ -1,6 +1,7 @@
 //! `skillbox exec`: what ran, what came of it, and its end.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use clap::Subcommand;
 
@@ -8,13 +9,15 @@ use crate::cli::console::{Console, Format, Rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::place::{Place, Printed, Wanted};
+use crate::cli::progress::Spinner;
 use crate::cli::run;
 use crate::cli::save::Saver;
+use crate::cli::watched::{Shown, Watcher};
 use crate::error::quoted;
 use crate::execution::{FileLink, LogTexts, Status, Summary};
 use crate::ids::ExecutionId;
 use crate::limits;
-use crate::skill::SkillName;
+use crate::skill::{SkillName, parse_timeout};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExecCommand {
@@ -38,12 +41,38 @@ pub(crate) enum ExecCommand {
         id: ExecutionId,
     },
     /// Print what the program printed: its standard output to standard output, its standard error and its log to standard error
-    #[command(
-        after_help = "Example:\n  skillbox exec logs 019a0000-0000-7000-8000-000000000000 2> errors.txt"
-    )]
+    #[command(after_help = "\
+Examples:
+  skillbox exec logs 019a0000-0000-7000-8000-000000000000 2> errors.txt
+  skillbox exec logs -f 019a0000-0000-7000-8000-000000000000")]
     Logs {
         /// The execution
         id: ExecutionId,
+        /// Print it while the program prints it, until it has ended
+        #[arg(short, long)]
+        follow: bool,
+    },
+    /// Watch an execution to its end: where it stands, what it prints and logs, and how it ended; the exit code is that of `run`
+    #[command(after_help = "\
+Its standard output goes to standard output; with --format that is where the result goes, as of `run`.
+
+Examples:
+  skillbox exec watch 019a0000-0000-7000-8000-000000000000
+  skillbox exec watch 019a0000-0000-7000-8000-000000000000 --format json | jq .output")]
+    Watch {
+        /// The execution
+        id: ExecutionId,
+    },
+    /// Wait for the end of an execution, show it, and end as `run` would
+    #[command(
+        after_help = "Example:\n  skillbox exec wait 019a0000-0000-7000-8000-000000000000 --timeout 5m | jq .output"
+    )]
+    Wait {
+        /// The execution
+        id: ExecutionId,
+        /// Give up after so long, such as 30s or 5m; what runs goes on
+        #[arg(long, value_parser = span)]
+        timeout: Option<Duration>,
     },
     /// List the file artifacts, or save them
     #[command(
@@ -99,7 +128,17 @@ pub(crate) fn exec(command: ExecCommand, place: &Place, console: &Console) -> Re
         ExecCommand::Show { id } => {
             console.data(Format::Json, &place.execution(id)?, run::rows)?;
         }
-        ExecCommand::Logs { id } => logs(&place.printed(id)?, console)?,
+        ExecCommand::Logs { id, follow: true } if console.format_or(Format::Table) == Format::Table => {
+            follow(place, id, console)?;
+        }
+        ExecCommand::Logs { id, follow } => {
+            if follow {
+                place.watch(id, &mut |_| Ok(()))?;
+            }
+            logs(&place.printed(id)?, console)?;
+        }
+        ExecCommand::Watch { id } => return watch(place, id, console),
+        ExecCommand::Wait { id, timeout } => return wait(place, (id, timeout), console),
         ExecCommand::Files { id, out, paths } => {
             let files = chosen(place.execution(id)?.files, &paths)?;
             match out {
@@ -121,6 +160,83 @@ pub(crate) fn exec(command: ExecCommand, place: &Place, console: &Console) -> Re
         }
     }
     Ok(Exit::Success)
+}
+
+/// As it is printed, to the end.
+fn follow(place: &Place, id: ExecutionId, console: &Console) -> Result<()> {
+    let mut watcher = Watcher::new(console, Shown::Printed);
+    place.watch(id, &mut |told| watcher.hear(told))?;
+    if let Some(envelope) = watcher.envelope {
+        cut_short(&envelope.logs, console);
+    }
+    Ok(())
+}
+
+/// All of it, and how it ended.
+fn watch(place: &Place, id: ExecutionId, console: &Console) -> Result<Exit> {
+    let shown = match console.format() {
+        Some(_) => Shown::Talk,
+        None => Shown::All,
+    };
+    let mut watcher = Watcher::new(console, shown);
+    place.watch(id, &mut |told| watcher.hear(told))?;
+    let Some(envelope) = watcher.envelope.take() else {
+        let message = format!("execution {id} has not ended, and nobody tells more of it; ask again later");
+        return Err(Failure::new(Exit::Unavailable, message));
+    };
+    if console.format().is_some() {
+        console.data(Format::Json, &envelope, run::rows)?;
+    }
+    cut_short(&envelope.logs, console);
+    if envelope.status == Status::Success {
+        let took = envelope.duration_ms.unwrap_or_default();
+        console.good(format!("execution {id} ended as success after {took} ms"));
+    } else {
+        run::explain(&envelope, &watcher, console);
+    }
+    Ok(Exit::of_status(envelope.status))
+}
+
+/// How it ended, once it has.
+fn wait(place: &Place, (id, timeout): (ExecutionId, Option<Duration>), console: &Console) -> Result<Exit> {
+    let spinner = Spinner::start(format!("waiting for execution {id}"));
+    let until = timeout.map(|timeout| Instant::now() + timeout);
+    let envelope = loop {
+        let left = until.map_or(limits::WAIT_MAX, |until| {
+            until.saturating_duration_since(Instant::now())
+        });
+        let envelope = place.ended_within(id, left.min(limits::WAIT_MAX))?;
+        if envelope.status.is_final() {
+            break envelope;
+        }
+        if left.is_zero() {
+            let message = format!("execution {id} is still {}", envelope.status);
+            return Err(Failure::new(Exit::Unavailable, message)
+                .hint("it goes on; wait again, or end it by `skillbox exec cancel`"));
+        }
+        if let Some(queue) = envelope.queue {
+            spinner.say(format!("number {} of {} in line", queue.position, queue.waiting));
+        }
+    };
+    drop(spinner);
+    console.data(Format::Json, &envelope, run::rows)?;
+    if envelope.status != Status::Success {
+        run::explain(&envelope, &Watcher::new(console, Shown::Aside), console);
+    }
+    Ok(Exit::of_status(envelope.status))
+}
+
+fn span(text: &str) -> std::result::Result<Duration, String> {
+    parse_timeout(text).map_err(|error| error.to_string())
+}
+
+fn cut_short(logs: &LogTexts, console: &Console) {
+    if logs.truncated {
+        console.say("the program printed more than was kept");
+    }
+    if logs.lines_truncated {
+        console.say("the program logged more than was kept");
+    }
 }
 
 /// As it was printed, the log's lines after standard error; or all of it as data.

@@ -87,6 +87,7 @@ impl Exit {
             | Code::NotFound
             | Code::MethodNotAllowed
             | Code::Conflict
+            | Code::KeyReused
             | Code::TooLarge
             | Code::RangeNotSatisfiable
             | Code::UnsupportedMediaType

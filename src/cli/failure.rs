@@ -103,7 +103,8 @@ impl From<server::Error> for Failure {
             Server::Database { .. }
             | Server::Files { .. }
             | Server::Instance { .. }
-            | Server::Listen { .. } => Exit::Unavailable,
+            | Server::Listen { .. }
+            | Server::ListenForMetrics { .. } => Exit::Unavailable,
             Server::Refused(error) => Exit::of_code(error.code()),
             Server::Signals(_) | Server::Runtime(_) => Exit::Internal,
         };

@@ -25,6 +25,8 @@ mod show_config;
 mod skill;
 mod tools;
 mod visible;
+mod watched;
+mod webhook;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -112,6 +114,9 @@ enum Command {
     /// Manage secrets: values that skills declare and find among their variables
     #[command(subcommand, after_help = "Example:\n  skillbox secret set API_TOKEN")]
     Secret(secret::SecretCommand),
+    /// Look at webhooks: what executions tell when they end
+    #[command(subcommand, after_help = "Example:\n  skillbox webhook deliveries")]
+    Webhook(webhook::WebhookCommand),
     /// Check this machine: data folder, database, container engine, images, a real run
     #[command(after_help = "Example:\n  skillbox doctor --format json")]
     Doctor,
@@ -211,6 +216,9 @@ fn obey(cli: Cli, console: &Console) -> Result<Exit> {
         Command::Key(KeyCommand::Recover) => key::recover(&configured(global)?, console),
         Command::Secret(command) => {
             with_place(global, console, |place| secret::secret(command, place, console))
+        }
+        Command::Webhook(command) => {
+            with_place(global, console, |place| webhook::webhook(command, place, console))
         }
         Command::Doctor => {
             let config = global.load(Vec::new());

@@ -11,6 +11,7 @@ use crate::cli::failure::{Failure, Result};
 use crate::cli::given::{self, Archive, Named};
 use crate::cli::place::{Place, Ran};
 use crate::cli::save::Saver;
+use crate::cli::watched::{Shown, Watcher};
 use crate::config::Config;
 use crate::engine::{Ask, What};
 use crate::error::quoted;
@@ -27,6 +28,7 @@ Examples:
   skillbox run csv-report --input '{\"path\": \"sales.csv\"}' --file sales.csv --out reports
   skillbox run text-summary --input @article.json --timeout 30s | jq .output.summary
   skillbox run ./my-skill -- --verbose
+  skillbox exec wait \"$(skillbox run csv-report --input @sales.json --async)\"
   skillbox run --code report.py --file sales.csv --input '{\"year\": 2026}'
   echo 'sum(range(10))' | skillbox run --code - | jq .output
   skillbox run ./pdf-tools --script scripts/split.py --file in.pdf --out pages -- in.pdf --every 2")]
@@ -64,6 +66,12 @@ pub(crate) struct RunArgs {
     /// Package that the program needs besides those that the skill asks for, such as 'pandas>=2'; may be repeated
     #[arg(long = "requirement", value_name = "PACKAGE")]
     requirements: Vec<String>,
+    /// Have the server tell the end to this address, signed; only for what a server runs
+    #[arg(long, value_name = "URL")]
+    callback_url: Option<String>,
+    /// Do not wait for its end: print the execution's id; it runs when its turn comes, also if the server is started again meanwhile
+    #[arg(long = "async", conflicts_with = "out")]
+    later: bool,
     /// Save the file artifacts below this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -103,6 +111,7 @@ pub(crate) fn run(mut args: RunArgs, config: &Config, console: &Console) -> Resu
         mount_skills: args.mount_skills,
         requirements: args.requirements,
         timeout: args.timeout,
+        callback_url: args.callback_url,
     };
     let (place, what) = match (args.skill, &args.code) {
         (None, code) => {
@@ -135,7 +144,11 @@ pub(crate) fn run(mut args: RunArgs, config: &Config, console: &Console) -> Resu
         ask,
         out: args.out,
     };
-    let result = work.perform(&place, console);
+    let result = if args.later {
+        work.submit(&place, console)
+    } else {
+        work.perform(&place, console)
+    };
     place.close();
     result
 }
@@ -148,6 +161,15 @@ struct Work {
 }
 
 impl Work {
+    fn submit(self, place: &Place, console: &Console) -> Result<Exit> {
+        let envelope = place.submit(self.what, &self.ask)?;
+        match console.format() {
+            Some(_) => console.data(Format::Json, &envelope, rows)?,
+            None => console.text(&format!("{}\n", envelope.execution_id))?,
+        }
+        Ok(Exit::Success)
+    }
+
     fn perform(self, place: &Place, console: &Console) -> Result<Exit> {
         let Self { what, ask, out } = self;
         // A script says all by what it prints.
@@ -156,7 +178,12 @@ impl Work {
             What::Skill { name, .. } => Some(name.clone()),
             What::Archive { .. } | What::Code(_) => None,
         };
-        let ran = place.run(what, ask);
+        let mut watcher = Watcher::new(console, Shown::Aside);
+        let ran = if Console::draws_progress() {
+            place.run(what, ask, Some(&mut |told| watcher.hear(told)))
+        } else {
+            place.run(what, ask, None)
+        };
         let Ran {
             envelope,
             interrupted,
@@ -180,7 +207,7 @@ impl Work {
         if interrupted {
             console.bad("the execution was ended by Ctrl-C");
         } else if envelope.status != Status::Success {
-            explain(&envelope, console);
+            explain(&envelope, &watcher, console);
         } else if has_output && envelope.output.is_none() && envelope.files.is_empty() {
             console.say("it wrote no output; JSON in the file that SANDBOX_OUTPUT names becomes the output");
         }
@@ -235,9 +262,14 @@ fn blobs_made(envelope: &Envelope) -> String {
 const LAST_LINES: usize = 20;
 
 /// For people, a word about an end that is not a success.
-fn explain(envelope: &Envelope, console: &Console) {
+pub(crate) fn explain(envelope: &Envelope, watcher: &Watcher<'_>, console: &Console) {
     let lines: Vec<_> = envelope.logs.stderr.lines().collect();
-    for line in &lines[lines.len().saturating_sub(LAST_LINES)..] {
+    let told = if watcher.has_shown {
+        lines.len()
+    } else {
+        lines.len().saturating_sub(LAST_LINES)
+    };
+    for line in &lines[told..] {
         console.say(line);
     }
     let reason = envelope
@@ -302,9 +334,10 @@ pub(crate) fn rows(envelope: &Envelope) -> Rows {
 }
 
 fn sandbox(envelope: &Envelope) -> String {
+    let backend = envelope.backend.as_deref().unwrap_or("-");
     match &envelope.degraded[..] {
-        [] => envelope.backend.clone(),
-        promises => format!("{}, degraded: {}", envelope.backend, promises.join(", ")),
+        [] => backend.to_owned(),
+        promises => format!("{backend}, degraded: {}", promises.join(", ")),
     }
 }
 

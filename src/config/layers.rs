@@ -27,6 +27,11 @@ const PREFIX: &str = "SKILLBOX_";
 /// Of the project's own tests.
 const TEST_PREFIX: &str = "SKILLBOX_TEST_";
 
+/// The setting that a collector's usual variable sets.
+pub(super) const COLLECTOR: &str = "telemetry.otlp_endpoint";
+/// The variable that OpenTelemetry has for it.
+pub(super) const COLLECTOR_VARIABLE: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+
 impl Sources {
     /// Those of this process. `file` stands in for the one in the home folder.
     #[must_use]
@@ -101,6 +106,16 @@ impl Sources {
                 ));
             }
             found.push((setting, value.to_owned(), name.to_owned()));
+        }
+        let collector = self
+            .variables
+            .iter()
+            .find(|(name, value)| name == COLLECTOR_VARIABLE && !value.is_empty());
+        if let Some(value) = collector.and_then(|(_, value)| value.to_str())
+            && !found.iter().any(|(known, ..)| known.key == COLLECTOR)
+            && let Some(setting) = settings::of_key(COLLECTOR)
+        {
+            found.push((setting, value.to_owned(), COLLECTOR_VARIABLE.to_owned()));
         }
         Ok(found)
     }

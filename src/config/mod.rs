@@ -12,6 +12,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 mod values;
+mod webhooks;
 mod yaml;
 
 use std::net::SocketAddr;
@@ -21,7 +22,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use crate::auth::ApiKey;
-use crate::engine::{self, BlobPolicy, Images, RetentionPolicy};
+use crate::engine::{self, BlobPolicy, Images, RetentionPolicy, WebhookSettings};
 use crate::execution::Maxima;
 use crate::limits;
 use crate::sandbox::{Pool, docker};
@@ -64,8 +65,12 @@ pub struct Config {
     pub blobs: BlobPolicy,
     /// Life of a signed link.
     pub link_life: Duration,
+    /// Who is told of ends, and how often that is tried.
+    pub webhooks: WebhookSettings,
     /// The key that seals secrets, where it is not in the data folder.
     pub master_key: Option<MasterKey>,
+    /// What the server tells of itself.
+    pub observe: Observe,
     /// Logging.
     pub log: Log,
     /// What was accepted and has no effect, one sentence each.
@@ -109,8 +114,27 @@ pub struct Limits {
     pub maxima: Maxima,
     /// Executions at once.
     pub concurrency: usize,
-    /// Executions of one tenant that wait.
+    /// Executions of one tenant at once; at most `concurrency`.
+    pub tenant_concurrency: usize,
+    /// Executions of one tenant in a minute.
+    pub tenant_rate: Option<u32>,
+    /// Bytes that one tenant may keep.
+    pub tenant_storage: Option<u64>,
+    /// Callers of one tenant who wait.
     pub queue: usize,
+    /// Executions of one tenant that nobody waits for.
+    pub async_queue: usize,
+}
+
+/// What the server tells of itself beside its log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Observe {
+    /// Whether anybody may read metrics.
+    pub metrics: bool,
+    /// The address that serves them to whoever reaches it.
+    pub metrics_listen: Option<SocketAddr>,
+    /// The collector that traces are sent to.
+    pub collector: Option<String>,
 }
 
 /// Logging.
@@ -159,6 +183,8 @@ impl Config {
             },
             allowed_hosts: self.allowed_hosts.clone(),
             deps: self.deps.clone(),
+            webhooks: WebhookSettings::default(),
+            observe: Observe::default(),
             log: self.log.clone(),
             notices: Vec::new(),
             effective: Vec::new(),
@@ -207,12 +233,17 @@ impl Config {
             images: self.sandbox.images.clone(),
             allowlist: self.sandbox.allowlist.clone(),
             concurrency: self.limits.concurrency,
+            tenant_concurrency: self.limits.tenant_concurrency,
+            tenant_rate: self.limits.tenant_rate,
+            tenant_storage: self.limits.tenant_storage,
             queue: self.limits.queue,
+            async_queue: self.limits.async_queue,
             queue_wait: limits::QUEUE_WAIT_MAX,
             retention: self.retention,
             blobs: self.blobs,
             link_life: self.link_life,
             deps: self.deps.settings(folder.join("packages")),
+            webhooks: self.webhooks.clone(),
             cache_dir: folder.join("cache"),
             tmp_dir: folder.join("tmp"),
         }

@@ -8,8 +8,9 @@ use figment::Figment;
 use figment::value::Value;
 
 use super::error::Error;
+use super::layers::{COLLECTOR, COLLECTOR_VARIABLE};
 use super::settings::{self, Kind, SETTINGS};
-use super::{Backend, Config, Deps, Limits, Log, Sandbox, values};
+use super::{Backend, Config, Deps, Limits, Log, Observe, Sandbox, values, webhooks};
 use crate::engine::{BlobPolicy, Images, RetentionPolicy};
 use crate::error::quoted;
 use crate::execution::Maxima;
@@ -17,7 +18,7 @@ use crate::limits;
 use crate::sandbox::{Pool, docker};
 use crate::secret::InvalidMasterKey;
 use crate::skill::{ImageAllowlist, Language, parse_bytes, parse_cpu};
-use crate::telemetry::Format;
+use crate::telemetry::{self, Format};
 
 /// One setting as it stands.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -69,9 +70,11 @@ pub(super) fn config(figment: &Figment) -> Result<Config, Error> {
         link_life: reader.required("links.life", |text| {
             values::span_within(text, Duration::from_secs(1), limits::LINK_LIFE_MAX)
         })?,
+        webhooks: webhooks::read(&reader)?,
         master_key: reader.optional("secrets.master_key", |text| {
             text.parse().map_err(|error: InvalidMasterKey| error.to_string())
         })?,
+        observe: observe(&reader)?,
         log: Log {
             filter: reader.optional("log.level", values::log_filter)?,
             format: reader.required("log.format", log_format)?,
@@ -95,6 +98,28 @@ fn log_format(text: &str) -> Result<Format, String> {
     }
 }
 
+fn observe(reader: &Reader<'_>) -> Result<Observe, Error> {
+    let observe = Observe {
+        metrics: reader.required("metrics.enabled", yes_or_no)?,
+        metrics_listen: reader.optional("metrics.listen", values::socket)?,
+        collector: reader.optional(COLLECTOR, values::server_url)?,
+    };
+    if observe.metrics_listen.is_some() && !observe.metrics {
+        return Err(reader.wrong(
+            "metrics.listen",
+            "has no use while metrics.enabled is false; leave one of them out",
+        ));
+    }
+    let may_be_meant_for_others = reader.origin(COLLECTOR) == COLLECTOR_VARIABLE;
+    if observe.collector.is_some() && !telemetry::CAN_TRACE && !may_be_meant_for_others {
+        return Err(reader.wrong(
+            COLLECTOR,
+            "traces need a build with the feature `otlp` (cargo build --release --features otlp); leave it out to send none",
+        ));
+    }
+    Ok(observe)
+}
+
 fn backend(text: &str) -> Result<Backend, String> {
     match text {
         "auto" => Ok(Backend::Auto),
@@ -105,7 +130,7 @@ fn backend(text: &str) -> Result<Backend, String> {
     }
 }
 
-fn yes_or_no(text: &str) -> Result<bool, String> {
+pub(super) fn yes_or_no(text: &str) -> Result<bool, String> {
     match text {
         "true" => Ok(true),
         "false" => Ok(false),
@@ -188,12 +213,24 @@ fn bounds(reader: &Reader<'_>) -> Result<Limits, Error> {
             format!("is longer than limits.timeout_max ({seconds} s); shorten one or raise the other"),
         ));
     }
+    let concurrency = reader.required("limits.concurrency", concurrency)?;
+    let queue = |text: &str| values::number(text, 0, limits::QUEUE_CONFIGURED_MAX);
     Ok(Limits {
         maxima,
-        concurrency: reader.required("limits.concurrency", concurrency)?,
-        queue: reader.required("limits.queue", |text| {
-            values::number(text, 0, limits::QUEUE_CONFIGURED_MAX)
+        concurrency,
+        tenant_concurrency: reader.required("limits.tenant_concurrency", |text| match text {
+            "auto" => Ok(concurrency),
+            text => values::number(text, 1, limits::CONCURRENCY_MAX)
+                .map_err(|problem| format!("{problem}, or auto")),
         })?,
+        tenant_rate: reader.required("limits.tenant_rate", |text| {
+            values::or_off(text, |text| values::number(text, 1, u32::MAX))
+        })?,
+        tenant_storage: reader.required("limits.tenant_storage", |text| {
+            values::or_off(text, |text| parse_bytes(text, limits::MIB))
+        })?,
+        queue: reader.required("limits.queue", queue)?,
+        async_queue: reader.required("limits.async_queue", queue)?,
     })
 }
 
@@ -211,6 +248,11 @@ fn notices(reader: &Reader<'_>) -> Result<Vec<String>, Error> {
         notices.push(format!(
             "redis_url ({}) is not needed: Skillbox uses no Redis",
             reader.origin("redis_url")
+        ));
+    }
+    if !telemetry::CAN_TRACE && reader.is_set(COLLECTOR) {
+        notices.push(format!(
+            "{COLLECTOR_VARIABLE} has no effect: sending traces needs a build with the feature `otlp`"
         ));
     }
     reader.required("grpc.port", port)?;

@@ -108,7 +108,15 @@ pub const SETTINGS: &[Setting] = settings! {
     Text "limits.concurrency" "SKILLBOX_CONCURRENCY" "auto"
         "Executions at once; auto is one for each core, at least 2";
     Text "limits.queue" "SKILLBOX_QUEUE" "256"
-        "Executions of one tenant that wait for a place (four times as many in all); more are answered `busy`. Tenants take turns";
+        "Requests of one tenant that wait for a place (four times as many in all); more are answered 429. Tenants take turns";
+    Text "limits.async_queue" "SKILLBOX_ASYNC_QUEUE" "1000"
+        "Executions of one tenant that nobody waits for (mode: async) and whose turn has not come; more are answered 429";
+    Text "limits.tenant_concurrency" "SKILLBOX_TENANT_CONCURRENCY" "auto"
+        "Executions of one tenant at once; auto is limits.concurrency";
+    Text "limits.tenant_rate" "SKILLBOX_TENANT_RATE" "off"
+        "Executions that one tenant may ask for in a minute, or off";
+    Text "limits.tenant_storage" "SKILLBOX_TENANT_STORAGE" "off"
+        "Archives of skills, files, outputs and logs of one tenant together, or off; who has more gets nothing new until some is deleted or forgotten";
     Secret "secrets.master_key" "SKILLBOX_MASTER_KEY" ""
         "Key that seals secrets: 32 random bytes in base64 or hex. Without it: master.key in the data folder, made once";
     Text "blobs.quota" "SKILLBOX_BLOBS_QUOTA" "1Gi"
@@ -121,6 +129,22 @@ pub const SETTINGS: &[Setting] = settings! {
         "How many of them each tenant keeps, or off";
     Text "links.life" "SKILLBOX_LINK_LIFE" "1h"
         "Life of a signed download link, at most 7d";
+    Text "webhooks.allow_http" "SKILLBOX_WEBHOOKS_ALLOW_HTTP" "false"
+        "Lets the end of an execution be told to addresses that begin with http://, in the clear";
+    List "webhooks.allow_private" "SKILLBOX_WEBHOOKS_ALLOW_PRIVATE" ""
+        "Hosts, addresses and networks such as 10.0.0.0/8 that may be told though they are not of the Internet";
+    List "webhooks.ports" "SKILLBOX_WEBHOOKS_PORTS" ""
+        "The only ports that are told. Without it: 80, 443, and from 1024 all that no well-known service listens on";
+    Text "webhooks.ca_bundle" "SKILLBOX_WEBHOOKS_CA_BUNDLE" ""
+        "File of certificate authorities (PEM) that receivers are believed by. Without it: those of the Internet";
+    List "webhooks.retries" "SKILLBOX_WEBHOOKS_RETRIES" ""
+        "Pauses before the next attempts, at most 20. Without it: 5s, 1m, 5m, 30m, 2h, 5h, 10h; then it is given up";
+    Text "metrics.enabled" "SKILLBOX_METRICS_ENABLED" "true"
+        "Whether /metrics answers an administrator of tenant default";
+    Text "metrics.listen" "SKILLBOX_METRICS_LISTEN" ""
+        "Address and port, such as 127.0.0.1:9464, that serve /metrics and nothing else, without a key";
+    Text "telemetry.otlp_endpoint" "SKILLBOX_OTLP_ENDPOINT" ""
+        "OpenTelemetry collector that traces are sent to, such as http://127.0.0.1:4318; needs a build with the feature `otlp`. OTEL_EXPORTER_OTLP_ENDPOINT sets it, too";
     Text "log.level" "SKILLBOX_LOG" ""
         "What is logged: error, warn, info, debug, or a filter such as warn,skillbox=debug";
     Text "log.format" "SKILLBOX_LOG_FORMAT" "text"

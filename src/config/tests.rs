@@ -6,6 +6,7 @@ use std::time::Duration;
 use secrecy::ExposeSecret as _;
 
 use super::*;
+use crate::telemetry;
 
 fn variables(set: &[(&str, &str)]) -> Sources {
     Sources {
@@ -233,4 +234,36 @@ fn a_file_that_was_named_must_be_there_and_hold_known_keys() {
         ..Sources::default()
     };
     assert!(Config::load(&optional).is_ok());
+}
+
+/// A setting that has no effect is refused; a variable that may be meant for others is only noticed.
+#[test]
+fn a_collector_is_refused_where_this_build_sends_no_traces() {
+    let standard = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")];
+    let config = Config::load(&variables(&standard)).unwrap();
+    assert_eq!(config.observe.collector.as_deref(), Some("http://127.0.0.1:4318"));
+    let ours = [("SKILLBOX_OTLP_ENDPOINT", "http://127.0.0.1:1")];
+    let both = Config::load(&variables(&[standard, ours].concat()));
+    if telemetry::CAN_TRACE {
+        assert_eq!(
+            both.unwrap().observe.collector.as_deref(),
+            Some("http://127.0.0.1:1")
+        );
+        return;
+    }
+    assert!(config.notices[0].starts_with("OTEL_EXPORTER_OTLP_ENDPOINT has no effect"));
+    assert!(refusal(&ours).contains("--features otlp"), "{}", refusal(&ours));
+    assert!(both.is_err());
+}
+
+#[test]
+fn metrics_have_an_address_or_are_switched_off_not_both() {
+    let listen = ("SKILLBOX_METRICS_LISTEN", "127.0.0.1:9464");
+    let config = Config::load(&variables(&[listen])).unwrap();
+    assert!(config.observe.metrics);
+    assert_eq!(config.observe.metrics_listen, listen.1.parse().ok());
+    let off = ("SKILLBOX_METRICS_ENABLED", "false");
+    assert!(!Config::load(&variables(&[off])).unwrap().observe.metrics);
+    assert!(refusal(&[off, listen]).contains("metrics.enabled"));
+    assert!(refusal(&[("SKILLBOX_METRICS_LISTEN", "9464")]).contains("127.0.0.1:9464"));
 }

@@ -1,6 +1,6 @@
 //! How the text of a setting becomes a value. Each rule says what to write instead.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -31,6 +31,16 @@ pub(super) fn address(text: &str) -> Result<IpAddr, String> {
             )
         }),
     }
+}
+
+/// An address to listen on, with its port.
+pub(super) fn socket(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        format!(
+            "{} is not an address and port such as 127.0.0.1:9464",
+            quoted(text)
+        )
+    })
 }
 
 /// A span of time; `d` for days besides what a skill's timeout knows.

@@ -1,10 +1,17 @@
 //! The time as it is kept: what is answered at once equals what is answered later.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 /// Now, as it is kept.
 pub(super) fn now() -> Timestamp {
     kept(Timestamp::now())
+}
+
+/// How long ago that was; nothing where the clock was set back.
+pub(super) fn since(time: Timestamp) -> Duration {
+    Duration::try_from(Timestamp::now().duration_since(time)).unwrap_or_default()
 }
 
 /// `time` as the store gives it back: in whole microseconds.

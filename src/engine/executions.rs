@@ -1,13 +1,13 @@
 //! Looking at executions, cancelling them, fetching their files.
 
 use std::ops::Range;
-use std::time::Duration;
+use std::sync::Arc;
 
 use crate::auth::{Caller, Scope};
 use crate::blob::{self, Link, Object};
 use crate::engine::{Engine, PageRequest, clock, failure, require, rows};
 use crate::error::{Code, Error};
-use crate::execution::{Execution, FileEntry};
+use crate::execution::{Execution, FileEntry, Status};
 use crate::ids::{ExecutionId, Tenant};
 use crate::limits;
 use crate::store::{ExecutionFilter, Page};
@@ -62,7 +62,7 @@ impl Engine {
         self.find_execution(caller.tenant(), id).await
     }
 
-    async fn find_execution(&self, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error> {
+    pub(super) async fn find_execution(&self, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error> {
         let found = self.0.store.execution(tenant, id).await;
         found.map_err(|error| failure::of_store(error, &format!("execution `{id}`")))
     }
@@ -73,33 +73,30 @@ impl Engine {
         if execution.status.is_final() {
             return Ok(execution);
         }
-        if !self.0.running.cancel(id) {
-            // Nobody may be left who records its end.
-            self.end_lost().await?;
-            let execution = self.find_execution(caller.tenant(), id).await?;
-            if execution.status.is_final() {
-                return Ok(execution);
-            }
-            let message =
-                format!("execution `{id}` runs in another process of this installation; cancel it there");
-            return Err(Error::new(Code::Conflict, message));
+        if execution.status == Status::Queued && self.cancel_queued(caller.tenant(), id).await? {
+            return self.find_execution(caller.tenant(), id).await;
         }
-        let patience = limits::KILL_GRACE * 2 + limits::COLLECT_MAX;
-        let ended = async {
-            loop {
-                let execution = self.find_execution(caller.tenant(), id).await?;
-                if execution.status.is_final() {
-                    return Ok(execution);
+        let still_runs = |code, what: &str| Error::new(code, format!("execution `{id}` {what}"));
+        if let Some(mut reader) = self.0.running.cancel(caller.tenant(), id) {
+            let patience = limits::KILL_GRACE * 2 + limits::COLLECT_MAX;
+            match tokio::time::timeout(patience, reader.ended()).await {
+                Ok(Some(execution)) => return Ok(Arc::unwrap_or_clone(execution)),
+                // It ended, and nobody could record how.
+                Ok(None) => {}
+                Err(_) => {
+                    let what = "was asked to end and has not yet; ask for its state later";
+                    return Err(still_runs(Code::Busy, what));
                 }
-                tokio::time::sleep(Duration::from_millis(20)).await;
             }
-        };
-        tokio::time::timeout(patience, ended).await.unwrap_or_else(|_| {
-            Err(Error::new(
-                Code::Busy,
-                format!("execution `{id}` was asked to end and has not yet; ask for its state later"),
-            ))
-        })
+        }
+        // Nobody may be left who records its end.
+        self.end_lost().await?;
+        let execution = self.find_execution(caller.tenant(), id).await?;
+        if execution.status.is_final() {
+            return Ok(execution);
+        }
+        let what = "runs in another process of this installation; cancel it there";
+        Err(still_runs(Code::Conflict, what))
     }
 
     /// All files of an execution. The door has checked a key or a link for `tenant`.

@@ -6,25 +6,34 @@ mod cache;
 mod call;
 mod clock;
 mod deps;
+mod ended;
 mod entrusted;
 mod executions;
 mod failure;
 mod find;
+mod follow;
 mod instance;
 mod keys;
+mod live;
 mod mounts;
+mod observe;
 mod plan;
+mod queue;
 mod request;
 mod run;
 mod schemas;
 mod secrets;
 mod skills;
+mod stored;
 mod upkeep;
+mod wait;
+mod webhooks;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
@@ -38,21 +47,24 @@ use crate::sandbox::Sandbox;
 use crate::secret::MasterKey;
 use crate::skill::{ImageAllowlist, Language};
 use crate::store::{Cursor, Store};
+use crate::telemetry::Metrics;
 
-use admission::Admission;
+use admission::{Admission, Bounds, Rate};
 use blobs::Swept;
 use cache::SkillCache;
 use deps::Builds;
-use run::Running;
+use live::Running;
 
 pub use blobs::{AskedBlob, BlobPolicy, NewBlob};
 pub use call::CalledCode;
 pub use deps::{DependencySettings, Host, Index, NamedBy, Upstream};
 pub use executions::{ArtifactFile, Artifacts};
+pub use follow::Follow;
 pub use instance::Instance;
 pub use keys::NewKey;
-pub use request::{Ask, RunRequest, What};
+pub use request::{Ask, Manner, OnDisconnect, RunRequest, What};
 pub use upkeep::{Check, Readiness};
+pub use webhooks::{Courier, Resolver, Signing, WebhookSettings};
 
 /// All use cases over one set of adapters. Cheap to clone; the state of every door.
 #[derive(Clone, Debug)]
@@ -73,7 +85,11 @@ struct Inner {
     builds: Builds,
     blobs_swept: Swept,
     admission: Admission,
-    running: Running,
+    rate: Rate,
+    running: Arc<Running>,
+    metrics: Metrics,
+    /// Told when there may be one to send.
+    webhooks_due: Notify,
     /// Pipelines run here, not in a handler's future: a client that goes away must not take the cleanup with it.
     tasks: TaskTracker,
 }
@@ -108,8 +124,16 @@ pub struct Settings {
     pub allowlist: ImageAllowlist,
     /// Executions at once.
     pub concurrency: usize,
-    /// Executions of one tenant that wait for a slot; more are refused.
+    /// Executions of one tenant at once.
+    pub tenant_concurrency: usize,
+    /// Executions of one tenant in a minute; `None` for any number.
+    pub tenant_rate: Option<u32>,
+    /// Bytes of skills, files, outputs and logs that one tenant may keep; `None` for any number.
+    pub tenant_storage: Option<u64>,
+    /// Callers of one tenant who wait for a slot; more are refused.
     pub queue: usize,
+    /// Executions of one tenant that nobody waits for; more are refused.
+    pub async_queue: usize,
     /// Longest wait for a slot.
     pub queue_wait: Duration,
     /// How long ended executions are kept.
@@ -120,6 +144,8 @@ pub struct Settings {
     pub link_life: Duration,
     /// Packages that programs ask for.
     pub deps: DependencySettings,
+    /// Who is told of ends, and how often that is tried.
+    pub webhooks: WebhookSettings,
     /// Unpacked skills, private to this installation.
     pub cache_dir: PathBuf,
     /// Files that live as long as one request, private to this installation.
@@ -194,8 +220,16 @@ impl Engine {
         } = parts;
         let cache = SkillCache::new(settings.cache_dir.clone());
         let packages = SkillCache::of_packages(settings.deps.folder.clone(), settings.deps.set_bytes);
-        let admission = Admission::new(settings.concurrency, settings.queue, settings.queue_wait);
-        let (running, tasks) = (Running::default(), TaskTracker::new());
+        let admission = Admission::new(Bounds {
+            slots: settings.concurrency,
+            slots_of_tenant: settings.tenant_concurrency,
+            callers: settings.queue,
+            queued: settings.async_queue,
+            wait: settings.queue_wait,
+        });
+        let rate = Rate::new(settings.tenant_rate);
+        let metrics = Metrics::new(store.latency(), blob.kept());
+        let (running, tasks) = (Arc::new(Running::default()), TaskTracker::new());
         Self(Arc::new(Inner {
             store,
             blob,
@@ -209,7 +243,10 @@ impl Engine {
             builds: Builds::default(),
             blobs_swept: Swept::default(),
             admission,
+            rate,
             running,
+            metrics,
+            webhooks_due: Notify::new(),
             tasks,
         }))
     }

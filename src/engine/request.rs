@@ -1,14 +1,17 @@
 //! What a caller asks to run, checked.
 
 use std::collections::HashSet;
+use std::convert::Infallible;
 use std::fs::File;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
 
 use crate::engine::{AskedBlob, CalledCode, mounts};
 use crate::error::{Code, Error};
 use crate::execution::JsonText;
+use crate::ids::IdempotencyKey;
 use crate::limits;
 use crate::sandbox::{InputFile, ProgressSender};
 use crate::skill::{Selector, SkillName, SkillRef};
@@ -22,6 +25,37 @@ pub struct RunRequest {
     pub ask: Ask,
     /// Hears of long waits before the start.
     pub progress: Option<ProgressSender>,
+}
+
+/// How an execution is asked for, besides what it is.
+#[derive(Clone, Debug, Default)]
+pub struct Manner {
+    /// Sent again with the same key, a request is not executed again.
+    pub key: Option<IdempotencyKey>,
+    /// What becomes of it when its caller goes away.
+    pub on_disconnect: OnDisconnect,
+}
+
+/// What becomes of an execution when the caller who waits for it goes away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OnDisconnect {
+    /// It is cancelled.
+    Cancel,
+    /// Once begun it goes on to its end.
+    #[default]
+    Continue,
+}
+
+impl OnDisconnect {
+    /// Cancels when the caller has gone, if that is asked for; never done.
+    pub(super) async fn follow(self, gone: &CancellationToken, cancel: &CancellationToken) -> Infallible {
+        if self == Self::Cancel {
+            gone.cancelled().await;
+            cancel.cancel();
+        }
+        std::future::pending().await
+    }
 }
 
 /// What one execution is given.
@@ -45,6 +79,8 @@ pub struct Ask {
     pub requirements: Vec<String>,
     /// Wall clock; only shortens.
     pub timeout: Option<Duration>,
+    /// Where its end is told.
+    pub callback_url: Option<String>,
 }
 
 /// What to run.

@@ -3,9 +3,6 @@
 
 use std::borrow::Cow;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
 use crate::auth::{Caller, Scope};
 use crate::engine::{Engine, PageRequest, clock, failure, require, rows};
 use crate::error::{Code, Error};
@@ -138,7 +135,7 @@ fn without_secrets(outcome: Outcome, mask: &Mask) -> Outcome {
         .results
         .into_iter()
         .map(|result| without_pieces(result, mask));
-    let results = masked_value(results.collect::<Vec<_>>(), mask);
+    let results = mask.mask_value(results.collect::<Vec<_>>());
     Outcome {
         error: outcome.error.map(|failure| masked_failure(failure, mask)),
         output: outcome.output.map(|output| masked_json(output, mask)),
@@ -216,15 +213,6 @@ fn masked_json(json: JsonText, mask: &Mask) -> JsonText {
     parsed.expect("masked JSON is JSON, and no deeper than before")
 }
 
-/// Anything that is kept as JSON; `None` where a secret is one of our own words, and what is left no longer reads as what it was.
-fn masked_value<T: Serialize + DeserializeOwned>(value: T, mask: &Mask) -> Option<T> {
-    let json = serde_json::to_string(&value).ok()?;
-    match mask.mask_json(&json) {
-        Cow::Borrowed(_) => Some(value),
-        Cow::Owned(masked) => serde_json::from_str(&masked).ok(),
-    }
-}
-
 /// Streams count as many bytes as were left out of them before.
 fn masked_logs(logs: Logs, mask: &Mask, was_killed: bool) -> Logs {
     let stream = |kept: Vec<u8>, total: u64| {
@@ -246,14 +234,19 @@ fn masked_logs(logs: Logs, mask: &Mask, was_killed: bool) -> Logs {
         let masked = mask.mask(last.message.as_bytes(), Ending::Cut);
         last.message = String::from_utf8_lossy(&masked).into_owned();
     }
-    let lines = masked_value(lines, mask);
+    let count = lines.len();
+    // One by one, as those who watched were told them.
+    let lines: Vec<_> = lines
+        .into_iter()
+        .filter_map(|line| mask.mask_value(line))
+        .collect();
     Logs {
         stdout,
         stderr,
         stdout_total,
         stderr_total,
-        lines_truncated: logs.lines_truncated || lines.is_none(),
-        lines: lines.unwrap_or_default(),
+        lines_truncated: logs.lines_truncated || lines.len() < count,
+        lines,
     }
 }
 
@@ -303,7 +296,7 @@ mod tests {
                 path: "a/hunter2".to_owned(),
                 reason: "link".to_owned(),
             }],
-            ..crate::engine::run::unrecorded()
+            ..crate::engine::ended::unrecorded()
         }
     }
 

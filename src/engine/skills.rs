@@ -48,6 +48,7 @@ impl Engine {
             );
             return Err(Error::new(Code::TooLarge, message));
         }
+        self.check_storage(caller.tenant(), archive_bytes).await?;
         let again = archive.try_clone().map_err(failure::of_io)?;
         let (unpacked, manifest) = self.unpack(archive, fallback).await?;
         let listing = &unpacked.listing;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::blob;
-use crate::engine::{Engine, cache::SkillCache, clock, failure, run};
+use crate::engine::{Engine, cache::SkillCache, clock, ended, failure};
 use crate::error::{self, Code, Error};
 use crate::ids::{ExecutionId, InstanceId, Tenant};
 use crate::limits;
@@ -74,6 +74,7 @@ impl Engine {
             ("ending what was lost", self.end_lost().await),
             ("reconciling", self.reconcile(&dead).await),
             ("forgetting", self.forget_expired().await),
+            ("forgetting keys of requests", self.forget_keys().await),
             ("pruning blobs", self.prune_blobs().await),
             ("sweeping blobs", self.sweep_blobs().await),
             ("evicting", self.evict_unused().await),
@@ -89,7 +90,9 @@ impl Engine {
     /// Ends executions that stand as running and are not, whoever ran them.
     pub(super) async fn end_lost(&self) -> Result<(), Error> {
         self.close_unrecorded().await?;
-        self.interrupt_dead().await
+        self.interrupt_dead().await?;
+        self.0.webhooks_due.notify_one();
+        Ok(())
     }
 
     /// Ends what dead processes left running.
@@ -116,7 +119,7 @@ impl Engine {
     async fn close_unrecorded(&self) -> Result<(), Error> {
         let over = self.0.running.take_unrecorded();
         for (done, (tenant, id)) in over.iter().enumerate() {
-            if let Err(error) = self.0.store.finish(tenant, *id, run::unrecorded()).await {
+            if let Err(error) = self.0.store.finish(tenant, *id, ended::unrecorded()).await {
                 self.0.running.keep_unrecorded(&over[done..]);
                 return Err(failure::of_store(error, "execution"));
             }
@@ -213,6 +216,7 @@ impl Engine {
                 tracing::error!("Executions are left to the next process's upkeep");
             }
         }
+        self.0.running.close();
         self.0.sandbox.settle().await;
     }
 }

@@ -27,11 +27,12 @@ pub struct Envelope {
     /// What ran, by content.
     #[schema(value_type = Option<String>, required)]
     pub digest: Option<Digest>,
-    /// The kind of sandbox that ran it.
-    #[schema(example = "docker")]
-    pub backend: String,
+    /// The kind of sandbox that ran it; `null` until its turn has come.
+    #[schema(required, example = "docker")]
+    pub backend: Option<String>,
     /// Why this kind.
-    pub backend_reason: String,
+    #[schema(required)]
+    pub backend_reason: Option<String>,
     /// The promises that were kept only as well as this host lets the sandbox, such as `P6`; empty as a rule.
     #[serde(default)]
     #[schema(required)]
@@ -73,6 +74,10 @@ pub struct Envelope {
     pub files_skipped_total: u64,
     /// Blobs the program made.
     pub output_blobs: Vec<OutputBlob>,
+    /// Where it waits for its turn; `null` once that has come.
+    #[serde(default)]
+    #[schema(required)]
+    pub queue: Option<QueuePlace>,
     /// From acceptance to end, in milliseconds; `null` while it runs.
     #[schema(required)]
     pub duration_ms: Option<u64>,
@@ -107,6 +112,18 @@ pub struct LogTexts {
     #[serde(default)]
     #[schema(required)]
     pub lines_truncated: bool,
+}
+
+/// Where an execution waits for its turn, among those of its tenant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct QueuePlace {
+    /// 1 for the next one.
+    #[schema(minimum = 1)]
+    pub position: usize,
+    /// How many wait in all.
+    pub waiting: usize,
+    /// How long it has waited, in milliseconds.
+    pub waited_ms: u64,
 }
 
 /// One file artifact and where to fetch it.
@@ -145,8 +162,9 @@ pub struct Summary {
     /// What ran, by content.
     #[schema(value_type = Option<String>, required)]
     pub digest: Option<Digest>,
-    /// The kind of sandbox that ran it.
-    pub backend: String,
+    /// The kind of sandbox that ran it; `null` until its turn has come.
+    #[schema(required)]
+    pub backend: Option<String>,
     /// Why it is not a success.
     #[schema(required)]
     pub error: Option<Failure>,
@@ -178,6 +196,7 @@ impl Envelope {
     #[must_use]
     pub fn from_execution(execution: &Execution, links: Option<&Links>) -> Self {
         let new = &execution.new;
+        let backend = new.backend.as_ref();
         let outcome = execution.outcome.as_ref();
         let files = outcome.map_or_else(Vec::new, |outcome| file_links(outcome, links));
         Self {
@@ -186,9 +205,9 @@ impl Envelope {
             skill: new.skill.clone(),
             version: new.version.clone(),
             digest: new.digest,
-            backend: new.backend.clone(),
-            backend_reason: new.backend_reason.clone(),
-            degraded: new.degraded.clone(),
+            backend: backend.map(|backend| backend.name.clone()),
+            backend_reason: backend.map(|backend| backend.reason.clone()),
+            degraded: backend.map_or_else(Vec::new, |backend| backend.degraded.clone()),
             output: outcome.and_then(|o| o.output.clone()),
             output_preview: outcome.and_then(|o| o.output.as_ref()).map(preview::of_output),
             results: outcome.map_or_else(Vec::new, |o| o.results.clone()),
@@ -205,6 +224,7 @@ impl Envelope {
             files_skipped: outcome.map_or_else(Vec::new, |o| o.skipped.clone()),
             files_skipped_total: outcome.map_or(0, |o| o.skipped_total),
             output_blobs: outcome.map_or_else(Vec::new, |o| o.blobs.clone()),
+            queue: None,
             duration_ms: duration_ms(execution),
             timings: outcome.map(|o| o.timings),
             usage: outcome.map(|o| o.usage),
@@ -224,7 +244,7 @@ impl From<&Execution> for Summary {
             skill: new.skill.clone(),
             version: new.version.clone(),
             digest: new.digest,
-            backend: new.backend.clone(),
+            backend: new.backend.as_ref().map(|backend| backend.name.clone()),
             error: outcome.and_then(|o| o.error.clone()),
             exit_code: outcome.and_then(|o| o.exit_code),
             duration_ms: duration_ms(execution),
@@ -276,9 +296,9 @@ fn duration_ms(execution: &Execution) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
-    use crate::execution::{FileEntry, NewExecution, ResourceLimits};
+    use crate::execution::{ChosenBackend, FileEntry, NewExecution, ResourceLimits};
     use crate::ids::{InstanceId, Tenant};
     use crate::skill::Language;
 
@@ -292,9 +312,11 @@ mod tests {
                 digest: Some(Digest::of(b"skill")),
                 language: Language::Python,
                 image: "python:3.12-slim".to_owned(),
-                backend: "docker".to_owned(),
-                backend_reason: "configured".to_owned(),
-                degraded: vec!["P6".to_owned()],
+                backend: Some(ChosenBackend {
+                    name: "docker".to_owned(),
+                    reason: "configured".to_owned(),
+                    degraded: vec!["P6".to_owned()],
+                }),
                 limits: ResourceLimits::clamp(
                     &crate::skill::Resources::default(),
                     None,
@@ -303,13 +325,14 @@ mod tests {
                 ),
                 instance: InstanceId::generate(),
                 created_at: "2026-01-02T03:04:05Z".parse().unwrap(),
+                callback_url: None,
             },
             status: Status::Running,
             outcome: None,
         }
     }
 
-    fn finished() -> Execution {
+    pub(in crate::execution) fn finished() -> Execution {
         Execution {
             status: Status::Success,
             outcome: Some(Outcome {
@@ -341,7 +364,7 @@ mod tests {
         }
     }
 
-    const MEMBERS: [&str; 27] = [
+    const MEMBERS: [&str; 28] = [
         "execution_id",
         "status",
         "skill",
@@ -364,6 +387,7 @@ mod tests {
         "files_skipped",
         "files_skipped_total",
         "output_blobs",
+        "queue",
         "duration_ms",
         "timings",
         "usage",

@@ -57,13 +57,17 @@ impl LogLine {
             .split(|byte| *byte == b'\n')
             .filter(|line| !line.is_empty())
             .take(limits::LOG_LINES_MAX)
-            .map(|line| {
-                serde_json::from_slice(line).unwrap_or_else(|_| Self {
-                    message: String::from_utf8_lossy(line).into_owned(),
-                    ..Self::default()
-                })
-            })
+            .map(Self::parse)
             .collect()
+    }
+
+    /// Reads one, without the line break.
+    #[must_use]
+    pub fn parse(line: &[u8]) -> Self {
+        serde_json::from_slice(line).unwrap_or_else(|_| Self {
+            message: String::from_utf8_lossy(line).into_owned(),
+            ..Self::default()
+        })
     }
 }
 

@@ -8,13 +8,15 @@ mod outcome;
 mod preview;
 mod record;
 mod shown;
+mod transcript;
 
-pub use envelope::{Envelope, FileLink, Links, LogTexts, Summary, media_type};
+pub use envelope::{Envelope, FileLink, Links, LogTexts, QueuePlace, Summary, media_type};
 pub use json_text::{InvalidJson, JsonText, check_depth};
 pub use limits::{Maxima, ResourceLimits};
 pub use log_line::{Level, LogLine};
 pub use outcome::{
     Failure, FileEntry, Logs, Outcome, OutputBlob, Skipped, Status, Timings, Usage, milliseconds,
 };
-pub use record::{Execution, NewExecution};
+pub use record::{ChosenBackend, Execution, NewExecution};
 pub use shown::{Exception, Raised, RichResult, Shown};
+pub use transcript::{Bookmark, InvalidBookmark, News, Phase, Reader, Reason, Stream, TooFar, Transcript};

@@ -3,6 +3,7 @@
 use crate::execution::{Outcome, ResourceLimits, Status};
 use crate::ids::{Digest, ExecutionId, InstanceId, Tenant};
 use crate::skill::{Language, SkillName, Version};
+use crate::webhook::CallbackUrl;
 
 /// What is known when an execution is recorded, before anything runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,18 +22,27 @@ pub struct NewExecution {
     pub language: Language,
     /// The image it runs in.
     pub image: String,
-    /// `docker` or `native`.
-    pub backend: String,
-    /// Why this backend.
-    pub backend_reason: String,
-    /// Promises that it keeps only as well as the host lets it, such as `P6`.
-    pub degraded: Vec<String>,
+    /// What makes its sandbox; `None` until its turn has come.
+    pub backend: Option<ChosenBackend>,
     /// Its bounds.
     pub limits: ResourceLimits,
     /// The process that runs it.
     pub instance: InstanceId,
     /// When it was accepted.
     pub created_at: jiff::Timestamp,
+    /// Where its end is told; left out of lists.
+    pub callback_url: Option<CallbackUrl>,
+}
+
+/// What makes the sandbox of an execution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChosenBackend {
+    /// `docker` or `native`.
+    pub name: String,
+    /// Why this one.
+    pub reason: String,
+    /// Promises that it keeps only as well as the host lets it, such as `P6`.
+    pub degraded: Vec<String>,
 }
 
 /// A recorded execution.

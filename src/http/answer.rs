@@ -29,7 +29,8 @@ pub(crate) fn json_always(
 
 const JSON: [(header::HeaderName, &str); 1] = [(header::CONTENT_TYPE, "application/json")];
 
-fn text(value: &impl Serialize) -> Result<Vec<u8>, Error> {
+/// `value` as the text of JSON.
+pub(crate) fn text(value: &impl Serialize) -> Result<Vec<u8>, Error> {
     serde_json::to_vec(value).map_err(Error::internal)
 }
 
@@ -48,7 +49,32 @@ fn countable(content: &[u8]) -> Option<u64> {
 }
 
 fn counted(content: Vec<u8>, held: Option<Held>) -> Body {
-    Body::from(Bytes::from_owner(Counted { content, _held: held }))
+    Body::from(owned(content, held))
+}
+
+fn owned(content: Vec<u8>, held: Option<Held>) -> Bytes {
+    Bytes::from_owner(Counted { content, _held: held })
+}
+
+/// What `write` writes for a tenant, written again once there is room where there was none.
+pub(crate) async fn when_there_is_room(
+    (budget, tenant): (&Budget, &Tenant),
+    write: impl Fn() -> Result<Vec<u8>, Error>,
+) -> Result<Bytes, Error> {
+    let content = write()?;
+    let Some(bytes) = countable(&content) else {
+        return Ok(owned(content, None));
+    };
+    if let Ok(held) = budget.hold(tenant, bytes) {
+        return Ok(owned(content, Some(held)));
+    }
+    drop(content);
+    loop {
+        tokio::time::sleep(limits::ROOM_LOOK_EVERY).await;
+        if let Ok(held) = budget.hold(tenant, bytes) {
+            return Ok(owned(write()?, Some(held)));
+        }
+    }
 }
 
 /// Content that gives its share back when the last piece of it is gone.

@@ -114,6 +114,10 @@ pub(crate) fn document(table: &Table) -> OpenApi {
                 "deps",
                 "Installed packages: listed, installed in advance, forgotten.",
             ),
+            tag(
+                "webhooks",
+                "Told ends of executions: how far that has come, and what is signed with.",
+            ),
             tag("keys", "API keys: made, listed, revoked, rotated."),
             tag("server", "Health and documents; no key needed."),
         ]))

@@ -21,6 +21,18 @@ pub struct Settings {
     pub server_url: Option<String>,
     /// Further host names that are answered for, besides loopback names; `*` stands for every name.
     pub allowed_hosts: Vec<String>,
+    /// Whether administrators may read metrics.
+    pub metrics: MetricsRoute,
+}
+
+/// Whether administrators may read metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum MetricsRoute {
+    /// At `/metrics`.
+    #[default]
+    Served,
+    /// Nobody may.
+    Closed,
 }
 
 /// The state of every handler.
@@ -34,19 +46,25 @@ pub(crate) struct Door {
     pub(crate) answers: Budget,
     /// Places for archives that are being received.
     pub(crate) uploads: Budget,
+    /// Places for those who watch executions.
+    pub(crate) readers: Budget,
+    pub(crate) metrics: MetricsRoute,
     server_url: Option<String>,
     /// Anybody may ask whether we are ready, so one answer serves all for a moment.
     readiness: Mutex<Option<(Instant, Readiness)>>,
 }
 
 impl Door {
-    pub(crate) fn new(engine: Engine, server_url: Option<&str>) -> Self {
+    pub(crate) fn new(engine: Engine, settings: &Settings) -> Self {
+        let server_url = settings.server_url.as_deref();
         Self {
             engine,
             throttle: Throttle::default(),
             bodies: Budget::new("large requests", limits::BODIES_BYTES_MAX),
             answers: Budget::new("large answers", limits::ANSWERS_BYTES_MAX),
             uploads: Budget::new("uploads", limits::UPLOADS_MAX),
+            readers: Budget::new("streams of events or logs", limits::READERS_MAX),
+            metrics: settings.metrics,
             server_url: server_url.map(|url| url.trim_end_matches('/').to_owned()),
             readiness: Mutex::new(None),
         }

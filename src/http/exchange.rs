@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use axum::extract::{MatchedPath, Request};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -11,14 +11,16 @@ use tracing::Instrument as _;
 use tracing::field::Empty;
 
 use super::{Peer, problem};
+use crate::engine::Engine;
 use crate::error::{Error, causes};
+use crate::ids::ExecutionId;
 use crate::limits;
-use crate::telemetry::field;
+use crate::telemetry::{self, Answered, field};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Wraps one request and its answer.
-pub(crate) async fn exchange(mut request: Request, next: Next) -> Response {
+pub(crate) async fn exchange(State(engine): State<Engine>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let id = request_id(request.headers());
     // So that whatever is proxied or recorded further in carries the same id.
@@ -33,13 +35,22 @@ pub(crate) async fn exchange(mut request: Request, next: Next) -> Response {
         { field::PEER } = seen.peer.map(tracing::field::display),
         { field::TENANT } = Empty,
         { field::KEY_ID } = Empty,
+        { field::EXECUTION_ID } = seen.execution.map(tracing::field::display),
     );
+    telemetry::continue_trace(&span, |name| request.headers().get(name)?.to_str().ok());
     let mut response = next.run(request).instrument(span.clone()).await;
     let error = problem::reason(&response);
     if let Some(error) = &error {
         response = problem::render(response, error, &id);
     }
     span.in_scope(|| log(&seen, &response, error.as_deref(), started));
+    engine.metrics().answered(&Answered {
+        method: seen.method.as_str(),
+        route: &seen.route,
+        status: response.status().as_u16(),
+        code: error.as_ref().map(|error| error.code().as_str()),
+        took: started.elapsed(),
+    });
     protect(response.headers_mut());
     response.headers_mut().insert(
         REQUEST_ID,
@@ -53,13 +64,17 @@ struct Seen {
     method: Method,
     route: String,
     peer: Option<SocketAddr>,
+    /// The execution that it is about.
+    execution: Option<ExecutionId>,
 }
 
 impl Seen {
     fn of(request: &Request) -> Self {
         let extensions = request.extensions();
         let route = extensions.get::<MatchedPath>().map(MatchedPath::as_str);
+        let execution = request.uri().path().strip_prefix("/v1/executions/");
         Self {
+            execution: execution.and_then(|rest| rest.split('/').next()?.parse().ok()),
             method: request.method().clone(),
             route: route.unwrap_or("(none)").to_owned(),
             peer: extensions.get::<Peer>().map(|Peer(address)| *address),
@@ -91,7 +106,7 @@ fn log(seen: &Seen, response: &Response, error: Option<&Error>, started: Instant
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let code = error.map(|error| error.code().as_str());
     let cause = error.and_then(|error| causes(error));
-    if route == "/healthz" || route == "/readyz" {
+    if matches!(route, "/healthz" | "/readyz") || (route == "/metrics" && status < 400) {
         // Asked every few seconds; that the server is not ready is logged when it changes.
         tracing::debug!({ field::REQUEST_METHOD } = %method, { field::REQUEST_ROUTE } = route, { field::STATUS } = status,
             { field::DURATION_MS } = duration_ms, "Answered {method} {route}");

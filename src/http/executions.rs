@@ -1,47 +1,140 @@
 //! `/v1/executions`: run skills, and see what became of it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName, header};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
+use super::accept::preferred;
 use super::answer;
 use super::door::Door;
+use super::events::{self, Events};
 use super::extract::{Json, Path, Query};
 use super::gate::Asked;
 use super::guard::Authenticated;
 use super::links::links;
 use super::page::{List, page_request};
 use super::problem::Refusal;
-use super::wire::{CreateExecution, time};
-use crate::engine::RunRequest;
-use crate::execution::{Envelope, Execution, LogLine, Logs, Status, Summary};
-use crate::ids::ExecutionId;
+use super::wire::{CreateExecution, Mode, time};
+use crate::engine::{Manner, OnDisconnect, RunRequest};
+use crate::error::Error;
+use crate::execution::{self, Envelope, Execution, LogLine, Logs, Status, Summary};
+use crate::ids::{ExecutionId, IdempotencyKey};
 use crate::limits;
 use crate::skill::SkillName;
 use crate::store::ExecutionFilter;
+use crate::telemetry::field;
+
+/// The query of whatever waits for an end.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct WaitQuery {
+    /// Wait this many seconds for the end, at most 60; then it is answered as it stands.
+    #[param(value_type = Option<f64>, minimum = 0, maximum = 60, example = 30)]
+    wait: Option<String>,
+}
+
+impl WaitQuery {
+    fn wait(&self) -> Result<Option<Duration>, Error> {
+        let seconds = |text: &String| {
+            let seconds = text
+                .parse()
+                .ok()
+                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+            let max = limits::WAIT_MAX;
+            seconds.filter(|wait| *wait <= max).ok_or_else(|| {
+                Error::invalid(format!(
+                    "wait: must be a number of seconds from 0 to {}",
+                    max.as_secs()
+                ))
+            })
+        };
+        self.wait.as_ref().map(seconds).transpose()
+    }
+}
 
 /// Run a skill, or code
 ///
-/// Answers when it has ended, with 200 whatever its status: a failing skill is an outcome, not an error. Once begun it goes on to its end even if the client hangs up; one that still waits for its turn goes with its client.
+/// Answers when it has ended, with 200 whatever its status: a failing skill is an outcome, not an error. Once begun it goes on to its end even if the client hangs up, unless `on_disconnect` says otherwise; one that still waits for its turn goes with its client. With `mode: async` it is recorded and answered with 202; it runs when its turn comes, also after a restart. A request that is sent again with the same `Idempotency-Key` within 24 hours is answered with the same execution. With `Accept: text/event-stream` it is answered, once it is recorded, with the events of `GET /v1/executions/{id}/events`.
 #[utoipa::path(post, path = "/v1/executions", tag = "executions", operation_id = "create_execution",
+    params(WaitQuery, ("Idempotency-Key" = Option<String>, Header, description = "Any name for this request, such as a UUID")),
     request_body = CreateExecution,
-    responses((status = OK, description = "How it ended", body = Envelope)))]
+    responses((status = OK, description = "How it ended; or what it tells, as it comes",
+            content((Envelope = "application/json"), (Events = "text/event-stream"))),
+        (status = ACCEPTED, description = "It waits or runs; `Location` says where to ask", body = Envelope)))]
 pub(crate) async fn create(
     State(door): State<Arc<Door>>,
     Authenticated(caller): Authenticated,
     Extension(asked): Extension<Asked>,
-    Json(body, _held): Json<CreateExecution>,
+    Query(query): Query<WaitQuery>,
+    headers: HeaderMap,
+    Json(body, held): Json<CreateExecution>,
 ) -> Result<Response, Refusal> {
+    let (mode, on_disconnect) = (body.mode, body.on_disconnect);
+    let wait = query.wait()?;
+    check_mode(mode, on_disconnect, wait)?;
+    let manner = Manner {
+        key: idempotency_key(&headers)?,
+        on_disconnect: on_disconnect.unwrap_or_default(),
+    };
     let request = RunRequest::try_from(body)?;
     // Refused now if there is no room for an answer: what has run is told in any case.
     drop(door.answers.hold(caller.tenant(), limits::ANSWER_BYTES_MAX)?);
-    let execution = door.engine.run(&caller, request).await?;
+    if preferred(&headers, &[JSON, events::MEDIA_TYPE, ANY]) == Some(events::MEDIA_TYPE) {
+        return match mode {
+            Mode::Sync => events::run(door, (caller, asked), (request, manner, held)).await,
+            Mode::Async => events::submit(door, (caller, asked), (request, manner)).await,
+        };
+    }
+    let mut execution = match mode {
+        Mode::Sync => door.engine.run_as(&caller, request, manner).await?,
+        Mode::Async => door.engine.submit(&caller, request, manner).await?,
+    };
+    if let Some(wait) = wait {
+        execution = door
+            .engine
+            .execution_within(&caller, execution.new.id, wait)
+            .await?;
+    }
+    drop(held);
+    tracing::Span::current().record(field::EXECUTION_ID, tracing::field::display(execution.new.id));
     let envelope = envelope(&door, &execution, &asked);
-    Ok(answer::json_always(&door.answers, caller.tenant(), &envelope)?)
+    let answer = answer::json_always(&door.answers, caller.tenant(), &envelope)?;
+    if execution.status.is_final() {
+        return Ok(answer);
+    }
+    let location = [(header::LOCATION, format!("/v1/executions/{}", execution.new.id))];
+    Ok((StatusCode::ACCEPTED, location, answer).into_response())
+}
+
+fn check_mode(mode: Mode, on_disconnect: Option<OnDisconnect>, wait: Option<Duration>) -> Result<(), Error> {
+    match mode {
+        Mode::Sync if wait.is_some() => Err(Error::invalid(
+            "wait: is for `\"mode\": \"async\"`; without it the answer comes when the execution has ended",
+        )),
+        Mode::Async if on_disconnect == Some(OnDisconnect::Cancel) => Err(Error::invalid(
+            "on_disconnect: nobody stays connected with `\"mode\": \"async\"`; leave one of the two out",
+        )),
+        Mode::Sync | Mode::Async => Ok(()),
+    }
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Error> {
+    let mut values = headers.get_all("idempotency-key").iter();
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
+    if values.next().is_some() {
+        return Err(Error::invalid("Idempotency-Key: is there twice; send one"));
+    }
+    let key = value.to_str().unwrap_or_default().parse();
+    key.map(Some)
+        .map_err(|rule| Error::invalid(format!("Idempotency-Key: {rule}")))
 }
 
 /// The query of the list.
@@ -92,16 +185,22 @@ pub(crate) async fn list(
 }
 
 /// Show an execution
+///
+/// With `wait` the answer comes when it has ended, or after so many seconds.
 #[utoipa::path(get, path = "/v1/executions/{id}", tag = "executions", operation_id = "show_execution",
-    params(("id" = uuid::Uuid, Path, description = "The execution")),
+    params(("id" = uuid::Uuid, Path, description = "The execution"), WaitQuery),
     responses((status = OK, body = Envelope)))]
 pub(crate) async fn show(
     State(door): State<Arc<Door>>,
     Authenticated(caller): Authenticated,
     Extension(asked): Extension<Asked>,
     Path(id): Path<ExecutionId>,
+    Query(query): Query<WaitQuery>,
 ) -> Result<Response, Refusal> {
-    let execution = door.engine.execution(&caller, id).await?;
+    let execution = match query.wait()? {
+        Some(wait) => door.engine.execution_within(&caller, id, wait).await?,
+        None => door.engine.execution(&caller, id).await?,
+    };
     Ok(answer::json(
         &door.answers,
         caller.tenant(),
@@ -129,9 +228,12 @@ pub(crate) async fn cancel(
     )?)
 }
 
-fn envelope(door: &Door, execution: &Execution, Asked(asked): &Asked) -> Envelope {
+pub(crate) fn envelope(door: &Door, execution: &Execution, Asked(asked): &Asked) -> Envelope {
     let links = links(&door.engine, execution, &door.base_url(asked));
-    Envelope::from_execution(execution, Some(&links))
+    Envelope {
+        queue: door.engine.queue_place(execution),
+        ..Envelope::from_execution(execution, Some(&links))
+    }
 }
 
 /// Which stream.
@@ -147,6 +249,16 @@ enum Stream {
     Both,
 }
 
+impl Stream {
+    fn one(self) -> Option<execution::Stream> {
+        match self {
+            Self::Stdout => Some(execution::Stream::Stdout),
+            Self::Stderr => Some(execution::Stream::Stderr),
+            Self::Both => None,
+        }
+    }
+}
+
 /// The query of the logs.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -156,7 +268,15 @@ pub(crate) struct LogsQuery {
     #[serde(default)]
     #[param(inline)]
     stream: Stream,
+    /// Plain text as it is printed, until the program has ended; both streams as they come.
+    #[serde(default)]
+    follow: bool,
 }
+
+const JSON: &str = "application/json";
+const ANY: &str = "*/*";
+/// What logs can be had as.
+const TEXTS: &[&str] = &[JSON, "text/plain", "text/*", ANY];
 
 /// What was kept of the streams, as text: what is not UTF-8 is shown as U+FFFD.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -181,7 +301,7 @@ pub struct StreamTexts {
 
 /// Show what an execution printed
 ///
-/// As plain text byte for byte, or as JSON if `Accept` asks for it. The header `x-skillbox-truncated` says whether anything was left out.
+/// As plain text byte for byte, or as JSON if `Accept` asks for it. The header `x-skillbox-truncated` says whether anything was left out. With `follow=true` always as plain text, while it is printed; what a program prints beyond the cap is left out there without a word.
 #[utoipa::path(get, path = "/v1/executions/{id}/logs", tag = "executions", operation_id = "show_logs",
     params(("id" = uuid::Uuid, Path, description = "The execution"), LogsQuery),
     responses((status = OK, content((String = "text/plain"), (StreamTexts = "application/json")))))]
@@ -192,13 +312,20 @@ pub(crate) async fn logs(
     Query(query): Query<LogsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
+    let plain = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
+    if query.follow {
+        let buffering = [(HeaderName::from_static("x-accel-buffering"), "no")];
+        let wanted = query.stream.one();
+        let body = events::plain(&door, &caller, (id, wanted)).await?;
+        return Ok((plain, buffering, body).into_response());
+    }
     let execution = door.engine.execution(&caller, id).await?;
     let logs = execution.outcome.map(|outcome| outcome.logs).unwrap_or_default();
     let truncated = [(
         HeaderName::from_static("x-skillbox-truncated"),
         logs.truncated().to_string(),
     )];
-    if wants_json(&headers) {
+    if preferred(&headers, TEXTS) == Some(JSON) {
         let texts = answer::json(&door.answers, caller.tenant(), &texts(&logs, query.stream))?;
         return Ok((truncated, texts).into_response());
     }
@@ -207,7 +334,6 @@ pub(crate) async fn logs(
         Stream::Stderr => logs.stderr,
         Stream::Both => [logs.stdout, logs.stderr].concat(),
     };
-    let plain = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
     let body = answer::body(&door.answers, caller.tenant(), bytes)?;
     Ok((truncated, plain, body).into_response())
 }
@@ -223,17 +349,4 @@ fn texts(logs: &Logs, stream: Stream) -> StreamTexts {
         lines: logs.lines.clone(),
         lines_truncated: logs.lines_truncated,
     }
-}
-
-/// Whether JSON is named before plain text.
-fn wants_json(headers: &HeaderMap) -> bool {
-    headers
-        .get_all(header::ACCEPT)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|list| list.split(','))
-        .filter_map(|range| range.split(';').next())
-        .map(str::trim)
-        .find(|range| matches!(*range, "application/json" | "text/plain" | "text/*" | "*/*"))
-        == Some("application/json")
 }

@@ -1,5 +1,6 @@
 //! The REST door: translates, never decides.
 
+mod accept;
 mod access;
 mod activity;
 mod answer;
@@ -13,6 +14,7 @@ mod content;
 mod deps;
 mod document;
 mod door;
+mod events;
 mod exchange;
 mod executions;
 mod extract;
@@ -22,6 +24,7 @@ mod health;
 mod host;
 mod keys;
 mod links;
+mod metrics;
 mod page;
 mod problem;
 mod range;
@@ -32,13 +35,14 @@ mod skills;
 mod throttle;
 mod tools;
 mod upload;
+mod webhooks;
 mod wire;
 
 use std::any::Any;
 use std::sync::Arc;
 
 use axum::extract::DefaultBodyLimit;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -52,21 +56,24 @@ use host::Hosts;
 pub use access::{Access, Matrix};
 pub use blobs::{BLOB_CREATED_AT, BLOB_EXPIRES_AT, BlobInfo};
 pub use deps::Packages;
-pub use door::Settings;
+pub use door::{MetricsRoute, Settings};
+pub use events::{EndEvent, EndReason, PrintedEvent, StatusEvent};
 pub use executions::StreamTexts;
 pub use health::{Part, Ready};
+pub use metrics::metrics_app;
 pub use page::List;
 pub use problem::Problem;
 pub use secrets::Secret;
 pub use serve::{App, Bounds, Peer, serve};
 pub use tools::ToolDefinition;
+pub use webhooks::{Delivery, SigningSecret};
 pub use wire::{FreshKey, Key, Skill, SkillSummary};
 
 /// The door to `engine`, ready to be served.
 #[must_use]
 pub fn app(engine: Engine, settings: &Settings) -> App {
     let bounds = Bounds::default();
-    let door = Arc::new(Door::new(engine, settings.server_url.as_deref()));
+    let door = Arc::new(Door::new(engine.clone(), settings));
     let table = routes::table();
     let guard = guard::Guard {
         door: Arc::clone(&door),
@@ -87,7 +94,7 @@ pub fn app(engine: Engine, settings: &Settings) -> App {
         .layer(from_fn_with_state(hosts, gate::gate))
         .layer(from_fn_with_state(bounds, body::patient))
         .layer(CatchPanicLayer::custom(panicked))
-        .layer(from_fn(exchange::exchange));
+        .layer(from_fn_with_state(engine, exchange::exchange));
     App { router, bounds }
 }
 

@@ -9,7 +9,10 @@ use utoipa_axum::routes;
 
 use super::access::{Access, Matrix};
 use super::door::Door;
-use super::{artifacts, blobs, deps, document, executions, health, keys, secrets, skills, tools};
+use super::{
+    artifacts, blobs, deps, document, events, executions, health, keys, metrics, secrets, skills, tools,
+    webhooks,
+};
 use crate::auth::Scope;
 
 const OPEN: Access = Access::Open;
@@ -26,6 +29,7 @@ pub(crate) fn table() -> Table {
         .route(OPEN, routes!(health::healthz))
         .route(OPEN, routes!(health::readyz))
         .route(OPEN, routes!(document::openapi))
+        .route(ADMIN, routes!(metrics::metrics))
         .route(SKILLS, routes!(skills::publish))
         .route(RUN_OR_SKILLS, routes!(skills::list))
         .route(RUN_OR_SKILLS, routes!(skills::versions))
@@ -38,7 +42,13 @@ pub(crate) fn table() -> Table {
         .route(RUN, routes!(executions::list))
         .route(RUN, routes!(executions::show))
         .route(RUN, routes!(executions::logs))
+        .route(RUN, routes!(events::events))
         .route(RUN, routes!(executions::cancel))
+        .route(RUN, routes!(webhooks::of_execution))
+        .route(RUN, routes!(webhooks::list))
+        .route(RUN, routes!(webhooks::redeliver))
+        .route(ADMIN, routes!(webhooks::secret))
+        .route(ADMIN, routes!(webhooks::rotate))
         .route(RUN_OR_LINK, routes!(artifacts::archive))
         .route(RUN_OR_LINK, routes!(artifacts::file))
         .route(RUN, routes!(blobs::create))

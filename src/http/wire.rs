@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::args::Args;
 use super::extract::Body;
 use crate::auth::{ApiKey, KeyRecord, Scope, Scopes};
-use crate::engine::{Ask, AskedBlob, CalledCode, NewKey, RunRequest, What};
+use crate::engine::{Ask, AskedBlob, CalledCode, NewKey, OnDisconnect, RunRequest, What};
 use crate::error::Error;
 use crate::execution::JsonText;
 use crate::ids::{Digest, KeyId, Tenant};
@@ -215,6 +215,28 @@ pub(crate) struct CreateExecution {
     #[serde(default, deserialize_with = "seconds")]
     #[schema(minimum = 0.1)]
     timeout: Option<f64>,
+    /// Where the end of the execution is told, signed: an address on the Internet over HTTPS.
+    #[serde(default)]
+    #[schema(max_length = 2048, example = "https://hooks.example/skillbox")]
+    callback_url: Option<String>,
+    /// Whether the answer is its end, or that it waits for its turn.
+    #[serde(default)]
+    pub(crate) mode: Mode,
+    /// What becomes of it when the client hangs up; with `mode: sync` only.
+    #[serde(default)]
+    #[schema(value_type = Option<OnDisconnect>)]
+    pub(crate) on_disconnect: Option<OnDisconnect>,
+}
+
+/// When a request for an execution is answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Mode {
+    /// When it has ended.
+    #[default]
+    Sync,
+    /// When it is recorded; it runs when its turn comes.
+    Async,
 }
 
 /// A key as asked for.
@@ -283,6 +305,7 @@ impl TryFrom<CreateExecution> for RunRequest {
                 stdin: body.stdin.map(Into::into),
                 requirements: body.requirements,
                 timeout,
+                callback_url: body.callback_url,
             },
             progress: None,
         })

@@ -8,8 +8,12 @@ pub const KIB: u64 = 1024;
 pub const MIB: u64 = 1024 * KIB;
 
 mod packages;
+mod queue;
+mod webhooks;
 
 pub use packages::*;
+pub use queue::*;
+pub use webhooks::*;
 
 // ---- one execution -------------------------------------------------------------------------------------------
 
@@ -135,6 +139,10 @@ pub const TRACEBACK_KEPT_BYTES: usize = 60_000;
 pub const LOG_LINES_MAX: usize = 1000;
 /// Bytes of all those lines. One has at most 4,096: so much is written to a pipe at once or not at all.
 pub const LOG_LINES_BYTES_MAX: u64 = 256 * KIB;
+/// What a program printed is handed to whoever watches in pieces of at most this many bytes.
+pub const EVENT_BYTES_MAX: usize = 16 * 1024;
+/// What is printed within this time is handed on together.
+pub const EVENTS_APART: Duration = Duration::from_millis(10);
 /// What a model is shown of an output at first.
 pub const OUTPUT_PREVIEW_BYTES_MAX: usize = 4 * 1024;
 /// What a model is shown of the two streams at first.
@@ -340,6 +348,14 @@ pub const ANSWERS_BYTES_MAX: u64 = 512 * MIB;
 pub const ANSWER_UNCOUNTED_BYTES_MAX: u64 = 64 * KIB;
 /// Archives that are received at once; a request beyond is answered `busy`.
 pub const UPLOADS_MAX: u64 = 16;
+/// Streams of events or logs that are open at once; one more is answered `busy`.
+pub const READERS_MAX: u64 = 2048;
+/// A stream of events that has nothing to tell says so this often; well within [`CONNECTION_IDLE_MAX`].
+pub const EVENTS_KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// What clients are told to wait before they come back to a stream that broke off.
+pub const EVENTS_RETRY: Duration = Duration::from_secs(1);
+/// Pause between two looks at whether there is room for a large result in a stream.
+pub const ROOM_LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The rest of a body that was refused early is still read for this long, so that the client gets to the answer.
 pub const LINGER_MAX: Duration = Duration::from_secs(10);
 /// At most this much of it.
@@ -365,12 +381,6 @@ pub const LINK_LIFE: Duration = Duration::from_secs(3600);
 
 // ---- the server ----------------------------------------------------------------------------------------------
 
-/// Executions of one tenant that wait for a free slot; more are answered `busy`.
-pub const QUEUE_MAX: usize = 256;
-/// Full queues of this many tenants are the most that waits in all.
-pub const QUEUES_MAX: usize = 4;
-/// Longest wait for a free slot.
-pub const QUEUE_WAIT_MAX: Duration = Duration::from_secs(60);
 /// The end of an execution is tried to be recorded for this long while others hold the database.
 pub const RECORD_MAX: Duration = Duration::from_secs(60);
 /// Pause between two attempts at it; each has waited for [`STORE_LOCK_MAX`].
@@ -450,8 +460,6 @@ pub const LINK_SECRET_DISTINCT_MIN: usize = 8;
 pub const CONFIG_BYTES_MAX: u64 = 64 * KIB;
 /// Executions at once that can be configured.
 pub const CONCURRENCY_MAX: usize = 1024;
-/// Waiting executions that can be configured.
-pub const QUEUE_CONFIGURED_MAX: usize = 100_000;
 /// Ended executions and their files are kept this long unless the operator says otherwise.
 pub const RETENTION_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Ended executions kept for each tenant unless the operator says otherwise.
@@ -472,5 +480,7 @@ pub const CLIENT_CONNECT_MAX: Duration = Duration::from_secs(10);
 pub const CLIENT_ANSWER_MAX: Duration = Duration::from_secs(120);
 /// Time for the answer to a run: waiting for a place, a pull, the program and its results.
 pub const CLIENT_RUN_MAX: Duration = Duration::from_secs(45 * 60);
+/// Times that the command line asks again for a stream that broke off, one after the other.
+pub const CLIENT_AGAIN_MAX: u32 = 30;
 /// Time for one download.
 pub const CLIENT_DOWNLOAD_MAX: Duration = Duration::from_secs(60 * 60);

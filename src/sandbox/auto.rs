@@ -16,6 +16,7 @@ use super::{Backend as _, Choice, Error, Job, Kind, Pool, ProgressSender, Report
 use crate::ids::InstanceId;
 use crate::limits;
 use crate::skill::ApprovedImage;
+use crate::telemetry::Warmth;
 
 /// A container engine where one can serve, else the native sandbox.
 #[derive(Debug)]
@@ -63,6 +64,13 @@ impl Auto {
     #[must_use]
     pub fn native(&self) -> &Native {
         &self.native
+    }
+
+    pub(super) fn warmth(&self) -> Warmth {
+        #[cfg(target_os = "linux")]
+        return self.docker.warmth() + self.native.warmth();
+        #[cfg(not(target_os = "linux"))]
+        self.docker.warmth()
     }
 
     pub(super) fn keep_warm(&self, pool: Pool) {
@@ -149,8 +157,8 @@ impl Auto {
     pub(super) async fn run(&self, choice: &Choice, job: &Job, run: Run<'_>) -> Result<Report, Error> {
         match choice.kind {
             #[cfg(target_os = "linux")]
-            Kind::Native => self.native.run(job, run).await,
-            _ => self.docker.run(job, run).await,
+            Kind::Native => Box::pin(self.native.run(job, run)).await,
+            _ => Box::pin(self.docker.run(job, run)).await,
         }
     }
 

@@ -25,8 +25,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::bundle::artifacts::ArtifactTar;
 use crate::error::Cause;
-use crate::execution::{FileEntry, JsonText, Logs, Shown, Skipped, Usage};
+use crate::execution::{FileEntry, JsonText, Logs, Shown, Skipped, Transcript, Usage};
 use crate::ids::InstanceId;
+use crate::telemetry::Warmth;
 
 pub use auto::Auto;
 pub use egress::{Egress, Tunnel};
@@ -159,6 +160,8 @@ pub struct Run<'a> {
     pub cancel: CancellationToken,
     /// Once this is told, the program is started; if it never will be, the program never is. The sandbox is made meanwhile.
     pub go: oneshot::Receiver<()>,
+    /// Is told what the program prints and logs, without secrets, as it comes.
+    pub transcript: &'a Transcript,
 }
 
 /// What runs a job, and why.
@@ -270,6 +273,12 @@ impl Sandbox {
     /// Makes sandboxes in advance from now on, for what is run more than once.
     pub fn keep_warm(&self, pool: Pool) {
         on_backend!(self, backend => backend.keep_warm(pool));
+    }
+
+    /// What became of those that were made in advance.
+    #[must_use]
+    pub fn warmth(&self) -> Warmth {
+        on_backend!(self, backend => backend.warmth())
     }
 
     /// What was configured, for people.

@@ -3,6 +3,7 @@
 use crate::bundle::artifacts::ArtifactTar;
 use crate::ids::InstanceId;
 use crate::sandbox::{Backend, Error, Job, Pool, ProgressSender, Report, Run};
+use crate::telemetry::Warmth;
 
 /// What a job does: it may write files, and says how it ended.
 pub type Script = fn(&Job, &mut ArtifactTar) -> Result<Report, Error>;
@@ -19,6 +20,10 @@ impl Scripted {
     }
 
     /// There is nothing to make.
+    pub(super) fn warmth(&self) -> Warmth {
+        Warmth::default()
+    }
+
     pub(super) fn keep_warm(&self, _pool: Pool) {}
 }
 

@@ -15,6 +15,7 @@ use crate::ids::{Digest, ExecutionId};
 use crate::limits;
 use crate::sandbox::{Collect, Environment, Error, Job};
 use crate::secret::Mask;
+use crate::telemetry::Warmth;
 
 /// How many sandboxes may wait for a program, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,6 +158,8 @@ struct State<T> {
     making: HashMap<Key, (usize, u64)>,
     /// How many of each are worth their room: one more whenever one was missed, one less whenever one waited in vain.
     wanted: HashMap<Key, usize>,
+    hits: u64,
+    misses: u64,
 }
 
 #[derive(Debug)]
@@ -178,6 +181,8 @@ impl<T> Shelf<T> {
             waiting: Vec::new(),
             making: HashMap::new(),
             wanted: HashMap::new(),
+            hits: 0,
+            misses: 0,
         }))
     }
 
@@ -187,11 +192,26 @@ impl<T> Shelf<T> {
 
     /// One that waits for this and is still there, and is nobody else's from now on.
     pub(super) fn take(&self, recurring: &Recurring, is_there: impl Fn(&mut T) -> bool) -> Option<T> {
-        loop {
-            let mut item = self.take_any(&recurring.key)?;
-            if is_there(&mut item) {
-                return Some(item);
-            }
+        let taken = std::iter::from_fn(|| self.take_any(&recurring.key))
+            .find_map(|mut item| is_there(&mut item).then_some(item));
+        let mut state = self.state();
+        if taken.is_some() {
+            state.hits += 1;
+        } else if state.pool.slots > 0 {
+            state.misses += 1;
+        }
+        drop(state);
+        taken
+    }
+
+    /// What became of the work.
+    pub(super) fn warmth(&self) -> Warmth {
+        let state = self.state();
+        Warmth {
+            hits: state.hits,
+            misses: state.misses,
+            waiting: state.waiting.len() as u64,
+            bytes: state.waiting.iter().map(|slot| slot.bytes).sum(),
         }
     }
 

@@ -56,6 +56,16 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// The address that metrics are served on.
+    #[error(
+        "metrics.listen: cannot listen on {address} ({source}); set SKILLBOX_METRICS_LISTEN to a free port"
+    )]
+    ListenForMetrics {
+        /// Which.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The engine refused.
     #[error(transparent)]
     Refused(#[from] error::Error),

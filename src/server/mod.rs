@@ -6,6 +6,7 @@ mod error;
 mod first_key;
 #[cfg(target_os = "linux")]
 mod memory;
+mod observe;
 #[cfg_attr(windows, path = "signals_windows.rs")]
 mod signals;
 
@@ -18,7 +19,6 @@ use crate::config::Config;
 use crate::engine::Engine;
 use crate::http;
 use crate::limits;
-use crate::telemetry;
 
 pub use assemble::{Assembled, assemble};
 pub use banner::Greeting;
@@ -32,7 +32,7 @@ pub use signals::Signals;
 ///
 /// It could not start; nothing was changed then but the data folder.
 pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
-    telemetry::init(config.log.filter.as_deref().unwrap_or("info"), config.log.format)?;
+    let _traces = observe::begin(&config)?;
     // Before anything else: a signal that comes early must not find the default action.
     let mut signals = Signals::new()?;
     let Assembled { engine, folder } = assemble(&config).await?;
@@ -44,17 +44,21 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
             source,
         })?;
     let address = listener.local_addr().map_err(Error::Signals)?;
+    let courier = engine.courier()?;
     let key = first_key(&engine, &folder).await?;
     let app = http::app(
         engine.clone(),
         &http::Settings {
             server_url: config.server_url.clone(),
             allowed_hosts: config.allowed_hosts.clone(),
+            metrics: observe::route(&config),
         },
     );
     let closing = CancellationToken::new();
     let serving = tokio::spawn(http::serve(listener, app, closing.clone()));
+    let observed = observe::serve(&config, &engine, closing.clone()).await?;
     let upkeep = tokio::spawn(keep_up(engine.clone(), closing.clone()));
+    let delivering = tokio::spawn(courier.deliver(closing.clone()));
     for notice in &config.notices {
         tracing::warn!("{notice}");
     }
@@ -79,7 +83,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
         // Readiness says no from here on, while the door still answers: whoever balances load looks elsewhere first.
         engine.shutdown(limits::DRAIN_SERVER_MAX).await;
         closing.cancel();
-        let _ = tokio::join!(serving, upkeep);
+        let _ = tokio::join!(serving, observed, upkeep, delivering);
     };
     tokio::select! {
         () = ending => tracing::info!("Ended"),
@@ -96,6 +100,9 @@ async fn keep_up(engine: Engine, closing: CancellationToken) {
     loop {
         let round = async {
             engine.upkeep_round().await;
+            if let Err(error) = engine.resume_queue().await {
+                tracing::warn!(%error, "Could not look for executions of earlier processes that wait");
+            }
             tokio::time::sleep(limits::UPKEEP_EVERY).await;
         };
         if closing.run_until_cancelled(round).await.is_none() {

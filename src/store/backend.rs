@@ -4,15 +4,18 @@ use jiff::Timestamp;
 
 use crate::auth::KeyRecord;
 use crate::execution::{Execution, NewExecution, Outcome};
-use crate::ids::{BlobObject, Digest, ExecutionId, InstanceId, KeyId, Tenant};
+use crate::ids::{BlobObject, DeliveryId, Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{SecretName, Selector, SkillName, Version};
+use crate::store::deliveries::{Attempted, Claimed, Delivery, SealedSigning, Wanted};
 use crate::store::{
-    BlobQuota, BlobRecord, Error, ExecutionFilter, Kept, KeptBlob, Moment, NewSecret, PackageSet, Published,
-    Retention, SecretRecord, SkillRecord,
+    BlobQuota, BlobRecord, Enqueued, Error, ExecutionFilter, Kept, KeptBlob, Moment, NewSecret, PackageSet,
+    Published, Queued, Retention, SecretRecord, SkillRecord,
 };
+use crate::telemetry::Latency;
 
 /// Lists come with at most `rows` rows, those after the given place.
 pub(super) trait Backend {
+    fn latency(&self) -> &Latency;
     async fn ping(&self) -> Result<(), Error>;
 
     async fn publish(&self, skill: SkillRecord) -> Result<Published, Error>;
@@ -46,6 +49,19 @@ pub(super) trait Backend {
 
     async fn begin(&self, execution: NewExecution) -> Result<(), Error>;
     async fn finish(&self, tenant: &Tenant, id: ExecutionId, outcome: Outcome) -> Result<bool, Error>;
+    async fn enqueue(&self, queued: Queued) -> Result<Enqueued, Error>;
+    async fn queued_request(&self, tenant: &Tenant, id: ExecutionId) -> Result<Vec<u8>, Error>;
+    async fn start(&self, execution: NewExecution) -> Result<bool, Error>;
+    async fn leave_queue(&self, tenant: &Tenant, id: ExecutionId, outcome: Outcome) -> Result<bool, Error>;
+    async fn withdraw(&self, tenant: &Tenant, id: ExecutionId) -> Result<bool, Error>;
+    async fn queue_owners(&self) -> Result<Vec<InstanceId>, Error>;
+    async fn adopt(
+        &self,
+        from_and_to: (InstanceId, InstanceId),
+        at: Timestamp,
+    ) -> Result<Vec<(Tenant, ExecutionId)>, Error>;
+    async fn forget_idempotency_keys(&self, before: Timestamp) -> Result<(), Error>;
+    async fn storage_used(&self, tenant: &Tenant) -> Result<u64, Error>;
     async fn execution(&self, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error>;
     async fn executions(
         &self,
@@ -114,5 +130,25 @@ pub(super) trait Backend {
     async fn packages_used(&self, tenant: &Tenant, key: &Digest, at: Timestamp) -> Result<(), Error>;
     async fn drop_packages(&self, tenant: &Tenant, key: &Digest) -> Result<PackageSet, Error>;
     async fn surplus_packages(&self, bytes_max: u64, rows: u32) -> Result<Vec<PackageSet>, Error>;
+    async fn claim_deliveries(&self, wanted: Wanted) -> Result<Vec<Claimed>, Error>;
+    async fn attempted(&self, attempted: Attempted) -> Result<bool, Error>;
+    async fn next_delivery(&self) -> Result<Option<Timestamp>, Error>;
+    async fn deliveries(
+        &self,
+        tenant: &Tenant,
+        after: Option<Moment<DeliveryId>>,
+        rows: u32,
+    ) -> Result<Vec<Delivery>, Error>;
+    async fn delivery_of(&self, tenant: &Tenant, id: ExecutionId) -> Result<Option<Delivery>, Error>;
+    async fn redeliver(&self, tenant: &Tenant, id: DeliveryId, at: Timestamp) -> Result<Delivery, Error>;
+    async fn signing_secret(&self, tenant: &Tenant) -> Result<SealedSigning, Error>;
+    async fn keep_signing_secret(&self, tenant: &Tenant, new: SealedSigning) -> Result<SealedSigning, Error>;
+    async fn rotate_signing_secret(
+        &self,
+        tenant: &Tenant,
+        new: SealedSigning,
+        until: Timestamp,
+    ) -> Result<SealedSigning, Error>;
+
     async fn packages_are_kept(&self, digest: &Digest) -> Result<bool, Error>;
 }

@@ -30,6 +30,7 @@ pub(super) enum List<'a> {
     Secrets(&'a Tenant),
     Blobs(&'a Tenant),
     Packages(&'a Tenant),
+    Deliveries(&'a Tenant),
 }
 
 /// A place in a list that is ordered by time and id.
@@ -76,6 +77,7 @@ impl List<'_> {
             Self::Blobs(tenant) => format!("blobs\n{tenant}"),
             Self::Secrets(tenant) => format!("secrets\n{tenant}"),
             Self::Packages(tenant) => format!("packages\n{tenant}"),
+            Self::Deliveries(tenant) => format!("deliveries\n{tenant}"),
         };
         let mut mark = Mark::default();
         mark.copy_from_slice(&Digest::of(text.as_bytes()).as_bytes()[..8]);

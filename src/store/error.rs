@@ -51,6 +51,15 @@ pub enum Conflict {
     /// Programs would import two skills by one path.
     #[error("is imported by the same path as a module of skill `{0}`; rename the skill or the module")]
     SameImport(SkillName),
+    /// The execution that a webhook tells of goes on.
+    #[error("waits for the end of its execution, and is then sent")]
+    NotEnded,
+    /// A webhook is on its way.
+    #[error("is being sent; look again in a moment")]
+    BeingSent,
+    /// The key was sent with another request.
+    #[error("was sent with another request before; use a new key for each request")]
+    OtherRequest,
     /// The id or hash is taken.
     #[error("already exists")]
     Exists,

@@ -1,7 +1,8 @@
 //! Remembers skills, executions and keys. Every act is atomic and no transaction leaves this room.
 //!
 //! Every query for a caller names its tenant. Those that do not serve no caller: the look-up of a key by its hash, which
-//! tells whose it is, and upkeep, which is for all ([`Store::interrupt`], [`Store::instances`], [`Store::expired`],
+//! tells whose it is, and upkeep, which is for all ([`Store::interrupt`], [`Store::instances`], [`Store::queue_owners`],
+//! [`Store::adopt`], [`Store::forget_idempotency_keys`], [`Store::expired`],
 //! [`Store::digest_is_used`], [`Store::end_expired_blobs`], [`Store::surplus_packages`], [`Store::packages_are_kept`]).
 //!
 //! What a backend must keep to is written as tests in `contract`, the same for each.
@@ -10,6 +11,7 @@ mod backend;
 #[cfg(test)]
 mod contract;
 mod cursor;
+mod deliveries;
 mod error;
 mod record;
 mod sqlite;
@@ -22,15 +24,17 @@ use crate::auth::KeyRecord;
 use crate::execution::{Execution, NewExecution, Outcome};
 use crate::ids::{BlobObject, Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{SecretName, Selector, SkillName, Version};
+use crate::telemetry::Latency;
 
 use backend::Backend;
 use cursor::{List, Moment, page_rows};
 
 pub use cursor::Cursor;
+pub use deliveries::{Attempted, Claimed, Delivery, DeliveryStatus, SealedSigning, Then, Wanted};
 pub use error::{Conflict, Error, InvalidCursor};
 pub use record::{
-    BlobQuota, BlobRecord, ExecutionFilter, Kept, KeptBlob, NewSecret, PackageSet, Page, Published,
-    Retention, SecretRecord, SkillRecord,
+    BlobQuota, BlobRecord, Enqueued, ExecutionFilter, Kept, KeptBlob, KeyedRequest, NewSecret, PackageSet,
+    Page, Published, Queued, Retention, SecretRecord, SkillRecord,
 };
 
 /// A database. Times are kept to the microsecond.
@@ -56,6 +60,12 @@ impl Store {
     /// Several processes may have one file open. [`Error::Newer`], [`Error::Damaged`] and [`Error::Busy`] say why a file is refused.
     pub async fn open_sqlite(path: &Path) -> Result<Self, Error> {
         sqlite::Sqlite::open(path).await.map(Kind::Sqlite).map(Self)
+    }
+
+    /// How long it takes.
+    #[must_use]
+    pub fn latency(&self) -> &Latency {
+        on_backend!(self, b => b.latency())
     }
 
     /// Whether the database answers.
@@ -133,6 +143,67 @@ impl Store {
     /// Records the end of a running execution, once: `false` means that somebody else ended it before, and nothing was changed.
     pub async fn finish(&self, tenant: &Tenant, id: ExecutionId, outcome: Outcome) -> Result<bool, Error> {
         on_backend!(self, b => b.finish(tenant, id, outcome).await)
+    }
+
+    /// Records an execution that waits for its turn, unless the same request was made before under the same key.
+    /// It is durable when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict::OtherRequest`] for another request under that key, [`Error::Quota`] where the tenant's waiting requests
+    /// would be more than [`limits::QUEUED_BYTES_MAX`](crate::limits::QUEUED_BYTES_MAX) together; nothing is recorded then.
+    pub async fn enqueue(&self, queued: Queued) -> Result<Enqueued, Error> {
+        on_backend!(self, b => b.enqueue(queued).await)
+    }
+
+    /// What a queued execution will be given.
+    pub async fn queued_request(&self, tenant: &Tenant, id: ExecutionId) -> Result<Vec<u8>, Error> {
+        on_backend!(self, b => b.queued_request(tenant, id).await)
+    }
+
+    /// Records that the turn of a queued execution has come; `false` if it has left the queue. It is durable when this returns.
+    pub async fn start(&self, execution: NewExecution) -> Result<bool, Error> {
+        on_backend!(self, b => b.start(execution).await)
+    }
+
+    /// Records the end of an execution that never started; `false` if it has, or has ended.
+    pub async fn leave_queue(
+        &self,
+        tenant: &Tenant,
+        id: ExecutionId,
+        outcome: Outcome,
+    ) -> Result<bool, Error> {
+        on_backend!(self, b => b.leave_queue(tenant, id, outcome).await)
+    }
+
+    /// Forgets an execution that never started, its key included; `false` if it has, or has ended.
+    pub async fn withdraw(&self, tenant: &Tenant, id: ExecutionId) -> Result<bool, Error> {
+        on_backend!(self, b => b.withdraw(tenant, id).await)
+    }
+
+    /// The processes that have queued executions.
+    pub async fn queue_owners(&self) -> Result<Vec<InstanceId>, Error> {
+        on_backend!(self, b => b.queue_owners().await)
+    }
+
+    /// Gives what waited in a dead process to another one; returns which, the oldest first. Whose caller waited with it is ended.
+    pub async fn adopt(
+        &self,
+        owner: InstanceId,
+        heir: InstanceId,
+        at: Timestamp,
+    ) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
+        on_backend!(self, b => b.adopt((owner, heir), at).await)
+    }
+
+    /// Forgets keys of requests made before this time.
+    pub async fn forget_idempotency_keys(&self, before: Timestamp) -> Result<(), Error> {
+        on_backend!(self, b => b.forget_idempotency_keys(before).await)
+    }
+
+    /// Bytes of a tenant's archives and of what its executions left.
+    pub async fn storage_used(&self, tenant: &Tenant) -> Result<u64, Error> {
+        on_backend!(self, b => b.storage_used(tenant).await)
     }
 
     /// One execution with everything that is known of it.

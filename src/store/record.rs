@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 
-use crate::execution::Status;
-use crate::ids::{BlobObject, Digest, Tenant};
+use crate::execution::{NewExecution, Status};
+use crate::ids::{BlobObject, Digest, ExecutionId, IdempotencyKey, Tenant};
 use crate::skill::{Language, Manifest, SecretName, SkillName, Version};
 use crate::store::Cursor;
 
@@ -135,6 +135,37 @@ pub struct BlobQuota {
     pub count: u64,
     /// Bytes of all together.
     pub bytes: u64,
+}
+
+/// An execution that will wait for its turn.
+#[derive(Clone, Debug)]
+pub struct Queued {
+    /// What is known of it.
+    pub execution: NewExecution,
+    /// What it will be given, for whoever starts it; `None` where its caller waits and keeps that.
+    pub request: Option<Vec<u8>>,
+    /// The key that it was asked for under.
+    pub key: Option<KeyedRequest>,
+}
+
+/// A request and the key that it was sent with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyedRequest {
+    /// The key.
+    pub key: IdempotencyKey,
+    /// The digest of all that was asked for.
+    pub fingerprint: Digest,
+    /// The key of an earlier request holds no more.
+    pub since: Timestamp,
+}
+
+/// What became of an execution that was to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Enqueued {
+    /// It waits.
+    New,
+    /// The very same was asked for before; that is it.
+    Known(ExecutionId),
 }
 
 /// One page of a list.

@@ -253,6 +253,12 @@ fn what_the_document_about_proofs_shows_runs() {
     runs("docs/PROVE.md");
 }
 
+/// The receiver that is shown verifies what is sent.
+#[test]
+fn what_the_document_about_webhooks_shows_runs() {
+    runs("docs/WEBHOOKS.md");
+}
+
 #[test]
 fn what_the_api_document_shows_runs() {
     runs("docs/API.md");
@@ -281,7 +287,7 @@ fn the_configuration_file_that_is_shown_is_accepted() {
 fn the_command_line_document_holds_every_command() {
     let document = read("docs/CLI.md");
     let shell = Shell::new();
-    for group in ["", "skill", "exec", "deps", "blob", "key", "secret"] {
+    for group in ["", "skill", "exec", "deps", "blob", "key", "secret", "webhook"] {
         let args: Vec<_> = [group, "--help"]
             .into_iter()
             .filter(|arg| !arg.is_empty())
@@ -294,7 +300,12 @@ fn the_command_line_document_holds_every_command() {
             .filter_map(|line| line.strip_prefix("  "))
             .filter(|line| !line.starts_with(' '))
             .filter_map(|line| line.split(' ').next())
-            .filter(|name| !["help", "skill", "exec", "deps", "blob", "key", "secret"].contains(name));
+            .filter(|name| {
+                ![
+                    "help", "skill", "exec", "deps", "blob", "key", "secret", "webhook",
+                ]
+                .contains(name)
+            });
         for name in names {
             let command = format!("{group} {name}");
             let command = command.trim_start();

@@ -11,7 +11,7 @@ use skillbox::ids::{Digest, ExecutionId};
 use crate::cli_shell::{Said, Shell, said};
 
 /// Answers by path with whatever the test wants. Lives as long as the test process.
-fn server(answer: impl Fn(&str) -> (&'static str, Vec<u8>) + Send + Sync + 'static) -> String {
+pub(crate) fn server(answer: impl Fn(&str) -> (&'static str, Vec<u8>) + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let answer = Arc::new(answer);
@@ -41,7 +41,7 @@ fn serve(mut stream: TcpStream, answer: &dyn Fn(&str) -> (&'static str, Vec<u8>)
     let _ = stream.write_all(&body);
 }
 
-fn shell(url: &str) -> Shell {
+pub(crate) fn shell(url: &str) -> Shell {
     Shell::new()
         .with("SKILLBOX_SERVER_URL", url)
         .with("SKILLBOX_API_KEY", "skb_x")
@@ -186,7 +186,7 @@ fn problem() -> Vec<u8> {
 }
 
 /// Runs a command with a terminal as its standard output and error; returns all that the terminal was sent.
-fn on_terminal(shell: &Shell, args: &[&str]) -> String {
+pub(crate) fn on_terminal(shell: &Shell, args: &[&str]) -> String {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&terminal).unwrap();

@@ -16,6 +16,8 @@ mod cli_serve;
 mod cli_shell;
 mod cli_start;
 mod cli_tools;
+mod cli_watch;
+mod cli_webhooks;
 mod docker;
 mod engine;
 #[cfg(unix)]
@@ -42,10 +44,17 @@ mod native_mutation;
 #[cfg(target_os = "linux")]
 mod native_soak;
 #[cfg(target_os = "linux")]
+mod observed;
+#[cfg(target_os = "linux")]
 mod ordinary;
 mod packages;
 #[cfg(unix)]
 mod published_front;
+#[cfg(target_os = "linux")]
+mod queue;
+#[cfg(target_os = "linux")]
+mod queue_bounds;
+mod receiver;
 mod run_code_packages;
 #[cfg(target_os = "linux")]
 mod sandbox_auto;
@@ -55,4 +64,7 @@ mod sandbox_native;
 mod sandbox_oracles;
 mod sandbox_posture;
 mod server;
+mod watching;
+mod webhooks;
+mod webhooks_hostile;
 mod world;

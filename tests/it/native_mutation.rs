@@ -96,6 +96,7 @@ impl Laboratory {
         let (word, go) = tokio::sync::oneshot::channel();
         word.send(()).unwrap();
         let run = Run {
+            transcript: &skillbox::execution::Transcript::default(),
             artifacts: &mut artifacts,
             blobs: &mut blobs,
             cancel: tokio_util::sync::CancellationToken::new(),

@@ -58,6 +58,7 @@ impl Bare {
         let (word, go) = tokio::sync::oneshot::channel();
         word.send(()).unwrap();
         let run = Run {
+            transcript: &skillbox::execution::Transcript::default(),
             artifacts: &mut artifacts,
             blobs: &mut blobs,
             cancel: CancellationToken::new(),

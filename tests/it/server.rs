@@ -30,11 +30,8 @@ impl Server {
 
     /// As [`start`](Self::start), with further environment variables.
     pub(crate) fn start_with(data: &Path, env: &[(&str, &str)]) -> Self {
-        let port = std::net::TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
+        let given = env.iter().find(|(name, _)| *name == "SKILLBOX_API_PORT");
+        let port = given.map_or_else(free_port, |(_, port)| (*port).to_owned());
         let log = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
@@ -43,7 +40,7 @@ impl Server {
         let process = Command::new(binary())
             .arg("serve")
             .env("SKILLBOX_DATA_DIR", data)
-            .env("SKILLBOX_API_PORT", port.to_string())
+            .env("SKILLBOX_API_PORT", &port)
             .env("SKILLBOX_LOG", "skillbox=info")
             .env("HOME", data)
             .envs(images())
@@ -107,6 +104,22 @@ impl Server {
         self.post(path, "application/json", body.to_string().as_bytes())
     }
 
+    /// A fresh key of this tenant that may run.
+    pub(crate) fn key_of(&self, tenant: &str) -> String {
+        let wanted = serde_json::json!({"name": "test", "scopes": ["run"], "tenant": tenant});
+        let answer = self.post_json("/v1/keys", &wanted);
+        answer.body["api_key"].as_str().unwrap().to_owned()
+    }
+
+    /// Posts JSON as the holder of `key`.
+    pub(crate) fn post_json_as(&self, key: &str, path: &str, body: &Value) -> Answer {
+        let request = agent()
+            .post(format!("{}{path}", self.url))
+            .header("authorization", format!("Bearer {key}"))
+            .header("content-type", "application/json");
+        answer(request.send(body.to_string().as_bytes()).unwrap())
+    }
+
     /// Publishes a skill named `probe`.
     pub(crate) fn publish(&self, mut archive: std::fs::File) {
         let mut bytes = Vec::new();
@@ -133,6 +146,12 @@ impl Drop for Server {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// A port that nobody listens on.
+pub(crate) fn free_port() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port().to_string()
 }
 
 /// The server that is tested: this build's, or the one that `SKILLBOX_TEST_BINARY` names.

@@ -8,7 +8,7 @@ use skillbox::auth::Caller;
 use skillbox::blob::{Blob, LinkSigner};
 use skillbox::engine::{
     Ask, BlobPolicy, DependencySettings, Engine, Images, Index, Instance, NamedBy, PageRequest, Parts,
-    RetentionPolicy, RunRequest, Settings, Upstream, What,
+    RetentionPolicy, RunRequest, Settings, Upstream, WebhookSettings, What,
 };
 use skillbox::error::Error;
 use skillbox::execution::{Execution, JsonText, Maxima, Outcome, Status};
@@ -289,6 +289,20 @@ pub(crate) async fn engine_with_packages(
     engine_of(settings, folder, instance, sandbox).await
 }
 
+/// An engine over `folder` that tells ends as these settings say.
+pub(crate) async fn engine_that_tells(
+    webhooks: WebhookSettings,
+    folder: &Path,
+    instance: Instance,
+    sandbox: Sandbox,
+) -> Engine {
+    let settings = Settings {
+        webhooks,
+        ..settings(folder, images())
+    };
+    engine_of(settings, folder, instance, sandbox).await
+}
+
 fn settings(folder: &Path, images: Images) -> Settings {
     let allowlist = [
         &images.python,
@@ -308,7 +322,11 @@ fn settings(folder: &Path, images: Images) -> Settings {
         images,
         allowlist: ImageAllowlist::new(allowlist),
         concurrency: 4,
+        tenant_concurrency: 4,
+        tenant_rate: None,
+        tenant_storage: None,
         queue: 64,
+        async_queue: 64,
         queue_wait: Duration::from_secs(60),
         retention: RetentionPolicy::default(),
         blobs: BlobPolicy {
@@ -317,6 +335,7 @@ fn settings(folder: &Path, images: Images) -> Settings {
         },
         link_life: Duration::from_secs(60),
         deps: DependencySettings::in_folder(folder.join("packages")),
+        webhooks: WebhookSettings::default(),
         cache_dir: folder.join("cache"),
         tmp_dir: folder.join("tmp"),
     }

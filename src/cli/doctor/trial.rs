@@ -36,6 +36,7 @@ fn run(local: &Local, language: Language) -> Result<Finding> {
             fallback_name: None,
         },
         ask,
+        None,
     )?;
     let expected = r#""Hello, Doctor!""#;
     let output = envelope
@@ -47,7 +48,10 @@ fn run(local: &Local, language: Language) -> Result<Finding> {
             let duration = envelope.duration_ms.unwrap_or_default();
             Finding::ok(
                 "run",
-                format!("a {language} skill ran in {} in {duration} ms", envelope.backend),
+                format!(
+                    "a {language} skill ran in {} in {duration} ms",
+                    envelope.backend.as_deref().unwrap_or("no sandbox")
+                ),
             )
         }
         status => {

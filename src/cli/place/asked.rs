@@ -4,7 +4,23 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 
 use crate::cli::failure::{Failure, Result};
-use crate::engine::Ask;
+use crate::engine::{Ask, CalledCode, What};
+
+/// What is run, in a word and in the body.
+pub(super) fn what(what: What) -> Result<(String, Value)> {
+    match what {
+        What::Skill { name, selector } => {
+            let body = json!({ "skill": name, "version": selector });
+            Ok((name.to_string(), body))
+        }
+        What::Code(CalledCode { text, language }) => {
+            Ok(("code".to_owned(), json!({ "code": text, "language": language })))
+        }
+        What::Archive { .. } => Err(Failure::refused(
+            "a server runs published skills only; push it first",
+        )),
+    }
+}
 
 /// The whole body: what is run, with what.
 pub(super) fn body(what: Value, ask: &Ask) -> Result<String> {
@@ -29,6 +45,9 @@ pub(super) fn body(what: Value, ask: &Ask) -> Result<String> {
             Failure::refused("--stdin: a server takes text in UTF-8; send anything else by --file")
         })?;
         body["stdin"] = text.into();
+    }
+    if let Some(url) = &ask.callback_url {
+        body["callback_url"] = url.as_str().into();
     }
     if let Some(timeout) = ask.timeout {
         body["timeout"] = timeout.as_secs_f64().into();

@@ -10,13 +10,15 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::runtime::Runtime;
 
 use super::deps::said;
+use super::watch::Telling;
 use super::{KeyWanted, Listed, Printed, Pushed, Ran, Wanted};
 use crate::auth::Caller;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::progress::Spinner;
+use crate::cli::watched::{Hear, Told};
 use crate::config::Config;
-use crate::engine::{Ask, Engine, PageRequest, Readiness, RunRequest, What};
-use crate::execution::{Envelope, FileLink, Summary};
+use crate::engine::{Ask, Engine, Manner, PageRequest, Readiness, RunRequest, What};
+use crate::execution::{Envelope, FileLink, Stream, Summary};
 use crate::http::{FreshKey, Key, Skill, SkillSummary};
 use crate::ids::{ExecutionId, KeyId};
 use crate::limits;
@@ -157,39 +159,52 @@ impl Local {
             .block_on(self.engine.delete_skill(&self.caller, name, version))?)
     }
 
-    pub(crate) fn run(&self, what: What, ask: Ask) -> Result<Ran> {
+    pub(crate) fn run(&self, what: What, ask: Ask, hear: Option<&mut Hear<'_>>) -> Result<Ran> {
         self.ran.set(true);
-        self.runtime.block_on(self.run_until_signal(what, ask))
+        self.runtime.block_on(self.run_until_signal(what, ask, hear))
     }
 
     /// Ctrl-C ends the execution and waits until nothing of it is left; a second one ends this process.
-    async fn run_until_signal(&self, what: What, ask: Ask) -> Result<Ran> {
+    async fn run_until_signal(&self, what: What, ask: Ask, mut hear: Option<&mut Hear<'_>>) -> Result<Ran> {
         let mut signals = Signals::new()?;
         let (sender, mut progress) = tokio::sync::mpsc::channel(PROGRESS_WAITING);
-        let spinner = Spinner::start("running");
-        let run = self.engine.run(
-            &self.caller,
-            RunRequest {
-                what,
-                ask,
-                progress: Some(sender),
-            },
-        );
+        let mut spinner = Some(Spinner::start("running"));
+        let request = RunRequest {
+            what,
+            ask,
+            progress: Some(sender),
+        };
+        let (watcher, watched) = tokio::sync::oneshot::channel();
+        let run = self
+            .engine
+            .run_watched(&self.caller, (request, Manner::default()), watcher);
+        let mut telling = Telling::once(watched);
         tokio::pin!(run);
         let mut interrupted = false;
         loop {
             tokio::select! {
+                biased;
+                told = telling.next(), if hear.is_some() => if let Some(hear) = &mut hear {
+                    if !matches!(told, Told::Status(..) | Told::Printed(Stream::Stdout, _)) {
+                        spinner = None;
+                    }
+                    hear(told)?;
+                },
                 execution = &mut run => {
                     let envelope = Envelope::from_execution(&execution?, None);
                     return Ok(Ran { envelope, interrupted });
                 }
-                Some(progress) = progress.recv() => spinner.say(said(progress)),
+                Some(progress) = progress.recv() => if let Some(spinner) = &spinner {
+                    spinner.say(said(progress));
+                },
                 () = signals.next() => {
                     if interrupted {
                         std::process::exit(130);
                     }
                     interrupted = true;
-                    spinner.say("ending".to_owned());
+                    if let Some(spinner) = &spinner {
+                        spinner.say("ending".to_owned());
+                    }
                     tokio::spawn(end(self.engine.clone()));
                 }
             }

@@ -6,19 +6,24 @@ mod deps;
 mod kept;
 mod local;
 mod remote;
+mod runs;
 mod tools;
+mod watch;
+mod webhooks;
 
 use std::fs::File;
 use std::io::Write;
+use std::time::Duration;
 
 use secrecy::{ExposeSecret as _, SecretString};
-use serde_json::json;
 
 use crate::auth::Scopes;
 use crate::cli::console::Console;
+use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
+use crate::cli::watched::Hear;
 use crate::config::Config;
-use crate::engine::{Ask, CalledCode, NewKey, What};
+use crate::engine::{Ask, NewKey, What};
 use crate::execution::{Envelope, FileLink, LogLine, Status, Summary};
 use crate::http::{FreshKey, Key, Secret, Skill, SkillSummary, ToolDefinition};
 use crate::ids::{ExecutionId, KeyId};
@@ -154,20 +159,15 @@ impl Place {
         at!(self, place => place.delete(name, version))
     }
 
-    pub(crate) fn run(&self, what: What, ask: Ask) -> Result<Ran> {
+    /// Runs something to its end; `hear` is told what it tells meanwhile.
+    pub(crate) fn run(&self, what: What, ask: Ask, hear: Option<&mut Hear<'_>>) -> Result<Ran> {
         match (self, what) {
-            (Self::Here(local), what) => local.run(what, ask),
-            (Self::There(remote), What::Skill { name, selector }) => {
-                let what = json!({ "skill": name, "version": selector });
-                remote.run(name.as_str(), what, &ask)
-            }
-            (Self::There(remote), What::Code(CalledCode { text, language })) => {
-                let what = json!({ "code": text, "language": language });
-                remote.run("code", what, &ask)
-            }
-            (Self::There(_), What::Archive { .. }) => Err(Failure::refused(
-                "a server runs published skills only; push it first",
+            (Self::Here(_), _) if ask.callback_url.is_some() => Err(Failure::new(
+                Exit::Usage,
+                "--callback-url: nothing stays here to tell anybody, and you see the end yourself; name a server by --server, or leave it out",
             )),
+            (Self::Here(local), what) => local.run(what, ask, hear),
+            (Self::There(remote), what) => remote.run(asked::what(what)?, &ask, hear),
         }
     }
 
@@ -181,6 +181,27 @@ impl Place {
 
     pub(crate) fn printed(&self, id: ExecutionId) -> Result<Printed> {
         at!(self, place => place.printed(id))
+    }
+
+    /// Tells all of an execution, from its beginning to its end.
+    pub(crate) fn watch(&self, id: ExecutionId, hear: &mut Hear<'_>) -> Result<()> {
+        at!(self, place => place.watch(id, hear))
+    }
+
+    /// Asks for an execution that nobody waits for.
+    pub(crate) fn submit(&self, what: What, ask: &Ask) -> Result<Envelope> {
+        match (self, asked::what(what)?) {
+            (Self::There(remote), (_, what)) => remote.submit(what, ask),
+            (Self::Here(_), _) => Err(Failure::new(
+                Exit::Usage,
+                "--async: nothing stays here to run it later; name a server by --server, or leave it out",
+            )),
+        }
+    }
+
+    /// An execution when it has ended, or as it stands after `within`.
+    pub(crate) fn ended_within(&self, id: ExecutionId, within: Duration) -> Result<Envelope> {
+        at!(self, place => place.ended_within(id, within))
     }
 
     pub(crate) fn cancel(&self, id: ExecutionId) -> Result<Envelope> {

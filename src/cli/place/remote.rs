@@ -11,11 +11,10 @@ use serde_json::json;
 use ureq::http::{Method, Request, Response, Uri};
 use ureq::{Agent, AsSendBody, Body, SendBody};
 
-use super::{KeyWanted, Listed, Printed, Pushed, Ran, Wanted, asked};
+use super::{KeyWanted, Listed, Printed, Pushed, Wanted};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::progress::{Spinner, Watched};
-use crate::engine::Ask;
 use crate::error::Code;
 use crate::execution::{Envelope, FileLink, Summary};
 use crate::http::{FreshKey, Key, List, Problem, Ready, Skill, SkillSummary, StreamTexts};
@@ -26,7 +25,7 @@ use crate::skill::{Selector, SkillName, Version};
 /// A server and the key for it.
 #[derive(Debug)]
 pub(crate) struct Remote {
-    base: String,
+    pub(super) base: String,
     key: SecretString,
     agent: Agent,
 }
@@ -151,22 +150,6 @@ impl Remote {
     }
 
     /// Runs `what`, which people know by `name`.
-    pub(crate) fn run(&self, name: &str, what: serde_json::Value, ask: &Ask) -> Result<Ran> {
-        let mut what = what;
-        what["blobs"] = self.kept(&ask.blobs)?;
-        let body = asked::body(what, ask)?;
-        let _spinner = Spinner::start(format!("running {name} on {}", self.base));
-        let call = Call {
-            answer_max: limits::CLIENT_RUN_MAX,
-            ..Call::new(Method::POST, "/v1/executions")
-        };
-        let envelope = read_json(self.send(&call, Sent::json(body.into_bytes()))?)?;
-        Ok(Ran {
-            envelope,
-            interrupted: false,
-        })
-    }
-
     pub(crate) fn executions(&self, wanted: &Wanted) -> Result<Listed<Summary>> {
         let status = wanted.status.map(|status| ("status", status.to_string()));
         let skill = wanted.skill.as_ref().map(|skill| ("skill", skill.to_string()));
@@ -290,7 +273,7 @@ impl Remote {
         }
     }
 
-    fn json<T: DeserializeOwned>(&self, call: &Call<'_>) -> Result<T> {
+    pub(super) fn json<T: DeserializeOwned>(&self, call: &Call<'_>) -> Result<T> {
         read_json(self.call(call)?)
     }
 

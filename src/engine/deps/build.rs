@@ -17,7 +17,7 @@ use crate::engine::deps::{SetName, Waiting, nobody_waits, packages_of, pip_file}
 use crate::engine::plan::Plan;
 use crate::engine::{Engine, failure};
 use crate::error::{Code, Error};
-use crate::execution::{JsonText, ResourceLimits};
+use crate::execution::{JsonText, ResourceLimits, Transcript};
 use crate::ids::ExecutionId;
 use crate::limits;
 use crate::sandbox::{
@@ -105,6 +105,7 @@ impl Engine {
             blobs: &mut blobs,
             cancel: cancel.clone(),
             go,
+            transcript: &Transcript::default(),
         };
         let running = self.0.sandbox.run(choice, job, run);
         tokio::pin!(running);

@@ -1,6 +1,8 @@
 //! Where packages come from: the operator's indexes, and the hosts that a builder may therefore reach.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
+
+use crate::addresses::is_on_the_internet;
 
 /// A package index, by an address over HTTPS.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,47 +108,6 @@ impl Host {
     /// Whether packages may be fetched from an address that the name was found to have (E-06).
     pub(super) fn may_be_at(&self, address: IpAddr) -> bool {
         self.named_by == NamedBy::Operator || is_on_the_internet(address)
-    }
-}
-
-/// Whether an address is nobody's own network, host or group.
-fn is_on_the_internet(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => is_public_v4(address),
-        IpAddr::V6(address) => is_public_v6(address),
-    }
-}
-
-fn is_public_v4(address: Ipv4Addr) -> bool {
-    let [a, b, ..] = address.octets();
-    let carrier_grade = a == 100 && (64..128).contains(&b);
-    let benchmarking = a == 198 && (b & 0xfe) == 18;
-    let reserved = a == 0 || a >= 240;
-    let assigned = a == 192 && b == 0 && address.octets()[2] == 0;
-    !(address.is_private()
-        || address.is_loopback()
-        || address.is_link_local()
-        || address.is_multicast()
-        || carrier_grade
-        || benchmarking
-        || assigned
-        || reserved)
-}
-
-fn is_public_v6(address: Ipv6Addr) -> bool {
-    // An address of the old kind in any of the new one's disguises is judged as what it is.
-    let [a, b, c, d, e, f, g, h] = address.segments();
-    let embedded = |high: u16, low: u16| {
-        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-        is_public_v4(Ipv4Addr::new(a, b, c, d))
-    };
-    match (a, b) {
-        (0, 0) if (c, d, e) == (0, 0, 0) && matches!(f, 0 | 0xffff) => f == 0xffff && embedded(g, h),
-        (0x64, 0xff9b) => embedded(g, h),
-        (0x2002, _) => embedded(b, c),
-        (0x2001, 0) => false,
-        // Global unicast is all that remains.
-        _ => (a & 0xe000) == 0x2000,
     }
 }
 

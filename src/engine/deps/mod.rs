@@ -185,7 +185,10 @@ impl Engine {
         {
             return self.use_packages(name, set, folder).await.map(Some);
         }
-        self.build(planned, wanted, name, waiting).await
+        let began = Instant::now();
+        let built = self.build(planned, wanted, name, waiting).await;
+        self.count_install(wanted.language(), began, &built);
+        built
     }
 
     /// The set of this name, if it is kept.

@@ -25,6 +25,7 @@ use crate::sandbox::report::report;
 use crate::sandbox::session::{self, Guest, Heard};
 use crate::sandbox::warm::{Making, Recurring, Shelf};
 use crate::sandbox::{Backend, Error, Job, Pool, ProgressSender, Report, Run};
+use crate::telemetry::Warmth;
 
 use container::Container;
 use engine::{Connection, Connector};
@@ -92,6 +93,10 @@ impl Docker {
             warm: Arc::new(Shelf::empty()),
             background: TaskTracker::new(),
         }
+    }
+
+    pub(super) fn warmth(&self) -> Warmth {
+        self.warm.warmth()
     }
 
     /// Makes sandboxes in advance from now on.

@@ -36,6 +36,7 @@ use crate::sandbox::report::report;
 use crate::sandbox::session::{self, Guest, Heard};
 use crate::sandbox::warm::{Making, Recurring, Shelf};
 use crate::sandbox::{Backend, Choice, End, Error, Job, Kind, Mounted, Pool, ProgressSender, Report, Run};
+use crate::telemetry::Warmth;
 
 use cgroup::Weight;
 use parts::Parts;
@@ -142,6 +143,10 @@ impl Native {
     /// Makes a sandbox in which nothing runs, once: the error names the step that this host refuses, and what to do.
     pub async fn trial(&self) -> Result<(), Error> {
         self.rehearse().await
+    }
+
+    pub(super) fn warmth(&self) -> Warmth {
+        self.warm.warmth()
     }
 
     /// Makes sandboxes in advance from now on.

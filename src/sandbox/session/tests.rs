@@ -113,7 +113,9 @@ where
     let begun = Instant::now();
     let (word, go) = oneshot::channel();
     word.send(()).unwrap();
+    let transcript = crate::execution::Transcript::default();
     let run = Run {
+        transcript: &transcript,
         artifacts: &mut artifacts,
         blobs: &mut blobs,
         cancel: cancel.clone(),

@@ -3,13 +3,21 @@
 //! It finds values as they are and as JSON writes them. Whoever wants to get one past it encodes or splits it; it keeps
 //! accidents out of records, not enemies.
 
+mod growing;
+
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 use memchr::memmem;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::limits;
 use crate::secret::SecretValue;
+
+pub use growing::GrowingMask;
 
 /// What stands where a secret stood.
 const MASKED: &str = "***";
@@ -18,9 +26,16 @@ const MASKED: &str = "***";
 #[derive(Clone, Default)]
 pub struct Mask {
     /// Each value in all its spellings.
-    needles: Vec<Vec<u8>>,
+    needles: Arc<[Needle]>,
     /// The values alone: inside decoded JSON there is one spelling.
-    plain: Vec<Vec<u8>>,
+    plain: Arc<[Needle]>,
+}
+
+/// What is looked for.
+struct Needle {
+    text: Vec<u8>,
+    /// For each beginning of it, how much of its end is a shorter beginning; known once something like it was seen.
+    borders: OnceLock<Vec<usize>>,
 }
 
 /// How a text ends.
@@ -53,7 +68,11 @@ impl Mask {
             list.sort_unstable();
             list.dedup();
         }
-        Self { needles, plain }
+        let needles_of = |texts: Vec<Vec<u8>>| texts.into_iter().map(Needle::from).collect();
+        Self {
+            needles: needles_of(needles),
+            plain: needles_of(plain),
+        }
     }
 
     /// Whether there is nothing to find.
@@ -98,6 +117,20 @@ impl Mask {
         }
     }
 
+    /// Anything that is kept as JSON; `None` where a secret is one of our own words, and what is left no longer reads as what it
+    /// was.
+    #[must_use]
+    pub fn mask_value<T: Serialize + DeserializeOwned>(&self, value: T) -> Option<T> {
+        if self.is_empty() {
+            return Some(value);
+        }
+        let json = serde_json::to_string(&value).ok()?;
+        match self.mask_json(&json) {
+            Cow::Borrowed(_) => Some(value),
+            Cow::Owned(masked) => serde_json::from_str(&masked).ok(),
+        }
+    }
+
     fn mask_tokens<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut masked = String::new();
         let (mut kept, mut rest) = (0, text);
@@ -139,6 +172,13 @@ impl fmt::Debug for Mask {
     }
 }
 
+impl From<Vec<u8>> for Needle {
+    fn from(text: Vec<u8>) -> Self {
+        let borders = OnceLock::new();
+        Self { text, borders }
+    }
+}
+
 /// As it is, and as JSON writers spell it: with and without escapes for what is not ASCII, and for slashes.
 fn spellings(text: &str) -> impl Iterator<Item = String> {
     let quoted = serde_json::to_string(text).unwrap_or_default();
@@ -162,62 +202,85 @@ fn spellings(text: &str) -> impl Iterator<Item = String> {
 }
 
 /// Where the needles lie, in order, none overlapping another.
-fn found(needles: &[Vec<u8>], text: &[u8], ending: Ending) -> Vec<(usize, usize)> {
+fn found(needles: &[Needle], text: &[u8], ending: Ending) -> Vec<(usize, usize)> {
     let mut all = Vec::new();
     for needle in needles {
-        find(needle, text, ending, &mut all);
+        needle.find(text, ending, &mut all);
     }
+    joined(all)
+}
+
+/// In order, and those that overlap as one.
+fn joined(mut all: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
     all.sort_unstable();
     let mut joined: Vec<(usize, usize)> = Vec::new();
-    for (start, end) in all {
-        match joined.last_mut() {
-            Some(last) if start < last.1 => last.1 = last.1.max(end),
-            _ => joined.push((start, end)),
-        }
+    for place in all {
+        push(place, &mut joined, 0);
     }
     joined
 }
 
-/// Every place of `needle`, also where it overlaps itself, in time that is linear whatever the two are (Knuth, Morris
-/// and Pratt); and the longest beginning of it that stands where something was cut. Places that overlap are joined at
-/// once, for there may be as many as the text has bytes.
-fn find(needle: &[u8], text: &[u8], ending: Ending, into: &mut Vec<(usize, usize)>) {
-    if ending == Ending::Piece {
-        let length = end_at_the_start(needle, text);
-        if length >= limits::MASKED_BYTES_MIN {
-            into.push((0, length));
-        }
-    }
-    let beginning = &needle[..limits::MASKED_BYTES_MIN.min(needle.len())];
-    let is_cut_inside = || memmem::find(text, ELLIPSIS).is_some() && memmem::find(text, beginning).is_some();
-    let from = match ending {
-        // As a rule there is none, and this is the fastest way to know.
-        _ if memmem::find(text, needle).is_some() || is_cut_inside() => 0,
-        Ending::Cut | Ending::Piece => text.len().saturating_sub(needle.len()),
-        Ending::Whole => return,
-    };
-    let first = into.len();
-    let mut push = |place: (usize, usize)| match into[first..].last_mut() {
+/// Adds a place that begins no earlier than those after `first`. Places that overlap are joined at once, for there may be as
+/// many as a text has bytes.
+fn push(place: (usize, usize), into: &mut Vec<(usize, usize)>, first: usize) {
+    match into[first..].last_mut() {
         Some(last) if place.0 < last.1 => last.1 = last.1.max(place.1),
         _ => into.push(place),
-    };
-    let borders = borders(needle);
-    let mut matched = 0;
-    for (at, byte) in text.iter().enumerate().skip(from) {
-        if matched >= limits::MASKED_BYTES_MIN && text[at..].starts_with(ELLIPSIS) {
-            push((at - matched, at));
+    }
+}
+
+impl Needle {
+    /// Every place of it, also where it overlaps itself, in time that is linear whatever it and the text are (Knuth, Morris and
+    /// Pratt); and the longest beginning of it that stands where something was cut.
+    fn find(&self, text: &[u8], ending: Ending, into: &mut Vec<(usize, usize)>) {
+        let needle = &self.text;
+        if ending == Ending::Piece {
+            let length = end_at_the_start(needle, text);
+            if length >= limits::MASKED_BYTES_MIN {
+                into.push((0, length));
+            }
         }
-        while matched > 0 && needle[matched] != *byte {
-            matched = borders[matched - 1];
-        }
-        matched += usize::from(needle[matched] == *byte);
-        if matched == needle.len() {
-            push((at + 1 - matched, at + 1));
-            matched = borders[matched - 1];
+        let beginning = &needle[..limits::MASKED_BYTES_MIN.min(needle.len())];
+        let is_cut_inside =
+            || memmem::find(text, ELLIPSIS).is_some() && memmem::find(text, beginning).is_some();
+        let from = match ending {
+            // As a rule there is none, and this is the fastest way to know.
+            _ if memmem::find(text, needle).is_some() || is_cut_inside() => 0,
+            Ending::Cut | Ending::Piece => text.len().saturating_sub(needle.len()),
+            Ending::Whole => return,
+        };
+        let mut matched = 0;
+        self.walk(text, from..text.len(), &mut matched, into);
+        if ending != Ending::Whole && matched >= limits::MASKED_BYTES_MIN {
+            into.push((text.len() - matched, text.len()));
         }
     }
-    if ending != Ending::Whole && matched >= limits::MASKED_BYTES_MIN {
-        push((text.len() - matched, text.len()));
+
+    /// Goes on through `text` where so much of the needle stands before it. Says how much of it stands at the end.
+    fn walk(&self, text: &[u8], range: Range<usize>, matched: &mut usize, into: &mut Vec<(usize, usize)>) {
+        let (needle, first) = (&self.text, into.len());
+        let mut at = range.start;
+        while at < range.end {
+            if *matched == 0 {
+                match memchr::memchr(needle[0], &text[at..range.end]) {
+                    Some(next) => at += next,
+                    None => return,
+                }
+            }
+            if *matched >= limits::MASKED_BYTES_MIN && text[at..].starts_with(ELLIPSIS) {
+                push((at - *matched, at), into, first);
+            }
+            let borders = self.borders.get_or_init(|| borders(needle));
+            while *matched > 0 && needle[*matched] != text[at] {
+                *matched = borders[*matched - 1];
+            }
+            *matched += usize::from(needle[*matched] == text[at]);
+            at += 1;
+            if *matched == needle.len() {
+                push((at - *matched, at), into, first);
+                *matched = borders[*matched - 1];
+            }
+        }
     }
 }
 

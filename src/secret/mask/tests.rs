@@ -86,7 +86,8 @@ fn the_end_of_a_secret_at_a_cut_beginning_is_masked_and_its_beginning_before_an_
 #[test]
 fn what_overlaps_itself_everywhere_is_one_place() {
     let mut places = Vec::new();
-    find(b"0000", &vec![b'0'; 1 << 20], Ending::Piece, &mut places);
+    let needle = Needle::from(b"0000".to_vec());
+    needle.find(&vec![b'0'; 1 << 20], Ending::Piece, &mut places);
     assert_eq!(places, [(0, 1 << 20)]);
 }
 

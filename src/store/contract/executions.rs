@@ -2,7 +2,7 @@
 
 use super::Place;
 use super::samples::{at, execution, outcome, tenant};
-use crate::execution::{NewExecution, Outcome, Status};
+use crate::execution::{ChosenBackend, NewExecution, Outcome, Status};
 use crate::ids::{ExecutionId, InstanceId, Tenant};
 use crate::store::{Conflict, Error, ExecutionFilter, Store};
 
@@ -136,8 +136,11 @@ pub(in crate::store) async fn text_is_data_and_never_a_statement(place: &impl Pl
     let text = "x'; drop table executions; --\" %_\\ \0 \u{202e}".to_owned();
     let new = NewExecution {
         image: text.clone(),
-        backend: text.clone(),
-        backend_reason: text,
+        backend: Some(ChosenBackend {
+            name: text.clone(),
+            reason: text,
+            degraded: Vec::new(),
+        }),
         ..execution(0)
     };
     store.begin(new.clone()).await.unwrap();

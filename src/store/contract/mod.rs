@@ -1,10 +1,12 @@
 //! What every backend of the store promises, as tests: written once, run for each.
 
 pub(super) mod blobs;
+pub(super) mod deliveries;
 pub(super) mod executions;
 pub(super) mod keys;
 pub(super) mod packages;
 pub(super) mod pages;
+pub(super) mod queue;
 pub(super) mod retention;
 mod samples;
 pub(super) mod secrets;
@@ -42,6 +44,15 @@ macro_rules! contract_tests {
                 a_dead_process_leaves_nothing_running,
                 text_is_data_and_never_a_statement,
                 a_tenant_never_sees_the_executions_of_another,
+            ]
+            queue: [
+                what_waits_starts_once_and_its_request_goes,
+                what_leaves_the_queue_never_starts,
+                a_request_that_is_sent_again_is_the_same_execution,
+                of_many_same_requests_one_is_executed,
+                what_waited_in_a_dead_process_is_adopted_in_order,
+                waiting_requests_of_a_tenant_have_a_bound_together,
+                what_a_tenant_keeps_is_counted,
             ]
             pages: [
                 skills_are_listed_once_each_by_name,
@@ -84,6 +95,19 @@ macro_rules! contract_tests {
                 secrets_are_listed_by_name,
                 a_deleted_secret_is_gone,
                 a_tenant_never_sees_the_secrets_of_another,
+            ]
+            deliveries: [
+                every_end_that_is_to_be_told_is_due_with_it,
+                ends_in_the_queue_are_told,
+                no_two_claim_the_same_webhook,
+                what_nobody_has_recorded_in_time_is_due_again,
+                an_attempt_is_over_or_followed_by_another,
+                tenants_and_hosts_take_turns,
+                a_long_list_for_one_host_hides_no_other,
+                a_webhook_is_sent_anew_when_it_is_asked_for,
+                webhooks_go_with_their_execution,
+                a_tenant_never_sees_the_webhooks_of_another,
+                a_signing_secret_is_made_once_and_rotated,
             ]
             packages: [
                 kept_packages_are_found_listed_and_dropped,

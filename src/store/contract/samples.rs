@@ -6,8 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::auth::{KeyRecord, Scope, Scopes};
 use crate::execution::{
-    Exception, Failure, FileEntry, JsonText, LogLine, Logs, Maxima, NewExecution, Outcome, OutputBlob,
-    ResourceLimits, RichResult, Skipped, Status, Timings, Usage,
+    ChosenBackend, Exception, Failure, FileEntry, JsonText, LogLine, Logs, Maxima, NewExecution, Outcome,
+    OutputBlob, ResourceLimits, RichResult, Skipped, Status, Timings, Usage,
 };
 use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{Language, Manifest, Resources, SkillName};
@@ -75,12 +75,15 @@ pub(super) fn execution(micros: i64) -> NewExecution {
         digest: Some(Digest::of(b"csv")),
         language: Language::Node,
         image: "node:20-slim".to_owned(),
-        backend: "docker".to_owned(),
-        backend_reason: "configured".to_owned(),
-        degraded: vec!["P6".to_owned(), "P7".to_owned()],
+        backend: Some(ChosenBackend {
+            name: "docker".to_owned(),
+            reason: "configured".to_owned(),
+            degraded: vec!["P6".to_owned(), "P7".to_owned()],
+        }),
         limits: ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default()),
         instance: InstanceId::generate(),
         created_at: at(micros),
+        callback_url: None,
     }
 }
 

@@ -4,8 +4,10 @@ use jiff::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, named_params};
 
+use super::deliveries;
 use super::row::{is_taken, json, optional_json, optional_text, optional_time, text, time, to_json};
-use crate::execution::{Execution, Failure, JsonText, Logs, NewExecution, Outcome, Status};
+use super::storage;
+use crate::execution::{ChosenBackend, Execution, Failure, JsonText, Logs, NewExecution, Outcome, Status};
 use crate::ids::{ExecutionId, InstanceId, Tenant};
 use crate::skill::Language;
 use crate::store::{Conflict, Error, ExecutionFilter, Moment};
@@ -45,22 +47,28 @@ const BY_ID: &str = concat!(
     "select ",
     columns!(),
     ", output, stdout, stderr, stdout_total, stderr_total, files, skipped, output_blobs, results, results_truncated, \
-      exception, log_lines, log_lines_truncated \
+      exception, log_lines, log_lines_truncated, \
+      (select url from deliveries where deliveries.execution = executions.id) as callback_url \
      from executions left join execution_results on execution = id where tenant = ?1 and id = ?2"
+);
+const IN_BRIEF: &str = concat!(
+    "select ",
+    columns!(),
+    " from executions where tenant = ?1 and id = ?2"
 );
 const INSERT: &str = "
     insert into executions (
         id, tenant, status, skill, version, digest, language, image, backend, backend_reason, degraded, limits,
         instance, created_at
     ) values (
-        :id, :tenant, 'running', :skill, :version, :digest, :language, :image, :backend, :backend_reason, :degraded, :limits,
+        :id, :tenant, :status, :skill, :version, :digest, :language, :image, :backend, :backend_reason, :degraded, :limits,
         :instance, :created_at
     )";
 const FINISH: &str = "
     update executions set
         status = :status, finished_at = :finished_at, error_code = :error_code, error_message = :error_message,
-        exit_code = :exit_code, skipped_total = :skipped_total, usage = :usage, timings = :timings
-    where tenant = :tenant and id = :id and status = 'running'";
+        exit_code = :exit_code, skipped_total = :skipped_total, usage = :usage, timings = :timings, kept_bytes = :kept_bytes
+    where tenant = :tenant and id = :id and status = :before";
 const INSERT_RESULTS: &str = "
     insert into execution_results (
         execution, output, stdout, stderr, stdout_total, stderr_total, files, skipped, output_blobs, results,
@@ -78,17 +86,24 @@ const INTERRUPT: &str = "
 pub(super) const INSTANCES: &str = "select distinct instance from executions where status = 'running'";
 
 pub(super) fn begin(c: &Connection, new: &NewExecution) -> Result<(), Error> {
+    insert(c, new, Status::Running)
+}
+
+pub(super) fn insert(c: &Connection, new: &NewExecution, status: Status) -> Result<(), Error> {
+    let backend = new.backend.as_ref();
     let inserted = c.prepare_cached(INSERT)?.execute(named_params! {
         ":id": new.id.to_string(),
         ":tenant": new.tenant.as_str(),
+        ":status": status.as_str(),
         ":skill": new.skill.as_ref().map(|name| name.as_str()),
         ":version": new.version.as_ref().map(ToString::to_string),
         ":digest": new.digest.map(|digest| digest.to_string()),
         ":language": new.language.as_str(),
         ":image": new.image,
-        ":backend": new.backend,
-        ":backend_reason": new.backend_reason,
-        ":degraded": to_json(&new.degraded)?,
+        // No backend has no name.
+        ":backend": backend.map_or("", |backend| &backend.name),
+        ":backend_reason": backend.map_or("", |backend| &backend.reason),
+        ":degraded": to_json(&backend.map_or(&[][..], |backend| &backend.degraded))?,
         ":limits": to_json(&new.limits)?,
         ":instance": new.instance.to_string(),
         ":created_at": new.created_at.as_microsecond(),
@@ -96,7 +111,7 @@ pub(super) fn begin(c: &Connection, new: &NewExecution) -> Result<(), Error> {
     match inserted {
         Err(e) if is_taken(&e) => Err(Conflict::Exists.into()),
         Err(e) => Err(e.into()),
-        Ok(_) => Ok(()),
+        Ok(_) => deliveries::expect(c, new),
     }
 }
 
@@ -104,9 +119,11 @@ pub(super) fn finish(
     c: &Connection,
     tenant: &Tenant,
     id: ExecutionId,
-    outcome: &Outcome,
+    (before, outcome): (Status, &Outcome),
 ) -> Result<bool, Error> {
     debug_assert!(outcome.status.is_final(), "an end is final");
+    let (results, lines) = (to_json(&outcome.results)?, to_json(&outcome.logs.lines)?);
+    let kept_bytes = kept_bytes(outcome, &[&results, &lines]);
     let ended = c.prepare_cached(FINISH)?.execute(named_params! {
         ":tenant": tenant.as_str(),
         ":id": id.to_string(),
@@ -118,10 +135,13 @@ pub(super) fn finish(
         ":skipped_total": outcome.skipped_total,
         ":usage": to_json(&outcome.usage)?,
         ":timings": to_json(&outcome.timings)?,
+        ":kept_bytes": kept_bytes,
+        ":before": before.as_str(),
     })?;
     if ended == 0 {
         return Ok(false);
     }
+    storage::add(c, tenant, kept_bytes)?;
     let exception = outcome
         .error
         .as_ref()
@@ -136,13 +156,22 @@ pub(super) fn finish(
         ":files": to_json(&outcome.files)?,
         ":skipped": to_json(&outcome.skipped)?,
         ":output_blobs": to_json(&outcome.blobs)?,
-        ":results": to_json(&outcome.results)?,
+        ":results": results,
         ":results_truncated": outcome.results_truncated,
         ":exception": exception.map(to_json).transpose()?,
-        ":log_lines": to_json(&outcome.logs.lines)?,
+        ":log_lines": lines,
         ":log_lines_truncated": outcome.logs.lines_truncated,
     })?;
     Ok(true)
+}
+
+/// What is kept of an end, as far as a program decides how much it is.
+fn kept_bytes(outcome: &Outcome, json: &[&str]) -> u64 {
+    let output = outcome.output.as_ref().map_or(0, |output| output.as_str().len());
+    let texts = output + outcome.logs.stdout.len() + outcome.logs.stderr.len();
+    let json: usize = json.iter().map(|json| json.len()).sum();
+    let files: u64 = outcome.files.iter().map(|file| file.size).sum();
+    files + (texts + json) as u64
 }
 
 pub(super) fn find(c: &Connection, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error> {
@@ -150,6 +179,7 @@ pub(super) fn find(c: &Connection, tenant: &Tenant, id: ExecutionId) -> Result<E
     let mut rows = statement.query((tenant.as_str(), id.to_string()))?;
     let row = rows.next()?.ok_or(Error::NotFound)?;
     let mut execution = record(row)?;
+    execution.new.callback_url = optional_text(row, "callback_url")?;
     // An interrupted execution has an end but no results.
     let has_results = row.get::<_, Option<u64>>("stdout_total")?.is_some();
     if let Some(outcome) = execution.outcome.as_mut().filter(|_| has_results) {
@@ -219,6 +249,13 @@ pub(super) fn instances(c: &Connection) -> Result<Vec<InstanceId>, Error> {
     found.collect()
 }
 
+/// As a list has it.
+pub(super) fn in_brief(c: &Connection, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error> {
+    let mut statement = c.prepare_cached(IN_BRIEF)?;
+    let mut rows = statement.query_and_then((tenant.as_str(), id.to_string()), record)?;
+    rows.next().ok_or(Error::NotFound)?
+}
+
 fn record(row: &Row<'_>) -> Result<Execution, Error> {
     let status: String = row.get("status")?;
     let status = Status::from_name(&status).ok_or_else(|| Error::backend("column status: unknown name"))?;
@@ -233,17 +270,28 @@ fn record(row: &Row<'_>) -> Result<Execution, Error> {
         digest: optional_text(row, "digest")?,
         language,
         image: row.get("image")?,
-        backend: row.get("backend")?,
-        backend_reason: row.get("backend_reason")?,
-        degraded: json(row, "degraded")?,
+        backend: backend(row)?,
         limits: json(row, "limits")?,
         instance: text(row, "instance")?,
         created_at: time(row, "created_at")?,
+        callback_url: None,
     };
     let outcome = optional_time(row, "finished_at")?
         .map(|finished_at| outcome(row, status, finished_at))
         .transpose()?;
     Ok(Execution { new, status, outcome })
+}
+
+fn backend(row: &Row<'_>) -> Result<Option<ChosenBackend>, Error> {
+    let name: String = row.get("backend")?;
+    if name.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(ChosenBackend {
+        name,
+        reason: row.get("backend_reason")?,
+        degraded: json(row, "degraded")?,
+    }))
 }
 
 fn outcome(row: &Row<'_>, status: Status, finished_at: Timestamp) -> Result<Outcome, Error> {

@@ -1,33 +1,41 @@
 //! The store in one SQLite file: a write-ahead log, one connection that writes, a few that read.
 
 mod blobs;
+mod deliveries;
+mod due;
 mod executions;
 mod keys;
 mod known;
 mod open;
 mod packages;
 mod pool;
+mod queue;
 mod retention;
 mod row;
 mod secrets;
 mod skills;
+mod storage;
 #[cfg(test)]
 mod tests;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use jiff::Timestamp;
 use rusqlite::Connection;
 
 use crate::auth::KeyRecord;
-use crate::execution::{Execution, NewExecution, Outcome};
-use crate::ids::{BlobObject, Digest, ExecutionId, InstanceId, KeyId, Tenant};
+use crate::execution::{Execution, NewExecution, Outcome, Status};
+use crate::ids::{BlobObject, DeliveryId, Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{SecretName, Selector, SkillName, Version};
+use crate::store::deliveries::{Attempted, Claimed, Delivery, SealedSigning, Wanted};
 use crate::store::{
-    Backend, BlobQuota, BlobRecord, Error, ExecutionFilter, Kept, KeptBlob, Moment, NewSecret, PackageSet,
-    Published, Retention, SecretRecord, SkillRecord,
+    Backend, BlobQuota, BlobRecord, Enqueued, Error, ExecutionFilter, Kept, KeptBlob, Moment, NewSecret,
+    PackageSet, Published, Queued, Retention, SecretRecord, SkillRecord,
 };
+
+use crate::telemetry::Latency;
 
 use known::Known;
 use pool::Pool;
@@ -40,6 +48,7 @@ pub(super) struct Sqlite {
     known: Arc<Known>,
     readers: Pool,
     writer: Pool,
+    latency: Latency,
 }
 
 impl Sqlite {
@@ -55,6 +64,7 @@ impl Sqlite {
             known: Arc::default(),
             readers: Pool::closed_before(&writer, connections.readers),
             writer,
+            latency: Latency::default(),
         })
     }
 
@@ -63,7 +73,10 @@ impl Sqlite {
         &self,
         act: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        in_transaction(&self.writer, act).await
+        let began = Instant::now();
+        let done = in_transaction(&self.writer, act).await;
+        self.latency.wrote(began.elapsed());
+        done
     }
 
     /// Runs `act` on one unchanging view of the data.
@@ -71,16 +84,23 @@ impl Sqlite {
         &self,
         act: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        in_transaction(&self.readers, act).await
+        let began = Instant::now();
+        let done = in_transaction(&self.readers, act).await;
+        self.latency.read(began.elapsed());
+        done
     }
 
     /// As [`Self::read`] for a row or two that are in memory already: less work than handing it to another thread. `None` if
     /// somebody else is at it, or the file is locked.
     fn glance<T>(&self, act: impl FnOnce(&Connection) -> Result<T, Error>) -> Option<Result<T, Error>> {
+        let began = Instant::now();
         let mut connection = self.glance.try_lock().ok()?;
         match transact(&mut connection, act) {
             Err(Error::Busy) => None,
-            done => Some(done),
+            done => {
+                self.latency.read(began.elapsed());
+                Some(done)
+            }
         }
     }
 }
@@ -103,6 +123,10 @@ async fn in_transaction<T: Send + 'static>(
 }
 
 impl Backend for Sqlite {
+    fn latency(&self) -> &Latency {
+        &self.latency
+    }
+
     async fn ping(&self) -> Result<(), Error> {
         self.read(|c| Ok(c.query_row("select 1", [], |_| Ok(()))?)).await
     }
@@ -170,8 +194,52 @@ impl Backend for Sqlite {
 
     async fn finish(&self, tenant: &Tenant, id: ExecutionId, outcome: Outcome) -> Result<bool, Error> {
         let tenant = tenant.clone();
-        self.write(move |c| executions::finish(c, &tenant, id, &outcome))
+        self.write(move |c| executions::finish(c, &tenant, id, (Status::Running, &outcome)))
             .await
+    }
+
+    async fn enqueue(&self, queued: Queued) -> Result<Enqueued, Error> {
+        self.write(move |c| queue::enqueue(c, &queued)).await
+    }
+
+    async fn queued_request(&self, tenant: &Tenant, id: ExecutionId) -> Result<Vec<u8>, Error> {
+        let tenant = tenant.clone();
+        self.read(move |c| queue::request(c, &tenant, id)).await
+    }
+
+    async fn start(&self, execution: NewExecution) -> Result<bool, Error> {
+        self.write(move |c| queue::start(c, &execution)).await
+    }
+
+    async fn leave_queue(&self, tenant: &Tenant, id: ExecutionId, outcome: Outcome) -> Result<bool, Error> {
+        let tenant = tenant.clone();
+        self.write(move |c| queue::leave(c, &tenant, id, &outcome)).await
+    }
+
+    async fn withdraw(&self, tenant: &Tenant, id: ExecutionId) -> Result<bool, Error> {
+        let tenant = tenant.clone();
+        self.write(move |c| queue::withdraw(c, &tenant, id)).await
+    }
+
+    async fn queue_owners(&self) -> Result<Vec<InstanceId>, Error> {
+        self.read(queue::owners).await
+    }
+
+    async fn adopt(
+        &self,
+        from_and_to: (InstanceId, InstanceId),
+        at: Timestamp,
+    ) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
+        self.write(move |c| queue::adopt(c, from_and_to, at)).await
+    }
+
+    async fn forget_idempotency_keys(&self, before: Timestamp) -> Result<(), Error> {
+        self.write(move |c| queue::forget_keys(c, before)).await
+    }
+
+    async fn storage_used(&self, tenant: &Tenant) -> Result<u64, Error> {
+        let tenant = tenant.clone();
+        self.read(move |c| storage::used(c, &tenant)).await
     }
 
     async fn execution(&self, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error> {
@@ -351,6 +419,66 @@ impl Backend for Sqlite {
 
     async fn surplus_packages(&self, bytes_max: u64, rows: u32) -> Result<Vec<PackageSet>, Error> {
         self.read(move |c| packages::surplus(c, bytes_max, rows)).await
+    }
+
+    async fn claim_deliveries(&self, wanted: Wanted) -> Result<Vec<Claimed>, Error> {
+        let due = self.read(move |c| due::due(c, &wanted)).await?;
+        if due.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.write(move |c| deliveries::claim(c, &due, &wanted)).await
+    }
+
+    async fn attempted(&self, attempted: Attempted) -> Result<bool, Error> {
+        self.write(move |c| deliveries::attempted(c, &attempted)).await
+    }
+
+    async fn next_delivery(&self) -> Result<Option<Timestamp>, Error> {
+        self.read(deliveries::next).await
+    }
+
+    async fn deliveries(
+        &self,
+        tenant: &Tenant,
+        after: Option<Moment<DeliveryId>>,
+        rows: u32,
+    ) -> Result<Vec<Delivery>, Error> {
+        let tenant = tenant.clone();
+        self.read(move |c| deliveries::list(c, &tenant, after, rows))
+            .await
+    }
+
+    async fn delivery_of(&self, tenant: &Tenant, id: ExecutionId) -> Result<Option<Delivery>, Error> {
+        let tenant = tenant.clone();
+        self.read(move |c| deliveries::of_execution(c, &tenant, id)).await
+    }
+
+    async fn redeliver(&self, tenant: &Tenant, id: DeliveryId, at: Timestamp) -> Result<Delivery, Error> {
+        let tenant = tenant.clone();
+        self.write(move |c| deliveries::redeliver(c, &tenant, id, at))
+            .await
+    }
+
+    async fn signing_secret(&self, tenant: &Tenant) -> Result<SealedSigning, Error> {
+        let tenant = tenant.clone();
+        self.read(move |c| deliveries::signing(c, &tenant)).await
+    }
+
+    async fn keep_signing_secret(&self, tenant: &Tenant, new: SealedSigning) -> Result<SealedSigning, Error> {
+        let tenant = tenant.clone();
+        self.write(move |c| deliveries::keep_signing(c, &tenant, &new))
+            .await
+    }
+
+    async fn rotate_signing_secret(
+        &self,
+        tenant: &Tenant,
+        new: SealedSigning,
+        until: Timestamp,
+    ) -> Result<SealedSigning, Error> {
+        let tenant = tenant.clone();
+        self.write(move |c| deliveries::rotate_signing(c, &tenant, &new, until))
+            .await
     }
 
     async fn packages_are_kept(&self, digest: &Digest) -> Result<bool, Error> {

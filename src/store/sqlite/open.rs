@@ -13,7 +13,7 @@ use crate::limits;
 use crate::store::Error;
 
 /// Every migration, oldest first: forward only, never changed once released.
-const MIGRATIONS: [(&str, &str); 6] = [
+const MIGRATIONS: [(&str, &str); 8] = [
     (
         "V1__first",
         include_str!("../../../migrations/sqlite/V1__first.sql"),
@@ -37,6 +37,14 @@ const MIGRATIONS: [(&str, &str); 6] = [
     (
         "V6__package_sets",
         include_str!("../../../migrations/sqlite/V6__package_sets.sql"),
+    ),
+    (
+        "V7__queue",
+        include_str!("../../../migrations/sqlite/V7__queue.sql"),
+    ),
+    (
+        "V8__deliveries",
+        include_str!("../../../migrations/sqlite/V8__deliveries.sql"),
     ),
 ];
 

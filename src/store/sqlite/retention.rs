@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::row::text;
+use super::storage;
 use crate::ids::{ExecutionId, Tenant};
 use crate::store::{Error, Retention};
 
@@ -21,7 +22,8 @@ pub(super) const BEYOND: &str = "
     where tenant = ?1 and (created_at, id) <= (?2, ?3) and finished_at is not null
     order by created_at, id limit ?4";
 /// Its results go with it.
-const FORGET: &str = "delete from executions where tenant = ?1 and id = ?2 and finished_at is not null";
+const FORGET: &str =
+    "delete from executions where tenant = ?1 and id = ?2 and finished_at is not null returning kept_bytes";
 
 type Found = BTreeSet<(Tenant, ExecutionId)>;
 
@@ -74,8 +76,7 @@ fn owned(row: &Row<'_>) -> Result<(Tenant, ExecutionId), Error> {
 }
 
 pub(super) fn forget(c: &Connection, tenant: &Tenant, id: ExecutionId) -> Result<(), Error> {
-    let gone = c
-        .prepare_cached(FORGET)?
-        .execute((tenant.as_str(), id.to_string()))?;
-    if gone == 0 { Err(Error::NotFound) } else { Ok(()) }
+    let mut statement = c.prepare_cached(FORGET)?;
+    let kept_bytes = statement.query_row((tenant.as_str(), id.to_string()), |row| row.get(0))?;
+    storage::take(c, tenant, kept_bytes)
 }

@@ -3,6 +3,7 @@
 use rusqlite::{Connection, Row, named_params};
 
 use super::row::{json, text, time, to_json};
+use super::storage;
 use crate::ids::{Digest, Tenant};
 use crate::skill::{Selector, SkillName, Version};
 use crate::store::{Conflict, Error, Published, SkillRecord};
@@ -105,6 +106,7 @@ pub(super) fn publish(c: &Connection, skill: &SkillRecord) -> Result<Published, 
         ":files": skill.files,
         ":created_at": skill.created_at.as_microsecond(),
     })?;
+    storage::add(c, &skill.tenant, skill.archive_bytes)?;
     Ok(Published::New)
 }
 
@@ -261,6 +263,7 @@ pub(super) fn delete(
     let gone = by_version(c, tenant, name, version)?;
     c.prepare_cached(DELETE)?
         .execute((tenant.as_str(), name.as_str(), version.to_string()))?;
+    storage::take(c, tenant, gone.archive_bytes)?;
     Ok(gone)
 }
 

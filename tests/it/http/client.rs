@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use serde_json::Value;
 use skillbox::auth::{Caller, Scope, Scopes};
 use skillbox::bundle::artifacts::ArtifactTar;
@@ -107,19 +107,27 @@ impl Door {
 
     /// Sends as whoever `call` says.
     pub(crate) async fn send(&self, call: Call) -> Reply {
+        let (parts, body) = self.answer(call).await.into_parts();
+        Reply {
+            status: parts.status,
+            headers: parts.headers,
+            body: axum::body::to_bytes(body, 100 << 20).await.unwrap().to_vec(),
+        }
+    }
+
+    async fn answer(&self, call: Call) -> Response<Body> {
         let mut request = Request::builder()
             .method(call.method)
             .uri(call.path)
             .body(call.body)
             .unwrap();
         *request.headers_mut() = call.headers;
-        let response = self.router.clone().oneshot(request).await.unwrap();
-        let (parts, body) = response.into_parts();
-        Reply {
-            status: parts.status,
-            headers: parts.headers,
-            body: axum::body::to_bytes(body, 100 << 20).await.unwrap().to_vec(),
-        }
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
+    /// Sends as the administrator, and leaves the body of the answer where it is.
+    pub(crate) async fn begin(&self, call: Call) -> Response<Body> {
+        self.answer(call.key(&self.admin)).await
     }
 
     /// Sends as the administrator.

@@ -7,9 +7,22 @@ use skillbox::error::Code;
 use super::client::{Call, Door, Reply};
 
 /// The part of JSON Schema that the document uses. A member that is not documented is a finding, too.
-struct Document(Value);
+pub(crate) struct Document(Value);
 
 impl Document {
+    pub(crate) fn of_this_door() -> Self {
+        Self(skillbox::http::document())
+    }
+
+    /// Checks what an event of this name carries.
+    pub(crate) fn check_event(&self, name: &str, data: &Value) {
+        let schema = &self.0["components"]["schemas"]["Events"]["properties"][name];
+        assert!(schema.is_object(), "the event `{name}` is not documented");
+        let mut wrong = Vec::new();
+        self.compare(schema, data, name, &mut wrong);
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
     /// Checks `reply` to `call`, for example `GET /v1/skills`.
     fn check(&self, call: &str, reply: &Reply) {
         let (method, path) = call.split_once(' ').unwrap();
@@ -123,14 +136,23 @@ fn has_type(schema: &Value, value: &Value) -> bool {
     }
 }
 
+/// What a route may name by its id.
+#[derive(Clone, Copy, Default)]
+struct Ids<'a> {
+    execution: &'a str,
+    key: &'a str,
+    delivery: &'a str,
+}
+
 /// `route` with its parameters filled in, and whatever it needs to succeed.
-fn call(route: &str, execution: &str, key: &str) -> Call {
+fn call(route: &str, ids: Ids<'_>) -> Call {
     let (method, path) = route.split_once(' ').unwrap();
     let blob = skillbox::ids::Digest::of(b"content").to_string();
     let id = match path.split('/').nth(2) {
-        Some("keys") => key,
+        Some("keys") => ids.key,
         Some("blobs") => &blob,
-        _ => execution,
+        Some("webhooks") => ids.delivery,
+        _ => ids.execution,
     };
     let path = path
         .replace("{id}", id)
@@ -155,12 +177,14 @@ fn call(route: &str, execution: &str, key: &str) -> Call {
 async fn every_answer_is_as_documented() {
     let door = Door::open().await;
     let document = Document(skillbox::http::document());
-    let published = door.ask(call("POST /v1/skills", "", "")).await;
+    let published = door.ask(call("POST /v1/skills", Ids::default())).await;
     document.check("POST /v1/skills", &published);
     let ran = door
-        .run(json!({"skill": "probe", "files": {"report.txt": "aGVsbG8="}}))
+        .run(json!({"skill": "probe", "files": {"report.txt": "aGVsbG8="}, "callback_url": "https://hooks.example/"}))
         .await;
     let execution = ran["execution_id"].as_str().unwrap().to_owned();
+    let webhooks = door.ask(Call::get("/v1/webhooks/deliveries")).await.json();
+    let delivery = webhooks["items"][0]["delivery_id"].as_str().unwrap();
 
     let mut routes: Vec<String> = Vec::new();
     for (path, operations) in document.0["paths"].as_object().unwrap() {
@@ -170,14 +194,24 @@ async fn every_answer_is_as_documented() {
     // What ends something comes last.
     routes.sort_by_key(|route| (route.starts_with("DELETE"), !route.starts_with("P")));
     for route in routes {
-        let made = door.ask(call("POST /v1/keys", "", "")).await.json();
+        let made = door.ask(call("POST /v1/keys", Ids::default())).await.json();
         let key = made["key_id"].as_str().unwrap().to_owned();
-        let reply = door.ask(call(&route, &execution, &key)).await;
+        let ids = Ids {
+            execution: &execution,
+            key: &key,
+            delivery,
+        };
+        let reply = door.ask(call(&route, ids)).await;
         assert!(reply.status.is_success(), "{route}: {}", reply.text());
         document.check(&route, &reply);
-        let unknown = "019a0000-0000-7000-8000-000000000000";
-        document.check(&route, &door.send(call(&route, unknown, unknown)).await);
-        document.check(&route, &door.ask(call(&route, unknown, unknown)).await);
+        let never = "019a0000-0000-7000-8000-000000000000";
+        let unknown = Ids {
+            execution: never,
+            key: never,
+            delivery: never,
+        };
+        document.check(&route, &door.send(call(&route, unknown)).await);
+        document.check(&route, &door.ask(call(&route, unknown)).await);
     }
     let logs = format!("/v1/executions/{execution}/logs");
     let as_json = Call::get(&logs).header(header::ACCEPT, "application/json");

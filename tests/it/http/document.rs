@@ -113,6 +113,7 @@ async fn a_foreign_or_ambiguous_host_is_turned_away_everywhere() {
     let settings = Settings {
         server_url: Some("https://skillbox.example".to_owned()),
         allowed_hosts: vec!["box.internal".to_owned()],
+        ..Settings::default()
     };
     let door = Door::open_with(&settings).await;
     for (route, _) in matrix().lines() {

@@ -13,6 +13,7 @@ use super::client::{Call, Door};
 const TABLE: &[(&str, &str)] = &[
     ("GET /", "ooooooo"),
     ("GET /healthz", "ooooooo"),
+    ("GET /metrics", "----xxo"),
     ("GET /openapi.json", "ooooooo"),
     ("GET /readyz", "ooooooo"),
     ("GET /v1/blobs", "----oxo"),
@@ -26,6 +27,8 @@ const TABLE: &[(&str, &str)] = &[
     ("POST /v1/executions", "----oxo"),
     ("GET /v1/executions/{id}", "----oxo"),
     ("POST /v1/executions/{id}/cancel", "----oxo"),
+    ("GET /v1/executions/{id}/deliveries", "----oxo"),
+    ("GET /v1/executions/{id}/events", "----oxo"),
     ("GET /v1/executions/{id}/files", "----oxo"),
     ("GET /v1/executions/{id}/files/{*path}", "----oxo"),
     ("GET /v1/executions/{id}/logs", "----oxo"),
@@ -44,6 +47,10 @@ const TABLE: &[(&str, &str)] = &[
     ("GET /v1/skills/{name}/{version}/archive", "----ooo"),
     ("GET /v1/tools", "----ooo"),
     ("GET /v1/tools/prompt", "----ooo"),
+    ("GET /v1/webhooks/deliveries", "----oxo"),
+    ("POST /v1/webhooks/deliveries/{id}/redeliver", "----oxo"),
+    ("GET /v1/webhooks/secret", "----xxo"),
+    ("POST /v1/webhooks/secret/rotate", "----xxo"),
 ];
 
 /// T-01, T-04.

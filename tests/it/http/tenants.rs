@@ -11,10 +11,14 @@ const NEVER: &str = "019a0000-0000-7000-8000-000000000000";
 
 const NEVER_BLOB: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
-/// What names something of a tenant; `ID`, `KEY`, `SKILL` and `VERSION` stand for it.
-const OWNED: [&str; 14] = [
+/// What names something of a tenant; `ID`, `HOOK`, `KEY`, `SKILL` and `VERSION` stand for it.
+const OWNED: [&str; 18] = [
     "GET /v1/executions/ID",
+    "GET /v1/executions/ID/events",
     "GET /v1/executions/ID/logs",
+    "GET /v1/executions/ID/logs?follow=true",
+    "GET /v1/executions/ID/deliveries",
+    "POST /v1/webhooks/deliveries/HOOK/redeliver",
     "GET /v1/executions/ID/files",
     "GET /v1/executions/ID/files/report.txt",
     "POST /v1/executions/ID/cancel",
@@ -35,12 +39,16 @@ async fn what_is_anothers_looks_like_what_never_was() {
     let door = Door::open().await;
     door.publish(&door.admin).await;
     let files = json!({"report.txt": "aGVsbG8="});
-    let execution = door.run(json!({"skill": "probe", "files": files})).await;
+    let execution = door
+        .run(json!({"skill": "probe", "files": files, "callback_url": "https://hooks.example/"}))
+        .await;
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let (id, version) = (text(&execution["execution_id"]), text(&execution["version"]));
     let stranger = door.key("other", &[Scope::Admin]).await;
     let keys = door.ask(Call::get("/v1/keys")).await.json();
     let key = text(&keys["items"][0]["key_id"]);
+    let webhooks = door.ask(Call::get("/v1/webhooks/deliveries")).await.json();
+    let hook = text(&webhooks["items"][0]["delivery_id"]);
     let kept = door.ask(Call::post("/v1/blobs").body("mine")).await.json();
     let blob = text(&kept["blob_id"]);
     let put = Call::new(axum::http::Method::PUT, "/v1/secrets/TOKEN");
@@ -51,12 +59,14 @@ async fn what_is_anothers_looks_like_what_never_was() {
         let path = path.replace("VERSION", &version);
         let theirs = path
             .replace("ID", &id)
+            .replace("HOOK", &hook)
             .replace("KEY", &key)
             .replace("SECRET", "TOKEN")
             .replace("BLOB", &blob)
             .replace("SKILL", "probe");
         let nobodys = path
             .replace("ID", NEVER)
+            .replace("HOOK", NEVER)
             .replace("KEY", NEVER)
             .replace("SECRET", "never")
             .replace("BLOB", NEVER_BLOB)
@@ -69,6 +79,7 @@ async fn what_is_anothers_looks_like_what_never_was() {
             problem["request_id"] = Value::Null;
             let text = problem.to_string();
             text.replace(&id, NEVER)
+                .replace(&hook, NEVER)
                 .replace(&key, NEVER)
                 .replace("TOKEN", "never")
                 .replace(&blob, NEVER_BLOB)
@@ -78,7 +89,7 @@ async fn what_is_anothers_looks_like_what_never_was() {
         let names = |reply: &Reply| reply.headers.keys().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(names(&theirs), names(&nobodys), "{route}");
     }
-    for list in ["/v1/executions", "/v1/skills"] {
+    for list in ["/v1/executions", "/v1/skills", "/v1/webhooks/deliveries"] {
         let listed = door.send(Call::get(list).key(&stranger)).await.json();
         assert_eq!(listed["items"], json!([]), "{list}");
     }
@@ -135,7 +146,6 @@ async fn a_tenant_cannot_be_chosen() {
         "user",
         "mounts",
         "privileged",
-        "mode",
     ] {
         let body = json!({"skill": "probe", member: "x"});
         let reply = door.ask(Call::post("/v1/executions").json(&body)).await;

@@ -48,6 +48,8 @@ mod sandbox_streams;
 mod sandbox_survivors;
 #[path = "../secrets.rs"]
 mod secrets;
+#[path = "../streams.rs"]
+mod streams;
 #[path = "../toolbox.rs"]
 mod toolbox;
 #[path = "../warm.rs"]

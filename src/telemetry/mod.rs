@@ -1,11 +1,26 @@
 //! Logging: set up once, field names in one place.
 
+mod json;
+mod measured;
+mod metrics;
+#[cfg_attr(not(feature = "otlp"), path = "no_otlp.rs")]
+mod otlp;
+mod process;
+mod text_format;
+
 use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
+
+pub use measured::{Answered, Ended, Kept, Latency, Now, Warmth};
+pub use metrics::{LOST, Metrics, NO_SANDBOX, NOT_STARTED};
+
+#[cfg(feature = "otlp")]
+pub use otlp::Traces;
+pub use otlp::{CAN_TRACE, continue_trace, trace_phases};
 
 /// Names of log fields, so that one thing has one name in every line.
 ///
@@ -66,6 +81,10 @@ pub enum Error {
     /// The filter cannot be read.
     #[error("log.level (SKILLBOX_LOG) is not a level or a filter such as `warn,skillbox=debug`")]
     Filter(#[source] tracing_subscriber::filter::ParseError),
+    /// The collector cannot be named like this.
+    #[cfg(feature = "otlp")]
+    #[error("telemetry.otlp_endpoint (SKILLBOX_OTLP_ENDPOINT) cannot be used")]
+    Collector(#[source] opentelemetry_otlp::ExporterBuildError),
     /// It was set up before.
     #[error("logging is already set up")]
     Twice(#[source] tracing_subscriber::util::TryInitError),
@@ -77,15 +96,51 @@ pub enum Error {
 ///
 /// The directives cannot be read, or logging is already set up.
 pub fn init(directives: &str, format: Format) -> Result<(), Error> {
+    subscriber(lines(directives, format)?, std::io::stderr)
+        .try_init()
+        .map_err(Error::Twice)
+}
+
+/// The same, and sends traces to the collector at `endpoint`, whatever is logged.
+///
+/// # Errors
+///
+/// As of [`init`], or the endpoint is no URL.
+#[cfg(feature = "otlp")]
+pub fn init_with_traces(directives: &str, format: Format, endpoint: &str) -> Result<Traces, Error> {
+    use tracing_subscriber::Layer as _;
+    use tracing_subscriber::filter::{LevelFilter, Targets};
+
+    let (traces, tracer) = Traces::to(endpoint).map_err(Error::Collector)?;
+    // Our own spans: those of libraries would tell of every frame.
+    let ours = Targets::new().with_target("skillbox", LevelFilter::INFO);
+    let layer = tracing_opentelemetry::layer()
+        .with_tracer(tracer)
+        .with_location(false)
+        .with_threads(false)
+        .with_tracked_inactivity(false);
+    let lines = lines(directives, format)?;
+    let registry = tracing_subscriber::registry().with(layer.with_filter(ours));
+    let written = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    match lines.format {
+        Format::Text => registry
+            .with(written.with_ansi(lines.colour).with_filter(lines.filter))
+            .try_init(),
+        Format::Json => registry
+            .with(written.json().event_format(json::Flat).with_filter(lines.filter))
+            .try_init(),
+    }
+    .map_err(Error::Twice)?;
+    Ok(traces)
+}
+
+fn lines(directives: &str, format: Format) -> Result<Lines, Error> {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let lines = Lines {
+    Ok(Lines {
         format,
         filter: filter(directives)?,
         colour: std::io::stderr().is_terminal() && !no_color,
-    };
-    subscriber(lines, std::io::stderr)
-        .try_init()
-        .map_err(Error::Twice)
+    })
 }
 
 fn filter(directives: &str) -> Result<EnvFilter, Error> {
@@ -107,7 +162,7 @@ where
     let registry = tracing_subscriber::registry().with(lines.filter);
     match lines.format {
         Format::Text => Box::new(registry.with(layer.with_ansi(lines.colour))),
-        Format::Json => Box::new(registry.with(layer.json().flatten_event(true).with_current_span(true))),
+        Format::Json => Box::new(registry.with(layer.json().event_format(json::Flat))),
     }
 }
 
@@ -149,12 +204,21 @@ mod tests {
         let text = logged(Format::Json, "info", || {
             let span = tracing::info_span!("request", { field::REQUEST_ID } = "r-1");
             let _inside = span.enter();
-            tracing::info!({ field::SKILL } = "text-summary", "Ran text-summary");
+            let span = tracing::info_span!("execution", { field::EXECUTION_ID } = tracing::field::Empty);
+            let _deeper = span.enter();
+            span.record(field::EXECUTION_ID, "e-1");
+            tracing::info!({ field::SKILL } = "text-summary", "Ran \"text-summary\"");
         });
         let line: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(line["skill"], "text-summary");
-        assert_eq!(line["span"]["request.id"], "r-1");
-        assert_eq!(line["message"], "Ran text-summary");
+        assert_eq!(line["request.id"], "r-1");
+        assert_eq!(line["execution.id"], "e-1");
+        assert_eq!(line["message"], "Ran \"text-summary\"");
+        assert_eq!(
+            (&line["level"], &line["target"]),
+            (&"INFO".into(), &module_path!().into())
+        );
+        assert!(line["timestamp"].is_string() && text.lines().count() == 1);
     }
 
     #[test]

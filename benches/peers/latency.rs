@@ -1,0 +1,392 @@
+//! How long one execution takes, each way in turn.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use skillbox::engine::Ask;
+use skillbox::execution::Status;
+use skillbox::sandbox::Pool;
+use tokio::runtime::Runtime;
+
+use crate::containers::Containers;
+use crate::judged::{Judged, Most, of};
+use crate::measure::{Row, Served, milliseconds, timed};
+use crate::memory::cpu_seconds;
+use crate::sandboxes::{Driver, bubblewrap, bundle, is_there};
+use crate::spoken::{PYTHON, Spoken};
+use crate::world::{self, Backend, World};
+
+/// Rounds that are measured, unless the environment says otherwise.
+const ROUNDS: usize = 100;
+/// Rounds before those: they fill pools and caches.
+const WARM_UP: usize = 5;
+pub(crate) const PAUSE: Duration = Duration::from_millis(30);
+
+pub(crate) const BARE: &str = "bare interpreter";
+pub(crate) const BWRAP: &str = "bubblewrap, same binds and namespaces";
+pub(crate) const CRUN: &str = "crun, same hardening";
+pub(crate) const RUNC: &str = "runc, same hardening";
+pub(crate) const RUN: &str = "docker run, same hardening";
+pub(crate) const NAIVE: &str = "create, start, wait, logs by hand";
+pub(crate) const ENGINE_COLD: &str = "skillbox, engine, cold";
+pub(crate) const ENGINE_WARM: &str = "skillbox, engine, warm";
+pub(crate) const REST_COLD: &str = "skillbox, REST, cold";
+pub(crate) const REST_WARM: &str = "skillbox, REST, warm";
+const CLI_SERVER: &str = "skillbox, CLI to a server, warm";
+const CLI_LOCAL: &str = "skillbox, CLI, no server";
+
+pub(crate) fn rounds() -> usize {
+    std::env::var("SKILLBOX_TEST_ROUNDS").map_or(ROUNDS, |text| text.parse().unwrap())
+}
+
+/// One way to run the program: its name, and a sample of it.
+type Way<'a> = (&'static str, Box<dyn FnMut() -> f64 + 'a>);
+
+/// Takes all in turn.
+fn in_turn(mut ways: Vec<Way<'_>>, rounds: usize) -> Vec<Row> {
+    let mut rows: Vec<Row> = ways.iter().map(|(name, _)| Row::new(name)).collect();
+    for round in 0..WARM_UP + rounds {
+        for (row, (_, sample)) in rows.iter_mut().zip(&mut ways) {
+            std::thread::sleep(PAUSE);
+            let taken = sample();
+            if round >= WARM_UP {
+                row.milliseconds.push(taken);
+            }
+        }
+    }
+    rows
+}
+
+/// A server without and one with interpreters that wait.
+pub(crate) fn servers(word: &str, spoken: &Spoken) -> (Served, Served) {
+    let start = |slots| {
+        let env = [("SKILLBOX_SANDBOX_BACKEND", word), ("SKILLBOX_POOL_SLOTS", slots)];
+        Served::start_with(&env, vec![spoken.archive()])
+    };
+    (start("0"), start("8"))
+}
+
+pub(crate) fn measure(
+    runtime: &Runtime,
+    (backend, word): (Backend, &str),
+    spoken: &Spoken,
+    judged: &mut Judged,
+) {
+    let Some(cold_world) = runtime.block_on(world_with(backend, spoken)) else {
+        return println!("left out: {word} sandboxes are missing");
+    };
+    let Some(warm_world) = runtime.block_on(world_with(backend, spoken)) else {
+        return;
+    };
+    warm_world.engine.keep_warm(Pool::default());
+    let (cold, warm) = servers(word, spoken);
+    let folder = spoken.folder();
+    let path = folder.path();
+    let containers = (backend == Backend::Docker).then(|| Containers::new(spoken));
+    let (bare, env) = spoken.bare(path);
+    let env: Vec<(&str, &Path)> = env.iter().map(|(name, path)| (*name, path.as_path())).collect();
+    let mut bare = bare;
+    let mut ways: Vec<Way<'_>> = vec![(BARE, Box::new(|| timed(&mut bare, &env)))];
+    match &containers {
+        Some(containers) => {
+            ways.push((RUN, Box::new(|| containers.docker_run())));
+            ways.push((NAIVE, Box::new(|| runtime.block_on(containers.naive()))));
+        }
+        None => ways.extend(local_peers(spoken, path)),
+    }
+    ways.push((
+        ENGINE_COLD,
+        Box::new(|| engine_once(runtime, &cold_world, spoken)),
+    ));
+    ways.push((
+        ENGINE_WARM,
+        Box::new(|| engine_once(runtime, &warm_world, spoken)),
+    ));
+    ways.push((REST_COLD, Box::new(|| cold.once(spoken.name).0)));
+    let (mut asked, mut found) = (0, 0);
+    ways.push((
+        REST_WARM,
+        Box::new(|| {
+            let (taken, had_waited) = warm.once(spoken.name);
+            asked += 1;
+            found += usize::from(had_waited);
+            taken
+        }),
+    ));
+    let mut remote = remote(&warm, spoken);
+    ways.push((CLI_SERVER, Box::new(move || called(&mut remote))));
+    let mut local = local(word, spoken, path);
+    ways.push((CLI_LOCAL, Box::new(move || called(&mut local))));
+    let before = cpu_seconds(warm.server.process.id());
+    let rows = in_turn(ways, rounds());
+    let used = cpu_seconds(warm.server.process.id()) - before;
+    judged.rows(&format!("{word}, {}", spoken.name), &rows);
+    judged.line(format!(
+        "  {found} of {asked} REST requests found one that waited"
+    ));
+    // The server's requests: those by REST and those by the command line.
+    let each = used * 1000.0 / f64::from(u32::try_from(asked * 2).unwrap());
+    judged.line(format!(
+        "  server's CPU per warm execution, all that it does for it: {each:.2} ms"
+    ));
+    bars(word, spoken, &rows, judged);
+    if backend == Backend::Native && spoken.name != "bash" {
+        judged.bar(
+            format!("native {}: server's CPU per warm execution, ms", spoken.name),
+            each,
+            Most::AtMost(1.5),
+        );
+    }
+    for world in [&cold_world, &warm_world] {
+        runtime.block_on(world.engine.shutdown(Duration::from_secs(10)));
+    }
+}
+
+async fn world_with(backend: Backend, spoken: &Spoken) -> Option<World> {
+    let world = World::on(backend).await?;
+    world
+        .engine
+        .publish(&world.admin, spoken.archive(), None)
+        .await
+        .unwrap();
+    Some(world)
+}
+
+/// bubblewrap, crun and runc, as far as they are here.
+fn local_peers<'a>(spoken: &'a Spoken, folder: &Path) -> Vec<Way<'a>> {
+    let mut ways: Vec<Way<'a>> = Vec::new();
+    if is_there("bwrap") {
+        let mut command = bubblewrap(spoken, folder);
+        ways.push((BWRAP, Box::new(move || timed(&mut command, &[]))));
+    } else {
+        println!("left out: bubblewrap is not installed");
+    }
+    let bundle = bundle(spoken, folder);
+    for (program, name) in [("crun", CRUN), ("runc", RUNC)] {
+        if !is_there(program) {
+            println!("left out: {program} is not installed");
+            continue;
+        }
+        let (mut shell, mut run, bundle) = (Driver::shell(), 0, bundle.clone());
+        ways.push((
+            name,
+            Box::new(move || {
+                run += 1;
+                let started = Instant::now();
+                let line = format!(
+                    "{program} run --bundle {} skillbox-bench-{}-{run}",
+                    bundle.display(),
+                    std::process::id()
+                );
+                let answer = shell.ask(&line);
+                let total = milliseconds(started);
+                assert_eq!(answer, "0", "{program} could not run the program");
+                total
+            }),
+        ));
+    }
+    ways
+}
+
+fn engine_once(runtime: &Runtime, world: &World, spoken: &Spoken) -> f64 {
+    runtime.block_on(async {
+        let ask = Ask {
+            input: Some(world::json("{\"x\": 1}")),
+            ..Ask::default()
+        };
+        let started = Instant::now();
+        let execution = world.run_latest(spoken.name, ask).await.unwrap();
+        let total = milliseconds(started);
+        let outcome = execution.outcome.unwrap();
+        assert_eq!(outcome.status, Status::Success, "{:?}", outcome.error);
+        total
+    })
+}
+
+fn skillbox(arguments: &[&str], data: PathBuf) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_skillbox"));
+    let images = world::images();
+    let list = [&images.python, &images.node, &images.bash]
+        .map(String::as_str)
+        .join(",");
+    command
+        .args(arguments)
+        .env("HOME", &data)
+        .env("SKILLBOX_DATA_DIR", data)
+        .env("SKILLBOX_IMAGE_PYTHON", &images.python)
+        .env("SKILLBOX_IMAGE_NODE", &images.node)
+        .env("SKILLBOX_IMAGE_BASH", &images.bash)
+        .env("SKILLBOX_IMAGE_ALLOWLIST", list);
+    command
+}
+
+fn remote(served: &Served, spoken: &Spoken) -> Command {
+    let data = served.server.data.with_extension("client");
+    let mut command = skillbox(&["run", spoken.name, "--input", "{\"x\": 1}"], data);
+    command
+        .env("SKILLBOX_SERVER_URL", &served.server.url)
+        .env("SKILLBOX_API_KEY", served.server.key());
+    command
+}
+
+fn local(word: &str, spoken: &Spoken, folder: &Path) -> Command {
+    let skill = folder.join(spoken.name).display().to_string();
+    let data = folder.join("data");
+    std::fs::create_dir(&data).unwrap();
+    let mut command = skillbox(&["run", &skill, "--input", "{\"x\": 1}"], data.join("skillbox"));
+    command.env("SKILLBOX_SANDBOX_BACKEND", word);
+    command
+}
+
+fn called(command: &mut Command) -> f64 {
+    let started = Instant::now();
+    let output = command.output().unwrap();
+    let total = milliseconds(started);
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    total
+}
+
+/// The bars of the issue that this part can tell.
+fn bars(word: &str, spoken: &Spoken, rows: &[Row], judged: &mut Judged) {
+    let p50 = |name: &str| of(rows, name, 0.5);
+    let p99 = |name: &str| of(rows, name, 0.99);
+    let mut bar = |what: &str, ours: Option<f64>, theirs: Option<f64>, most: Most| {
+        if let (Some(ours), Some(theirs)) = (ours, theirs) {
+            judged.bar(format!("{word} {}: {what}", spoken.name), ours / theirs, most);
+        }
+    };
+    let (cold, warm, bare) = (p50(REST_COLD), p50(REST_WARM), p50(BARE));
+    match (word, spoken.name) {
+        ("native", "python") => {
+            bar("cold / bare", cold, bare, Most::AtMost(1.35));
+            bar("cold p99 / bare p50", p99(REST_COLD), bare, Most::AtMost(2.0));
+            bar("warm / bare", warm, bare, Most::AtMost(0.35));
+            bar("warm p99 / bare p50", p99(REST_WARM), bare, Most::AtMost(1.0));
+            bar("cold / bwrap", cold, p50(BWRAP), Most::AtMost(1.1));
+            bar("warm / bwrap", warm, p50(BWRAP), Most::AtMost(0.35));
+            bar("cold / crun", cold, p50(CRUN), Most::AtMost(0.55));
+            bar("cold / runc", cold, p50(RUNC), Most::AtMost(0.45));
+        }
+        ("native", "node") => {
+            bar("cold / bare", cold, bare, Most::AtMost(1.15));
+            bar("warm / bare", warm, bare, Most::AtMost(0.3));
+        }
+        ("native", _) => {
+            let more = cold.zip(bare).map(|(cold, bare)| cold - bare);
+            bar("cold - bare, ms", more, Some(1.0), Most::AtMost(2.5));
+        }
+        (_, "python") => {
+            bar("warm / bare", warm, bare, Most::AtMost(0.5));
+            bar("docker run / warm", p50(RUN), warm, Most::AtLeast(12.0));
+            bar("naive sequence / warm", p50(NAIVE), warm, Most::AtLeast(12.0));
+            bar("cold / naive sequence", cold, p50(NAIVE), Most::AtMost(0.65));
+        }
+        _ => {}
+    }
+}
+
+const LLM_ANSWERED: &str = "llm-sandbox, cold session, until answered";
+const LLM_GONE: &str = "llm-sandbox, cold session, until closed";
+const LLM_REUSED: &str = "llm-sandbox, reused container";
+const LLM_BWRAP: &str = "llm-sandbox, bubblewrap: open, run, close";
+const DOCKER_COLD: &str = "skillbox, docker, REST, cold";
+const DOCKER_WARM: &str = "skillbox, docker, REST, warm";
+const NATIVE_COLD: &str = "skillbox, native, REST, cold";
+const NATIVE_WARM: &str = "skillbox, native, REST, warm";
+/// Its cold sessions take ten seconds each to close: so many are few.
+const LLM_COLD_EVERY: usize = 10;
+
+/// `llm-sandbox` on the same engine and image, in turn with ours.
+pub(crate) fn measure_llm(judged: &mut Judged) {
+    let venv =
+        std::env::var("SKILLBOX_BENCH_VENV").unwrap_or_else(|_| "/var/cache/skillbox-peers/venv".to_owned());
+    let python = Path::new(&venv).join("bin/python");
+    if !python.exists() {
+        return println!("left out: llm-sandbox is not installed in {venv}");
+    }
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/peers/llm.py");
+    let mut command = Command::new(python);
+    command
+        .arg(script)
+        .env("SKILLBOX_IMAGE_PYTHON", world::images().python);
+    if let Some(host) = world::docker_settings().host {
+        command.env("DOCKER_HOST", host);
+    }
+    let mut driver = Driver::start(&mut command);
+    let (docker_cold, docker_warm) = servers("docker", &PYTHON);
+    let (native_cold, native_warm) = servers("native", &PYTHON);
+    let folder = PYTHON.folder();
+    let (mut bare, env) = PYTHON.bare(folder.path());
+    let env: Vec<(&str, &Path)> = env.iter().map(|(name, path)| (*name, path.as_path())).collect();
+    let names = [
+        BARE,
+        LLM_ANSWERED,
+        LLM_GONE,
+        LLM_REUSED,
+        LLM_BWRAP,
+        DOCKER_COLD,
+        DOCKER_WARM,
+        NATIVE_COLD,
+        NATIVE_WARM,
+    ];
+    let mut rows = names.map(Row::new);
+    for round in 0..rounds() {
+        let mut ask = |word: &str| {
+            std::thread::sleep(PAUSE);
+            let answer = driver.ask(word);
+            let mut parts = answer.split(' ').map(|part| part.parse::<f64>().unwrap());
+            (parts.next().unwrap(), parts.next().unwrap())
+        };
+        let (reused, (_, own)) = (ask("reused").0, ask("bwrap"));
+        let cold = (round % LLM_COLD_EVERY == 0).then(|| ask("cold"));
+        let ours = [&docker_cold, &docker_warm, &native_cold, &native_warm].map(|served| {
+            std::thread::sleep(PAUSE);
+            served.once(PYTHON.name).0
+        });
+        std::thread::sleep(PAUSE);
+        let samples = [
+            Some(timed(&mut bare, &env)),
+            cold.map(|cold| cold.0),
+            cold.map(|cold| cold.1),
+            Some(reused),
+            Some(own),
+        ];
+        let samples = samples.into_iter().chain(ours.map(Some));
+        for (row, sample) in rows.iter_mut().zip(samples) {
+            // The first finds nothing prepared, neither theirs nor ours.
+            row.milliseconds.extend(sample.filter(|_| round > 0));
+        }
+    }
+    judged.rows("llm-sandbox, python", &rows);
+    let p50 = |name: &str| of(&rows, name, 0.5).unwrap();
+    judged.bar(
+        "llm-sandbox cold session / docker warm".to_owned(),
+        p50(LLM_GONE) / p50(DOCKER_WARM),
+        Most::AtLeast(20.0),
+    );
+    judged.bar(
+        "llm-sandbox cold session, without its close / docker warm".to_owned(),
+        p50(LLM_ANSWERED) / p50(DOCKER_WARM),
+        Most::AtLeast(20.0),
+    );
+    judged.bar(
+        "docker warm / llm-sandbox reused container".to_owned(),
+        p50(DOCKER_WARM) / p50(LLM_REUSED),
+        Most::AtMost(1.0),
+    );
+    judged.bar(
+        "native cold / llm-sandbox bubblewrap".to_owned(),
+        p50(NATIVE_COLD) / p50(LLM_BWRAP),
+        Most::AtMost(0.6),
+    );
+    judged.bar(
+        "native warm / llm-sandbox bubblewrap".to_owned(),
+        p50(NATIVE_WARM) / p50(LLM_BWRAP),
+        Most::AtMost(0.15),
+    );
+}

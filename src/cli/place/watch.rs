@@ -1,0 +1,305 @@
+//! Executions watched in both places. A stream from a server may break off at any time: it is asked for again, from where it was.
+
+use std::io::{BufRead, BufReader, Read as _};
+use std::thread::sleep;
+
+use serde::de::DeserializeOwned;
+use tokio::sync::oneshot;
+use ureq::http::{Method, Response};
+use ureq::{Body, BodyReader};
+
+use super::remote::{Call, Sent};
+use super::{Local, Remote};
+use crate::cli::exit::Exit;
+use crate::cli::failure::{Failure, Result};
+use crate::cli::watched::{Hear, Told};
+use crate::engine::Follow;
+use crate::execution::{Bookmark, Envelope, News, Reason, Stream};
+use crate::http::{EndEvent, EndReason, PrintedEvent, StatusEvent};
+use crate::ids::ExecutionId;
+use crate::limits;
+
+/// What a run tells, once it is recorded.
+#[derive(Debug)]
+pub(super) struct Telling {
+    watched: Option<oneshot::Receiver<Follow>>,
+    follow: Option<Follow>,
+}
+
+impl Telling {
+    pub(super) fn once(watched: oneshot::Receiver<Follow>) -> Self {
+        Self {
+            watched: Some(watched),
+            follow: None,
+        }
+    }
+
+    /// The next thing that it tells; never comes when there is no more.
+    pub(super) async fn next(&mut self) -> Told {
+        loop {
+            if let Some(watched) = &mut self.watched {
+                self.follow = watched.await.ok();
+                self.watched = None;
+            }
+            let Some(follow) = &mut self.follow else {
+                return std::future::pending().await;
+            };
+            match follow.next().await {
+                Some(news) => {
+                    if let Some(told) = told(follow, news) {
+                        return told;
+                    }
+                }
+                None => self.follow = None,
+            }
+        }
+    }
+}
+
+/// What is heard of a followed execution; `None` at the end of it.
+fn told(follow: &Follow, news: News) -> Option<Told> {
+    match news {
+        News::Status(status) => Some(Told::Status(follow.id(), status, follow.queue_position())),
+        News::Printed { stream, bytes } => Some(Told::Printed(stream, bytes)),
+        News::Logged(line) => Some(Told::Logged(line)),
+        News::Result(execution) => Some(Told::Result(Box::new(Envelope::from_execution(&execution, None)))),
+        News::End {
+            reason: Reason::Finished | Reason::Shutdown,
+            ..
+        } => None,
+    }
+}
+
+impl Local {
+    /// Tells all of an execution, to its end.
+    pub(crate) fn watch(&self, id: ExecutionId, hear: &mut Hear<'_>) -> Result<()> {
+        let from = Bookmark::default();
+        self.wait(async {
+            let mut follow = self.engine().follow(self.caller(), id, from).await?;
+            while let Some(news) = follow.next().await {
+                if let Some(told) = told(&follow, news) {
+                    hear(told)?;
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Remote {
+    /// Tells all of an execution, to its end.
+    pub(crate) fn watch(&self, id: ExecutionId, hear: &mut Hear<'_>) -> Result<()> {
+        let first = self.events(id, "")?;
+        self.watch_from(first, Some(id), hear)
+    }
+
+    /// Runs something and tells all of it; a server that knows no events answers with how it ended.
+    pub(super) fn run_told(&self, call: &Call<'_>, sent: Sent, hear: &mut Hear<'_>) -> Result<()> {
+        let answer = self.send(call, sent)?;
+        let kind = answer.headers().get("content-type");
+        if kind.is_none_or(|kind| kind != EVENTS) {
+            return hear(Told::Result(super::remote::read_json(answer)?));
+        }
+        self.watch_from(answer, None, hear)
+    }
+
+    /// Hears a stream to its end, and what follows where it breaks off.
+    fn watch_from(
+        &self,
+        answer: Response<Body>,
+        mut id: Option<ExecutionId>,
+        hear: &mut Hear<'_>,
+    ) -> Result<()> {
+        let mut stream = Events::of(answer, String::new());
+        let mut failures = 0;
+        loop {
+            let last = stream.last_id.clone();
+            match stream.next()? {
+                Some(event) => {
+                    failures = 0;
+                    match event.told()? {
+                        Heard::Told(told) => {
+                            if let Told::Status(of, ..) = &told {
+                                id = Some(*of);
+                            }
+                            hear(told)?;
+                        }
+                        Heard::End => return Ok(()),
+                        Heard::Nothing => {}
+                    }
+                }
+                None => {
+                    let Some(id) = id.filter(|_| failures < limits::CLIENT_AGAIN_MAX) else {
+                        return Err(broken());
+                    };
+                    failures += 1;
+                    sleep(limits::EVENTS_RETRY);
+                    stream = match self.events(id, &last) {
+                        Ok(answer) => Events::of(answer, last),
+                        Err(failure) if failure.exit() == Exit::Unavailable => Events::none(last),
+                        Err(failure) => return Err(failure),
+                    };
+                }
+            }
+        }
+    }
+
+    fn events(&self, id: ExecutionId, last_id: &str) -> Result<Response<Body>> {
+        let query = [("last_event_id", last_id.to_owned())];
+        let path = format!("/v1/executions/{id}/events");
+        self.call(&Call {
+            query: if last_id.is_empty() { &[] } else { &query },
+            accept: EVENTS,
+            ..Call::new(Method::GET, &path)
+        })
+    }
+}
+
+/// The media type of a stream of events.
+pub(super) const EVENTS: &str = "text/event-stream";
+
+fn broken() -> Failure {
+    Failure::new(
+        Exit::Unavailable,
+        "the server's answer broke off and it does not go on; `skillbox exec list` shows what became of the execution",
+    )
+}
+
+/// A stream of events that is read as it comes.
+struct Events {
+    reader: Option<BufReader<BodyReader<'static>>>,
+    /// Of the last whole event.
+    last_id: String,
+}
+
+/// One event as it came.
+#[derive(Debug, Default, PartialEq)]
+struct Event {
+    name: String,
+    data: Vec<u8>,
+}
+
+/// What an event says.
+enum Heard {
+    Told(Told),
+    End,
+    Nothing,
+}
+
+impl Events {
+    fn of(answer: Response<Body>, last_id: String) -> Self {
+        let reader = answer.into_body().into_with_config().limit(u64::MAX).reader();
+        let reader = Some(BufReader::new(reader));
+        Self { reader, last_id }
+    }
+
+    /// One that has broken off.
+    fn none(last_id: String) -> Self {
+        let reader = None;
+        Self { reader, last_id }
+    }
+
+    /// The next event; `None` where the stream ends or breaks off.
+    fn next(&mut self) -> Result<Option<Event>> {
+        match &mut self.reader {
+            Some(reader) => read_event(reader, &mut self.last_id),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Reads one event. What is foreign is bounded as any answer is.
+fn read_event(reader: &mut impl BufRead, last_id: &mut String) -> Result<Option<Event>> {
+    let (mut event, mut id, mut left) = (Event::default(), None, limits::ANSWER_BYTES_MAX);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let read = reader.by_ref().take(left).read_until(b'\n', &mut line);
+        left -= read.unwrap_or_default() as u64;
+        if left == 0 {
+            return Err(not_understood(&"it has no end"));
+        }
+        // What breaks off is no event.
+        if line.pop() != Some(b'\n') {
+            return Ok(None);
+        }
+        if line.is_empty() && !event.name.is_empty() {
+            id.into_iter().for_each(|id| *last_id = id);
+            return Ok(Some(event));
+        }
+        let colon = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
+        let value = line[colon..].strip_prefix(b":").unwrap_or_default();
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match &line[..colon] {
+            b"id" => id = Some(String::from_utf8_lossy(value).into_owned()),
+            b"event" => event.name = String::from_utf8_lossy(value).into_owned(),
+            b"data" => {
+                event.data.extend_from_slice(value);
+                event.data.push(b'\n');
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Event {
+    fn told(&self) -> Result<Heard> {
+        Ok(match self.name.as_str() {
+            "status" => {
+                let StatusEvent {
+                    execution_id,
+                    status,
+                    queue_position,
+                } = self.read()?;
+                Heard::Told(Told::Status(execution_id, status, queue_position))
+            }
+            "stdout" => Heard::Told(self.printed(Stream::Stdout)?),
+            "stderr" => Heard::Told(self.printed(Stream::Stderr)?),
+            "log" => Heard::Told(Told::Logged(self.read()?)),
+            "result" => Heard::Told(Told::Result(self.read()?)),
+            "end" => match self.read::<EndEvent>()?.reason {
+                EndReason::Finished => Heard::End,
+                EndReason::Shutdown => Heard::Nothing,
+            },
+            // Of a newer server.
+            _ => Heard::Nothing,
+        })
+    }
+
+    fn printed(&self, stream: Stream) -> Result<Told> {
+        let bytes = self.read::<PrintedEvent>()?.into_bytes();
+        bytes
+            .map(|bytes| Told::Printed(stream, bytes))
+            .ok_or_else(|| not_understood(&"no base64"))
+    }
+
+    fn read<T: DeserializeOwned>(&self) -> Result<T> {
+        serde_json::from_slice(&self.data).map_err(|error| not_understood(&error))
+    }
+}
+
+fn not_understood(error: &dyn std::fmt::Display) -> Failure {
+    let message = format!("the server's event is not understood ({error}); is it of another version?");
+    Failure::new(Exit::Unavailable, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_read_one_by_one_and_a_cut_one_is_none() {
+        let text = "retry: 1\n\n: still here\n\nid: 1-0-0-running\nevent: stdout\ndata: {\"text\":\ndata: \"a\"}\n\n\
+                    id: 2-0-0-running\nevent:end\ndata:{}\n\nid: 3-0-0-running\nevent: stdout\ndata: {\"te";
+        let (mut reader, mut id) = (text.as_bytes(), String::new());
+        let mut next = || (read_event(&mut reader, &mut id).unwrap(), id.clone());
+        let event = |name: &str, data: &[u8]| {
+            let (name, data) = (name.to_owned(), data.to_vec());
+            Some(Event { name, data })
+        };
+        let first = event("stdout", b"{\"text\":\n\"a\"}\n");
+        assert_eq!(next(), (first, "1-0-0-running".to_owned()));
+        assert_eq!(next(), (event("end", b"{}\n"), "2-0-0-running".to_owned()));
+        assert_eq!(next(), (None, "2-0-0-running".to_owned()));
+    }
+}

@@ -1,0 +1,99 @@
+//! `skillbox webhook`: what executions tell when they end, how far that has come, and what it is signed with.
+
+use clap::Subcommand;
+
+use crate::cli::console::{Console, Format, Rows};
+use crate::cli::exec::{moment, rows};
+use crate::cli::exit::Exit;
+use crate::cli::failure::Result;
+use crate::cli::place::Place;
+use crate::http::{Delivery, SigningSecret};
+use crate::ids::{DeliveryId, ExecutionId};
+use crate::limits;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum WebhookCommand {
+    /// Print what webhooks are signed with; receivers verify them by it
+    #[command(after_help = "Example:\n  skillbox webhook secret > receiver/secret")]
+    Secret,
+    /// Replace what webhooks are signed with; the old secret signs too for a day
+    #[command(after_help = "Example:\n  skillbox webhook rotate")]
+    Rotate,
+    /// List webhooks, those of the newest execution first
+    #[command(after_help = "Example:\n  skillbox webhook deliveries --limit 20")]
+    Deliveries {
+        /// Only that of this execution
+        #[arg(value_name = "EXECUTION")]
+        execution: Option<ExecutionId>,
+        /// Rows at most
+        #[arg(long, default_value_t = limits::PAGE_ROWS as usize, value_parser = rows)]
+        limit: usize,
+    },
+    /// Send a webhook once more; a server does so
+    #[command(after_help = "Example:\n  skillbox webhook redeliver 019a0000-0000-7000-8000-000000000000")]
+    Redeliver {
+        /// The webhook, as `webhook deliveries` lists it
+        id: DeliveryId,
+    },
+}
+
+pub(crate) fn webhook(command: WebhookCommand, place: &Place, console: &Console) -> Result<Exit> {
+    match command {
+        WebhookCommand::Secret => secret(&place.signing_secret()?, console)?,
+        WebhookCommand::Rotate => {
+            let fresh = place.rotate_signing_secret()?;
+            secret(&fresh, console)?;
+            if let Some(until) = fresh.previous_until {
+                console.say(format!("the one before signs too until {}", moment(until)));
+            }
+        }
+        WebhookCommand::Deliveries { execution, limit } => {
+            let listed = place.deliveries(execution, limit)?;
+            console.data(Format::Table, &listed.items, |items| Rows {
+                heading: &[
+                    "webhook",
+                    "execution",
+                    "status",
+                    "attempts",
+                    "next",
+                    "last",
+                    "url",
+                ],
+                rows: items.iter().map(row).collect(),
+            })?;
+            if listed.more {
+                console.say("there are more; raise --limit");
+            }
+        }
+        WebhookCommand::Redeliver { id } => {
+            let delivery = place.redeliver(id)?;
+            console.good(format!("webhook {} is {}", delivery.delivery_id, delivery.status));
+        }
+    }
+    Ok(Exit::Success)
+}
+
+/// The secret alone, for a pipe; or all that is known of it.
+fn secret(signing: &SigningSecret, console: &Console) -> Result<()> {
+    if console.format_or(Format::Table) == Format::Table {
+        return console.text(&format!("{}\n", signing.secret));
+    }
+    console.data(Format::Json, signing, |_| Rows::default())
+}
+
+fn row(delivery: &Delivery) -> Vec<String> {
+    let optional = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let last = delivery
+        .last_error
+        .clone()
+        .or_else(|| delivery.last_status.map(|status| status.to_string()));
+    vec![
+        delivery.delivery_id.to_string(),
+        delivery.execution_id.to_string(),
+        delivery.status.clone(),
+        delivery.attempts.to_string(),
+        optional(delivery.next_try_at.map(moment)),
+        optional(last),
+        delivery.url.clone(),
+    ]
+}

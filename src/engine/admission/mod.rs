@@ -1,0 +1,313 @@
+//! Who may run now, who waits, who is sent away.
+
+mod line;
+mod rate;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::{Code, Error};
+use crate::ids::{ExecutionId, Tenant};
+use crate::limits;
+
+use line::{Line, Waiter};
+
+pub(super) use rate::Rate;
+
+/// A fixed number of slots, and bounded lines before them.
+///
+/// A slot that becomes free goes to the tenants in turn: one that fills its lines makes itself wait and nobody else (T-15, R-12).
+/// Within a tenant callers who wait and executions in the queue take turns.
+#[derive(Debug)]
+pub(super) struct Admission(Arc<Inner>);
+
+/// How much at once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// Executions at once.
+    pub(super) slots: usize,
+    /// Executions of one tenant at once.
+    pub(super) slots_of_tenant: usize,
+    /// Callers of one tenant who wait.
+    pub(super) callers: usize,
+    /// Executions of one tenant in the queue.
+    pub(super) queued: usize,
+    /// Longest wait of a caller.
+    pub(super) wait: Duration,
+}
+
+/// Who wants a slot.
+#[derive(Clone, Debug)]
+pub(super) struct Comer {
+    pub(super) tenant: Tenant,
+    pub(super) lane: Lane,
+    /// What will run, if that has a name already.
+    pub(super) execution: Option<ExecutionId>,
+}
+
+/// How somebody waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// With somebody at the other end.
+    Caller,
+    /// In the queue, for as long as it takes.
+    Queued,
+    /// As `Queued`; it was let in by a process before this one.
+    Adopted,
+}
+
+/// Where an execution stands in its tenant's line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LinePlace {
+    /// 1 for the next one.
+    pub(super) position: usize,
+    /// How many wait in this line.
+    pub(super) waiting: usize,
+}
+
+#[derive(Debug)]
+struct Inner {
+    state: Mutex<State>,
+    bounds: Bounds,
+}
+
+#[derive(Debug)]
+struct State {
+    free: usize,
+    closed: bool,
+    /// Never 0 for any tenant in it.
+    running: HashMap<Tenant, usize>,
+    line: Line,
+}
+
+/// The right to run one execution, until dropped.
+#[derive(Debug)]
+pub(super) struct Slot {
+    inner: Arc<Inner>,
+    tenant: Tenant,
+}
+
+/// A slot, or a place in the line.
+#[derive(Debug)]
+pub(super) enum Place {
+    Slot(Slot),
+    Line(Waiting),
+}
+
+impl Place {
+    /// The slot, after however long it takes; `None` when the process ends first.
+    pub(super) async fn turn(self) -> Option<Slot> {
+        match self {
+            Self::Slot(slot) => Some(slot),
+            Self::Line(mut place) => (&mut place.turn).await.ok(),
+        }
+    }
+}
+
+impl Admission {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        let state = Mutex::new(State {
+            free: bounds.slots,
+            closed: false,
+            running: HashMap::new(),
+            line: Line::default(),
+        });
+        Self(Arc::new(Inner { state, bounds }))
+    }
+
+    /// A slot, now or after a bounded wait.
+    pub(super) async fn admit(&self, tenant: &Tenant) -> Result<Slot, Error> {
+        let entered = self.enter(Comer {
+            tenant: tenant.clone(),
+            lane: Lane::Caller,
+            execution: None,
+        })?;
+        self.wait(entered).await
+    }
+
+    /// The same for a caller who may go; one that goes leaves the line.
+    pub(super) async fn admit_unless(
+        &self,
+        tenant: &Tenant,
+        gone: &CancellationToken,
+    ) -> Result<Slot, Error> {
+        let admitted = gone.run_until_cancelled(self.admit(tenant)).await;
+        admitted.ok_or_else(|| Error::new(Code::Busy, "the caller left the queue"))?
+    }
+
+    /// A slot or a place in the line; an error where there is neither.
+    pub(super) fn enter(&self, comer: Comer) -> Result<Place, Error> {
+        self.0.enter(comer)
+    }
+
+    /// Waits for the turn of a caller, for so long.
+    pub(super) async fn wait(&self, entered: Place) -> Result<Slot, Error> {
+        match tokio::time::timeout(self.0.bounds.wait, entered.turn()).await {
+            Ok(turn) => turn.ok_or_else(shutting_down),
+            Err(_elapsed) => Err(busy("no slot became free in time")),
+        }
+    }
+
+    /// Where this execution waits; `None` if it does not.
+    pub(super) fn place(&self, tenant: &Tenant, execution: ExecutionId) -> Option<LinePlace> {
+        self.0.state().line.place(tenant, execution)
+    }
+
+    /// How many wait in all.
+    pub(super) fn waiting(&self) -> usize {
+        self.0.state().line.len()
+    }
+
+    /// How many slots are taken.
+    pub(super) fn running(&self) -> usize {
+        self.0.bounds.slots - self.0.state().free
+    }
+
+    /// Sends one that waits away, if it does.
+    pub(super) fn send_away(&self, tenant: &Tenant, execution: ExecutionId) {
+        self.0.state().line.send_away(tenant, execution);
+    }
+
+    /// Lets nobody in any more; who waits is sent away.
+    pub(super) fn close(&self) {
+        let mut state = self.0.state();
+        state.closed = true;
+        state.line = Line::default();
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.0.state().closed
+    }
+}
+
+impl Inner {
+    fn enter(self: &Arc<Self>, comer: Comer) -> Result<Place, Error> {
+        let mut state = self.state();
+        if state.closed {
+            return Err(shutting_down());
+        }
+        if state.free > 0 && state.may_run(&comer.tenant, self.bounds) {
+            state.take(&comer.tenant);
+            return Ok(Place::Slot(self.slot(comer.tenant)));
+        }
+        self.check_room(&state.line, &comer)?;
+        let (sender, turn) = oneshot::channel();
+        state.line.push(
+            &comer,
+            Waiter {
+                execution: comer.execution,
+                sender,
+            },
+        );
+        Ok(Place::Line(Waiting {
+            turn,
+            tenant: comer.tenant,
+            inner: self.clone(),
+        }))
+    }
+
+    fn check_room(&self, line: &Line, comer: &Comer) -> Result<(), Error> {
+        let max = match comer.lane {
+            Lane::Caller => self.bounds.callers,
+            Lane::Queued => self.bounds.queued,
+            Lane::Adopted => return Ok(()),
+        };
+        if line.of_tenant(&comer.tenant, comer.lane) >= max {
+            return Err(Error::new(
+                Code::RateLimited,
+                format!("{max} executions of yours wait already, the most that may; try again when some have ended"),
+            )
+            .with_retry_after(limits::QUEUE_RETRY_AFTER));
+        }
+        if line.of_all(comer.lane) >= max.saturating_mul(limits::QUEUES_MAX) {
+            return Err(busy("all slots and the queue are full"));
+        }
+        Ok(())
+    }
+
+    fn slot(self: &Arc<Self>, tenant: Tenant) -> Slot {
+        Slot {
+            inner: self.clone(),
+            tenant,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn may_run(&self, tenant: &Tenant, bounds: Bounds) -> bool {
+        self.running.get(tenant).copied().unwrap_or(0) < bounds.slots_of_tenant
+    }
+
+    fn take(&mut self, tenant: &Tenant) {
+        self.free -= 1;
+        *self.running.entry(tenant.clone()).or_default() += 1;
+    }
+
+    fn give_back(&mut self, tenant: &Tenant) {
+        self.free += 1;
+        if let Some(running) = self.running.get_mut(tenant) {
+            *running -= 1;
+            if *running == 0 {
+                self.running.remove(tenant);
+            }
+        }
+    }
+
+    /// The waiter whose turn it is, with a slot taken for it.
+    fn next(&mut self, bounds: Bounds) -> Option<(Tenant, Waiter)> {
+        let running = &self.running;
+        let may_run = |tenant: &Tenant| running.get(tenant).copied().unwrap_or(0) < bounds.slots_of_tenant;
+        let (tenant, waiter) = self.line.next(may_run)?;
+        self.take(&tenant);
+        Some((tenant, waiter))
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut state = self.inner.state();
+        state.give_back(&self.tenant);
+        let next = state.next(self.inner.bounds);
+        drop(state);
+        // One that has just left drops the slot that it is sent, and so passes it on.
+        if let Some((tenant, waiter)) = next {
+            let _ = waiter.sender.send(self.inner.slot(tenant));
+        }
+    }
+}
+
+/// A place in the line, given up when dropped.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    turn: oneshot::Receiver<Slot>,
+    tenant: Tenant,
+    inner: Arc<Inner>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.turn.close();
+        // A slot that was sent and not taken goes back first, outside the lock.
+        drop(self.turn.try_recv());
+        self.inner.state().line.forget_gone(&self.tenant);
+    }
+}
+
+fn shutting_down() -> Error {
+    Error::new(Code::Busy, "the server is shutting down")
+}
+
+fn busy(why: &str) -> Error {
+    let message = format!("{why}; try again later, or raise limits.concurrency or limits.queue");
+    Error::new(Code::Busy, message).with_retry_after(limits::QUEUE_RETRY_AFTER)
+}

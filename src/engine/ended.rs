@@ -1,0 +1,209 @@
+//! What is recorded of how an execution ended.
+
+use crate::engine::clock;
+use crate::error::{Code, Error};
+use crate::execution::{Failure, Logs, Outcome, Status, Timings, Usage, milliseconds};
+use crate::limits;
+use crate::sandbox::{End, Job, Output, Report};
+
+/// An outcome without a report: the program has not run, or nobody knows.
+pub(super) fn lost(error: &Error) -> Outcome {
+    without_report(
+        Status::Failed,
+        Failure {
+            code: error.code().as_str().to_owned(),
+            message: error.to_string(),
+            exception: None,
+        },
+    )
+}
+
+/// The outcome of an execution that waited and was not let in when its turn came.
+pub(super) fn denied(error: &Error) -> Outcome {
+    let is_policy = matches!(
+        error.code(),
+        Code::Invalid
+            | Code::Forbidden
+            | Code::NotFound
+            | Code::Conflict
+            | Code::TooLarge
+            | Code::StorageFull
+    );
+    Outcome {
+        status: if is_policy { Status::Denied } else { Status::Failed },
+        ..lost(error)
+    }
+}
+
+/// The outcome of an execution that was cancelled before its turn came.
+pub(super) fn cancelled() -> Outcome {
+    without_report(
+        Status::Cancelled,
+        Failure {
+            code: "cancelled".to_owned(),
+            message: "the execution was cancelled before its turn came".to_owned(),
+            exception: None,
+        },
+    )
+}
+
+/// The outcome of an execution whose own could not be recorded.
+pub(super) fn unrecorded() -> Outcome {
+    without_report(
+        Status::Interrupted,
+        Failure {
+            code: "interrupted".to_owned(),
+            message: "it ended and the server could not record how; run it again".to_owned(),
+            exception: None,
+        },
+    )
+}
+
+fn without_report(status: Status, error: Failure) -> Outcome {
+    Outcome {
+        status,
+        error: Some(error),
+        exit_code: None,
+        output: None,
+        results: Vec::new(),
+        results_truncated: false,
+        logs: Logs::default(),
+        files: Vec::new(),
+        skipped: Vec::new(),
+        skipped_total: 0,
+        blobs: Vec::new(),
+        usage: Usage::default(),
+        timings: Timings::default(),
+        finished_at: clock::now(),
+    }
+}
+
+/// O-16: files that cannot be had are not listed, and the execution is no success.
+pub(super) fn without_artifacts(outcome: Outcome, error: &Error) -> Outcome {
+    let message = format!("the program's files could not be stored: {error}");
+    Outcome {
+        status: if outcome.status == Status::Success {
+            Status::Failed
+        } else {
+            outcome.status
+        },
+        error: Some(match outcome.error {
+            Some(failure) => Failure {
+                message: format!("{}; {message}", failure.message),
+                ..failure
+            },
+            None => Failure {
+                code: "artifacts_not_stored".to_owned(),
+                message,
+                exception: None,
+            },
+        }),
+        files: Vec::new(),
+        ..outcome
+    }
+}
+
+/// Judges how the program ended: the status, and why it is no success.
+fn judge(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<Failure>) {
+    let granted = &job.limits;
+    let (status, code, message) = match (&report.end, &report.output) {
+        (End::Exited(0), Output::Missing | Output::Json(_)) => return (Status::Success, None),
+        (End::Exited(0), Output::Invalid(reason)) => (Status::Failed, "output_invalid", reason.clone()),
+        (End::Exited(0), Output::TooLarge(bytes)) => {
+            let max = limits::OUTPUT_BYTES_MAX;
+            let message =
+                format!("output.json has {bytes} bytes, the limit is {max}; write large results to files");
+            (Status::Failed, "output_too_large", message)
+        }
+        (End::Exited(1), _) if report.shown.raised.is_some() => {
+            return (Status::Failed, report.shown.raised.clone().map(Failure::from));
+        }
+        (End::Exited(code), _) => {
+            let said = match (&report.logs.stderr[..], &report.logs.stdout[..]) {
+                ([], []) => "it wrote nothing to stdout and stderr",
+                ([], _) => "its stdout may say why",
+                (_, _) => "its stderr may say why",
+            };
+            let message = format!("the program exited with code {code}; {said}");
+            (Status::Failed, "exit_code", message)
+        }
+        (End::Signaled(signal), _) => {
+            let message = format!("the program was ended by signal {signal}");
+            (Status::Failed, "signal", message)
+        }
+        (End::TimedOut, _) => {
+            let seconds = granted.timeout.as_secs_f64();
+            let message = format!("the program ran longer than its {seconds} s");
+            (Status::Timeout, "timeout", message)
+        }
+        (End::OutOfMemory, _) => {
+            let mebibytes = granted.memory_bytes / limits::MIB;
+            let message = format!("the program needed more than its {mebibytes} MiB of memory");
+            (Status::Oom, "oom", message)
+        }
+        (End::Cancelled, _) if shutting_down => {
+            let message = "the server stopped while the program ran".to_owned();
+            (Status::Interrupted, "interrupted", message)
+        }
+        (End::Cancelled, _) => {
+            let message = "the execution was cancelled".to_owned();
+            (Status::Cancelled, "cancelled", message)
+        }
+        (End::NotStarted(reason), _) => (Status::Failed, "start_failed", reason.clone()),
+        (End::Lost(reason), _) => (Status::Interrupted, "sandbox_lost", reason.clone()),
+    };
+    let code = code.to_owned();
+    // P9: what was cut short is said; a lost sandbox says so itself.
+    let message = if report.complete || matches!(report.end, End::Lost(_)) {
+        message
+    } else {
+        format!("{message}; not all that it left could be read")
+    };
+    let exception = None;
+    (
+        status,
+        Some(Failure {
+            code,
+            message,
+            exception,
+        }),
+    )
+}
+
+/// What is recorded of a report.
+pub(super) fn outcome(report: Report, job: &Job, shutting_down: bool) -> Outcome {
+    let (status, error) = judge(&report, job, shutting_down);
+    let exit_code = if let End::Exited(code) = report.end {
+        Some(code)
+    } else {
+        None
+    };
+    // Kept whatever the status: a program that was killed late may have written all it had to say (O-20).
+    let output = if let Output::Json(text) = report.output {
+        Some(text)
+    } else {
+        None
+    };
+    Outcome {
+        status,
+        error,
+        exit_code,
+        output,
+        results: report.shown.results,
+        results_truncated: report.shown.truncated,
+        logs: report.logs,
+        files: report.files,
+        skipped: report.skipped,
+        skipped_total: report.skipped_total,
+        blobs: Vec::new(),
+        usage: report.usage,
+        timings: Timings {
+            queue_ms: 0.0,
+            sandbox_ms: milliseconds(report.sandbox_time),
+            run_ms: milliseconds(report.run_time),
+            collect_ms: milliseconds(report.collect_time),
+            warm: report.warm,
+        },
+        finished_at: clock::now(),
+    }
+}

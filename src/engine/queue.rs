@@ -1,0 +1,339 @@
+//! Executions that nobody waits for, and requests that are sent again: recorded before their turn comes.
+
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use crate::auth::Caller;
+use crate::engine::admission::{Comer, Lane, Place, Slot};
+use crate::engine::live::Entered;
+use crate::engine::run::{Accepted, Standing, Turn, Watcher, span};
+use crate::engine::{Engine, Manner, OnDisconnect, RunRequest, What, clock, ended, failure, stored};
+use crate::error::{Code, Error};
+use crate::execution::{Bookmark, Execution, NewExecution, Outcome, QueuePlace, Status};
+use crate::ids::{Digest, ExecutionId, IdempotencyKey, Tenant};
+use crate::limits;
+use crate::skill::Selector;
+use crate::store::{self, Enqueued, KeyedRequest, Queued};
+
+impl Engine {
+    /// Records what is asked for and returns at once; it runs when its turn comes, also if the server is started again meanwhile.
+    pub async fn submit(
+        &self,
+        caller: &Caller,
+        request: RunRequest,
+        manner: Manner,
+    ) -> Result<Execution, Error> {
+        let (engine, caller) = (self.clone(), caller.clone());
+        let submit = async move { Box::pin(engine.submit_attached(&caller, request, manner)).await };
+        self.to_the_end(submit.instrument(span())).await
+    }
+
+    async fn submit_attached(
+        &self,
+        caller: &Caller,
+        request: RunRequest,
+        manner: Manner,
+    ) -> Result<Execution, Error> {
+        self.0.rate.take(caller.tenant(), std::time::Instant::now())?;
+        let kept = stored::write(&request.what, &request.ask)?;
+        let accepted = Box::pin(self.accept(caller, request)).await?;
+        accepted.name_span();
+        let key = manner.key.map(|key| keyed(key, &kept));
+        let place = self.line_up(&accepted, Lane::Queued)?;
+        let entered = self.0.running.enter(accepted.tenant.clone(), accepted.id());
+        entered.waits();
+        match self.enqueue(&accepted, (Some(kept), key)).await? {
+            Recorded::Now(execution) => {
+                let engine = self.clone();
+                self.0
+                    .tasks
+                    .spawn(async move { engine.run_queued(entered, place).await });
+                Ok(*execution)
+            }
+            Recorded::Before(id) => self.find_execution(&accepted.tenant, id).await,
+        }
+    }
+
+    /// Runs what is asked for, unless the same was asked for before: then that is waited for.
+    pub(super) async fn run_once(
+        &self,
+        (accepted, keyed): (Accepted, KeyedRequest),
+        (on_disconnect, watcher): (OnDisconnect, Watcher),
+        gone: &CancellationToken,
+    ) -> Result<Execution, Error> {
+        let place = self.line_up(&accepted, Lane::Caller)?;
+        let (tenant, id) = (accepted.tenant.clone(), accepted.id());
+        let mut entered = self.0.running.enter(tenant.clone(), id);
+        entered.waits();
+        if let Recorded::Before(id) = self.enqueue(&accepted, (None, Some(keyed))).await? {
+            drop((place, entered, accepted));
+            if let Ok(follow) = self.follow_for(&tenant, id, Bookmark::default()).await {
+                let _ = watcher.send(follow);
+            }
+            return self.await_other(&tenant, id, gone).await;
+        }
+        let turn = gone.run_until_cancelled(self.0.admission.wait(place)).await;
+        let turn = turn.unwrap_or_else(|| Err(Error::new(Code::Busy, "the caller left the queue")));
+        let ran = match turn {
+            Ok(slot) => {
+                let turn = Turn {
+                    slot,
+                    standing: Standing::Queued,
+                    on_disconnect,
+                    watcher,
+                };
+                Box::pin(self.execute(accepted, turn, (&mut entered, gone))).await
+            }
+            Err(error) => Err(error),
+        };
+        let ended = match ran {
+            Ok(execution) => Ok(execution),
+            // It never ran: as if it had not been asked for, so that asking again is no repetition.
+            Err(error) => match self.0.store.withdraw(&tenant, id).await {
+                // Cancelled while it waited, or recorded as it ended.
+                Ok(false) => self.find_execution(&tenant, id).await.map_err(|_| error),
+                Ok(true) | Err(_) => Err(error),
+            },
+        };
+        if let Ok(execution) = &ended {
+            entered.leave(execution);
+        }
+        ended
+    }
+
+    fn line_up(&self, accepted: &Accepted, lane: Lane) -> Result<Place, Error> {
+        self.0.admission.enter(Comer {
+            tenant: accepted.tenant.clone(),
+            lane,
+            execution: Some(accepted.id()),
+        })
+    }
+
+    async fn enqueue(
+        &self,
+        accepted: &Accepted,
+        (request, key): (Option<Vec<u8>>, Option<KeyedRequest>),
+    ) -> Result<Recorded, Error> {
+        let execution = NewExecution {
+            callback_url: accepted.callback_url.clone(),
+            ..self.new_execution((&accepted.tenant, accepted.accepted_at), &accepted.found, None)
+        };
+        let queued = Queued {
+            execution: execution.clone(),
+            request,
+            key,
+        };
+        match self.0.store.enqueue(queued).await {
+            Ok(Enqueued::New) => Ok(Recorded::Now(Box::new(Execution {
+                new: execution,
+                status: Status::Queued,
+                outcome: None,
+            }))),
+            Ok(Enqueued::Known(id)) => Ok(Recorded::Before(id)),
+            Err(store::Error::Conflict(store::Conflict::OtherRequest)) => Err(Error::new(
+                Code::KeyReused,
+                "Idempotency-Key: was sent with another request before; use a new key for each request",
+            )),
+            Err(store::Error::Quota) => {
+                let mebibytes = limits::QUEUED_BYTES_MAX / limits::MIB;
+                let message = format!(
+                    "requests of yours that wait would have more than {mebibytes} MiB together; send data as blobs, or try again when some have ended"
+                );
+                Err(Error::new(Code::RateLimited, message).with_retry_after(limits::QUEUE_RETRY_AFTER))
+            }
+            Err(error) => Err(failure::of_store(error, "execution")),
+        }
+    }
+
+    /// Runs a recorded execution when its turn comes. Whatever goes wrong is recorded as its end.
+    async fn run_queued(&self, mut entered: Entered, place: Place) {
+        let (tenant, id) = (entered.tenant().clone(), entered.id());
+        let ended = match place.turn().await {
+            Some(slot) => Box::pin(self.execute_queued(slot, &mut entered).instrument(span())).await,
+            // Cancelled, or the process ends: the next one finds it in the database.
+            None => self.find_execution(&tenant, id).await,
+        };
+        let ended = match ended {
+            Ok(execution) => Ok(execution),
+            Err(error) => {
+                tracing::warn!(execution.id = %id, %error, source = ?std::error::Error::source(&error), "Execution {id} was not let in");
+                let left = self.leave_queue(&tenant, id, ended::denied(&error)).await;
+                match left {
+                    Ok(_) => self.find_execution(&tenant, id).await,
+                    Err(error) => Err(error),
+                }
+            }
+        };
+        match ended {
+            Ok(execution) if execution.status.is_final() => entered.leave(&execution),
+            Ok(_) => {}
+            Err(error) => {
+                tracing::error!(execution.id = %id, ?error, "The end of execution {id} was not recorded")
+            }
+        }
+    }
+
+    async fn execute_queued(&self, slot: Slot, entered: &mut Entered) -> Result<Execution, Error> {
+        let (tenant, id) = (entered.tenant().clone(), entered.id());
+        let (tenant, execution) = (&tenant, self.find_execution(&tenant, id).await?);
+        if execution.status.is_final() {
+            return Ok(execution);
+        }
+        let recorded = execution.new;
+        let request = self.0.store.queued_request(tenant, id).await;
+        let request = request.map_err(|error| failure::of_store(error, "what it was to be given"))?;
+        let (what, mut ask) = stored::read(&request)?;
+        // Written down with the execution, and judged once more when it is sent.
+        ask.callback_url = None;
+        // What was latest then.
+        let what = match (what, &recorded.version) {
+            (What::Skill { name, .. }, Some(version)) => What::Skill {
+                name,
+                selector: Selector::Version(version.clone()),
+            },
+            (what, _) => what,
+        };
+        let request = RunRequest {
+            what,
+            ask,
+            progress: None,
+        };
+        let caller = Caller::of_accepted(tenant.clone());
+        let mut accepted = Box::pin(self.accept(&caller, request)).await?;
+        if Some(accepted.found.digest) != recorded.digest {
+            let message =
+                "the skill's version was deleted and published anew while this waited; run it again";
+            return Err(Error::new(Code::Conflict, message));
+        }
+        accepted.found.plan.job.execution = id;
+        accepted.accepted_at = recorded.created_at;
+        accepted.callback_url = recorded.callback_url;
+        accepted.name_span();
+        let (nobody, _) = oneshot::channel();
+        let turn = Turn {
+            slot,
+            standing: Standing::Queued,
+            on_disconnect: OnDisconnect::Continue,
+            watcher: nobody,
+        };
+        Box::pin(self.execute(accepted, turn, (entered, &CancellationToken::new()))).await
+    }
+
+    /// Lets what waited in dead processes wait in this one, in the order it came.
+    pub async fn resume_queue(&self) -> Result<(), Error> {
+        let of_store = |error| failure::of_store(error, "execution");
+        let owners = self.0.store.queue_owners().await.map_err(of_store)?;
+        for owner in owners
+            .into_iter()
+            .filter(|owner| !self.0.instance.is_alive(*owner))
+        {
+            let adopted = self
+                .0
+                .store
+                .adopt(owner, self.0.instance.id(), clock::now())
+                .await;
+            let adopted = adopted.map_err(of_store)?;
+            if !adopted.is_empty() {
+                tracing::info!("{} executions of an earlier process wait again", adopted.len());
+            }
+            for (tenant, execution) in adopted {
+                let place = self.0.admission.enter(Comer {
+                    tenant: tenant.clone(),
+                    lane: Lane::Adopted,
+                    execution: Some(execution),
+                })?;
+                let entered = self.0.running.enter(tenant, execution);
+                entered.waits();
+                let engine = self.clone();
+                self.0
+                    .tasks
+                    .spawn(async move { engine.run_queued(entered, place).await });
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends an execution that waits; `false` if it has started or ended.
+    pub(super) async fn cancel_queued(&self, tenant: &Tenant, id: ExecutionId) -> Result<bool, Error> {
+        let left = self.leave_queue(tenant, id, ended::cancelled()).await?;
+        if left {
+            self.0.admission.send_away(tenant, id);
+        }
+        Ok(left)
+    }
+
+    async fn leave_queue(&self, tenant: &Tenant, id: ExecutionId, outcome: Outcome) -> Result<bool, Error> {
+        let waited = self.find_execution(tenant, id).await?.new;
+        let left = self.0.store.leave_queue(tenant, id, outcome.clone()).await;
+        let left = left.map_err(|error| failure::of_store(error, "execution"))?;
+        if left {
+            self.count_end(&waited, &outcome);
+            self.webhook_is_due(&waited);
+        }
+        Ok(left)
+    }
+
+    /// Where a queued execution stands; `None` for one that does not wait in this process.
+    #[must_use]
+    pub fn queue_place(&self, execution: &Execution) -> Option<QueuePlace> {
+        let new = &execution.new;
+        let is_queued = execution.status == Status::Queued;
+        let place = is_queued.then(|| self.0.admission.place(&new.tenant, new.id))??;
+        let waited = clock::since(new.created_at).as_millis();
+        Some(QueuePlace {
+            position: place.position,
+            waiting: place.waiting,
+            waited_ms: u64::try_from(waited).unwrap_or(u64::MAX),
+        })
+    }
+
+    /// Refuses a tenant that keeps as much as it may, or would with so many bytes more.
+    pub(super) async fn check_storage(&self, tenant: &Tenant, more: u64) -> Result<(), Error> {
+        let Some(max) = self.0.settings.tenant_storage else {
+            return Ok(());
+        };
+        let used = self.0.store.storage_used(tenant).await;
+        let used = used.map_err(|error| failure::of_store(error, "storage"))?;
+        if used < max && more <= max - used {
+            return Ok(());
+        }
+        let mebibytes = |bytes: u64| bytes.div_ceil(limits::MIB);
+        Err(Error::new(
+            Code::StorageFull,
+            format!(
+                "your skills and what your executions left have {} of at most {} MiB; delete versions of skills, or wait until old executions are forgotten",
+                mebibytes(used),
+                mebibytes(max)
+            ),
+        ))
+    }
+
+    /// Keys of requests hold for a day.
+    pub(super) async fn forget_keys(&self) -> Result<(), Error> {
+        let forgotten = self.0.store.forget_idempotency_keys(a_life_ago()).await;
+        forgotten.map_err(|error| failure::of_store(error, "keys of requests"))
+    }
+}
+
+/// A key and what it stands for.
+pub(super) fn keyed(key: IdempotencyKey, request: &[u8]) -> KeyedRequest {
+    KeyedRequest {
+        key,
+        fingerprint: Digest::of(request),
+        since: a_life_ago(),
+    }
+}
+
+/// Keys of requests that were made before this hold no more.
+fn a_life_ago() -> jiff::Timestamp {
+    let life = jiff::SignedDuration::try_from(limits::IDEMPOTENCY_KEY_LIFE).unwrap_or_default();
+    clock::now().checked_sub(life).unwrap_or(jiff::Timestamp::MIN)
+}
+
+/// An execution that is recorded.
+enum Recorded {
+    Now(Box<Execution>),
+    /// By an earlier request that was the same.
+    Before(ExecutionId),
+}

@@ -1,0 +1,166 @@
+//! A request as it is kept until its turn comes, and told from others.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Ask, AskedBlob, CalledCode, What};
+use crate::error::Error;
+use crate::execution::JsonText;
+use crate::ids::Digest;
+use crate::sandbox::InputFile;
+use crate::skill::{Language, SkillRef};
+
+/// Everything that a request says, in an order that is always the same.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    skill: Option<SkillRef>,
+    code: Option<String>,
+    language: Option<Language>,
+    input: Option<JsonText>,
+    args: Vec<String>,
+    /// Path to base64.
+    files: BTreeMap<String, String>,
+    blobs: Vec<Digest>,
+    script: Option<String>,
+    /// Base64.
+    stdin: Option<String>,
+    mount_skills: Vec<SkillRef>,
+    requirements: Vec<String>,
+    timeout_ms: Option<u64>,
+    callback_url: Option<String>,
+}
+
+/// Writes down what is asked for. Only what a server can find again later can be kept.
+pub(super) fn write(what: &What, ask: &Ask) -> Result<Vec<u8>, Error> {
+    let (skill, code) = match what {
+        What::Skill { name, selector } => {
+            let (name, selector) = (name.clone(), selector.clone());
+            (Some(SkillRef { name, selector }), None)
+        }
+        What::Code(code) => (None, Some(code)),
+        What::Archive { .. } => return Err(not_kept("an archive that is not published")),
+    };
+    let blobs = ask.blobs.iter().map(|blob| match blob {
+        AskedBlob::Kept(digest) => Ok(*digest),
+        AskedBlob::Content(_) => Err(not_kept("a blob that is not kept")),
+    });
+    let files = ask.files.iter();
+    let stored = Stored {
+        skill,
+        code: code.map(|code| code.text.clone()),
+        language: code.map(|code| code.language),
+        input: ask.input.clone(),
+        args: ask.args.clone(),
+        files: files
+            .map(|file| (file.path.clone(), BASE64_STANDARD.encode(&file.content)))
+            .collect(),
+        blobs: blobs.collect::<Result<_, _>>()?,
+        script: ask.script.clone(),
+        stdin: ask.stdin.as_ref().map(|stdin| BASE64_STANDARD.encode(stdin)),
+        mount_skills: ask.mount_skills.clone(),
+        requirements: ask.requirements.clone(),
+        timeout_ms: ask
+            .timeout
+            .map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+        callback_url: ask.callback_url.clone(),
+    };
+    serde_json::to_vec(&stored).map_err(Error::internal)
+}
+
+/// Reads back what was written.
+pub(super) fn read(bytes: &[u8]) -> Result<(What, Ask), Error> {
+    let stored: Stored = serde_json::from_slice(bytes).map_err(Error::internal)?;
+    let decoded = |text: &String| BASE64_STANDARD.decode(text).map(Bytes::from);
+    let what = match (stored.skill, stored.code) {
+        (Some(SkillRef { name, selector }), _) => What::Skill { name, selector },
+        (None, code) => What::Code(CalledCode {
+            text: code.unwrap_or_default(),
+            language: stored.language.unwrap_or(Language::Python),
+        }),
+    };
+    let files = stored.files.iter().map(|(path, content)| {
+        Ok(InputFile {
+            path: path.clone(),
+            content: decoded(content)?,
+        })
+    });
+    let files: Result<Vec<_>, base64::DecodeError> = files.collect();
+    let stdin = stored.stdin.as_ref().map(decoded).transpose();
+    let ask = Ask {
+        input: stored.input,
+        args: stored.args,
+        files: files.map_err(Error::internal)?,
+        blobs: stored.blobs.into_iter().map(AskedBlob::Kept).collect(),
+        script: stored.script,
+        stdin: stdin.map_err(Error::internal)?,
+        mount_skills: stored.mount_skills,
+        requirements: stored.requirements,
+        timeout: stored.timeout_ms.map(Duration::from_millis),
+        callback_url: stored.callback_url,
+    };
+    Ok((what, ask))
+}
+
+fn not_kept(what: &str) -> Error {
+    Error::invalid(format!(
+        "{what} cannot wait in the queue; run it without `mode: async`"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked() -> (What, Ask) {
+        let what = What::Skill {
+            name: "demo".parse().unwrap(),
+            selector: "1.2.0".parse().unwrap(),
+        };
+        let ask = Ask {
+            input: JsonText::parse(b"{\"n\":  1e400}").ok(),
+            args: vec!["-v".to_owned()],
+            files: vec![InputFile {
+                path: "a/b".to_owned(),
+                content: Bytes::from_static(b"\0\xff"),
+            }],
+            blobs: vec![AskedBlob::Kept(Digest::of(b"blob"))],
+            script: Some("scripts/a.py".to_owned()),
+            stdin: Some(Bytes::from_static(b"\xfe")),
+            mount_skills: vec!["other@latest".parse().unwrap()],
+            requirements: vec!["pandas".to_owned()],
+            timeout: Some(Duration::from_millis(1500)),
+            callback_url: Some("https://hooks.example/".to_owned()),
+        };
+        (what, ask)
+    }
+
+    #[test]
+    fn what_is_kept_reads_back_as_it_was() {
+        let (what, ask) = asked();
+        let kept = write(&what, &ask).unwrap();
+        let (again, ask) = read(&kept).unwrap();
+        assert_eq!(write(&again, &ask).unwrap(), kept);
+        assert_eq!(ask.input.unwrap().as_str(), "{\"n\":  1e400}");
+        assert_eq!(
+            (&ask.files[0].content[..], &ask.stdin.unwrap()[..]),
+            (&b"\0\xff"[..], &b"\xfe"[..])
+        );
+    }
+
+    #[test]
+    fn what_nobody_could_find_again_is_refused() {
+        let (what, mut ask) = asked();
+        ask.blobs = vec![AskedBlob::Content(tempfile::tempfile().unwrap())];
+        assert!(write(&what, &ask).is_err());
+        let archive = What::Archive {
+            archive: tempfile::tempfile().unwrap(),
+            fallback_name: None,
+        };
+        assert!(write(&archive, &Ask::default()).is_err());
+    }
+}

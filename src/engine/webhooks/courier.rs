@@ -1,0 +1,249 @@
+//! Who sends webhooks: so many at once, each within its time, again and again until it is there or was tried often enough.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
+use hyper::{Request, StatusCode};
+use jiff::{SignedDuration, Timestamp};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::webhooks::client::Client;
+use crate::engine::webhooks::payload;
+use crate::engine::{Engine, clock, failure};
+use crate::error::{self, Error};
+use crate::limits;
+use crate::store::{Attempted, Claimed, Delivery, Then, Wanted};
+use crate::webhook::{Message, signatures};
+
+/// Sends the webhooks of an engine.
+#[derive(Clone)]
+pub struct Courier {
+    engine: Engine,
+    client: Client,
+}
+
+impl std::fmt::Debug for Courier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Courier").finish_non_exhaustive()
+    }
+}
+
+/// What came of an attempt.
+struct Answer {
+    status: Option<StatusCode>,
+    error: Option<String>,
+}
+
+impl Engine {
+    /// Whoever sends this engine's webhooks.
+    ///
+    /// # Errors
+    ///
+    /// The certificate authorities of the settings cannot be read.
+    pub fn courier(&self) -> Result<Courier, Error> {
+        Ok(Courier {
+            client: Client::new(&self.0.settings.webhooks)?,
+            engine: self.clone(),
+        })
+    }
+}
+
+impl Courier {
+    /// Sends what is due, and what becomes due, until `closing`. What is on its way then has a moment; the rest is left to the
+    /// next process.
+    pub async fn deliver(self, closing: CancellationToken) {
+        let mut sending = JoinSet::new();
+        loop {
+            let pause = match self.send_due(&mut sending).await {
+                Ok(pause) => pause,
+                Err(error) => {
+                    tracing::warn!(%error, cause = error::causes(&error), "Webhooks could not be looked for");
+                    limits::DELIVERIES_LOOK_AGAIN
+                }
+            };
+            tokio::select! {
+                () = closing.cancelled() => break,
+                Some(_) = sending.join_next() => {}
+                () = self.engine.0.webhooks_due.notified() => {}
+                () = sleep(pause) => {}
+            }
+        }
+        let drained = async { while sending.join_next().await.is_some() {} };
+        let _ = timeout(limits::DELIVERIES_DRAIN_MAX, drained).await;
+    }
+
+    /// Begins what is due, as far as there are places; returns how long it is till there is more to do.
+    async fn send_due(&self, sending: &mut JoinSet<()>) -> Result<Duration, Error> {
+        let free = limits::DELIVERIES_AT_ONCE.saturating_sub(sending.len());
+        // One that ends looks again.
+        if free == 0 {
+            return Ok(limits::DELIVERIES_LOOK_EVERY);
+        }
+        let now = clock::now();
+        // Twice as long as it may take: who has not come back by then does not.
+        let claimed_for = self.engine.0.settings.webhooks.attempt_max * 2 + limits::DELIVERIES_LOOK_AGAIN;
+        let wanted = Wanted {
+            now,
+            until: later(now, claimed_for),
+            rows: u32::try_from(free).unwrap_or(u32::MAX),
+            of_tenant: limits::DELIVERIES_OF_TENANT_AT_ONCE,
+            to_host: limits::DELIVERIES_TO_HOST_AT_ONCE,
+        };
+        let store = &self.engine.0.store;
+        let of_store = |error| failure::of_store(error, "webhook");
+        for claimed in store.claim_deliveries(wanted).await.map_err(of_store)? {
+            let courier = self.clone();
+            sending.spawn(async move { courier.attempt(claimed).await });
+        }
+        let next = store.next_delivery().await.map_err(of_store)?;
+        let next = next.map(|at| {
+            at.duration_since(clock::now())
+                .try_into()
+                .unwrap_or(Duration::ZERO)
+        });
+        let next = next.unwrap_or(limits::DELIVERIES_LOOK_EVERY);
+        // What is due and was not claimed waits for a place.
+        let soonest = if next.is_zero() {
+            limits::DELIVERIES_LOOK_AGAIN
+        } else {
+            next
+        };
+        Ok(soonest.min(limits::DELIVERIES_LOOK_EVERY))
+    }
+
+    async fn attempt(&self, claimed: Claimed) {
+        let answer = self.answer(&claimed).await;
+        let delivery = &claimed.delivery;
+        let then = self.then(&claimed, &answer);
+        log(delivery, &answer, then);
+        let recorded = self.engine.0.store.attempted(Attempted {
+            id: delivery.id,
+            attempts: delivery.attempts,
+            status: answer.status.map(|status| status.as_u16()),
+            error: answer.error,
+            then,
+        });
+        if let Err(error) = recorded.await {
+            tracing::warn!(delivery.id = %delivery.id, %error, "Webhook {} is sent once more: how an attempt ended was not recorded", delivery.id);
+        }
+    }
+
+    async fn answer(&self, claimed: &Claimed) -> Answer {
+        let delivery = &claimed.delivery;
+        let request = match self.request(claimed).await {
+            Ok(request) => request,
+            Err(error) => {
+                tracing::error!(delivery.id = %delivery.id, %error, cause = error::causes(&error), "Webhook {} cannot be written", delivery.id);
+                return Answer {
+                    status: None,
+                    error: Some(error.to_string()),
+                };
+            }
+        };
+        match self.client.send(&delivery.url, request).await {
+            Ok(status) => Answer {
+                status: Some(status),
+                error: complaint(status),
+            },
+            Err(error) => {
+                tracing::debug!(delivery.id = %delivery.id, cause = error::causes(&error), "{error}");
+                Answer {
+                    status: None,
+                    error: Some(error.to_string()),
+                }
+            }
+        }
+    }
+
+    async fn request(&self, claimed: &Claimed) -> Result<Request<Full<Bytes>>, Error> {
+        let Claimed {
+            delivery, execution, ..
+        } = claimed;
+        let server_url = self.engine.0.settings.webhooks.server_url.as_deref();
+        let body = payload::body(execution, server_url).map_err(Error::internal)?;
+        let secrets = self.engine.signing_with(&delivery.tenant).await?;
+        let (id, seconds) = (delivery.id.to_string(), clock::now().as_second());
+        let message = Message {
+            id: &id,
+            seconds,
+            body: &body,
+        };
+        let signature = signatures(&secrets, message);
+        let request = Request::post(delivery.url.target())
+            .header(HOST, delivery.url.authority())
+            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+            .header(
+                USER_AGENT,
+                HeaderValue::from_static(concat!("skillbox/", env!("CARGO_PKG_VERSION"))),
+            )
+            .header(CONNECTION, HeaderValue::from_static("close"))
+            .header("webhook-id", &id)
+            .header("webhook-timestamp", seconds)
+            .header("webhook-signature", signature);
+        request.body(Full::from(body)).map_err(Error::internal)
+    }
+
+    fn then(&self, claimed: &Claimed, answer: &Answer) -> Then {
+        match answer.status {
+            Some(status) if status.is_success() => Then::Delivered,
+            Some(StatusCode::GONE) => Then::Gone,
+            Some(_) | None => {
+                let mut random = [0; 4];
+                // Without luck they all come at once, which is no reason to send none.
+                let _ = getrandom::fill(&mut random);
+                let retries = &self.engine.0.settings.webhooks.retries;
+                pause(retries, claimed.number, u32::from_le_bytes(random))
+                    .map_or(Then::Failed, |pause| Then::Again(later(clock::now(), pause)))
+            }
+        }
+    }
+}
+
+/// The pause after attempt `number`, a tenth more or less; `None` if it was the last.
+pub(super) fn pause(retries: &[Duration], number: u32, random: u32) -> Option<Duration> {
+    let place = usize::try_from(number.saturating_sub(1)).ok()?;
+    let share = 0.9 + 0.2 * f64::from(random) / f64::from(u32::MAX);
+    retries.get(place).map(|pause| pause.mul_f64(share))
+}
+
+fn later(at: Timestamp, by: Duration) -> Timestamp {
+    let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
+    clock::kept(at.checked_add(by).unwrap_or(Timestamp::MAX))
+}
+
+/// Why a status is no success.
+pub(super) fn complaint(status: StatusCode) -> Option<String> {
+    let code = status.as_u16();
+    if status.is_success() {
+        None
+    } else if status == StatusCode::GONE {
+        Some("the receiver answered 410: it wants no more".to_owned())
+    } else if status.is_redirection() {
+        Some(format!(
+            "the receiver answered {code}; redirects are not followed, so name the place itself"
+        ))
+    } else {
+        Some(format!("the receiver answered {code}"))
+    }
+}
+
+/// Of the address no more than the host: the rest may hold a token.
+fn log(delivery: &Delivery, answer: &Answer, then: Then) {
+    let (id, host) = (delivery.id, delivery.url.host());
+    let why = answer.error.as_deref().unwrap_or_default();
+    match then {
+        Then::Delivered => {
+            tracing::info!(delivery.id = %id, execution.id = %delivery.execution, host, attempts = delivery.attempts, "Delivered webhook {id}");
+        }
+        Then::Again(at) => {
+            tracing::info!(delivery.id = %id, execution.id = %delivery.execution, host, attempts = delivery.attempts, why, next_at = %at, "Webhook {id} is tried again");
+        }
+        Then::Gone | Then::Failed => {
+            tracing::warn!(delivery.id = %id, execution.id = %delivery.execution, host, attempts = delivery.attempts, why, "Gave up webhook {id}");
+        }
+    }
+}

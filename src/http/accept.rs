@@ -1,0 +1,42 @@
+//! What a client would rather be answered.
+
+use axum::http::{HeaderMap, header};
+
+/// The first media type of the request's `Accept` that is offered here, or a range that takes any of them.
+pub(crate) fn preferred<'a>(headers: &HeaderMap, offered: &[&'a str]) -> Option<&'a str> {
+    headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|list| list.split(','))
+        .filter_map(|range| range.split(';').next())
+        .map(str::trim)
+        .find_map(|range| {
+            let same = |media: &&&str| media.eq_ignore_ascii_case(range);
+            offered.iter().find(same).copied()
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn the_first_that_is_offered_is_taken() {
+        let offered = ["application/json", "text/plain", "*/*"];
+        for (accept, expected) in [
+            ("text/plain, application/json", Some("text/plain")),
+            ("text/html, Application/JSON;q=0.9", Some("application/json")),
+            ("*/*, application/json", Some("*/*")),
+            ("text/html", None),
+            ("", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
+            assert_eq!(preferred(&headers, &offered), expected, "{accept}");
+        }
+        assert_eq!(preferred(&HeaderMap::new(), &offered), None);
+    }
+}

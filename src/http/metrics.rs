@@ -1,0 +1,46 @@
+//! What the server counts, for Prometheus.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::IntoResponse;
+use axum::routing::get;
+
+use super::door::Door;
+use super::guard::Authenticated;
+use super::problem::Refusal;
+use super::{App, Bounds, MetricsRoute};
+use crate::engine::Engine;
+use crate::error::{Code, Error};
+
+const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Metrics in the text format of Prometheus
+///
+/// They tell of all tenants, so only an administrator of tenant `default` may read them. Not found where `metrics.enabled` is false.
+#[utoipa::path(get, path = "/metrics", tag = "server", operation_id = "metrics",
+    responses((status = OK, body = String, content_type = "text/plain")))]
+pub(crate) async fn metrics(
+    State(door): State<Arc<Door>>,
+    Authenticated(caller): Authenticated,
+) -> Result<impl IntoResponse, Refusal> {
+    if door.metrics == MetricsRoute::Closed {
+        let message = "metrics are switched off; set metrics.enabled (SKILLBOX_METRICS_ENABLED)";
+        return Err(Error::new(Code::NotFound, message).into());
+    }
+    let text = door.engine.metrics_for(&caller)?;
+    Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], text))
+}
+
+/// The same on an address of its own: without a key, and nothing besides.
+#[must_use]
+pub fn metrics_app(engine: Engine) -> App {
+    let open =
+        async |State(engine): State<Engine>| ([(header::CONTENT_TYPE, MEDIA_TYPE)], engine.metrics_text());
+    App {
+        router: Router::new().route("/metrics", get(open)).with_state(engine),
+        bounds: Bounds::default(),
+    }
+}

@@ -1,0 +1,411 @@
+//! Promises about webhooks: none is lost, none is sent by two, none is anybody else's.
+
+use super::Place;
+use super::samples::{at, execution, outcome, tenant};
+use crate::execution::{NewExecution, Outcome, Status};
+use crate::ids::{DeliveryId, ExecutionId, InstanceId, Tenant};
+use crate::limits;
+use crate::store::{
+    Attempted, Claimed, Conflict, Delivery, DeliveryStatus, Error, Queued, Retention, SealedSigning, Store,
+    Then, Wanted,
+};
+
+const FOR_EVER: i64 = 1 << 50;
+
+fn told(owner: &str, host: &str, micros: i64) -> NewExecution {
+    NewExecution {
+        tenant: tenant(owner),
+        callback_url: format!("https://{host}/hook?token=x").parse().ok(),
+        ..execution(micros)
+    }
+}
+
+/// One that has ended at this microsecond, and so is due.
+async fn ended(store: &Store, owner: &str, host: &str, micros: i64) -> NewExecution {
+    let new = told(owner, host, micros);
+    store.begin(new.clone()).await.unwrap();
+    let end = Outcome {
+        finished_at: at(micros),
+        ..outcome(Status::Success)
+    };
+    assert!(store.finish(&new.tenant, new.id, end).await.unwrap());
+    new
+}
+
+fn wanted(now: i64) -> Wanted {
+    Wanted {
+        now: at(now),
+        until: at(now + 100),
+        rows: 100,
+        of_tenant: 100,
+        to_host: 100,
+    }
+}
+
+async fn claimed(store: &Store, wanted: Wanted) -> Vec<Claimed> {
+    store.claim_deliveries(wanted).await.unwrap()
+}
+
+async fn of(store: &Store, new: &NewExecution) -> Delivery {
+    store.delivery_of(&new.tenant, new.id).await.unwrap().unwrap()
+}
+
+fn ending(claimed: &Claimed, then: Then) -> Attempted {
+    Attempted {
+        id: claimed.delivery.id,
+        attempts: claimed.delivery.attempts,
+        status: Some(500),
+        error: Some("it's '; drop table deliveries; --".to_owned()),
+        then,
+    }
+}
+
+fn executions(claimed: &[Claimed]) -> Vec<ExecutionId> {
+    claimed.iter().map(|claimed| claimed.delivery.execution).collect()
+}
+
+/// F-01: a webhook is there from the begin on, and due with the end: by [`Store::finish`], or by somebody else's hand.
+pub(in crate::store) async fn every_end_that_is_to_be_told_is_due_with_it(place: &impl Place) {
+    let store = place.open().await;
+    let dead = InstanceId::generate();
+    let [finished, interrupted, running] = ["a", "b", "c"].map(|owner| NewExecution {
+        instance: dead,
+        ..told(owner, "hooks.example", 1)
+    });
+    for new in [&finished, &interrupted] {
+        store.begin(new.clone()).await.unwrap();
+    }
+    let silent = execution(1);
+    store.begin(silent.clone()).await.unwrap();
+    assert_eq!(store.next_delivery().await.unwrap(), None);
+    assert_eq!(of(&store, &finished).await.status, DeliveryStatus::Waiting);
+    let read = store.execution(&finished.tenant, finished.id).await.unwrap();
+    assert_eq!(read.new, finished);
+
+    let end = || Outcome {
+        finished_at: at(5),
+        ..outcome(Status::Failed)
+    };
+    store.finish(&finished.tenant, finished.id, end()).await.unwrap();
+    store.finish(&silent.tenant, silent.id, end()).await.unwrap();
+    store.interrupt(dead, at(7)).await.unwrap();
+    store
+        .begin(NewExecution {
+            instance: InstanceId::generate(),
+            ..running
+        })
+        .await
+        .unwrap();
+    assert_eq!(store.next_delivery().await.unwrap(), Some(at(5)));
+    assert!(claimed(&store, wanted(4)).await.is_empty());
+    let mut found = claimed(&store, wanted(7)).await;
+    found.sort_by_key(|claimed| claimed.delivery.next_at);
+    assert_eq!(executions(&found), [finished.id, interrupted.id]);
+    let statuses = found.iter().map(|claimed| claimed.execution.status);
+    assert_eq!(
+        statuses.collect::<Vec<_>>(),
+        [Status::Failed, Status::Interrupted]
+    );
+    assert_eq!(found[0].delivery.url, finished.callback_url.unwrap());
+    assert_eq!(store.delivery_of(&silent.tenant, silent.id).await.unwrap(), None);
+}
+
+/// The same for what never ran: cancelled or refused in its turn, or left by a process that died; but what was withdrawn is gone.
+pub(in crate::store) async fn ends_in_the_queue_are_told(place: &impl Place) {
+    let store = place.open().await;
+    let dead = InstanceId::generate();
+    let [refused, alone, withdrawn] = ["a", "b", "c"].map(|owner| NewExecution {
+        instance: dead,
+        ..told(owner, "hooks.example", 1)
+    });
+    for new in [&refused, &alone, &withdrawn] {
+        let queued = Queued {
+            execution: new.clone(),
+            request: None,
+            key: None,
+        };
+        store.enqueue(queued).await.unwrap();
+    }
+    assert_eq!(store.next_delivery().await.unwrap(), None);
+    let end = Outcome {
+        finished_at: at(5),
+        ..outcome(Status::Denied)
+    };
+    assert!(store.leave_queue(&refused.tenant, refused.id, end).await.unwrap());
+    assert!(store.withdraw(&withdrawn.tenant, withdrawn.id).await.unwrap());
+    store.adopt(dead, InstanceId::generate(), at(7)).await.unwrap();
+    let mut found = claimed(&store, wanted(9)).await;
+    found.sort_by_key(|claimed| claimed.execution.new.tenant.clone());
+    assert_eq!(executions(&found), [refused.id, alone.id]);
+    let statuses = found.iter().map(|claimed| claimed.execution.status);
+    assert_eq!(
+        statuses.collect::<Vec<_>>(),
+        [Status::Denied, Status::Interrupted]
+    );
+}
+
+pub(in crate::store) async fn no_two_claim_the_same_webhook(place: &impl Place) {
+    let stores = [place.open().await, place.open().await];
+    let mut all = Vec::new();
+    for micros in 0..20 {
+        all.push(ended(&stores[0], "a", "hooks.example", micros).await.id);
+    }
+    let claims = (0..10).zip(stores.iter().cycle()).map(|(_, store)| {
+        claimed(
+            store,
+            Wanted {
+                rows: 3,
+                ..wanted(50)
+            },
+        )
+    });
+    let mut got: Vec<_> = futures::future::join_all(claims)
+        .await
+        .iter()
+        .flat_map(|claimed| executions(claimed))
+        .collect();
+    while got.len() < all.len() {
+        let more = claimed(&stores[1], wanted(50)).await;
+        assert!(!more.is_empty(), "{} of {}", got.len(), all.len());
+        got.extend(executions(&more));
+    }
+    got.sort();
+    all.sort();
+    assert_eq!(got, all);
+    assert!(claimed(&stores[0], wanted(149)).await.is_empty());
+}
+
+/// F-01: who dies while it sends is given up, and what it says late changes nothing.
+pub(in crate::store) async fn what_nobody_has_recorded_in_time_is_due_again(place: &impl Place) {
+    let store = place.open().await;
+    let new = ended(&store, "a", "hooks.example", 0).await;
+    let first = claimed(&store, wanted(10)).await.remove(0);
+    assert_eq!((first.number, first.delivery.attempts), (1, 1));
+    assert_eq!(of(&store, &new).await.status, DeliveryStatus::Sending);
+    let second = claimed(&store, wanted(110)).await.remove(0);
+    assert_eq!((second.number, second.delivery.attempts), (2, 2));
+    assert_eq!(second.delivery.id, first.delivery.id);
+    assert!(!store.attempted(ending(&first, Then::Delivered)).await.unwrap());
+    assert_eq!(of(&store, &new).await.status, DeliveryStatus::Sending);
+    assert!(store.attempted(ending(&second, Then::Gone)).await.unwrap());
+    assert!(!store.attempted(ending(&second, Then::Delivered)).await.unwrap());
+    assert_eq!(of(&store, &new).await.status, DeliveryStatus::Gone);
+}
+
+pub(in crate::store) async fn an_attempt_is_over_or_followed_by_another(place: &impl Place) {
+    let store = place.open().await;
+    let new = ended(&store, "a", "hooks.example", 0).await;
+    let first = claimed(&store, wanted(1)).await.remove(0);
+    store
+        .attempted(ending(&first, Then::Again(at(40))))
+        .await
+        .unwrap();
+    let waiting = of(&store, &new).await;
+    assert_eq!(
+        (waiting.status, waiting.next_at, waiting.last_at),
+        (DeliveryStatus::Pending, Some(at(40)), Some(at(1)))
+    );
+    assert_eq!(waiting.last_status, Some(500));
+    assert!(waiting.last_error.unwrap().contains("drop table"));
+    assert!(claimed(&store, wanted(39)).await.is_empty());
+    let second = claimed(&store, wanted(40)).await.remove(0);
+    let over = Attempted {
+        status: Some(204),
+        error: None,
+        ..ending(&second, Then::Delivered)
+    };
+    store.attempted(over).await.unwrap();
+    let there = of(&store, &new).await;
+    assert_eq!(
+        (there.status, there.attempts, there.next_at, there.last_error),
+        (DeliveryStatus::Delivered, 2, None, None)
+    );
+    assert!(claimed(&store, wanted(FOR_EVER)).await.is_empty());
+    assert_eq!(store.next_delivery().await.unwrap(), None);
+}
+
+/// a receiver that never answers, and a tenant that has many such, hold up nobody else.
+pub(in crate::store) async fn tenants_and_hosts_take_turns(place: &impl Place) {
+    let store = place.open().await;
+    for micros in 0..20 {
+        ended(&store, "a", "stuck.example", micros).await;
+    }
+    let other_host = ended(&store, "a", "well.example", 30).await;
+    for micros in 31..34 {
+        ended(&store, "b", "stuck.example", micros).await;
+    }
+    let some = |now| Wanted {
+        rows: 6,
+        of_tenant: 3,
+        to_host: 2,
+        ..wanted(now)
+    };
+    let hosts = |claimed: &[Claimed]| -> Vec<String> {
+        let name = |claimed: &Claimed| format!("{} {}", claimed.delivery.tenant, claimed.delivery.url.host());
+        let mut names: Vec<_> = claimed.iter().map(name).collect();
+        names.sort();
+        names
+    };
+    let first = claimed(&store, some(50)).await;
+    let expected = [
+        "a stuck.example",
+        "a stuck.example",
+        "a well.example",
+        "b stuck.example",
+        "b stuck.example",
+    ];
+    assert_eq!(hosts(&first), expected);
+    // As long as they take, nobody gets more.
+    assert!(claimed(&store, some(51)).await.is_empty());
+    let well = first
+        .iter()
+        .find(|claimed| claimed.delivery.execution == other_host.id)
+        .unwrap();
+    store.attempted(ending(well, Then::Delivered)).await.unwrap();
+    assert!(claimed(&store, some(52)).await.is_empty());
+    ended(&store, "a", "well.example", 53).await;
+    assert_eq!(hosts(&claimed(&store, some(54)).await), ["a well.example"]);
+    // With one place only, the tenants take it in turn.
+    let one = |now| Wanted { rows: 1, ..some(now) };
+    let mut turns = Vec::new();
+    for now in [200, 201] {
+        let claimed = claimed(&store, one(now)).await;
+        turns.extend(claimed.iter().map(|claimed| claimed.delivery.tenant.to_string()));
+    }
+    turns.sort();
+    assert_eq!(turns, ["a", "b"]);
+}
+
+/// a list for a dead receiver that is longer than what is looked at hides nothing new.
+pub(in crate::store) async fn a_long_list_for_one_host_hides_no_other(place: &impl Place) {
+    let store = place.open().await;
+    let longer = i64::from(limits::DELIVERIES_LOOKED_AT) + 50;
+    for micros in 0..longer {
+        ended(&store, "a", "stuck.example", micros).await;
+    }
+    ended(&store, "a", "well.example", longer).await;
+    let some = Wanted {
+        of_tenant: 8,
+        to_host: 4,
+        ..wanted(longer)
+    };
+    let claimed = claimed(&store, some).await;
+    let is_well = |claimed: &&Claimed| claimed.delivery.url.host() == "well.example";
+    assert_eq!((claimed.len(), claimed.iter().filter(is_well).count()), (5, 1));
+}
+
+pub(in crate::store) async fn a_webhook_is_sent_anew_when_it_is_asked_for(place: &impl Place) {
+    let store = place.open().await;
+    let running = told("a", "hooks.example", 0);
+    store.begin(running.clone()).await.unwrap();
+    let early = store
+        .redeliver(&running.tenant, of(&store, &running).await.id, at(1))
+        .await;
+    assert!(matches!(early, Err(Error::Conflict(Conflict::NotEnded))));
+    let new = ended(&store, "a", "hooks.example", 0).await;
+    let first = claimed(&store, wanted(1)).await.remove(0);
+    let id = first.delivery.id;
+    let meanwhile = store.redeliver(&new.tenant, id, at(2)).await;
+    assert!(matches!(meanwhile, Err(Error::Conflict(Conflict::BeingSent))));
+    store.attempted(ending(&first, Then::Failed)).await.unwrap();
+    let again = store.redeliver(&new.tenant, id, at(9)).await.unwrap();
+    assert_eq!(
+        (again.status, again.next_at, again.attempts),
+        (DeliveryStatus::Pending, Some(at(9)), 1)
+    );
+    let second = claimed(&store, wanted(9)).await.remove(0);
+    assert_eq!((second.number, second.delivery.attempts), (1, 2));
+    // Whoever sends it is given up.
+    assert!(store.redeliver(&new.tenant, id, at(109)).await.is_ok());
+    let unknown = store.redeliver(&new.tenant, DeliveryId::generate(), at(1)).await;
+    assert!(matches!(unknown, Err(Error::NotFound)));
+}
+
+pub(in crate::store) async fn webhooks_go_with_their_execution(place: &impl Place) {
+    let store = place.open().await;
+    let new = ended(&store, "a", "hooks.example", 0).await;
+    let retention = Retention {
+        ended_before: Some(at(1)),
+        per_tenant: None,
+    };
+    assert_eq!(
+        store.expired(&retention, 9).await.unwrap(),
+        [(new.tenant.clone(), new.id)]
+    );
+    store.forget(&new.tenant, new.id).await.unwrap();
+    assert_eq!(store.next_delivery().await.unwrap(), None);
+    assert!(claimed(&store, wanted(9)).await.is_empty());
+    assert!(matches!(
+        store.delivery_of(&new.tenant, new.id).await,
+        Err(Error::NotFound)
+    ));
+}
+
+/// T-02.
+pub(in crate::store) async fn a_tenant_never_sees_the_webhooks_of_another(place: &impl Place) {
+    let store = place.open().await;
+    let mut mine = Vec::new();
+    for micros in 0..5 {
+        mine.push(ended(&store, "a", "hooks.example", micros).await.id);
+    }
+    let theirs = ended(&store, "b", "hooks.example", 9).await;
+    mine.reverse();
+    let (me, mut found, mut after) = (tenant("a"), Vec::new(), None);
+    loop {
+        let page = store.deliveries(&me, after, 2).await.unwrap();
+        found.extend(page.items.iter().map(|delivery| delivery.execution));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(found, mine);
+    assert!(matches!(
+        store.delivery_of(&me, theirs.id).await,
+        Err(Error::NotFound)
+    ));
+    let foreign = of(&store, &theirs).await.id;
+    assert!(matches!(
+        store.redeliver(&me, foreign, at(1)).await,
+        Err(Error::NotFound)
+    ));
+}
+
+fn sealed(text: &[u8], micros: i64) -> SealedSigning {
+    SealedSigning {
+        sealed: text.to_vec(),
+        created_at: at(micros),
+        previous: None,
+    }
+}
+
+pub(in crate::store) async fn a_signing_secret_is_made_once_and_rotated(place: &impl Place) {
+    let stores = [place.open().await, place.open().await];
+    let (mine, theirs) = (Tenant::default_tenant(), tenant("other"));
+    assert!(matches!(
+        stores[0].signing_secret(&mine).await,
+        Err(Error::NotFound)
+    ));
+    let made = (0..8_u8).zip(stores.iter().cycle()).map(|(n, store)| {
+        let mine = &mine;
+        async move { store.keep_signing_secret(mine, sealed(&[n], 1)).await.unwrap() }
+    });
+    let made = futures::future::join_all(made).await;
+    assert!(made.iter().all(|one| *one == made[0]), "{made:?}");
+    let first = made[0].sealed.clone();
+    let rotated = stores[0]
+        .rotate_signing_secret(&mine, sealed(b"two", 5), at(9))
+        .await
+        .unwrap();
+    let expected = SealedSigning {
+        previous: Some((first, at(9))),
+        ..sealed(b"two", 5)
+    };
+    assert_eq!(rotated, expected);
+    assert_eq!(stores[1].signing_secret(&mine).await.unwrap(), expected);
+    let fresh = stores[1]
+        .rotate_signing_secret(&theirs, sealed(b"x", 5), at(9))
+        .await
+        .unwrap();
+    assert_eq!(fresh, sealed(b"x", 5));
+}

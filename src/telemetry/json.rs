@@ -1,0 +1,51 @@
+//! A log line as one flat JSON object: what belongs to a request or an execution names it, whichever part of the server wrote it.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+use tracing::{Event, Subscriber};
+use tracing_serde::fields::AsMap as _;
+use tracing_subscriber::fmt::format::{JsonFields, Writer};
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormattedFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// Fields of the event, above those of its span, above those of the spans around that.
+#[derive(Debug)]
+pub(super) struct Flat;
+
+impl<S> FormatEvent<S, JsonFields> for Flat
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, JsonFields>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut time = String::new();
+        SystemTime.format_time(&mut Writer::new(&mut time))?;
+        let metadata = event.metadata();
+        let mut line = Map::new();
+        line.insert("timestamp".to_owned(), time.into());
+        line.insert("level".to_owned(), metadata.level().as_str().into());
+        line.insert("target".to_owned(), metadata.target().into());
+        for span in context
+            .event_scope()
+            .into_iter()
+            .flat_map(|scope| scope.from_root())
+        {
+            let extensions = span.extensions();
+            let fields = extensions.get::<FormattedFields<JsonFields>>();
+            let fields =
+                fields.and_then(|fields| serde_json::from_str::<Map<String, Value>>(&fields.fields).ok());
+            line.extend(fields.into_iter().flatten());
+        }
+        if let Ok(Value::Object(fields)) = serde_json::to_value(event.field_map()) {
+            line.extend(fields);
+        }
+        let line = serde_json::to_string(&line).map_err(|_| fmt::Error)?;
+        writeln!(writer, "{line}")
+    }
+}

@@ -1,0 +1,147 @@
+//! Traces, sent to an OpenTelemetry collector: OTLP over HTTP, protobuf.
+
+use std::pin::Pin;
+use std::time::{Duration, SystemTime};
+
+use opentelemetry::propagation::{Extractor, TextMapPropagator as _};
+use opentelemetry::trace::{Span as _, TraceContextExt as _, Tracer as _, TracerProvider as _};
+use opentelemetry::{InstrumentationScope, KeyValue, global};
+use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
+use opentelemetry_otlp::{SpanExporter, WithExportConfig as _, WithHttpConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
+use tracing::Span;
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
+
+/// Whether this build can send traces.
+pub const CAN_TRACE: bool = true;
+
+/// Longest wait for the collector.
+const COLLECTOR_MAX: Duration = Duration::from_secs(10);
+/// Largest answer of the collector that is read.
+const ANSWER_BYTES_MAX: u64 = 64 << 10;
+const NAME: &str = "skillbox";
+
+/// Sends traces until it is told to end.
+#[derive(Debug)]
+pub struct Traces(SdkTracerProvider);
+
+impl Traces {
+    /// Sends them to the collector at `endpoint`, from a thread of its own.
+    pub(super) fn to(endpoint: &str) -> Result<(Self, SdkTracer), opentelemetry_otlp::ExporterBuildError> {
+        let base = endpoint.trim_end_matches('/');
+        let url = match base.ends_with("/v1/traces") {
+            true => base.to_owned(),
+            false => format!("{base}/v1/traces"),
+        };
+        let exporter = SpanExporter::builder()
+            .with_http()
+            .with_http_client(Client::new())
+            .with_endpoint(url)
+            .with_timeout(COLLECTOR_MAX)
+            .build()?;
+        let resource = Resource::builder().with_service_name(NAME);
+        let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
+        let provider = SdkTracerProvider::builder()
+            .with_batch_exporter(exporter)
+            .with_resource(resource.with_attribute(version).build())
+            .build();
+        let tracer = provider.tracer(NAME);
+        global::set_tracer_provider(provider.clone());
+        Ok((Self(provider), tracer))
+    }
+
+    /// Sends what has not been sent yet. Blocks, at most as long as a collector may take.
+    pub fn end(&self) {
+        if let Err(error) = self.0.shutdown() {
+            tracing::warn!(%error, "The last traces may not have reached the collector");
+        }
+    }
+}
+
+/// Lets `span` go on with the trace that a request belongs to; `header` reads a header of it.
+pub fn continue_trace<'a>(span: &Span, header: impl Fn(&str) -> Option<&'a str>) {
+    let given = Headers {
+        parent: header("traceparent"),
+        state: header("tracestate"),
+    };
+    if given.parent.is_some() {
+        // Without a subscriber that traces there is nothing to be continued.
+        let _ = span.set_parent(TraceContextPropagator::new().extract(&given));
+    }
+}
+
+struct Headers<'a> {
+    parent: Option<&'a str>,
+    state: Option<&'a str>,
+}
+
+impl Extractor for Headers<'_> {
+    fn get(&self, key: &str) -> Option<&str> {
+        match key {
+            "traceparent" => self.parent,
+            "tracestate" => self.state,
+            _ => None,
+        }
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        vec!["traceparent", "tracestate"]
+    }
+}
+
+/// Tells the phases of the current span, which have just ended, each with its milliseconds.
+pub fn trace_phases(phases: &[(&'static str, f64)]) {
+    let context = Span::current().context();
+    if !context.span().span_context().is_sampled() {
+        return;
+    }
+    let tracer = global::tracer_with_scope(InstrumentationScope::builder(NAME).build());
+    let took = |milliseconds: f64| Duration::try_from_secs_f64(milliseconds / 1000.0).unwrap_or_default();
+    let all: Duration = phases.iter().map(|(_, milliseconds)| took(*milliseconds)).sum();
+    let now = SystemTime::now();
+    let mut at = now.checked_sub(all).unwrap_or(now);
+    for (name, milliseconds) in phases {
+        let builder = tracer.span_builder(*name).with_start_time(at);
+        at += took(*milliseconds);
+        tracer
+            .build_with_context(builder, &context)
+            .end_with_timestamp(at);
+    }
+}
+
+/// The HTTP client that the command line has, too.
+#[derive(Debug)]
+struct Client(ureq::Agent);
+
+impl Client {
+    fn new() -> Self {
+        let config = ureq::Agent::config_builder()
+            .timeout_global(Some(COLLECTOR_MAX))
+            .http_status_as_error(false);
+        Self(config.build().into())
+    }
+
+    fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let (parts, body) = request.into_parts();
+        let response = self.0.run(Request::from_parts(parts, body.to_vec()))?;
+        let (parts, mut body) = response.into_parts();
+        let bytes = body.with_config().limit(ANSWER_BYTES_MAX).read_to_vec()?;
+        Ok(Response::from_parts(parts, bytes.into()))
+    }
+}
+
+impl HttpClient for Client {
+    /// Blocks: it is asked on the thread of the exporter, which does nothing else.
+    fn send_bytes<'a, 'b>(
+        &'a self,
+        request: Request<Bytes>,
+    ) -> Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'b>>
+    where
+        'a: 'b,
+        Self: 'b,
+    {
+        Box::pin(async move { self.send(request) })
+    }
+}

@@ -1,0 +1,140 @@
+//! What this process takes of its host, under the names that Prometheus gives to that everywhere.
+
+use prometheus_client::registry::Registry;
+
+#[cfg(target_os = "linux")]
+pub(super) use linux::Process;
+
+/// Elsewhere the system has to be asked in another way.
+#[cfg(not(target_os = "linux"))]
+#[derive(Debug, Default)]
+pub(super) struct Process;
+
+#[cfg(not(target_os = "linux"))]
+impl Process {
+    pub(super) fn register(&self, _registry: &mut Registry) {}
+
+    pub(super) fn look(&self) {}
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use prometheus_client::metrics::counter::Counter;
+    use prometheus_client::metrics::gauge::Gauge;
+    use rustix::process::{Resource, getrlimit};
+
+    use super::Registry;
+
+    #[derive(Debug, Default)]
+    pub(crate) struct Process {
+        cpu_seconds: Counter<f64, AtomicU64>,
+        resident_bytes: Gauge,
+        virtual_bytes: Gauge,
+        threads: Gauge,
+        open_fds: Gauge,
+        max_fds: Gauge,
+        start_time: Gauge<f64, AtomicU64>,
+    }
+
+    impl Process {
+        pub(crate) fn register(&self, r: &mut Registry) {
+            r.register(
+                "process_cpu_seconds",
+                "CPU time of this process, without the programs that it runs",
+                self.cpu_seconds.clone(),
+            );
+            r.register(
+                "process_resident_memory_bytes",
+                "Memory of this process, without sandboxes",
+                self.resident_bytes.clone(),
+            );
+            r.register(
+                "process_virtual_memory_bytes",
+                "Its address space",
+                self.virtual_bytes.clone(),
+            );
+            r.register("process_threads", "Its threads", self.threads.clone());
+            r.register("process_open_fds", "Its open descriptors", self.open_fds.clone());
+            r.register("process_max_fds", "How many it may open", self.max_fds.clone());
+            r.register(
+                "process_start_time_seconds",
+                "When it started, since 1970",
+                self.start_time.clone(),
+            );
+        }
+
+        /// Asks the kernel; what it does not tell stays as it was.
+        pub(crate) fn look(&self) {
+            if let Some(seen) = Seen::now() {
+                self.cpu_seconds
+                    .inner()
+                    .store(seen.cpu_seconds.to_bits(), Ordering::Relaxed);
+                self.resident_bytes.set(seen.resident_bytes);
+                self.virtual_bytes.set(seen.virtual_bytes);
+                self.threads.set(seen.threads);
+                self.start_time.set(seen.start_time);
+            }
+            if let Ok(open) = std::fs::read_dir("/proc/self/fd") {
+                // Without the one that looks.
+                self.open_fds
+                    .set(i64::try_from(open.count()).unwrap_or(i64::MAX) - 1);
+            }
+            let most = getrlimit(Resource::Nofile).current;
+            self.max_fds
+                .set(most.and_then(|most| i64::try_from(most).ok()).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// The fields of `/proc/self/stat` that count.
+    struct Seen {
+        cpu_seconds: f64,
+        resident_bytes: i64,
+        virtual_bytes: i64,
+        threads: i64,
+        start_time: f64,
+    }
+
+    impl Seen {
+        fn now() -> Option<Self> {
+            let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+            let system = std::fs::read_to_string("/proc/stat").ok()?;
+            let booted = system.lines().find_map(|line| line.strip_prefix("btime "))?;
+            // Behind the name, which may hold anything; the first is field 3 of proc(5).
+            let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+            let field = |number: usize| fields.get(number - 3)?.trim().parse::<i64>().ok();
+            let pages = i64::try_from(rustix::param::page_size()).ok()?;
+            let seconds = |ticks: i64| {
+                #[expect(
+                    clippy::cast_precision_loss,
+                    reason = "ticks since the host started, a hundred in a second"
+                )]
+                let seconds = ticks as f64 / rustix::param::clock_ticks_per_second() as f64;
+                seconds
+            };
+            Some(Self {
+                cpu_seconds: seconds(field(14)? + field(15)?),
+                threads: field(20)?,
+                start_time: booted.trim().parse::<f64>().ok()? + seconds(field(22)?),
+                virtual_bytes: field(23)?,
+                resident_bytes: field(24)? * pages,
+            })
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn the_kernel_tells_of_this_process() {
+            let seen = Seen::now().unwrap();
+            assert!(seen.resident_bytes > 1 << 20 && seen.virtual_bytes > seen.resident_bytes);
+            assert!(seen.threads >= 1 && seen.cpu_seconds >= 0.0);
+            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+            let age = now.unwrap().as_secs_f64() - seen.start_time;
+            assert!((-2.0..86_400.0).contains(&age), "{age}");
+        }
+    }
+}

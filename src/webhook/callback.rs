@@ -1,0 +1,235 @@
+//! Where the end of an execution is told: an address that says one thing to every reader.
+
+use std::fmt;
+use std::str::FromStr;
+
+use url::{Host, Url};
+
+use crate::limits;
+
+/// An address over HTTP or HTTPS, without user and fragment, in the one spelling that everybody reads alike: an IP address
+/// in it stands in its usual form, however it was written. Whether it may be reached is [`Policy`](super::Policy)'s question.
+///
+/// It may hold a token of the receiver's: it is told to its tenant, and no log shows more of it than the host.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CallbackUrl(Url);
+
+/// Why a text is no such address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidCallback {
+    /// Not one at all.
+    #[error("must look like https://hooks.example/path")]
+    Malformed,
+    /// Too long.
+    #[error("has more than {max} bytes; shorten it", max = limits::CALLBACK_URL_BYTES_MAX)]
+    TooLong,
+    /// Readers differ about what comes before the host.
+    #[error("must hold no user name and no password; put a token into the path or the query")]
+    User,
+    /// Never sent.
+    #[error("must hold no fragment (`#…`); it is never sent")]
+    Fragment,
+    /// Another spelling of the same host.
+    #[error("must hold no dot at the end of its host; leave it out")]
+    TrailingDot,
+}
+
+impl CallbackUrl {
+    /// As it is kept and shown.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// Whether it is reached over TLS.
+    #[must_use]
+    pub fn is_encrypted(&self) -> bool {
+        self.0.scheme() == "https"
+    }
+
+    /// A name in lower case, or an IP address; one of version 6 in brackets.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        self.0.host_str().unwrap_or_default()
+    }
+
+    /// The host, told apart.
+    pub(super) fn told_apart(&self) -> Host<&str> {
+        self.0.host().unwrap_or(Host::Domain(""))
+    }
+
+    /// The address, where the host is one.
+    #[must_use]
+    pub fn address(&self) -> Option<std::net::IpAddr> {
+        match self.told_apart() {
+            Host::Domain(_) => None,
+            Host::Ipv4(address) => Some(address.into()),
+            Host::Ipv6(address) => Some(address.into()),
+        }
+    }
+
+    /// The port, named or not.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.0.port_or_known_default().unwrap_or_default()
+    }
+
+    /// The host, and the port where it is not the usual one: the header `Host`.
+    #[must_use]
+    pub fn authority(&self) -> String {
+        match self.0.port() {
+            Some(port) => format!("{}:{port}", self.host()),
+            None => self.host().to_owned(),
+        }
+    }
+
+    /// Path and query.
+    #[must_use]
+    pub fn target(&self) -> &str {
+        &self.0[url::Position::BeforePath..url::Position::AfterQuery]
+    }
+}
+
+impl FromStr for CallbackUrl {
+    type Err = InvalidCallback;
+
+    fn from_str(text: &str) -> Result<Self, InvalidCallback> {
+        if text.len() > limits::CALLBACK_URL_BYTES_MAX {
+            return Err(InvalidCallback::TooLong);
+        }
+        // Readers of addresses leave out the one and turn the other around.
+        if text.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\') {
+            return Err(InvalidCallback::Malformed);
+        }
+        let (scheme, rest) = text.split_once("://").ok_or(InvalidCallback::Malformed)?;
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let is_http = ["http", "https"]
+            .iter()
+            .any(|known| scheme.eq_ignore_ascii_case(known));
+        if !is_http || authority.is_empty() {
+            return Err(InvalidCallback::Malformed);
+        }
+        if authority.contains('@') {
+            return Err(InvalidCallback::User);
+        }
+        let url = Url::parse(text).map_err(|_| InvalidCallback::Malformed)?;
+        let host = url.host_str().unwrap_or_default();
+        // Parsing may have made it longer.
+        if url.as_str().len() > limits::CALLBACK_URL_BYTES_MAX {
+            return Err(InvalidCallback::TooLong);
+        }
+        if url.fragment().is_some() {
+            return Err(InvalidCallback::Fragment);
+        }
+        if !url.username().is_empty() || url.password().is_some() || host.is_empty() || url.port() == Some(0)
+        {
+            return Err(InvalidCallback::Malformed);
+        }
+        if host.ends_with('.') {
+            return Err(InvalidCallback::TrailingDot);
+        }
+        Ok(Self(url))
+    }
+}
+
+impl fmt::Display for CallbackUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for CallbackUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CallbackUrl({}://{}/…)", self.0.scheme(), self.authority())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<CallbackUrl, InvalidCallback> {
+        text.parse()
+    }
+
+    #[test]
+    fn an_address_is_taken_apart() {
+        let url = parsed("HTTPS://Hooks.Example:8443/a/b?token=x%20y").unwrap();
+        assert_eq!((url.host(), url.port()), ("hooks.example", 8443));
+        assert_eq!(url.authority(), "hooks.example:8443");
+        assert_eq!(url.target(), "/a/b?token=x%20y");
+        assert!(url.is_encrypted() && url.address().is_none());
+        assert_eq!(parsed(url.as_str()).unwrap(), url);
+        let plain = parsed("http://hooks.example:80?x").unwrap();
+        assert_eq!((plain.authority().as_str(), plain.port()), ("hooks.example", 80));
+        assert_eq!(plain.target(), "/?x");
+        let new = parsed("https://[2A00::1]:9/").unwrap();
+        assert_eq!(
+            (new.host(), new.authority().as_str()),
+            ("[2a00::1]", "[2a00::1]:9")
+        );
+        assert_eq!(new.address(), "2a00::1".parse().ok());
+    }
+
+    #[test]
+    fn its_debug_form_tells_no_token() {
+        let url = parsed("https://hooks.example/s3cr3t?t=s3cr3t").unwrap();
+        assert_eq!(format!("{url:?}"), "CallbackUrl(https://hooks.example/…)");
+    }
+
+    ///
+    #[test]
+    fn what_two_readers_could_read_in_two_ways_is_no_address() {
+        use InvalidCallback::{Fragment, Malformed, TooLong, TrailingDot, User};
+        let long = format!(
+            "https://hooks.example/{}",
+            "x".repeat(limits::CALLBACK_URL_BYTES_MAX)
+        );
+        let grows = format!(
+            "https://hooks.example/{}",
+            "ü".repeat(limits::CALLBACK_URL_BYTES_MAX / 3)
+        );
+        for (text, why) in [
+            ("", Malformed),
+            ("hooks.example", Malformed),
+            ("//hooks.example", Malformed),
+            ("file:///etc/passwd", Malformed),
+            ("gopher://hooks.example/", Malformed),
+            ("ftp://hooks.example/", Malformed),
+            ("ws://hooks.example/", Malformed),
+            ("javascript:alert(1)", Malformed),
+            ("unix:///run/docker.sock", Malformed),
+            ("https:hooks.example", Malformed),
+            ("https:/hooks.example", Malformed),
+            ("https:///hooks.example", Malformed),
+            ("https://", Malformed),
+            ("https://:443/", Malformed),
+            ("https://hooks.example:0/", Malformed),
+            ("https://hooks.example:65536/", Malformed),
+            ("https://hooks.example\\@evil.example/", Malformed),
+            ("https://hooks.example/ a", Malformed),
+            ("https://hooks.example/\r\nHost: evil", Malformed),
+            ("ht\ttps://hooks.example/", Malformed),
+            (" https://hooks.example/", Malformed),
+            ("https://a%00b/", Malformed),
+            ("https://[::1/", Malformed),
+            ("https://999.1.1.1/", Malformed),
+            ("https://1.2.3.4.5/", Malformed),
+            ("https://[fe80::1%25eth0]/", Malformed),
+            ("https://user@hooks.example/", User),
+            ("https://user:pass@hooks.example/", User),
+            ("https://@hooks.example/", User),
+            ("https://hooks.example@evil.example/", User),
+            ("https://hooks.example/#part", Fragment),
+            ("https://hooks.example/#", Fragment),
+            ("https://hooks.example./", TrailingDot),
+            ("https://localhost./", TrailingDot),
+            (&long, TooLong),
+            (&grows, TooLong),
+        ] {
+            assert_eq!(parsed(text), Err(why), "{text:?}");
+        }
+        // After the host it is the receiver's own.
+        assert!(parsed("https://hooks.example/@me?to=a@b").is_ok());
+    }
+}

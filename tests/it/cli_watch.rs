@@ -1,0 +1,230 @@
+//! Executions watched from the command line.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Child;
+
+use serde_json::Value;
+use skillbox::ids::ExecutionId;
+use skillbox::limits;
+
+use crate::cli_hostile::{on_terminal, server, shell};
+use crate::cli_shell::{Shell, has_docker};
+use crate::server::{Server, free_port};
+
+/// A server, and a user of it who has its key.
+fn served(env: &[(&str, &str)]) -> (Shell, Server, Shell) {
+    let home = Shell::new();
+    let server = Server::start_with(&home.folder().join("server"), env);
+    let shell = Shell::new()
+        .with("SKILLBOX_SERVER_URL", &server.url)
+        .with("SKILLBOX_API_KEY", &server.key());
+    (home, server, shell)
+}
+
+const SLEEPS: &str = "import sys, time\nprint('one', flush=True)\nprint('aside', file=sys.stderr, flush=True)\ntime.sleep(100)";
+
+/// Begins code that prints and sleeps; returns it and the execution's id once that has printed.
+fn begun(shell: &Shell) -> (Child, String) {
+    std::fs::write(shell.folder().join("sleeps.py"), SLEEPS).unwrap();
+    let run = shell.spawn(&["run", "--code", "sleeps.py"]);
+    loop {
+        let running = shell.json(&["exec", "list", "--status", "running"]);
+        if let Some(id) = running[0]["execution_id"].as_str() {
+            return (run, id.to_owned());
+        }
+    }
+}
+
+fn line(child: &mut BufReader<impl std::io::Read>) -> String {
+    let mut line = String::new();
+    child.read_line(&mut line).unwrap();
+    line
+}
+
+fn rest(mut from: impl std::io::Read) -> String {
+    let mut text = String::new();
+    from.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn what_is_printed_is_heard_while_the_program_runs() {
+    if !has_docker() {
+        return;
+    }
+    let (_home, _server, shell) = served(&[]);
+    let (mut run, id) = begun(&shell);
+    let mut watch = shell.spawn(&["exec", "watch", &id]);
+    let mut logs = shell.spawn(&["exec", "logs", "-f", &id]);
+    let mut heard = BufReader::new(watch.stdout.take().unwrap());
+    let mut followed = BufReader::new(logs.stdout.take().unwrap());
+    // The program sleeps for longer than anybody waits here.
+    assert_eq!(
+        (line(&mut heard), line(&mut followed)),
+        ("one\n".to_owned(), "one\n".to_owned())
+    );
+    assert_eq!(shell.run(&["exec", "cancel", &id]).code, 0);
+    assert_eq!(watch.wait().unwrap().code(), Some(6));
+    assert_eq!((rest(heard), rest(followed)), (String::new(), String::new()));
+    let talk = rest(watch.stderr.take().unwrap());
+    assert!(
+        talk.starts_with(&format!("execution {id} is running\n")),
+        "{talk}"
+    );
+    assert!(
+        talk.contains("\naside\n") && talk.contains("ended as cancelled"),
+        "{talk}"
+    );
+    assert_eq!(logs.wait().unwrap().code(), Some(0));
+    assert_eq!(rest(logs.stderr.take().unwrap()), "aside\n");
+    assert_eq!(run.wait().unwrap().code(), Some(6));
+    let told = shell.run(&["exec", "watch", &id, "--format", "json"]);
+    let envelope: Value = serde_json::from_str(&told.stdout).unwrap();
+    assert_eq!((told.code, envelope["status"].as_str()), (6, Some("cancelled")));
+    assert_eq!(
+        shell
+            .run(&["exec", "watch", &ExecutionId::generate().to_string()])
+            .code,
+        3
+    );
+}
+
+/// Whoever watches finds the server again, and hears nothing twice.
+#[test]
+fn a_watch_outlives_its_server() {
+    if !has_docker() {
+        return;
+    }
+    let port = free_port();
+    let env = [("SKILLBOX_API_PORT", port.as_str())];
+    let home = Shell::new();
+    let server = Server::start_with(&home.folder().join("server"), &env);
+    let shell = Shell::new()
+        .with("SKILLBOX_SERVER_URL", &server.url)
+        .with("SKILLBOX_API_KEY", &server.key());
+    let (_run, id) = begun(&shell);
+    let mut watch = shell.spawn(&["exec", "watch", &id]);
+    let mut heard = BufReader::new(watch.stdout.take().unwrap());
+    assert_eq!(line(&mut heard), "one\n");
+    let data = server.kill_9();
+    let _again = Server::start_with(&data, &env);
+    assert_eq!(watch.wait().unwrap().code(), Some(6));
+    assert_eq!(rest(heard), "", "nothing comes twice");
+    let talk = rest(watch.stderr.take().unwrap());
+    assert!(talk.contains("ended as interrupted"), "{talk}");
+}
+
+/// On a terminal standard error comes as it is written, and once; the result follows.
+#[test]
+fn a_terminal_shows_what_the_program_says_before_its_result() {
+    if !has_docker() {
+        return;
+    }
+    let (_home, _server, remote) = served(&[]);
+    for shell in [remote, Shell::new().with_engine()] {
+        let program = "import sys\nfrom runtime import log\nsys.stderr.write('said\\x1b[2J')\nsys.stderr.flush()\nlog.info('logged')\nsys.exit(3)";
+        std::fs::write(shell.folder().join("says.py"), program).unwrap();
+        let sent = on_terminal(&shell, &["run", "--code", "says.py"]);
+        let (before, after) = sent.split_once("\"execution_id\"").unwrap();
+        assert!(before.contains("said\\u{1b}[2J\r\n"), "{sent:?}");
+        assert!(before.contains("INFO logged\r\n"), "{sent:?}");
+        assert_eq!(after.matches("said").count(), 2, "in the result alone: {sent:?}");
+        assert!(!sent.contains("said\u{1b}"), "W-12: {sent:?}");
+        let piped = shell.run(&["run", "--code", "says.py"]);
+        assert_eq!(piped.stderr.matches("said").count(), 1, "{}", piped.stderr);
+    }
+}
+
+/// O-14: a server that sends what is no event, or an event without an end, is not believed for long.
+#[test]
+fn a_stream_that_is_no_stream_ends_the_command() {
+    let stream = "200 OK\r\ncontent-type: text/event-stream";
+    let event = |name: &str, data: &str| format!("id: 1-0-0-running\nevent: {name}\ndata: {data}\n\n");
+    let endless = usize::try_from(limits::ANSWER_BYTES_MAX).unwrap();
+    for body in [
+        format!("event: stdout\ndata: {}", "x".repeat(endless)),
+        event("stdout", "{\"text\": 1}"),
+        event("stdout", "{\"text\": \"\", \"base64\": \"?\"}"),
+        event("result", "{}"),
+    ] {
+        let url = server(move |_| (stream, body.clone().into_bytes()));
+        let id = ExecutionId::generate().to_string();
+        let said = shell(&url).run(&["exec", "watch", &id]);
+        assert_eq!(said.code, 69, "{}", said.stderr);
+        assert!(said.stderr.contains("not understood"), "{}", said.stderr);
+    }
+}
+
+/// What nobody waits for is asked for, and waited for later.
+#[test]
+fn what_is_asked_for_later_is_waited_for_by_its_id() {
+    if !has_docker() {
+        return;
+    }
+    let (_home, _server, shell) = served(&[]);
+    std::fs::write(
+        shell.folder().join("slow.py"),
+        "import time\ntime.sleep(1)\nprint('done')\n40 + 2",
+    )
+    .unwrap();
+    let asked = shell.run(&["run", "--code", "slow.py", "--async"]);
+    assert_eq!(asked.code, 0, "{}", asked.stderr);
+    let id: ExecutionId = asked.stdout.trim_end().parse().unwrap();
+    let id = id.to_string();
+    let early = shell.run(&["exec", "wait", &id, "--timeout", "0.2s"]);
+    assert_eq!(early.code, 69, "{}", early.stderr);
+    assert!(early.stderr.contains("exec cancel"), "{}", early.stderr);
+    let ended = shell.run(&["exec", "wait", &id]);
+    let envelope: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!((ended.code, &envelope["output"]), (0, &Value::from(42)));
+    let failed = shell.run(&[
+        "exec",
+        "wait",
+        &shell.run(&["run", "--code", "gone.py", "--async"]).stdout,
+    ]);
+    assert_ne!(failed.code, 0);
+    std::fs::write(shell.folder().join("fails.py"), "raise SystemExit(3)").unwrap();
+    let asked = shell.json(&["run", "--code", "fails.py", "--async", "--format", "json"]);
+    assert!(
+        asked["queue"].is_object() || asked["status"] != "success",
+        "{asked}"
+    );
+    let failed = shell.run(&["exec", "wait", asked["execution_id"].as_str().unwrap()]);
+    assert_eq!(failed.code, 1, "{}", failed.stderr);
+}
+
+/// A local command has nobody who would run it later.
+#[test]
+fn without_a_server_nothing_is_asked_for_later() {
+    let refused = Shell::new().run(&["run", "--code", "-", "--async"]);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    assert!(refused.stderr.contains("--server"), "{}", refused.stderr);
+}
+
+/// Ctrl-C ends what a server runs, too; what it had printed is kept.
+#[test]
+fn ctrl_c_ends_what_the_server_runs() {
+    if !has_docker() {
+        return;
+    }
+    let (_home, _server, shell) = served(&[]);
+    let (mut run, id) = begun(&shell);
+    let mut watch = shell.spawn(&["exec", "watch", &id]);
+    let mut heard = BufReader::new(watch.stdout.take().unwrap());
+    assert_eq!(line(&mut heard), "one\n");
+    let pid = rustix::process::Pid::from_raw(i32::try_from(run.id()).unwrap()).unwrap();
+    let pressed = std::time::Instant::now();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    run.wait().unwrap();
+    assert_eq!(watch.wait().unwrap().code(), Some(6));
+    assert!(
+        pressed.elapsed() < std::time::Duration::from_secs(2),
+        "{:?}",
+        pressed.elapsed()
+    );
+    let kept = shell.json(&["exec", "show", &id]);
+    assert_eq!(
+        (&kept["status"], &kept["logs"]["stdout"]),
+        (&"cancelled".into(), &"one\n".into())
+    );
+}

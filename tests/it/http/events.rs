@@ -1,0 +1,145 @@
+//! Streams of events of what has ended, and how many there may be.
+
+use axum::body::Body;
+use axum::http::{HeaderName, Response, header};
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use skillbox::engine::RetentionPolicy;
+use skillbox::http::Settings;
+use skillbox::limits;
+
+use super::client::{Call, Door};
+use super::conformance::Document;
+
+fn events_of(envelope: &Value) -> String {
+    let id = envelope["execution_id"].as_str().unwrap();
+    format!("/v1/executions/{id}/events")
+}
+
+/// Name and data of each event.
+fn parsed(text: &str) -> Vec<(String, Value)> {
+    let blocks = text.split("\n\n").filter(|block| block.contains("event: "));
+    let field = |block: &str, name: &str| {
+        let lines = block.lines().filter_map(|line| line.strip_prefix(name));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    blocks
+        .map(|block| {
+            let data = serde_json::from_str(&field(block, "data: ")).unwrap();
+            (field(block, "event: "), data)
+        })
+        .collect()
+}
+
+/// A-01: each event is as documented, and so are the headers that keep a stream from being held back or stored.
+#[tokio::test]
+async fn every_event_is_as_documented() {
+    let door = Door::open().await;
+    door.publish(&door.admin).await;
+    let envelope = door.run(json!({"skill": "probe", "input": [1, {"a": 2}]})).await;
+    let reply = door.ask(Call::get(&events_of(&envelope))).await;
+    assert_eq!(reply.header(header::CONTENT_TYPE), "text/event-stream");
+    assert_eq!(reply.header(header::CACHE_CONTROL), "no-store");
+    assert_eq!(reply.header(HeaderName::from_static("x-accel-buffering")), "no");
+    let text = reply.text();
+    assert!(text.starts_with("retry: 1000\n\nid: 0-0-0-running\n"), "{text}");
+    let events = parsed(&text);
+    let names: Vec<_> = events.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["status", "stdout", "stderr", "result", "end"]);
+    let document = Document::of_this_door();
+    for (name, data) in &events {
+        document.check_event(name, data);
+    }
+    let without_links = |envelope: &Value| {
+        let mut envelope = envelope.clone();
+        envelope["files_url"] = Value::Null;
+        envelope
+    };
+    assert_eq!(without_links(&events[3].1), without_links(&envelope));
+    assert_eq!(
+        events[1].1,
+        json!({"text": "out \u{fffd}\n", "base64": "b3V0IP8K"})
+    );
+    let inline = Call::post("/v1/executions")
+        .header(header::ACCEPT, "text/event-stream")
+        .json(&json!({"skill": "probe"}));
+    let inline = parsed(&door.ask(inline).await.text());
+    assert_eq!(inline.len(), 5, "{inline:?}");
+    let later = Call::post("/v1/executions")
+        .header(header::ACCEPT, "text/event-stream")
+        .json(&json!({"skill": "probe", "mode": "async"}));
+    let later = parsed(&door.ask(later).await.text());
+    assert_eq!(later.last().unwrap().1["reason"], "finished");
+}
+
+#[tokio::test]
+async fn what_was_told_to_the_end_is_answered_with_nothing() {
+    let door = Door::open().await;
+    door.publish(&door.admin).await;
+    let path = events_of(&door.run(json!({"skill": "probe"})).await);
+    let from = |id: &str| Call::get(&path).header(HeaderName::from_static("last-event-id"), id);
+    let reply = door.ask(from("6-4-0-end")).await;
+    assert_eq!((reply.status.as_u16(), reply.body.len()), (204, 0));
+    let reply = door.ask(from("6-4-0-result")).await;
+    assert_eq!(
+        parsed(&reply.text()),
+        [(
+            "end".to_owned(),
+            json!({"status": "success", "reason": "finished"})
+        )]
+    );
+    for wrong in ["7-4-0-end", "6-4-1-running", "6-4-0", "x"] {
+        let refused = door.ask(from(wrong)).await;
+        assert_eq!(refused.refusal(), (400, "invalid".to_owned()), "{wrong}");
+        assert!(refused.text().contains("\"last_event_id: "), "{wrong}");
+    }
+}
+
+/// C-08: what a reader has begun to hear is heard to its end; afterwards it is gone.
+#[tokio::test]
+async fn retention_cuts_no_stream_short() {
+    let retention = RetentionPolicy {
+        age: None,
+        per_tenant: Some(0),
+    };
+    let door = Door::open_keeping(&Settings::default(), retention).await;
+    door.publish(&door.admin).await;
+    let envelope = door.run(json!({"skill": "probe"})).await;
+    let mut paths = vec![events_of(&envelope)];
+    paths.push(paths[0].replace("events", "logs?follow=true"));
+    let mut begun = Vec::new();
+    for path in &paths {
+        begun.push(door.begin(Call::get(path)).await.into_body());
+    }
+    door.engine.upkeep_round().await;
+    let events = begun.remove(0).collect().await.unwrap().to_bytes();
+    let events = parsed(std::str::from_utf8(&events).unwrap());
+    assert_eq!(events.last().unwrap().0, "end");
+    let logs = begun.remove(0).collect().await.unwrap().to_bytes();
+    assert_eq!(&logs[..], b"out \xff\nerr\n");
+    for path in &paths {
+        assert_eq!(door.ask(Call::get(path)).await.status, 404, "{path}");
+    }
+}
+
+/// A-25, T-15: streams are bounded, for one tenant and in all.
+#[tokio::test]
+async fn one_tenant_holds_only_so_many_streams_open() {
+    let door = Door::open().await;
+    door.publish(&door.admin).await;
+    let path = events_of(&door.run(json!({"skill": "probe"})).await);
+    let mut open: Vec<Response<Body>> = Vec::new();
+    for _ in 0..limits::READERS_MAX / 4 * 3 {
+        let response = door.begin(Call::get(&path)).await;
+        assert_eq!(response.status(), 200);
+        open.push(response);
+    }
+    let refused = door.ask(Call::get(&path)).await;
+    assert_eq!(refused.refusal(), (503, "busy".to_owned()));
+    assert_eq!(refused.header(header::RETRY_AFTER), "1");
+    let stranger = door.key("other", &[skillbox::auth::Scope::Run]).await;
+    let theirs = door.send(Call::get(&path).key(&stranger)).await;
+    assert_eq!(theirs.status, 404, "there is room for others");
+    open.pop();
+    assert_eq!(door.ask(Call::get(&path)).await.status, 200);
+}

@@ -1,0 +1,447 @@
+//! What is seen of an execution while it runs, by those who watch it.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use skillbox::engine::{Ask, Manner, RunRequest, What};
+use skillbox::execution::{Bookmark, News, Reason, Status};
+use skillbox::http::Bounds;
+use skillbox::limits;
+use skillbox::secret::SecretValue;
+use skillbox::skill::Language;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+
+use crate::watching::{Coming, Event, Version, Watched, logged, printed};
+use crate::world::{World, archive};
+
+/// Code that prints in both streams and the log, and never ends by itself.
+const TALKS: &str = r#"
+import sys, time
+from runtime import log
+print('ä1', flush=True)
+sys.stderr.write('e1\n'); sys.stderr.flush()
+log.info('first', n=1)
+sys.stdout.buffer.write(b'\xff\xe2\x82'); sys.stdout.flush()
+time.sleep(0.1)
+sys.stdout.buffer.write(b'\xac2\n'); sys.stdout.flush()
+log.info('second')
+sys.stderr.write('x' * 40000 + '\n'); sys.stderr.flush()
+print('ready', flush=True)
+time.sleep(100)
+"#;
+
+fn code(code: &str) -> Value {
+    json!({ "code": code })
+}
+
+fn path_of(id: &str) -> String {
+    format!("/v1/executions/{id}/events")
+}
+
+/// Reads until `text` was printed; returns all events until then.
+async fn until_printed(coming: &mut Coming, text: &str) -> Vec<Event> {
+    let mut events = Vec::new();
+    while !String::from_utf8_lossy(&printed(&events, "stdout")).contains(text) {
+        events.push(coming.next().await.expect("it prints that"));
+    }
+    events
+}
+
+fn id_of(events: &[Event]) -> String {
+    assert_eq!(events[0].name, "status", "it comes first");
+    events[0].data["execution_id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn what_is_printed_comes_while_the_program_runs_and_the_end_always_does() {
+    let Some(door) = Watched::on(super::BACKEND, Bounds::default()).await else {
+        return;
+    };
+    for version in [Version::Http1, Version::Http2] {
+        let mut coming = door.run(version, &code(TALKS)).await;
+        assert_eq!(
+            (coming.status.as_u16(), coming.content_type.as_str()),
+            (200, "text/event-stream")
+        );
+        // It sleeps for longer than anybody waits here.
+        let mut events = until_printed(&mut coming, "ready").await;
+        let id = id_of(&events);
+        assert_eq!(events[0].data["status"], "running");
+        let mut second = door.get_by(version, &path_of(&id), &[]).await;
+        let seen = until_printed(&mut second, "ready").await;
+        assert_eq!(printed(&seen, "stdout"), printed(&events, "stdout"));
+        door.cancel(&id).await;
+        events.extend(coming.rest().await);
+        let [.., result, end] = &events[..] else {
+            panic!("{events:?}");
+        };
+        assert_eq!((result.name.as_str(), end.name.as_str()), ("result", "end"));
+        assert_eq!(end.data, json!({"status": "cancelled", "reason": "finished"}));
+        assert_eq!(result.data["execution_id"], id);
+        let logs = &result.data["logs"];
+        assert_eq!(
+            String::from_utf8_lossy(&printed(&events, "stdout")),
+            logs["stdout"].as_str().unwrap()
+        );
+        assert_eq!(
+            String::from_utf8_lossy(&printed(&events, "stderr")),
+            logs["stderr"].as_str().unwrap()
+        );
+        assert_eq!(json!(logged(&events)), logs["lines"]);
+        assert_eq!(logs["lines"][0]["fields"]["n"], 1);
+        assert_eq!(second.rest().await.last(), Some(end));
+        // The answer of a plain look, but for the links, which are signed anew.
+        let shown = door
+            .get(&format!("/v1/executions/{id}"), &[])
+            .await
+            .bytes()
+            .await
+            .0;
+        assert_eq!(serde_json::from_slice::<Value>(&shown).unwrap(), result.data);
+    }
+}
+
+/// From every place, in memory and from the record, the rest is what an uninterrupted reader hears.
+#[tokio::test]
+async fn a_reader_goes_on_exactly_where_it_was() {
+    let Some(door) = Watched::on(super::BACKEND, Bounds::default()).await else {
+        return;
+    };
+    let mut coming = door.run(Version::Http1, &code(TALKS)).await;
+    let live = until_printed(&mut coming, "ready").await;
+    let id = id_of(&live);
+    let mut early = Vec::new();
+    for event in &live {
+        let header = [("last-event-id", event.id.as_str())];
+        early.push((event.id.clone(), door.get(&path_of(&id), &header).await));
+    }
+    door.cancel(&id).await;
+    let whole = [live, coming.rest().await].concat();
+    for event in &whole {
+        let path = format!("{}?last_event_id={}", path_of(&id), event.id);
+        early.push((event.id.clone(), door.get(&path, &[]).await));
+    }
+    let (out, err) = (printed(&whole, "stdout"), printed(&whole, "stderr"));
+    for (place, coming) in early {
+        let place: Bookmark = place.parse().unwrap();
+        if place.to_string().ends_with("end") {
+            assert_eq!(coming.status, 204, "there is nothing more");
+            continue;
+        }
+        let rest = coming.rest().await;
+        let count = |bytes: u64| usize::try_from(bytes).unwrap();
+        assert_eq!(printed(&rest, "stdout"), out[count(place.stdout)..], "{place}");
+        assert_eq!(printed(&rest, "stderr"), err[count(place.stderr)..], "{place}");
+        assert_eq!(logged(&rest), logged(&whole)[count(place.lines)..], "{place}");
+        assert!(rest.iter().all(|event| event.name != "status"), "{place}");
+        assert_eq!(rest.last(), whole.last(), "{place}");
+    }
+    for wrong in ["7", "99-0-0-running", "0-0-99-running"] {
+        let path = format!("{}?last_event_id={wrong}", path_of(&id));
+        let refused = door.get(&path, &[]).await;
+        assert_eq!(refused.status, 400, "{wrong}");
+        let problem: Value = serde_json::from_slice(&refused.bytes().await.0).unwrap();
+        assert!(
+            problem["detail"].as_str().unwrap().starts_with("last_event_id: "),
+            "{problem}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_refused_is_refused_as_ever_and_an_early_end_is_told() {
+    let Some(door) = Watched::on(super::BACKEND, Bounds::default()).await else {
+        return;
+    };
+    for (body, status) in [(json!({"skill": "not-there"}), 404), (json!({}), 400)] {
+        let refused = door.run(Version::Http1, &body).await;
+        assert_eq!(refused.status, status);
+        assert_eq!(refused.content_type, "application/problem+json");
+    }
+    let silent = door.run(Version::Http2, &code("7")).await.rest().await;
+    let names: Vec<_> = silent.iter().map(|event| event.name.as_str()).collect();
+    assert_eq!(names, ["status", "result", "end"]);
+    assert_eq!(silent[1].data["output"], 7);
+}
+
+/// C-09.
+#[tokio::test]
+async fn two_hundred_readers_of_one_execution_get_the_same_bytes() {
+    let Some(door) = Watched::on(super::BACKEND, Bounds::default()).await else {
+        return;
+    };
+    let program = "import sys, time\nfor n in range(300):\n    print(n, 'ß' * 500, flush=True)\n    if n == 100: time.sleep(1)";
+    let mut first = door.run(Version::Http1, &code(program)).await;
+    let status = first.until("status").await;
+    let id = status.data["execution_id"].as_str().unwrap().to_owned();
+    let mut readers = Vec::new();
+    for n in 0..200 {
+        let version = if n % 2 == 0 {
+            Version::Http1
+        } else {
+            Version::Http2
+        };
+        readers.push(door.get_by(version, &path_of(&id), &[]).await);
+    }
+    let whole = first.rest().await;
+    let result = &whole[whole.len() - 2].data;
+    let out = printed(&whole, "stdout");
+    assert_eq!(
+        String::from_utf8_lossy(&out),
+        result["logs"]["stdout"].as_str().unwrap()
+    );
+    for reader in readers {
+        assert_eq!(reader.status, 200);
+        let heard = reader.rest().await;
+        assert_eq!(printed(&heard, "stdout"), out);
+        assert_eq!(heard.last(), whole.last());
+    }
+}
+
+/// A-25: who stops reading is dropped; the execution and everybody else go on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_does_not_read_is_dropped_while_the_program_floods() {
+    let bounds = Bounds {
+        idle: Duration::from_secs(2),
+        ..Bounds::default()
+    };
+    let Some(door) = Watched::on(super::BACKEND, bounds).await else {
+        return;
+    };
+    // The kernel takes much for a reader that takes nothing: as events these bytes are more than eight times a megabyte.
+    let floods = "import sys, time\nprint('begun', flush=True)\ntime.sleep(0.5)\n\
+        for stream in (sys.stderr, sys.stdout):\n    stream.buffer.write(b'\\xff' * (4 << 20))\n    stream.flush()\n\
+        time.sleep(3)";
+    let mut coming = door.run(Version::Http1, &code(floods)).await;
+    let id = id_of(&until_printed(&mut coming, "begun").await);
+    let mut stuck = TcpStream::connect(door.address).await.unwrap();
+    let request = format!(
+        "GET {} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\r\n",
+        path_of(&id),
+        door.key
+    );
+    stuck.write_all(request.as_bytes()).await.unwrap();
+    let rest = coming.rest().await;
+    assert_eq!(
+        rest.last().map(|event| &event.data["status"]),
+        Some(&json!("success"))
+    );
+    assert_eq!(printed(&rest, "stderr").len() as u64, limits::LOG_BYTES_MAX);
+    let mut heard = Vec::new();
+    let read = tokio::time::timeout(Duration::from_secs(10), stuck.read_to_end(&mut heard));
+    let _ = read.await.expect("it was dropped");
+    let heard = String::from_utf8_lossy(&heard);
+    assert!(
+        heard.contains("event: stderr") && !heard.contains("event: result"),
+        "{}",
+        heard.len()
+    );
+}
+
+/// O-21: what is watched is what is recorded, and never more.
+#[tokio::test]
+async fn a_secret_is_never_seen_live() {
+    let Some(door) = Watched::on(super::BACKEND, Bounds::default()).await else {
+        return;
+    };
+    let world = &door.world;
+    let secret = "hunter2-and-more";
+    let value = SecretValue::new(secret.to_owned()).unwrap();
+    let name = "API_TOKEN".parse().unwrap();
+    world
+        .engine
+        .set_secret(&world.admin, &name, &value)
+        .await
+        .unwrap();
+    let program = r#"import json, os, sys, time
+sys.path.insert(0, '/sandbox/runtime')
+from runtime import log
+token = os.environ['API_TOKEN']
+print('plain', token, flush=True)
+log.info('it is ' + token, token=token)
+log.info('no secret')
+for char in token + ' and ' + token[:9]:
+    sys.stderr.write(char); sys.stderr.flush(); time.sleep(0.01)
+time.sleep(0.2)
+"#;
+    let what = What::Archive {
+        archive: archive(Language::Python, "permissions: {secrets: [API_TOKEN]}\n", program),
+        fallback_name: None,
+    };
+    let request = RunRequest {
+        what,
+        ask: Ask::default(),
+        progress: None,
+    };
+    let (watcher, watched) = oneshot::channel();
+    let (engine, admin) = (world.engine.clone(), world.admin.clone());
+    let run = tokio::spawn(async move {
+        engine
+            .run_watched(&admin, (request, Manner::default()), watcher)
+            .await
+    });
+    let mut follow = watched.await.unwrap();
+    let (mut printed, mut lines) = ([Vec::new(), Vec::new()], Vec::new());
+    while let Some(news) = follow.next().await {
+        match news {
+            News::Printed { stream, bytes } => printed[stream as usize].extend(bytes),
+            News::Logged(line) => lines.push(line),
+            News::Result(_) => break,
+            News::Status(_) | News::End { .. } => {}
+        }
+        let seen = format!("{} {lines:?}", String::from_utf8_lossy(&printed.concat()));
+        assert!(
+            !seen.contains("hunter2-and-") && !seen.contains("and-more"),
+            "{seen}"
+        );
+    }
+    let execution = run.await.unwrap().unwrap();
+    assert_eq!(execution.status, Status::Success);
+    let logs = execution.outcome.unwrap().logs;
+    assert_eq!(printed, [logs.stdout, logs.stderr]);
+    assert_eq!((lines.len(), lines), (2, logs.lines));
+    assert_eq!(String::from_utf8_lossy(&printed[0]), "plain ***\n");
+}
+
+#[tokio::test]
+async fn logs_are_followed_to_their_end_byte_for_byte() {
+    let Some(door) = Watched::on(super::BACKEND, Bounds::default()).await else {
+        return;
+    };
+    let mut coming = door.run(Version::Http1, &code(TALKS)).await;
+    let id = id_of(&until_printed(&mut coming, "ä1").await);
+    let path = |query: &str| format!("/v1/executions/{id}/logs{query}");
+    let mut out = door.get(&path("?follow=true&stream=stdout"), &[]).await;
+    assert_eq!(out.content_type, "text/plain; charset=utf-8");
+    let mut begun = out.piece().await.unwrap().to_vec();
+    assert!(begun.starts_with("ä1\n".as_bytes()), "before it has ended");
+    let both = door.get(&path("?follow=true"), &[]).await;
+    until_printed(&mut coming, "ready").await;
+    door.cancel(&id).await;
+    let (rest, is_whole) = out.bytes().await;
+    begun.extend(rest);
+    assert!(is_whole);
+    let kept = door.get(&path("?stream=stdout"), &[]).await.bytes().await.0;
+    assert_eq!(begun, kept);
+    let (both, is_whole) = both.bytes().await;
+    let all = door.get(&path(""), &[]).await.bytes().await.0;
+    assert_eq!((both.len(), is_whole), (all.len(), true));
+    let late = door.get(&path("?follow=true"), &[]).await.bytes().await;
+    assert_eq!(late, (all, true));
+}
+
+/// What runs is ended with the process, and its readers are told; who follows what does not end here is sent on.
+#[tokio::test]
+async fn the_end_is_told_when_the_server_stops() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let what = What::Archive {
+        archive: archive(
+            Language::Python,
+            "",
+            "import time\nprint('on', flush=True)\ntime.sleep(100)",
+        ),
+        fallback_name: None,
+    };
+    let request = RunRequest {
+        what,
+        ask: Ask::default(),
+        progress: None,
+    };
+    let (watcher, watched) = oneshot::channel();
+    let (engine, admin) = (world.engine.clone(), world.admin.clone());
+    tokio::spawn(async move {
+        engine
+            .run_watched(&admin, (request, Manner::default()), watcher)
+            .await
+    });
+    let mut follow = watched.await.unwrap();
+    while !matches!(follow.next().await.unwrap(), News::Printed { .. }) {}
+    // A process beside this one, over the same folder.
+    let folder = world.folder.path();
+    let instance = crate::world::instance_in(folder);
+    let sandbox = crate::world::sandbox_on(super::BACKEND, &instance).await.unwrap();
+    let other = crate::world::engine_in(folder, instance, sandbox).await;
+    let mut elsewhere = other
+        .follow(&world.admin, follow.id(), Bookmark::default())
+        .await
+        .unwrap();
+    let mut sent_on = other
+        .follow(&world.admin, follow.id(), follow.bookmark())
+        .await
+        .unwrap();
+    let engine = world.engine.clone();
+    other.shutdown(Duration::ZERO).await;
+    let end = |status, reason| Some(News::End { status, reason });
+    assert_eq!(sent_on.next().await, end(Status::Running, Reason::Shutdown));
+    assert_eq!(sent_on.next().await, None);
+    assert!(matches!(elsewhere.next().await, Some(News::Status(_))));
+    assert_eq!(elsewhere.next().await, end(Status::Running, Reason::Shutdown));
+    engine.shutdown(Duration::ZERO).await;
+    let Some(News::Result(execution)) = follow.next().await else {
+        panic!("its result comes first");
+    };
+    assert_eq!(execution.status, Status::Interrupted);
+    assert_eq!(follow.next().await, end(Status::Interrupted, Reason::Finished));
+    assert_eq!(follow.next().await, None);
+    let mut late = engine
+        .follow(&world.admin, follow.id(), Bookmark::default())
+        .await
+        .unwrap();
+    let mut printed = false;
+    while let Some(news) = late.next().await {
+        printed |= matches!(news, News::Printed { .. });
+    }
+    assert!(printed, "what it had printed is kept");
+}
+
+/// An execution that another process runs is seen when it has ended.
+#[tokio::test]
+async fn what_another_process_runs_is_told_at_its_end() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let folder = world.folder.path();
+    let instance = crate::world::instance_in(folder);
+    let sandbox = crate::world::sandbox_on(super::BACKEND, &instance).await.unwrap();
+    let other = crate::world::engine_in(folder, instance, sandbox).await;
+    let what = What::Archive {
+        archive: archive(
+            Language::Python,
+            "",
+            "import time\nprint('on', flush=True)\ntime.sleep(1)",
+        ),
+        fallback_name: None,
+    };
+    let request = RunRequest {
+        what,
+        ask: Ask::default(),
+        progress: None,
+    };
+    let (watcher, watched) = oneshot::channel();
+    let (engine, admin) = (world.engine.clone(), world.admin.clone());
+    tokio::spawn(async move {
+        engine
+            .run_watched(&admin, (request, Manner::default()), watcher)
+            .await
+    });
+    let id = watched.await.unwrap().id();
+    let mut elsewhere = other.follow(&world.admin, id, Bookmark::default()).await.unwrap();
+    let mut news = Vec::new();
+    while let Some(next) = elsewhere.next().await {
+        news.push(next);
+    }
+    let [
+        News::Status(status),
+        News::Printed { bytes, .. },
+        News::Result(_),
+        News::End { .. },
+    ] = &news[..]
+    else {
+        panic!("{news:?}");
+    };
+    assert_eq!((*status, bytes.as_slice()), (Status::Running, &b"on\n"[..]));
+}

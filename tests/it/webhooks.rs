@@ -1,0 +1,315 @@
+//! Ends that are told: to whom, how often, signed by what, and what receivers cannot do to us.
+
+use std::time::Duration;
+
+use skillbox::bundle::artifacts::ArtifactTar;
+use skillbox::engine::{Ask, CalledCode, Engine, Manner, PageRequest, RunRequest, WebhookSettings, What};
+use skillbox::execution::{Execution, JsonText, Logs, Shown, Usage};
+use skillbox::sandbox::{End, Error, Job, Output, Report, Sandbox};
+use skillbox::skill::Language;
+use skillbox::store::{Delivery, DeliveryStatus};
+use skillbox::webhook::Policy;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::receiver::{Answer, PATIENCE, Receiver};
+use crate::world::{World, engine_that_tells, instance_in};
+
+/// Fails, and leaves output and logs that are nobody else's business.
+pub(crate) fn script(_: &Job, _: &mut ArtifactTar) -> Result<Report, Error> {
+    Ok(Report {
+        end: End::Exited(3),
+        output: Output::Json(JsonText::parse(b"\"the output\"").unwrap()),
+        shown: Shown::default(),
+        logs: Logs {
+            stdout: b"the log".to_vec(),
+            ..Logs::default()
+        },
+        files: Vec::new(),
+        skipped: Vec::new(),
+        skipped_total: 0,
+        blobs: Vec::new(),
+        complete: true,
+        usage: Usage::default(),
+        sandbox_time: Duration::from_millis(1),
+        run_time: Duration::from_millis(2),
+        collect_time: Duration::from_millis(3),
+        warm: false,
+    })
+}
+
+/// Plain HTTP to loopback, and no patience.
+pub(crate) fn settings() -> WebhookSettings {
+    WebhookSettings {
+        policy: Policy {
+            allow_http: true,
+            allow_private: vec!["127.0.0.0/8".parse().unwrap()],
+            ports: Vec::new(),
+        },
+        retries: vec![Duration::from_millis(5); 3],
+        attempt_max: Duration::from_secs(5),
+        server_url: Some("https://skillbox.example/".to_owned()),
+        ..WebhookSettings::default()
+    }
+}
+
+/// A world and, as long as the second lives, somebody who sends its webhooks.
+pub(crate) async fn telling(settings: WebhookSettings) -> (World, AbortOnDropHandle<()>) {
+    let folder = tempfile::tempdir().unwrap();
+    let instance = instance_in(folder.path());
+    let engine = engine_that_tells(settings, folder.path(), instance, Sandbox::scripted(script)).await;
+    let courier = courier(&engine);
+    (World::of(folder, engine).await, courier)
+}
+
+fn courier(engine: &Engine) -> AbortOnDropHandle<()> {
+    let courier = engine.courier().unwrap();
+    AbortOnDropHandle::new(tokio::spawn(courier.deliver(CancellationToken::new())))
+}
+
+pub(crate) async fn try_run(world: &World, url: &str) -> Result<Execution, skillbox::error::Error> {
+    world.engine.run(&world.admin, asking(url)).await
+}
+
+fn asking(url: &str) -> RunRequest {
+    RunRequest {
+        what: What::Code(CalledCode {
+            text: "1".to_owned(),
+            language: Language::Python,
+        }),
+        ask: Ask {
+            callback_url: Some(url.to_owned()),
+            ..Ask::default()
+        },
+        progress: None,
+    }
+}
+
+pub(crate) async fn run(world: &World, url: &str) -> Execution {
+    try_run(world, url).await.unwrap()
+}
+
+/// The webhook of an execution once nothing more is to come, or what `until` looks for.
+async fn delivery(world: &World, of: &Execution, until: impl Fn(&Delivery) -> bool) -> Delivery {
+    let found = async {
+        loop {
+            let found = world.engine.delivery_of(&world.admin, of.new.id).await;
+            if let Some(delivery) = found.unwrap().filter(&until) {
+                return delivery;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, found).await.unwrap()
+}
+
+pub(crate) async fn settled(world: &World, of: &Execution) -> Delivery {
+    delivery(world, of, |delivery| delivery.next_at.is_none()).await
+}
+
+pub(crate) async fn secret(world: &World) -> String {
+    let signing = world.engine.signing_secret(&world.admin).await.unwrap();
+    signing.secret.reveal().to_string()
+}
+
+#[tokio::test]
+async fn an_end_is_told_signed_and_without_what_the_program_left() {
+    let (world, _courier) = telling(settings()).await;
+    let mut receiver = Receiver::open(&[Answer::status(204)]).await;
+    let execution = run(&world, &receiver.url()).await;
+    let heard = receiver.next().await;
+    assert_eq!(heard.line, "POST /hook?token=t HTTP/1.1");
+    assert_eq!(heard.headers["host"], format!("127.0.0.1:{}", receiver.port));
+    assert_eq!(heard.headers["content-type"], "application/json");
+    assert!(heard.headers["user-agent"].starts_with("skillbox/"));
+    assert!(heard.is_signed_by(&secret(&world).await));
+    let now = jiff::Timestamp::now().as_second();
+    let seconds: i64 = heard.headers["webhook-timestamp"].parse().unwrap();
+    assert!((now - 30..=now).contains(&seconds));
+
+    let told = heard.json();
+    let outcome = execution.outcome.as_ref().unwrap();
+    let id = execution.new.id.to_string();
+    assert_eq!(told["type"], "execution.finished");
+    assert_eq!(told["timestamp"], outcome.finished_at.to_string());
+    let data = &told["data"];
+    assert_eq!(
+        (&data["execution_id"], &data["status"]),
+        (&id.as_str().into(), &"failed".into())
+    );
+    assert_eq!(
+        (&data["exit_code"], &data["error"]["code"]),
+        (&3.into(), &"exit_code".into())
+    );
+    assert_eq!(
+        data["url"],
+        format!("https://skillbox.example/v1/executions/{id}")
+    );
+    let members: Vec<_> = data.as_object().unwrap().keys().map(String::as_str).collect();
+    let expected = [
+        "execution_id",
+        "status",
+        "skill",
+        "version",
+        "error",
+        "exit_code",
+        "duration_ms",
+        "created_at",
+        "finished_at",
+        "url",
+    ];
+    assert_eq!(members, expected);
+    let text = String::from_utf8(heard.body.clone()).unwrap();
+    assert!(
+        !text.contains("the output") && !text.contains("the log"),
+        "{text}"
+    );
+
+    let delivery = settled(&world, &execution).await;
+    assert_eq!(
+        (delivery.status, delivery.attempts),
+        (DeliveryStatus::Delivered, 1)
+    );
+    assert_eq!((delivery.last_status, delivery.last_error), (Some(204), None));
+    assert_eq!(delivery.id.to_string(), heard.id());
+    assert!(receiver.is_quiet());
+}
+
+///
+#[tokio::test]
+async fn what_fails_is_tried_again_under_the_same_id_and_given_up_at_last() {
+    let (world, _courier) = telling(settings()).await;
+    let mut receiver = Receiver::open(&[
+        Answer::status(500),
+        Answer::text(""),
+        Answer::text("SSH-2.0-OpenSSH_9.9\r\n"),
+        Answer::status(404),
+        Answer::status(200),
+    ])
+    .await;
+    let execution = run(&world, &receiver.url()).await;
+    let first = receiver.next().await;
+    for _ in 0..3 {
+        let again = receiver.next().await;
+        assert_eq!((again.id(), &again.body), (first.id(), &first.body));
+        assert!(again.is_signed_by(&secret(&world).await));
+    }
+    let failed = settled(&world, &execution).await;
+    assert_eq!((failed.status, failed.attempts), (DeliveryStatus::Failed, 4));
+    assert_eq!(failed.last_status, Some(404));
+    assert_eq!(failed.last_error.as_deref(), Some("the receiver answered 404"));
+    assert!(receiver.is_quiet());
+
+    world.engine.redeliver(&world.admin, failed.id).await.unwrap();
+    assert_eq!(receiver.next().await.id(), first.id());
+    let there = settled(&world, &execution).await;
+    assert_eq!((there.status, there.attempts), (DeliveryStatus::Delivered, 5));
+}
+
+#[tokio::test]
+async fn an_execution_that_nobody_waits_for_is_told() {
+    let (world, _courier) = telling(settings()).await;
+    let mut receiver = Receiver::open(&[Answer::status(200)]).await;
+    let manner = Manner::default();
+    let submitted = world
+        .engine
+        .submit(&world.admin, asking(&receiver.url()), manner)
+        .await;
+    let id = submitted.unwrap().new.id.to_string();
+    let told = receiver.next().await.json();
+    assert_eq!(
+        (&told["data"]["execution_id"], &told["data"]["status"]),
+        (&id.as_str().into(), &"failed".into())
+    );
+}
+
+#[tokio::test]
+async fn who_wants_no_more_gets_no_more() {
+    let (world, _courier) = telling(settings()).await;
+    let mut receiver = Receiver::open(&[Answer::status(410)]).await;
+    let execution = run(&world, &receiver.url()).await;
+    let delivery = settled(&world, &execution).await;
+    assert_eq!((delivery.status, delivery.attempts), (DeliveryStatus::Gone, 1));
+    receiver.next().await;
+    assert!(receiver.is_quiet());
+}
+
+/// F-01: what a process had begun to send when it died is sent by the next.
+#[tokio::test]
+async fn what_a_dead_process_was_sending_is_sent_by_the_next() {
+    let settings = WebhookSettings {
+        attempt_max: Duration::from_millis(400),
+        ..settings()
+    };
+    let (world, courier) = telling(settings.clone()).await;
+    let mut receiver = Receiver::open(&[Answer::Never, Answer::status(200)]).await;
+    let execution = run(&world, &receiver.url()).await;
+    let first = receiver.next().await;
+    drop(courier);
+    let waiting = delivery(&world, &execution, |_| true).await;
+    assert_eq!((waiting.status, waiting.attempts), (DeliveryStatus::Sending, 1));
+
+    let folder = world.folder.path();
+    let next = engine_that_tells(settings, folder, instance_in(folder), Sandbox::scripted(script)).await;
+    let _courier = self::courier(&next);
+    assert_eq!(receiver.next().await.id(), first.id());
+    let there = settled(&world, &execution).await;
+    assert_eq!((there.status, there.attempts), (DeliveryStatus::Delivered, 2));
+}
+
+#[tokio::test]
+async fn a_secret_that_was_replaced_signs_too() {
+    let (world, _courier) = telling(settings()).await;
+    let mut receiver = Receiver::open(&[Answer::status(200)]).await;
+    let old = secret(&world).await;
+    assert_eq!(secret(&world).await, old, "it is made once");
+    let rotated = world.engine.rotate_signing_secret(&world.admin).await.unwrap();
+    let until = rotated.previous_until.unwrap();
+    let hours = until.duration_since(jiff::Timestamp::now()).as_hours();
+    assert!((23..=24).contains(&hours), "{hours}");
+    let new = rotated.secret.reveal().to_string();
+    assert_ne!(new, old);
+    run(&world, &receiver.url()).await;
+    let heard = receiver.next().await;
+    assert!(heard.is_signed_by(&new) && heard.is_signed_by(&old));
+    let other = skillbox::webhook::SigningSecret::generate().unwrap();
+    assert!(!heard.is_signed_by(&other.reveal()));
+    assert_eq!(heard.headers["webhook-signature"].split(' ').count(), 2);
+    // It is sealed: the database does not hold it.
+    for entry in std::fs::read_dir(world.folder.path()).unwrap() {
+        if let Ok(bytes) = std::fs::read(entry.unwrap().path()) {
+            let part = &new.as_bytes()["whsec_".len()..][..16];
+            assert!(memchr::memmem::find(&bytes, part).is_none());
+        }
+    }
+}
+
+/// What ends otherwise is told, too: here by the upkeep of another process.
+#[tokio::test]
+async fn an_execution_whose_process_died_is_told_as_interrupted() {
+    let (world, _courier) = telling(settings()).await;
+    let page = PageRequest { after: None, rows: 9 };
+    assert!(
+        world
+            .engine
+            .deliveries(&world.admin, page)
+            .await
+            .unwrap()
+            .items
+            .is_empty()
+    );
+    let mut receiver = Receiver::open(&[Answer::status(200)]).await;
+    let execution = run(&world, &receiver.url()).await;
+    receiver.next().await;
+    // As it stood when its process was killed.
+    settled(&world, &execution).await;
+    let database = rusqlite::Connection::open(world.folder.path().join("skillbox.db")).unwrap();
+    let dead = skillbox::ids::InstanceId::generate().to_string();
+    let back = "update executions set status = 'running', finished_at = null, instance = ?1; ";
+    database.execute(back, [&dead]).unwrap();
+    database
+        .execute("update deliveries set status = 'waiting', attempts = 0", [])
+        .unwrap();
+    world.engine.upkeep_round().await;
+    assert_eq!(receiver.next().await.json()["data"]["status"], "interrupted");
+}

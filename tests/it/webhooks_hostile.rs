@@ -1,0 +1,275 @@
+//! Receivers who are not what they should be: no address of ours is reached through them, and nobody is held up.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use skillbox::engine::{Resolver, WebhookSettings};
+use skillbox::error::Code;
+use skillbox::limits;
+use skillbox::sandbox::Sandbox;
+use skillbox::store::DeliveryStatus;
+use skillbox::webhook::Policy;
+
+use crate::receiver::{Answer, Receiver};
+use crate::webhooks::{run, script, secret, settings, settled, telling, try_run};
+use crate::world::{engine_that_tells, instance_in};
+
+/// refused at once, by name, and nothing is recorded.
+#[tokio::test]
+async fn an_address_that_is_not_to_be_told_is_refused_with_the_request() {
+    let (world, _courier) = telling(WebhookSettings::default()).await;
+    for url in [
+        "file:///etc/passwd",
+        "gopher://hooks.example/",
+        "http://hooks.example/",
+        "https://127.0.0.1/",
+        "https://localhost./",
+        "https://0/",
+        "https://0x7f.1/",
+        "https://017700000001/",
+        "https://[::1]/",
+        "https://[::]/",
+        "https://169.254.169.254/latest/meta-data/",
+        "https://100.64.0.1/",
+        "https://10.0.0.1/",
+        "https://user@hooks.example/",
+        "https://hooks.example:22/",
+        "https://hooks.example:2375/",
+        "https://hooks.example:5432/",
+    ] {
+        let refused = try_run(&world, url).await.unwrap_err();
+        assert_eq!(refused.code(), Code::Invalid, "{url}");
+        assert!(
+            refused.to_string().starts_with("callback_url "),
+            "{url}: {refused}"
+        );
+    }
+    assert!(world.has_recorded_nothing().await);
+}
+
+/// What the names of the next test lead to, and how often somebody asked.
+static ASKED: AtomicU32 = AtomicU32::new(0);
+
+fn resolver(name: &str) -> Vec<IpAddr> {
+    let address = |text: &str| text.parse::<IpAddr>().unwrap();
+    match name {
+        "private.example" => vec![address("127.0.0.1")],
+        "both.example" => vec![address("192.0.2.1"), address("127.0.0.1")],
+        "mapped.example" => vec![address("::ffff:127.0.0.1")],
+        // First here, then there: whoever asks twice is led away.
+        "rebinding.example" if ASKED.fetch_add(1, Ordering::SeqCst) == 0 => vec![address("127.0.0.2")],
+        "rebinding.example" => vec![address("127.0.0.1")],
+        _ => Vec::new(),
+    }
+}
+
+/// what was accepted by its name is judged by its address when it is dialled, every address, and nothing is sent.
+#[tokio::test]
+async fn a_name_that_leads_into_a_private_network_is_not_told() {
+    let (world, _courier) = telling(WebhookSettings {
+        policy: Policy {
+            allow_http: true,
+            ..Policy::default()
+        },
+        resolver: Resolver::Scripted(resolver),
+        retries: Vec::new(),
+        ..settings()
+    })
+    .await;
+    let mut receiver = Receiver::open(&[Answer::status(200)]).await;
+    for (name, why) in [
+        ("private.example", "not of the Internet"),
+        ("both.example", "not of the Internet"),
+        ("mapped.example", "not of the Internet"),
+        ("nowhere.example", "does not resolve"),
+    ] {
+        let execution = run(&world, &format!("http://{name}:{}/", receiver.port)).await;
+        let failed = settled(&world, &execution).await;
+        let error = failed.last_error.unwrap();
+        assert!(error.contains(why), "{name}: {error}");
+        // what the name leads to is nobody's business.
+        assert!(!error.contains("127.0.0.1"), "{error}");
+    }
+    assert!(receiver.is_quiet());
+}
+
+/// the address that was judged is the one that is dialled, and the name is asked for once.
+#[tokio::test]
+async fn a_name_is_resolved_once_for_each_attempt() {
+    let mut settings = settings();
+    // Of both addresses only the first is allowed.
+    settings.policy.allow_private = vec!["127.0.0.2".parse().unwrap()];
+    settings.resolver = Resolver::Scripted(resolver);
+    settings.retries.clear();
+    let (world, _courier) = telling(settings).await;
+    let mut receiver = Receiver::open(&[Answer::status(200)]).await;
+    let execution = run(&world, &format!("http://rebinding.example:{}/", receiver.port)).await;
+    let failed = settled(&world, &execution).await;
+    assert_eq!(ASKED.load(Ordering::SeqCst), 1);
+    // It was dialled there, where nobody listens.
+    assert_eq!(
+        failed.last_error.as_deref(),
+        Some("the receiver cannot be reached")
+    );
+    assert!(receiver.is_quiet());
+}
+
+///
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let (world, _courier) = telling(settings()).await;
+    let mut inside = Receiver::open(&[Answer::status(200)]).await;
+    for status in [301, 302, 303, 307, 308] {
+        let location = format!(
+            "HTTP/1.1 {status} Go\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n",
+            inside.url()
+        );
+        let receiver = Receiver::open(&[Answer::text(&location)]).await;
+        let execution = run(&world, &receiver.url()).await;
+        let failed = settled(&world, &execution).await;
+        assert_eq!(failed.last_status, Some(status));
+        let error = failed.last_error.unwrap();
+        assert!(error.contains("redirects are not followed"), "{error}");
+    }
+    assert!(inside.is_quiet());
+}
+
+/// none of them takes longer than it may, and what a success says besides is not looked at.
+#[tokio::test]
+async fn no_answer_takes_long_or_much() {
+    let (world, _courier) = telling(WebhookSettings {
+        retries: Vec::new(),
+        attempt_max: Duration::from_millis(700),
+        ..settings()
+    })
+    .await;
+    const ENDLESS: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+    let long_line = Answer::text(&format!("HTTP/1.1 200 OK\r\nx: {}", "x".repeat(10 << 20)));
+    for (answer, error) in [
+        (Answer::Never, Some("took too long")),
+        (Answer::text("HTTP/1.1 200 OK\r\nx: "), Some("took too long")),
+        (
+            Answer::Endless("", "HTTP/1.1 103 Early Hints\r\n\r\n"),
+            Some("took too long"),
+        ),
+        (
+            Answer::Endless("HTTP/1.1 200 OK\r\n", "x: y\r\n"),
+            Some("head that is too large"),
+        ),
+        (long_line, Some("head that is too large")),
+        (Answer::Endless(ENDLESS, "1\r\nx\r\n"), None),
+        (
+            Answer::text("HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\nx"),
+            None,
+        ),
+        (Answer::text("HTTP/1.1 204 No\r\n\r\n"), None),
+    ] {
+        let receiver = Receiver::open(std::slice::from_ref(&answer)).await;
+        let begun = std::time::Instant::now();
+        let execution = run(&world, &receiver.url()).await;
+        let delivery = settled(&world, &execution).await;
+        assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
+        let said = delivery.last_error.unwrap_or_default();
+        assert_eq!(
+            delivery.status == DeliveryStatus::Delivered,
+            error.is_none(),
+            "{said}"
+        );
+        assert!(said.contains(error.unwrap_or_default()), "{said}");
+    }
+}
+
+/// however many wait for one that never answers, executions end and others are told at once.
+#[tokio::test]
+async fn a_receiver_that_never_answers_holds_up_nobody() {
+    let (world, _courier) = telling(WebhookSettings {
+        attempt_max: Duration::from_secs(60),
+        resolver: Resolver::Scripted(|_| vec![IpAddr::from([127, 0, 0, 1])]),
+        ..settings()
+    })
+    .await;
+    let mut stuck = Receiver::open(&[Answer::Never]).await;
+    let mut well = Receiver::open(&[Answer::status(200)]).await;
+    for _ in 0..3 * limits::DELIVERIES_TO_HOST_AT_ONCE {
+        run(&world, &stuck.url()).await;
+    }
+    for _ in 0..limits::DELIVERIES_TO_HOST_AT_ONCE {
+        stuck.next().await;
+    }
+    let execution = run(&world, &format!("http://well.example:{}/", well.port)).await;
+    well.next().await;
+    assert_eq!(
+        settled(&world, &execution).await.status,
+        DeliveryStatus::Delivered
+    );
+    assert!(stuck.is_quiet());
+}
+
+#[tokio::test]
+async fn a_receiver_is_believed_by_its_certificate_alone() {
+    let ok = [Answer::status(200)];
+    let (mut receiver, certificate) = Receiver::open_tls(&ok, &["127.0.0.1", "hooks.example"]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let ca = folder.path().join("ca.pem");
+    std::fs::write(&ca, certificate).unwrap();
+    let unbelieving = WebhookSettings {
+        retries: Vec::new(),
+        ..settings()
+    };
+    let believing = WebhookSettings {
+        ca_bundle: Some(ca),
+        ..unbelieving.clone()
+    };
+    let url = format!("https://127.0.0.1:{}/hook", receiver.port);
+    let (world, _courier) = telling(unbelieving).await;
+    let execution = run(&world, &url).await;
+    let refused = settled(&world, &execution).await;
+    assert_eq!(
+        refused.last_error.as_deref(),
+        Some("the receiver's certificate is not believed")
+    );
+    assert!(receiver.is_quiet());
+
+    let (world, _courier) = telling(believing.clone()).await;
+    let execution = run(&world, &url).await;
+    assert!(receiver.next().await.is_signed_by(&secret(&world).await));
+    assert_eq!(
+        settled(&world, &execution).await.status,
+        DeliveryStatus::Delivered
+    );
+
+    // Another name than the certificate's.
+    let (world, _courier) = telling(WebhookSettings {
+        resolver: Resolver::Scripted(|_| vec![IpAddr::from([127, 0, 0, 1])]),
+        ..believing
+    })
+    .await;
+    for (name, status) in [
+        ("hooks.example", DeliveryStatus::Delivered),
+        ("evil.example", DeliveryStatus::Failed),
+    ] {
+        let execution = run(&world, &format!("https://{name}:{}/", receiver.port)).await;
+        assert_eq!(settled(&world, &execution).await.status, status, "{name}");
+    }
+    assert_eq!(
+        receiver.next().await.headers["host"],
+        format!("hooks.example:{}", receiver.port)
+    );
+    assert!(receiver.is_quiet());
+}
+
+#[tokio::test]
+async fn a_file_without_authorities_is_refused_at_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ca.pem");
+    std::fs::write(&file, "nothing").unwrap();
+    let settings = WebhookSettings {
+        ca_bundle: Some(file),
+        ..settings()
+    };
+    let instance = instance_in(folder.path());
+    let engine = engine_that_tells(settings, folder.path(), instance, Sandbox::scripted(script)).await;
+    let refused = engine.courier().unwrap_err();
+    assert!(refused.to_string().contains("webhooks.ca_bundle"), "{refused}");
+}
