@@ -62,10 +62,13 @@ def put_in_place(texts):
     sys.argv[1:] = [*sys.argv[1:], *arguments]
     if hasattr(sys, "orig_argv"):
         sys.orig_argv += arguments
-    os.environ.clear()
-    for variable in variables:
-        key, _, value = variable.partition("=")
-        os.environ[key] = value
+    given = dict(variable.split("=", 1) for variable in variables)
+    for key in [*os.environ]:
+        if key not in given:
+            del os.environ[key]
+    # In their order, and not each taken out of the process before.
+    os.environ._data.clear()
+    os.environ.update(given)
 
 
 def wait():

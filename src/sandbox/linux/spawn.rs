@@ -60,6 +60,9 @@ pub(super) struct Body {
     /// `None` in the degraded form only.
     pub(super) cell: Option<Cell>,
     identity: Identity,
+    /// The mount namespace that it is born in and leaves for one whose mounts are locked. Held, or it would have to wait until
+    /// the kernel has taken the old one apart.
+    _left_mounts: Option<File>,
 }
 
 /// What the process says on its standard error before it is the guest.
@@ -114,6 +117,7 @@ impl Maker {
             .send(order)
             .map_err(|_| gone(mpsc::RecvError))?;
         let Child { id, process, cradle } = answer.recv().map_err(gone)??;
+        let mounts = File::open(format!("/proc/{}/ns/mnt", id.as_raw_nonzero())).ok();
         let waiting = Waiting {
             link,
             diagnostics: Diagnostics(diagnostics),
@@ -122,6 +126,7 @@ impl Maker {
                 process,
                 cell,
                 identity,
+                _left_mounts: mounts,
             },
         };
         waiting.body.identity.map(id)?;

@@ -41,6 +41,15 @@ pub(super) struct Cell {
     folders: Vec<PathBuf>,
 }
 
+/// Against other sandboxes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Weight {
+    /// A sixteenth: nobody waits for it.
+    Little,
+    /// As every other.
+    Whole,
+}
+
 /// Part of the name of every folder of ours; the rest is the instance.
 const PREFIX: &str = "skillbox-";
 /// A cgroup is empty a moment after its last process has ended.
@@ -250,6 +259,14 @@ impl Cell {
         match &self.version {
             Version::V1(hierarchies) => hierarchies.bound(&self.folders, limits),
             Version::V2 => v2::bound(&self.folders[0], limits),
+        }
+    }
+
+    /// How much it gets where others want CPU, too. Its bound stays.
+    pub(super) fn weigh(&self, weight: Weight) -> io::Result<()> {
+        match &self.version {
+            Version::V1(hierarchies) => hierarchies.weigh(&self.folders, weight),
+            Version::V2 => v2::weigh(&self.folders[0], weight),
         }
     }
 
