@@ -235,7 +235,9 @@ pub fn clone_into_namespaces(birth: &Birth<'_>) -> io::Result<Child> {
     // it; it only makes plain system calls, and writes to nothing else but this thread's `errno`.
     let id = unsafe { clone_onto_stack(&arguments, &raw const cradle.child) };
     let Some(id) = i32::try_from(id).ok().and_then(Pid::from_raw) else {
-        return Err(io::Error::from_raw_os_error(i32::try_from(-id).unwrap_or(libc::EIO)));
+        return Err(io::Error::from_raw_os_error(
+            i32::try_from(-id).unwrap_or(libc::EIO),
+        ));
     };
     Ok(Child {
         id,

@@ -34,7 +34,10 @@ macro_rules! select_row {
 
 macro_rules! select_stamp {
     ($which:literal) => {
-        concat!("select version, push, digest, created_at from skills where ", $which)
+        concat!(
+            "select version, push, digest, created_at from skills where ",
+            $which
+        )
     };
 }
 

@@ -353,17 +353,18 @@ mod tests {
         let birthplace = cell.birthplace().unwrap();
         let null = File::options().read(true).write(true).open("/dev/null").unwrap();
         let (link, _far) = std::os::unix::net::UnixStream::pair().unwrap();
-        let crate::sys::Child { id: pid, process, .. } = crate::sys::clone_into_namespaces(&crate::sys::Birth {
-            cgroup: borrowed(birthplace.as_ref()),
-            program: File::open("/bin/cat").unwrap().as_fd(),
-            command: c"-",
-            link: link.as_fd(),
-            null: null.as_fd(),
-            diagnostics: null.as_fd(),
-            id: 65_534,
-            groups: crate::sys::Groups::Replaced,
-        })
-        .unwrap();
+        let crate::sys::Child { id: pid, process, .. } =
+            crate::sys::clone_into_namespaces(&crate::sys::Birth {
+                cgroup: borrowed(birthplace.as_ref()),
+                program: File::open("/bin/cat").unwrap().as_fd(),
+                command: c"-",
+                link: link.as_fd(),
+                null: null.as_fd(),
+                diagnostics: null.as_fd(),
+                id: 65_534,
+                groups: crate::sys::Groups::Replaced,
+            })
+            .unwrap();
         let inside = fs::read_to_string(folder.join("cgroup.procs")).unwrap();
         assert_eq!(inside.trim(), pid.as_raw_nonzero().to_string());
         // Frozen it dies all the same.
