@@ -63,6 +63,32 @@ process.on('exit', () => console.log('at exit'));
 fs.writeFileSync(process.env.SANDBOX_OUTPUT, JSON.stringify(seen));
 "#;
 
+/// Leaves to the end of the interpreter what it should have ended itself, also where modules know of it that were there before.
+const LEFT_BEHIND: &str = r#"
+import atexit, codecs, io, json, os, sys, weakref
+class Left:
+    def __init__(self, name):
+        self.name = name
+    def __del__(self):
+        print("gone", self.name, json and json.__name__, Left and Left.__name__)
+alone, cycle = Left("alone"), Left("cycle")
+cycle.itself = cycle
+kept = open("/sandbox/out/files/kept", "w")
+kept.write("kept")
+json.JSONEncoder.default = lambda self, value: str(value)
+json.JSONEncoder.left = Left("class")
+os.left, io.left, codecs.open = Left("os"), Left("io"), lambda path: kept
+def generate():
+    try:
+        yield Left("generator")
+    finally:
+        print("finally")
+generator = generate()
+held = next(generator)
+weakref.finalize(cycle, print, "finalized")
+atexit.register(print, "at exit")
+"#;
+
 /// More than enough for a waiting sandbox to be made between two runs.
 const TRIES: usize = 60;
 
@@ -153,6 +179,7 @@ async fn every_end_is_the_same() {
             Language::Python,
             "import threading\nthreading.Thread(target=lambda: 1 / 0).start()\n",
         ),
+        (Language::Python, LEFT_BEHIND),
         (
             Language::Node,
             "function f() { throw new TypeError('ü'); }\nf();\n",
@@ -171,6 +198,7 @@ async fn every_end_is_the_same() {
                 outcome.status,
                 outcome.exit_code,
                 outcome.error.clone(),
+                outcome.files.clone(),
                 stdout(outcome),
                 stderr(outcome),
             )

@@ -108,3 +108,12 @@ pub(in crate::store) async fn a_tenant_never_sees_the_keys_of_another(place: &im
     assert!(store.keys(&foreign, None, 10).await.unwrap().items.is_empty());
     assert_eq!(store.key(&mine.hash).await.unwrap(), mine);
 }
+
+pub(in crate::store) async fn a_key_that_another_process_revokes_ends_at_once(place: &impl Place) {
+    let (store, other) = (place.open().await, place.open().await);
+    let key = key("secret");
+    other.add_key(key.clone()).await.unwrap();
+    assert_eq!(store.key(&key.hash).await.unwrap(), key);
+    other.revoke_key(&key.tenant, key.id, at(1)).await.unwrap();
+    assert_eq!(store.key(&key.hash).await.unwrap().revoked_at, Some(at(1)));
+}

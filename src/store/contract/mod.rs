@@ -34,6 +34,7 @@ macro_rules! contract_tests {
                 without_a_release_the_last_push_is_latest,
                 a_skill_is_found_by_version_and_by_digest,
                 a_deleted_version_is_gone,
+                what_another_process_changes_is_seen_at_once,
                 a_tenant_never_sees_the_skills_of_another,
             ]
             executions: [
@@ -79,6 +80,7 @@ macro_rules! contract_tests {
                 a_key_is_replaced_whole_or_not_at_all,
                 a_revoked_key_cannot_be_replaced,
                 a_tenant_never_sees_the_keys_of_another,
+                a_key_that_another_process_revokes_ends_at_once,
             ]
             blobs: [
                 a_blob_is_kept_once_and_its_expiry_never_moves_back,

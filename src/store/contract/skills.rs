@@ -220,3 +220,27 @@ pub(in crate::store) async fn a_tenant_never_sees_the_skills_of_another(place: &
     };
     assert_eq!(store.publish(theirs).await.unwrap(), Published::New);
 }
+
+/// A reader may remember what it read; it never answers what was true a moment ago.
+pub(in crate::store) async fn what_another_process_changes_is_seen_at_once(place: &impl Place) {
+    let (store, other) = (place.open().await, place.open().await);
+    let first = skill("csv@1.0.0");
+    publish_all(&other, &["csv@1.0.0"]).await;
+    for _ in 0..2 {
+        let found = store.skill(&first.tenant, &first.name, &Selector::Latest).await;
+        assert_eq!(found.unwrap(), first);
+    }
+    let deleted = other
+        .delete_version(&first.tenant, &first.name, &first.version)
+        .await;
+    deleted.unwrap();
+    let found = store.skill(&first.tenant, &first.name, &Selector::Latest).await;
+    assert!(matches!(found, Err(Error::NotFound)));
+    // The same version, the same number of its push, the same content: pushed again a moment later.
+    let mut again = skill("csv@1.0.0");
+    again.created_at += jiff::SignedDuration::from_micros(1);
+    again.manifest.description = "Another".to_owned();
+    other.publish(again.clone()).await.unwrap();
+    let found = store.skill(&first.tenant, &first.name, &Selector::Latest).await;
+    assert_eq!(found.unwrap(), again);
+}
