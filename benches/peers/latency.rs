@@ -369,7 +369,11 @@ pub(crate) fn measure_llm(judged: &mut Judged) {
         }
     }
     judged.rows("llm-sandbox, python", &rows);
-    let p50 = |name: &str| of(&rows, name, 0.5).unwrap();
+    judge_llm(&rows, judged);
+}
+
+fn judge_llm(rows: &[Row], judged: &mut Judged) {
+    let p50 = |name: &str| of(rows, name, 0.5).unwrap();
     judged.bar(
         "llm-sandbox cold session / docker warm".to_owned(),
         p50(LLM_GONE) / p50(DOCKER_WARM),
