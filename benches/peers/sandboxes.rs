@@ -72,6 +72,8 @@ pub(crate) fn bubblewrap(spoken: &Spoken, folder: &Path) -> Command {
 
 /// A bundle over this host's `/usr`, hardened as our containers are.
 pub(crate) fn bundle(spoken: &Spoken, folder: &Path) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt as _;
+
     let bundle = folder.join("bundle");
     let root = bundle.join("rootfs");
     std::fs::create_dir_all(root.join("usr")).unwrap();
@@ -89,6 +91,8 @@ pub(crate) fn bundle(spoken: &Spoken, folder: &Path) -> PathBuf {
         "etc/alternatives",
     ] {
         std::fs::create_dir_all(root.join(place)).unwrap();
+        // What is mounted there gets this mode from runc, whatever its own.
+        std::fs::set_permissions(root.join(place), std::fs::Permissions::from_mode(0o1777)).unwrap();
     }
     std::fs::write(root.join("etc/ld.so.cache"), "").unwrap();
     let text = configuration(spoken, folder).to_string();

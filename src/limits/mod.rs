@@ -348,6 +348,8 @@ pub const BODIES_BYTES_MAX: u64 = 512 * MIB;
 pub const ANSWERS_BYTES_MAX: u64 = 512 * MIB;
 /// An answer up to here is not counted: [`CONNECTIONS_MAX`] of them are few enough.
 pub const ANSWER_UNCOUNTED_BYTES_MAX: u64 = 64 * KIB;
+/// Bytes of what is received that are written to disk at once.
+pub const UPLOAD_WRITE_BYTES: usize = 256 * 1024;
 /// Archives that are received at once; a request beyond is answered `busy`.
 pub const UPLOADS_MAX: u64 = 16;
 /// Streams of events or logs that are open at once; one more is answered `busy`.
@@ -428,8 +430,12 @@ pub const WRONG_KEYS_PER_MINUTE_MAX: u32 = 60;
 
 // ---- store and blob ------------------------------------------------------------------------------------------
 
-/// Read-only connections to the database; one more writes.
-pub const STORE_READERS: usize = 3;
+/// Read-only connections to the database that calls queue for; one more reads at once or not at all, one more writes.
+pub const STORE_READERS: usize = 2;
+/// Skills whose manifests are kept in memory as they were read.
+pub const STORE_KNOWN_MAX: usize = 64;
+/// Bytes of instructions of such a skill.
+pub const STORE_KNOWN_INSTRUCTIONS_BYTES_MAX: usize = 32 * 1024;
 /// Prepared statements each connection keeps.
 pub const STORE_STATEMENTS: usize = 64;
 /// Longest wait for a lock that another process holds on the database.

@@ -23,14 +23,20 @@ fn served(env: &[(&str, &str)]) -> (Shell, Server, Shell) {
 
 const SLEEPS: &str = "import sys, time\nprint('one', flush=True)\nprint('aside', file=sys.stderr, flush=True)\ntime.sleep(100)";
 
-/// Begins code that prints and sleeps; returns it and the execution's id once that has printed.
+/// Begins code that prints and sleeps; returns it and the execution's id once that runs.
 fn begun(shell: &Shell) -> (Child, String) {
     std::fs::write(shell.folder().join("sleeps.py"), SLEEPS).unwrap();
-    let run = shell.spawn(&["run", "--code", "sleeps.py"]);
-    let running = || shell.json(&["exec", "list", "--status", "running"]);
-    let id =
-        std::iter::repeat_with(running).find_map(|list| Some(list[0]["execution_id"].as_str()?.to_owned()));
-    (run, id.unwrap())
+    (shell.spawn(&["run", "--code", "sleeps.py"]), running(shell))
+}
+
+/// The execution that runs, as soon as there is one.
+fn running(shell: &Shell) -> String {
+    loop {
+        let running = shell.json(&["exec", "list", "--status", "running"]);
+        if let Some(id) = running[0]["execution_id"].as_str() {
+            return id.to_owned();
+        }
+    }
 }
 
 fn line(child: &mut BufReader<impl std::io::Read>) -> String {
@@ -100,7 +106,7 @@ fn a_watch_outlives_its_server() {
     let shell = Shell::new()
         .with("SKILLBOX_SERVER_URL", &server.url)
         .with("SKILLBOX_API_KEY", &server.key());
-    let (mut run, id) = begun(&shell);
+    let (_run, id) = begun(&shell);
     let mut watch = shell.spawn(&["exec", "watch", &id]);
     let mut heard = BufReader::new(watch.stdout.take().unwrap());
     assert_eq!(line(&mut heard), "one\n");
@@ -110,7 +116,6 @@ fn a_watch_outlives_its_server() {
     assert_eq!(rest(heard), "", "nothing comes twice");
     let talk = rest(watch.stderr.take().unwrap());
     assert!(talk.contains("ended as interrupted"), "{talk}");
-    run.wait().unwrap();
 }
 
 /// On a terminal standard error comes as it is written, and once; the result follows.
