@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, interval_at, sleep_until, timeout};
 
-use crate::execution::{FileEntry, Logs, Shown, Skipped, Usage};
+use crate::execution::{FileEntry, Logs, Shown, Skipped, Stream, Transcript, Usage};
 use crate::guest::wire::{self, Caps, Channel, End, Input, Link, Place, Start, ToGuest, ToHost, Workspace};
 use crate::limits;
 use crate::sandbox::{Collect, Egress, Job, Output};
@@ -21,7 +21,7 @@ use crate::sandbox::{Collect, Egress, Job, Output};
 use blobs::Blobs;
 use collected::Collected;
 use guest::Streams;
-use telling::{Tell, Telling};
+use telling::{Logging, Printing};
 
 pub(super) use guest::Guest;
 
@@ -157,7 +157,6 @@ async fn listen(
         ..
     } = heard;
     let mut lines = Vec::new();
-    let mut telling = Telling::to(transcript, &job.mask);
     let mut collected = Collected {
         mask: &job.mask,
         artifacts,
@@ -176,9 +175,7 @@ async fn listen(
             // A guest without its inputs says so, or falls silent; one that is done may go before it is told their end.
             let (_, stdout, stderr, log, results) = tokio::join!(
                 send_inputs(inputs, job),
-                keep_head(stdout, &mut logs.stdout, &mut telling.out),
-                keep_head(stderr, &mut logs.stderr, &mut telling.err),
-                keep_head(log, &mut lines, &mut telling.log),
+                keep_printed((stdout, stderr, log), (logs, &mut lines), (transcript, &job.mask)),
                 collected.receive(results)
             );
             stdout.and(stderr).and(log).and(results)
@@ -292,8 +289,12 @@ async fn send_inputs(mut stream: wire::Stream, job: &Job) -> io::Result<()> {
 }
 
 /// Reads what is printed to its end and keeps its head, which is told as it comes.
-async fn keep_head<T: Tell>(mut stream: wire::Stream, kept: &mut Vec<u8>, telling: &mut T) -> io::Result<()> {
-    let bytes_max = usize::try_from(T::BYTES_MAX).unwrap_or(usize::MAX);
+async fn keep_head(
+    mut stream: wire::Stream,
+    (kept, bytes_max): (&mut Vec<u8>, u64),
+    mut tell: impl FnMut(&[u8]),
+) -> io::Result<()> {
+    let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
     let mut buffer = vec![0; 32 * 1024];
     loop {
         let read = stream.read(&mut buffer).await?;
@@ -302,7 +303,7 @@ async fn keep_head<T: Tell>(mut stream: wire::Stream, kept: &mut Vec<u8>, tellin
         }
         let head = &buffer[..read.min(bytes_max - kept.len())];
         kept.extend_from_slice(head);
-        telling.tell(head);
+        tell(head);
     }
 }
 

@@ -7,31 +7,6 @@ use crate::execution::{LogLine, Stream, Transcript};
 use crate::limits;
 use crate::secret::{Ending, GrowingMask, Mask};
 
-/// Takes the head of what is kept, as it comes.
-pub(super) trait Tell {
-    /// How much of it is kept.
-    const BYTES_MAX: u64;
-
-    fn tell(&mut self, bytes: &[u8]);
-}
-
-/// Tells all that a program prints and logs.
-pub(super) struct Telling<'a> {
-    pub(super) out: Printing<'a>,
-    pub(super) err: Printing<'a>,
-    pub(super) log: Logging<'a>,
-}
-
-impl<'a> Telling<'a> {
-    pub(super) fn to(transcript: &'a Transcript, mask: &'a Mask) -> Self {
-        Self {
-            out: Printing::new(transcript, mask, Stream::Stdout),
-            err: Printing::new(transcript, mask, Stream::Stderr),
-            log: Logging::new(transcript, mask),
-        }
-    }
-}
-
 /// Tells what goes to one of its two streams.
 pub(super) struct Printing<'a> {
     transcript: &'a Transcript,
@@ -40,19 +15,16 @@ pub(super) struct Printing<'a> {
 }
 
 impl<'a> Printing<'a> {
-    fn new(transcript: &'a Transcript, mask: &Mask, stream: Stream) -> Self {
+    pub(super) fn new(transcript: &'a Transcript, mask: &Mask, stream: Stream) -> Self {
         Self {
             transcript,
             stream,
             mask: mask.growing(),
         }
     }
-}
 
-impl Tell for Printing<'_> {
-    const BYTES_MAX: u64 = limits::LOG_BYTES_MAX;
-
-    fn tell(&mut self, bytes: &[u8]) {
+    /// Takes what was kept.
+    pub(super) fn tell(&mut self, bytes: &[u8]) {
         let certain = self.mask.push(bytes);
         if !certain.is_empty() {
             self.transcript.print(self.stream, &certain);
@@ -73,13 +45,28 @@ pub(super) struct Logging<'a> {
 }
 
 impl<'a> Logging<'a> {
-    fn new(transcript: &'a Transcript, mask: &'a Mask) -> Self {
+    pub(super) fn new(transcript: &'a Transcript, mask: &'a Mask) -> Self {
         Self {
             transcript,
             mask,
             begun: Vec::new(),
             held: None,
             left: limits::LOG_LINES_MAX,
+        }
+    }
+
+    /// Takes what was kept.
+    pub(super) fn tell(&mut self, bytes: &[u8]) {
+        self.begun.extend_from_slice(bytes);
+        let Some(last) = memchr::memrchr(b'\n', bytes) else {
+            return;
+        };
+        let rest = self.begun.split_off(self.begun.len() - bytes.len() + last + 1);
+        for line in std::mem::replace(&mut self.begun, rest).split(|byte| *byte == b'\n') {
+            if !line.is_empty() && self.left > 0 {
+                self.left -= 1;
+                self.line(LogLine::parse(line));
+            }
         }
     }
 
@@ -96,24 +83,6 @@ impl<'a> Logging<'a> {
             // One that is left out of the record is not told, either.
             if let Some(line) = self.mask.mask_value(line) {
                 self.transcript.log(line);
-            }
-        }
-    }
-}
-
-impl Tell for Logging<'_> {
-    const BYTES_MAX: u64 = limits::LOG_LINES_BYTES_MAX;
-
-    fn tell(&mut self, bytes: &[u8]) {
-        self.begun.extend_from_slice(bytes);
-        let Some(last) = memchr::memrchr(b'\n', bytes) else {
-            return;
-        };
-        let rest = self.begun.split_off(self.begun.len() - bytes.len() + last + 1);
-        for line in std::mem::replace(&mut self.begun, rest).split(|byte| *byte == b'\n') {
-            if !line.is_empty() && self.left > 0 {
-                self.left -= 1;
-                self.line(LogLine::parse(line));
             }
         }
     }
