@@ -19,7 +19,6 @@ const SUBMITTERS: usize = 4;
 const SAMPLES: usize = 150;
 /// Runs until the bench ends it.
 const SLEEPER: Spoken = Spoken {
-    name: "sleeper",
     program: "sleep 100\n",
     ..BASH
 };
