@@ -35,21 +35,25 @@ const READ_FOLDER: OFlags = READ.union(OFlags::DIRECTORY);
 
 impl Out {
     /// Opens what is needed at the end.
-    pub(super) fn open(before: Option<Before>) -> io::Result<Self> {
+    pub(super) fn open() -> io::Result<Self> {
         let folder = rustix::fs::open(place::OUT, READ_FOLDER, Mode::empty())?;
         let files = openat(&folder, "files", READ_FOLDER, Mode::empty())?;
         let blobs = openat(&folder, "blobs", READ_FOLDER, Mode::empty())?;
-        let trees = before.map_or_else(Vec::new, |before| before.trees);
-        let opened = trees.into_iter().map(|tree| {
-            let folder = rustix::fs::open(&tree.root, READ_FOLDER, Mode::empty())?;
-            Ok::<_, Errno>((folder, tree))
-        });
         Ok(Self {
             folder,
             files,
             blobs,
-            trees: opened.collect::<Result<_, _>>()?,
+            trees: Vec::new(),
         })
+    }
+
+    /// Results are also what will have changed since `before`.
+    pub(super) fn compare_with(&mut self, before: Before) -> io::Result<()> {
+        for tree in before.trees {
+            let folder = rustix::fs::open(&tree.root, READ_FOLDER, Mode::empty())?;
+            self.trees.push((folder, tree));
+        }
+        Ok(())
     }
 
     /// Sends `output.json`, what was shown and the files, within the caps; what is left out is said.

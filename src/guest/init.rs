@@ -155,31 +155,36 @@ async fn serve(socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> 
     )
     .await?;
     let mut children = signal(SignalKind::child())?;
-    let mut first = first_word(&mut channels.control).await?;
-    let mut interpreter = None;
-    if let ToGuest::Warm(warm) = &first {
-        place::lay_out(warm.skill.as_deref())?;
-        interpreter = Some(Interpreter::start(warm, &mut children).await?);
-        wire::send(&mut channels.control, &ToHost::Warm).await?;
-        first = tokio::select! {
-            word = first_word(&mut channels.control) => word?,
-            // Nobody asked for it in time.
-            () = link.ended() => return Ok(()),
-        };
-    }
-    let ToGuest::Start(start) = first else {
-        return Err(wire::invalid("expected a start"));
+    let (start, ready) = match first_word(&mut channels.control).await? {
+        ToGuest::Warm(warm) => {
+            let mut ready = Ready::lay_out(warm.skill.as_deref())?;
+            ready.interpreter = Some(Interpreter::start(&warm, &mut children).await?);
+            ready.counters.begin_anew();
+            wire::send(&mut channels.control, &ToHost::Warm).await?;
+            // The inputs may come before the word to start.
+            let asked = async {
+                let word = first_word(&mut channels.control);
+                tokio::try_join!(word, place::receive_inputs(&mut channels.inputs))
+            };
+            let (word, placed) = tokio::select! {
+                asked = asked => asked?,
+                // Nobody asked for it in time.
+                () = link.ended() => return Ok(()),
+            };
+            let ToGuest::Start(start) = word else {
+                return Err(wire::invalid("expected a start"));
+            };
+            ready.placed = placed;
+            (start, ready)
+        }
+        ToGuest::Start(start) => {
+            let mut ready = Ready::lay_out(start.skill.as_deref())?;
+            ready.placed = place::receive_inputs(&mut channels.inputs).await?;
+            (start, ready)
+        }
+        ToGuest::Cancel | ToGuest::KeepAlive => return Err(wire::invalid("expected a start")),
     };
-    if interpreter.is_none() {
-        place::lay_out(start.skill.as_deref())?;
-    }
-    let placed = place::receive_inputs(&mut channels.inputs).await?;
-    let ready = Ready {
-        placed,
-        interpreter,
-        children,
-    };
-    execute(&start, ready, channels, &mut link).await?;
+    execute(&start, (ready, children), channels, &mut link).await?;
     // The host goes first, when it has read everything: its own words to a guest that has gone would break the
     // connection, and what was not read yet would be lost.
     let _ = timeout(limits::DRAIN_MAX, link.ended()).await;
@@ -203,29 +208,36 @@ async fn first_word(control: &mut wire::Stream) -> io::Result<ToGuest> {
     }
 }
 
-/// What there is before a program begins.
+/// What there is before a program begins: all that it needs and all that is needed at its end, for afterwards names and
+/// descriptors may be gone.
 struct Ready {
-    /// Its inputs, or why it cannot have them.
+    /// Whether the inputs are in their places, or why not.
     placed: Result<(), String>,
     interpreter: Option<Interpreter>,
-    children: Signal,
+    out: Out,
+    counters: Counters,
+    lines: Log,
 }
 
 impl Ready {
-    /// Makes the place to work, unless the program cannot be started anyway.
-    fn prepare(&mut self, start: &Start) -> Option<Before> {
-        self.placed.clone().ok()?;
-        match prepare(start) {
-            Ok(before) => before,
-            Err(reason) => {
-                self.placed = Err(reason);
-                None
-            }
-        }
+    fn lay_out(skill: Option<&str>) -> io::Result<Self> {
+        place::lay_out(skill)?;
+        Ok(Self {
+            placed: Ok(()),
+            interpreter: None,
+            out: Out::open()?,
+            counters: Counters::open(),
+            lines: Log::open()?,
+        })
     }
 
+    /// Starts the program, if it has its inputs and a place to work; else says why not.
     async fn program(&mut self, start: &Start) -> Result<Program, String> {
         std::mem::replace(&mut self.placed, Ok(()))?;
+        if let Some(before) = prepare(start)? {
+            let opened = self.out.compare_with(before);
+            opened.map_err(|error| format!("the workspace cannot be read: {error}"))?;
+        }
         match self.interpreter.take() {
             Some(interpreter) => interpreter.release(start).await,
             None => program::start(&start.argv, &start.env, program::standard_input()),
@@ -233,7 +245,12 @@ impl Ready {
     }
 }
 
-async fn execute(start: &Start, mut ready: Ready, channels: Channels, link: &mut Link) -> io::Result<()> {
+async fn execute(
+    start: &Start,
+    (mut ready, mut children): (Ready, Signal),
+    channels: Channels,
+    link: &mut Link,
+) -> io::Result<()> {
     let Channels {
         mut control,
         inputs: _,
@@ -242,17 +259,14 @@ async fn execute(start: &Start, mut ready: Ready, channels: Channels, link: &mut
         log,
         mut results,
     } = channels;
-    // All that is needed at the end is opened now: afterwards names and descriptors may be gone.
-    let out = Out::open(ready.prepare(start))?;
-    let mut counters = Counters::open();
-    if ready.interpreter.is_some() {
-        counters.begin_anew();
-    }
-    let lines = Log::open()?;
     if let Some(port) = start.egress {
         egress::listen(port, link.opener()).await?;
     }
-    let (end, mut pumps) = match ready.program(start).await {
+    let program = ready.program(start).await;
+    let Ready {
+        out, counters, lines, ..
+    } = ready;
+    let (end, mut pumps) = match program {
         Err(reason) => (End::NotStarted(reason), None),
         Ok(Program {
             pid,
@@ -268,12 +282,12 @@ async fn execute(start: &Start, mut ready: Ready, channels: Channels, link: &mut
                 log: Pump::start(reader, log, start.caps.log_lines_bytes),
             };
             let end = tokio::select! {
-                status = main_process_ended(&mut ready.children, pid) => end_of(status),
+                status = main_process_ended(&mut children, pid) => end_of(status),
                 () = sleep_until(deadline) => End::TimedOut,
                 () = cancelled(&mut control) => End::Cancelled,
                 () = link.ended() => return Err(io::ErrorKind::ConnectionAborted.into()),
             };
-            kill_all(&mut ready.children, pid).await?;
+            kill_all(&mut children, pid).await?;
             // Nobody writes any more, so its reader sees the end.
             drop(writer);
             (end, Some(pumps))

@@ -3,9 +3,9 @@
 use std::future::{Future as _, poll_fn};
 use std::io;
 use std::pin::Pin;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufStream};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufStream, ReadBuf};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt as _};
 
@@ -72,8 +72,10 @@ impl Link {
         } else {
             yamux::Mode::Server
         };
-        // A frame's head and body in one system call, and so one wake of the other side.
-        let socket = BufStream::new(socket);
+        let socket = Gathering {
+            stream: BufStream::new(socket),
+            is_flushed: true,
+        };
         let socket = tokio_util::compat::TokioAsyncReadCompatExt::compat(socket);
         let connection = yamux::Connection::new(socket, config, mode);
         let (inbound_sender, inbound) = mpsc::channel(STREAMS_MAX);
@@ -136,6 +138,51 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         self.driver.abort();
+    }
+}
+
+/// Sends what was written when there is nothing more to read or write, whoever asks for it earlier: all frames of a moment
+/// in one system call, and so one wake of the other side.
+struct Gathering<T> {
+    stream: BufStream<T>,
+    is_flushed: bool,
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for Gathering<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        // A connection reads last of all that it does.
+        if read.is_pending() && !self.is_flushed {
+            match Pin::new(&mut self.stream).poll_flush(context) {
+                Poll::Ready(Ok(())) => self.is_flushed = true,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {}
+            }
+        }
+        read
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Gathering<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.is_flushed = false;
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 

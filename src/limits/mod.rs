@@ -337,6 +337,8 @@ pub const ANSWER_PIECE_BYTES: usize = 16 * 1024;
 pub const CONNECTION_CHECK_EVERY: Duration = Duration::from_secs(1);
 /// Requests at once on one HTTP/2 connection.
 pub const STREAMS_MAX: u32 = 100;
+/// Of an answer over HTTP/2 so much waits for a client that does not read; hyper's own 400 KiB are much for thousands of streams.
+pub const STREAM_BUFFER_BYTES: usize = 64 * 1024;
 /// Pause after `accept` failed for want of descriptors or memory.
 pub const ACCEPT_BACKOFF: Duration = Duration::from_millis(200);
 /// All JSON bodies that are held at once; a request beyond is answered `busy`. As of each such bound, a tenant alone gets
@@ -428,8 +430,12 @@ pub const WRONG_KEYS_PER_MINUTE_MAX: u32 = 60;
 
 // ---- store and blob ------------------------------------------------------------------------------------------
 
-/// Read-only connections to the database; one more writes.
-pub const STORE_READERS: usize = 3;
+/// Read-only connections to the database that calls queue for; one more reads at once or not at all, one more writes.
+pub const STORE_READERS: usize = 2;
+/// Skills whose manifests are kept in memory as they were read.
+pub const STORE_KNOWN_MAX: usize = 64;
+/// Bytes of instructions of such a skill.
+pub const STORE_KNOWN_INSTRUCTIONS_BYTES_MAX: usize = 32 * 1024;
 /// Prepared statements each connection keeps.
 pub const STORE_STATEMENTS: usize = 64;
 /// Longest wait for a lock that another process holds on the database.

@@ -1,11 +1,35 @@
 """Makes an interpreter wait in its own start-up until there is a program for it; then it is as if this had never been."""
 import os
 import sys
+from _frozen_importlib_external import PathFinder
 
 from _skillbox import ahead
 
 SHIMS = "/sandbox/runtime/_skillbox"
 CALLS = SHIMS + "/main.py"
+# Folders that are filled when there is a program.
+LATE = ("/workspace", "/sandbox/skills/")
+
+
+def set_aside():
+    """Everything that there is so far ends with the process, and is not searched for garbage before: that takes longer than
+    many programs run. Not so the program's own names, which are objects that existed before it, too."""
+    is_news = "gc" not in sys.modules
+    import gc
+    main = sys.modules["__main__"]
+    names = vars(main)
+    kept = dict(names)
+    # An empty namespace is none of the collector's; it will be again when it is filled.
+    names.clear()
+    gc.collect()
+    if hasattr(gc, "freeze") and not gc.is_tracked(names):
+        # They live until the end, when what a program has put into them is taken out of each.
+        modules = [module for module in sys.modules.values() if module is not main and module is not sys]
+        modules.append(modules)
+        gc.freeze()
+    names.update(kept)
+    if is_news:
+        del sys.modules["gc"]
 
 
 def take_job():
@@ -38,30 +62,45 @@ def put_in_place(texts):
     sys.argv[1:] = [*sys.argv[1:], *arguments]
     if hasattr(sys, "orig_argv"):
         sys.orig_argv += arguments
-    os.environ.clear()
-    for variable in variables:
-        key, _, value = variable.partition("=")
-        os.environ[key] = value
+    given = dict(variable.split("=", 1) for variable in variables)
+    for key in [*os.environ]:
+        if key not in given:
+            del os.environ[key]
+    # In their order, and not each taken out of the process before.
+    os.environ._data.clear()
+    os.environ.update(given)
 
 
 def wait():
+    """Returns whether there is a module that this one stands in place of."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path.remove(here)
     program = sys.argv[0]
+    folder = os.path.dirname(program)
+    set_aside()
     ahead.load()
     if program == CALLS:
         import _skillbox.calls
+    if not folder.startswith(LATE):
+        ahead.forget_if_shadowed([folder])
+    late = [path for path in (folder, *sys.path) if path.startswith(LATE)]
+    name = __spec__.name
+    found = PathFinder.find_spec(name)
     put_in_place(take_job())
-    late = [folder for folder in sys.path if folder.startswith(("/workspace", "/sandbox/skills/"))]
-    ahead.forget_if_shadowed([os.path.dirname(program), os.getcwd(), *late])
-    if os.path.dirname(program) != SHIMS:
-        for name in ("_skillbox", "_skillbox.ahead"):
-            sys.modules.pop(name, None)
+    ahead.forget_if_shadowed([os.getcwd(), *late])
+    if folder != SHIMS:
+        for shim in ("_skillbox", "_skillbox.ahead"):
+            sys.modules.pop(shim, None)
     # What was not there a moment ago may be there now.
-    sys.path_importer_cache.clear()
+    for path, finder in [*sys.path_importer_cache.items()]:
+        if finder is None or path.startswith(LATE):
+            del sys.path_importer_cache[path]
+    return bool(found or PathFinder.find_spec(name, [path for path in sys.path if path.startswith(LATE)]))
 
 
-wait()
-# What this stands in place of; where there is none, start-up must see that there is none.
+stands_in = wait()
 del sys.modules[__name__]
+if not stands_in:
+    # As start-up expects where there is none, without looking through all folders once more.
+    raise ModuleNotFoundError(f"No module named {__name__!r}", name=__name__)
 import sitecustomize

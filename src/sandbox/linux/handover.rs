@@ -85,7 +85,8 @@ pub(super) fn receive(link: BorrowedFd<'_>) -> io::Result<Handover> {
     if length > FRAME_BYTES_MAX {
         return Err(io::ErrorKind::InvalidData.into());
     }
-    let mut bytes = Vec::new();
+    // Whole, in one call.
+    let mut bytes = Vec::with_capacity(length as usize + 1);
     let mut reader = std::fs::File::from(link.as_fd().try_clone_to_owned()?).take(u64::from(length));
     reader.read_to_end(&mut bytes)?;
     let Frame { plan, host_mounts } = serde_json::from_slice(&bytes)?;

@@ -38,6 +38,7 @@ use crate::sandbox::warm::{Making, Recurring, Shelf};
 use crate::sandbox::{Backend, Choice, End, Error, Job, Kind, Mounted, Pool, ProgressSender, Report, Run};
 use crate::telemetry::Warmth;
 
+use cgroup::Weight;
 use parts::Parts;
 use plan::Bounds;
 use spawn::{Body, Waiting};
@@ -196,8 +197,7 @@ impl Native {
             let is_there = |ready: &mut Ready| ready.guest.is_there();
             self.warm.take(&recurring, is_there)
         });
-        if let Some(mut ready) = waiting {
-            ready.used = ready.body.cell().map_or_else(Usage::default, cgroup::Cell::usage);
+        if let Some(ready) = waiting {
             return Ok(ready);
         }
         tell(self.parts().await?, &self.background, &job.mounts(), &job.limits).await
@@ -308,9 +308,16 @@ async fn warmed(
     making: &Making<Ready>,
 ) -> Result<Ready, Error> {
     let mut ready = tell(parts, background, &making.job.mounts(), &making.job.limits).await?;
+    let weigh = |ready: &Ready, weight| ready.body.cell().map_or(Ok(()), |cell| cell.weigh(weight));
+    let refused = |error| failed("giving the sandbox its share of CPU", error);
+    weigh(&ready, Weight::Little).map_err(refused)?;
     let warm = ready.guest.warm_up(making.warm());
     match tokio::time::timeout(limits::SANDBOX_START_MAX, warm).await {
-        Ok(Ok(())) => Ok(ready),
+        Ok(Ok(())) => {
+            weigh(&ready, Weight::Whole).map_err(refused)?;
+            ready.used = ready.body.cell().map_or_else(Usage::default, cgroup::Cell::usage);
+            Ok(ready)
+        }
         _ => Err(did_not_come_up(&ready.diagnostics, &ready.body.fate())),
     }
 }

@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::mpsc;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -16,7 +17,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use super::cgroup::{self, Cell};
 use super::identity::{Identity, Power};
 use super::plan::NOBODY;
-use crate::sys::{self, Birth};
+use crate::sys::{self, Birth, Child};
 
 /// The argument that turns the binary into the maker of its own sandbox.
 pub(super) const COMMAND: &std::ffi::CStr = c"sandbox-native";
@@ -31,12 +32,15 @@ pub(super) struct Maker {
 /// As in the posture of containers.
 const OOM_SCORE: &str = "500";
 
+/// A process that was told to go on becomes its program, which is in memory, within this time.
+const OWN_MEMORY_WITHIN: Duration = Duration::from_secs(5);
+
 /// What the thread is asked for.
 struct Order {
     link: OwnedFd,
     diagnostics: OwnedFd,
     birthplace: Option<OwnedFd>,
-    born: mpsc::SyncSender<io::Result<(Pid, OwnedFd)>>,
+    born: mpsc::SyncSender<io::Result<Child>>,
 }
 
 /// A process that waits. Dropping it kills it, all in it, and removes its cgroup.
@@ -56,6 +60,9 @@ pub(super) struct Body {
     /// `None` in the degraded form only.
     pub(super) cell: Option<Cell>,
     identity: Identity,
+    /// The mount namespace that it is born in and leaves for one whose mounts are locked. Held, or it would have to wait until
+    /// the kernel has taken the old one apart.
+    _left_mounts: Option<File>,
 }
 
 /// What the process says on its standard error before it is the guest.
@@ -109,7 +116,8 @@ impl Maker {
             .unwrap_or_else(PoisonError::into_inner)
             .send(order)
             .map_err(|_| gone(mpsc::RecvError))?;
-        let (id, process) = answer.recv().map_err(gone)??;
+        let Child { id, process, cradle } = answer.recv().map_err(gone)??;
+        let mounts = File::open(format!("/proc/{}/ns/mnt", id.as_raw_nonzero())).ok();
         let waiting = Waiting {
             link,
             diagnostics: Diagnostics(diagnostics),
@@ -118,17 +126,23 @@ impl Maker {
                 process,
                 cell,
                 identity,
+                _left_mounts: mounts,
             },
         };
         waiting.body.identity.map(id)?;
-        // When the host runs out of memory, sandboxes go before the server; set from outside, it is their floor.
-        let score = format!("/proc/{}/oom_score_adj", id.as_raw_nonzero());
-        std::fs::write(score, OOM_SCORE)?;
         if let Some(cell) = &waiting.body.cell {
             cell.admit(id)?;
         }
         (&waiting.link).write_all(&[1])?;
-        Ok(waiting)
+        // Not before it has memory of its own, or the score would be that of whoever shares it.
+        cradle.wait(OWN_MEMORY_WITHIN)?;
+        // When the host runs out of memory, sandboxes go before the server; set from outside, it is their floor.
+        let score = format!("/proc/{}/oom_score_adj", id.as_raw_nonzero());
+        match std::fs::write(score, OOM_SCORE) {
+            // It has ended, and whoever wants to use it learns why.
+            Err(_) if !waiting.is_alive() => Ok(waiting),
+            written => written.map(|()| waiting),
+        }
     }
 }
 

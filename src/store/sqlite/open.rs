@@ -54,10 +54,12 @@ const RETRY_EVERY: Duration = Duration::from_millis(20);
 const HAS_HISTORY: &str = "select 1 from sqlite_schema where name = 'refinery_schema_history'";
 const SCHEMA_VERSION: &str = "select max(version) from refinery_schema_history";
 
-/// The one connection that writes and some that only read. Blocks.
+/// The one connection that writes and those that only read. Blocks.
 pub(super) struct Connections {
     pub(super) writer: Connection,
     pub(super) readers: Vec<Connection>,
+    /// Reads, and waits for no lock.
+    pub(super) glance: Connection,
 }
 
 /// The file at `path` could not be used; for the operator.
@@ -120,7 +122,13 @@ fn connect_all(path: &Path) -> Result<Connections, Error> {
     let readers = (0..limits::STORE_READERS)
         .map(|_| connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY))
         .collect::<Result<_, _>>()?;
-    Ok(Connections { writer, readers })
+    let glance = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    glance.busy_timeout(Duration::ZERO)?;
+    Ok(Connections {
+        writer,
+        readers,
+        glance,
+    })
 }
 
 fn connect(path: &Path, access: OpenFlags) -> Result<Connection, Error> {

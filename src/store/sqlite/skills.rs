@@ -32,10 +32,39 @@ macro_rules! select_row {
     };
 }
 
-const BY_VERSION: &str = select_skill!("tenant = ?1 and name = ?2 and version = ?3");
-const BY_DIGEST: &str = select_skill!("tenant = ?1 and name = ?2 and digest = ?3 order by push desc limit 1");
-pub(super) const LATEST: &str =
-    select_skill!("tenant = ?1 and name = ?2 order by rank desc, push desc limit 1");
+macro_rules! select_stamp {
+    ($which:literal) => {
+        concat!(
+            "select version, push, digest, created_at from skills where ",
+            $which
+        )
+    };
+}
+
+macro_rules! by_version {
+    ($select:ident) => {
+        $select!("tenant = ?1 and name = ?2 and version = ?3")
+    };
+}
+
+macro_rules! by_digest {
+    ($select:ident) => {
+        $select!("tenant = ?1 and name = ?2 and digest = ?3 order by push desc limit 1")
+    };
+}
+
+macro_rules! latest {
+    ($select:ident) => {
+        $select!("tenant = ?1 and name = ?2 order by rank desc, push desc limit 1")
+    };
+}
+
+const BY_VERSION: &str = by_version!(select_skill);
+const BY_DIGEST: &str = by_digest!(select_skill);
+pub(super) const LATEST: &str = latest!(select_skill);
+const STAMP_BY_VERSION: &str = by_version!(select_stamp);
+const STAMP_BY_DIGEST: &str = by_digest!(select_stamp);
+const STAMP_OF_LATEST: &str = latest!(select_stamp);
 pub(super) const NEXT_LATEST: &str =
     select_row!("tenant = ?1 and name > ?2 order by name, rank desc, push desc limit 1");
 pub(super) const VERSIONS: &str =
@@ -130,6 +159,44 @@ pub(super) fn find(
         Selector::Version(version) => by_version(c, tenant, name, version),
         Selector::Digest(digest) => one(c, BY_DIGEST, (scope.0, scope.1, digest.to_string())),
     }
+}
+
+/// What no two rows share, even if one is deleted and its content pushed again. Rows never change.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Stamp {
+    tenant: Tenant,
+    name: SkillName,
+    version: String,
+    push: u64,
+    digest: String,
+    created_at: i64,
+}
+
+/// The stamp of what [`find`] would find, without its manifest.
+pub(super) fn stamp(
+    c: &Connection,
+    tenant: &Tenant,
+    name: &SkillName,
+    selector: &Selector,
+) -> Result<Stamp, Error> {
+    let (sql, third) = match selector {
+        Selector::Latest => (STAMP_OF_LATEST, None),
+        Selector::Version(version) => (STAMP_BY_VERSION, Some(version.to_string())),
+        Selector::Digest(digest) => (STAMP_BY_DIGEST, Some(digest.to_string())),
+    };
+    let mut statement = c.prepare_cached(sql)?;
+    let scope = [Some(tenant.as_str()), Some(name.as_str()), third.as_deref()];
+    let given = scope.into_iter().flatten();
+    let mut rows = statement.query(rusqlite::params_from_iter(given))?;
+    let row = rows.next()?.ok_or(Error::NotFound)?;
+    Ok(Stamp {
+        tenant: tenant.clone(),
+        name: name.clone(),
+        version: row.get("version")?,
+        push: row.get("push")?,
+        digest: row.get("digest")?,
+        created_at: row.get("created_at")?,
+    })
 }
 
 fn by_version(

@@ -41,6 +41,15 @@ pub(super) struct Cell {
     folders: Vec<PathBuf>,
 }
 
+/// Against other sandboxes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Weight {
+    /// A sixteenth: nobody waits for it.
+    Little,
+    /// As every other.
+    Whole,
+}
+
 /// Part of the name of every folder of ours; the rest is the instance.
 const PREFIX: &str = "skillbox-";
 /// A cgroup is empty a moment after its last process has ended.
@@ -253,6 +262,14 @@ impl Cell {
         }
     }
 
+    /// How much it gets where others want CPU, too. Its bound stays.
+    pub(super) fn weigh(&self, weight: Weight) -> io::Result<()> {
+        match &self.version {
+            Version::V1(hierarchies) => hierarchies.weigh(&self.folders, weight),
+            Version::V2 => v2::weigh(&self.folders[0], weight),
+        }
+    }
+
     /// What was used up to now; 0 where the kernel does not tell.
     pub(super) fn usage(&self) -> Usage {
         match &self.version {
@@ -336,17 +353,18 @@ mod tests {
         let birthplace = cell.birthplace().unwrap();
         let null = File::options().read(true).write(true).open("/dev/null").unwrap();
         let (link, _far) = std::os::unix::net::UnixStream::pair().unwrap();
-        let (pid, process) = crate::sys::clone_into_namespaces(&crate::sys::Birth {
-            cgroup: borrowed(birthplace.as_ref()),
-            program: File::open("/bin/cat").unwrap().as_fd(),
-            command: c"-",
-            link: link.as_fd(),
-            null: null.as_fd(),
-            diagnostics: null.as_fd(),
-            id: 65_534,
-            groups: crate::sys::Groups::Replaced,
-        })
-        .unwrap();
+        let crate::sys::Child { id: pid, process, .. } =
+            crate::sys::clone_into_namespaces(&crate::sys::Birth {
+                cgroup: borrowed(birthplace.as_ref()),
+                program: File::open("/bin/cat").unwrap().as_fd(),
+                command: c"-",
+                link: link.as_fd(),
+                null: null.as_fd(),
+                diagnostics: null.as_fd(),
+                id: 65_534,
+                groups: crate::sys::Groups::Replaced,
+            })
+            .unwrap();
         let inside = fs::read_to_string(folder.join("cgroup.procs")).unwrap();
         assert_eq!(inside.trim(), pid.as_raw_nonzero().to_string());
         // Frozen it dies all the same.

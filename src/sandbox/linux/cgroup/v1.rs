@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::Pid;
 
-use super::{keyed, number, write};
+use super::{Weight, keyed, number, write};
 use crate::execution::{ResourceLimits, Usage};
 
 /// Where cgroups are made for each controller; two may be the same folder.
@@ -55,6 +55,14 @@ impl Hierarchies {
         write(cpu, "cpu.cfs_period_us", PERIOD)?;
         let quota = u64::from(limits.cpu_millis) * PERIOD / 1000;
         write(cpu, "cpu.cfs_quota_us", quota)
+    }
+
+    pub(super) fn weigh(&self, folders: &[PathBuf], weight: Weight) -> io::Result<()> {
+        let shares = match weight {
+            Weight::Little => 64,
+            Weight::Whole => 1024,
+        };
+        write(self.of(folders, &self.cpu), "cpu.shares", shares)
     }
 
     pub(super) fn admit(&self, folders: &[PathBuf], pid: Pid) -> io::Result<()> {
@@ -110,6 +118,8 @@ mod tests {
             (512 << 20).to_string()
         );
         assert_eq!(read("cpu/cpu.cfs_quota_us"), "100000");
+        hierarchies.weigh(&folders, Weight::Little).unwrap();
+        assert_eq!(read("cpu/cpu.shares"), "64");
         fs::write(
             base("memory").join("memory.oom_control"),
             "under_oom 0\noom_kill 2\n",

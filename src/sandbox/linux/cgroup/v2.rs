@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Access;
 
 use super::find::Reach;
-use super::{keyed, number, write};
+use super::{Weight, keyed, number, write};
 use crate::execution::{ResourceLimits, Usage};
 
 /// The hierarchy.
@@ -154,6 +154,14 @@ pub(super) fn bound(folder: &Path, limits: &ResourceLimits) -> io::Result<()> {
     }
     let quota = u64::from(limits.cpu_millis) * PERIOD / 1000;
     write(folder, "cpu.max", format!("{quota} {PERIOD}"))
+}
+
+pub(super) fn weigh(folder: &Path, weight: Weight) -> io::Result<()> {
+    let weight = match weight {
+        Weight::Little => 6,
+        Weight::Whole => 100,
+    };
+    write(folder, "cpu.weight", weight)
 }
 
 pub(super) fn usage(folder: &Path) -> Usage {
