@@ -87,7 +87,7 @@ pub(crate) fn submissions(judged: &mut Judged) {
     let env = [&KEEP[..], &[("SKILLBOX_ASYNC_QUEUE", most.as_str())]].concat();
     let served = Served::start_with(&env, vec![BASH.archive()]);
     let other = json!({"name": "other", "scopes": ["run", "skills"], "tenant": "other"});
-    let other = json(&served, &served.key, "/v1/keys", &other)["key"]
+    let other = json(&served, &served.key, "/v1/keys", &other)["api_key"]
         .as_str()
         .unwrap()
         .to_owned();
