@@ -19,7 +19,6 @@ const SUBMITTERS: usize = 4;
 const SAMPLES: usize = 150;
 /// Runs until the bench ends it.
 const SLEEPER: Spoken = Spoken {
-    name: "sleeper",
     program: "sleep 100\n",
     ..BASH
 };
@@ -88,7 +87,7 @@ pub(crate) fn submissions(judged: &mut Judged) {
     let env = [&KEEP[..], &[("SKILLBOX_ASYNC_QUEUE", most.as_str())]].concat();
     let served = Served::start_with(&env, vec![BASH.archive()]);
     let other = json!({"name": "other", "scopes": ["run", "skills"], "tenant": "other"});
-    let other = json(&served, &served.key, "/v1/keys", &other)["key"]
+    let other = json(&served, &served.key, "/v1/keys", &other)["api_key"]
         .as_str()
         .unwrap()
         .to_owned();

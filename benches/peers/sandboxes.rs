@@ -151,7 +151,8 @@ fn configuration(spoken: &Spoken, folder: &Path) -> Value {
 /// A process that does one thing for each line that it is sent, and answers with a line.
 pub(crate) struct Driver {
     process: Child,
-    asked: ChildStdin,
+    /// There until dropped: its end is the word to end.
+    asked: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
 }
 
@@ -163,7 +164,7 @@ impl Driver {
             .spawn()
             .unwrap();
         Self {
-            asked: process.stdin.take().unwrap(),
+            asked: process.stdin.take(),
             answers: BufReader::new(process.stdout.take().unwrap()),
             process,
         }
@@ -177,7 +178,7 @@ impl Driver {
     }
 
     pub(crate) fn ask(&mut self, line: &str) -> String {
-        writeln!(self.asked, "{line}").unwrap();
+        writeln!(self.asked.as_mut().unwrap(), "{line}").unwrap();
         let mut answer = String::new();
         self.answers.read_line(&mut answer).unwrap();
         answer.trim().to_owned()
@@ -186,7 +187,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        let _ = self.process.kill();
+        self.asked = None;
         let _ = self.process.wait();
     }
 }
