@@ -231,8 +231,8 @@ pub fn clone_into_namespaces(birth: &Birth<'_>) -> io::Result<Child> {
             .cgroup
             .map_or(0, |folder| u64::from(folder.as_raw_fd().unsigned_abs())),
     };
-    // What the child is given and runs on lives until the kernel says that it has left it.
-    // SAFETY: the arguments outlive the call; the child makes plain system calls, and writes to nothing of ours but `errno`.
+    // The child only makes plain system calls, and writes to nothing else but this thread's `errno`.
+    // SAFETY: the arguments outlive the call; what the child runs on lives until the kernel says that it has left it.
     let id = unsafe { clone_onto_stack(&arguments, &raw const cradle.child) };
     let Some(id) = i32::try_from(id).ok().and_then(Pid::from_raw) else {
         return Err(io::Error::from_raw_os_error(
