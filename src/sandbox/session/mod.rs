@@ -17,6 +17,7 @@ use crate::execution::{FileEntry, Logs, Shown, Skipped, Stream, Transcript, Usag
 use crate::guest::wire::{self, Caps, Channel, End, Input, Link, Place, Start, ToGuest, ToHost, Workspace};
 use crate::limits;
 use crate::sandbox::{Collect, Egress, Job, Output};
+use crate::secret::Mask;
 
 use blobs::Blobs;
 use collected::Collected;
@@ -173,12 +174,12 @@ async fn listen(
     let result = {
         let streams = async {
             // A guest without its inputs says so, or falls silent; one that is done may go before it is told their end.
-            let (_, stdout, stderr, log, results) = tokio::join!(
+            let (_, printed, results) = tokio::join!(
                 send_inputs(inputs, job),
                 keep_printed((stdout, stderr, log), (logs, &mut lines), (transcript, &job.mask)),
                 collected.receive(results)
             );
-            stdout.and(stderr).and(log).and(results)
+            printed.and(results)
         };
         let states = spoken.follow(&mut control, job, (cancel, go));
         let both = both_end(streams, states, collect_max(job));
@@ -190,6 +191,25 @@ async fn listen(
     };
     heard.conclude(spoken, &lines, result.is_ok());
     result
+}
+
+/// Reads what is printed and logged to its end, keeps the head of each, and tells it meanwhile.
+async fn keep_printed(
+    (stdout, stderr, log): (wire::Stream, wire::Stream, wire::Stream),
+    (logs, lines): (&mut Logs, &mut Vec<u8>),
+    (transcript, mask): (&Transcript, &Mask),
+) -> io::Result<()> {
+    let printing = |stream| Printing::new(transcript, mask, stream);
+    let (mut out, mut err) = (printing(Stream::Stdout), printing(Stream::Stderr));
+    let mut logging = Logging::new(transcript, mask);
+    let max = limits::LOG_BYTES_MAX;
+    let (stdout, stderr, log) = tokio::join!(
+        keep_head(stdout, (&mut logs.stdout, max), |bytes| out.tell(bytes)),
+        keep_head(stderr, (&mut logs.stderr, max), |bytes| err.tell(bytes)),
+        keep_head(log, (lines, limits::LOG_LINES_BYTES_MAX), |bytes| logging
+            .tell(bytes)),
+    );
+    stdout.and(stderr).and(log)
 }
 
 /// Waits for the streams and the states; the first that fails ends both.
