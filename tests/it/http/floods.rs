@@ -6,6 +6,11 @@ use std::time::{Duration, Instant};
 
 use crate::server::Server;
 
+/// An engine that is not there: nothing is made ready for it, which would be counted as the flood's.
+const NO_SANDBOXES: &[(&str, &str)] = &[
+    ("SKILLBOX_SANDBOX_BACKEND", "docker"),
+    ("SKILLBOX_DOCKER_HOST", "unix:///nonexistent/docker.sock"),
+];
 /// How long each flood goes on if nobody ends it.
 const FLOOD: Duration = Duration::from_secs(3);
 /// What a flood may cost.
@@ -125,10 +130,7 @@ fn flood(server: &Server, begin: &[u8], mut next: impl FnMut(u32) -> Vec<u8>) ->
 async fn no_flood_of_frames_costs_memory_or_keeps_others_out() {
     tokio::task::spawn_blocking(|| {
         let folder = tempfile::tempdir().unwrap();
-        let server = Server::start_with(
-            &folder.path().join("data"),
-            &[("SKILLBOX_SANDBOX_BACKEND", "docker")],
-        );
+        let server = Server::start_with(&folder.path().join("data"), NO_SANDBOXES);
         settle(&server);
         let get = request("GET", "/healthz");
         let post = request("POST", "/v1/executions");
