@@ -70,9 +70,9 @@ impl Bar<'_> {
 /// A server of this very build, and a client that keeps its connection.
 pub(crate) struct Served {
     pub(crate) server: Server,
-    agent: ureq::Agent,
-    key: String,
-    _folder: tempfile::TempDir,
+    pub(crate) agent: ureq::Agent,
+    pub(crate) key: String,
+    pub(crate) _folder: tempfile::TempDir,
 }
 
 impl Served {

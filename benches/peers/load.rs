@@ -77,11 +77,7 @@ pub(crate) fn measure(
     let folder = spoken.folder();
     let containers = (backend == Backend::Docker).then(|| Containers::new(spoken));
     let lasts = if containers.is_some() { DOCKER } else { NATIVE };
-    let other = if containers.is_some() {
-        "the engine itself"
-    } else {
-        "bare"
-    };
+    let other = ["bare", "the engine itself"][usize::from(containers.is_some())];
     judged.line(String::new());
     judged.line(format!(
         "load, {word}, {:<12} {other:>18} {:>10} {:>7} {:>9} {:>9} {:>8} {:>10} {:>7} {:>9} {:>8}",

@@ -72,6 +72,8 @@ pub(crate) fn bubblewrap(spoken: &Spoken, folder: &Path) -> Command {
 
 /// A bundle over this host's `/usr`, hardened as our containers are.
 pub(crate) fn bundle(spoken: &Spoken, folder: &Path) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt as _;
+
     let bundle = folder.join("bundle");
     let root = bundle.join("rootfs");
     std::fs::create_dir_all(root.join("usr")).unwrap();
@@ -89,6 +91,8 @@ pub(crate) fn bundle(spoken: &Spoken, folder: &Path) -> PathBuf {
         "etc/alternatives",
     ] {
         std::fs::create_dir_all(root.join(place)).unwrap();
+        // What is mounted there gets this mode from runc, whatever its own.
+        std::fs::set_permissions(root.join(place), std::fs::Permissions::from_mode(0o1777)).unwrap();
     }
     std::fs::write(root.join("etc/ld.so.cache"), "").unwrap();
     let text = configuration(spoken, folder).to_string();
@@ -147,7 +151,8 @@ fn configuration(spoken: &Spoken, folder: &Path) -> Value {
 /// A process that does one thing for each line that it is sent, and answers with a line.
 pub(crate) struct Driver {
     process: Child,
-    asked: ChildStdin,
+    /// There until dropped: its end is the word to end.
+    asked: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
 }
 
@@ -159,7 +164,7 @@ impl Driver {
             .spawn()
             .unwrap();
         Self {
-            asked: process.stdin.take().unwrap(),
+            asked: process.stdin.take(),
             answers: BufReader::new(process.stdout.take().unwrap()),
             process,
         }
@@ -173,7 +178,7 @@ impl Driver {
     }
 
     pub(crate) fn ask(&mut self, line: &str) -> String {
-        writeln!(self.asked, "{line}").unwrap();
+        writeln!(self.asked.as_mut().unwrap(), "{line}").unwrap();
         let mut answer = String::new();
         self.answers.read_line(&mut answer).unwrap();
         answer.trim().to_owned()
@@ -182,7 +187,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        let _ = self.process.kill();
+        self.asked = None;
         let _ = self.process.wait();
     }
 }

@@ -152,9 +152,8 @@ impl Entered {
     /// It ended so, which is recorded.
     pub(super) fn leave(mut self, execution: &Execution) {
         self.may_stand = false;
-        // Under one lock: who comes later finds the record, and who is here is told.
-        let mut live = locked(&self.running.live);
-        live.remove(&self.id);
+        // Who comes after this finds the record; who came before is told.
+        locked(&self.running.live).remove(&self.id);
         if self.transcript.is_read() {
             self.transcript.end(execution.clone());
         }

@@ -172,6 +172,7 @@ fn builder(bounds: &Bounds) -> Builder<TokioExecutor> {
         .keep_alive_interval(bounds.idle / 2)
         .keep_alive_timeout(bounds.header)
         .max_concurrent_streams(limits::STREAMS_MAX)
+        .max_send_buf_size(limits::STREAM_BUFFER_BYTES)
         .max_header_list_size(u32::try_from(limits::HEADER_BYTES_MAX).unwrap_or(u32::MAX));
     builder
 }

@@ -152,7 +152,9 @@ const ARCHIVE: Cap = Cap {
 
 async fn copy(pieces: impl Stream<Item = Result<Bytes, Error>>, file: File, cap: Cap) -> Result<File, Error> {
     let mut pieces = std::pin::pin!(pieces);
-    let mut out = tokio::fs::File::from_std(file);
+    // Each write is a word to another thread: pieces of a connection are too small for one each.
+    let file = tokio::fs::File::from_std(file);
+    let mut out = tokio::io::BufWriter::with_capacity(limits::UPLOAD_WRITE_BYTES, file);
     let mut left = cap.bytes;
     while let Some(piece) = pieces.next().await {
         let piece = piece?;
@@ -160,7 +162,7 @@ async fn copy(pieces: impl Stream<Item = Result<Bytes, Error>>, file: File, cap:
         out.write_all(&piece).await.map_err(storage)?;
     }
     out.flush().await.map_err(storage)?;
-    let mut file = out.into_std().await;
+    let mut file = out.into_inner().into_std().await;
     io::Seek::rewind(&mut file).map_err(storage)?;
     Ok(file)
 }

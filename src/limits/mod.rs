@@ -337,6 +337,8 @@ pub const ANSWER_PIECE_BYTES: usize = 16 * 1024;
 pub const CONNECTION_CHECK_EVERY: Duration = Duration::from_secs(1);
 /// Requests at once on one HTTP/2 connection.
 pub const STREAMS_MAX: u32 = 100;
+/// Of an answer over HTTP/2 so much waits for a client that does not read; hyper's own 400 KiB are much for thousands of streams.
+pub const STREAM_BUFFER_BYTES: usize = 64 * 1024;
 /// Pause after `accept` failed for want of descriptors or memory.
 pub const ACCEPT_BACKOFF: Duration = Duration::from_millis(200);
 /// All JSON bodies that are held at once; a request beyond is answered `busy`. As of each such bound, a tenant alone gets
@@ -346,6 +348,8 @@ pub const BODIES_BYTES_MAX: u64 = 512 * MIB;
 pub const ANSWERS_BYTES_MAX: u64 = 512 * MIB;
 /// An answer up to here is not counted: [`CONNECTIONS_MAX`] of them are few enough.
 pub const ANSWER_UNCOUNTED_BYTES_MAX: u64 = 64 * KIB;
+/// Bytes of what is received that are written to disk at once.
+pub const UPLOAD_WRITE_BYTES: usize = 256 * 1024;
 /// Archives that are received at once; a request beyond is answered `busy`.
 pub const UPLOADS_MAX: u64 = 16;
 /// Streams of events or logs that are open at once; one more is answered `busy`.

@@ -50,6 +50,8 @@ pub mod field {
     pub const KEY_ID: &str = "key.id";
     /// An execution.
     pub const EXECUTION_ID: &str = "execution.id";
+    /// A webhook.
+    pub const DELIVERY_ID: &str = "delivery.id";
     /// A skill's name.
     pub const SKILL: &str = "skill";
     /// A skill's version.

@@ -23,14 +23,18 @@ fn served(env: &[(&str, &str)]) -> (Shell, Server, Shell) {
 
 const SLEEPS: &str = "import sys, time\nprint('one', flush=True)\nprint('aside', file=sys.stderr, flush=True)\ntime.sleep(100)";
 
-/// Begins code that prints and sleeps; returns it and the execution's id once that has printed.
+/// Begins code that prints and sleeps; returns it and the execution's id once that runs.
 fn begun(shell: &Shell) -> (Child, String) {
     std::fs::write(shell.folder().join("sleeps.py"), SLEEPS).unwrap();
-    let run = shell.spawn(&["run", "--code", "sleeps.py"]);
+    (shell.spawn(&["run", "--code", "sleeps.py"]), running(shell))
+}
+
+/// The execution that runs, as soon as there is one.
+fn running(shell: &Shell) -> String {
     loop {
         let running = shell.json(&["exec", "list", "--status", "running"]);
         if let Some(id) = running[0]["execution_id"].as_str() {
-            return (run, id.to_owned());
+            return id.to_owned();
         }
     }
 }

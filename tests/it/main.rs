@@ -64,6 +64,8 @@ mod sandbox_native;
 mod sandbox_oracles;
 mod sandbox_posture;
 mod server;
+#[cfg(target_os = "linux")]
+mod watched_memory;
 mod watching;
 mod webhooks;
 mod webhooks_hostile;

@@ -9,7 +9,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use serde_json::Value;
+use serde_json::{Value, json};
 use skillbox::auth::{Scope, Scopes};
 use skillbox::engine::{Engine, NewKey};
 use skillbox::http::{App, Bounds, Settings, app, serve};
@@ -237,4 +237,29 @@ pub(crate) fn printed(events: &[Event], stream: &str) -> Vec<u8> {
 pub(crate) fn logged(events: &[Event]) -> Vec<Value> {
     let events = events.iter().filter(|event| event.name == "log");
     events.map(|event| event.data.clone()).collect()
+}
+
+/// A request to run code.
+pub(crate) fn code(code: &str) -> Value {
+    json!({ "code": code })
+}
+
+/// Where an execution is watched.
+pub(crate) fn path_of(id: &str) -> String {
+    format!("/v1/executions/{id}/events")
+}
+
+/// Reads until `text` was printed; returns all events until then.
+pub(crate) async fn until_printed(coming: &mut Coming, text: &str) -> Vec<Event> {
+    let mut events = Vec::new();
+    while !String::from_utf8_lossy(&printed(&events, "stdout")).contains(text) {
+        events.push(coming.next().await.expect("it prints that"));
+    }
+    events
+}
+
+/// The execution that a stream from the beginning is of.
+pub(crate) fn id_of(events: &[Event]) -> String {
+    assert_eq!(events[0].name, "status", "it comes first");
+    events[0].data["execution_id"].as_str().unwrap().to_owned()
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use skillbox::bundle::artifacts::ArtifactTar;
 use skillbox::engine::{Ask, CalledCode, Engine, Manner, PageRequest, RunRequest, WebhookSettings, What};
 use skillbox::execution::{Execution, JsonText, Logs, Shown, Usage};
@@ -12,7 +13,9 @@ use skillbox::webhook::Policy;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::cli_shell::has_docker;
 use crate::receiver::{Answer, PATIENCE, Receiver};
+use crate::server::Server;
 use crate::world::{World, engine_that_tells, instance_in};
 
 /// Fails, and leaves output and logs that are nobody else's business.
@@ -282,6 +285,60 @@ async fn a_secret_that_was_replaced_signs_too() {
             assert!(memchr::memmem::find(&bytes, part).is_none());
         }
     }
+}
+
+/// F-01: a server that is killed between two attempts; the next one has the same settings from the same variables.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_was_killed_tells_when_it_is_back() {
+    if !tokio::task::spawn_blocking(has_docker).await.unwrap() {
+        return;
+    }
+    let mut receiver = Receiver::open(&[Answer::status(500), Answer::status(200)]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let start = move || {
+        let env = [
+            ("SKILLBOX_WEBHOOKS_ALLOW_HTTP", "true"),
+            ("SKILLBOX_WEBHOOKS_ALLOW_PRIVATE", "127.0.0.1"),
+            ("SKILLBOX_WEBHOOKS_RETRIES", "1s,1s"),
+        ];
+        Server::start_with(&data, &env)
+    };
+    let body = serde_json::json!({"code": "6 * 7", "callback_url": receiver.url()});
+    let first = tokio::task::spawn_blocking({
+        let start = start.clone();
+        move || {
+            let server = start();
+            assert_eq!(server.post_json("/v1/executions", &body).status, 200);
+            server
+        }
+    });
+    let server = first.await.unwrap();
+    let told = receiver.next().await;
+    // One that is killed before it has recorded that is given up only after a while.
+    let (server, _) = shown(server, |webhook| webhook["last_status"] == 500).await;
+    tokio::task::spawn_blocking(move || server.kill_9())
+        .await
+        .unwrap();
+    let next = tokio::task::spawn_blocking(start).await.unwrap();
+    let again = receiver.next().await;
+    assert_eq!((again.id(), &again.body), (told.id(), &told.body));
+    let webhook = shown(next, |webhook| webhook["status"] == "delivered").await.1;
+    assert_eq!(webhook["delivery_id"], told.id());
+}
+
+/// The first webhook that a server lists, once it is as `until` says.
+async fn shown(server: Server, until: fn(&Value) -> bool) -> (Server, Value) {
+    let look = tokio::task::spawn_blocking(move || {
+        loop {
+            let listed = server.get("/v1/webhooks/deliveries").unwrap().body;
+            if until(&listed["items"][0]) {
+                return (server, listed["items"][0].clone());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+    tokio::time::timeout(PATIENCE, look).await.unwrap().unwrap()
 }
 
 /// What ends otherwise is told, too: here by the upkeep of another process.

@@ -31,6 +31,7 @@ use crate::error::Error;
 use crate::execution::{Bookmark, Execution, News, Phase, Reason, Stream};
 use crate::ids::{ExecutionId, Tenant};
 use crate::limits;
+use crate::telemetry::field;
 
 use wire::{Name, event, written};
 
@@ -100,6 +101,7 @@ pub(crate) async fn run(
     };
     // It goes with the client, as it would if the client waited for its end.
     let run = Box::pin(async { drop(run.await) });
+    tracing::Span::current().record(field::EXECUTION_ID, tracing::field::display(follow.id()));
     let telling = Telling::new((door, caller.tenant()), asked, follow, (place, Some(run)));
     Ok(telling.into_response())
 }

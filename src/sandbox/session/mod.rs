@@ -13,10 +13,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, interval_at, sleep_until, timeout};
 
-use crate::execution::{FileEntry, Logs, Shown, Skipped, Stream, Usage};
+use crate::execution::{FileEntry, Logs, Shown, Skipped, Stream, Transcript, Usage};
 use crate::guest::wire::{self, Caps, Channel, End, Input, Link, Place, Start, ToGuest, ToHost, Workspace};
 use crate::limits;
 use crate::sandbox::{Collect, Egress, Job, Output};
+use crate::secret::Mask;
 
 use blobs::Blobs;
 use collected::Collected;
@@ -157,9 +158,6 @@ async fn listen(
         ..
     } = heard;
     let mut lines = Vec::new();
-    let printing = |stream| Printing::new(transcript, &job.mask, stream);
-    let (mut out, mut err) = (printing(Stream::Stdout), printing(Stream::Stderr));
-    let mut logging = Logging::new(transcript, &job.mask);
     let mut collected = Collected {
         mask: &job.mask,
         artifacts,
@@ -176,17 +174,12 @@ async fn listen(
     let result = {
         let streams = async {
             // A guest without its inputs says so, or falls silent; one that is done may go before it is told their end.
-            let (_, stdout, stderr, log, results) = tokio::join!(
+            let (_, printed, results) = tokio::join!(
                 send_inputs(inputs, job),
-                keep_head(stdout, (&mut logs.stdout, limits::LOG_BYTES_MAX), |bytes| out
-                    .tell(bytes)),
-                keep_head(stderr, (&mut logs.stderr, limits::LOG_BYTES_MAX), |bytes| err
-                    .tell(bytes)),
-                keep_head(log, (&mut lines, limits::LOG_LINES_BYTES_MAX), |bytes| logging
-                    .tell(bytes)),
+                keep_printed((stdout, stderr, log), (logs, &mut lines), (transcript, &job.mask)),
                 collected.receive(results)
             );
-            stdout.and(stderr).and(log).and(results)
+            printed.and(results)
         };
         let states = spoken.follow(&mut control, job, (cancel, go));
         let both = both_end(streams, states, collect_max(job));
@@ -198,6 +191,25 @@ async fn listen(
     };
     heard.conclude(spoken, &lines, result.is_ok());
     result
+}
+
+/// Reads what is printed and logged to its end, keeps the head of each, and tells it meanwhile.
+async fn keep_printed(
+    (stdout, stderr, log): (wire::Stream, wire::Stream, wire::Stream),
+    (logs, lines): (&mut Logs, &mut Vec<u8>),
+    (transcript, mask): (&Transcript, &Mask),
+) -> io::Result<()> {
+    let printing = |stream| Printing::new(transcript, mask, stream);
+    let (mut out, mut err) = (printing(Stream::Stdout), printing(Stream::Stderr));
+    let mut logging = Logging::new(transcript, mask);
+    let max = limits::LOG_BYTES_MAX;
+    let (stdout, stderr, log) = tokio::join!(
+        keep_head(stdout, (&mut logs.stdout, max), |bytes| out.tell(bytes)),
+        keep_head(stderr, (&mut logs.stderr, max), |bytes| err.tell(bytes)),
+        keep_head(log, (lines, limits::LOG_LINES_BYTES_MAX), |bytes| logging
+            .tell(bytes)),
+    );
+    stdout.and(stderr).and(log)
 }
 
 /// Waits for the streams and the states; the first that fails ends both.

@@ -87,3 +87,59 @@ impl<'a> Logging<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+    use crate::execution::{Bookmark, Logs, News};
+    use crate::secret::SecretValue;
+
+    fn told(transcript: &Transcript) -> (Vec<u8>, Vec<LogLine>) {
+        let mut reader = transcript.reader(Bookmark::default()).unwrap();
+        let (mut printed, mut lines) = (Vec::new(), Vec::new());
+        while let Some(Some(news)) = reader.next().now_or_never() {
+            match news {
+                News::Printed { bytes, .. } => printed.extend(bytes),
+                News::Logged(line) => lines.push(line),
+                News::Status(_) | News::Result(_) | News::End { .. } => {}
+            }
+        }
+        (printed, lines)
+    }
+
+    /// O-21: wherever it is cut into pieces, what is told of the log is the beginning of what is recorded.
+    #[test]
+    fn lines_are_told_once_they_are_certain() {
+        let value = SecretValue::new("hunter2".to_owned()).unwrap();
+        let text = b"{\"message\":\"first\"}\n\nplain \xff hunter2\nwith hunt\nlast, not ended";
+        for (mask, certain) in [(Mask::new([&value]), 2), (Mask::default(), 3)] {
+            for size in 1..text.len() {
+                let transcript = Transcript::default();
+                let mut logging = Logging::new(&transcript, &mask);
+                text.chunks(size).for_each(|piece| logging.tell(piece));
+                let (_, lines) = told(&transcript);
+                let mut recorded = Logs::default();
+                recorded.take_lines(text, text.len() as u64);
+                let recorded = recorded
+                    .lines
+                    .into_iter()
+                    .map(|line| mask.mask_value(line).unwrap());
+                // The third may end with the beginning of a secret.
+                assert_eq!(lines, recorded.take(certain).collect::<Vec<_>>(), "{size}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_may_become_a_secret_is_held_back() {
+        let value = SecretValue::new("hunter2".to_owned()).unwrap();
+        let (transcript, mask) = (Transcript::default(), Mask::new([&value]));
+        let mut printing = Printing::new(&transcript, &mask, Stream::Stderr);
+        for (bytes, expected) in [("a hunt", "a "), ("er2 b", "a *** b"), ("h", "a *** b")] {
+            printing.tell(bytes.as_bytes());
+            assert_eq!(String::from_utf8(told(&transcript).0).unwrap(), expected);
+        }
+    }
+}

@@ -93,8 +93,8 @@ impl Sqlite {
     /// As [`Self::read`] for a row or two that are in memory already: less work than handing it to another thread. `None` if
     /// somebody else is at it, or the file is locked.
     fn glance<T>(&self, act: impl FnOnce(&Connection) -> Result<T, Error>) -> Option<Result<T, Error>> {
-        let began = Instant::now();
         let mut connection = self.glance.try_lock().ok()?;
+        let began = Instant::now();
         match transact(&mut connection, act) {
             Err(Error::Busy) => None,
             done => {

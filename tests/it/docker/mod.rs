@@ -51,6 +51,8 @@ mod sandbox_survivors;
 mod secrets;
 #[path = "../streams.rs"]
 mod streams;
+#[path = "../streams_ends.rs"]
+mod streams_ends;
 #[path = "../toolbox.rs"]
 mod toolbox;
 #[path = "../warm.rs"]

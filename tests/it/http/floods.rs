@@ -59,6 +59,18 @@ fn resident_bytes(server: &Server) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
 }
 
+/// Waits until a server that has just started needs no more than it has.
+fn settle(server: &Server) {
+    let mut last = (Instant::now(), resident_bytes(server));
+    while last.0.elapsed() < Duration::from_secs(1) {
+        std::thread::sleep(Duration::from_millis(50));
+        let now = resident_bytes(server);
+        if now != last.1 {
+            last = (Instant::now(), now);
+        }
+    }
+}
+
 /// How a flood came to its end.
 #[derive(Debug, PartialEq)]
 enum End {
@@ -117,6 +129,7 @@ async fn no_flood_of_frames_costs_memory_or_keeps_others_out() {
             &folder.path().join("data"),
             &[("SKILLBOX_SANDBOX_BACKEND", "docker")],
         );
+        settle(&server);
         let get = request("GET", "/healthz");
         let post = request("POST", "/v1/executions");
         let id = |n: u32| n * 2 + 1;

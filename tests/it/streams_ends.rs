@@ -1,0 +1,199 @@
+//! Streams from their beginning to their end, whoever comes and goes meanwhile.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use skillbox::engine::{Ask, Manner, RunRequest, What};
+use skillbox::execution::{Bookmark, News, Reason, Status};
+use skillbox::http::Bounds;
+use skillbox::skill::Language;
+use tokio::sync::oneshot;
+
+use crate::watching::{Version, Watched, id_of, path_of, until_printed};
+use crate::world::{World, archive};
+
+/// Code that says that it runs, and never ends by itself.
+const SLEEPS: &str = "import time\nprint('on', flush=True)\ntime.sleep(100)";
+
+/// Whoever asked for it to be cancelled has only to go; whoever watches beside it hears so.
+#[tokio::test]
+async fn who_goes_takes_along_what_was_to_go_with_them() {
+    let Some(door) = Watched::on(super::BACKEND, Bounds::default()).await else {
+        return;
+    };
+    for (version, on_disconnect) in [
+        (Version::Http1, "cancel"),
+        (Version::Http2, "cancel"),
+        (Version::Http1, "continue"),
+    ] {
+        let body = json!({ "code": SLEEPS, "on_disconnect": on_disconnect });
+        let mut coming = door.run(version, &body).await;
+        let id = id_of(&until_printed(&mut coming, "on").await);
+        let mut beside = door.get(&path_of(&id), &[]).await;
+        until_printed(&mut beside, "on").await;
+        drop(coming);
+        if on_disconnect == "continue" {
+            let more = tokio::time::timeout(Duration::from_millis(500), beside.next()).await;
+            assert!(more.is_err(), "it goes on: {more:?}");
+            door.cancel(&id).await;
+        }
+        let rest = beside.rest().await;
+        assert_eq!(
+            rest.last().unwrap().data["status"],
+            "cancelled",
+            "{version:?} {on_disconnect}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn who_waits_hears_the_place_in_the_line() {
+    let Some(door) = Watched::on(super::BACKEND, Bounds::default()).await else {
+        return;
+    };
+    let later = json!({ "code": SLEEPS, "mode": "async" });
+    let mut all = Vec::new();
+    // As many as run at once, and two more.
+    for _ in 0..6 {
+        let mut coming = door.run(Version::Http1, &later).await;
+        let first = coming.next().await.unwrap();
+        all.push((
+            first.data["execution_id"].as_str().unwrap().to_owned(),
+            coming,
+            first,
+        ));
+    }
+    let (last, mut coming, first) = all.pop().unwrap();
+    assert_eq!(
+        (&first.data["status"], &first.data["queue_position"]),
+        (&json!("queued"), &json!(2))
+    );
+    door.cancel(&all.pop().unwrap().0).await;
+    let moved = coming.next().await.unwrap();
+    assert_eq!(
+        (moved.name.as_str(), &moved.data["queue_position"]),
+        ("status", &json!(1))
+    );
+    door.cancel(&all.pop().unwrap().0).await;
+    let begun = coming.next().await.unwrap();
+    assert_eq!(
+        (&begun.data["status"], &begun.data["queue_position"]),
+        (&json!("running"), &Value::Null)
+    );
+    until_printed(&mut coming, "on").await;
+    all.push((last, coming, begun));
+    for (id, coming, _) in all {
+        door.cancel(&id).await;
+        assert_eq!(coming.rest().await.last().unwrap().data["status"], "cancelled");
+    }
+}
+
+/// What runs is ended with the process, and its readers are told; who follows what does not end here is sent on.
+#[tokio::test]
+async fn the_end_is_told_when_the_server_stops() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let what = What::Archive {
+        archive: archive(Language::Python, "", SLEEPS),
+        fallback_name: None,
+    };
+    let request = RunRequest {
+        what,
+        ask: Ask::default(),
+        progress: None,
+    };
+    let (watcher, watched) = oneshot::channel();
+    let (engine, admin) = (world.engine.clone(), world.admin.clone());
+    tokio::spawn(async move {
+        engine
+            .run_watched(&admin, (request, Manner::default()), watcher)
+            .await
+    });
+    let mut follow = watched.await.unwrap();
+    while !matches!(follow.next().await.unwrap(), News::Printed { .. }) {}
+    // A process beside this one, over the same folder.
+    let folder = world.folder.path();
+    let instance = crate::world::instance_in(folder);
+    let sandbox = crate::world::sandbox_on(super::BACKEND, &instance).await.unwrap();
+    let other = crate::world::engine_in(folder, instance, sandbox).await;
+    let mut elsewhere = other
+        .follow(&world.admin, follow.id(), Bookmark::default())
+        .await
+        .unwrap();
+    let mut sent_on = other
+        .follow(&world.admin, follow.id(), follow.bookmark())
+        .await
+        .unwrap();
+    let engine = world.engine.clone();
+    other.shutdown(Duration::ZERO).await;
+    let end = |status, reason| Some(News::End { status, reason });
+    assert_eq!(sent_on.next().await, end(Status::Running, Reason::Shutdown));
+    assert_eq!(sent_on.next().await, None);
+    assert!(matches!(elsewhere.next().await, Some(News::Status(_))));
+    assert_eq!(elsewhere.next().await, end(Status::Running, Reason::Shutdown));
+    engine.shutdown(Duration::ZERO).await;
+    let Some(News::Result(execution)) = follow.next().await else {
+        panic!("its result comes first");
+    };
+    assert_eq!(execution.status, Status::Interrupted);
+    assert_eq!(follow.next().await, end(Status::Interrupted, Reason::Finished));
+    assert_eq!(follow.next().await, None);
+    let mut late = engine
+        .follow(&world.admin, follow.id(), Bookmark::default())
+        .await
+        .unwrap();
+    let mut printed = false;
+    while let Some(news) = late.next().await {
+        printed |= matches!(news, News::Printed { .. });
+    }
+    assert!(printed, "what it had printed is kept");
+}
+
+/// An execution that another process runs is seen when it has ended.
+#[tokio::test]
+async fn what_another_process_runs_is_told_at_its_end() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let folder = world.folder.path();
+    let instance = crate::world::instance_in(folder);
+    let sandbox = crate::world::sandbox_on(super::BACKEND, &instance).await.unwrap();
+    let other = crate::world::engine_in(folder, instance, sandbox).await;
+    let what = What::Archive {
+        archive: archive(
+            Language::Python,
+            "",
+            "import time\nprint('on', flush=True)\ntime.sleep(1)",
+        ),
+        fallback_name: None,
+    };
+    let request = RunRequest {
+        what,
+        ask: Ask::default(),
+        progress: None,
+    };
+    let (watcher, watched) = oneshot::channel();
+    let (engine, admin) = (world.engine.clone(), world.admin.clone());
+    tokio::spawn(async move {
+        engine
+            .run_watched(&admin, (request, Manner::default()), watcher)
+            .await
+    });
+    let id = watched.await.unwrap().id();
+    let mut elsewhere = other.follow(&world.admin, id, Bookmark::default()).await.unwrap();
+    let mut news = Vec::new();
+    while let Some(next) = elsewhere.next().await {
+        news.push(next);
+    }
+    let [
+        News::Status(status),
+        News::Printed { bytes, .. },
+        News::Result(_),
+        News::End { .. },
+    ] = &news[..]
+    else {
+        panic!("{news:?}");
+    };
+    assert_eq!((*status, bytes.as_slice()), (Status::Running, &b"on\n"[..]));
+}
