@@ -73,6 +73,11 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
         },
     )
     .await;
+    // A start runs through a great part of the program once; a server that idles needs little of it.
+    #[cfg(target_os = "linux")]
+    if let Err(error) = crate::sys::let_go_of_code() {
+        tracing::debug!(%error, "What only the start needed stays in memory");
+    }
 
     signals.next().await;
     tracing::info!(
