@@ -24,7 +24,9 @@ use rustix::thread::{
 /// does not.
 pub fn let_go_of_code() -> io::Result<()> {
     let maps = std::fs::read_to_string("/proc/self/maps")?;
-    let code = maps.lines().filter(|line| line.contains(" r-xp ") && !line.contains('['));
+    let code = maps
+        .lines()
+        .filter(|line| line.contains(" r-xp ") && !line.contains('['));
     for (start, end) in code.filter_map(|line| line.split(' ').next()?.split_once('-')) {
         let address = |text| usize::from_str_radix(text, 16).map_err(io::Error::other);
         let (start, end) = (address(start)?, address(end)?);
