@@ -20,16 +20,15 @@ use rustix::thread::{
     CapabilitySet, CapabilitySets, futex, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
 };
 
-/// Lets go of the pages of this program's code: what is needed comes back from the system's cache, what only the start needed
-/// does not.
+/// Lets go of the pages of this program's code; those that are needed come back from the system's cache.
 pub fn let_go_of_code() -> io::Result<()> {
     let maps = std::fs::read_to_string("/proc/self/maps")?;
     let code = maps
         .lines()
         .filter(|line| line.contains(" r-xp ") && !line.contains('['));
     for (start, end) in code.filter_map(|line| line.split(' ').next()?.split_once('-')) {
-        let address = |text| usize::from_str_radix(text, 16).map_err(io::Error::other);
-        let (start, end) = (address(start)?, address(end)?);
+        let [start, end] = [start, end].map(|text| usize::from_str_radix(text, 16).map_err(io::Error::other));
+        let (start, end) = (start?, end?);
         // SAFETY: code is mapped from its file and never written, so it is read again as it was.
         if unsafe { libc::madvise(start as *mut _, end - start, libc::MADV_DONTNEED) } != 0 {
             return Err(io::Error::last_os_error());
