@@ -37,7 +37,7 @@ use crate::sys;
 
 /// A guest with all done that needs no host.
 #[derive(Debug)]
-struct Guest {
+pub struct Guest {
     runtime: Runtime,
 }
 
@@ -49,20 +49,10 @@ impl Guest {
         Ok(Self { runtime })
     }
 
-    /// Speaks to itself once, about nothing: the pages of what will be run are then there when somebody waits for it.
-    fn rehearse(&self) -> io::Result<()> {
-        self.runtime.block_on(async {
-            let (near, far) = tokio::io::duplex(4096);
-            let (mut host, mut guest) = (Link::new(near, Side::Host), Link::new(far, Side::Guest));
-            let mut opened = Vec::new();
-            for channel in Channel::ALL {
-                opened.push(host.open(channel).await?);
-            }
-            let mut channels = Channels::accept(&mut guest).await?;
-            wire::send(&mut opened[0], &ToGuest::Start(Start::default())).await?;
-            wire::receive::<_, ToGuest>(&mut channels.control, wire::FRAME_TO_GUEST_BYTES_MAX).await?;
-            wire::send(&mut channels.control, &ToHost::Started).await
-        })
+    /// In a sandbox that nobody needs yet: our own modules are written, too.
+    fn at_rest() -> io::Result<Self> {
+        runtime::write_modules()?;
+        Self::new()
     }
 
     /// Serves one execution and exits. Any error of our own ends the sandbox: its host sees the connection break.
@@ -81,16 +71,37 @@ pub(super) fn main() -> ExitCode {
 }
 
 /// What goes wrong is told on standard error, which the server keeps.
-pub(super) fn main_after(enclose: impl FnOnce(fn() -> io::Result<()>) -> Result<(), String>) -> ExitCode {
-    let guest = Guest::new().and_then(|guest| guest.rehearse().map(|()| guest));
-    match (guest, enclose(runtime::write_modules)) {
-        (Ok(guest), Ok(())) => guest.main(),
-        (Err(error), _) => failed(&error),
-        (Ok(_), Err(error)) => {
+pub(super) fn main_after(
+    enclose: impl FnOnce(fn() -> io::Result<Guest>) -> Result<Guest, String>,
+) -> ExitCode {
+    if let Err(error) = rehearse() {
+        return failed(&error);
+    }
+    enclose(Guest::at_rest).map_or_else(
+        |error| {
             eprintln!("{error}");
             ExitCode::FAILURE
+        },
+        Guest::main,
+    )
+}
+
+/// Speaks to itself once, about nothing: the pages of what will be run are then there in all copies of this process. Its
+/// runtime hears nothing of the kernel, whose events all copies would hear.
+fn rehearse() -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    runtime.block_on(async {
+        let (near, far) = tokio::io::duplex(4096);
+        let (mut host, mut guest) = (Link::new(near, Side::Host), Link::new(far, Side::Guest));
+        let mut opened = Vec::new();
+        for channel in Channel::ALL {
+            opened.push(host.open(channel).await?);
         }
-    }
+        let mut channels = Channels::accept(&mut guest).await?;
+        wire::send(&mut opened[0], &ToGuest::Start(Start::default())).await?;
+        wire::receive::<_, ToGuest>(&mut channels.control, wire::FRAME_TO_GUEST_BYTES_MAX).await?;
+        wire::send(&mut channels.control, &ToHost::Started).await
+    })
 }
 
 fn failed(error: &io::Error) -> ExitCode {

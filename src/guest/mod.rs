@@ -22,6 +22,9 @@ mod warm;
 pub mod wire;
 mod workspace;
 
+#[cfg(target_os = "linux")]
+pub use init::Guest;
+
 /// The argument that turns the binary into PID 1 of a sandbox.
 pub const COMMAND: &str = "sandbox-init";
 
@@ -32,12 +35,12 @@ pub fn main() -> std::process::ExitCode {
     init::main()
 }
 
-/// Runs as PID 1 of a sandbox that this process makes around itself: all that needs no sandbox is done before, and what
-/// needs no execution is what `enclose` calls as soon as there is room for files.
+/// Runs as PID 1 of a sandbox that `enclose` makes around this process or a copy of it: all that needs no sandbox is done
+/// before, and what needs no execution is what `enclose` calls as soon as there is room for files.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn main_after(
-    enclose: impl FnOnce(fn() -> std::io::Result<()>) -> Result<(), String>,
+    enclose: impl FnOnce(fn() -> std::io::Result<Guest>) -> Result<Guest, String>,
 ) -> std::process::ExitCode {
     init::main_after(enclose)
 }

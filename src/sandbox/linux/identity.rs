@@ -10,7 +10,6 @@ use rustix::process::Pid;
 use rustix::thread::CapabilitySet;
 
 use super::plan::NOBODY;
-use crate::sys::Groups;
 
 /// The first outer id of sandboxes, and how many there are: above all that distributions, service managers and container
 /// engines give out, below 2^31. In the documents: 1,900,000,000 to 1,900,065,535.
@@ -19,6 +18,15 @@ pub(super) const OUTER_FIRST: u32 = 1_900_000_000;
 pub(super) const OUTER_COUNT: u32 = 65_536;
 /// Ids that are tried before giving up: each is taken only if a live sandbox of another server has it.
 const TRIES: u32 = 64;
+
+/// What becomes of supplementary groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Groups {
+    /// Replaced by the group inside.
+    Replaced,
+    /// Kept: the kernel lets an ordinary user not give them up.
+    Kept,
+}
 
 /// What this process may be inside a sandbox's maker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -22,9 +22,9 @@ use rustix::process::{DumpableBehavior, Rlimit, Signal};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::handover::{self, Handover};
-use super::loopback;
 use super::plan::{HOST, NOBODY};
 use super::step::{Resource, Step, Then};
+use super::{loopback, zygote};
 use crate::sandbox::seccomp::bpf;
 use crate::sys::{self, Reach};
 
@@ -32,6 +32,7 @@ use crate::sys::{self, Reach};
 #[derive(Debug)]
 pub(super) enum Error {
     Refused(&'static str),
+    Birth(io::Error),
     Handover(io::Error),
     AtRest(io::Error),
     Step(Box<Step>, io::Error),
@@ -41,6 +42,10 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(why) => f.write_str(why),
+            Self::Birth(error) => write!(
+                f,
+                "this makes sandboxes for the server, which starts it; nobody else does: {error}"
+            ),
             Self::Handover(error) => write!(f, "the server did not say what to do: {error}"),
             Self::AtRest(error) => write!(f, "our own modules cannot be written: {error}"),
             Self::Step(step, error) => {
@@ -65,18 +70,15 @@ fn hint(step: &Step, error: &io::Error) -> &'static str {
     }
 }
 
-/// Makes the sandbox around this process, which has one thread and has served nobody yet; `at_rest` is called where there
-/// is room for files and nobody waits yet.
-pub(super) fn enclose(at_rest: fn() -> io::Result<()>) -> Result<(), Error> {
-    if std::process::id() != 1 {
-        return Err(Error::Refused(
-            "this becomes PID 1 of a sandbox; the server starts it, nobody else does",
-        ));
-    }
+/// Serves as the zygote; then, in each process that it makes, makes the sandbox around it. `at_rest` is called where there is
+/// room for files and nobody waits yet; what it gives comes back when there is a sandbox.
+pub(super) fn enclose<T>(at_rest: fn() -> io::Result<T>) -> Result<T, Error> {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
-    let own_mounts = handover::own_mounts().map_err(Error::Handover)?;
     // Made now, used at the end.
     let mut filter = for_kernel(bpf::program());
+    zygote::serve().map_err(Error::Birth)?;
+    let own_mounts = handover::own_mounts().map_err(Error::Handover)?;
+    let mut rested = None;
     loop {
         let Handover {
             plan,
@@ -92,8 +94,8 @@ pub(super) fn enclose(at_rest: fn() -> io::Result<()>) -> Result<(), Error> {
             perform(&step, &mut mounts, &mut filter).map_err(|error| Error::Step(Box::new(step), error))?;
         }
         match plan.then {
-            Then::Wait => at_rest().map_err(Error::AtRest)?,
-            Then::Serve => return Ok(()),
+            Then::Wait => rested = Some(at_rest().map_err(Error::AtRest)?),
+            Then::Serve => return rested.ok_or(Error::Refused("a plan begins with the part before the wait")),
         }
     }
 }

@@ -19,6 +19,7 @@ mod seen;
 mod spawn;
 mod step;
 mod watch;
+mod zygote;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -52,16 +53,16 @@ pub use mutation::steps;
 /// neither should share a processor with it, or pages with a process that is being made.
 const AFTERWARDS: Duration = Duration::from_millis(5);
 
-/// The argument that turns the binary into the maker of its own sandbox.
+/// The argument that turns the binary into what native sandboxes begin as.
 pub const COMMAND: &str = "sandbox-native";
 
-/// Makes a native sandbox around this process, the first of its PID namespace, as the server tells it to; `at_rest` does
-/// in it what can be done before anybody waits.
+/// Serves as what native sandboxes begin as, until the server has gone. Returns in each first process of one, around which
+/// the sandbox is made by then, with what `at_rest` made in it before anybody waited.
 ///
 /// # Errors
 ///
 /// Which step was refused, and why; there is no sandbox then.
-pub fn enclose(at_rest: fn() -> std::io::Result<()>) -> Result<(), String> {
+pub fn enclose<T>(at_rest: fn() -> std::io::Result<T>) -> Result<T, String> {
     init::enclose(at_rest).map_err(|error| error.to_string())
 }
 

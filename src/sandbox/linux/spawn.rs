@@ -1,47 +1,33 @@
 //! The server's side of a birth: a process in namespaces of its own and inside its bounds that waits to be told what to be.
 
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::mpsc;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use super::cgroup::{self, Cell};
-use super::identity::{Identity, Power};
-use super::plan::NOBODY;
-use crate::sys::{self, Birth, Child};
+use super::identity::{Groups, Identity, Power};
+use super::zygote::{Order, Zygote};
+use crate::sys::Child;
 
-/// The argument that turns the binary into the maker of its own sandbox.
-pub(super) const COMMAND: &std::ffi::CStr = c"sandbox-native";
-
-/// Gives birth on a thread of its own that lives as long as this: a sandbox dies with the thread that made it, and the
-/// runtime's threads come and go.
+/// Has processes made that wait.
 #[derive(Debug)]
 pub(super) struct Maker {
-    orders: Mutex<mpsc::Sender<Order>>,
+    /// To the thread whose children all of them are: a sandbox dies with the thread that it is a child of, and the runtime's
+    /// threads come and go.
+    parent: mpsc::Sender<mpsc::SyncSender<io::Result<Zygote>>>,
+    zygote: Mutex<Option<Zygote>>,
+    groups: Groups,
 }
 
 /// As in the posture of containers.
 const OOM_SCORE: &str = "500";
-
-/// A process that was told to go on becomes its program, which is in memory, within this time.
-const OWN_MEMORY_WITHIN: Duration = Duration::from_secs(5);
-
-/// What the thread is asked for.
-struct Order {
-    link: OwnedFd,
-    diagnostics: OwnedFd,
-    birthplace: Option<OwnedFd>,
-    born: mpsc::SyncSender<io::Result<Child>>,
-}
 
 /// A process that waits. Dropping it kills it, all in it, and removes its cgroup.
 #[derive(Debug)]
@@ -70,31 +56,22 @@ pub(super) struct Body {
 pub(super) struct Diagnostics(OwnedFd);
 
 impl Maker {
-    /// Reads the program once into a sealed file in memory, so that nobody can change what sandboxes begin with.
+    /// Starts what sandboxes begin as: `program`, which is kept open, so that one that takes its place is not taken for it.
     pub(super) fn start(program: &Path, power: Power) -> io::Result<Self> {
-        let program = sealed(program)?;
-        let null = File::options().read(true).write(true).open("/dev/null")?;
-        let (orders, received) = mpsc::channel::<Order>();
+        let program = File::open(program)?;
+        let (parent, orders) = mpsc::channel::<mpsc::SyncSender<_>>();
         std::thread::Builder::new()
-            .name("sandbox-maker".to_owned())
+            .name("sandbox-parent".to_owned())
             .spawn(move || {
-                for order in received {
-                    let born = sys::clone_into_namespaces(&Birth {
-                        cgroup: cgroup::borrowed(order.birthplace.as_ref()),
-                        program: program.as_fd(),
-                        command: COMMAND,
-                        link: order.link.as_fd(),
-                        null: null.as_fd(),
-                        diagnostics: order.diagnostics.as_fd(),
-                        id: NOBODY,
-                        groups: power.groups(),
-                    });
-                    // Whoever asked may have gone; then the process meets a closed link and ends.
-                    let _ = order.born.send(born);
+                for wanted in orders {
+                    // Whoever asked may have gone; then it ends.
+                    let _ = wanted.send(Zygote::start(&program));
                 }
             })?;
         Ok(Self {
-            orders: Mutex::new(orders),
+            parent,
+            zygote: Mutex::default(),
+            groups: power.groups(),
         })
     }
 
@@ -103,20 +80,13 @@ impl Maker {
         let (link, far_link) = UnixStream::pair()?;
         let (diagnostics, far_diagnostics) =
             rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK)?;
-        let (born, answer) = mpsc::sync_channel(1);
-        let order = Order {
-            link: far_link.into(),
-            diagnostics: far_diagnostics,
-            birthplace: cell.as_ref().map_or(Ok(None), Cell::birthplace)?,
-            born,
-        };
-        let gone = |_| io::Error::other("the thread that makes sandboxes has ended");
-        self.orders
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .send(order)
-            .map_err(|_| gone(mpsc::RecvError))?;
-        let Child { id, process, cradle } = answer.recv().map_err(gone)??;
+        let birthplace = cell.as_ref().map_or(Ok(None), Cell::birthplace)?;
+        let Child { id, process } = self.birth(&Order {
+            link: far_link.as_fd(),
+            diagnostics: far_diagnostics.as_fd(),
+            birthplace: cgroup::borrowed(birthplace.as_ref()),
+            groups: self.groups,
+        })?;
         let mounts = File::open(format!("/proc/{}/ns/mnt", id.as_raw_nonzero())).ok();
         let waiting = Waiting {
             link,
@@ -133,16 +103,32 @@ impl Maker {
         if let Some(cell) = &waiting.body.cell {
             cell.admit(id)?;
         }
-        (&waiting.link).write_all(&[1])?;
-        // Not before it has memory of its own, or the score would be that of whoever shares it.
-        cradle.wait(OWN_MEMORY_WITHIN)?;
         // When the host runs out of memory, sandboxes go before the server; set from outside, it is their floor.
-        let score = format!("/proc/{}/oom_score_adj", id.as_raw_nonzero());
-        match std::fs::write(score, OOM_SCORE) {
-            // It has ended, and whoever wants to use it learns why.
-            Err(_) if !waiting.is_alive() => Ok(waiting),
-            written => written.map(|()| waiting),
+        std::fs::write(format!("/proc/{}/oom_score_adj", id.as_raw_nonzero()), OOM_SCORE)?;
+        (&waiting.link).write_all(&[1])?;
+        Ok(waiting)
+    }
+
+    /// By the zygote that is there, or a new one if it has ended or has served long enough.
+    fn birth(&self, order: &Order<'_>) -> io::Result<Child> {
+        let mut place = self.zygote.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mut zygote) = place.take().filter(|zygote| !zygote.is_spent())
+            && let Ok(child) = zygote.birth(order)
+        {
+            *place = Some(zygote);
+            return Ok(child);
         }
+        let mut zygote = self.zygote()?;
+        let child = zygote.birth(order)?;
+        *place = Some(zygote);
+        Ok(child)
+    }
+
+    fn zygote(&self) -> io::Result<Zygote> {
+        let gone = || io::Error::other("the thread that sandboxes are children of has ended");
+        let (wanted, started) = mpsc::sync_channel(1);
+        self.parent.send(wanted).map_err(|_| gone())?;
+        started.recv().map_err(|_| gone())?
     }
 }
 
@@ -235,20 +221,4 @@ impl Diagnostics {
             .escape_debug()
             .to_string()
     }
-}
-
-/// A copy in memory that nobody can write to.
-fn sealed(program: &Path) -> io::Result<OwnedFd> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    // Kernels before 6.3 do not know that a file in memory may be meant for execution, and refuse to hear it.
-    let memory = rustix::fs::memfd_create("skillbox", flags | MemfdFlags::EXEC)
-        .or_else(|_| rustix::fs::memfd_create("skillbox", flags))?;
-    let mut copy = File::from(memory);
-    io::copy(&mut File::open(program)?, &mut copy)?;
-    copy.set_permissions(Permissions::from_mode(0o555))?;
-    let seals = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
-    rustix::fs::fcntl_add_seals(&copy, seals)?;
-    // Only a descriptor without the right to write can be executed.
-    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&copy));
-    File::open(path).map(Into::into)
 }
