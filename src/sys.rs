@@ -30,6 +30,15 @@ pub fn let_go_of_code() -> io::Result<()> {
     Ok(())
 }
 
+/// Gives memory back that was allocated and is free, where the allocator can be told to.
+pub fn give_back_heap() {
+    // SAFETY: it takes a number of bytes to keep, and moves nothing that is in use.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Kills every process that this one may signal, except itself. As PID 1 of a PID namespace: everything in it.
 pub fn kill_everything() -> io::Result<()> {
     if std::process::id() != 1 {
@@ -133,7 +142,13 @@ pub fn fork_into_namespaces(cgroup: Option<BorrowedFd<'_>>) -> io::Result<Forked
     };
     // SAFETY: the arguments outlive the call. The child has a copy of all memory and goes on here; no other thread exists that
     // could have held a lock.
-    let id = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<libc::clone_args>()) };
+    let id = unsafe {
+        libc::syscall(
+            libc::SYS_clone3,
+            &raw const arguments,
+            size_of::<libc::clone_args>(),
+        )
+    };
     match i32::try_from(id) {
         Ok(0) => Ok(Forked::Child),
         Ok(id) if let Some(id) = Pid::from_raw(id).filter(|_| id > 0) => Ok(Forked::Parent(Child {
@@ -149,7 +164,11 @@ pub fn fork_into_namespaces(cgroup: Option<BorrowedFd<'_>>) -> io::Result<Forked
 pub fn close_all_but_standard() -> io::Result<()> {
     // SAFETY: the caller has just begun, and none of these is its own.
     let result = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
-    if result == 0 { Ok(()) } else { Err(last_errno().into()) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(last_errno().into())
+    }
 }
 
 fn last_errno() -> Errno {

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::execution::{JsonText, ResourceLimits};
 use crate::ids::ExecutionId;
 use crate::limits;
-use crate::sandbox::{Collect, ImageOf, Job, SkillFiles};
+use crate::sandbox::{Collect, ImageOf, Job, SkillFiles, Urgency};
 use crate::secret::Mask;
 use crate::skill::{Action, ApprovedImage, Called, Language, Manifest, Module, Resources, Script, Version};
 
@@ -205,6 +205,7 @@ pub(super) fn job(image: ApprovedImage, ask: &Ask, settings: &Settings) -> Resul
         collect: Collect::Out,
         egress: None,
         recurs: false,
+        urgency: Urgency::default(),
         limits: ResourceLimits::clamp(&Resources::default(), None, ask.timeout, &settings.maxima),
     })
 }

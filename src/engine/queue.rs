@@ -13,6 +13,7 @@ use crate::error::{Code, Error};
 use crate::execution::{Bookmark, Execution, NewExecution, Outcome, QueuePlace, Status};
 use crate::ids::{Digest, ExecutionId, IdempotencyKey, Tenant};
 use crate::limits;
+use crate::sandbox::Urgency;
 use crate::skill::Selector;
 use crate::store::{self, Enqueued, KeyedRequest, Queued};
 
@@ -207,6 +208,7 @@ impl Engine {
             return Err(Error::new(Code::Conflict, message));
         }
         accepted.found.plan.job.execution = id;
+        accepted.found.plan.job.urgency = Urgency::Deferred;
         accepted.accepted_at = recorded.created_at;
         accepted.callback_url = recorded.callback_url;
         accepted.name_span();

@@ -86,11 +86,23 @@ pub(super) enum Standing {
 }
 
 impl Standing {
-    /// Records that it runs; `false` if it has left the queue.
-    async fn begin(self, store: &Store, new: NewExecution) -> Result<bool, store::Error> {
+    /// Records that it runs, and calls `recorded` then; `false` if it has left the queue.
+    async fn begin(
+        self,
+        store: &Store,
+        new: NewExecution,
+        recorded: impl FnOnce() + Send,
+    ) -> Result<bool, store::Error> {
         match self {
-            Self::New => store.begin(new).await.map(|()| true),
-            Self::Queued => store.start(new).await,
+            Self::New => store.begin_telling(new, recorded).await.map(|()| true),
+            // It must not be taken for one that waits, and run again, after whatever happens.
+            Self::Queued => {
+                let started = store.start(new).await?;
+                if started {
+                    recorded();
+                }
+                Ok(started)
+            }
         }
     }
 }
@@ -229,13 +241,13 @@ impl Engine {
         // The sandbox is made meanwhile; the program waits for the row.
         let (word, go) = oneshot::channel();
         let begin = async {
-            let begun = standing.begin(&self.0.store, new.clone()).await?;
-            if begun {
+            let go = || {
                 // Who waits for it may have failed by now, and says so itself.
                 let _ = word.send(());
-                if !watcher.is_closed() {
-                    let _ = watcher.send(self.follow_entered(entered));
-                }
+            };
+            let begun = standing.begin(&self.0.store, new.clone(), go).await?;
+            if begun && !watcher.is_closed() {
+                let _ = watcher.send(self.follow_entered(entered));
             }
             Ok(begun)
         };

@@ -64,6 +64,11 @@ impl Engine {
         }
     }
 
+    /// Gives back memory that only makes the next calls a little faster.
+    pub fn rest(&self) {
+        self.0.store.rest();
+    }
+
     /// One round of upkeep; each part that fails is logged and tried again in the next round.
     pub async fn upkeep_round(&self) {
         let dead = self.0.instance.dead().unwrap_or_else(|error| {

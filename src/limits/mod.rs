@@ -393,6 +393,10 @@ pub const RECORD_AGAIN_AFTER: Duration = Duration::from_millis(100);
 pub const DRAIN_SERVER_MAX: Duration = Duration::from_secs(30);
 /// Pause between two rounds of upkeep: reconciler, retention.
 pub const UPKEEP_EVERY: Duration = Duration::from_secs(60);
+/// Pause between two looks whether the server rests.
+pub const IDLE_LOOK_EVERY: Duration = Duration::from_secs(10);
+/// CPU time between two looks, its sandboxes' included, up to which it does.
+pub const IDLE_CPU_MAX: Duration = Duration::from_millis(100);
 /// A process registers in no time; a file that says so for longer was left by a dead one.
 pub const REGISTERING_MAX: Duration = Duration::from_secs(3600);
 /// Executions beyond retention that are forgotten before the database is asked for more.

@@ -43,10 +43,22 @@ pub struct Job {
     pub collect: Collect,
     /// Whether the same may be asked for again, and its files are there then: sandboxes may be made for it in advance.
     pub recurs: bool,
+    /// Whether somebody waits for its end.
+    pub urgency: Urgency,
     /// A way out, for what builds dependencies and for nothing else.
     pub egress: Option<Egress>,
     /// The bounds.
     pub limits: ResourceLimits,
+}
+
+/// Whether somebody waits for the end of a job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Urgency {
+    /// Somebody does.
+    #[default]
+    Awaited,
+    /// Nobody does: where others want CPU, it gets little.
+    Deferred,
 }
 
 /// Who named a job's image.

@@ -33,7 +33,7 @@ pub use auto::Auto;
 pub use egress::{Egress, Tunnel};
 pub use environment::Environment;
 pub use input::{InputBlob, InputFile};
-pub use job::{Collect, Dependencies, ImageOf, Job, Packages, SkillFiles};
+pub use job::{Collect, Dependencies, ImageOf, Job, Packages, SkillFiles, Urgency};
 #[cfg(feature = "testing")]
 pub use scripted::Script;
 pub use warm::Pool;

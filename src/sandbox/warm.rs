@@ -13,7 +13,7 @@ use crate::execution::{JsonText, ResourceLimits};
 use crate::guest::wire::{self, Warm};
 use crate::ids::{Digest, ExecutionId};
 use crate::limits;
-use crate::sandbox::{Collect, Environment, Error, Job};
+use crate::sandbox::{Collect, Environment, Error, Job, Urgency};
 use crate::secret::Mask;
 use crate::telemetry::Warmth;
 
@@ -111,6 +111,7 @@ impl Recurring {
             collect: job.collect,
             egress: None,
             recurs: false,
+            urgency: Urgency::Deferred,
             limits: ResourceLimits {
                 // Of the whole sandbox: it may wait before its time begins.
                 timeout: job.limits.timeout + limits::WARM_IDLE_MAX,

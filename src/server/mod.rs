@@ -7,6 +7,8 @@ mod first_key;
 #[cfg(target_os = "linux")]
 mod memory;
 mod observe;
+#[cfg(target_os = "linux")]
+mod rest;
 #[cfg_attr(windows, path = "signals_windows.rs")]
 mod signals;
 
@@ -75,9 +77,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
     .await;
     // A start runs through a great part of the program once; a server that idles needs little of it.
     #[cfg(target_os = "linux")]
-    if let Err(error) = crate::sys::let_go_of_code() {
-        tracing::debug!(%error, "What only the start needed stays in memory");
-    }
+    tokio::spawn(rest::rest(engine.clone(), closing.clone()));
 
     signals.next().await;
     tracing::info!(

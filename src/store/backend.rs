@@ -17,6 +17,8 @@ use crate::telemetry::Latency;
 pub(super) trait Backend {
     fn latency(&self) -> &Latency;
     async fn ping(&self) -> Result<(), Error>;
+    /// Gives back memory that only makes the next calls a little faster.
+    fn rest(&self);
 
     async fn publish(&self, skill: SkillRecord) -> Result<Published, Error>;
     async fn skill(
@@ -47,7 +49,7 @@ pub(super) trait Backend {
     ) -> Result<SkillRecord, Error>;
     async fn digest_is_used(&self, digest: &Digest) -> Result<bool, Error>;
 
-    async fn begin(&self, execution: NewExecution) -> Result<(), Error>;
+    async fn begin(&self, execution: NewExecution, recorded: impl FnOnce() + Send) -> Result<(), Error>;
     async fn finish(&self, tenant: &Tenant, id: ExecutionId, outcome: Outcome) -> Result<bool, Error>;
     async fn enqueue(&self, queued: Queued) -> Result<Enqueued, Error>;
     async fn queued_request(&self, tenant: &Tenant, id: ExecutionId) -> Result<Vec<u8>, Error>;

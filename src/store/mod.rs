@@ -73,6 +73,11 @@ impl Store {
         on_backend!(self, b => b.ping().await)
     }
 
+    /// Gives back memory that only makes the next calls a little faster.
+    pub fn rest(&self) {
+        on_backend!(self, b => b.rest());
+    }
+
     /// Adds a version. The same content again is no error; other content under a published version is (Z-25).
     pub async fn publish(&self, skill: SkillRecord) -> Result<Published, Error> {
         on_backend!(self, b => b.publish(skill).await)
@@ -137,7 +142,17 @@ impl Store {
 
     /// Records an execution as running. It is durable when this returns.
     pub async fn begin(&self, execution: NewExecution) -> Result<(), Error> {
-        on_backend!(self, b => b.begin(execution).await)
+        self.begin_telling(execution, || ()).await
+    }
+
+    /// The same; `recorded` is called as soon as everybody sees it, also if this process is killed. A power cut in the moment
+    /// until this returns may lose it.
+    pub async fn begin_telling(
+        &self,
+        execution: NewExecution,
+        recorded: impl FnOnce() + Send,
+    ) -> Result<(), Error> {
+        on_backend!(self, b => b.begin(execution, recorded).await)
     }
 
     /// Records the end of a running execution, once: `false` means that somebody else ended it before, and nothing was changed.

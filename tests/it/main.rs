@@ -34,6 +34,7 @@ mod moved_tag;
 #[expect(clippy::duplicate_mod, reason = "the same promises, on another backend")]
 mod native;
 #[cfg(target_os = "linux")]
+mod native_birth;
 mod native_degraded;
 #[cfg(target_os = "linux")]
 mod native_lifecycle;

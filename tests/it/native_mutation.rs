@@ -9,7 +9,9 @@ use skillbox::bundle::artifacts::ArtifactTar;
 use skillbox::execution::{Maxima, ResourceLimits};
 use skillbox::ids::{Digest, ExecutionId};
 use skillbox::sandbox::linux::{self, Native};
-use skillbox::sandbox::{Choice, Collect, End, ImageOf, Job, Kind, Output, Run, Sandbox, SkillFiles};
+use skillbox::sandbox::{
+    Choice, Collect, End, ImageOf, Job, Kind, Output, Run, Sandbox, SkillFiles, Urgency,
+};
 use skillbox::skill::{ImageAllowlist, Resources, SkillName};
 
 use crate::world::{instance_in, missing, native_settings};
@@ -147,6 +149,7 @@ fn job(skill: &Path) -> Job {
         collect: Collect::Out,
         egress: None,
         recurs: false,
+        urgency: Urgency::default(),
         files: Vec::new(),
         limits: ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default()),
     }

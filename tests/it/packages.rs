@@ -7,7 +7,9 @@ use std::time::Duration;
 use skillbox::bundle::artifacts::ArtifactTar;
 use skillbox::execution::{Maxima, ResourceLimits};
 use skillbox::ids::ExecutionId;
-use skillbox::sandbox::{Collect, Dependencies, End, ImageOf, Job, Output, Packages, Report, Run, Sandbox};
+use skillbox::sandbox::{
+    Collect, Dependencies, End, ImageOf, Job, Output, Packages, Report, Run, Sandbox, Urgency,
+};
 use skillbox::skill::{ImageAllowlist, Resources};
 use tokio_util::sync::CancellationToken;
 
@@ -108,6 +110,7 @@ pub(crate) fn job(program: &str, deps: Option<Dependencies>) -> Job {
         collect: Collect::Out,
         egress: None,
         recurs: false,
+        urgency: Urgency::default(),
         files: Vec::new(),
         limits: ResourceLimits::clamp(
             &Resources::default(),

@@ -21,7 +21,7 @@ use crate::execution::{JsonText, ResourceLimits, Transcript};
 use crate::ids::ExecutionId;
 use crate::limits;
 use crate::sandbox::{
-    Choice, Collect, Dependencies, Egress, End, ImageOf, InputFile, Job, Progress, Report, Run,
+    Choice, Collect, Dependencies, Egress, End, ImageOf, InputFile, Job, Progress, Report, Run, Urgency,
 };
 use crate::secret::Mask;
 use crate::skill::Language;
@@ -189,6 +189,7 @@ impl Engine {
             blobs: Vec::new(),
             collect: Collect::Packages,
             recurs: false,
+            urgency: Urgency::default(),
             egress: Some(egress),
             limits: self.bounds(),
         })

@@ -95,7 +95,9 @@ pub(super) fn enclose<T>(at_rest: fn() -> io::Result<T>) -> Result<T, Error> {
         }
         match plan.then {
             Then::Wait => rested = Some(at_rest().map_err(Error::AtRest)?),
-            Then::Serve => return rested.ok_or(Error::Refused("a plan begins with the part before the wait")),
+            Then::Serve => {
+                return rested.ok_or(Error::Refused("a plan begins with the part before the wait"));
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 //! on itself and is the same guest as in a container. Each serves one execution and dies with it, or with the server.
 
 mod cgroup;
+mod ending;
 mod forbidden;
 mod handover;
 mod host;
@@ -23,35 +24,32 @@ mod zygote;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use crate::error::Cause;
 use crate::execution::{ResourceLimits, Usage};
-use crate::guest::wire::Link;
 use crate::ids::InstanceId;
 use crate::limits;
 use crate::sandbox::report::report;
 use crate::sandbox::session::{self, Guest, Heard};
 use crate::sandbox::warm::{Making, Recurring, Shelf};
-use crate::sandbox::{Backend, Choice, End, Error, Job, Kind, Mounted, Pool, ProgressSender, Report, Run};
+use crate::sandbox::{
+    Backend, Choice, End, Error, Job, Kind, Mounted, Pool, ProgressSender, Report, Run, Urgency,
+};
 use crate::telemetry::Warmth;
 
 use cgroup::Weight;
+use ending::{AFTERWARDS, Ending};
 use parts::Parts;
 use plan::Bounds;
-use spawn::{Body, Waiting};
+use spawn::Waiting;
 use watch::Watchdog;
 
 pub use host::{Mechanism, Setup};
 #[cfg(feature = "testing")]
-pub use mutation::steps;
-
-/// What a run leaves to the background begins this much later: until then its end is being recorded and answered, and
-/// neither should share a processor with it, or pages with a process that is being made.
-const AFTERWARDS: Duration = Duration::from_millis(5);
+pub use mutation::{Born, Nursery, steps};
 
 /// The argument that turns the binary into what native sandboxes begin as.
 pub const COMMAND: &str = "sandbox-native";
@@ -114,13 +112,6 @@ struct Ready {
     body: Ending,
     /// What it used before it was asked for.
     used: Usage,
-}
-
-/// A sandbox's process and bounds, ended in the background when this is dropped.
-#[derive(Debug)]
-struct Ending {
-    body: Option<Body>,
-    background: TaskTracker,
 }
 
 impl Native {
@@ -310,12 +301,11 @@ async fn warmed(
 ) -> Result<Ready, Error> {
     let mut ready = tell(parts, background, &making.job.mounts(), &making.job.limits).await?;
     let weigh = |ready: &Ready, weight| ready.body.cell().map_or(Ok(()), |cell| cell.weigh(weight));
-    let refused = |error| failed("giving the sandbox its share of CPU", error);
-    weigh(&ready, Weight::Little).map_err(refused)?;
+    weigh(&ready, Weight::Little).map_err(weightless)?;
     let warm = ready.guest.warm_up(making.warm());
     match tokio::time::timeout(limits::SANDBOX_START_MAX, warm).await {
         Ok(Ok(())) => {
-            weigh(&ready, Weight::Whole).map_err(refused)?;
+            weigh(&ready, Weight::Whole).map_err(weightless)?;
             ready.used = ready.body.cell().map_or_else(Usage::default, cgroup::Cell::usage);
             Ok(ready)
         }
@@ -338,6 +328,10 @@ fn failed(doing: &'static str, error: impl Into<Cause>) -> Error {
     }
 }
 
+fn weightless(error: std::io::Error) -> Error {
+    failed("giving the sandbox its share of CPU", error)
+}
+
 fn did_not_come_up(diagnostics: &spawn::Diagnostics, fate: &str) -> Error {
     let remedy =
         forbidden::hint().unwrap_or_else(|| "`skillbox doctor` shows what this host can do".to_owned());
@@ -345,51 +339,6 @@ fn did_not_come_up(diagnostics: &spawn::Diagnostics, fate: &str) -> Error {
         "the native sandbox did not come up: {fate} and said {:?}; {remedy}",
         diagnostics.text()
     ))
-}
-
-impl Ending {
-    fn fate(&self) -> String {
-        self.body.as_ref().map_or_else(String::new, Body::fate)
-    }
-
-    fn cell(&self) -> Option<&cgroup::Cell> {
-        self.body.as_ref().and_then(|body| body.cell.as_ref())
-    }
-
-    /// Ends at once a sandbox that somebody might still live in; a guest that has said all is alone, and goes
-    /// [`AFTERWARDS`].
-    fn leave(mut self, link: Option<Link>) {
-        if let (Some(link), Ok(_)) = (link, tokio::runtime::Handle::try_current())
-            && let Some(body) = self.body.take()
-        {
-            self.background.spawn(async move {
-                tokio::time::sleep(AFTERWARDS).await;
-                drop(link);
-                body.kill();
-                let _ = tokio::task::spawn_blocking(move || drop(body)).await;
-            });
-        }
-    }
-
-    /// One that no cgroup bounds.
-    fn watched(&self) -> Option<&Body> {
-        self.body.as_ref().filter(|body| body.cell.is_none())
-    }
-}
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        let Some(body) = self.body.take() else { return };
-        // At once; only the waiting is left to the background.
-        body.kill();
-        if tokio::runtime::Handle::try_current().is_ok() {
-            self.background.spawn(async move {
-                tokio::time::sleep(AFTERWARDS).await;
-                // If the runtime ends first, it waits here.
-                let _ = tokio::task::spawn_blocking(move || drop(body)).await;
-            });
-        }
-    }
 }
 
 impl Backend for Native {
@@ -408,6 +357,9 @@ impl Backend for Native {
             body,
             used,
         } = self.ready(job, recurring).await?;
+        if let (Some(cell), Urgency::Deferred) = (body.cell(), job.urgency) {
+            cell.weigh(Weight::Little).map_err(weightless)?;
+        }
         let watchdog = body
             .watched()
             .map(|body| Watchdog::start(body, &job.limits, &self.background))

@@ -1,9 +1,15 @@
-//! Sandboxes whose plan lacks steps, for the test that shows that each step matters. Absent from a shipped binary.
+//! Sandboxes as no server makes them, for tests: with a plan that lacks steps, to show that each matters; in a cgroup without
+//! bounds. Absent from a shipped binary.
 
 use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use super::cgroup::Cell;
+use super::identity::{Identity, Power};
 use super::plan::{self, Bounds, Source, Wanted, Ways};
+use super::spawn::{Maker, Waiting};
 use super::step::{Plan, Step};
 use super::{Native, host};
 use crate::execution::ResourceLimits;
@@ -42,6 +48,62 @@ impl Native {
     pub async fn remove_steps(&self, places: BTreeSet<usize>) -> Result<(), Error> {
         self.parts().await?.removed.set(places);
         Ok(())
+    }
+}
+
+/// Makes processes that wait to be sandboxes.
+#[derive(Debug)]
+pub struct Nursery {
+    maker: Maker,
+    power: Power,
+}
+
+/// A process that waits to be a sandbox, killed when this is dropped.
+#[derive(Debug)]
+pub struct Born(Waiting);
+
+impl Nursery {
+    /// Of sandboxes that begin as `program`.
+    ///
+    /// # Errors
+    ///
+    /// This host cannot make any sandbox.
+    pub fn open(program: &Path) -> io::Result<Self> {
+        let power = Power::of_this_process().map_err(io::Error::other)?;
+        Ok(Self {
+            maker: Maker::start(program, power)?,
+            power,
+        })
+    }
+
+    /// One more process, in a cgroup of version 2 that goes with it, or in none.
+    ///
+    /// # Errors
+    ///
+    /// This host cannot make any sandbox.
+    pub fn birth(&self, cgroup: Option<&Path>) -> io::Result<Born> {
+        let identity = Identity::claim(self.power)?;
+        self.maker.make(identity, cgroup.map(Cell::unbounded)).map(Born)
+    }
+
+    /// The id of the process that is copied for the next one, if there is one yet.
+    #[must_use]
+    pub fn zygote(&self) -> Option<u32> {
+        self.maker.zygote_id()
+    }
+}
+
+impl Born {
+    /// Its id on the host.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.0.body.id.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// Whether it still waits.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        self.0.is_alive()
     }
 }
 

@@ -124,6 +124,13 @@ impl Maker {
         Ok(child)
     }
 
+    /// Which process is copied for the next one, if there is one yet.
+    #[cfg(feature = "testing")]
+    pub(super) fn zygote_id(&self) -> Option<u32> {
+        let place = self.zygote.lock().unwrap_or_else(PoisonError::into_inner);
+        place.as_ref().map(Zygote::id)
+    }
+
     fn zygote(&self) -> io::Result<Zygote> {
         let gone = || io::Error::other("the thread that sandboxes are children of has ended");
         let (wanted, started) = mpsc::sync_channel(1);

@@ -77,6 +77,11 @@ impl Zygote {
         })
     }
 
+    #[cfg(feature = "testing")]
+    pub(super) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Whether it has made so many that another should take its place.
     pub(super) fn is_spent(&self) -> bool {
         self.births >= BIRTHS_MAX
@@ -148,6 +153,7 @@ fn descriptors(ancillary: &mut RecvAncillaryBuffer<'_>) -> Vec<OwnedFd> {
 pub(super) fn serve() -> io::Result<()> {
     // Whoever started the server may have left it descriptors.
     sys::close_all_but_standard()?;
+    rustix::thread::set_name(c"skillbox")?;
     // Signals of a terminal are the server's business.
     let _ = rustix::process::setsid();
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -158,7 +164,9 @@ pub(super) fn serve() -> io::Result<()> {
         let birthplace = birth.birthplace.as_ref().map(|folder| folder.as_fd());
         match sys::fork_into_namespaces(birthplace) {
             Ok(Forked::Child) => return birth.begin(),
-            Ok(Forked::Parent(child)) => answer(child.id.as_raw_nonzero().get(), Some(child.process.as_fd()))?,
+            Ok(Forked::Parent(child)) => {
+                answer(child.id.as_raw_nonzero().get(), Some(child.process.as_fd()))?
+            }
             Err(error) => answer(-error.raw_os_error().unwrap_or(libc::EIO), None)?,
         }
     }
@@ -173,7 +181,12 @@ fn answer(number: i32, process: Option<BorrowedFd<'_>>) -> io::Result<()> {
     }
     let number = number.to_ne_bytes();
     let orders = rustix::stdio::stdin();
-    rustix::net::sendmsg(orders, &[IoSlice::new(&number)], &mut ancillary, SendFlags::NOSIGNAL)?;
+    rustix::net::sendmsg(
+        orders,
+        &[IoSlice::new(&number)],
+        &mut ancillary,
+        SendFlags::NOSIGNAL,
+    )?;
     Ok(())
 }
 
@@ -202,7 +215,11 @@ fn receive() -> io::Result<Option<Birth>> {
     else {
         return Err(io::ErrorKind::InvalidData.into());
     };
-    let groups = if groups == [1] { Groups::Replaced } else { Groups::Kept };
+    let groups = if groups == [1] {
+        Groups::Replaced
+    } else {
+        Groups::Kept
+    };
     Ok(Some(Birth {
         link,
         diagnostics,

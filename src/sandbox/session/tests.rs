@@ -8,7 +8,7 @@ use super::*;
 use crate::bundle::artifacts::ArtifactTar;
 use crate::execution::{JsonText, Maxima, ResourceLimits};
 use crate::guest::wire::{Item, Side};
-use crate::sandbox::{ImageOf, Run};
+use crate::sandbox::{ImageOf, Run, Urgency};
 use crate::secret::{Mask, SecretValue};
 use crate::skill::{ImageAllowlist, Resources};
 
@@ -93,6 +93,7 @@ fn job(argument_bytes: usize) -> Job {
         collect: crate::sandbox::Collect::Out,
         egress: None,
         recurs: false,
+        urgency: Urgency::default(),
         limits: ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default()),
     }
 }

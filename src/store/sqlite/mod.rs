@@ -1,11 +1,13 @@
 //! The store in one SQLite file: a write-ahead log, one connection that writes, a few that read.
 
+mod access;
 mod blobs;
 mod deliveries;
 mod due;
 mod executions;
 mod keys;
 mod known;
+mod log;
 mod open;
 mod packages;
 mod pool;
@@ -20,7 +22,6 @@ mod tests;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use jiff::Timestamp;
 use rusqlite::Connection;
@@ -34,10 +35,10 @@ use crate::store::{
     Backend, BlobQuota, BlobRecord, Enqueued, Error, ExecutionFilter, Kept, KeptBlob, Moment, NewSecret,
     PackageSet, Published, Queued, Retention, SecretRecord, SkillRecord,
 };
-
 use crate::telemetry::Latency;
 
 use known::Known;
+use log::Log;
 use pool::Pool;
 
 /// An open database file.
@@ -48,6 +49,7 @@ pub(super) struct Sqlite {
     known: Arc<Known>,
     readers: Pool,
     writer: Pool,
+    log: Arc<Log>,
     latency: Latency,
 }
 
@@ -64,62 +66,10 @@ impl Sqlite {
             known: Arc::default(),
             readers: Pool::closed_before(&writer, connections.readers),
             writer,
+            log: Arc::new(connections.log),
             latency: Latency::default(),
         })
     }
-
-    /// Runs `act` in one transaction: all of it is kept, or on an error nothing.
-    async fn write<T: Send + 'static>(
-        &self,
-        act: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
-    ) -> Result<T, Error> {
-        let began = Instant::now();
-        let done = in_transaction(&self.writer, act).await;
-        self.latency.wrote(began.elapsed());
-        done
-    }
-
-    /// Runs `act` on one unchanging view of the data.
-    async fn read<T: Send + 'static>(
-        &self,
-        act: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
-    ) -> Result<T, Error> {
-        let began = Instant::now();
-        let done = in_transaction(&self.readers, act).await;
-        self.latency.read(began.elapsed());
-        done
-    }
-
-    /// As [`Self::read`] for a row or two that are in memory already: less work than handing it to another thread. `None` if
-    /// somebody else is at it, or the file is locked.
-    fn glance<T>(&self, act: impl FnOnce(&Connection) -> Result<T, Error>) -> Option<Result<T, Error>> {
-        let mut connection = self.glance.try_lock().ok()?;
-        let began = Instant::now();
-        match transact(&mut connection, act) {
-            Err(Error::Busy) => None,
-            done => {
-                self.latency.read(began.elapsed());
-                Some(done)
-            }
-        }
-    }
-}
-
-fn transact<T>(
-    connection: &mut Connection,
-    act: impl FnOnce(&Connection) -> Result<T, Error>,
-) -> Result<T, Error> {
-    let transaction = connection.transaction()?;
-    let value = act(&transaction)?;
-    transaction.commit()?;
-    Ok(value)
-}
-
-async fn in_transaction<T: Send + 'static>(
-    pool: &Pool,
-    act: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
-) -> Result<T, Error> {
-    pool.with(move |connection| transact(connection, act)).await
 }
 
 impl Backend for Sqlite {
@@ -129,6 +79,11 @@ impl Backend for Sqlite {
 
     async fn ping(&self) -> Result<(), Error> {
         self.read(|c| Ok(c.query_row("select 1", [], |_| Ok(()))?)).await
+    }
+
+    fn rest(&self) {
+        self.readers.rest();
+        self.writer.rest();
     }
 
     async fn publish(&self, skill: SkillRecord) -> Result<Published, Error> {
@@ -188,8 +143,9 @@ impl Backend for Sqlite {
         self.read(move |c| skills::digest_is_used(c, &digest)).await
     }
 
-    async fn begin(&self, execution: NewExecution) -> Result<(), Error> {
-        self.write(move |c| executions::begin(c, &execution)).await
+    async fn begin(&self, execution: NewExecution, recorded: impl FnOnce() + Send) -> Result<(), Error> {
+        self.write_telling(move |c| executions::begin(c, &execution), recorded)
+            .await
     }
 
     async fn finish(&self, tenant: &Tenant, id: ExecutionId, outcome: Outcome) -> Result<bool, Error> {

@@ -12,6 +12,8 @@ use crate::error::Cause;
 use crate::limits;
 use crate::store::Error;
 
+use super::log::Log;
+
 /// Every migration, oldest first: forward only, never changed once released.
 const MIGRATIONS: [(&str, &str); 8] = [
     (
@@ -57,6 +59,7 @@ const SCHEMA_VERSION: &str = "select max(version) from refinery_schema_history";
 /// The one connection that writes and those that only read. Blocks.
 pub(super) struct Connections {
     pub(super) writer: Connection,
+    pub(super) log: Log,
     pub(super) readers: Vec<Connection>,
     /// Reads, and waits for no lock.
     pub(super) glance: Connection,
@@ -111,9 +114,9 @@ fn connect_all(path: &Path) -> Result<Connections, Error> {
     let mut writer = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let sound = refuse_damaged(&writer).and_then(|()| refuse_newer(&writer));
     sound.map_err(|error| damaged(path, error))?;
-    // History rows are promised to be durable when a call returns, hence `full`: 0.15 ms for each commit.
+    // History rows are promised to be durable when a call returns: `Log` sees to that.
     writer.execute_batch(&format!(
-        "pragma journal_mode = wal; pragma synchronous = full;
+        "pragma journal_mode = wal; pragma synchronous = normal;
         pragma wal_autocheckpoint = {}; pragma journal_size_limit = {};",
         limits::STORE_LOG_PAGES,
         limits::STORE_LOG_BYTES
@@ -124,7 +127,9 @@ fn connect_all(path: &Path) -> Result<Connections, Error> {
         .collect::<Result<_, _>>()?;
     let glance = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     glance.busy_timeout(Duration::ZERO)?;
+    let log = Log::open(path).map_err(Error::backend)?;
     Ok(Connections {
+        log,
         writer,
         readers,
         glance,

@@ -43,19 +43,41 @@ impl Pool {
         }
     }
 
-    /// Runs `act` on a connection. Once begun it runs to its end, even if the caller goes away.
-    pub(super) async fn with<T: Send + 'static>(
+    /// Runs `act` on a connection, and `then` when the connection is the next one's already. Once begun it runs to its end, even
+    /// if the caller goes away.
+    pub(super) async fn with<A: Send + 'static, T: Send + 'static>(
         &self,
-        act: impl FnOnce(&mut Connection) -> Result<T, Error> + Send + 'static,
+        act: impl FnOnce(&mut Connection) -> Result<A, Error> + Send + 'static,
+        then: impl FnOnce(A) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let permit = tokio::time::timeout(limits::STORE_QUEUE_MAX, self.permits.clone().acquire_owned())
             .await
             .map_err(|_| Error::Busy)?
             .map_err(Error::backend)?;
         let mut lease = Lease::take(&self.idle, permit);
-        tokio::task::spawn_blocking(move || act(lease.connection()))
-            .await
-            .map_err(Error::backend)?
+        let acted = move || {
+            let done = act(lease.connection());
+            drop(lease);
+            done.and_then(then)
+        };
+        tokio::task::spawn_blocking(acted).await.map_err(Error::backend)?
+    }
+}
+
+impl Pool {
+    /// A connection that nobody uses now.
+    pub(super) fn idle(&self) -> Option<Lease> {
+        let permit = self.permits.clone().try_acquire_owned().ok()?;
+        Some(Lease::take(&self.idle, permit))
+    }
+
+    /// Connections that nobody uses give back the pages that they keep.
+    pub(super) fn rest(&self) {
+        for connection in self.idle.locked().iter() {
+            if let Err(error) = connection.release_memory() {
+                tracing::debug!(%error, "A connection keeps its pages");
+            }
+        }
     }
 }
 
@@ -66,7 +88,8 @@ impl Idle {
 }
 
 /// A connection on loan; goes back to the pool when dropped, also by a panic.
-struct Lease {
+#[derive(Debug)]
+pub(super) struct Lease {
     /// Always there until dropped.
     connection: Option<Connection>,
     idle: Arc<Idle>,
@@ -82,7 +105,7 @@ impl Lease {
         }
     }
 
-    fn connection(&mut self) -> &mut Connection {
+    pub(super) fn connection(&mut self) -> &mut Connection {
         self.connection
             .as_mut()
             .expect("there are as many permits as connections")
@@ -94,4 +117,15 @@ impl Drop for Lease {
         // Fields drop after this: the connection is back before its permit is.
         self.idle.locked().extend(self.connection.take());
     }
+}
+
+/// Runs `act` in one transaction: all of it is kept, or on an error nothing.
+pub(super) fn transact<T>(
+    connection: &mut Connection,
+    act: impl FnOnce(&Connection) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let transaction = connection.transaction()?;
+    let value = act(&transaction)?;
+    transaction.commit()?;
+    Ok(value)
 }

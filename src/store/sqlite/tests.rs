@@ -49,7 +49,7 @@ fn inner(store: &Store) -> &Sqlite {
 
 /// Runs a statement behind the store's back.
 async fn execute(store: &Store, sql: &'static str) {
-    let done = inner(store).writer.with(move |c| Ok(c.execute_batch(sql)?));
+    let done = inner(store).writer.with(move |c| Ok(c.execute_batch(sql)?), Ok);
     done.await.unwrap();
 }
 
@@ -377,12 +377,13 @@ async fn a_lock_of_another_process_is_busy() {
         .transaction_with_behavior(TransactionBehavior::Exclusive)
         .unwrap();
     assert!(store.keys(&Tenant::default_tenant(), None, 1).await.is_ok());
-    let impatient = inner(&store).writer.with(|c| {
+    let begin = |c: &mut Connection| {
         c.busy_timeout(Duration::ZERO)?;
         let begun = c.transaction().map(|_| ()).map_err(Error::from);
         c.busy_timeout(limits::STORE_LOCK_MAX)?;
         begun
-    });
+    };
+    let impatient = inner(&store).writer.with(begin, Ok);
     assert!(matches!(impatient.await, Err(Error::Busy)));
     let waiting = store.add_key(numbered_key(1));
     let (added, ()) = tokio::join!(waiting, async { lock.commit().unwrap() });

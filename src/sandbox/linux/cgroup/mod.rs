@@ -228,6 +228,15 @@ fn remove_when_empty(folder: &Path) {
 }
 
 impl Cell {
+    /// A folder of version 2 that is there already and bounds nothing.
+    #[cfg(feature = "testing")]
+    pub(super) fn unbounded(folder: &Path) -> Self {
+        Self {
+            version: Version::V2,
+            folders: vec![folder.to_owned()],
+        }
+    }
+
     fn make(&self, processes_max: u32) -> io::Result<()> {
         for folder in &self.folders {
             fs::create_dir(folder)?;
@@ -319,68 +328,7 @@ pub(super) fn borrowed(birthplace: Option<&OwnedFd>) -> Option<BorrowedFd<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::AsFd as _;
-
     use super::*;
-
-    /// A folder in a hierarchy of version 2, which may have no controllers; `None` (and a word) where there is none.
-    fn folder_of_version_2() -> Option<PathBuf> {
-        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-        let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "));
-        let top = mount.and_then(|line| line.split(' ').nth(4));
-        let folder = top.map(|top| Path::new(top).join(format!("skillbox-test-{}", std::process::id())));
-        let made = folder
-            .clone()
-            .is_some_and(|folder| fs::create_dir(folder).is_ok());
-        if !made {
-            println!("skipped: no cgroup of version 2 can be made here");
-        }
-        folder.filter(|_| made)
-    }
-
-    /// P15: a sandbox is in its cgroup before its first instruction, and dies with it, whatever it does.
-    #[test]
-    fn on_version_2_a_process_is_born_inside_and_killed_with_all_of_it() {
-        use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
-        let Some(folder) = folder_of_version_2() else {
-            return;
-        };
-        let cell = Cell {
-            version: Version::V2,
-            folders: vec![folder.clone()],
-        };
-        let birthplace = cell.birthplace().unwrap();
-        let null = File::options().read(true).write(true).open("/dev/null").unwrap();
-        let (link, _far) = std::os::unix::net::UnixStream::pair().unwrap();
-        let crate::sys::Child { id: pid, process, .. } =
-            crate::sys::clone_into_namespaces(&crate::sys::Birth {
-                cgroup: borrowed(birthplace.as_ref()),
-                program: File::open("/bin/cat").unwrap().as_fd(),
-                command: c"-",
-                link: link.as_fd(),
-                null: null.as_fd(),
-                diagnostics: null.as_fd(),
-                id: 65_534,
-                groups: crate::sys::Groups::Replaced,
-            })
-            .unwrap();
-        let inside = fs::read_to_string(folder.join("cgroup.procs")).unwrap();
-        assert_eq!(inside.trim(), pid.as_raw_nonzero().to_string());
-        // Frozen it dies all the same.
-        write(&folder, "cgroup.freeze", 1).unwrap();
-        cell.kill();
-        let within = Timespec {
-            tv_sec: 10,
-            tv_nsec: 0,
-        };
-        let ended = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&within));
-        assert_eq!(ended, Ok(1));
-        let wait = rustix::process::WaitId::PidFd(process.as_fd());
-        rustix::process::waitid(wait, rustix::process::WaitIdOptions::EXITED).unwrap();
-        cell.remove();
-        assert!(!folder.exists());
-    }
 
     /// P15, F-03: a home that somebody holds is left alone, a dead one goes.
     #[test]

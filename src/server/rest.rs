@@ -1,0 +1,42 @@
+//! A server that has nothing to do holds little memory.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::Engine;
+use crate::limits;
+use crate::sys;
+
+/// Lets go of what only work needs whenever there has been none for a while; the system gives it back when it is needed.
+pub(super) async fn rest(engine: Engine, closing: CancellationToken) {
+    let look = async {
+        let_go(&engine).await;
+        let (mut before, mut has_worked) = (Duration::ZERO, true);
+        loop {
+            let now = sys::cpu_time().unwrap_or_default();
+            let is_idle = now.saturating_sub(before) < limits::IDLE_CPU_MAX;
+            if is_idle && has_worked {
+                let_go(&engine).await;
+            }
+            has_worked = !is_idle;
+            before = sys::cpu_time().unwrap_or_default();
+            tokio::time::sleep(limits::IDLE_LOOK_EVERY).await;
+        }
+    };
+    closing.run_until_cancelled(look).await;
+}
+
+async fn let_go(engine: &Engine) {
+    let engine = engine.clone();
+    let let_go = move || {
+        engine.rest();
+        sys::give_back_heap();
+        sys::let_go_of_code()
+    };
+    match tokio::task::spawn_blocking(let_go).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "The program's pages stay in memory"),
+        Err(error) => tracing::debug!(%error, "Memory was not given back"),
+    }
+}

@@ -1,0 +1,120 @@
+//! How a call gets at the file: on another thread, or here and now where that is less work.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+
+use super::Sqlite;
+use super::log::{Log, Written};
+use super::pool::transact;
+use crate::limits;
+use crate::store::Error;
+
+impl Sqlite {
+    /// Runs `act` in one transaction: all of it is on the disk when this returns, or on an error nothing is kept.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let began = Instant::now();
+        let log = self.log.clone();
+        let write = move |connection: &mut Connection| {
+            let before = connection.total_changes();
+            let value = transact(connection, act)?;
+            let written = (connection.total_changes() != before).then(|| log.wrote());
+            Ok((value, log, written))
+        };
+        let on_disk = |(value, log, written): (T, Arc<Log>, Option<Written>)| {
+            let reached = written.map_or(Ok(()), |written| log.reach_disk(written));
+            reached.map(|()| value).map_err(Error::backend)
+        };
+        let done = self.writer.with(write, on_disk).await;
+        self.latency.wrote(began.elapsed());
+        done
+    }
+
+    /// Runs `act` on one unchanging view of the data.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let began = Instant::now();
+        let read = move |connection: &mut Connection| transact(connection, act);
+        let done = self.readers.with(read, Ok).await;
+        self.latency.read(began.elapsed());
+        done
+    }
+
+    /// As [`Self::read`] for a row or two that are in memory already: less work than handing it to another thread. `None` if
+    /// somebody else is at it, or the file is locked.
+    pub(super) fn glance<T>(
+        &self,
+        act: impl FnOnce(&Connection) -> Result<T, Error>,
+    ) -> Option<Result<T, Error>> {
+        let mut connection = self.glance.try_lock().ok()?;
+        let began = Instant::now();
+        match transact(&mut connection, act) {
+            Err(Error::Busy) => None,
+            done => {
+                self.latency.read(began.elapsed());
+                Some(done)
+            }
+        }
+    }
+
+    /// As [`Self::write`]; `written` is called when everybody sees what was written, which may be a moment before it is on the disk.
+    pub(super) async fn write_telling<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+        written: impl FnOnce() + Send,
+    ) -> Result<T, Error> {
+        let began = Instant::now();
+        let act = match self.write_at_once(act) {
+            Ok(done) => {
+                let (value, place) = done?;
+                written();
+                let log = self.log.clone();
+                let reached = tokio::task::spawn_blocking(move || log.reach_disk(place)).await;
+                reached.map_err(Error::backend)?.map_err(Error::backend)?;
+                self.latency.wrote(began.elapsed());
+                return Ok(value);
+            }
+            Err(act) => act,
+        };
+        let value = self.write(act).await?;
+        written();
+        Ok(value)
+    }
+
+    /// Runs `act` in one transaction here and now: less work than handing it to another thread. It is in the log then, and not
+    /// yet on the disk. Gives `act` back if somebody else is writing.
+    fn write_at_once<T, A>(&self, act: A) -> Result<Result<(T, Written), Error>, A>
+    where
+        A: FnOnce(&Connection) -> Result<T, Error>,
+    {
+        let Some(mut lease) = self.writer.idle() else {
+            return Err(act);
+        };
+        let connection = lease.connection();
+        // What moves the log into the file takes long, and is left to the next one that may wait.
+        if patience(connection, (Duration::ZERO, 0)).is_err() {
+            return Err(act);
+        }
+        let done = match connection.transaction() {
+            Ok(transaction) => {
+                Ok(act(&transaction).and_then(|value| Ok(transaction.commit().map(|()| value)?)))
+            }
+            Err(_) => Err(act),
+        };
+        let place = self.log.wrote();
+        let restored = patience(connection, (limits::STORE_LOCK_MAX, limits::STORE_LOG_PAGES));
+        done.map(|done| done.and_then(|value| Ok(restored.map(|()| (value, place))?)))
+    }
+}
+
+/// How long a connection waits for the file's lock, and how many pages of log it lets pile up, or any number if 0.
+fn patience(connection: &Connection, (lock, pages): (Duration, u32)) -> rusqlite::Result<()> {
+    connection.busy_timeout(lock)?;
+    connection.pragma_update(None, "wal_autocheckpoint", pages)
+}

@@ -1,0 +1,84 @@
+//! Processes that wait to be native sandboxes: where they are born, and what they begin as.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use skillbox::sandbox::linux::{Born, Nursery};
+
+use crate::world::missing;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_skillbox");
+
+/// A folder in a hierarchy of version 2, which may have no controllers; `None` (and a word) where there is none.
+fn folder_of_version_2() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "));
+    let top = mount.and_then(|line| line.split(' ').nth(4));
+    let folder = top.map(|top| Path::new(top).join(format!("skillbox-test-{}", std::process::id())));
+    let made = folder
+        .clone()
+        .is_some_and(|folder| fs::create_dir(folder).is_ok());
+    if !made {
+        println!("skipped: no cgroup of version 2 can be made here");
+    }
+    folder.filter(|_| made)
+}
+
+/// What makes processes here; `None` (and a word) where this host cannot.
+fn nursery() -> Option<Nursery> {
+    let nursery = Nursery::open(Path::new(PROGRAM)).unwrap();
+    match nursery.birth(None) {
+        Ok(_) => Some(nursery),
+        Err(error) => {
+            missing("linux", &error.to_string());
+            None
+        }
+    }
+}
+
+/// Where a process has its program, as far as this user may know.
+fn addresses(born: &Born) -> String {
+    let maps = fs::read_to_string(format!("/proc/{}/maps", born.id())).unwrap();
+    maps.lines().next().unwrap_or_default().to_owned()
+}
+
+/// P15: a sandbox is in its cgroup before its first instruction, and dies with it, whatever it does.
+#[test]
+fn on_version_2_a_process_is_born_inside_and_killed_with_all_of_it() {
+    let (Some(nursery), Some(folder)) = (nursery(), folder_of_version_2()) else {
+        return;
+    };
+    let born = nursery.birth(Some(&folder)).unwrap();
+    let inside = fs::read_to_string(folder.join("cgroup.procs")).unwrap();
+    assert_eq!(inside.trim(), born.id().to_string());
+    // Frozen it dies all the same.
+    fs::write(folder.join("cgroup.freeze"), "1").unwrap();
+    drop(born);
+    assert!(!folder.exists());
+}
+
+/// P15: whatever kills the process that sandboxes are copies of, they live on, and others are made.
+#[test]
+fn sandboxes_outlive_what_they_are_copies_of() {
+    let Some(nursery) = nursery() else { return };
+    let born = nursery.birth(None).unwrap();
+    let zygote = nursery.zygote().unwrap();
+    let killed = Command::new("/bin/kill")
+        .args(["-9", &zygote.to_string()])
+        .status();
+    assert!(killed.unwrap().success());
+    let next = nursery.birth(None).unwrap();
+    assert!(born.is_alive() && next.is_alive());
+    assert_ne!(nursery.zygote(), Some(zygote));
+}
+
+/// P2: what many sandboxes have in common, the places of their first process's program, changes after a while.
+#[test]
+fn what_is_copied_is_renewed() {
+    let Some(nursery) = nursery() else { return };
+    let first = nursery.birth(None).unwrap();
+    let last = (0..300).map(|_| nursery.birth(None).unwrap()).last().unwrap();
+    assert_ne!(addresses(&first), addresses(&last));
+    assert!(first.is_alive());
+}
