@@ -32,8 +32,8 @@ pub fn let_go_of_code() -> io::Result<()> {
 
 /// Gives memory back that was allocated and is free, where the allocator can be told to.
 pub fn give_back_heap() {
-    // SAFETY: it takes a number of bytes to keep, and moves nothing that is in use.
     #[cfg(target_env = "gnu")]
+    // SAFETY: it takes a number of bytes to keep, and moves nothing that is in use.
     unsafe {
         libc::malloc_trim(0);
     }
@@ -140,8 +140,7 @@ pub fn fork_into_namespaces(cgroup: Option<BorrowedFd<'_>>) -> io::Result<Forked
         set_tid_size: 0,
         cgroup: cgroup.map_or(0, |folder| u64::from(folder.as_raw_fd().unsigned_abs())),
     };
-    // SAFETY: the arguments outlive the call. The child has a copy of all memory and goes on here; no other thread exists that
-    // could have held a lock.
+    // SAFETY: the arguments outlive the call; the child has a copy of all memory, and no other thread could have held a lock.
     let id = unsafe {
         libc::syscall(
             libc::SYS_clone3,

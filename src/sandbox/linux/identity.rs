@@ -115,13 +115,13 @@ impl Identity {
         })
     }
 
-    /// Tells the kernel who the process in its new user namespace is outside.
+    /// Tells the kernel who the process in its new user namespace is outside. An ordinary user's says so itself.
     pub(super) fn map(&self, process: Pid) -> io::Result<()> {
+        if let Power::Ordinary { .. } = self.power {
+            return Ok(());
+        }
         let folder = format!("/proc/{}", process.as_raw_nonzero());
         let folder = Path::new(&folder);
-        if let Power::Ordinary { .. } = self.power {
-            fs::write(folder.join("setgroups"), "deny")?;
-        }
         fs::write(folder.join("uid_map"), format!("{NOBODY} {} 1", self.uid))?;
         fs::write(folder.join("gid_map"), format!("{NOBODY} {} 1", self.gid))
     }

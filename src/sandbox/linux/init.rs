@@ -249,9 +249,7 @@ fn lock_mounts(id: u32) -> io::Result<()> {
     // The files below belong to a process that may be dumped; PID 1 hides again a few steps later.
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
     sys::unshare_namespaces(libc::CLONE_NEWUSER | libc::CLONE_NEWNS)?;
-    fs::write("/proc/self/setgroups", "deny")?;
-    fs::write("/proc/self/uid_map", format!("{id} {id} 1"))?;
-    fs::write("/proc/self/gid_map", format!("{id} {id} 1"))
+    zygote::map_alone((id, id), (id, id))
 }
 
 fn limit(resource: Resource, value: u64) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! The process that becomes every native sandbox: it has done already all that needs no sandbox, and copies itself into new
 //! namespaces for each. Nothing of a tenant ever comes to it.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -123,9 +123,10 @@ impl Zygote {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let number = i32::from_ne_bytes(number);
-        match (descriptors(&mut ancillary).pop(), Pid::from_raw(number)) {
+        let id = Some(number).filter(|number| *number > 0).and_then(Pid::from_raw);
+        match (descriptors(&mut ancillary).pop(), id) {
             (Some(process), Some(id)) => Ok(Child { id, process }),
-            _ => Err(io::Error::from_raw_os_error(-number)),
+            _ => Err(io::Error::from_raw_os_error(number.saturating_neg())),
         }
     }
 }
@@ -157,19 +158,53 @@ pub(super) fn serve() -> io::Result<()> {
     // Signals of a terminal are the server's business.
     let _ = rustix::process::setsid();
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    let users = own_users();
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     loop {
         let Some(birth) = receive()? else {
             process::exit(0);
         };
+        if let Err(error) = &users {
+            answer(-error.raw_os_error().unwrap_or(libc::EIO), None)?;
+            continue;
+        }
         let birthplace = birth.birthplace.as_ref().map(|folder| folder.as_fd());
         match sys::fork_into_namespaces(birthplace) {
-            Ok(Forked::Child) => return birth.begin(),
+            Ok(Forked::Child) => return birth.begin((user.as_raw(), group.as_raw())),
             Ok(Forked::Parent(child)) => {
                 answer(child.id.as_raw_nonzero().get(), Some(child.process.as_fd()))?
             }
             Err(error) => answer(-error.raw_os_error().unwrap_or(libc::EIO), None)?,
         }
     }
+}
+
+/// An ordinary user's zygote is executed anew in a user namespace of its own. Whoever may look at a process that hides is decided by
+/// the namespace in which its program was executed, and that user's server, which watches its sandboxes, has power over this one.
+fn own_users() -> io::Result<()> {
+    const AGAIN: &str = "in-own-users";
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    if user.is_root()
+        || std::env::args_os()
+            .nth(2)
+            .is_some_and(|argument| argument == AGAIN)
+    {
+        return Ok(());
+    }
+    sys::unshare_namespaces(libc::CLONE_NEWUSER)?;
+    map_alone((user.as_raw(), user.as_raw()), (group.as_raw(), group.as_raw()))?;
+    let program = Command::new("/proc/self/exe")
+        .arg0("skillbox")
+        .args([super::COMMAND, AGAIN])
+        .exec();
+    Err(program)
+}
+
+/// Maps one user and one group, given as the id inside and the one outside, in this process's new user namespace.
+pub(super) fn map_alone(user: (u32, u32), group: (u32, u32)) -> io::Result<()> {
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("{} {} 1", user.0, user.1))?;
+    fs::write("/proc/self/gid_map", format!("{} {} 1", group.0, group.1))
 }
 
 fn answer(number: i32, process: Option<BorrowedFd<'_>>) -> io::Result<()> {
@@ -229,13 +264,16 @@ fn receive() -> io::Result<Option<Birth>> {
 }
 
 impl Birth {
-    /// The newborn's first steps. It takes the link first of all: what it was born with is the zygote's.
-    fn begin(self) -> io::Result<()> {
+    /// The newborn's first steps; `outside` are the zygote's user and group. It takes the link first of all: what it was born with is the zygote's.
+    fn begin(self, outside: (u32, u32)) -> io::Result<()> {
         rustix::stdio::dup2_stdin(&self.link)?;
         rustix::stdio::dup2_stderr(&self.diagnostics)?;
         let groups = self.groups;
         drop(self);
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        if groups == Groups::Kept {
+            map_alone((NOBODY, outside.0), (NOBODY, outside.1))?;
+        }
         if rustix::io::read(rustix::stdio::stdin(), &mut [0; 1])? == 0 {
             return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the server has gone"));
         }
