@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use skillbox::bundle::artifacts::ArtifactTar;
 use skillbox::engine::{Ask, CalledCode, Engine, Manner, PageRequest, RunRequest, WebhookSettings, What};
-use skillbox::execution::{Execution, JsonText, Logs, Shown, Usage};
+use skillbox::execution::{Execution, JsonText, Logs};
 use skillbox::sandbox::{End, Error, Job, Output, Report, Sandbox};
 use skillbox::skill::Language;
 use skillbox::store::{Delivery, DeliveryStatus};
@@ -21,23 +21,12 @@ use crate::world::{World, engine_that_tells, instance_in};
 /// Fails, and leaves output and logs that are nobody else's business.
 pub(crate) fn script(_: &Job, _: &mut ArtifactTar) -> Result<Report, Error> {
     Ok(Report {
-        end: End::Exited(3),
         output: Output::Json(JsonText::parse(b"\"the output\"").unwrap()),
-        shown: Shown::default(),
         logs: Logs {
             stdout: b"the log".to_vec(),
             ..Logs::default()
         },
-        files: Vec::new(),
-        skipped: Vec::new(),
-        skipped_total: 0,
-        blobs: Vec::new(),
-        complete: true,
-        usage: Usage::default(),
-        sandbox_time: Duration::from_millis(1),
-        run_time: Duration::from_millis(2),
-        collect_time: Duration::from_millis(3),
-        warm: false,
+        ..Report::bare(End::Exited(3))
     })
 }
 
