@@ -151,7 +151,7 @@ impl Engine {
             .spawn(async move { engine.run_queued(entered, place).await });
     }
 
-    /// Runs a recorded execution when its turn comes. Whatever goes wrong is recorded as its end.
+    /// Runs a recorded execution when its turn comes. Whatever goes wrong is recorded as its end, unless the process ends.
     async fn run_queued(&self, mut entered: Entered, place: Place) {
         let (tenant, id) = (entered.tenant().clone(), entered.id());
         let ended = match place.turn().await {
@@ -161,6 +161,8 @@ impl Engine {
         };
         let ended = match ended {
             Ok(execution) => Ok(execution),
+            // What this process cannot make ready any more the next one finds in the database.
+            Err(_) if self.0.running.is_stopping() => self.find_execution(&tenant, id).await,
             Err(error) => {
                 tracing::warn!(execution.id = %id, %error, source = ?std::error::Error::source(&error), "Execution {id} was not let in");
                 let left = self.leave_queue(&tenant, id, ended::denied(&error)).await;
