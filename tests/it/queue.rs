@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use skillbox::skill::Language;
 
-use crate::server::{Answer, Server};
+use crate::server::{Answer, Server, eventually};
 use crate::world::{Backend, World, archive};
 
 /// Runs `claim` against a server with these settings, where this machine has native sandboxes.
@@ -64,17 +64,6 @@ pub(crate) fn id_of(envelope: &Value) -> String {
 
 pub(crate) fn show(server: &Server, id: &str, query: &str) -> Value {
     server.get(&format!("/v1/executions/{id}{query}")).unwrap().body
-}
-
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !holds() {
-        assert!(
-            started.elapsed() < Duration::from_secs(30),
-            "{what} did not come true"
-        );
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

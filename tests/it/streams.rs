@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use skillbox::engine::{Ask, Manner, RunRequest, What};
 use skillbox::execution::{Bookmark, News, Status};
 use skillbox::http::Bounds;
 use skillbox::limits;
@@ -11,7 +10,6 @@ use skillbox::secret::SecretValue;
 use skillbox::skill::Language;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::sync::oneshot;
 
 use crate::watching::{Version, Watched, code, id_of, logged, path_of, printed, until_printed};
 use crate::world::archive;
@@ -244,23 +242,13 @@ for char in token + ' and ' + token[:9]:
     sys.stderr.write(char); sys.stderr.flush(); time.sleep(0.01)
 time.sleep(0.2)
 "#;
-    let what = What::Archive {
-        archive: archive(Language::Python, "permissions: {secrets: [API_TOKEN]}\n", program),
-        fallback_name: None,
-    };
-    let request = RunRequest {
-        what,
-        ask: Ask::default(),
-        progress: None,
-    };
-    let (watcher, watched) = oneshot::channel();
-    let (engine, admin) = (world.engine.clone(), world.admin.clone());
-    let run = tokio::spawn(async move {
-        engine
-            .run_watched(&admin, (request, Manner::default()), watcher)
-            .await
-    });
-    let mut follow = watched.await.unwrap();
+    let (mut follow, run) = world
+        .watch(archive(
+            Language::Python,
+            "permissions: {secrets: [API_TOKEN]}\n",
+            program,
+        ))
+        .await;
     let (mut printed, mut lines) = ([Vec::new(), Vec::new()], Vec::new());
     while let Some(news) = follow.next().await {
         match news {
