@@ -316,6 +316,13 @@ async fn a_request_that_is_sent_again_is_not_executed_again() {
         // Spelled in another way it is the same request.
         let spelled = json!({"args": ["0.5"], "input": {"n": 1}, "skill": "probe", "version": "latest"});
         assert_eq!(id_of(&keyed("order-1", &spelled).1), id_of(&answers[0].1));
+        // Nor does it count who waits, and for how long.
+        for (member, value) in [("mode", "async"), ("on_disconnect", "cancel")] {
+            let mut otherwise = body.clone();
+            otherwise[member] = json!(value);
+            let (status, again) = keyed("order-1", &otherwise);
+            assert_eq!((status, id_of(&again)), (200, id_of(&answers[0].1)), "{member}");
+        }
         let (status, problem) = keyed("order-1", &json!({"skill": "probe", "input": {"n": 2}}));
         assert_eq!(
             (status, &problem["code"]),
