@@ -126,6 +126,32 @@ async fn a_reader_goes_on_exactly_where_it_was() {
     }
 }
 
+/// While it still runs: from its beginning, and whoever asked first may go.
+#[tokio::test]
+async fn who_asks_again_under_the_same_key_joins_in() {
+    let Some(door) = Watched::on(super::BACKEND, Bounds::default()).await else {
+        return;
+    };
+    let key = [("idempotency-key", "once")];
+    let mut first = door.run_with(Version::Http1, &key, &code(TALKS)).await;
+    let heard = until_printed(&mut first, "ready").await;
+    let id = id_of(&heard);
+    let mut second = door.run_with(Version::Http2, &key, &code(TALKS)).await;
+    let again = until_printed(&mut second, "ready").await;
+    assert_eq!(
+        (id_of(&again), &again[0].data["status"]),
+        (id.clone(), &json!("running"))
+    );
+    assert_eq!(printed(&again, "stdout"), printed(&heard, "stdout"));
+    drop(first);
+    door.cancel(&id).await;
+    let end = second.rest().await.pop().unwrap();
+    assert_eq!(end.data, json!({"status": "cancelled", "reason": "finished"}));
+    let listed = door.get("/v1/executions", &[]).await.bytes().await.0;
+    let listed: Value = serde_json::from_slice(&listed).unwrap();
+    assert_eq!(listed["items"].as_array().unwrap().len(), 1);
+}
+
 #[tokio::test]
 async fn what_is_refused_is_refused_as_ever_and_an_early_end_is_told() {
     let Some(door) = Watched::on(super::BACKEND, Bounds::default()).await else {
