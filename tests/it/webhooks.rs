@@ -196,6 +196,11 @@ async fn what_fails_is_tried_again_under_the_same_id_and_given_up_at_last() {
     assert_eq!(receiver.next().await.id(), first.id());
     let there = settled(&world, &execution).await;
     assert_eq!((there.status, there.attempts), (DeliveryStatus::Delivered, 5));
+    let counted = world.engine.metrics_text();
+    for (outcome, times) in [("tried_again", 3), ("given_up", 1), ("delivered", 1), ("gone", 0)] {
+        let sample = format!("skillbox_webhook_attempts_total{{outcome=\"{outcome}\"}} {times}\n");
+        assert!(counted.contains(&sample), "{sample} in\n{counted}");
+    }
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ use crate::engine::{Engine, clock, failure};
 use crate::error::{self, Error};
 use crate::limits;
 use crate::store::{Attempted, Claimed, Delivery, Then, Wanted};
+use crate::telemetry;
 use crate::webhook::{Message, signatures};
 
 /// Sends the webhooks of an engine.
@@ -120,6 +121,12 @@ impl Courier {
         let delivery = &claimed.delivery;
         let then = self.then(&claimed, &answer);
         log(delivery, &answer, then);
+        self.engine.0.metrics.webhook_tried(match then {
+            Then::Delivered => telemetry::DELIVERED,
+            Then::Gone => telemetry::GONE,
+            Then::Again(_) => telemetry::TRIED_AGAIN,
+            Then::Failed => telemetry::GIVEN_UP,
+        });
         let recorded = self.engine.0.store.attempted(Attempted {
             id: delivery.id,
             attempts: delivery.attempts,
