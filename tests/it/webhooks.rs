@@ -204,6 +204,28 @@ async fn what_fails_is_tried_again_under_the_same_id_and_given_up_at_last() {
 }
 
 #[tokio::test]
+async fn a_busy_receiver_is_left_alone_for_as_long_as_it_asks() {
+    let (world, _courier) = telling(settings()).await;
+    for (status, head, seconds) in [
+        (503, "retry-after: 1000", 1000),
+        (429, "Retry-After: 9999999", 3600),
+        (500, "retry-after: 1000", 0),
+    ] {
+        let answer = format!("HTTP/1.1 {status} As Said\r\n{head}\r\ncontent-length: 0\r\n\r\n");
+        let receiver = Receiver::open(&[Answer::text(&answer), Answer::status(200)]).await;
+        let execution = run(&world, &receiver.url()).await;
+        let tried = delivery(&world, &execution, |delivery| delivery.last_status.is_some()).await;
+        let pause = tried
+            .next_at
+            .map_or(0, |at| at.duration_since(tried.last_at.unwrap()).as_secs());
+        assert!(
+            (seconds..=seconds + 60).contains(&pause),
+            "{status} {head}: {pause} s"
+        );
+    }
+}
+
+#[tokio::test]
 async fn an_execution_that_nobody_waits_for_is_told() {
     let (world, _courier) = telling(settings()).await;
     let mut receiver = Receiver::open(&[Answer::status(200)]).await;
