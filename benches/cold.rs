@@ -7,19 +7,16 @@
     reason = "a bench that cannot go on should stop where it stands"
 )]
 
+#[path = "measure/container.rs"]
+mod container;
 #[path = "../tests/it/world.rs"]
 #[expect(dead_code, reason = "the tests' world has more than this bench needs")]
 mod world;
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use bollard::models::{ContainerCreateBody, HostConfig, HostConfigLogConfig};
-use bollard::query_parameters::{
-    CreateContainerOptions, LogsOptionsBuilder, RemoveContainerOptionsBuilder, WaitContainerOptions,
-};
-use futures::StreamExt as _;
+use container::{ByHand, Program};
 use skillbox::engine::{Ask, RunRequest, What};
 use skillbox::execution::Status;
 use skillbox::sandbox::seccomp;
@@ -112,103 +109,34 @@ async fn skillbox_once(world: &World) -> (f64, [f64; 3]) {
 
 /// The same hardened container, driven as most tutorials do.
 struct Naive {
-    docker: bollard::Docker,
-    body: ContainerCreateBody,
+    by_hand: ByHand,
     /// The skill's folder, bound into each container.
     _folder: tempfile::TempDir,
 }
 
 impl Naive {
     fn new(world: &World) -> Self {
-        let docker = match &world::docker_settings().host {
-            Some(host) => bollard::Docker::connect_with_host(host),
-            None => bollard::Docker::connect_with_defaults(),
-        };
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("main.py"), PROGRAM).unwrap();
         std::fs::write(folder.path().join("input.json"), "{\"n\": 1}").unwrap();
         open_to_all(folder.path());
-        let body = body(&world.engine.settings().images.python, folder.path());
+        let program = Program {
+            image: &world.engine.settings().images.python,
+            interpreter: "python3",
+            file: "main.py",
+            folder: folder.path(),
+        };
+        let seccomp = seccomp::docker_profile(std::env::consts::ARCH).to_string();
         Self {
-            docker: docker.unwrap(),
-            body,
+            by_hand: ByHand::new(&program, &seccomp),
             _folder: folder,
         }
     }
 
     async fn once(&self) -> f64 {
-        let started = Instant::now();
-        let created = self
-            .docker
-            .create_container(None::<CreateContainerOptions>, self.body.clone())
-            .await
-            .unwrap();
-        self.docker.start_container(&created.id, None).await.unwrap();
-        let ended = self
-            .docker
-            .wait_container(&created.id, None::<WaitContainerOptions>)
-            .next()
-            .await
-            .unwrap();
-        let options = LogsOptionsBuilder::default().stdout(true).stderr(true).build();
-        let logs: Vec<_> = self.docker.logs(&created.id, Some(options)).collect().await;
-        let total = milliseconds(started);
-        assert_eq!(ended.unwrap().status_code, 0);
-        assert!(
-            logs.iter()
-                .any(|log| log.as_ref().unwrap().to_string().contains("done")),
-            "{logs:?}"
-        );
-        let options = RemoveContainerOptionsBuilder::default()
-            .force(true)
-            .v(true)
-            .build();
-        self.docker
-            .remove_container(&created.id, Some(options))
-            .await
-            .unwrap();
+        let (total, logs) = self.by_hand.once().await;
+        assert!(logs.contains("done"), "{logs}");
         total
-    }
-}
-
-/// The naive container: the same restrictions and limits, a json-file log, no thought for the start-up.
-fn body(image: &str, folder: &Path) -> ContainerCreateBody {
-    let tmpfs = |bytes: u64| format!("rw,noexec,nosuid,nodev,size={bytes},mode=0700,uid=65534,gid=65534");
-    let seccomp = seccomp::docker_profile(std::env::consts::ARCH).to_string();
-    ContainerCreateBody {
-        image: Some(image.to_owned()),
-        cmd: Some(vec!["python3".to_owned(), "/skill/main.py".to_owned()]),
-        env: Some(vec![
-            "SANDBOX_INPUT_FILE=/skill/input.json".to_owned(),
-            "SANDBOX_OUTPUT=/workspace/output.json".to_owned(),
-        ]),
-        user: Some("65534:65534".to_owned()),
-        host_config: Some(HostConfig {
-            network_mode: Some("none".to_owned()),
-            cap_drop: Some(vec!["ALL".to_owned()]),
-            security_opt: Some(vec![
-                "no-new-privileges:true".to_owned(),
-                format!("seccomp={seccomp}"),
-            ]),
-            readonly_rootfs: Some(true),
-            pids_limit: Some(128),
-            memory: Some(512 << 20),
-            memory_swap: Some(512 << 20),
-            nano_cpus: Some(1_000_000_000),
-            tmpfs: Some(HashMap::from([
-                ("/workspace".to_owned(), tmpfs(256 << 20)),
-                ("/sandbox".to_owned(), tmpfs(64 << 20)),
-                ("/tmp".to_owned(), tmpfs(64 << 20)),
-                ("/root".to_owned(), tmpfs(1 << 20)),
-            ])),
-            binds: Some(vec![format!("{}:/skill:ro", folder.display())]),
-            log_config: Some(HostConfigLogConfig {
-                typ: Some("json-file".to_owned()),
-                config: None,
-            }),
-            ..HostConfig::default()
-        }),
-        ..ContainerCreateBody::default()
     }
 }
 

@@ -9,6 +9,8 @@
     reason = "a bench that cannot go on should stop where it stands"
 )]
 
+#[path = "measure/bubblewrap.rs"]
+mod bubblewrap;
 #[path = "../tests/it/index.rs"]
 #[expect(dead_code, reason = "the tests' index has more than this bench needs")]
 mod index;
@@ -24,6 +26,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
+use bubblewrap::bubblewrap;
 use measure::{Bar, Row, Served, milliseconds, timed};
 use skillbox::engine::Ask;
 use skillbox::execution::Status;
@@ -160,58 +163,9 @@ async fn engine_once(world: &World, name: &str) -> (f64, [f64; 3]) {
     (total, [timings.sandbox_ms, timings.run_ms, timings.collect_ms])
 }
 
-/// The interpreter in namespaces and mounts like ours; without cgroups, seccomp, Landlock and records.
+/// The interpreter by bubblewrap.
 fn bwrapped(skill: &Path) -> Command {
-    let mut command = Command::new("bwrap");
-    command.args([
-        "--unshare-user",
-        "--unshare-pid",
-        "--unshare-net",
-        "--unshare-ipc",
-        "--unshare-uts",
-        "--unshare-cgroup",
-        "--die-with-parent",
-        "--new-session",
-        "--uid",
-        "65534",
-        "--gid",
-        "65534",
-        "--hostname",
-        "sandbox",
-        "--cap-drop",
-        "ALL",
-        "--ro-bind",
-        "/usr",
-        "/usr",
-    ]);
-    for link in ["bin", "sbin", "lib", "lib32", "lib64", "libx32"] {
-        let Ok(to) = std::fs::read_link(format!("/{link}")) else {
-            continue;
-        };
-        command.arg("--symlink").arg(to).arg(format!("/{link}"));
-    }
-    for file in ["/etc/ld.so.cache", "/etc/alternatives"] {
-        command.args(["--ro-bind-try", file, file]);
-    }
-    for (what, place) in [
-        ("--dev", "/dev"),
-        ("--proc", "/proc"),
-        ("--tmpfs", "/dev/shm"),
-        ("--tmpfs", "/tmp"),
-        ("--tmpfs", "/root"),
-        ("--tmpfs", "/workspace"),
-        ("--tmpfs", "/sandbox"),
-    ] {
-        command.args([what, place]);
-    }
-    command.arg("--ro-bind").arg(skill).arg("/skills/probe");
-    command.args([
-        "--remount-ro",
-        "/",
-        "--chdir",
-        "/workspace",
-        PYTHON,
-        "/skills/probe/main.py",
-    ]);
+    let mut command = bubblewrap(skill);
+    command.args([PYTHON, "/skills/probe/main.py"]);
     command
 }

@@ -11,9 +11,9 @@ use tokio::runtime::Runtime;
 
 use crate::containers::Containers;
 use crate::judged::{Judged, Most, of};
-use crate::measure::{Row, Served, milliseconds, timed};
+use crate::measure::{Row, Served, milliseconds, timed, timed_as_it_is};
 use crate::memory::cpu_seconds;
-use crate::sandboxes::{Driver, bubblewrap, bundle, is_there};
+use crate::sandboxes::{Driver, bubblewrapped, bundle, is_there};
 use crate::spoken::{PYTHON, Spoken};
 use crate::world::{self, Backend, World};
 
@@ -121,9 +121,9 @@ pub(crate) fn measure(
         }),
     ));
     let mut remote = remote(&warm, spoken);
-    ways.push((CLI_SERVER, Box::new(move || called(&mut remote))));
+    ways.push((CLI_SERVER, Box::new(move || timed_as_it_is(&mut remote))));
     let mut local = local(word, spoken, path);
-    ways.push((CLI_LOCAL, Box::new(move || called(&mut local))));
+    ways.push((CLI_LOCAL, Box::new(move || timed_as_it_is(&mut local))));
     let before = cpu_seconds(warm.server.process.id());
     let rows = in_turn(ways, rounds());
     let used = cpu_seconds(warm.server.process.id()) - before;
@@ -163,7 +163,7 @@ async fn world_with(backend: Backend, spoken: &Spoken) -> Option<World> {
 fn local_peers<'a>(spoken: &'a Spoken, folder: &Path) -> Vec<Way<'a>> {
     let mut ways: Vec<Way<'a>> = Vec::new();
     if is_there("bwrap") {
-        let mut command = bubblewrap(spoken, folder);
+        let mut command = bubblewrapped(spoken, folder);
         ways.push((BWRAP, Box::new(move || timed(&mut command, &[]))));
     } else {
         println!("left out: bubblewrap is not installed");
@@ -243,18 +243,6 @@ fn local(word: &str, spoken: &Spoken, folder: &Path) -> Command {
     let mut command = skillbox(&["run", &skill, "--input", "{\"x\": 1}"], data.join("skillbox"));
     command.env("SKILLBOX_SANDBOX_BACKEND", word);
     command
-}
-
-fn called(command: &mut Command) -> f64 {
-    let started = Instant::now();
-    let output = command.output().unwrap();
-    let total = milliseconds(started);
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    total
 }
 
 /// The bars of the issue that this part can tell.

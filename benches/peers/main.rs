@@ -9,6 +9,10 @@
     reason = "a bench that cannot go on should stop where it stands"
 )]
 
+#[path = "../measure/bubblewrap.rs"]
+mod bubblewrap;
+#[path = "../measure/container.rs"]
+mod container;
 mod containers;
 mod judged;
 mod latency;

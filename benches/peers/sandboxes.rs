@@ -7,6 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use serde_json::{Value, json};
 use skillbox::sandbox::seccomp;
 
+use crate::bubblewrap::{bubblewrap, links};
 use crate::spoken::Spoken;
 
 /// Whether a program is there and answers.
@@ -19,49 +20,9 @@ pub(crate) fn is_there(program: &str) -> bool {
     found.is_ok_and(|status| status.success())
 }
 
-/// Links at the root of this host that lead into `/usr`.
-fn links() -> impl Iterator<Item = (&'static str, PathBuf)> {
-    let names = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
-    names
-        .into_iter()
-        .filter_map(|name| Some((name, std::fs::read_link(format!("/{name}")).ok()?)))
-}
-
-/// The interpreter in namespaces and mounts like ours; without cgroups, seccomp, Landlock and records.
-pub(crate) fn bubblewrap(spoken: &Spoken, folder: &Path) -> Command {
-    let mut command = Command::new("bwrap");
-    for part in ["user", "pid", "net", "ipc", "uts", "cgroup"] {
-        command.arg(format!("--unshare-{part}"));
-    }
-    command.args([
-        "--die-with-parent",
-        "--new-session",
-        "--uid",
-        "65534",
-        "--gid",
-        "65534",
-    ]);
-    command.args([
-        "--hostname",
-        "sandbox",
-        "--cap-drop",
-        "ALL",
-        "--ro-bind",
-        "/usr",
-        "/usr",
-    ]);
-    for (link, to) in links() {
-        command.arg("--symlink").arg(to).arg(format!("/{link}"));
-    }
-    for file in ["/etc/ld.so.cache", "/etc/alternatives"] {
-        command.args(["--ro-bind-try", file, file]);
-    }
-    command.args(["--dev", "/dev", "--proc", "/proc"]);
-    for place in ["/dev/shm", "/tmp", "/root", "/workspace", "/sandbox"] {
-        command.args(["--tmpfs", place]);
-    }
-    command.arg("--ro-bind").arg(folder).arg("/skills/probe");
-    command.args(["--remount-ro", "/", "--chdir", "/workspace"]);
+/// The interpreter by bubblewrap.
+pub(crate) fn bubblewrapped(spoken: &Spoken, folder: &Path) -> Command {
+    let mut command = bubblewrap(folder);
     command.args(["--setenv", "SANDBOX_INPUT_FILE", "/skills/probe/input.json"]);
     command.args(["--setenv", "SANDBOX_OUTPUT", "/sandbox/output.json"]);
     command

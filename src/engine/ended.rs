@@ -2,7 +2,7 @@
 
 use crate::engine::clock;
 use crate::error::{Code, Error};
-use crate::execution::{Failure, Logs, Outcome, Status, Timings, Usage, milliseconds};
+use crate::execution::{Failure, Outcome, Status, Timings, milliseconds};
 use crate::limits;
 use crate::sandbox::{End, Job, Output, Report};
 
@@ -61,20 +61,8 @@ pub(super) fn unrecorded() -> Outcome {
 
 fn without_report(status: Status, error: Failure) -> Outcome {
     Outcome {
-        status,
         error: Some(error),
-        exit_code: None,
-        output: None,
-        results: Vec::new(),
-        results_truncated: false,
-        logs: Logs::default(),
-        files: Vec::new(),
-        skipped: Vec::new(),
-        skipped_total: 0,
-        blobs: Vec::new(),
-        usage: Usage::default(),
-        timings: Timings::default(),
-        finished_at: clock::now(),
+        ..Outcome::bare(status, clock::now())
     }
 }
 

@@ -25,6 +25,8 @@ mod schemas;
 mod secrets;
 mod skills;
 mod stored;
+#[cfg(test)]
+mod tests;
 mod upkeep;
 mod wait;
 mod webhooks;

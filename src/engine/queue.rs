@@ -41,15 +41,10 @@ impl Engine {
         let accepted = Box::pin(self.accept(caller, request)).await?;
         accepted.name_span();
         let key = manner.key.map(|key| keyed(key, &kept));
-        let place = self.line_up(&accepted, Lane::Queued)?;
-        let entered = self.0.running.enter(accepted.tenant.clone(), accepted.id());
-        entered.waits();
+        let lined_up = self.line_up((&accepted.tenant, accepted.id()), Lane::Queued)?;
         match self.enqueue(&accepted, (Some(kept), key)).await? {
             Recorded::Now(execution) => {
-                let engine = self.clone();
-                self.0
-                    .tasks
-                    .spawn(async move { engine.run_queued(entered, place).await });
+                self.run_in_turn(lined_up);
                 Ok(*execution)
             }
             Recorded::Before(id) => self.find_execution(&accepted.tenant, id).await,
@@ -63,10 +58,8 @@ impl Engine {
         (on_disconnect, watcher): (OnDisconnect, Watcher),
         gone: &CancellationToken,
     ) -> Result<Execution, Error> {
-        let place = self.line_up(&accepted, Lane::Caller)?;
         let (tenant, id) = (accepted.tenant.clone(), accepted.id());
-        let mut entered = self.0.running.enter(tenant.clone(), id);
-        entered.waits();
+        let (place, mut entered) = self.line_up((&tenant, id), Lane::Caller)?;
         if let Recorded::Before(id) = self.enqueue(&accepted, (None, Some(keyed))).await? {
             drop((place, entered, accepted));
             if let Ok(follow) = self.follow_for(&tenant, id, Bookmark::default()).await {
@@ -103,12 +96,16 @@ impl Engine {
         ended
     }
 
-    fn line_up(&self, accepted: &Accepted, lane: Lane) -> Result<Place, Error> {
-        self.0.admission.enter(Comer {
-            tenant: accepted.tenant.clone(),
+    /// A place in the line, and among what can be watched and cancelled.
+    fn line_up(&self, (tenant, id): (&Tenant, ExecutionId), lane: Lane) -> Result<(Place, Entered), Error> {
+        let place = self.0.admission.enter(Comer {
+            tenant: tenant.clone(),
             lane,
-            execution: Some(accepted.id()),
-        })
+            execution: Some(id),
+        })?;
+        let entered = self.0.running.enter(tenant.clone(), id);
+        entered.waits();
+        Ok((place, entered))
     }
 
     async fn enqueue(
@@ -147,7 +144,15 @@ impl Engine {
         }
     }
 
-    /// Runs a recorded execution when its turn comes. Whatever goes wrong is recorded as its end.
+    /// Lets a recorded execution wait for its turn; nobody waits with it.
+    fn run_in_turn(&self, (place, entered): (Place, Entered)) {
+        let engine = self.clone();
+        self.0
+            .tasks
+            .spawn(async move { engine.run_queued(entered, place).await });
+    }
+
+    /// Runs a recorded execution when its turn comes. Whatever goes wrong is recorded as its end, unless the process ends.
     async fn run_queued(&self, mut entered: Entered, place: Place) {
         let (tenant, id) = (entered.tenant().clone(), entered.id());
         let ended = match place.turn().await {
@@ -157,6 +162,8 @@ impl Engine {
         };
         let ended = match ended {
             Ok(execution) => Ok(execution),
+            // What this process cannot make ready any more the next one finds in the database.
+            Err(_) if self.0.running.is_stopping() => self.find_execution(&tenant, id).await,
             Err(error) => {
                 tracing::warn!(execution.id = %id, %error, source = ?std::error::Error::source(&error), "Execution {id} was not let in");
                 let left = self.leave_queue(&tenant, id, ended::denied(&error)).await;
@@ -240,17 +247,7 @@ impl Engine {
                 tracing::info!("{} executions of an earlier process wait again", adopted.len());
             }
             for (tenant, execution) in adopted {
-                let place = self.0.admission.enter(Comer {
-                    tenant: tenant.clone(),
-                    lane: Lane::Adopted,
-                    execution: Some(execution),
-                })?;
-                let entered = self.0.running.enter(tenant, execution);
-                entered.waits();
-                let engine = self.clone();
-                self.0
-                    .tasks
-                    .spawn(async move { engine.run_queued(entered, place).await });
+                self.run_in_turn(self.line_up((&tenant, execution), Lane::Adopted)?);
             }
         }
         Ok(())

@@ -230,3 +230,26 @@ pub struct Outcome {
     /// When it ended.
     pub finished_at: jiff::Timestamp,
 }
+
+impl Outcome {
+    /// An end of which nothing else is known.
+    #[must_use]
+    pub fn bare(status: Status, finished_at: jiff::Timestamp) -> Self {
+        Self {
+            status,
+            error: None,
+            exit_code: None,
+            output: None,
+            results: Vec::new(),
+            results_truncated: false,
+            logs: Logs::default(),
+            files: Vec::new(),
+            skipped: Vec::new(),
+            skipped_total: 0,
+            blobs: Vec::new(),
+            usage: Usage::default(),
+            timings: Timings::default(),
+            finished_at,
+        }
+    }
+}

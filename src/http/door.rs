@@ -6,12 +6,13 @@ use axum::http::uri::Authority;
 use tokio::sync::Mutex;
 use tracing::Instrument as _;
 
-use super::budget::Budget;
+use super::budget::{Budget, Held};
 use super::throttle::Throttle;
 use crate::engine::{Engine, Readiness};
 use crate::error::Error;
+use crate::ids::Tenant;
 use crate::limits;
-use crate::telemetry::field;
+use crate::telemetry::{OpenStream, field};
 
 /// What the operator sets for this door.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -35,6 +36,13 @@ pub enum MetricsRoute {
     Closed,
 }
 
+/// Somebody who watches an execution, until dropped.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    _place: Held,
+    _counted: OpenStream,
+}
+
 /// The state of every handler.
 #[derive(Debug)]
 pub(crate) struct Door {
@@ -47,7 +55,7 @@ pub(crate) struct Door {
     /// Places for archives that are being received.
     pub(crate) uploads: Budget,
     /// Places for those who watch executions.
-    pub(crate) readers: Budget,
+    readers: Budget,
     pub(crate) metrics: MetricsRoute,
     server_url: Option<String>,
     /// Anybody may ask whether we are ready, so one answer serves all for a moment.
@@ -68,6 +76,14 @@ impl Door {
             server_url: server_url.map(|url| url.trim_end_matches('/').to_owned()),
             readiness: Mutex::new(None),
         }
+    }
+
+    /// A place for one who watches an execution, counted as long as it is held.
+    pub(crate) fn reader(&self, tenant: &Tenant) -> Result<Reader, Error> {
+        Ok(Reader {
+            _place: self.readers.hold(tenant, 1)?,
+            _counted: self.engine.metrics().stream_opens(),
+        })
     }
 
     /// What links start with: the configured URL, else the (checked) name that this request was sent to.

@@ -77,7 +77,12 @@ pub(crate) async fn create(
 ) -> Result<Response, Refusal> {
     let (mode, on_disconnect) = (body.mode, body.on_disconnect);
     let wait = query.wait()?;
+    let wants_events = preferred(&headers, &[JSON, events::MEDIA_TYPE, ANY]) == Some(events::MEDIA_TYPE);
     check_mode(mode, on_disconnect, wait)?;
+    if wants_events && wait.is_some() {
+        let message = "wait: is not for `Accept: text/event-stream`, which is answered with events as they come; leave one of the two out";
+        return Err(Error::invalid(message).into());
+    }
     let manner = Manner {
         key: idempotency_key(&headers)?,
         on_disconnect: on_disconnect.unwrap_or_default(),
@@ -85,7 +90,7 @@ pub(crate) async fn create(
     let request = RunRequest::try_from(body)?;
     // Refused now if there is no room for an answer: what has run is told in any case.
     drop(door.answers.hold(caller.tenant(), limits::ANSWER_BYTES_MAX)?);
-    if preferred(&headers, &[JSON, events::MEDIA_TYPE, ANY]) == Some(events::MEDIA_TYPE) {
+    if wants_events {
         return match mode {
             Mode::Sync => events::run(door, (caller, asked), (request, manner, held)).await,
             Mode::Async => events::submit(door, (caller, asked), (request, manner)).await,

@@ -38,6 +38,8 @@ pub const DELIVERY_RETRIES: [Duration; 7] = [
     Duration::from_secs(5 * 3600),
     Duration::from_secs(10 * 3600),
 ];
+/// The longest `Retry-After` of a receiver that is heeded where the pause would be shorter.
+pub const DELIVERY_RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
 /// The most that can be configured.
 pub const DELIVERY_RETRIES_MAX: usize = 20;
 /// The longest pause that can be configured.

@@ -1,8 +1,11 @@
 //! A sandbox that answers from a script, for tests of the rooms above.
 
+use std::time::Duration;
+
 use crate::bundle::artifacts::ArtifactTar;
+use crate::execution::{Logs, Shown, Usage};
 use crate::ids::InstanceId;
-use crate::sandbox::{Backend, Error, Job, Pool, ProgressSender, Report, Run};
+use crate::sandbox::{Backend, End, Error, Job, Output, Pool, ProgressSender, Report, Run};
 use crate::telemetry::Warmth;
 
 /// What a job does: it may write files, and says how it ended.
@@ -25,6 +28,29 @@ impl Scripted {
     }
 
     pub(super) fn keep_warm(&self, _pool: Pool) {}
+}
+
+impl Report {
+    /// What a program tells that ended so, took no time and left nothing.
+    #[must_use]
+    pub fn bare(end: End) -> Self {
+        Self {
+            end,
+            output: Output::Missing,
+            shown: Shown::default(),
+            logs: Logs::default(),
+            files: Vec::new(),
+            skipped: Vec::new(),
+            skipped_total: 0,
+            blobs: Vec::new(),
+            complete: true,
+            usage: Usage::default(),
+            sandbox_time: Duration::ZERO,
+            run_time: Duration::ZERO,
+            collect_time: Duration::ZERO,
+            warm: false,
+        }
+    }
 }
 
 impl Backend for Scripted {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 
 /// Upper bounds of what the database takes, in seconds.
@@ -83,6 +84,23 @@ pub struct Answered<'a> {
     pub code: Option<&'static str>,
     /// Until the head of the answer was there.
     pub took: Duration,
+}
+
+/// A stream of events or logs, counted as open until this is dropped.
+#[derive(Debug)]
+pub struct OpenStream(Gauge);
+
+impl OpenStream {
+    pub(super) fn counted_in(streams: &Gauge) -> Self {
+        streams.inc();
+        Self(streams.clone())
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
 }
 
 /// What is so at this moment, rather than counted.

@@ -13,7 +13,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use super::measured::{Answered, Ended, Kept, Latency, Now};
+use super::measured::{Answered, Ended, Kept, Latency, Now, OpenStream};
 use super::process::Process;
 use super::text_format::classic;
 
@@ -27,6 +27,14 @@ pub const NO_SANDBOX: &str = "no_sandbox";
 pub const LOST: &str = "lost";
 /// Its program could not be started.
 pub const NOT_STARTED: &str = "not_started";
+/// The receiver has taken it.
+pub const DELIVERED: &str = "delivered";
+/// The receiver wants no more.
+pub const GONE: &str = "gone";
+/// There is another attempt to come.
+pub const TRIED_AGAIN: &str = "tried_again";
+/// It was the last one.
+pub const GIVEN_UP: &str = "given_up";
 
 type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
 
@@ -83,6 +91,11 @@ struct OfInstall {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfOutcome {
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct OfBuild {
     version: &'static str,
     otlp: &'static str,
@@ -101,6 +114,8 @@ pub struct Metrics {
     refusals: Family<OfCode, Counter>,
     installs: Family<OfInstall, Counter>,
     install_seconds: Histogram,
+    webhook_attempts: Family<OfOutcome, Counter>,
+    streams: Gauge,
     gauges: Gauges,
     process: Process,
 }
@@ -132,6 +147,8 @@ impl Metrics {
             refusals: Family::default(),
             installs: Family::default(),
             install_seconds: long(),
+            webhook_attempts: Family::default(),
+            streams: Gauge::default(),
             gauges: Gauges::default(),
             process: Process::default(),
         };
@@ -165,6 +182,9 @@ impl Metrics {
         r.register("skillbox_http_requests", "Requests that were answered", self.requests.clone());
         r.register("skillbox_http_request_seconds", "Until the head of the answer was there", self.request_seconds.clone());
         r.register("skillbox_refusals", "Requests that were refused, by the code of the problem document", self.refusals.clone());
+        r.register("skillbox_streams_open", "Streams of events or followed logs that are open now", self.streams.clone());
+        r.register("skillbox_webhook_attempts", "Attempts to tell receivers of ends, by what came of them",
+            self.webhook_attempts.clone());
         r.register("skillbox_kept_bytes", "Bytes that were written to be kept", kept.0.clone());
         r.register("skillbox_store_read_seconds", "How long the database took to read, the wait for a connection included",
             store.read.clone());
@@ -179,6 +199,9 @@ impl Metrics {
     fn begin(&self) {
         for reason in [NO_SANDBOX, LOST, NOT_STARTED] {
             drop(self.sandbox_failures.get_or_create(&OfReason { reason }));
+        }
+        for outcome in [DELIVERED, GONE, TRIED_AGAIN, GIVEN_UP] {
+            drop(self.webhook_attempts.get_or_create(&OfOutcome { outcome }));
         }
         for language in ["python", "node"] {
             for result in ["kept", "failed"] {
@@ -228,6 +251,17 @@ impl Metrics {
         let result = if result.is_ok() { "kept" } else { "failed" };
         self.installs.get_or_create(&OfInstall { language, result }).inc();
         self.install_seconds.observe(took.as_secs_f64());
+    }
+
+    /// Counts an attempt to deliver a webhook; the outcome is one of ours.
+    pub fn webhook_tried(&self, outcome: &'static str) {
+        self.webhook_attempts.get_or_create(&OfOutcome { outcome }).inc();
+    }
+
+    /// Counts a stream of events or logs for as long as it is open.
+    #[must_use]
+    pub fn stream_opens(&self) -> OpenStream {
+        OpenStream::counted_in(&self.streams)
     }
 
     /// Counts a request that was answered.

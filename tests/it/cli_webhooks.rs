@@ -1,6 +1,6 @@
 //! Webhooks at the command line, here and on a server.
 
-use crate::cli_shell::Shell;
+use crate::cli_shell::{Said, Shell};
 use crate::server::Server;
 
 fn are_managed(shell: &Shell) {
@@ -20,27 +20,19 @@ fn are_managed(shell: &Shell) {
     assert_eq!(shell.run(&["webhook", "redeliver", never]).code, 3);
 }
 
+fn asked_to_tell(shell: &Shell, url: &str) -> Said {
+    shell.run(&["run", "--code", "x.py", "--callback-url", url])
+}
+
 /// Nobody would be there to tell anything.
 #[test]
 fn webhooks_are_managed_here_and_asked_for_on_servers_only() {
     let shell = Shell::new();
     are_managed(&shell);
-    let refused = shell.run(&[
-        "run",
-        "--code",
-        "x.py",
-        "--callback-url",
-        "https://hooks.example/",
-    ]);
+    let refused = asked_to_tell(&shell, "https://hooks.example/");
     assert_eq!(refused.code, 3, "there is no such file: {}", refused.stderr);
     std::fs::write(shell.folder().join("x.py"), "1").unwrap();
-    let refused = shell.run(&[
-        "run",
-        "--code",
-        "x.py",
-        "--callback-url",
-        "https://hooks.example/",
-    ]);
+    let refused = asked_to_tell(&shell, "https://hooks.example/");
     assert_eq!(refused.code, 2, "{}", refused.stderr);
     assert!(refused.stderr.contains("--server"), "{}", refused.stderr);
 }
@@ -54,7 +46,7 @@ fn webhooks_are_managed_on_a_server() {
         .with("SKILLBOX_API_KEY", &server.key());
     are_managed(&shell);
     std::fs::write(shell.folder().join("x.py"), "1").unwrap();
-    let refused = shell.run(&["run", "--code", "x.py", "--callback-url", "https://10.0.0.1/"]);
+    let refused = asked_to_tell(&shell, "https://10.0.0.1/");
     assert_eq!(refused.code, 3, "{}", refused.stderr);
     assert!(refused.stderr.contains("callback_url"), "{}", refused.stderr);
     assert!(!server.log().contains("whsec_"));

@@ -9,10 +9,10 @@ use skillbox::auth::{Caller, KeyRecord, Scope, Scopes};
 use skillbox::bundle::artifacts::ArtifactTar;
 use skillbox::engine::{Ask, Engine, NewKey, PageRequest, RetentionPolicy, RunRequest, What};
 use skillbox::error::{Code, Error};
-use skillbox::execution::{Execution, Logs, Shown, Status, Usage};
+use skillbox::execution::{Execution, Status};
 use skillbox::ids::{Digest, KeyId};
 use skillbox::limits;
-use skillbox::sandbox::{self, End, Job, Output, Report, Sandbox};
+use skillbox::sandbox::{self, End, Job, Report, Sandbox};
 use skillbox::skill::{Language, Selector};
 use skillbox::store::{ExecutionFilter, Store};
 
@@ -50,20 +50,11 @@ fn script(job: &Job, artifacts: &mut ArtifactTar) -> Result<Report, sandbox::Err
     artifacts.start("a.txt", 5).unwrap();
     artifacts.write(b"hello").unwrap();
     Ok(Report {
-        end: End::Exited(0),
-        output: Output::Missing,
-        shown: Shown::default(),
-        logs: Logs::default(),
         files: vec![artifacts.end().unwrap()],
-        skipped: Vec::new(),
-        skipped_total: 0,
-        blobs: Vec::new(),
-        complete: true,
-        usage: Usage::default(),
         sandbox_time: Duration::from_nanos(123_456),
         run_time: Duration::from_nanos(666_666),
         collect_time: Duration::from_nanos(142_857_142_857),
-        warm: false,
+        ..Report::bare(End::Exited(0))
     })
 }
 

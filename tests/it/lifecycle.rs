@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 use skillbox::ids::InstanceId;
@@ -11,7 +11,7 @@ use skillbox::sandbox::Sandbox;
 use skillbox::skill::Language;
 
 use crate::sandbox_oracles::connect;
-use crate::server::Server;
+use crate::server::{Server, eventually};
 use crate::world::{archive, docker_settings, images, missing};
 
 /// Whether this machine has an engine; says so if not.
@@ -23,19 +23,6 @@ async fn has_docker() -> bool {
             missing("docker", &error.to_string());
             false
         }
-    }
-}
-
-/// Asks until the answer is right, with a bound.
-fn eventually(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !holds() {
-        assert!(
-            started.elapsed() < within,
-            "{what} did not come true within {} s",
-            within.as_secs()
-        );
-        std::thread::sleep(Duration::from_millis(100));
     }
 }
 
@@ -109,31 +96,21 @@ async fn a_killed_server_leaves_nothing_after_its_restart() {
                     .send(body.to_string().as_bytes());
             }
         });
-        eventually("a running execution", Duration::from_secs(30), || {
-            run_count(&server, "running") == 1
-        });
+        eventually("a running execution", || run_count(&server, "running") == 1);
         let listed = server.get("/v1/executions?status=running").unwrap().body;
         let id = listed["items"][0]["execution_id"].as_str().unwrap().to_owned();
-        eventually("a container", Duration::from_secs(30), || {
-            containers().contains(&id)
-        });
+        eventually("a container", || containers().contains(&id));
         Arc::into_inner(server).unwrap().kill_9();
         client.join().unwrap();
 
         let server = Server::start(&data);
-        eventually("the end of the execution", Duration::from_secs(30), || {
-            run_count(&server, "running") == 0
-        });
+        eventually("the end of the execution", || run_count(&server, "running") == 0);
         assert_eq!(
             server.get(&format!("/v1/executions/{id}")).unwrap().body["status"],
             "interrupted"
         );
-        eventually("the end of the container", Duration::from_secs(30), || {
-            !containers().contains(&id)
-        });
-        eventually("an empty data folder", Duration::from_secs(30), || {
-            leftovers(&data).len() == before.len()
-        });
+        eventually("the end of the container", || !containers().contains(&id));
+        eventually("an empty data folder", || leftovers(&data).len() == before.len());
     })
     .await
     .unwrap();
@@ -214,9 +191,7 @@ async fn a_terminated_server_finishes_what_runs() {
             let server = server.clone();
             move || server.post_json("/v1/executions", &json!({"skill": "probe"}))
         });
-        eventually("a running execution", Duration::from_secs(30), || {
-            run_count(&server, "running") == 1
-        });
+        eventually("a running execution", || run_count(&server, "running") == 1);
         let pid = i32::try_from(server.process.id())
             .ok()
             .and_then(rustix::process::Pid::from_raw)
@@ -282,11 +257,7 @@ async fn a_thousand_executions_leave_no_trace() {
         };
         // The allocator, the pools and the database's caches reach their size.
         run(CLIENTS * 10);
-        let settle = || {
-            eventually("the end of all containers", Duration::from_secs(60), || {
-                nothing_left(&server)
-            })
-        };
+        let settle = || eventually("the end of all containers", || nothing_left(&server));
         settle();
         let before = footprint(server.process.id());
         run(RUNS);

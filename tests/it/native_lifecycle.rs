@@ -9,7 +9,7 @@ use serde_json::json;
 use skillbox::skill::Language;
 
 use crate::ordinary::{ORDINARY, WITH_SUBTREE};
-use crate::server::Server;
+use crate::server::{Server, eventually};
 use crate::world::{Backend, World, archive, missing};
 
 const NATIVE: &[(&str, &str)] = &[
@@ -40,17 +40,6 @@ fn instances(data: &Path) -> BTreeSet<String> {
     names
         .filter_map(|name| name.strip_suffix(".lock").map(ToOwned::to_owned))
         .collect()
-}
-
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !holds() {
-        assert!(
-            started.elapsed() < Duration::from_secs(30),
-            "{what} did not come true"
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// Times that a server is killed, unless `SKILLBOX_TEST_KILLS` says how many.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use skillbox::skill::Language;
 
-use crate::server::{Answer, Server};
+use crate::server::{Answer, Server, eventually};
 use crate::world::{Backend, World, archive};
 
 /// Runs `claim` against a server with these settings, where this machine has native sandboxes.
@@ -64,17 +64,6 @@ pub(crate) fn id_of(envelope: &Value) -> String {
 
 pub(crate) fn show(server: &Server, id: &str, query: &str) -> Value {
     server.get(&format!("/v1/executions/{id}{query}")).unwrap().body
-}
-
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !holds() {
-        assert!(
-            started.elapsed() < Duration::from_secs(30),
-            "{what} did not come true"
-        );
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -327,6 +316,13 @@ async fn a_request_that_is_sent_again_is_not_executed_again() {
         // Spelled in another way it is the same request.
         let spelled = json!({"args": ["0.5"], "input": {"n": 1}, "skill": "probe", "version": "latest"});
         assert_eq!(id_of(&keyed("order-1", &spelled).1), id_of(&answers[0].1));
+        // Nor does it count who waits, and for how long.
+        for (member, value) in [("mode", "async"), ("on_disconnect", "cancel")] {
+            let mut otherwise = body.clone();
+            otherwise[member] = json!(value);
+            let (status, again) = keyed("order-1", &otherwise);
+            assert_eq!((status, id_of(&again)), (200, id_of(&answers[0].1)), "{member}");
+        }
         let (status, problem) = keyed("order-1", &json!({"skill": "probe", "input": {"n": 2}}));
         assert_eq!(
             (status, &problem["code"]),

@@ -22,6 +22,18 @@ pub(crate) struct Answer {
 /// How long a server may take to come up, on a machine that is busy with other tests.
 const START_MAX: Duration = Duration::from_secs(30);
 
+/// Asks until the answer is right, with a bound that a busy machine keeps.
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !holds() {
+        assert!(
+            started.elapsed() < Duration::from_secs(60),
+            "{what} did not come true"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 impl Server {
     /// Starts a server over `data` on a free port and waits until it answers.
     pub(crate) fn start(data: &Path) -> Self {

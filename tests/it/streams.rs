@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use skillbox::engine::{Ask, Manner, RunRequest, What};
 use skillbox::execution::{Bookmark, News, Status};
 use skillbox::http::Bounds;
 use skillbox::limits;
@@ -11,7 +10,6 @@ use skillbox::secret::SecretValue;
 use skillbox::skill::Language;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::sync::oneshot;
 
 use crate::watching::{Version, Watched, code, id_of, logged, path_of, printed, until_printed};
 use crate::world::archive;
@@ -126,6 +124,32 @@ async fn a_reader_goes_on_exactly_where_it_was() {
             "{problem}"
         );
     }
+}
+
+/// While it still runs: from its beginning, and whoever asked first may go.
+#[tokio::test]
+async fn who_asks_again_under_the_same_key_joins_in() {
+    let Some(door) = Watched::on(super::BACKEND, Bounds::default()).await else {
+        return;
+    };
+    let key = [("idempotency-key", "once")];
+    let mut first = door.run_with(Version::Http1, &key, &code(TALKS)).await;
+    let heard = until_printed(&mut first, "ready").await;
+    let id = id_of(&heard);
+    let mut second = door.run_with(Version::Http2, &key, &code(TALKS)).await;
+    let again = until_printed(&mut second, "ready").await;
+    assert_eq!(
+        (id_of(&again), &again[0].data["status"]),
+        (id.clone(), &json!("running"))
+    );
+    assert_eq!(printed(&again, "stdout"), printed(&heard, "stdout"));
+    drop(first);
+    door.cancel(&id).await;
+    let end = second.rest().await.pop().unwrap();
+    assert_eq!(end.data, json!({"status": "cancelled", "reason": "finished"}));
+    let listed = door.get("/v1/executions", &[]).await.bytes().await.0;
+    let listed: Value = serde_json::from_slice(&listed).unwrap();
+    assert_eq!(listed["items"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -244,23 +268,13 @@ for char in token + ' and ' + token[:9]:
     sys.stderr.write(char); sys.stderr.flush(); time.sleep(0.01)
 time.sleep(0.2)
 "#;
-    let what = What::Archive {
-        archive: archive(Language::Python, "permissions: {secrets: [API_TOKEN]}\n", program),
-        fallback_name: None,
-    };
-    let request = RunRequest {
-        what,
-        ask: Ask::default(),
-        progress: None,
-    };
-    let (watcher, watched) = oneshot::channel();
-    let (engine, admin) = (world.engine.clone(), world.admin.clone());
-    let run = tokio::spawn(async move {
-        engine
-            .run_watched(&admin, (request, Manner::default()), watcher)
-            .await
-    });
-    let mut follow = watched.await.unwrap();
+    let (mut follow, run) = world
+        .watch(archive(
+            Language::Python,
+            "permissions: {secrets: [API_TOKEN]}\n",
+            program,
+        ))
+        .await;
     let (mut printed, mut lines) = ([Vec::new(), Vec::new()], Vec::new());
     while let Some(news) = follow.next().await {
         match news {

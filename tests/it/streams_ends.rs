@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use skillbox::engine::{Ask, Manner, RunRequest, What};
 use skillbox::execution::{Bookmark, News, Reason, Status};
 use skillbox::http::Bounds;
 use skillbox::skill::Language;
-use tokio::sync::oneshot;
 
 use crate::watching::{Version, Watched, id_of, path_of, until_printed};
 use crate::world::{World, archive};
@@ -94,23 +92,7 @@ async fn the_end_is_told_when_the_server_stops() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
-    let what = What::Archive {
-        archive: archive(Language::Python, "", SLEEPS),
-        fallback_name: None,
-    };
-    let request = RunRequest {
-        what,
-        ask: Ask::default(),
-        progress: None,
-    };
-    let (watcher, watched) = oneshot::channel();
-    let (engine, admin) = (world.engine.clone(), world.admin.clone());
-    tokio::spawn(async move {
-        engine
-            .run_watched(&admin, (request, Manner::default()), watcher)
-            .await
-    });
-    let mut follow = watched.await.unwrap();
+    let (mut follow, _run) = world.watch(archive(Language::Python, "", SLEEPS)).await;
     while !matches!(follow.next().await.unwrap(), News::Printed { .. }) {}
     // A process beside this one, over the same folder.
     let folder = world.folder.path();
@@ -160,27 +142,14 @@ async fn what_another_process_runs_is_told_at_its_end() {
     let instance = crate::world::instance_in(folder);
     let sandbox = crate::world::sandbox_on(super::BACKEND, &instance).await.unwrap();
     let other = crate::world::engine_in(folder, instance, sandbox).await;
-    let what = What::Archive {
-        archive: archive(
+    let (begun, _run) = world
+        .watch(archive(
             Language::Python,
             "",
             "import time\nprint('on', flush=True)\ntime.sleep(1)",
-        ),
-        fallback_name: None,
-    };
-    let request = RunRequest {
-        what,
-        ask: Ask::default(),
-        progress: None,
-    };
-    let (watcher, watched) = oneshot::channel();
-    let (engine, admin) = (world.engine.clone(), world.admin.clone());
-    tokio::spawn(async move {
-        engine
-            .run_watched(&admin, (request, Manner::default()), watcher)
-            .await
-    });
-    let id = watched.await.unwrap().id();
+        ))
+        .await;
+    let id = begun.id();
     let mut elsewhere = other.follow(&world.admin, id, Bookmark::default()).await.unwrap();
     let mut news = Vec::new();
     while let Some(next) = elsewhere.next().await {

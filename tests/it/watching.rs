@@ -83,10 +83,16 @@ impl Watched {
 
     /// Posts JSON and asks for events.
     pub(crate) async fn run(&self, version: Version, body: &Value) -> Coming {
+        self.run_with(version, &[], body).await
+    }
+
+    /// The same with a further header.
+    pub(crate) async fn run_with(&self, version: Version, more: &[(&str, &str)], body: &Value) -> Coming {
         let headers = [
             ("accept", "text/event-stream"),
             ("content-type", "application/json"),
         ];
+        let headers = [&headers, more].concat();
         let body = Bytes::from(body.to_string());
         self.ask(version, ("POST", "/v1/executions", &headers), body)
             .await

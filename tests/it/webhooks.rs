@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use skillbox::bundle::artifacts::ArtifactTar;
 use skillbox::engine::{Ask, CalledCode, Engine, Manner, PageRequest, RunRequest, WebhookSettings, What};
-use skillbox::execution::{Execution, JsonText, Logs, Shown, Usage};
+use skillbox::execution::{Execution, JsonText, Logs};
 use skillbox::sandbox::{End, Error, Job, Output, Report, Sandbox};
 use skillbox::skill::Language;
 use skillbox::store::{Delivery, DeliveryStatus};
@@ -21,23 +21,12 @@ use crate::world::{World, engine_that_tells, instance_in};
 /// Fails, and leaves output and logs that are nobody else's business.
 pub(crate) fn script(_: &Job, _: &mut ArtifactTar) -> Result<Report, Error> {
     Ok(Report {
-        end: End::Exited(3),
         output: Output::Json(JsonText::parse(b"\"the output\"").unwrap()),
-        shown: Shown::default(),
         logs: Logs {
             stdout: b"the log".to_vec(),
             ..Logs::default()
         },
-        files: Vec::new(),
-        skipped: Vec::new(),
-        skipped_total: 0,
-        blobs: Vec::new(),
-        complete: true,
-        usage: Usage::default(),
-        sandbox_time: Duration::from_millis(1),
-        run_time: Duration::from_millis(2),
-        collect_time: Duration::from_millis(3),
-        warm: false,
+        ..Report::bare(End::Exited(3))
     })
 }
 
@@ -207,6 +196,33 @@ async fn what_fails_is_tried_again_under_the_same_id_and_given_up_at_last() {
     assert_eq!(receiver.next().await.id(), first.id());
     let there = settled(&world, &execution).await;
     assert_eq!((there.status, there.attempts), (DeliveryStatus::Delivered, 5));
+    let counted = world.engine.metrics_text();
+    for (outcome, times) in [("tried_again", 3), ("given_up", 1), ("delivered", 1), ("gone", 0)] {
+        let sample = format!("skillbox_webhook_attempts_total{{outcome=\"{outcome}\"}} {times}\n");
+        assert!(counted.contains(&sample), "{sample} in\n{counted}");
+    }
+}
+
+#[tokio::test]
+async fn a_busy_receiver_is_left_alone_for_as_long_as_it_asks() {
+    let (world, _courier) = telling(settings()).await;
+    for (status, head, seconds) in [
+        (503, "retry-after: 1000", 1000),
+        (429, "Retry-After: 9999999", 3600),
+        (500, "retry-after: 1000", 0),
+    ] {
+        let answer = format!("HTTP/1.1 {status} As Said\r\n{head}\r\ncontent-length: 0\r\n\r\n");
+        let receiver = Receiver::open(&[Answer::text(&answer), Answer::status(200)]).await;
+        let execution = run(&world, &receiver.url()).await;
+        let tried = delivery(&world, &execution, |delivery| delivery.last_status.is_some()).await;
+        let pause = tried
+            .next_at
+            .map_or(0, |at| at.duration_since(tried.last_at.unwrap()).as_secs());
+        assert!(
+            (seconds..=seconds + 60).contains(&pause),
+            "{status} {head}: {pause} s"
+        );
+    }
 }
 
 #[tokio::test]

@@ -7,8 +7,8 @@ use std::time::Duration;
 use skillbox::auth::Caller;
 use skillbox::blob::{Blob, LinkSigner};
 use skillbox::engine::{
-    Ask, BlobPolicy, DependencySettings, Engine, Images, Index, Instance, NamedBy, PageRequest, Parts,
-    RetentionPolicy, RunRequest, Settings, Upstream, WebhookSettings, What,
+    Ask, BlobPolicy, DependencySettings, Engine, Follow, Images, Index, Instance, Manner, NamedBy,
+    PageRequest, Parts, RetentionPolicy, RunRequest, Settings, Upstream, WebhookSettings, What,
 };
 use skillbox::error::Error;
 use skillbox::execution::{Execution, JsonText, Maxima, Outcome, Status};
@@ -16,6 +16,8 @@ use skillbox::sandbox::{ProgressSender, Sandbox, docker};
 use skillbox::secret::MasterKey;
 use skillbox::skill::{ImageAllowlist, Language, Selector};
 use skillbox::store::Store;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 /// An engine with everything below it, and an administrator.
 pub(crate) struct World {
@@ -183,6 +185,27 @@ impl World {
             fallback_name: None,
         };
         self.run_what(what, ask).await
+    }
+
+    /// Runs an archive and follows it from its beginning; its end comes with the task.
+    pub(crate) async fn watch(
+        &self,
+        archive: std::fs::File,
+    ) -> (Follow, JoinHandle<Result<Execution, Error>>) {
+        let what = What::Archive {
+            archive,
+            fallback_name: None,
+        };
+        let request = RunRequest {
+            what,
+            ask: Ask::default(),
+            progress: None,
+        };
+        let asked = (request, Manner::default());
+        let (engine, admin) = (self.engine.clone(), self.admin.clone());
+        let (watcher, watched) = oneshot::channel();
+        let run = tokio::spawn(async move { engine.run_watched(&admin, asked, watcher).await });
+        (watched.await.unwrap(), run)
     }
 
     /// Runs the latest version of a published skill.

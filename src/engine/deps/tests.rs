@@ -8,47 +8,16 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::blob::{Blob, LinkSigner};
 use crate::bundle::artifacts::ArtifactTar;
-use crate::engine::{Ask, BlobPolicy, CalledCode, Images, Instance, Parts, RetentionPolicy, Settings, call};
-use crate::execution::Maxima;
+use crate::engine::{Ask, CalledCode, call};
 use crate::ids::Tenant;
 use crate::limits;
 use crate::sandbox::{Sandbox, SkillFiles};
-use crate::secret::MasterKey;
-use crate::skill::{ImageAllowlist, Requirements};
-use crate::store::Store;
+use crate::skill::Requirements;
 
 async fn engine(folder: &Path) -> Engine {
-    let images = Images::default();
-    let settings = Settings {
-        maxima: Maxima::default(),
-        allowlist: ImageAllowlist::new([images.python.clone()]),
-        images,
-        concurrency: 2,
-        tenant_concurrency: 2,
-        tenant_rate: None,
-        tenant_storage: None,
-        queue: 2,
-        async_queue: 2,
-        queue_wait: Duration::from_secs(1),
-        retention: RetentionPolicy::default(),
-        blobs: BlobPolicy::default(),
-        link_life: Duration::from_secs(60),
-        deps: DependencySettings::in_folder(folder.join("packages")),
-        webhooks: Default::default(),
-        cache_dir: folder.join("cache"),
-        tmp_dir: folder.to_owned(),
-    };
-    Engine::new(Parts {
-        store: Store::open_sqlite(&folder.join("db")).await.unwrap(),
-        blob: Blob::open_local(&folder.join("blobs")).unwrap(),
-        sandbox: Sandbox::scripted(|_, _| unreachable!("what is kept is not installed")),
-        links: LinkSigner::new(b"0123456789abcdef-links-of-a-test-").unwrap(),
-        master_key: MasterKey::from_random([7; 32]),
-        settings,
-        instance: Instance::register(folder).unwrap(),
-    })
+    let sandbox = Sandbox::scripted(|_, _| unreachable!("what is kept is not installed"));
+    crate::engine::tests::engine(folder, sandbox).await
 }
 
 fn plan(engine: &Engine) -> Plan {

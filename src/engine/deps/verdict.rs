@@ -136,35 +136,21 @@ const REMEDY: &str = "ask for fewer or smaller packages, or let the operator rai
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-    use crate::execution::{Logs, Maxima, Shown, Usage};
-    use crate::sandbox::Output;
+    use crate::execution::{Logs, Maxima, Usage};
     use crate::skill::Resources;
 
     fn ended(end: End, stderr: &str, oom_kills: u64) -> String {
         let report = Report {
-            end,
-            output: Output::Missing,
-            shown: Shown::default(),
             logs: Logs {
                 stderr: stderr.as_bytes().to_vec(),
                 ..Logs::default()
             },
-            files: Vec::new(),
-            skipped: Vec::new(),
-            skipped_total: 0,
-            blobs: Vec::new(),
-            complete: true,
             usage: Usage {
                 oom_kills,
                 ..Usage::default()
             },
-            warm: false,
-            sandbox_time: Duration::ZERO,
-            run_time: Duration::ZERO,
-            collect_time: Duration::ZERO,
+            ..Report::bare(end)
         };
         let verdict = Verdict {
             report: &report,

@@ -1,6 +1,7 @@
 //! One message to one receiver, who is a stranger: over a connection of its own, to an address that was judged, within bounds.
 //!
-//! No proxy of the environment is asked, no redirect followed, nothing of the answer used but its status.
+//! No proxy of the environment is asked, no redirect followed, nothing of the answer used but its status, and when a busy
+//! receiver wants to be asked again.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -13,8 +14,11 @@ use futures::FutureExt as _;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
+use hyper::header::RETRY_AFTER;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -23,6 +27,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
+use crate::engine::clock;
 use crate::engine::webhooks::{Resolver, WebhookSettings};
 use crate::error::{Code, Error};
 use crate::limits;
@@ -35,6 +40,13 @@ pub(super) struct Client {
     policy: Policy,
     resolver: Resolver,
     attempt_max: Duration,
+}
+
+/// What of an answer is used.
+pub(super) struct Heard {
+    pub(super) status: StatusCode,
+    /// How long a busy receiver wants to be left alone.
+    pub(super) retry_after: Option<Duration>,
 }
 
 /// Why a message was not sent, or not answered. Told to the tenant: nothing of what a private network looks like is in it.
@@ -84,7 +96,7 @@ impl Client {
         &self,
         url: &CallbackUrl,
         request: Request<Full<Bytes>>,
-    ) -> Result<StatusCode, Undelivered> {
+    ) -> Result<Heard, Undelivered> {
         let deadline = Instant::now() + self.attempt_max;
         // Once more: the operator may have changed his mind since it was accepted.
         self.policy.judge(url)?;
@@ -190,7 +202,7 @@ async fn exchange<S>(
     stream: S,
     request: Request<Full<Bytes>>,
     deadline: Instant,
-) -> Result<StatusCode, Undelivered>
+) -> Result<Heard, Undelivered>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -211,13 +223,35 @@ where
         answer.map_err(of_http)
     };
     let answer = in_time(deadline, answered).await?;
-    let status = answer.status();
+    let heard = Heard {
+        status: answer.status(),
+        retry_after: retry_after(&answer),
+    };
     // For courtesy alone: whoever is cut off in the middle of an answer may take that for a failure.
     tokio::select! {
         _ = timeout(limits::DELIVERY_REST_MAX, rest(answer)) => {}
         _ = connection => {}
     }
-    Ok(status)
+    Ok(heard)
+}
+
+fn retry_after(answer: &Response<Incoming>) -> Option<Duration> {
+    match answer.status() {
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+            let text = answer.headers().get(RETRY_AFTER)?.to_str().ok()?;
+            until(text.trim(), clock::now())
+        }
+        _ => None,
+    }
+}
+
+/// A number of seconds, or a date.
+pub(super) fn until(text: &str, now: Timestamp) -> Option<Duration> {
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
+    }
+    let at = rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
+    at.duration_since(now).try_into().ok()
 }
 
 /// Reads what else there is, as far as it is little.

@@ -17,6 +17,7 @@ use crate::engine::{Engine, clock, failure};
 use crate::error::{self, Error};
 use crate::limits;
 use crate::store::{Attempted, Claimed, Delivery, Then, Wanted};
+use crate::telemetry;
 use crate::webhook::{Message, signatures};
 
 /// Sends the webhooks of an engine.
@@ -36,6 +37,18 @@ impl std::fmt::Debug for Courier {
 struct Answer {
     status: Option<StatusCode>,
     error: Option<String>,
+    retry_after: Option<Duration>,
+}
+
+impl Answer {
+    /// There was none.
+    fn none(why: String) -> Self {
+        Self {
+            status: None,
+            error: Some(why),
+            retry_after: None,
+        }
+    }
 }
 
 impl Engine {
@@ -120,6 +133,12 @@ impl Courier {
         let delivery = &claimed.delivery;
         let then = self.then(&claimed, &answer);
         log(delivery, &answer, then);
+        self.engine.0.metrics.webhook_tried(match then {
+            Then::Delivered => telemetry::DELIVERED,
+            Then::Gone => telemetry::GONE,
+            Then::Again(_) => telemetry::TRIED_AGAIN,
+            Then::Failed => telemetry::GIVEN_UP,
+        });
         let recorded = self.engine.0.store.attempted(Attempted {
             id: delivery.id,
             attempts: delivery.attempts,
@@ -138,23 +157,18 @@ impl Courier {
             Ok(request) => request,
             Err(error) => {
                 tracing::error!(delivery.id = %delivery.id, %error, cause = error::causes(&error), "Webhook {} cannot be written", delivery.id);
-                return Answer {
-                    status: None,
-                    error: Some(error.to_string()),
-                };
+                return Answer::none(error.to_string());
             }
         };
         match self.client.send(&delivery.url, request).await {
-            Ok(status) => Answer {
-                status: Some(status),
-                error: complaint(status),
+            Ok(heard) => Answer {
+                status: Some(heard.status),
+                error: complaint(heard.status),
+                retry_after: heard.retry_after,
             },
             Err(error) => {
                 tracing::debug!(delivery.id = %delivery.id, cause = error::causes(&error), "{error}");
-                Answer {
-                    status: None,
-                    error: Some(error.to_string()),
-                }
+                Answer::none(error.to_string())
             }
         }
     }
@@ -196,8 +210,10 @@ impl Courier {
                 // Without luck they all come at once, which is no reason to send none.
                 let _ = getrandom::fill(&mut random);
                 let retries = &self.engine.0.settings.webhooks.retries;
-                pause(retries, claimed.number, u32::from_le_bytes(random))
-                    .map_or(Then::Failed, |pause| Then::Again(later(clock::now(), pause)))
+                let pause = pause(retries, claimed.number, u32::from_le_bytes(random));
+                pause.map_or(Then::Failed, |pause| {
+                    Then::Again(later(clock::now(), at_least(pause, answer.retry_after)))
+                })
             }
         }
     }
@@ -208,6 +224,12 @@ pub(super) fn pause(retries: &[Duration], number: u32, random: u32) -> Option<Du
     let place = usize::try_from(number.saturating_sub(1)).ok()?;
     let share = 0.9 + 0.2 * f64::from(random) / f64::from(u32::MAX);
     retries.get(place).map(|pause| pause.mul_f64(share))
+}
+
+/// A pause that is no shorter than the receiver asked for, as far as that is heeded.
+pub(super) fn at_least(pause: Duration, retry_after: Option<Duration>) -> Duration {
+    let asked = retry_after.unwrap_or_default();
+    pause.max(asked.min(limits::DELIVERY_RETRY_AFTER_MAX))
 }
 
 fn later(at: Timestamp, by: Duration) -> Timestamp {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 
-use super::courier::{complaint, pause};
+use super::client::until;
+use super::courier::{at_least, complaint, pause};
 use crate::limits;
 
 #[test]
@@ -19,6 +20,38 @@ fn pauses_grow_and_end() {
     let ten = [Duration::from_secs(10)];
     assert_eq!(pause(&ten, 1, 0), Some(Duration::from_secs(9)));
     assert_eq!(pause(&ten, 1, u32::MAX), Some(Duration::from_secs(11)));
+}
+
+#[test]
+fn a_busy_receiver_says_when_to_come_back() {
+    let now = "1994-11-06T08:49:37Z".parse().unwrap();
+    for (text, seconds) in [
+        ("0", Some(0)),
+        ("120", Some(120)),
+        ("99999999999999999999999", Some(u64::MAX)),
+        ("Sun, 06 Nov 1994 08:50:37 GMT", Some(60)),
+        ("Sun, 06 Nov 1994 08:48:37 GMT", None),
+        ("-1", None),
+        ("soon", None),
+        ("", None),
+    ] {
+        assert_eq!(until(text, now), seconds.map(Duration::from_secs), "{text}");
+    }
+}
+
+/// A receiver puts attempts off within bounds, and brings none forward.
+#[test]
+fn a_pause_is_as_long_as_was_asked_for_within_an_hour() {
+    let seconds = Duration::from_secs;
+    for (pause, asked, expected) in [
+        (5, None, 5),
+        (5, Some(0), 5),
+        (5, Some(60), 60),
+        (5, Some(u64::MAX), 3600),
+        (7200, Some(60), 7200),
+    ] {
+        assert_eq!(at_least(seconds(pause), asked.map(seconds)), seconds(expected));
+    }
 }
 
 #[test]

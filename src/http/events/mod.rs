@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 use super::answer;
 use super::budget::Held;
-use super::door::Door;
+use super::door::{Door, Reader};
 use super::executions::envelope;
 use super::extract::{Path, Query};
 use super::gate::Asked;
@@ -68,7 +68,7 @@ pub(crate) async fn events(
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let from = last_event_id(&headers, query.last_event_id.as_deref())?;
-    let place = door.readers.hold(caller.tenant(), 1)?;
+    let place = door.reader(caller.tenant())?;
     let follow = door.engine.follow(&caller, id, from).await?;
     if from.phase == Phase::End {
         return Ok(StatusCode::NO_CONTENT.into_response());
@@ -83,7 +83,7 @@ pub(crate) async fn run(
     (caller, asked): (Caller, Asked),
     (request, manner, body): (RunRequest, Manner, Held),
 ) -> Result<Response, Refusal> {
-    let place = door.readers.hold(caller.tenant(), 1)?;
+    let place = door.reader(caller.tenant())?;
     let (watcher, watched) = oneshot::channel();
     let (engine, who) = (door.engine.clone(), caller.clone());
     let mut run = Box::pin(async move {
@@ -112,7 +112,7 @@ pub(crate) async fn submit(
     (caller, asked): (Caller, Asked),
     (request, manner): (RunRequest, Manner),
 ) -> Result<Response, Refusal> {
-    let place = door.readers.hold(caller.tenant(), 1)?;
+    let place = door.reader(caller.tenant())?;
     let id = door.engine.submit(&caller, request, manner).await?.new.id;
     let follow = door.engine.follow(&caller, id, Bookmark::default()).await?;
     let telling = Telling::new((door, caller.tenant()), asked, follow, (place, None));
@@ -125,7 +125,7 @@ pub(crate) async fn plain(
     caller: &Caller,
     (id, wanted): (ExecutionId, Option<Stream>),
 ) -> Result<Body, Error> {
-    let place = door.readers.hold(caller.tenant(), 1)?;
+    let place = door.reader(caller.tenant())?;
     let follow = door.engine.follow(caller, id, Bookmark::default()).await?;
     let pieces = stream::try_unfold((follow, place), move |(mut follow, place)| async move {
         loop {
@@ -176,7 +176,7 @@ struct Telling {
     follow: Follow,
     /// What is still to be told when there is room for it.
     result: Option<Arc<Execution>>,
-    _place: Held,
+    _place: Reader,
     _run: Option<Running>,
 }
 
@@ -185,7 +185,7 @@ impl Telling {
         (door, tenant): (Arc<Door>, &Tenant),
         asked: Asked,
         follow: Follow,
-        (place, run): (Held, Option<Running>),
+        (place, run): (Reader, Option<Running>),
     ) -> Self {
         Self {
             door,

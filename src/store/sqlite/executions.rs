@@ -299,21 +299,13 @@ fn outcome(row: &Row<'_>, status: Status, finished_at: Timestamp) -> Result<Outc
     let message: Option<String> = row.get("error_message")?;
     let was_measured = row.get::<_, Option<String>>("usage")?.is_some();
     Ok(Outcome {
-        status,
         error: code.zip(message).map(|(code, message)| Failure {
             code,
             message,
             exception: None,
         }),
         exit_code: row.get("exit_code")?,
-        output: None,
-        results: Vec::new(),
-        results_truncated: false,
-        logs: Logs::default(),
-        files: Vec::new(),
-        skipped: Vec::new(),
         skipped_total: row.get("skipped_total")?,
-        blobs: Vec::new(),
         usage: if was_measured {
             json(row, "usage")?
         } else {
@@ -324,7 +316,7 @@ fn outcome(row: &Row<'_>, status: Status, finished_at: Timestamp) -> Result<Outc
         } else {
             Default::default()
         },
-        finished_at,
+        ..Outcome::bare(status, finished_at)
     })
 }
 

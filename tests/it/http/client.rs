@@ -10,7 +10,7 @@ use serde_json::Value;
 use skillbox::auth::{Caller, Scope, Scopes};
 use skillbox::bundle::artifacts::ArtifactTar;
 use skillbox::engine::{Engine, NewKey, RetentionPolicy};
-use skillbox::execution::{JsonText, Logs, Shown, Usage};
+use skillbox::execution::{JsonText, Logs};
 use skillbox::http::{App, Bounds, Settings, app, serve};
 use skillbox::ids::Tenant;
 use skillbox::sandbox::{End, Error, Job, Output, Report, Sandbox};
@@ -256,9 +256,7 @@ fn script(job: &Job, artifacts: &mut ArtifactTar) -> Result<Report, Error> {
     let exit = job.argv.iter().find_map(|arg| arg.strip_prefix("exit="));
     assert!(!job.argv.iter().any(|arg| arg == "panic"), "asked to panic");
     Ok(Report {
-        end: End::Exited(exit.map_or(0, |code| code.parse().unwrap())),
         output: Output::Json(JsonText::parse(job.input.as_str().as_bytes()).unwrap()),
-        shown: Shown::default(),
         logs: Logs {
             stdout: b"out \xff\n".to_vec(),
             stderr: b"err\n".to_vec(),
@@ -267,14 +265,9 @@ fn script(job: &Job, artifacts: &mut ArtifactTar) -> Result<Report, Error> {
             ..Logs::default()
         },
         files,
-        skipped: Vec::new(),
-        skipped_total: 0,
-        blobs: Vec::new(),
-        complete: true,
-        usage: Usage::default(),
         sandbox_time: Duration::from_millis(1),
         run_time: Duration::from_millis(2),
         collect_time: Duration::from_millis(3),
-        warm: false,
+        ..Report::bare(End::Exited(exit.map_or(0, |code| code.parse().unwrap())))
     })
 }

@@ -60,16 +60,66 @@ async fn every_event_is_as_documented() {
         events[1].1,
         json!({"text": "out \u{fffd}\n", "base64": "b3V0IP8K"})
     );
-    let inline = Call::post("/v1/executions")
-        .header(header::ACCEPT, "text/event-stream")
-        .json(&json!({"skill": "probe"}));
-    let inline = parsed(&door.ask(inline).await.text());
-    assert_eq!(inline.len(), 5, "{inline:?}");
-    let later = Call::post("/v1/executions")
-        .header(header::ACCEPT, "text/event-stream")
-        .json(&json!({"skill": "probe", "mode": "async"}));
-    let later = parsed(&door.ask(later).await.text());
+    let now = door.ask(inline("", &json!({"skill": "probe"}))).await;
+    let now = parsed(&now.text());
+    assert_eq!(now.len(), 5, "{now:?}");
+    let later = door
+        .ask(inline("", &json!({"skill": "probe", "mode": "async"})))
+        .await;
+    let later = parsed(&later.text());
     assert_eq!(later.last().unwrap().1["reason"], "finished");
+}
+
+fn inline(query: &str, body: &Value) -> Call {
+    Call::post(&format!("/v1/executions{query}"))
+        .header(header::ACCEPT, "text/event-stream")
+        .json(body)
+}
+
+#[tokio::test]
+async fn events_and_a_wait_for_the_end_do_not_go_together() {
+    let door = Door::open().await;
+    door.publish(&door.admin).await;
+    let body = json!({"skill": "probe", "mode": "async"});
+    let refused = door.ask(inline("?wait=1", &body)).await;
+    assert_eq!(refused.refusal(), (400, "invalid".to_owned()));
+    let text = refused.text();
+    assert!(
+        text.contains("wait: ") && text.contains("text/event-stream"),
+        "{text}"
+    );
+    let listed = door.ask(Call::get("/v1/executions")).await.json();
+    assert_eq!(listed["items"], json!([]), "nothing was run");
+}
+
+/// A request that is sent again hears of the same execution, however it is asked for.
+#[tokio::test]
+async fn a_request_that_is_sent_again_hears_the_same_events() {
+    let door = Door::open().await;
+    door.publish(&door.admin).await;
+    let key = HeaderName::from_static("idempotency-key");
+    for (name, mode) in [("order-1", "sync"), ("order-2", "async")] {
+        let body = json!({"skill": "probe", "input": {"n": 1}, "mode": mode});
+        let mut heard = Vec::new();
+        for _ in 0..2 {
+            let reply = door.ask(inline("", &body).header(key.clone(), name)).await;
+            let events = parsed(&reply.text());
+            assert_eq!(events.last().unwrap().1["reason"], "finished", "{mode}");
+            heard.push(events);
+        }
+        let ids = heard
+            .iter()
+            .map(|events| events[0].1["execution_id"].as_str().unwrap());
+        let ids: Vec<_> = ids.collect();
+        assert_eq!(ids[0], ids[1], "{mode}");
+        let plain = Call::post("/v1/executions").json(&body).header(key.clone(), name);
+        assert_eq!(door.ask(plain).await.json()["execution_id"], ids[0], "{mode}");
+        let other = json!({"skill": "probe", "input": {"n": 2}, "mode": mode});
+        let refused = door.ask(inline("", &other).header(key.clone(), name)).await;
+        assert_eq!(refused.refusal(), (422, "key_reused".to_owned()), "{mode}");
+    }
+    let listed = door.ask(Call::get("/v1/executions")).await.json();
+    assert_eq!(listed["items"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]

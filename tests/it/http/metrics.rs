@@ -83,6 +83,24 @@ async fn executions_requests_and_refusals_are_counted() {
     assert!(value(&text, "skillbox_store_write_seconds_count") >= 4.0);
 }
 
+#[tokio::test]
+async fn streams_are_counted_while_they_are_open() {
+    let door = Door::open().await;
+    let id = door.run(json!({"code": "x", "language": "bash"})).await["execution_id"].clone();
+    let id = id.as_str().unwrap();
+    let mut open = Vec::new();
+    for path in ["events", "logs?follow=true"] {
+        let path = format!("/v1/executions/{id}/{path}");
+        open.push(door.begin(Call::get(&path)).await);
+    }
+    let streams = async || value(&text(&door).await, "skillbox_streams_open").to_string();
+    assert_eq!(streams().await, "2");
+    open.pop();
+    assert_eq!(streams().await, "1");
+    open.pop();
+    assert_eq!(streams().await, "0");
+}
+
 /// T-01: what a tenant, its skills or its requests are called is nobody else's business, and would make series without bound.
 #[tokio::test]
 async fn no_label_holds_what_a_caller_chose() {

@@ -1,0 +1,77 @@
+//! An engine over a sandbox that answers from a script; what becomes of what waits when its process ends.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::*;
+use crate::blob::{Blob, LinkSigner};
+use crate::engine::{Ask, CalledCode, Manner, RunRequest, What};
+use crate::execution::Status;
+use crate::ids::Tenant;
+use crate::sandbox::{End, Report};
+
+/// An engine in this folder, over this sandbox.
+pub(super) async fn engine(folder: &Path, sandbox: Sandbox) -> Engine {
+    let images = Images::default();
+    let settings = Settings {
+        maxima: Maxima::default(),
+        allowlist: ImageAllowlist::new([images.python.clone()]),
+        images,
+        concurrency: 2,
+        tenant_concurrency: 2,
+        tenant_rate: None,
+        tenant_storage: None,
+        queue: 2,
+        async_queue: 2,
+        queue_wait: Duration::from_secs(1),
+        retention: RetentionPolicy::default(),
+        blobs: BlobPolicy::default(),
+        link_life: Duration::from_secs(60),
+        deps: DependencySettings::in_folder(folder.join("packages")),
+        webhooks: Default::default(),
+        cache_dir: folder.join("cache"),
+        tmp_dir: folder.to_owned(),
+    };
+    Engine::new(Parts {
+        store: Store::open_sqlite(&folder.join("db")).await.unwrap(),
+        blob: Blob::open_local(&folder.join("blobs")).unwrap(),
+        sandbox,
+        links: LinkSigner::new(b"0123456789abcdef-links-of-a-test-").unwrap(),
+        master_key: MasterKey::from_random([7; 32]),
+        settings,
+        instance: Instance::register(folder).unwrap(),
+    })
+}
+
+/// F-03: a process that ends refuses to make ready whatever has its turn just then; that waits for the next one.
+#[tokio::test]
+async fn what_has_its_turn_as_the_process_ends_runs_in_the_next_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine_here = || {
+        let sandbox = Sandbox::scripted(|_, _| Ok(Report::bare(End::Exited(0))));
+        engine(folder.path(), sandbox)
+    };
+    let caller = Caller::of_accepted(Tenant::default_tenant());
+    let first = engine_here().await;
+    // As `shutdown` does while somebody is let in.
+    first.0.running.stop();
+    let code = CalledCode {
+        text: "1".to_owned(),
+        language: Language::Python,
+    };
+    let request = RunRequest {
+        what: What::Code(code),
+        ask: Ask::default(),
+        progress: None,
+    };
+    let submitted = first.submit(&caller, request, Manner::default()).await.unwrap();
+    first.shutdown(Duration::ZERO).await;
+    let left = first.execution(&caller, submitted.new.id).await.unwrap();
+    assert_eq!(left.status, Status::Queued, "{:?}", left.outcome);
+    drop(first);
+    let next = engine_here().await;
+    next.resume_queue().await.unwrap();
+    next.shutdown(Duration::from_secs(20)).await;
+    let ended = next.execution(&caller, submitted.new.id).await.unwrap();
+    assert_eq!(ended.status, Status::Success, "{:?}", ended.outcome);
+}
