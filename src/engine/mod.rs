@@ -51,7 +51,7 @@ use crate::skill::{ImageAllowlist, Language};
 use crate::store::{Cursor, Store};
 use crate::telemetry::Metrics;
 
-use admission::{Admission, Bounds, Rate};
+use admission::{Admission, Bounds, Few, Rate};
 use blobs::Swept;
 use cache::SkillCache;
 use deps::Builds;
@@ -88,6 +88,7 @@ struct Inner {
     blobs_swept: Swept,
     admission: Admission,
     rate: Rate,
+    submissions: Few,
     running: Arc<Running>,
     metrics: Metrics,
     /// Told when there may be one to send.
@@ -246,6 +247,7 @@ impl Engine {
             blobs_swept: Swept::default(),
             admission,
             rate,
+            submissions: Few::new(limits::SUBMISSIONS_AT_ONCE),
             running,
             metrics,
             webhooks_due: Notify::new(),

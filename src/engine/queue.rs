@@ -37,6 +37,7 @@ impl Engine {
         manner: Manner,
     ) -> Result<Execution, Error> {
         self.0.rate.take(caller.tenant(), std::time::Instant::now())?;
+        let _until_recorded = self.0.submissions.enter(caller.tenant()).await?;
         let kept = stored::write(&request.what, &request.ask)?;
         let accepted = Box::pin(self.accept(caller, request)).await?;
         accepted.name_span();

@@ -10,6 +10,8 @@ pub const QUEUE_MAX: usize = 256;
 pub const QUEUED_BYTES_MAX: u64 = 256 * MIB;
 /// Executions of one tenant that nobody waits for, before their turn.
 pub const ASYNC_QUEUE_MAX: usize = 1000;
+/// Submissions of one tenant that are taken down at once; the others wait a moment.
+pub const SUBMISSIONS_AT_ONCE: usize = 2;
 /// Who finds a queue full is told to come back after this.
 pub const QUEUE_RETRY_AFTER: Duration = Duration::from_secs(5);
 /// How long an `Idempotency-Key` stands for its request.

@@ -1,5 +1,6 @@
 //! Who may run now, who waits, who is sent away.
 
+mod few;
 mod line;
 mod rate;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use crate::limits;
 
 use line::{Line, Waiter};
 
+pub(super) use few::Few;
 pub(super) use rate::Rate;
 
 /// A fixed number of slots, and bounded lines before them.
