@@ -71,6 +71,7 @@ impl Engine {
 
     /// One round of upkeep; each part that fails is logged and tried again in the next round.
     pub async fn upkeep_round(&self) {
+        self.0.admission.look_again();
         let dead = self.0.instance.dead().unwrap_or_else(|error| {
             tracing::warn!(%error, "Could not look for dead processes");
             Vec::new()

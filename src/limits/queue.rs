@@ -10,6 +10,8 @@ pub const QUEUE_MAX: usize = 256;
 pub const QUEUED_BYTES_MAX: u64 = 256 * MIB;
 /// Executions of one tenant that nobody waits for, before their turn.
 pub const ASYNC_QUEUE_MAX: usize = 1000;
+/// As long as a caller has come within this time, the queue leaves a slot free for the next one.
+pub const CALLERS_COME_WITHIN: Duration = Duration::from_secs(5);
 /// Submissions of one tenant that are taken down at once; the others wait a moment.
 pub const SUBMISSIONS_AT_ONCE: usize = 2;
 /// Who finds a queue full is told to come back after this.

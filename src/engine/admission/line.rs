@@ -10,8 +10,18 @@ use crate::ids::{ExecutionId, Tenant};
 /// One who waits.
 #[derive(Debug)]
 pub(super) struct Waiter {
+    pub(super) lane: Lane,
     pub(super) execution: Option<ExecutionId>,
     pub(super) sender: oneshot::Sender<Slot>,
+}
+
+/// Whom a free slot may be given to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OpenTo {
+    /// Whoever waits.
+    All,
+    /// Those with somebody at the other end.
+    Callers,
 }
 
 /// The lines of all tenants.
@@ -42,11 +52,25 @@ impl Line {
     }
 
     /// The next one of the next tenant that may run.
-    pub(super) fn next(&mut self, may_run: impl Fn(&Tenant) -> bool) -> Option<(Tenant, Waiter)> {
-        let at = self.turns.iter().position(may_run)?;
+    pub(super) fn next(
+        &mut self,
+        open_to: OpenTo,
+        may_run: impl Fn(&Tenant) -> bool,
+    ) -> Option<(Tenant, Waiter)> {
+        let has_one = |tenant: &Tenant| {
+            let lanes = self.waiting.get(tenant);
+            open_to == OpenTo::All || lanes.is_some_and(|lanes| !lanes.callers.is_empty())
+        };
+        let at = self
+            .turns
+            .iter()
+            .position(|tenant| may_run(tenant) && has_one(tenant))?;
         let tenant = self.turns.remove(at)?;
         let lanes = self.waiting.get_mut(&tenant)?;
-        let waiter = lanes.next();
+        let waiter = match open_to {
+            OpenTo::All => lanes.next(),
+            OpenTo::Callers => lanes.callers.pop_front(),
+        };
         if lanes.len() == 0 {
             self.waiting.remove(&tenant);
         } else {

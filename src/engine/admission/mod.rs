@@ -8,7 +8,7 @@ mod tests;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,7 @@ use crate::error::{Code, Error};
 use crate::ids::{ExecutionId, Tenant};
 use crate::limits;
 
-use line::{Line, Waiter};
+use line::{Line, OpenTo, Waiter};
 
 pub(super) use few::Few;
 pub(super) use rate::Rate;
@@ -25,7 +25,8 @@ pub(super) use rate::Rate;
 /// A fixed number of slots, and bounded lines before them.
 ///
 /// A slot that becomes free goes to the tenants in turn: one that fills its lines makes itself wait and nobody else (T-15, R-12).
-/// Within a tenant callers who wait and executions in the queue take turns.
+/// Within a tenant callers who wait and executions in the queue take turns. As long as callers come, the queue leaves them a
+/// slot, unless nothing of it would run at all.
 #[derive(Debug)]
 pub(super) struct Admission(Arc<Inner>);
 
@@ -82,6 +83,10 @@ struct Inner {
 #[derive(Debug)]
 struct State {
     free: usize,
+    /// Slots of executions from the queue.
+    queued: usize,
+    /// When the last caller came.
+    called_at: Option<Instant>,
     closed: bool,
     /// Never 0 for any tenant in it.
     running: HashMap<Tenant, usize>,
@@ -93,6 +98,7 @@ struct State {
 pub(super) struct Slot {
     inner: Arc<Inner>,
     tenant: Tenant,
+    lane: Lane,
 }
 
 /// A slot, or a place in the line.
@@ -116,6 +122,8 @@ impl Admission {
     pub(super) fn new(bounds: Bounds) -> Self {
         let state = Mutex::new(State {
             free: bounds.slots,
+            queued: 0,
+            called_at: None,
             closed: false,
             running: HashMap::new(),
             line: Line::default(),
@@ -176,6 +184,11 @@ impl Admission {
         self.0.state().line.send_away(tenant, execution);
     }
 
+    /// Gives out what was left for callers, should none have come for a while.
+    pub(super) fn look_again(&self) {
+        self.0.hand_out(self.0.state());
+    }
+
     /// Lets nobody in any more; who waits is sent away.
     pub(super) fn close(&self) {
         let mut state = self.0.state();
@@ -194,24 +207,46 @@ impl Inner {
         if state.closed {
             return Err(shutting_down());
         }
-        if state.free > 0 && state.may_run(&comer.tenant, self.bounds) {
-            state.take(&comer.tenant);
-            return Ok(Place::Slot(self.slot(comer.tenant)));
+        if comer.lane == Lane::Caller {
+            state.called_at = Some(Instant::now());
+        }
+        let is_open = match state.open_to() {
+            Some(OpenTo::All) => true,
+            Some(OpenTo::Callers) => comer.lane == Lane::Caller,
+            None => false,
+        };
+        // A slot that was left for callers and is left no more is for those of the queue who came before.
+        let is_next = comer.lane == Lane::Caller || state.line.of_all(Lane::Queued) == 0;
+        if is_open && is_next && state.may_run(&comer.tenant, self.bounds) {
+            state.take(&comer.tenant, comer.lane);
+            return Ok(Place::Slot(self.slot(comer.tenant, comer.lane)));
         }
         self.check_room(&state.line, &comer)?;
         let (sender, turn) = oneshot::channel();
         state.line.push(
             &comer,
             Waiter {
+                lane: comer.lane,
                 execution: comer.execution,
                 sender,
             },
         );
+        self.hand_out(state);
         Ok(Place::Line(Waiting {
             turn,
             tenant: comer.tenant,
             inner: self.clone(),
         }))
+    }
+
+    /// Gives every slot that is free to whoever's turn it is: more than one, if one that was left for callers is left no more.
+    fn hand_out(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        let next: Vec<_> = std::iter::from_fn(|| state.next(self.bounds)).collect();
+        drop(state);
+        // One that has just left drops the slot that it is sent, and so passes it on.
+        for (tenant, waiter) in next {
+            let _ = waiter.sender.send(self.slot(tenant, waiter.lane));
+        }
     }
 
     fn check_room(&self, line: &Line, comer: &Comer) -> Result<(), Error> {
@@ -233,10 +268,11 @@ impl Inner {
         Ok(())
     }
 
-    fn slot(self: &Arc<Self>, tenant: Tenant) -> Slot {
+    fn slot(self: &Arc<Self>, tenant: Tenant, lane: Lane) -> Slot {
         Slot {
             inner: self.clone(),
             tenant,
+            lane,
         }
     }
 
@@ -250,13 +286,27 @@ impl State {
         self.running.get(tenant).copied().unwrap_or(0) < bounds.slots_of_tenant
     }
 
-    fn take(&mut self, tenant: &Tenant) {
+    /// Whom a slot may be given to now; `None` if there is none.
+    fn open_to(&self) -> Option<OpenTo> {
+        let callers_come = self
+            .called_at
+            .is_some_and(|at| at.elapsed() < limits::CALLERS_COME_WITHIN);
+        match self.free {
+            0 => None,
+            1 if self.queued > 0 && callers_come => Some(OpenTo::Callers),
+            _ => Some(OpenTo::All),
+        }
+    }
+
+    fn take(&mut self, tenant: &Tenant, lane: Lane) {
         self.free -= 1;
+        self.queued += usize::from(lane != Lane::Caller);
         *self.running.entry(tenant.clone()).or_default() += 1;
     }
 
-    fn give_back(&mut self, tenant: &Tenant) {
+    fn give_back(&mut self, tenant: &Tenant, lane: Lane) {
         self.free += 1;
+        self.queued -= usize::from(lane != Lane::Caller);
         if let Some(running) = self.running.get_mut(tenant) {
             *running -= 1;
             if *running == 0 {
@@ -267,10 +317,11 @@ impl State {
 
     /// The waiter whose turn it is, with a slot taken for it.
     fn next(&mut self, bounds: Bounds) -> Option<(Tenant, Waiter)> {
+        let open_to = self.open_to()?;
         let running = &self.running;
         let may_run = |tenant: &Tenant| running.get(tenant).copied().unwrap_or(0) < bounds.slots_of_tenant;
-        let (tenant, waiter) = self.line.next(may_run)?;
-        self.take(&tenant);
+        let (tenant, waiter) = self.line.next(open_to, may_run)?;
+        self.take(&tenant, waiter.lane);
         Some((tenant, waiter))
     }
 }
@@ -278,13 +329,8 @@ impl State {
 impl Drop for Slot {
     fn drop(&mut self) {
         let mut state = self.inner.state();
-        state.give_back(&self.tenant);
-        let next = state.next(self.inner.bounds);
-        drop(state);
-        // One that has just left drops the slot that it is sent, and so passes it on.
-        if let Some((tenant, waiter)) = next {
-            let _ = waiter.sender.send(self.inner.slot(tenant));
-        }
+        state.give_back(&self.tenant, self.lane);
+        self.inner.hand_out(state);
     }
 }
 

@@ -346,7 +346,8 @@ impl Outside {
     }
 }
 
-/// No slot is lost or given twice, no tenant has more than its share, and nobody waits for what is free.
+/// No slot is lost or given twice, no tenant has more than its share, and nobody waits for what is free, but for the one slot that
+/// the queue leaves to callers while something of it runs.
 fn all_is_well(admission: &Admission) {
     let state = admission.0.state();
     let running: usize = state.running.values().sum();
@@ -359,7 +360,11 @@ fn all_is_well(admission: &Admission) {
     );
     if state.free > 0 {
         for name in NAMES.map(tenant) {
-            let waits = state.line.of_tenant(&name, Lane::Caller) + state.line.of_tenant(&name, Lane::Queued);
+            let queued = match state.open_to() {
+                Some(OpenTo::All) => state.line.of_tenant(&name, Lane::Queued),
+                Some(OpenTo::Callers) | None => 0,
+            };
+            let waits = state.line.of_tenant(&name, Lane::Caller) + queued;
             assert!(
                 waits == 0 || state.running.get(&name) == Some(&OF_TENANT),
                 "{name} waits for what is free"
@@ -417,4 +422,30 @@ async fn turns_taken_from_many_threads_all_come() {
         comer.await.unwrap();
     }
     assert_eq!((admission.running(), admission.waiting()), (0, 0));
+}
+
+/// as long as callers come, the next one finds a slot, however much is in the queue; and the queue always goes on.
+#[tokio::test]
+async fn the_queue_leaves_a_slot_to_callers() {
+    let admission = admission(2, 3);
+    let queued = |name| admission.enter(comer(name, Lane::Queued)).unwrap();
+    let turn = |place: &mut Waiting| place.turn.try_recv().ok();
+    // Nobody calls: the queue has it all.
+    let (first, second) = (queued("a"), queued("a"));
+    assert_eq!(admission.running(), 2);
+    let mut third = place_of(queued("a"));
+    let mut caller = place_of(admission.enter(comer("b", Lane::Caller)).unwrap());
+    drop(first);
+    let caller = turn(&mut caller).expect("the other tenant's turn");
+    assert!(turn(&mut third).is_none());
+    drop(caller);
+    assert!(
+        turn(&mut third).is_none(),
+        "one of the queue runs, and callers come"
+    );
+    let caller = admission.admit(&tenant("b")).await.unwrap();
+    drop(second);
+    let third = turn(&mut third).expect("nothing of the queue runs any more");
+    drop((third, caller));
+    assert_eq!(admission.running(), 0);
 }
