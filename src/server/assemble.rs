@@ -63,7 +63,8 @@ fn sandbox(config: &Config, instance: InstanceId) -> Sandbox {
     let native = |allow_degraded| linux::Settings {
         program: None,
         allow_degraded,
-        waiting_max: config.limits.concurrency,
+        // One is gone while its successor is being made, which takes longer than many a program.
+        waiting_max: 2 * config.limits.concurrency,
     };
     match wanted.backend {
         Backend::Auto => Sandbox::auto(wanted.docker.clone(), native(Degraded::Refused), instance),

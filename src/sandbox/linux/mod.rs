@@ -195,7 +195,7 @@ impl Native {
         tell(self.parts().await?, &self.background, &job.mounts(), &job.limits).await
     }
 
-    /// Makes one more process wait, and one more interpreter for jobs like this if they are worth it, off everybody's path.
+    /// Makes more processes wait, and one more interpreter for jobs like this if they are worth it, off everybody's path.
     fn refill(&self, parts: &Arc<Parts>, recurring: Option<Recurring>, job: &Job) {
         if self.background.is_closed() {
             return;
@@ -209,13 +209,15 @@ impl Native {
                 let made = warmed(&parts, &background, &making).await;
                 warm.end(making, made);
             }
-            if !parts.pool.has_room() {
-                return;
-            }
-            match make(&parts).await {
-                Ok(waiting) => parts.pool.put(waiting),
-                Err(error) => {
-                    tracing::warn!(%error, "Could not prepare a sandbox; the next run makes its own")
+            while parts.pool.wants_one() {
+                let made = make(&parts).await;
+                if let Err(error) = &made {
+                    tracing::warn!(%error, "Could not prepare a sandbox; the next run makes its own");
+                }
+                let is_made = made.is_ok();
+                parts.pool.put(made.ok());
+                if !is_made {
+                    return;
                 }
             }
         });

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::cgroup::{Cgroups, Found, Reach};
@@ -20,6 +20,8 @@ pub(super) struct Pool {
     /// `None` in the degraded form only.
     cgroups: Option<Cgroups>,
     ready: Mutex<VecDeque<Waiting>>,
+    /// How many are being made for `ready`.
+    coming: AtomicUsize,
     waiting_max: usize,
     made: AtomicU64,
 }
@@ -49,6 +51,7 @@ impl Pool {
             maker,
             cgroups,
             ready: Mutex::default(),
+            coming: AtomicUsize::new(0),
             waiting_max: settings.waiting_max,
             made: AtomicU64::new(0),
         })
@@ -78,15 +81,18 @@ impl Pool {
         }
     }
 
-    pub(super) fn has_room(&self) -> bool {
-        self.ready().len() < self.waiting_max
+    /// Whether one more may be made to wait; then [`Self::put`] follows, whatever comes of it.
+    pub(super) fn wants_one(&self) -> bool {
+        let ready = self.ready();
+        let is_room = ready.len() + self.coming.load(Ordering::Relaxed) < self.waiting_max;
+        self.coming.fetch_add(usize::from(is_room), Ordering::Relaxed);
+        is_room
     }
 
-    pub(super) fn put(&self, waiting: Waiting) {
+    pub(super) fn put(&self, made: Option<Waiting>) {
         let mut ready = self.ready();
-        if ready.len() < self.waiting_max {
-            ready.push_back(waiting);
-        }
+        self.coming.fetch_sub(1, Ordering::Relaxed);
+        ready.extend(made);
     }
 
     /// Ends all that wait.
