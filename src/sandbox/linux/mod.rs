@@ -209,7 +209,7 @@ impl Native {
                 let made = warmed(&parts, &background, &making).await;
                 warm.end(making, made);
             }
-            while parts.pool.wants_one() {
+            while !background.is_closed() && parts.pool.wants_one() {
                 let made = make(&parts).await;
                 if let Err(error) = &made {
                     tracing::warn!(%error, "Could not prepare a sandbox; the next run makes its own");
