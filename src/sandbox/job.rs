@@ -57,7 +57,7 @@ pub enum Urgency {
     /// Somebody does.
     #[default]
     Awaited,
-    /// Nobody does: where others want CPU, it gets little.
+    /// Nobody does: where others want CPU, it gets less.
     Deferred,
 }
 

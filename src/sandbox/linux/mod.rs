@@ -190,9 +190,13 @@ impl Native {
             self.warm.take(&recurring, is_there)
         });
         if let Some(ready) = waiting {
+            if weight_of(job) != Weight::Whole {
+                ready.weigh(weight_of(job))?;
+            }
             return Ok(ready);
         }
-        tell(self.parts().await?, &self.background, &job.mounts(), &job.limits).await
+        let bounds = (&job.limits, weight_of(job));
+        tell(self.parts().await?, &self.background, &job.mounts(), bounds).await
     }
 
     /// Makes more processes wait, and one more interpreter for jobs like this if they are worth it, off everybody's path.
@@ -234,7 +238,7 @@ impl Native {
                     &crate::execution::Maxima::default(),
                 );
                 let parts = self.parts().await?;
-                let mut ready = tell(parts, &self.background, &[], &bounds).await?;
+                let mut ready = tell(parts, &self.background, &[], (&bounds, Weight::Whole)).await?;
                 let heard = tokio::time::timeout(limits::SANDBOX_START_MAX, ready.guest.greet()).await;
                 let Ok(Ok(greeted)) = heard else {
                     return Err(did_not_come_up(&ready.diagnostics, &ready.body.fate()));
@@ -257,7 +261,7 @@ async fn tell(
     parts: &Arc<Parts>,
     background: &TaskTracker,
     files: &[Mounted<'_>],
-    bounds: &ResourceLimits,
+    (bounds, weight): (&ResourceLimits, Weight),
 ) -> Result<Ready, Error> {
     let waiting = match parts.pool.take() {
         Some(waiting) => waiting,
@@ -275,6 +279,9 @@ async fn tell(
     if let Some(cell) = body.cell() {
         cell.bound(bounds)
             .map_err(|error| failed("setting the sandbox's bounds", error))?;
+        if weight != Weight::Whole {
+            cell.weigh(weight).map_err(weightless)?;
+        }
     }
     parts
         .hand_over(&link, files, bounds)
@@ -301,13 +308,12 @@ async fn warmed(
     background: &TaskTracker,
     making: &Making<Ready>,
 ) -> Result<Ready, Error> {
-    let mut ready = tell(parts, background, &making.job.mounts(), &making.job.limits).await?;
-    let weigh = |ready: &Ready, weight| ready.body.cell().map_or(Ok(()), |cell| cell.weigh(weight));
-    weigh(&ready, Weight::Little).map_err(weightless)?;
+    let bounds = (&making.job.limits, Weight::Little);
+    let mut ready = tell(parts, background, &making.job.mounts(), bounds).await?;
     let warm = ready.guest.warm_up(making.warm());
     match tokio::time::timeout(limits::SANDBOX_START_MAX, warm).await {
         Ok(Ok(())) => {
-            weigh(&ready, Weight::Whole).map_err(weightless)?;
+            ready.weigh(Weight::Whole)?;
             ready.used = ready.body.cell().map_or_else(Usage::default, cgroup::Cell::usage);
             Ok(ready)
         }
@@ -327,6 +333,23 @@ fn failed(doing: &'static str, error: impl Into<Cause>) -> Error {
     Error::Engine {
         doing,
         source: error.into(),
+    }
+}
+
+impl Ready {
+    fn weigh(&self, weight: Weight) -> Result<(), Error> {
+        self.body
+            .cell()
+            .map_or(Ok(()), |cell| cell.weigh(weight))
+            .map_err(weightless)
+    }
+}
+
+/// What nobody waits for gives way.
+fn weight_of(job: &Job) -> Weight {
+    match job.urgency {
+        Urgency::Awaited => Weight::Whole,
+        Urgency::Deferred => Weight::Quarter,
     }
 }
 
@@ -359,9 +382,6 @@ impl Backend for Native {
             body,
             used,
         } = self.ready(job, recurring).await?;
-        if let (Some(cell), Urgency::Deferred) = (body.cell(), job.urgency) {
-            cell.weigh(Weight::Little).map_err(weightless)?;
-        }
         let watchdog = body
             .watched()
             .map(|body| Watchdog::start(body, &job.limits, &self.background))

@@ -46,6 +46,8 @@ pub(super) struct Cell {
 pub(super) enum Weight {
     /// A sixteenth: nobody waits for it.
     Little,
+    /// A quarter: its end is not waited for, but its time runs.
+    Quarter,
     /// As every other.
     Whole,
 }

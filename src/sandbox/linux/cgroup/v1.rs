@@ -60,6 +60,7 @@ impl Hierarchies {
     pub(super) fn weigh(&self, folders: &[PathBuf], weight: Weight) -> io::Result<()> {
         let shares = match weight {
             Weight::Little => 64,
+            Weight::Quarter => 256,
             Weight::Whole => 1024,
         };
         write(self.of(folders, &self.cpu), "cpu.shares", shares)

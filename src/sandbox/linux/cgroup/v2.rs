@@ -159,6 +159,7 @@ pub(super) fn bound(folder: &Path, limits: &ResourceLimits) -> io::Result<()> {
 pub(super) fn weigh(folder: &Path, weight: Weight) -> io::Result<()> {
     let weight = match weight {
         Weight::Little => 6,
+        Weight::Quarter => 25,
         Weight::Whole => 100,
     };
     write(folder, "cpu.weight", weight)
