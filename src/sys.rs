@@ -7,7 +7,7 @@
 )]
 
 use std::io;
-use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -92,19 +92,10 @@ pub fn cpu_time() -> io::Result<Duration> {
 /// Which of two processes this is.
 #[derive(Debug)]
 pub enum Forked {
-    /// The one that was there.
-    Parent(Child),
+    /// The one that was there; the other has this id.
+    Parent(Pid),
     /// The one that begins here.
     Child,
-}
-
-/// A child of [`fork_into_namespaces`].
-#[derive(Debug)]
-pub struct Child {
-    /// Its id.
-    pub id: Pid,
-    /// Stands for it.
-    pub process: OwnedFd,
 }
 
 /// Makes a copy of this process, which must have one thread, in new user, mount, PID, network, IPC and UTS namespaces, as
@@ -124,11 +115,10 @@ pub fn fork_into_namespaces(cgroup: Option<BorrowedFd<'_>>) -> io::Result<Forked
     if unsafe { libc::unshare(libc::CLONE_THREAD) } != 0 {
         return Err(io::Error::other("a process of several threads cannot be copied"));
     }
-    let mut pidfd: RawFd = -1;
-    let flags = u64::from((NAMESPACES | libc::CLONE_PIDFD | libc::CLONE_PARENT).unsigned_abs());
+    let flags = u64::from((NAMESPACES | libc::CLONE_PARENT).unsigned_abs());
     let arguments = libc::clone_args {
         flags: flags | cgroup.map_or(0, |_| CLONE_INTO_CGROUP),
-        pidfd: (&raw mut pidfd) as u64,
+        pidfd: 0,
         child_tid: 0,
         parent_tid: 0,
         // That of this process itself.
@@ -150,11 +140,9 @@ pub fn fork_into_namespaces(cgroup: Option<BorrowedFd<'_>>) -> io::Result<Forked
     };
     match i32::try_from(id) {
         Ok(0) => Ok(Forked::Child),
-        Ok(id) if let Some(id) = Pid::from_raw(id).filter(|_| id > 0) => Ok(Forked::Parent(Child {
-            id,
-            // SAFETY: the kernel has just made this descriptor for us and nobody else knows it.
-            process: unsafe { OwnedFd::from_raw_fd(pidfd) },
-        })),
+        Ok(id) if let Some(id) = Some(id).filter(|id| *id > 0).and_then(Pid::from_raw) => {
+            Ok(Forked::Parent(id))
+        }
         _ => Err(io::Error::last_os_error()),
     }
 }

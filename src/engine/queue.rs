@@ -25,8 +25,14 @@ impl Engine {
         request: RunRequest,
         manner: Manner,
     ) -> Result<Execution, Error> {
+        self.0.rate.take(caller.tenant(), std::time::Instant::now())?;
+        // Whoever goes away before that has not asked: what waits here is bounded by who is there.
+        let turn = self.0.submissions.enter(caller.tenant()).await?;
         let (engine, caller) = (self.clone(), caller.clone());
-        let submit = async move { Box::pin(engine.submit_attached(&caller, request, manner)).await };
+        let submit = async move {
+            let _until_recorded = turn;
+            Box::pin(engine.submit_attached(&caller, request, manner)).await
+        };
         self.to_the_end(submit.instrument(span())).await
     }
 
@@ -36,8 +42,6 @@ impl Engine {
         request: RunRequest,
         manner: Manner,
     ) -> Result<Execution, Error> {
-        self.0.rate.take(caller.tenant(), std::time::Instant::now())?;
-        let _until_recorded = self.0.submissions.enter(caller.tenant()).await?;
         let kept = stored::write(&request.what, &request.ask)?;
         let accepted = Box::pin(self.accept(caller, request)).await?;
         accepted.name_span();

@@ -69,9 +69,17 @@ impl Engine {
         self.0.store.rest();
     }
 
+    /// Waits until the next round. Meanwhile a slot that was left for callers goes to the queue when none come any more.
+    pub async fn until_next_round(&self) {
+        let began = std::time::Instant::now();
+        while began.elapsed() < limits::UPKEEP_EVERY {
+            tokio::time::sleep(limits::CALLERS_COME_WITHIN).await;
+            self.0.admission.look_again();
+        }
+    }
+
     /// One round of upkeep; each part that fails is logged and tried again in the next round.
     pub async fn upkeep_round(&self) {
-        self.0.admission.look_again();
         let dead = self.0.instance.dead().unwrap_or_else(|error| {
             tracing::warn!(%error, "Could not look for dead processes");
             Vec::new()

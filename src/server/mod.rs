@@ -108,7 +108,7 @@ async fn keep_up(engine: Engine, closing: CancellationToken) {
             if let Err(error) = engine.resume_queue().await {
                 tracing::warn!(%error, "Could not look for executions of earlier processes that wait");
             }
-            tokio::time::sleep(limits::UPKEEP_EVERY).await;
+            engine.until_next_round().await;
         };
         if closing.run_until_cancelled(round).await.is_none() {
             return;

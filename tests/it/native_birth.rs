@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use skillbox::sandbox::linux::{Born, Nursery};
 
@@ -73,7 +74,42 @@ fn sandboxes_outlive_what_they_are_copies_of() {
     assert_ne!(nursery.zygote(), Some(zygote));
 }
 
-/// P2: what many sandboxes have in common, the places of their first process's program, changes after a while.
+/// P15: one that does not answer is not waited for for ever, and what became of its copies is reaped.
+#[test]
+fn what_hangs_is_replaced() {
+    let Some(nursery) = nursery() else { return };
+    let zygote = nursery.zygote().unwrap();
+    let stopped = Command::new("/bin/kill")
+        .args(["-STOP", &zygote.to_string()])
+        .status();
+    assert!(stopped.unwrap().success());
+    assert!(nursery.birth(None).unwrap().is_alive());
+    assert_ne!(nursery.zygote(), Some(zygote));
+    assert!(!Path::new(&format!("/proc/{zygote}")).exists(), "it was reaped");
+}
+
+/// P16: what waits has its link, nothing, and its voice; nothing of the server and of its like.
+#[test]
+fn a_newborn_has_three_descriptors() {
+    let Some(nursery) = nursery() else { return };
+    let _other = nursery.birth(None).unwrap();
+    let born = nursery.birth(None).unwrap();
+    let folder = format!("/proc/{}/fd", born.id());
+    let began = Instant::now();
+    loop {
+        let mut held: Vec<_> = fs::read_dir(&folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        held.sort();
+        if held == ["0", "1", "2"] {
+            return;
+        }
+        assert!(began.elapsed() < Duration::from_secs(10), "it holds {held:?}");
+    }
+}
+
+/// P16: what many sandboxes have in common, the places of their first process's program, changes after a while.
 #[test]
 fn what_is_copied_is_renewed() {
     let Some(nursery) = nursery() else { return };

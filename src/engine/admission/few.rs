@@ -7,6 +7,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::Error;
 use crate::ids::Tenant;
+use crate::limits;
 
 /// Lets a few of each tenant's in, in the order they came. One that sends thousands at once waits for itself: nobody else has
 /// its whole crowd before him, at the processor or at the database. How many can wait is bounded by how many can ask.
@@ -30,8 +31,10 @@ impl Few {
     /// Waits to be let in; out again when what this gives is dropped.
     pub(in crate::engine) async fn enter(&self, tenant: &Tenant) -> Result<OwnedSemaphorePermit, Error> {
         let door = self.door(tenant);
-        let entered = door.acquire_owned().await;
-        entered.map_err(|_| super::shutting_down())
+        match tokio::time::timeout(limits::QUEUE_WAIT_MAX, door.acquire_owned()).await {
+            Ok(entered) => entered.map_err(|_| super::shutting_down()),
+            Err(_elapsed) => Err(super::busy("too many submissions of yours wait to be taken down")),
+        }
     }
 
     fn door(&self, tenant: &Tenant) -> Arc<Semaphore> {

@@ -203,25 +203,29 @@ impl Admission {
 
 impl Inner {
     fn enter(self: &Arc<Self>, comer: Comer) -> Result<Place, Error> {
+        if comer.lane != Lane::Caller {
+            // A slot that was left for callers and is left no more is for those of the queue who came before.
+            self.hand_out(self.state());
+        }
         let mut state = self.state();
         if state.closed {
             return Err(shutting_down());
         }
-        if comer.lane == Lane::Caller {
-            state.called_at = Some(Instant::now());
-        }
+        let may_run = state.may_run(&comer.tenant, self.bounds);
         let is_open = match state.open_to() {
             Some(OpenTo::All) => true,
             Some(OpenTo::Callers) => comer.lane == Lane::Caller,
             None => false,
         };
-        // A slot that was left for callers and is left no more is for those of the queue who came before.
-        let is_next = comer.lane == Lane::Caller || state.line.of_all(Lane::Queued) == 0;
-        if is_open && is_next && state.may_run(&comer.tenant, self.bounds) {
+        if is_open && may_run {
+            state.call(comer.lane);
             state.take(&comer.tenant, comer.lane);
             return Ok(Place::Slot(self.slot(comer.tenant, comer.lane)));
         }
         self.check_room(&state.line, &comer)?;
+        if may_run {
+            state.call(comer.lane);
+        }
         let (sender, turn) = oneshot::channel();
         state.line.push(
             &comer,
@@ -231,7 +235,6 @@ impl Inner {
                 sender,
             },
         );
-        self.hand_out(state);
         Ok(Place::Line(Waiting {
             turn,
             tenant: comer.tenant,
@@ -295,6 +298,13 @@ impl State {
             0 => None,
             1 if self.queued > 0 && callers_come => Some(OpenTo::Callers),
             _ => Some(OpenTo::All),
+        }
+    }
+
+    /// Notes that somebody came who could run, were there a slot.
+    fn call(&mut self, lane: Lane) {
+        if lane == Lane::Caller {
+            self.called_at = Some(Instant::now());
         }
     }
 

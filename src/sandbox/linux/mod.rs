@@ -247,7 +247,7 @@ impl Native {
                 drop(greeted);
                 seen.map_err(|error| {
                     Error::Unavailable(format!(
-                        "this host does not let a sandbox without a cgroup be watched: {error}"
+                        "this host does not let a sandbox without a cgroup be watched: {error}; root needs CAP_SYS_PTRACE for it"
                     ))
                 })
             })

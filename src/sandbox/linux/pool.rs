@@ -63,12 +63,13 @@ impl Pool {
 
     /// Makes one process that waits. Blocks.
     pub(super) fn make(&self, power: Power) -> io::Result<Waiting> {
+        let identity = Identity::claim(power)?;
         let name = self.made.fetch_add(1, Ordering::Relaxed).to_string();
         let cell = self
             .cgroups
             .as_ref()
             .map(|cgroups| cgroups.cell(&name, limits::PROCESSES_MAX));
-        self.maker.make(Identity::claim(power)?, cell.transpose()?)
+        self.maker.make(identity, cell.transpose()?)
     }
 
     /// One that waits and lives.

@@ -1,20 +1,21 @@
 //! The server's side of a birth: a process in namespaces of its own and inside its bounds that waits to be told what to be.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::mpsc;
 use std::sync::{Mutex, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use super::cgroup::{self, Cell};
 use super::identity::{Groups, Identity, Power};
-use super::zygote::{Order, Zygote};
-use crate::sys::Child;
+use super::zygote::{Child, Order, Zygote};
 
 /// Has processes made that wait.
 #[derive(Debug)]
@@ -28,6 +29,13 @@ pub(super) struct Maker {
 
 /// As in the posture of containers.
 const OOM_SCORE: &str = "500";
+
+/// A process that was just made, with this end of what it was given.
+struct Newborn {
+    link: UnixStream,
+    diagnostics: OwnedFd,
+    child: Child,
+}
 
 /// A process that waits. Dropping it kills it, all in it, and removes its cgroup.
 #[derive(Debug)]
@@ -56,9 +64,9 @@ pub(super) struct Body {
 pub(super) struct Diagnostics(OwnedFd);
 
 impl Maker {
-    /// Starts what sandboxes begin as: `program`, which is kept open, so that one that takes its place is not taken for it.
+    /// Reads the program once into a sealed file in memory, so that nobody can change what sandboxes begin with.
     pub(super) fn start(program: &Path, power: Power) -> io::Result<Self> {
-        let program = File::open(program)?;
+        let program = sealed(program)?;
         let (parent, orders) = mpsc::channel::<mpsc::SyncSender<_>>();
         std::thread::Builder::new()
             .name("sandbox-parent".to_owned())
@@ -77,16 +85,20 @@ impl Maker {
 
     /// Makes a process that waits inside `cell`. Blocks, on version 1 for the time that moving it takes.
     pub(super) fn make(&self, identity: Identity, cell: Option<Cell>) -> io::Result<Waiting> {
-        let (link, far_link) = UnixStream::pair()?;
-        let (diagnostics, far_diagnostics) =
-            rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK)?;
-        let birthplace = cell.as_ref().map_or(Ok(None), Cell::birthplace)?;
-        let Child { id, process } = self.birth(&Order {
-            link: far_link.as_fd(),
-            diagnostics: far_diagnostics.as_fd(),
-            birthplace: cgroup::borrowed(birthplace.as_ref()),
-            groups: self.groups,
-        })?;
+        let newborn = match self.birth(cell.as_ref()) {
+            Ok(newborn) => newborn,
+            Err(error) => {
+                if let Some(cell) = cell {
+                    cell.remove();
+                }
+                return Err(error);
+            }
+        };
+        let Newborn {
+            link,
+            diagnostics,
+            child: Child { id, process },
+        } = newborn;
         let mounts = File::open(format!("/proc/{}/ns/mnt", id.as_raw_nonzero())).ok();
         let waiting = Waiting {
             link,
@@ -109,19 +121,51 @@ impl Maker {
         Ok(waiting)
     }
 
-    /// By the zygote that is there, or a new one if it has ended or has served long enough.
-    fn birth(&self, order: &Order<'_>) -> io::Result<Child> {
+    /// By the zygote that is there, or a new one if it has ended or has served long enough. Each try has a link of its own: of
+    /// one whose answer was lost, nothing is left but its end.
+    fn birth(&self, cell: Option<&Cell>) -> io::Result<Newborn> {
         let mut place = self.zygote.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(mut zygote) = place.take().filter(|zygote| !zygote.is_spent())
-            && let Ok(child) = zygote.birth(order)
-        {
-            *place = Some(zygote);
-            return Ok(child);
+        if let Some(mut zygote) = place.take().filter(|zygote| !zygote.is_spent()) {
+            match self.birth_by(&mut zygote, cell) {
+                Ok(newborn) => {
+                    *place = Some(zygote);
+                    return Ok(newborn);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "What sandboxes are copies of did not make one; starting another");
+                    zygote.give_up();
+                }
+            }
         }
         let mut zygote = self.zygote()?;
-        let child = zygote.birth(order)?;
-        *place = Some(zygote);
-        Ok(child)
+        match self.birth_by(&mut zygote, cell) {
+            Ok(newborn) => {
+                *place = Some(zygote);
+                Ok(newborn)
+            }
+            Err(error) => {
+                zygote.give_up();
+                Err(error)
+            }
+        }
+    }
+
+    fn birth_by(&self, zygote: &mut Zygote, cell: Option<&Cell>) -> io::Result<Newborn> {
+        let (link, far_link) = UnixStream::pair()?;
+        let (diagnostics, far_diagnostics) =
+            rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK)?;
+        let birthplace = cell.map_or(Ok(None), Cell::birthplace)?;
+        let child = zygote.birth(&Order {
+            link: far_link.as_fd(),
+            diagnostics: far_diagnostics.as_fd(),
+            birthplace: cgroup::borrowed(birthplace.as_ref()),
+            groups: self.groups,
+        })?;
+        Ok(Newborn {
+            link,
+            diagnostics,
+            child,
+        })
     }
 
     /// Which process is copied for the next one, if there is one yet.
@@ -228,4 +272,20 @@ impl Diagnostics {
             .escape_debug()
             .to_string()
     }
+}
+
+/// A copy in memory that nobody can write to.
+fn sealed(program: &Path) -> io::Result<OwnedFd> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    // Kernels before 6.3 do not know that a file in memory may be meant for execution, and refuse to hear it.
+    let memory = rustix::fs::memfd_create("skillbox", flags | MemfdFlags::EXEC)
+        .or_else(|_| rustix::fs::memfd_create("skillbox", flags))?;
+    let mut copy = File::from(memory);
+    io::copy(&mut File::open(program)?, &mut copy)?;
+    copy.set_permissions(Permissions::from_mode(0o555))?;
+    let seals = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+    rustix::fs::fcntl_add_seals(&copy, seals)?;
+    // Only a descriptor without the right to write can be executed.
+    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&copy));
+    File::open(path).map(Into::into)
 }

@@ -1,29 +1,36 @@
 //! The process that becomes every native sandbox: it has done already all that needs no sandbox, and copies itself into new
 //! namespaces for each. Nothing of a tenant ever comes to it.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{self, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::cmsg_space;
+use rustix::io::retry_on_intr;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, socketpair,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recv, socketpair,
 };
-use rustix::process::{DumpableBehavior, Gid, Pid, Signal, Uid};
+use rustix::process::{
+    DumpableBehavior, Gid, Pid, PidfdFlags, Signal, Uid, WaitId, WaitIdOptions, pidfd_open,
+};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use super::identity::Groups;
 use super::plan::NOBODY;
-use crate::sys::{self, Child, Forked};
+use crate::limits;
+use crate::sys::{self, Forked};
 
 /// A birth takes a millisecond; a zygote that has not answered for so long is taken for dead.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+/// One that was killed is gone within this time, or the kernel is in trouble.
+const ENDS_WITHIN: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// Copies of one zygote: they have their program at the same addresses, so it is renewed.
 const BIRTHS_MAX: u32 = 256;
 
@@ -33,6 +40,14 @@ pub(super) struct Zygote {
     orders: OwnedFd,
     process: process::Child,
     births: u32,
+}
+
+/// A newborn.
+#[derive(Debug)]
+pub(super) struct Child {
+    pub(super) id: Pid,
+    /// Stands for it.
+    pub(super) process: OwnedFd,
 }
 
 /// What a newborn gets.
@@ -52,14 +67,14 @@ const DESCRIPTORS_MAX: usize = 3;
 
 impl Zygote {
     /// Starts `program` as one. What it makes are children of the calling *thread*, and die with it.
-    pub(super) fn start(program: &File) -> io::Result<Self> {
+    pub(super) fn start(program: &OwnedFd) -> io::Result<Self> {
         let (orders, far) = socketpair(
             AddressFamily::UNIX,
             SocketType::SEQPACKET,
             SocketFlags::CLOEXEC,
             None,
         )?;
-        set_socket_timeout(&orders, Timeout::Recv, Some(ANSWERS_WITHIN))?;
+        set_socket_timeout(&orders, Timeout::Recv, Some(limits::SANDBOX_START_MAX))?;
         set_socket_timeout(&orders, Timeout::Send, Some(ANSWERS_WITHIN))?;
         let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(program));
         let process = Command::new(path)
@@ -70,11 +85,14 @@ impl Zygote {
             .stdin(Stdio::from(far))
             .stdout(Stdio::null())
             .spawn()?;
-        Ok(Self {
+        let zygote = Self {
             orders,
             process,
             births: 0,
-        })
+        };
+        zygote.answer()?;
+        set_socket_timeout(&zygote.orders, Timeout::Recv, Some(ANSWERS_WITHIN))?;
+        Ok(zygote)
     }
 
     #[cfg(feature = "testing")]
@@ -104,37 +122,57 @@ impl Zygote {
             &mut ancillary,
             SendFlags::NOSIGNAL,
         )?;
-        self.answer()
+        let id = Pid::from_raw(self.answer()?).ok_or(io::ErrorKind::InvalidData)?;
+        // A child of this process, which alone can reap it: the number is its own until then.
+        match pidfd_open(id, PidfdFlags::empty()) {
+            Ok(process) => Ok(Child { id, process }),
+            Err(error) => {
+                let _ = rustix::process::kill_process(id, Signal::KILL);
+                let _ = rustix::process::waitid(WaitId::Pid(id), WaitIdOptions::EXITED);
+                Err(error.into())
+            }
+        }
     }
 
-    /// The id of the newborn and a descriptor that stands for it, or the number of the error.
-    fn answer(&self) -> io::Result<Child> {
-        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
-        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    /// What it says next: a number that is not negative, or that of an error.
+    fn answer(&self) -> io::Result<i32> {
         let mut number = [0; 4];
-        let flags = RecvFlags::CMSG_CLOEXEC;
-        let answer = rustix::net::recvmsg(
-            &self.orders,
-            &mut [IoSliceMut::new(&mut number)],
-            &mut ancillary,
-            flags,
-        )?;
-        if answer.bytes != number.len() {
+        let (bytes, _) = retry_on_intr(|| recv(&self.orders, &mut number, RecvFlags::empty()))?;
+        if bytes != number.len() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let number = i32::from_ne_bytes(number);
-        let id = Some(number).filter(|number| *number > 0).and_then(Pid::from_raw);
-        match (descriptors(&mut ancillary).pop(), id) {
-            (Some(process), Some(id)) => Ok(Child { id, process }),
-            _ => Err(io::Error::from_raw_os_error(number.saturating_neg())),
+        if number < 0 {
+            return Err(io::Error::from_raw_os_error(number.saturating_neg()));
+        }
+        Ok(number)
+    }
+
+    /// Ends one that did not answer, and reaps a newborn whose answer was lost. Its link is closed by now, so it ends.
+    pub(super) fn give_up(mut self) {
+        self.end();
+        let began = Instant::now();
+        let group = Pid::from_raw(i32::try_from(self.process.id()).unwrap_or(0));
+        let any = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        // Until there is none: each keeps the zygote's process group for as long as it waits.
+        while rustix::process::waitid(WaitId::Pgid(group), any).is_ok() && began.elapsed() < ENDS_WITHIN {
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Kills it, and waits for a bounded time: one that the kernel does not let go of is left to it.
+    fn end(&mut self) {
+        let began = Instant::now();
+        let _ = self.process.kill();
+        while matches!(self.process.try_wait(), Ok(None)) && began.elapsed() < ENDS_WITHIN {
+            std::thread::sleep(LOOK_EVERY);
         }
     }
 }
 
 impl Drop for Zygote {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        self.end();
     }
 }
 
@@ -158,23 +196,21 @@ pub(super) fn serve() -> io::Result<()> {
     // Signals of a terminal are the server's business.
     let _ = rustix::process::setsid();
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    let users = own_users();
+    if let Err(error) = own_users() {
+        answer(&Err(error))?;
+        process::exit(1);
+    }
+    answer(&Ok(0))?;
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     loop {
         let Some(birth) = receive()? else {
             process::exit(0);
         };
-        if let Err(error) = &users {
-            answer(-error.raw_os_error().unwrap_or(libc::EIO), None)?;
-            continue;
-        }
         let birthplace = birth.birthplace.as_ref().map(|folder| folder.as_fd());
         match sys::fork_into_namespaces(birthplace) {
             Ok(Forked::Child) => return birth.begin((user.as_raw(), group.as_raw())),
-            Ok(Forked::Parent(child)) => {
-                answer(child.id.as_raw_nonzero().get(), Some(child.process.as_fd()))?
-            }
-            Err(error) => answer(-error.raw_os_error().unwrap_or(libc::EIO), None)?,
+            Ok(Forked::Parent(id)) => answer(&Ok(id.as_raw_nonzero().get()))?,
+            Err(error) => answer(&Err(error))?,
         }
     }
 }
@@ -207,21 +243,13 @@ pub(super) fn map_alone(user: (u32, u32), group: (u32, u32)) -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("{} {} 1", group.0, group.1))
 }
 
-fn answer(number: i32, process: Option<BorrowedFd<'_>>) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    let process: Vec<_> = process.into_iter().collect();
-    if !process.is_empty() {
-        ancillary.push(SendAncillaryMessage::ScmRights(&process));
-    }
-    let number = number.to_ne_bytes();
+fn answer(number: &io::Result<i32>) -> io::Result<()> {
+    let number = match number {
+        Ok(number) => *number,
+        Err(error) => error.raw_os_error().unwrap_or(libc::EIO).saturating_neg(),
+    };
     let orders = rustix::stdio::stdin();
-    rustix::net::sendmsg(
-        orders,
-        &[IoSlice::new(&number)],
-        &mut ancillary,
-        SendFlags::NOSIGNAL,
-    )?;
+    rustix::net::send(orders, &number.to_ne_bytes(), SendFlags::NOSIGNAL)?;
     Ok(())
 }
 
@@ -240,7 +268,9 @@ fn receive() -> io::Result<Option<Birth>> {
     let mut groups = [0];
     let flags = RecvFlags::CMSG_CLOEXEC;
     let orders = rustix::stdio::stdin();
-    let order = rustix::net::recvmsg(orders, &mut [IoSliceMut::new(&mut groups)], &mut ancillary, flags)?;
+    let order = retry_on_intr(|| {
+        rustix::net::recvmsg(orders, &mut [IoSliceMut::new(&mut groups)], &mut ancillary, flags)
+    })?;
     if order.bytes == 0 {
         return Ok(None);
     }

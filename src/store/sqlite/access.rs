@@ -12,7 +12,8 @@ use crate::limits;
 use crate::store::Error;
 
 impl Sqlite {
-    /// Runs `act` in one transaction: all of it is on the disk when this returns, or on an error nothing is kept.
+    /// Runs `act` in one transaction: all of it is on the disk when this returns. On an error nothing is kept, unless it is the disk's:
+    /// then nobody knows.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         act: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
@@ -22,11 +23,13 @@ impl Sqlite {
         let write = move |connection: &mut Connection| {
             let before = connection.total_changes();
             let value = transact(connection, act)?;
-            let written = (connection.total_changes() != before).then(|| log.wrote());
+            // What it found and left as it was may have been written a moment ago.
+            let has_written = connection.total_changes() != before;
+            let written = if has_written { log.wrote() } else { log.last() };
             Ok((value, log, written))
         };
-        let on_disk = |(value, log, written): (T, Arc<Log>, Option<Written>)| {
-            let reached = written.map_or(Ok(()), |written| log.reach_disk(written));
+        let on_disk = |(value, log, written): (T, Arc<Log>, Written)| {
+            let reached = log.reach_disk(written);
             reached.map(|()| value).map_err(Error::backend)
         };
         let done = self.writer.with(write, on_disk).await;
@@ -96,25 +99,40 @@ impl Sqlite {
         let Some(mut lease) = self.writer.idle() else {
             return Err(act);
         };
-        let connection = lease.connection();
-        // What moves the log into the file takes long, and is left to the next one that may wait.
-        if patience(connection, (Duration::ZERO, 0)).is_err() {
+        let Some(impatient) = Impatient::new(lease.connection()) else {
             return Err(act);
-        }
-        let done = match connection.transaction() {
+        };
+        let done = match impatient.0.transaction() {
             Ok(transaction) => {
                 Ok(act(&transaction).and_then(|value| Ok(transaction.commit().map(|()| value)?)))
             }
             Err(_) => Err(act),
         };
+        // While nobody else can write.
         let place = self.log.wrote();
-        let restored = patience(connection, (limits::STORE_LOCK_MAX, limits::STORE_LOG_PAGES));
-        done.map(|done| done.and_then(|value| Ok(restored.map(|()| (value, place))?)))
+        done.map(|done| done.map(|value| (value, place)))
     }
 }
 
-/// How long a connection waits for the file's lock, and how many pages of log it lets pile up, or any number if 0.
-fn patience(connection: &Connection, (lock, pages): (Duration, u32)) -> rusqlite::Result<()> {
-    connection.busy_timeout(lock)?;
-    connection.pragma_update(None, "wal_autocheckpoint", pages)
+/// A connection that waits for no lock, and leaves what moves the log into the file, which takes long, to one that may wait.
+struct Impatient<'a>(&'a mut Connection);
+
+impl<'a> Impatient<'a> {
+    fn new(connection: &'a mut Connection) -> Option<Self> {
+        let impatient = Self(connection);
+        impatient.be((Duration::ZERO, 0)).ok().map(|()| impatient)
+    }
+
+    fn be(&self, (lock, pages): (Duration, u32)) -> rusqlite::Result<()> {
+        self.0.busy_timeout(lock)?;
+        self.0.pragma_update(None, "wal_autocheckpoint", pages)
+    }
+}
+
+impl Drop for Impatient<'_> {
+    fn drop(&mut self) {
+        if let Err(error) = self.be((limits::STORE_LOCK_MAX, limits::STORE_LOG_PAGES)) {
+            tracing::warn!(%error, "The connection that writes stays impatient until the next write");
+        }
+    }
 }

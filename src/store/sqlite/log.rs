@@ -15,8 +15,16 @@ pub(super) struct Log {
     file: File,
     /// Transactions in the log.
     written: AtomicU64,
-    /// How many of them are on the disk.
-    durable: Mutex<u64>,
+    durable: Mutex<Durable>,
+}
+
+/// What is known of the disk.
+#[derive(Debug, Clone, Copy)]
+enum Durable {
+    /// So many transactions are on it.
+    Until(u64),
+    /// It refused once. The system tells that once, and forgets it: whatever it takes afterwards, there may be a hole before that.
+    Refused,
 }
 
 /// The place of a transaction in the log.
@@ -24,14 +32,14 @@ pub(super) struct Log {
 pub(super) struct Written(u64);
 
 impl Log {
-    /// The log of the database at `path`, which is open and has one.
+    /// The log of the database at `path`, which is open and has one. It lies beside the file itself, not beside a link to it.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let mut name = path.as_os_str().to_owned();
+        let mut name = path.canonicalize()?.into_os_string();
         name.push("-wal");
         Ok(Self {
             file: File::open(name)?,
             written: AtomicU64::new(0),
-            durable: Mutex::new(0),
+            durable: Mutex::new(Durable::Until(0)),
         })
     }
 
@@ -40,15 +48,28 @@ impl Log {
         Written(self.written.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// Waits until a transaction is on the disk. Blocks.
+    /// The place of the last one that was written, by whomever.
+    pub(super) fn last(&self) -> Written {
+        Written(self.written.load(Ordering::Relaxed))
+    }
+
+    /// Waits until a transaction, and all before it, is on the disk. Blocks. Once this has failed it fails until the file is opened
+    /// anew, which reads what is really there.
     pub(super) fn reach_disk(&self, written: Written) -> io::Result<()> {
         let mut durable = self.durable.lock().unwrap_or_else(PoisonError::into_inner);
-        if *durable >= written.0 {
-            return Ok(());
+        match *durable {
+            Durable::Until(place) if place >= written.0 => return Ok(()),
+            Durable::Until(_) => {}
+            Durable::Refused => {
+                return Err(io::Error::other(
+                    "the disk has refused what was written before; see to the disk and start the server again",
+                ));
+            }
         }
         let all = self.written.load(Ordering::Relaxed);
+        *durable = Durable::Refused;
         self.file.sync_data()?;
-        *durable = all;
+        *durable = Durable::Until(all);
         Ok(())
     }
 }
@@ -63,13 +84,36 @@ mod tests {
         let path = folder.path().join("some.db");
         std::fs::write(folder.path().join("some.db-wal"), "frames").unwrap();
         let log = Log::open(&path).unwrap();
+        let until = || match *log.durable.lock().unwrap() {
+            Durable::Until(place) => place,
+            Durable::Refused => panic!("this disk refuses nothing"),
+        };
         let (first, second) = (log.wrote(), log.wrote());
         log.reach_disk(first).unwrap();
-        assert_eq!(*log.durable.lock().unwrap(), 2);
+        assert_eq!(until(), 2);
         log.reach_disk(second).unwrap();
         let third = log.wrote();
-        assert_eq!(*log.durable.lock().unwrap(), 2);
+        assert_eq!(until(), 2);
         log.reach_disk(third).unwrap();
-        assert_eq!(*log.durable.lock().unwrap(), 3);
+        assert_eq!(until(), 3);
+    }
+
+    /// F-11: what follows a write that the disk refused is not called durable, though the disk takes it.
+    #[test]
+    fn a_disk_that_refused_once_is_not_believed_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = Log {
+            // Nothing can be synced to it.
+            file: File::open("/dev/null").unwrap(),
+            written: AtomicU64::new(0),
+            durable: Mutex::new(Durable::Until(0)),
+        };
+        let before = log.last();
+        let first = log.wrote();
+        log.reach_disk(first).unwrap_err();
+        log.file = File::create(folder.path().join("good")).unwrap();
+        for place in [before, first, log.wrote()] {
+            log.reach_disk(place).unwrap_err();
+        }
     }
 }
