@@ -96,10 +96,11 @@ impl Pool {
         ready.extend(made);
     }
 
-    /// Ends all that wait.
+    /// Ends all that wait, and what they are copies of. Blocks.
     pub(super) fn clear(&self) {
         let all = std::mem::take(&mut *self.ready());
         drop(all);
+        self.maker.rest();
     }
 
     /// Removes what dead processes left.

@@ -168,6 +168,12 @@ impl Maker {
         })
     }
 
+    /// Ends the zygote; the next birth starts another.
+    pub(super) fn rest(&self) {
+        let zygote = self.zygote.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(zygote);
+    }
+
     /// Which process is copied for the next one, if there is one yet.
     #[cfg(feature = "testing")]
     pub(super) fn zygote_id(&self) -> Option<u32> {
