@@ -82,6 +82,7 @@ mod tests {
     fn one_wait_does_for_all_who_wrote_before_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("some.db");
+        std::fs::write(&path, "pages").unwrap();
         std::fs::write(folder.path().join("some.db-wal"), "frames").unwrap();
         let log = Log::open(&path).unwrap();
         let until = || match *log.durable.lock().unwrap() {
