@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use super::Sqlite;
 use super::log::{Log, Written};
-use super::pool::transact;
+use super::pool::{transact, whole};
 use crate::limits;
 use crate::store::Error;
 
@@ -103,9 +103,7 @@ impl Sqlite {
             return Err(act);
         };
         let done = match impatient.0.transaction() {
-            Ok(transaction) => {
-                Ok(act(&transaction).and_then(|value| Ok(transaction.commit().map(|()| value)?)))
-            }
+            Ok(transaction) => Ok(whole(transaction, act)),
             Err(_) => Err(act),
         };
         // While nobody else can write.

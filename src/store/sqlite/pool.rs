@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Transaction};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::limits;
@@ -62,9 +62,7 @@ impl Pool {
         };
         tokio::task::spawn_blocking(acted).await.map_err(Error::backend)?
     }
-}
 
-impl Pool {
     /// A connection that nobody uses now.
     pub(super) fn idle(&self) -> Option<Lease> {
         let permit = self.permits.clone().try_acquire_owned().ok()?;
@@ -124,7 +122,14 @@ pub(super) fn transact<T>(
     connection: &mut Connection,
     act: impl FnOnce(&Connection) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let transaction = connection.transaction()?;
+    whole(connection.transaction()?, act)
+}
+
+/// The same in a transaction that has begun.
+pub(super) fn whole<T>(
+    transaction: Transaction<'_>,
+    act: impl FnOnce(&Connection) -> Result<T, Error>,
+) -> Result<T, Error> {
     let value = act(&transaction)?;
     transaction.commit()?;
     Ok(value)
