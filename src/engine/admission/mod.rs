@@ -45,6 +45,13 @@ pub(super) struct Bounds {
     pub(super) wait: Duration,
 }
 
+impl Bounds {
+    /// Whether a tenant that has what is in `running` may have one more.
+    fn let_run(self, running: &HashMap<Tenant, usize>, tenant: &Tenant) -> bool {
+        running.get(tenant).copied().unwrap_or(0) < self.slots_of_tenant
+    }
+}
+
 /// Who wants a slot.
 #[derive(Clone, Debug)]
 pub(super) struct Comer {
@@ -211,7 +218,7 @@ impl Inner {
         if state.closed {
             return Err(shutting_down());
         }
-        let may_run = state.may_run(&comer.tenant, self.bounds);
+        let may_run = self.bounds.let_run(&state.running, &comer.tenant);
         let is_open = match state.open_to() {
             Some(OpenTo::All) => true,
             Some(OpenTo::Callers) => comer.lane == Lane::Caller,
@@ -285,10 +292,6 @@ impl Inner {
 }
 
 impl State {
-    fn may_run(&self, tenant: &Tenant, bounds: Bounds) -> bool {
-        self.running.get(tenant).copied().unwrap_or(0) < bounds.slots_of_tenant
-    }
-
     /// Whom a slot may be given to now; `None` if there is none.
     fn open_to(&self) -> Option<OpenTo> {
         let callers_come = self
@@ -328,8 +331,7 @@ impl State {
     /// The waiter whose turn it is, with a slot taken for it.
     fn next(&mut self, bounds: Bounds) -> Option<(Tenant, Waiter)> {
         let open_to = self.open_to()?;
-        let running = &self.running;
-        let may_run = |tenant: &Tenant| running.get(tenant).copied().unwrap_or(0) < bounds.slots_of_tenant;
+        let may_run = |tenant: &Tenant| bounds.let_run(&self.running, tenant);
         let (tenant, waiter) = self.line.next(open_to, may_run)?;
         self.take(&tenant, waiter.lane);
         Some((tenant, waiter))
