@@ -1,7 +1,5 @@
 //! A server that has nothing to do holds little memory.
 
-use std::time::Duration;
-
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::Engine;
@@ -12,16 +10,16 @@ use crate::sys;
 pub(super) async fn rest(engine: Engine, closing: CancellationToken) {
     let look = async {
         let_go(&engine).await;
-        let (mut before, mut has_worked) = (Duration::ZERO, true);
+        let mut has_worked = true;
         loop {
-            let now = sys::cpu_time().unwrap_or_default();
-            let is_idle = now.saturating_sub(before) < limits::IDLE_CPU_MAX;
+            let before = sys::cpu_time().unwrap_or_default();
+            tokio::time::sleep(limits::IDLE_LOOK_EVERY).await;
+            let used = sys::cpu_time().unwrap_or_default().saturating_sub(before);
+            let is_idle = used < limits::IDLE_CPU_MAX;
             if is_idle && has_worked {
                 let_go(&engine).await;
             }
             has_worked = !is_idle;
-            before = sys::cpu_time().unwrap_or_default();
-            tokio::time::sleep(limits::IDLE_LOOK_EVERY).await;
         }
     };
     closing.run_until_cancelled(look).await;
