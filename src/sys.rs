@@ -7,6 +7,7 @@
 )]
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::time::Duration;
 
@@ -15,19 +16,83 @@ use rustix::process::Pid;
 
 /// Lets go of the pages of this program's code; those that are needed come back from the system's cache.
 pub fn let_go_of_code() -> io::Result<()> {
-    let maps = std::fs::read_to_string("/proc/self/maps")?;
-    let code = maps
-        .lines()
-        .filter(|line| line.contains(" r-xp ") && !line.contains('['));
-    for (start, end) in code.filter_map(|line| line.split(' ').next()?.split_once('-')) {
-        let [start, end] = [start, end].map(|text| usize::from_str_radix(text, 16).map_err(io::Error::other));
-        let (start, end) = (start?, end?);
+    for Range { start, end } in mapped_code()? {
         // SAFETY: code is mapped from its file and never written, so it is read again as it was.
         if unsafe { libc::madvise(start as *mut _, end - start, libc::MADV_DONTNEED) } != 0 {
             return Err(io::Error::last_os_error());
         }
     }
     Ok(())
+}
+
+/// Lets copies of this process begin with its code mapped. The kernel copies page tables of a file only where they hold what is
+/// not in the file, and a page that is guarded for a moment makes them such. Where it knows no guards in files (before
+/// Linux 6.15), a copy looks for each page again when it needs it. For a process of one thread.
+///
+/// # Errors
+///
+/// A page of code has stayed guarded: this process cannot go on.
+pub fn let_copies_have_code() -> io::Result<()> {
+    // Elsewhere `madvise` may lead through other pages than its own.
+    if !cfg!(all(
+        target_arch = "x86_64",
+        target_env = "gnu",
+        target_feature = "crt-static"
+    )) {
+        return Ok(());
+    }
+    let at_work = [
+        libc::madvise as *const () as usize,
+        guard_for_a_moment as *const () as usize,
+    ];
+    let is_free = |page: &usize| {
+        let is_in = |code: &usize| (code.saturating_sub(PAGE)..code + 2 * PAGE).contains(page);
+        !at_work.iter().any(is_in)
+    };
+    for Range { start, end } in mapped_code().unwrap_or_default() {
+        let page = [start, end - PAGE].into_iter().find(is_free);
+        if page.map_or(Ok(false), guard_for_a_moment)? {
+            // SAFETY: it reads what is mapped, and touches no memory of ours.
+            unsafe { libc::madvise(start as *mut _, end - start, libc::MADV_POPULATE_READ) };
+        }
+    }
+    Ok(())
+}
+
+/// On the one architecture where this is done.
+const PAGE: usize = 4096;
+
+/// Whether the kernel could. Never inlined, so that its caller knows where it is: not in this page of code.
+#[inline(never)]
+fn guard_for_a_moment(page: usize) -> io::Result<bool> {
+    /// Of `linux/mman.h`; the library that we have does not know them yet.
+    const MADV_GUARD_INSTALL: libc::c_int = 102;
+    const MADV_GUARD_REMOVE: libc::c_int = 103;
+    // Nobody else runs, and neither of these two calls runs what is in this page: nobody comes to it while it is guarded.
+    // SAFETY: code is mapped from its file and never written, so it is read again as it was.
+    let (installed, removed) = unsafe {
+        (
+            libc::madvise(page as *mut _, PAGE, MADV_GUARD_INSTALL),
+            libc::madvise(page as *mut _, PAGE, MADV_GUARD_REMOVE),
+        )
+    };
+    if installed == 0 && removed != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(installed == 0)
+}
+
+/// Where this program's code is.
+fn mapped_code() -> io::Result<Vec<Range<usize>>> {
+    let maps = std::fs::read_to_string("/proc/self/maps")?;
+    let code = maps
+        .lines()
+        .filter(|line| line.contains(" r-xp ") && !line.contains('['));
+    let address = |text| usize::from_str_radix(text, 16).map_err(io::Error::other);
+    let bounds = code.filter_map(|line| line.split(' ').next()?.split_once('-'));
+    bounds
+        .map(|(start, end)| Ok(address(start)?..address(end)?))
+        .collect()
 }
 
 /// Gives memory back that was allocated and is free, where the allocator can be told to.

@@ -109,6 +109,30 @@ fn a_newborn_has_three_descriptors() {
     }
 }
 
+/// Where the kernel can (Linux 6.15), a newborn need not look for its code: it is mapped, far more of it than it has come to.
+#[cfg(all(target_arch = "x86_64", target_env = "gnu", target_feature = "crt-static"))]
+#[test]
+fn a_newborn_has_its_code() {
+    let Some(nursery) = nursery() else { return };
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release
+        .split(['.', '-'])
+        .map_while(|part| part.parse::<u32>().ok());
+    if (numbers.next(), numbers.next()) < (Some(6), Some(15)) {
+        return println!("skipped: Linux {release} knows no guards in files");
+    }
+    let born = nursery.birth(None).unwrap();
+    let maps = fs::read_to_string(format!("/proc/{}/smaps", born.id())).unwrap();
+    let kibibytes = |key: &str| {
+        let is_code = |line: &str| line.contains(" r-xp ") && !line.contains('[');
+        let mut code = maps.lines().skip_while(|line| !is_code(line));
+        let line = code.find_map(|line| line.strip_prefix(key)).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+    };
+    let (size, mapped) = (kibibytes("Size:"), kibibytes("Rss:"));
+    assert!(mapped * 10 > size * 9, "{mapped} of {size} KiB");
+}
+
 /// P16: what many sandboxes have in common, the places of their first process's program, changes after a while.
 #[test]
 fn what_is_copied_is_renewed() {

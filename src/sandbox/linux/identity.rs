@@ -19,15 +19,6 @@ pub(super) const OUTER_COUNT: u32 = 65_536;
 /// Ids that are tried before giving up: each is taken only if a live sandbox of another server has it.
 const TRIES: u32 = 64;
 
-/// What becomes of supplementary groups.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Groups {
-    /// Replaced by the group inside.
-    Replaced,
-    /// Kept: the kernel lets an ordinary user not give them up.
-    Kept,
-}
-
 /// What this process may be inside a sandbox's maker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Power {
@@ -64,14 +55,6 @@ impl Power {
             ));
         }
         Ok(Self::Root)
-    }
-
-    /// What becomes of supplementary groups.
-    pub(super) fn groups(self) -> Groups {
-        match self {
-            Self::Root => Groups::Replaced,
-            Self::Ordinary { .. } => Groups::Kept,
-        }
     }
 }
 

@@ -71,7 +71,7 @@ impl Nursery {
     pub fn open(program: &Path) -> io::Result<Self> {
         let power = Power::of_this_process().map_err(io::Error::other)?;
         Ok(Self {
-            maker: Maker::start(program, power)?,
+            maker: Maker::start(program)?,
             power,
         })
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::cgroup::{Cgroups, Found, Reach};
@@ -19,11 +19,16 @@ pub(super) struct Pool {
     maker: Maker,
     /// `None` in the degraded form only.
     cgroups: Option<Cgroups>,
-    ready: Mutex<VecDeque<Waiting>>,
-    /// How many are being made for `ready`.
-    coming: AtomicUsize,
+    shelf: Mutex<Shelf>,
     waiting_max: usize,
     made: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Shelf {
+    ready: VecDeque<Waiting>,
+    /// How many are being made for it.
+    coming: usize,
 }
 
 impl Pool {
@@ -45,13 +50,12 @@ impl Pool {
             }
         };
         let program = settings.program.as_deref().unwrap_or(Path::new("/proc/self/exe"));
-        let maker = Maker::start(program, power)
+        let maker = Maker::start(program)
             .map_err(|error| format!("`{}` cannot become a sandbox: {error}", program.display()))?;
         Ok(Self {
             maker,
             cgroups,
-            ready: Mutex::default(),
-            coming: AtomicUsize::new(0),
+            shelf: Mutex::default(),
             waiting_max: settings.waiting_max,
             made: AtomicU64::new(0),
         })
@@ -75,7 +79,7 @@ impl Pool {
     /// One that waits and lives.
     pub(super) fn take(&self) -> Option<Waiting> {
         loop {
-            let waiting = self.ready().pop_front()?;
+            let waiting = self.shelf().ready.pop_front()?;
             if waiting.is_alive() {
                 return Some(waiting);
             }
@@ -84,21 +88,21 @@ impl Pool {
 
     /// Whether one more may be made to wait; then [`Self::put`] follows, whatever comes of it.
     pub(super) fn wants_one(&self) -> bool {
-        let ready = self.ready();
-        let is_room = ready.len() + self.coming.load(Ordering::Relaxed) < self.waiting_max;
-        self.coming.fetch_add(usize::from(is_room), Ordering::Relaxed);
+        let mut shelf = self.shelf();
+        let is_room = shelf.ready.len() + shelf.coming < self.waiting_max;
+        shelf.coming += usize::from(is_room);
         is_room
     }
 
     pub(super) fn put(&self, made: Option<Waiting>) {
-        let mut ready = self.ready();
-        self.coming.fetch_sub(1, Ordering::Relaxed);
-        ready.extend(made);
+        let mut shelf = self.shelf();
+        shelf.coming -= 1;
+        shelf.ready.extend(made);
     }
 
     /// Ends all that wait, and what they are copies of. Blocks.
     pub(super) fn clear(&self) {
-        let all = std::mem::take(&mut *self.ready());
+        let all = std::mem::take(&mut self.shelf().ready);
         drop(all);
         self.maker.rest();
     }
@@ -108,7 +112,7 @@ impl Pool {
         self.cgroups.as_ref().map_or(Ok(0), Cgroups::sweep)
     }
 
-    fn ready(&self) -> std::sync::MutexGuard<'_, VecDeque<Waiting>> {
-        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
+    fn shelf(&self) -> std::sync::MutexGuard<'_, Shelf> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

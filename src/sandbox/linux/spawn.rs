@@ -14,7 +14,7 @@ use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use super::cgroup::{self, Cell};
-use super::identity::{Groups, Identity, Power};
+use super::identity::Identity;
 use super::zygote::{Child, Order, Zygote};
 
 /// Has processes made that wait.
@@ -24,7 +24,6 @@ pub(super) struct Maker {
     /// threads come and go.
     parent: mpsc::Sender<mpsc::SyncSender<io::Result<Zygote>>>,
     zygote: Mutex<Option<Zygote>>,
-    groups: Groups,
 }
 
 /// As in the posture of containers.
@@ -65,7 +64,7 @@ pub(super) struct Diagnostics(OwnedFd);
 
 impl Maker {
     /// Reads the program once into a sealed file in memory, so that nobody can change what sandboxes begin with.
-    pub(super) fn start(program: &Path, power: Power) -> io::Result<Self> {
+    pub(super) fn start(program: &Path) -> io::Result<Self> {
         let program = sealed(program)?;
         let (parent, orders) = mpsc::channel::<mpsc::SyncSender<_>>();
         std::thread::Builder::new()
@@ -79,7 +78,6 @@ impl Maker {
         Ok(Self {
             parent,
             zygote: Mutex::default(),
-            groups: power.groups(),
         })
     }
 
@@ -125,47 +123,17 @@ impl Maker {
     /// one whose answer was lost, nothing is left but its end.
     fn birth(&self, cell: Option<&Cell>) -> io::Result<Newborn> {
         let mut place = self.zygote.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(mut zygote) = place.take().filter(|zygote| !zygote.is_spent()) {
-            match self.birth_by(&mut zygote, cell) {
-                Ok(newborn) => {
-                    *place = Some(zygote);
-                    return Ok(newborn);
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "What sandboxes are copies of did not make one; starting another");
-                    zygote.give_up();
-                }
+        let there = place.take().filter(|zygote| !zygote.is_spent());
+        let (zygote, newborn) = match there.map(|zygote| birth_by(zygote, cell)) {
+            Some(Ok(born)) => born,
+            Some(Err(error)) => {
+                tracing::warn!(%error, "What sandboxes are copies of did not make one; starting another");
+                birth_by(self.zygote()?, cell)?
             }
-        }
-        let mut zygote = self.zygote()?;
-        match self.birth_by(&mut zygote, cell) {
-            Ok(newborn) => {
-                *place = Some(zygote);
-                Ok(newborn)
-            }
-            Err(error) => {
-                zygote.give_up();
-                Err(error)
-            }
-        }
-    }
-
-    fn birth_by(&self, zygote: &mut Zygote, cell: Option<&Cell>) -> io::Result<Newborn> {
-        let (link, far_link) = UnixStream::pair()?;
-        let (diagnostics, far_diagnostics) =
-            rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK)?;
-        let birthplace = cell.map_or(Ok(None), Cell::birthplace)?;
-        let child = zygote.birth(&Order {
-            link: far_link.as_fd(),
-            diagnostics: far_diagnostics.as_fd(),
-            birthplace: cgroup::borrowed(birthplace.as_ref()),
-            groups: self.groups,
-        })?;
-        Ok(Newborn {
-            link,
-            diagnostics,
-            child,
-        })
+            None => birth_by(self.zygote()?, cell)?,
+        };
+        *place = Some(zygote);
+        Ok(newborn)
     }
 
     /// Ends the zygote; the next birth starts another.
@@ -187,6 +155,34 @@ impl Maker {
         self.parent.send(wanted).map_err(|_| gone())?;
         started.recv().map_err(|_| gone())?
     }
+}
+
+/// A zygote that can go on, and what it made; one that made nothing is given up.
+fn birth_by(mut zygote: Zygote, cell: Option<&Cell>) -> io::Result<(Zygote, Newborn)> {
+    match ask(&mut zygote, cell) {
+        Ok(newborn) => Ok((zygote, newborn)),
+        Err(error) => {
+            zygote.give_up();
+            Err(error)
+        }
+    }
+}
+
+fn ask(zygote: &mut Zygote, cell: Option<&Cell>) -> io::Result<Newborn> {
+    let (link, far_link) = UnixStream::pair()?;
+    let (diagnostics, far_diagnostics) =
+        rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK)?;
+    let birthplace = cell.map_or(Ok(None), Cell::birthplace)?;
+    let child = zygote.birth(&Order {
+        link: far_link.as_fd(),
+        diagnostics: far_diagnostics.as_fd(),
+        birthplace: cgroup::borrowed(birthplace.as_ref()),
+    })?;
+    Ok(Newborn {
+        link,
+        diagnostics,
+        child,
+    })
 }
 
 impl Waiting {

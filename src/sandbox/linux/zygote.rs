@@ -21,7 +21,6 @@ use rustix::process::{
 };
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-use super::identity::Groups;
 use super::plan::NOBODY;
 use crate::limits;
 use crate::sys::{self, Forked};
@@ -59,7 +58,6 @@ pub(super) struct Order<'a> {
     pub(super) diagnostics: BorrowedFd<'a>,
     /// The cgroup (version 2) that it is born in; the server's own if `None`.
     pub(super) birthplace: Option<BorrowedFd<'a>>,
-    pub(super) groups: Groups,
 }
 
 /// Descriptors of an [`Order`].
@@ -115,13 +113,9 @@ impl Zygote {
             .chain(order.birthplace)
             .collect();
         ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
-        let groups = [u8::from(order.groups == Groups::Replaced)];
-        rustix::net::sendmsg(
-            &self.orders,
-            &[IoSlice::new(&groups)],
-            &mut ancillary,
-            SendFlags::NOSIGNAL,
-        )?;
+        // A message of no bytes would be the end.
+        let word = [IoSlice::new(&[1])];
+        rustix::net::sendmsg(&self.orders, &word, &mut ancillary, SendFlags::NOSIGNAL)?;
         let id = Pid::from_raw(self.answer()?).ok_or(io::ErrorKind::InvalidData)?;
         // A child of this process, which alone can reap it: the number is its own until then.
         match pidfd_open(id, PidfdFlags::empty()) {
@@ -196,19 +190,19 @@ pub(super) fn serve() -> io::Result<()> {
     // Signals of a terminal are the server's business.
     let _ = rustix::process::setsid();
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    if let Err(error) = own_users() {
+    if let Err(error) = own_users().and_then(|()| sys::let_copies_have_code()) {
         answer(&Err(error))?;
         process::exit(1);
     }
     answer(&Ok(0))?;
-    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    let outside = (rustix::process::geteuid(), rustix::process::getegid());
     loop {
         let Some(birth) = receive()? else {
             process::exit(0);
         };
         let birthplace = birth.birthplace.as_ref().map(|folder| folder.as_fd());
         match sys::fork_into_namespaces(birthplace) {
-            Ok(Forked::Child) => return birth.begin((user.as_raw(), group.as_raw())),
+            Ok(Forked::Child) => return birth.begin(outside),
             Ok(Forked::Parent(id)) => answer(&Ok(id.as_raw_nonzero().get()))?,
             Err(error) => answer(&Err(error))?,
         }
@@ -258,18 +252,17 @@ struct Birth {
     link: OwnedFd,
     diagnostics: OwnedFd,
     birthplace: Option<OwnedFd>,
-    groups: Groups,
 }
 
 /// The next order; none if there will be no more.
 fn receive() -> io::Result<Option<Birth>> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let mut groups = [0];
+    let mut word = [0];
     let flags = RecvFlags::CMSG_CLOEXEC;
     let orders = rustix::stdio::stdin();
     let order = retry_on_intr(|| {
-        rustix::net::recvmsg(orders, &mut [IoSliceMut::new(&mut groups)], &mut ancillary, flags)
+        rustix::net::recvmsg(orders, &mut [IoSliceMut::new(&mut word)], &mut ancillary, flags)
     })?;
     if order.bytes == 0 {
         return Ok(None);
@@ -280,35 +273,31 @@ fn receive() -> io::Result<Option<Birth>> {
     else {
         return Err(io::ErrorKind::InvalidData.into());
     };
-    let groups = if groups == [1] {
-        Groups::Replaced
-    } else {
-        Groups::Kept
-    };
     Ok(Some(Birth {
         link,
         diagnostics,
         birthplace,
-        groups,
     }))
 }
 
 impl Birth {
-    /// The newborn's first steps; `outside` are the zygote's user and group. It takes the link first of all: what it was born with is the zygote's.
-    fn begin(self, outside: (u32, u32)) -> io::Result<()> {
+    /// The newborn's first steps; `outside` are the zygote's user and group. It takes the link first of all: what it was born with
+    /// is the zygote's.
+    fn begin(self, outside: (Uid, Gid)) -> io::Result<()> {
         rustix::stdio::dup2_stdin(&self.link)?;
         rustix::stdio::dup2_stderr(&self.diagnostics)?;
-        let groups = self.groups;
         drop(self);
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        if groups == Groups::Kept {
-            map_alone((NOBODY, outside.0), (NOBODY, outside.1))?;
+        // The server maps root's, which is somebody else outside and gives up its groups. The kernel lets an ordinary user do neither.
+        let is_roots = outside.0.is_root();
+        if !is_roots {
+            map_alone((NOBODY, outside.0.as_raw()), (NOBODY, outside.1.as_raw()))?;
         }
         if rustix::io::read(rustix::stdio::stdin(), &mut [0; 1])? == 0 {
             return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the server has gone"));
         }
         let (user, group) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
-        if groups == Groups::Replaced {
+        if is_roots {
             set_thread_groups(&[group])?;
         }
         set_thread_res_gid(group, group, group)?;
