@@ -1,4 +1,4 @@
-//! How long `POST /v1/executions` takes when an interpreter has waited for it and when none has, next to the bare
+//! How long `POST /v1/executions` takes when a sandbox has waited for it and when none has, next to the bare
 //! interpreter with the same file: read the input, parse it, write the output.
 //!
 //! Native sandbox, authentication on, records durable, one connection kept. All run in turn with a pause between.
@@ -145,7 +145,7 @@ fn measured(language: &Spoken, (cold, warm): (&Served, &Served), rounds: usize) 
         waited += usize::from(had_waited);
     }
     println!(
-        "\n{}: {waited} of {rounds} runs found an interpreter that waited",
+        "\n{}: {waited} of {rounds} runs found a sandbox that waited",
         language.name
     );
     rows
@@ -164,11 +164,12 @@ fn judged(language: &Spoken, Rows { bare, cold, warm }: &Rows) -> usize {
     let bars = match language.name {
         "python" => vec![bar(cold, 1.35), bar(warm, 0.35)],
         "node" => vec![bar(cold, 1.15), bar(warm, 0.3)],
-        // No interpreter of Bash waits; its bar is a sum.
+        // A sandbox waits, and no interpreter of Bash; its bar is a sum.
         _ => {
-            let more = cold.quantile(0.5) - bare.quantile(0.5);
-            println!("POST, cold - bare: {more:.2} ms, bar 2.5");
-            return usize::from(more > 2.5);
+            let more = |row: &Row| row.quantile(0.5) - bare.quantile(0.5);
+            let (cold, warm) = (more(cold), more(warm));
+            println!("POST - bare: cold {cold:.2} ms, warm {warm:.2} ms, bar 2.5");
+            return usize::from(cold > 2.5) + usize::from(warm > 2.5);
         }
     };
     let missed = bars.iter().filter(|bar| !bar.is_kept()).count();

@@ -96,7 +96,7 @@ impl Served {
         }
     }
 
-    /// Runs the skill once: the milliseconds of the whole request, and whether an interpreter had waited.
+    /// Runs the skill once: the milliseconds of the whole request, and whether a sandbox had waited.
     pub(crate) fn once(&self, skill: &str) -> (f64, bool) {
         self.once_by(&self.agent, skill)
     }

@@ -271,8 +271,10 @@ fn bars(word: &str, spoken: &Spoken, rows: &[Row], judged: &mut Judged) {
             bar("warm / bare", warm, bare, Most::AtMost(0.3));
         }
         ("native", _) => {
-            let more = cold.zip(bare).map(|(cold, bare)| cold - bare);
-            bar("cold - bare, ms", more, Some(1.0), Most::AtMost(2.5));
+            for (what, ours) in [("cold - bare, ms", cold), ("warm - bare, ms", warm)] {
+                let more = ours.zip(bare).map(|(ours, bare)| ours - bare);
+                bar(what, more, Some(1.0), Most::AtMost(2.5));
+            }
         }
         (_, "python") => {
             bar("warm / bare", warm, bare, Most::AtMost(0.5));

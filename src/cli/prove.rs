@@ -27,7 +27,7 @@ pub(crate) struct ProveArgs {
     /// What makes the sandboxes; all that can run here unless one is named
     #[arg(long, value_enum, default_value_t = Wanted::All)]
     backend: Wanted,
-    /// Attack from sandboxes whose interpreter has waited, as a server makes them in advance for what is run again
+    /// Attack from sandboxes that have waited, as a server makes them in advance for what is run again
     #[arg(long)]
     warm: bool,
     /// Only a promise (P7), an entry of the catalogue of attacks (S-10) or one probe (S-10b); may be repeated

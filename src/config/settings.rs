@@ -92,9 +92,9 @@ pub const SETTINGS: &[Setting] = settings! {
     Text "deps.set_size" "SKILLBOX_DEPS_SET_SIZE" "auto"
         "Installed packages of one program, 64Mi to 8Gi; auto is 2Gi, or a quarter of this host's memory where that is less, at least 768Mi";
     Text "pool.slots" "SKILLBOX_POOL_SLOTS" "8"
-        "Sandboxes that wait for what was run before, with the interpreter started; 0 makes none in advance";
+        "Sandboxes made in advance for what was run before, Python and Node.js already started; 0 makes none";
     Text "pool.memory" "SKILLBOX_POOL_MEMORY" "256Mi"
-        "What they may take together: 12Mi are counted for Python, 32Mi for Node.js";
+        "What they may take together: 12Mi are counted for Python, 32Mi for Node.js, 1Mi for others";
     Text "pool.idle" "SKILLBOX_POOL_IDLE" "300s"
         "How long one waits before it is given up, at most 600s";
     Text "limits.memory" "SKILLBOX_MEMORY" "512Mi"

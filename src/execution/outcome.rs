@@ -187,7 +187,7 @@ pub struct Timings {
     pub run_ms: f64,
     /// Reading back output and files.
     pub collect_ms: f64,
-    /// Whether the sandbox had been made before, with the interpreter started in it.
+    /// Whether the sandbox had been made before, and Python or Node.js, if it runs, been started.
     #[serde(default)]
     pub warm: bool,
 }

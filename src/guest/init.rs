@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use rustix::fs::FileType;
 use rustix::process::{DumpableBehavior, WaitStatus};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::runtime::Runtime;
@@ -169,7 +169,9 @@ async fn serve(socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> 
     let (start, ready) = match first_word(&mut channels.control).await? {
         ToGuest::Warm(warm) => {
             let mut ready = Ready::lay_out(warm.skill.as_deref())?;
-            ready.interpreter = Some(Interpreter::start(&warm, &mut children).await?);
+            if !warm.argv.is_empty() {
+                ready.interpreter = Some(Interpreter::start(&warm, &mut children).await?);
+            }
             ready.counters.begin_anew();
             wire::send(&mut channels.control, &ToHost::Warm).await?;
             // The inputs may come before the word to start.
@@ -305,11 +307,13 @@ async fn execute(
         }
     };
     wire::send(&mut control, &ToHost::Ended { end }).await?;
-    if let Some(pumps) = &mut pumps {
-        pumps.drain().await;
-    }
+    let drained = match &mut pumps {
+        Some(pumps) => pumps.drain().await,
+        None => Vec::new(),
+    };
     let usage = counters.read();
     out.send(&mut results, &start.caps).await?;
+    shut(drained).await;
     let [stdout_bytes, stderr_bytes, log_lines_bytes] = pumps.map_or([0; 3], |pumps| pumps.totals());
     wire::send(
         &mut control,
@@ -321,6 +325,13 @@ async fn execute(
         },
     )
     .await
+}
+
+/// Tells the ends of streams. A host that reads no more ends the connection, which is seen elsewhere.
+async fn shut(streams: Vec<wire::Stream>) {
+    for mut stream in streams {
+        let _ = stream.shutdown().await;
+    }
 }
 
 /// Makes the workspace ready once all inputs are there; the error is a sentence for the caller.
@@ -412,7 +423,7 @@ async fn kill_all(children: &mut Signal, main: rustix::process::Pid) -> io::Resu
 
 /// A running copy of one of the program's streams.
 struct Pump {
-    task: JoinHandle<()>,
+    task: JoinHandle<wire::Stream>,
     /// Bytes the program wrote so far.
     total: Arc<AtomicU64>,
 }
@@ -433,10 +444,13 @@ struct Pumps {
 }
 
 impl Pumps {
-    /// Every writer is dead, so the end of each pipe is near; a host that does not read cannot hold it up for long.
-    async fn drain(&mut self) {
+    /// Every writer is dead, so the end of each pipe is near; a host that does not read cannot hold it up for long. Returns the
+    /// streams: their ends go with the results, and wake the host once.
+    async fn drain(&mut self) -> Vec<wire::Stream> {
         let all = async { tokio::join!(&mut self.stdout.task, &mut self.stderr.task, &mut self.log.task) };
-        let _ = timeout(limits::DRAIN_MAX, all).await;
+        let drained = timeout(limits::DRAIN_MAX, all).await.into_iter();
+        let streams = drained.flat_map(|(stdout, stderr, log)| [stdout, stderr, log]);
+        streams.flatten().collect()
     }
 
     /// What the program wrote, as far as it was read: more than was sent if the host did not take it all.

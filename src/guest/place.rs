@@ -52,7 +52,7 @@ pub(super) fn reserve_input() -> io::Result<File> {
 /// The inner error is a sentence for the caller about the first input that cannot be placed; the others are then taken and dropped.
 pub(super) async fn receive_inputs(stream: &mut wire::Stream) -> io::Result<Result<(), String>> {
     let mut placed = Ok(());
-    let mut buffer = vec![0; 64 * 1024];
+    let mut buffer = vec![0; 16 * 1024];
     while let Some(input) = wire::receive::<_, Input>(stream, wire::FRAME_TO_GUEST_BYTES_MAX).await? {
         let refused = |error: io::Error| match &input.place {
             Place::Json => format!("the input of {} bytes cannot be placed: {error}", input.size),

@@ -92,17 +92,17 @@ fn find(name: &str, env: &[(String, String)]) -> Option<PathBuf> {
 }
 
 /// Sends a pipe's bytes to the host up to the cap, then reads on and throws away: a full pipe would stop the program.
-/// Counts in `total` what the program wrote.
+/// Counts in `total` what the program wrote. Gives the stream back, for its end is told with all the others.
 pub(super) async fn pump(
     mut pipe: pipe::Receiver,
     mut stream: wire::Stream,
     bytes_max: u64,
     total: Arc<AtomicU64>,
-) {
+) -> wire::Stream {
     use tokio::io::AsyncReadExt as _;
 
     let mut left = bytes_max;
-    let mut buffer = vec![0; 64 * 1024];
+    let mut buffer = vec![0; 16 * 1024];
     loop {
         let read = match pipe.read(&mut buffer).await {
             Ok(0) | Err(_) => break,
@@ -115,7 +115,7 @@ pub(super) async fn pump(
             left = 0;
         }
     }
-    let _ = stream.shutdown().await;
+    stream
 }
 
 /// Waits for every child that has already ended. Returns how the process `main` ended, if it was among them.

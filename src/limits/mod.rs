@@ -100,6 +100,8 @@ pub const WARM_SLOTS_MAX: usize = 1024;
 pub const WARM_IDLE_MAX: Duration = Duration::from_secs(600);
 /// Kinds of them whose demand is remembered.
 pub const WARM_KEYS_MAX: usize = 256;
+/// What a sandbox takes that waits with nothing started in it.
+pub const WARM_SANDBOX_BYTES: u64 = MIB;
 /// What a Python interpreter takes that waits (measured: 7 MiB of its own where no other runs).
 pub const WARM_PYTHON_BYTES: u64 = 12 * MIB;
 /// What a Node interpreter takes that waits (measured: 34 MiB of its own where no other runs, most of it shared where one does).

@@ -42,7 +42,7 @@ pub enum From {
     /// A sandbox that is made for it.
     #[default]
     Fresh,
-    /// A sandbox whose interpreter has waited for it.
+    /// A sandbox that has waited for it.
     Waiting,
 }
 
@@ -143,8 +143,7 @@ impl Attacker<'_> {
                 .outcome
                 .as_ref()
                 .is_some_and(|outcome| outcome.timings.warm);
-            // No interpreter of Bash waits.
-            if waited || left == 0 || skill.language == Language::Bash {
+            if waited || left == 0 {
                 return Ok(execution);
             }
             tokio::time::sleep(TRY_AGAIN_AFTER).await;

@@ -20,7 +20,7 @@ pub struct Proof {
     pub promises: Vec<PromiseTally>,
     /// Each probe, by promise.
     pub findings: Vec<Finding>,
-    /// Attacks that started from a sandbox whose interpreter had waited.
+    /// Attacks that started from a sandbox that had waited.
     pub waited: usize,
     /// How long all of it took, in seconds.
     pub seconds: f64,

@@ -1,5 +1,5 @@
-//! Sandboxes that are made before anybody asks: with the interpreter started, waiting in its own start-up, each for one
-//! execution of what was run before.
+//! Sandboxes that are made before anybody asks, each for one execution of what was run before: with the interpreter started,
+//! waiting in its own start-up, where it is one that can wait.
 //!
 //! Nothing of a request is in them: no input, argument, secret or file of it. They are as restricted as any other.
 
@@ -22,7 +22,7 @@ use crate::telemetry::Warmth;
 pub struct Pool {
     /// Sandboxes at most; none are made in advance if 0.
     pub slots: usize,
-    /// Bytes that their interpreters may take together, by [`limits::WARM_PYTHON_BYTES`] and its like.
+    /// Bytes that they may take together, by [`limits::WARM_PYTHON_BYTES`] and its like.
     pub memory_bytes: u64,
     /// How long one waits before it is given up.
     pub idle: Duration,
@@ -41,26 +41,43 @@ impl Default for Pool {
 /// Says what a waiting sandbox is good for: everything about it but the request.
 pub(super) type Key = Digest;
 
-/// A job that may come again, and for which an interpreter could wait: `python3 FILE …`, `python3 -m MODULE …` or `node FILE …`.
+/// A job that may come again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Recurring {
     key: Key,
-    /// Arguments that are known before anybody asks.
+    /// Arguments that its interpreter is started with before anybody asks; of other programs nothing is started.
     known: usize,
-    /// What the interpreter takes while it waits.
+    /// What is in the sandbox takes while it waits.
     bytes: u64,
+}
+
+/// Of a command, how many arguments an interpreter can be started with that waits for the rest, and what it takes then:
+/// `python3 FILE …`, `python3 -m MODULE …` and `node FILE …`.
+fn known(argv: &[String]) -> (usize, u64) {
+    let [interpreter, file, ..] = argv else {
+        return (0, limits::WARM_SANDBOX_BYTES);
+    };
+    match (interpreter.as_str(), file.as_str()) {
+        ("python3", "-m") => (3, limits::WARM_PYTHON_BYTES),
+        ("python3", file) if !file.starts_with('-') => (2, limits::WARM_PYTHON_BYTES),
+        ("node", file) if !file.starts_with('-') => (2, limits::WARM_NODE_BYTES),
+        _ => (0, limits::WARM_SANDBOX_BYTES),
+    }
 }
 
 /// Variables that interpreters, their loader and their libraries read as they start.
 const AT_START: [&str; 6] = ["PATH", "HOME", "LANG", "LANGUAGE", "TMPDIR", "TZ"];
 const AT_START_PREFIXES: [&str; 7] = ["PYTHON", "NODE_", "LC_", "LD_", "MALLOC_", "GLIBC_", "UV_"];
 
-fn at_start(env: &Environment) -> Vec<(String, String)> {
+/// Nothing is read where nothing is started.
+fn at_start(known: usize, env: &Environment) -> Vec<(String, String)> {
     let is_read = |name: &str| {
         AT_START.contains(&name) || AT_START_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
     };
     let all = env.variables().iter();
-    all.filter(|(name, _)| is_read(name)).cloned().collect()
+    all.filter(|(name, _)| known > 0 && is_read(name))
+        .cloned()
+        .collect()
 }
 
 impl Recurring {
@@ -68,12 +85,7 @@ impl Recurring {
         if !job.recurs || job.egress.is_some() || job.collect == Collect::Packages {
             return None;
         }
-        let (known, bytes) = match (job.argv.first()?.as_str(), job.argv.get(1)?.as_str()) {
-            ("python3", "-m") => (3, limits::WARM_PYTHON_BYTES),
-            ("python3", file) if !file.starts_with('-') => (2, limits::WARM_PYTHON_BYTES),
-            ("node", file) if !file.starts_with('-') => (2, limits::WARM_NODE_BYTES),
-            _ => return None,
-        };
+        let (known, bytes) = known(&job.argv);
         let mounts = job.mounts().into_iter();
         let mounts: Vec<_> = mounts.map(|mounted| (mounted.at, mounted.name)).collect();
         let limits = ResourceLimits {
@@ -81,8 +93,10 @@ impl Recurring {
             timeout: Duration::ZERO,
             ..job.limits
         };
-        let (argv, env) = (job.argv.get(..known)?, at_start(&job.env));
-        let text = format!("{} {argv:?} {env:?} {mounts:?} {limits:?}", job.image);
+        let (argv, env) = (job.argv.get(..known)?, at_start(known, &job.env));
+        // One of the mounts is the skill that runs, or none is.
+        let skill = job.skill.as_ref().map(|skill| &skill.name);
+        let text = format!("{} {skill:?} {argv:?} {env:?} {mounts:?} {limits:?}", job.image);
         Some(Self {
             key: Digest::of(text.as_bytes()),
             known,
@@ -101,7 +115,7 @@ impl Recurring {
             mounted: job.mounted.clone(),
             deps: job.deps.clone(),
             argv: job.argv[..self.known].to_vec(),
-            env: at_start(&job.env).into(),
+            env: at_start(self.known, &job.env).into(),
             mask: Mask::default(),
             input: nothing.unwrap_or_else(|_| job.input.clone()),
             code: None,
@@ -113,8 +127,8 @@ impl Recurring {
             recurs: false,
             urgency: Urgency::Deferred,
             limits: ResourceLimits {
-                // Of the whole sandbox: it may wait before its time begins.
-                timeout: job.limits.timeout + limits::WARM_IDLE_MAX,
+                // Of the whole sandbox: it may wait before its time begins, which may be another's.
+                timeout: limits::TIMEOUT_MAX + limits::WARM_IDLE_MAX,
                 ..job.limits
             },
         }
@@ -262,7 +276,7 @@ impl<T> Shelf<T> {
     /// It was made, or could not be.
     pub(super) fn end(&self, making: Making<T>, made: Result<T, Error>) {
         let made = made.inspect_err(
-            |error| tracing::warn!(%error, "Could not make an interpreter wait; the next run starts its own"),
+            |error| tracing::warn!(%error, "Could not make a sandbox in advance; the next run makes its own"),
         );
         self.settle(&making.recurring.key, making.recurring.bytes, made.ok());
     }
@@ -354,6 +368,24 @@ mod tests {
         let gone = shelf.reserve(&key(text), 1)?;
         shelf.settle(&key(text), 1, Some(text));
         Some(gone)
+    }
+
+    #[test]
+    fn only_an_interpreter_with_a_file_or_a_module_is_started_ahead() {
+        let started = |command: &str| {
+            let argv: Vec<_> = command.split(' ').map(ToOwned::to_owned).collect();
+            known(&argv).0
+        };
+        let commands = [
+            "python3 main.py -v",
+            "python3 -m pack.age",
+            "node main.js",
+            "python3 -c 1",
+            "python3",
+            "bash main.sh",
+            "./tool",
+        ];
+        assert_eq!(commands.map(started), [2, 3, 2, 0, 0, 0, 0]);
     }
 
     #[test]

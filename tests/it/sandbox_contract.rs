@@ -83,7 +83,7 @@ fn native_sandboxes_keep_every_promise() {
     Proof::of(said).assert_kept_but(&[]);
 }
 
-/// The same probes, each by an interpreter that has waited for it: a sandbox is never weaker for having been made in advance.
+/// The same probes, each from a sandbox that has waited for it: a sandbox is never weaker for having been made in advance.
 #[test]
 fn containers_that_have_waited_keep_every_promise() {
     if !has_docker() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use skillbox::engine::Ask;
+use skillbox::engine::{Ask, CalledCode, What};
 use skillbox::execution::{Outcome, Status};
 use skillbox::sandbox::Pool;
 use skillbox::skill::Language;
@@ -61,6 +61,24 @@ const seen = {
 };
 process.on('exit', () => console.log('at exit'));
 fs.writeFileSync(process.env.SANDBOX_OUTPUT, JSON.stringify(seen));
+"#;
+
+/// What a Bash program can see of itself and of its sandbox.
+const BASH: &str = r#"
+processes=(/proc/[0-9]*)
+line() { tr '\n\t"\\' '    '; }
+tell() { printf '"%s":"%s"' "$1" "$(line)"; }
+{
+  printf '{'; tell args <<<"$*"
+  printf ','; tell stdin
+  printf ','; tell self <<<"$PWD $(umask) $- $PPID ${#processes[@]} $(ulimit -a | line)"
+  printf ','; tell environment < <(env | sort)
+  printf ','; tell files < <(ls -Al /sandbox /sandbox/ /workspace /tmp /root /dev/shm /blobs /skills | sed 's/ [A-Z][a-z]* .* ..:../ /')
+  printf ','; tell descriptors < <(ls /proc/$$/fd)
+  printf ','; tell status < <(grep -E '^(NoNewPrivs|Seccomp|Cap|SigIgn)' /proc/$$/status)
+  printf '}'
+} > "$SANDBOX_OUTPUT"
+trap 'echo at exit' EXIT
 "#;
 
 /// Leaves to the end of the interpreter what it should have ended itself, also where modules know of it that were there before.
@@ -162,6 +180,12 @@ async fn a_node_program_cannot_tell_that_its_interpreter_waited() {
     assert_nothing_is_told_apart(Language::Node, NODE).await;
 }
 
+/// Nothing of it is started before: it is the sandbox that has waited.
+#[tokio::test]
+async fn a_bash_program_cannot_tell_that_its_sandbox_waited() {
+    assert_nothing_is_told_apart(Language::Bash, BASH).await;
+}
+
 /// Each way to end, with what is written about it.
 #[tokio::test]
 async fn every_end_is_the_same() {
@@ -190,6 +214,8 @@ async fn every_end_is_the_same() {
             Language::Node,
             "process.kill(process.pid, 'SIGTERM');\nsetInterval(() => {}, 1000);\n",
         ),
+        (Language::Bash, "echo said; echo more >&2\nexit 7\n"),
+        (Language::Bash, "kill -TERM $$\nsleep 60\n"),
     ];
     for (language, program) in programs {
         let [cold, warm] = cold_and_warm(&world, language, program, Ask::default).await;
@@ -206,6 +232,39 @@ async fn every_end_is_the_same() {
         // Threads of Python are named by an address where they have no other name.
         assert_eq!(told(&cold), told(&warm), "{program}");
     }
+}
+
+/// Code that mounts a skill is not that skill, and finds nothing that was made ready for it; nor the other way round.
+#[tokio::test]
+async fn a_skill_and_code_that_mounts_it_wait_apart() {
+    let Some(world) = world().await else { return };
+    let program = "test -d /sandbox/scripts && echo scripts\n";
+    publish(&world, archive(Language::Bash, "", program)).await;
+    let code = || {
+        let what = What::Code(CalledCode {
+            text: program.to_owned(),
+            language: Language::Bash,
+        });
+        let ask = Ask {
+            mount_skills: vec!["probe".parse().unwrap()],
+            ..Ask::default()
+        };
+        (what, ask)
+    };
+    let mut warm = [0, 0];
+    for _ in 0..TRIES {
+        let (what, ask) = code();
+        let outcome = world.run_what(what, ask).await.unwrap().outcome.unwrap();
+        assert_eq!(stdout(&outcome), "", "as code");
+        warm[0] += usize::from(outcome.timings.warm);
+        let outcome = run(&world, Ask::default()).await;
+        assert_eq!(stdout(&outcome), "scripts\n", "as a skill");
+        warm[1] += usize::from(outcome.timings.warm);
+        if warm.iter().all(|count| *count > 0) {
+            return;
+        }
+    }
+    panic!("no sandbox was made in advance: {warm:?}");
 }
 
 /// Nothing that one run leaves is there for the next: no file, process, variable, module or random number.
@@ -237,6 +296,32 @@ json.dump(seen, open(os.environ["SANDBOX_OUTPUT"], "w"))
         // PID 1 and itself.
         assert_eq!(seen["processes"].as_array().unwrap().len(), 2);
         assert!(randoms.insert(seen["random"].to_string()), "{}", seen["random"]);
+        warm += usize::from(outcome.timings.warm);
+        if warm >= 3 {
+            return;
+        }
+    }
+    panic!("no sandbox was made in advance");
+}
+
+/// The same where nothing was started.
+#[tokio::test]
+async fn nobody_gets_what_a_bash_program_had() {
+    const PROGRAM: &str = r#"
+ls -A /tmp /workspace /dev/shm /root | grep -x x
+ls /sandbox | grep -x x
+processes=(/proc/[0-9]*); echo ${#processes[@]}
+touch {/tmp,/workspace,/sandbox,/dev/shm,/root}/x
+sleep 60 &
+"#;
+    let Some(world) = world().await else { return };
+    publish(&world, archive(Language::Bash, "", PROGRAM)).await;
+    let mut warm = 0;
+    for _ in 0..TRIES {
+        let outcome = run(&world, Ask::default()).await;
+        assert_eq!(outcome.status, Status::Success, "{}", stderr(&outcome));
+        // PID 1 and itself.
+        assert_eq!(stdout(&outcome), "2\n");
         warm += usize::from(outcome.timings.warm);
         if warm >= 3 {
             return;

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 pub use crate::guest::link::{Link, Opener, Side, Stream};
 
 /// The version of this protocol; host and guest are one binary, so any difference is a refusal.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// Bytes of a frame from the host: a job with its environment and arguments, whose every byte JSON may escape as six.
 pub const FRAME_TO_GUEST_BYTES_MAX: u32 = 8 * 1024 * 1024;
 /// Bytes of a frame from the guest: a state or one file's name.
@@ -60,7 +60,7 @@ impl Channel {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToGuest {
-    /// Start an interpreter that waits for its program, once, and before anything else.
+    /// Make all ready for a program, its interpreter included, and wait; once, and before anything else.
     Warm(Warm),
     /// Start the program, once.
     Start(Start),
@@ -77,7 +77,7 @@ pub struct Warm {
     pub version: u32,
     /// As in [`Start::skill`].
     pub skill: Option<String>,
-    /// The interpreter and its file: how [`Start::argv`] will begin.
+    /// The interpreter and its file: how [`Start::argv`] will begin. Empty if nothing is to be started yet.
     pub argv: Vec<String>,
     /// Variables that interpreters read as they start, as they will stand in [`Start::env`].
     pub env: Vec<(String, String)>,
@@ -187,7 +187,7 @@ pub enum ToHost {
         /// [`VERSION`] of the guest.
         version: u32,
     },
-    /// The interpreter waits in its own start-up.
+    /// All is ready; an interpreter waits in its own start-up.
     Warm,
     /// The program was started.
     Started,

@@ -52,7 +52,7 @@ pub struct Settings {
 #[derive(Debug)]
 pub struct Docker {
     maker: Arc<Maker>,
-    /// Containers whose interpreter waits for a program.
+    /// Containers that wait for a program.
     warm: Arc<Shelf<Ready>>,
     /// Containers that are made while nobody waits.
     background: TaskTracker,
@@ -143,7 +143,7 @@ impl Docker {
         self.maker.images.id(&job.image)
     }
 
-    /// Makes one more interpreter wait for jobs like this if they are worth it, off everybody's path.
+    /// Makes one more container wait for jobs like this if they are worth it, off everybody's path.
     fn refill(&self, recurring: Option<Recurring>, job: &Job) {
         if self.background.is_closed() {
             return;
@@ -173,7 +173,7 @@ impl Maker {
         })
     }
 
-    /// A container whose interpreter waits.
+    /// A container that waits.
     async fn warmed(&self, making: &Making<Ready>) -> Result<Ready, Error> {
         let mut ready = self.make(&making.job).await?;
         ready.container.start().await?;

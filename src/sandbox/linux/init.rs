@@ -14,6 +14,7 @@ use landlock::{
     ABI, Access as _, AccessFs, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset, RulesetAttr as _,
     RulesetCreatedAttr as _,
 };
+use rustix::io::Errno;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_change,
     mount_remount, move_mount, open_tree, unmount,
@@ -293,11 +294,10 @@ fn landlock(writable: &[String]) -> Result<(), landlock::RulesetError> {
 fn drop_capabilities() -> io::Result<()> {
     for bit in 0..u64::BITS {
         let capability = CapabilitySet::from_bits_retain(1 << bit);
-        match rustix::thread::capability_is_in_bounding_set(capability) {
-            Ok(true) => rustix::thread::remove_capability_from_bounding_set(capability)?,
-            Ok(false) => {}
+        match rustix::thread::remove_capability_from_bounding_set(capability) {
             // Beyond the last one that this kernel knows.
-            Err(_) => break,
+            Err(Errno::INVAL) => break,
+            removed => removed?,
         }
     }
     rustix::thread::clear_ambient_capability_set()?;

@@ -97,7 +97,7 @@ pub struct Native {
     settings: Settings,
     instance: InstanceId,
     parts: Arc<tokio::sync::OnceCell<Arc<Parts>>>,
-    /// Sandboxes whose interpreter waits for a program.
+    /// Sandboxes that wait for a program.
     warm: Arc<Shelf<Ready>>,
     /// Endings and preparations that nobody waits for.
     background: TaskTracker,
@@ -199,7 +199,7 @@ impl Native {
         tell(self.parts().await?, &self.background, &job.mounts(), bounds).await
     }
 
-    /// Makes more processes wait, and one more interpreter for jobs like this if they are worth it, off everybody's path.
+    /// Makes more processes wait, and one more sandbox for jobs like this if they are worth it, off everybody's path.
     fn refill(&self, parts: &Arc<Parts>, recurring: Option<Recurring>, job: &Job) {
         if self.background.is_closed() {
             return;
@@ -214,14 +214,13 @@ impl Native {
                 warm.end(making, made);
             }
             while !background.is_closed() && parts.pool.wants_one() {
-                let made = make(&parts).await;
-                if let Err(error) = &made {
-                    tracing::warn!(%error, "Could not prepare a sandbox; the next run makes its own");
-                }
-                let is_made = made.is_ok();
-                parts.pool.put(made.ok());
-                if !is_made {
-                    return;
+                match make(&parts).await {
+                    Ok(waiting) => parts.pool.put(Some(waiting)),
+                    Err(error) => {
+                        parts.pool.put(None);
+                        tracing::warn!(%error, "Could not prepare a sandbox; the next run makes its own");
+                        return;
+                    }
                 }
             }
         });
@@ -302,7 +301,7 @@ async fn tell(
     })
 }
 
-/// A sandbox whose interpreter waits.
+/// A sandbox that waits for jobs like this.
 async fn warmed(
     parts: &Arc<Parts>,
     background: &TaskTracker,

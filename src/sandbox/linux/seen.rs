@@ -114,7 +114,7 @@ impl Inside {
     /// One that hides what it shares counts for all of it.
     fn share(&self, process: &Process) -> u64 {
         match self.text(process.id, "smaps_rollup") {
-            Ok(text) => kibibytes(&text, &["Pss_Anon", "Pss_Shmem", "SwapPss"]),
+            Ok(text) => kibibytes(&text, &["Pss_Anon", "SwapPss"]) + shared(process.id, &text, "Pss_Shmem"),
             Err(error) if has_gone(&error) => 0,
             Err(_) => process.memory_bytes,
         }
@@ -155,8 +155,13 @@ fn parse(id: u32, stat: &str, status: &str) -> Option<Process> {
         cpu: Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second().max(1)),
         threads: number(status, "Threads"),
         state,
-        memory_bytes: kibibytes(status, &["RssAnon", "RssShmem", "VmSwap"]),
+        memory_bytes: kibibytes(status, &["RssAnon", "VmSwap"]) + shared(id, status, "RssShmem"),
     })
+}
+
+/// What it has of files in memory, in bytes. PID 1 has but its own program, which is the server's.
+fn shared(id: u32, text: &str, key: &str) -> u64 {
+    if id == 1 { 0 } else { kibibytes(text, &[key]) }
 }
 
 /// The sum of what these lines say, in bytes. Each is absent where there is none of it.
@@ -203,6 +208,12 @@ mod tests {
         ] {
             assert!(!parse(id, &stat, STATUS).unwrap().can_be_stopped(), "{id} {stat}");
         }
+    }
+
+    #[test]
+    fn the_program_of_pid_1_is_not_the_sandboxes() {
+        let first = parse(1, STAT, STATUS).unwrap();
+        assert_eq!(first.memory_bytes, 1026 * limits::KIB);
     }
 
     #[test]

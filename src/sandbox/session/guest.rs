@@ -63,7 +63,7 @@ impl Guest {
         Ok(streams)
     }
 
-    /// Lets it start an interpreter that waits for a program.
+    /// Lets it make all ready for a program and wait.
     pub(in crate::sandbox) async fn warm_up(&mut self, warm: Warm) -> io::Result<()> {
         let mut streams = Streams::open(&mut self.link).await?;
         let control = &mut streams.control;

@@ -31,7 +31,7 @@ pub(super) use guest::Guest;
 pub(super) struct Heard {
     /// How the program ended; `None` if the guest never said.
     pub(super) end: Option<End>,
-    /// Whether an interpreter waited for this.
+    /// Whether it waited for this.
     pub(super) warm: bool,
     /// Whether the guest answered at all.
     pub(super) hello: bool,

@@ -5,7 +5,7 @@ mod v1;
 mod v2;
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -312,14 +312,21 @@ fn write(folder: &Path, file: &str, value: impl ToString) -> io::Result<()> {
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
+/// A file of figures: the kernel gives all of it at once, and it is far below the cap.
+fn text(folder: &Path, file: &str) -> Option<String> {
+    let mut buffer = [0; 4096];
+    let length = File::open(folder.join(file)).ok()?.read(&mut buffer).ok()?;
+    Some(String::from_utf8_lossy(&buffer[..length]).into_owned())
+}
+
 fn number(folder: &Path, file: &str) -> Option<u64> {
-    fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok()
+    text(folder, file)?.trim().parse().ok()
 }
 
 /// The number after `key` in lines of `key number`.
 fn keyed(folder: &Path, file: &str, key: &str) -> Option<u64> {
-    let text = fs::read_to_string(folder.join(file)).ok()?;
-    text.lines()
+    text(folder, file)?
+        .lines()
         .find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
