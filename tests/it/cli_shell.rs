@@ -5,6 +5,8 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
+const SKILLBOX: &str = env!("CARGO_BIN_EXE_skillbox");
+
 /// Runs `skillbox` in a folder of its own.
 pub(crate) struct Shell {
     folder: tempfile::TempDir,
@@ -65,7 +67,10 @@ impl Shell {
     }
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_skillbox"));
+        self.command_by(Command::new(SKILLBOX), args)
+    }
+
+    fn command_by(&self, mut command: Command, args: &[&str]) -> Command {
         command
             .args(args)
             .current_dir(self.folder.path())
@@ -93,8 +98,14 @@ impl Shell {
             .unwrap_or_else(|error| panic!("{args:?}: {error}: {}", said.stdout))
     }
 
+    /// Ctrl-C reaches it, also where a shell that runs the tests in its background lets them, and what they start, ignore it.
     pub(crate) fn spawn(&self, args: &[&str]) -> Child {
-        self.command(args)
+        let mut program = Command::new(SKILLBOX);
+        if cfg!(target_os = "linux") {
+            program = Command::new("/usr/bin/env");
+            program.args(["--default-signal=INT", SKILLBOX]);
+        }
+        self.command_by(program, args)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
