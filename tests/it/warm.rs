@@ -65,7 +65,7 @@ fs.writeFileSync(process.env.SANDBOX_OUTPUT, JSON.stringify(seen));
 
 /// What a Bash program can see of itself and of its sandbox.
 const BASH: &str = r#"
-processes=(/proc/[0-9]*)
+processes=(/proc/[0-9]*) descriptors=(/proc/$$/fd/*)
 line() { tr '\n\t"\\' '    '; }
 tell() { printf '"%s":"%s"' "$1" "$(line)"; }
 {
@@ -74,7 +74,7 @@ tell() { printf '"%s":"%s"' "$1" "$(line)"; }
   printf ','; tell self <<<"$PWD $(umask) $- $PPID ${#processes[@]} $(ulimit -a | line)"
   printf ','; tell environment < <(env | sort)
   printf ','; tell files < <(ls -Al /sandbox /sandbox/ /workspace /tmp /root /dev/shm /blobs /skills | sed 's/ [A-Z][a-z]* .* ..:../ /')
-  printf ','; tell descriptors < <(ls /proc/$$/fd)
+  printf ','; tell descriptors <<<"${descriptors[*]}"
   printf ','; tell status < <(grep -E '^(NoNewPrivs|Seccomp|Cap|SigIgn)' /proc/$$/status)
   printf '}'
 } > "$SANDBOX_OUTPUT"
