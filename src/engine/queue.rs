@@ -28,6 +28,7 @@ impl Engine {
         self.0.rate.take(caller.tenant(), std::time::Instant::now())?;
         // Whoever goes away before that has not asked: what waits here is bounded by who is there.
         let turn = self.0.submissions.enter(caller.tenant()).await?;
+        self.0.admission.give_way().await;
         let (engine, caller) = (self.clone(), caller.clone());
         let submit = async move {
             let _until_recorded = turn;

@@ -14,6 +14,8 @@ pub const ASYNC_QUEUE_MAX: usize = 1000;
 pub const CALLERS_COME_WITHIN: Duration = Duration::from_secs(5);
 /// Submissions of one tenant that are taken down at once; the others wait a moment.
 pub const SUBMISSIONS_AT_ONCE: usize = 2;
+/// How long a submission gives way to callers whose executions have just begun, at most.
+pub const GIVE_WAY_MAX: Duration = Duration::from_millis(25);
 /// Who finds a queue full is told to come back after this.
 pub const QUEUE_RETRY_AFTER: Duration = Duration::from_secs(5);
 /// How long an `Idempotency-Key` stands for its request.

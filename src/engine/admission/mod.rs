@@ -8,9 +8,10 @@ mod tests;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{Code, Error};
@@ -26,7 +27,7 @@ pub(super) use rate::Rate;
 ///
 /// A slot that becomes free goes to the tenants in turn: one that fills its lines makes itself wait and nobody else (T-15, R-12).
 /// Within a tenant callers who wait and executions in the queue take turns. As long as callers come, the queue leaves them a
-/// slot, unless nothing of it would run at all.
+/// slot, unless nothing of it would run at all; and what is submitted gives way to them for a moment, before it is taken down.
 #[derive(Debug)]
 pub(super) struct Admission(Arc<Inner>);
 
@@ -85,6 +86,8 @@ pub(super) struct LinePlace {
 struct Inner {
     state: Mutex<State>,
     bounds: Bounds,
+    /// Told when nobody has to give way any more.
+    calm: Notify,
 }
 
 #[derive(Debug)]
@@ -135,7 +138,11 @@ impl Admission {
             running: HashMap::new(),
             line: Line::default(),
         });
-        Self(Arc::new(Inner { state, bounds }))
+        Self(Arc::new(Inner {
+            state,
+            bounds,
+            calm: Notify::new(),
+        }))
     }
 
     /// A slot, now or after a bounded wait.
@@ -168,6 +175,14 @@ impl Admission {
         match tokio::time::timeout(self.0.bounds.wait, entered.turn()).await {
             Ok(turn) => turn.ok_or_else(shutting_down),
             Err(_elapsed) => Err(busy("no slot became free in time")),
+        }
+    }
+
+    /// Waits for callers whose executions have just begun, for [`limits::GIVE_WAY_MAX`] at most.
+    pub(super) async fn give_way(&self) {
+        let calm = self.0.calm.notified();
+        if self.0.is_hurried() {
+            let _ = tokio::time::timeout(limits::GIVE_WAY_MAX, calm).await;
         }
     }
 
@@ -278,6 +293,14 @@ impl Inner {
         Ok(())
     }
 
+    /// Whether callers have a quarter of the slots or more, and one of them has just come.
+    fn is_hurried(&self) -> bool {
+        let state = self.state();
+        let of_callers = self.bounds.slots - state.free - state.queued;
+        let is_new = |at: Instant| at.elapsed() < limits::GIVE_WAY_MAX;
+        of_callers * 4 >= self.bounds.slots && state.called_at.is_some_and(is_new)
+    }
+
     fn slot(self: &Arc<Self>, tenant: Tenant, lane: Lane) -> Slot {
         Slot {
             inner: self.clone(),
@@ -343,6 +366,9 @@ impl Drop for Slot {
         let mut state = self.inner.state();
         state.give_back(&self.tenant, self.lane);
         self.inner.hand_out(state);
+        if self.lane == Lane::Caller && !self.inner.is_hurried() {
+            self.inner.calm.notify_waiters();
+        }
     }
 }
 
