@@ -16,7 +16,7 @@ use rustix::process::Pid;
 
 /// Lets go of the pages of this program's code; those that are needed come back from the system's cache.
 pub fn let_go_of_code() -> io::Result<()> {
-    for Range { start, end } in mapped_code()? {
+    for Range { start, end } in mapped(&["r-xp"])? {
         // SAFETY: code is mapped from its file and never written, so it is read again as it was.
         if unsafe { libc::madvise(start as *mut _, end - start, libc::MADV_DONTNEED) } != 0 {
             return Err(io::Error::last_os_error());
@@ -25,71 +25,29 @@ pub fn let_go_of_code() -> io::Result<()> {
     Ok(())
 }
 
-/// Lets copies of this process begin with its code mapped. The kernel copies page tables of a file only where they hold what is
-/// not in the file, and a page that is guarded for a moment makes them such. Where it knows no guards in files (before
-/// Linux 6.15), a copy looks for each page again when it needs it. For a process of one thread.
-///
-/// # Errors
-///
-/// A page of code has stayed guarded: this process cannot go on.
-pub fn let_copies_have_code() -> io::Result<()> {
-    // Elsewhere `madvise` may lead through other pages than its own.
-    if !cfg!(all(
-        target_arch = "x86_64",
-        target_env = "gnu",
-        target_feature = "crt-static"
-    )) {
-        return Ok(());
+/// Gathers this program's code and constants in huge pages: whoever runs it, copies of this process above all, then finds 2 MiB
+/// with one fault. Where the kernel cannot (before Linux 6.1, a program that is not in memory but on a disk, no memory in one piece)
+/// they stay where they are.
+pub fn gather() {
+    for Range { start, end } in mapped(&["r-xp", "r--p"]).unwrap_or_default() {
+        // SAFETY: the kernel moves pages, and what is read there stays the same.
+        unsafe { libc::madvise(start as *mut _, end - start, libc::MADV_COLLAPSE) };
     }
-    let at_work = [
-        libc::madvise as *const () as usize,
-        guard_for_a_moment as *const () as usize,
-    ];
-    let is_free = |page: &usize| {
-        let is_in = |code: &usize| (code.saturating_sub(PAGE)..code + 2 * PAGE).contains(page);
-        !at_work.iter().any(is_in)
-    };
-    for Range { start, end } in mapped_code().unwrap_or_default() {
-        let page = [start, end - PAGE].into_iter().find(is_free);
-        if page.map_or(Ok(false), guard_for_a_moment)? {
-            // SAFETY: it reads what is mapped, and touches no memory of ours.
-            unsafe { libc::madvise(start as *mut _, end - start, libc::MADV_POPULATE_READ) };
-        }
-    }
-    Ok(())
 }
 
-/// On the one architecture where this is done.
-const PAGE: usize = 4096;
-
-/// Whether the kernel could. Never inlined, so that its caller knows where it is: not in this page of code.
-#[inline(never)]
-fn guard_for_a_moment(page: usize) -> io::Result<bool> {
-    /// Of `linux/mman.h`; the library that we have does not know them yet.
-    const MADV_GUARD_INSTALL: libc::c_int = 102;
-    const MADV_GUARD_REMOVE: libc::c_int = 103;
-    // Nobody else runs, and neither of these two calls runs what is in this page: nobody comes to it while it is guarded.
-    // SAFETY: code is mapped from its file and never written, so it is read again as it was.
-    let (installed, removed) = unsafe {
-        (
-            libc::madvise(page as *mut _, PAGE, MADV_GUARD_INSTALL),
-            libc::madvise(page as *mut _, PAGE, MADV_GUARD_REMOVE),
-        )
-    };
-    if installed == 0 && removed != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(installed == 0)
-}
-
-/// Where this program's code is.
-fn mapped_code() -> io::Result<Vec<Range<usize>>> {
+/// Where this program is mapped from its file with one of these permissions.
+fn mapped(permissions: &[&str]) -> io::Result<Vec<Range<usize>>> {
     let maps = std::fs::read_to_string("/proc/self/maps")?;
-    let code = maps
-        .lines()
-        .filter(|line| line.contains(" r-xp ") && !line.contains('['));
     let address = |text| usize::from_str_radix(text, 16).map_err(io::Error::other);
-    let bounds = code.filter_map(|line| line.split(' ').next()?.split_once('-'));
+    let of_file = maps.lines().filter(|line| line.contains('/'));
+    let bounds = of_file.filter_map(|line| {
+        let (bounds, rest) = line.split_once(' ')?;
+        permissions
+            .iter()
+            .any(|known| rest.starts_with(known))
+            .then_some(bounds)?
+            .split_once('-')
+    });
     bounds
         .map(|(start, end)| Ok(address(start)?..address(end)?))
         .collect()

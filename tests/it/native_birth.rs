@@ -109,28 +109,30 @@ fn a_newborn_has_three_descriptors() {
     }
 }
 
-/// Where the kernel can (Linux 6.15), a newborn need not look for its code: it is mapped, far more of it than it has come to.
-#[cfg(all(target_arch = "x86_64", target_env = "gnu", target_feature = "crt-static"))]
+/// Where the kernel can (Linux 6.1), the program that newborns are copies of lies in huge pages, most of its code.
+#[cfg(target_arch = "x86_64")]
 #[test]
-fn a_newborn_has_its_code() {
+fn newborns_share_huge_pages() {
+    const HUGE_PAGE: u64 = 2 * 1024 * 1024;
     let Some(nursery) = nursery() else { return };
+    let maps = fs::read_to_string(format!("/proc/{}/smaps", nursery.zygote().unwrap())).unwrap();
+    let code: Vec<_> = maps.lines().skip_while(|line| !line.contains(" r-xp ")).collect();
+    let number = |text: &str| u64::from_str_radix(text, 16).unwrap();
+    let (start, rest) = code[0].split_once('-').unwrap();
+    let offset = rest.split(' ').nth(2).unwrap();
+    assert_eq!(number(start) % HUGE_PAGE, number(offset) % HUGE_PAGE);
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
-    let mut numbers = release
-        .split(['.', '-'])
-        .map_while(|part| part.parse::<u32>().ok());
-    if (numbers.next(), numbers.next()) < (Some(6), Some(15)) {
-        return println!("skipped: Linux {release} knows no guards in files");
+    let mut numbers = release.split('.').map_while(|part| part.parse::<u32>().ok());
+    let is_old = (numbers.next(), numbers.next()) < (Some(6), Some(1));
+    if is_old || !Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+        return println!("skipped: Linux {release} makes no huge pages when it is asked to");
     }
-    let born = nursery.birth(None).unwrap();
-    let maps = fs::read_to_string(format!("/proc/{}/smaps", born.id())).unwrap();
     let kibibytes = |key: &str| {
-        let is_code = |line: &str| line.contains(" r-xp ") && !line.contains('[');
-        let mut code = maps.lines().skip_while(|line| !is_code(line));
-        let line = code.find_map(|line| line.strip_prefix(key)).unwrap();
+        let line = code.iter().find_map(|line| line.strip_prefix(key)).unwrap();
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
     };
-    let (size, mapped) = (kibibytes("Size:"), kibibytes("Rss:"));
-    assert!(mapped * 10 > size * 9, "{mapped} of {size} KiB");
+    let (size, huge) = (kibibytes("Size:"), kibibytes("ShmemPmdMapped:"));
+    assert!(huge * 2 > size, "{huge} of {size} KiB");
 }
 
 /// P16: what many sandboxes have in common, the places of their first process's program, changes after a while.

@@ -190,10 +190,11 @@ pub(super) fn serve() -> io::Result<()> {
     // Signals of a terminal are the server's business.
     let _ = rustix::process::setsid();
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    if let Err(error) = own_users().and_then(|()| sys::let_copies_have_code()) {
+    if let Err(error) = own_users() {
         answer(&Err(error))?;
         process::exit(1);
     }
+    sys::gather();
     answer(&Ok(0))?;
     let outside = (rustix::process::geteuid(), rustix::process::getegid());
     loop {
