@@ -189,6 +189,7 @@ impl Engine {
     }
 
     async fn execute_queued(&self, slot: Slot, entered: &mut Entered) -> Result<Execution, Error> {
+        self.0.admission.give_way().await;
         let (tenant, id) = (entered.tenant().clone(), entered.id());
         let (tenant, execution) = (&tenant, self.find_execution(&tenant, id).await?);
         if execution.status.is_final() {
