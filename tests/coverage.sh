@@ -16,8 +16,8 @@ fi
 
 out=$PWD/target/coverage
 rm -rf "$out/profiles" && mkdir -p "$out/profiles"
-# RUSTFLAGS replaces what .cargo/config.toml says, so the static linking that the guest needs is said again.
-export RUSTFLAGS="-C target-feature=+crt-static -C instrument-coverage"
+# RUSTFLAGS replaces what .cargo/config.toml says, so how programs are linked is said again.
+export RUSTFLAGS="-C target-feature=+crt-static -C link-arg=-Wl,-z,max-page-size=2097152 -C instrument-coverage"
 export CARGO_TARGET_DIR=$out LLVM_PROFILE_FILE=$out/profiles/%p-%m.profraw CARGO_INCREMENTAL=0
 
 cargo test --locked --no-run --message-format=json --tests |

@@ -110,7 +110,7 @@ fn a_newborn_has_three_descriptors() {
 }
 
 /// Where the kernel can (Linux 6.1), the program that newborns are copies of lies in huge pages, most of its code.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 #[test]
 fn newborns_share_huge_pages() {
     const HUGE_PAGE: u64 = 2 * 1024 * 1024;
