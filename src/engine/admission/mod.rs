@@ -27,7 +27,7 @@ pub(super) use rate::Rate;
 ///
 /// A slot that becomes free goes to the tenants in turn: one that fills its lines makes itself wait and nobody else (T-15, R-12).
 /// Within a tenant callers who wait and executions in the queue take turns. As long as callers come, the queue leaves them a
-/// slot, unless nothing of it would run at all; and what is submitted gives way to them for a moment, before it is taken down.
+/// slot, unless nothing of it would run at all; and what is submitted or begun from it gives way to them for a moment.
 #[derive(Debug)]
 pub(super) struct Admission(Arc<Inner>);
 
