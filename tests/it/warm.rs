@@ -74,7 +74,7 @@ tell() { printf '"%s":"%s"' "$1" "$(line)"; }
   printf ','; tell self <<<"$PWD $(umask) $- $PPID ${#processes[@]} $(ulimit -a | line)"
   printf ','; tell environment < <(env | sort)
   printf ','; tell files < <(ls -Al /sandbox /sandbox/ /workspace /tmp /root /dev/shm /blobs /skills | sed 's/ [A-Z][a-z]* .* ..:../ /')
-  printf ','; tell descriptors <<<"${descriptors[*]}"
+  printf ','; tell descriptors <<<"${descriptors[*]##*/}"
   printf ','; tell status < <(grep -E '^(NoNewPrivs|Seccomp|Cap|SigIgn)' /proc/$$/status)
   printf '}'
 } > "$SANDBOX_OUTPUT"
