@@ -297,8 +297,7 @@ impl Inner {
     fn is_hurried(&self) -> bool {
         let state = self.state();
         let of_callers = self.bounds.slots - state.free - state.queued;
-        let is_new = |at: Instant| at.elapsed() < limits::GIVE_WAY_MAX;
-        of_callers * 4 >= self.bounds.slots && state.called_at.is_some_and(is_new)
+        of_callers * 4 >= self.bounds.slots && state.called_within(limits::GIVE_WAY_MAX)
     }
 
     fn slot(self: &Arc<Self>, tenant: Tenant, lane: Lane) -> Slot {
@@ -315,11 +314,14 @@ impl Inner {
 }
 
 impl State {
+    /// Whether the last caller came no longer ago than this.
+    fn called_within(&self, time: Duration) -> bool {
+        self.called_at.is_some_and(|at| at.elapsed() < time)
+    }
+
     /// Whom a slot may be given to now; `None` if there is none.
     fn open_to(&self) -> Option<OpenTo> {
-        let callers_come = self
-            .called_at
-            .is_some_and(|at| at.elapsed() < limits::CALLERS_COME_WITHIN);
+        let callers_come = self.called_within(limits::CALLERS_COME_WITHIN);
         match self.free {
             0 => None,
             1 if self.queued > 0 && callers_come => Some(OpenTo::Callers),
