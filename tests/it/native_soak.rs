@@ -10,6 +10,7 @@ use skillbox::engine::{Ask, What};
 use skillbox::execution::Status;
 use skillbox::skill::{Language, Selector};
 
+use crate::server::own_memory_kib;
 use crate::world::{Backend, World, archive, output, stderr};
 
 /// Runs, unless `SKILLBOX_TEST_SOAK` says how many.
@@ -71,7 +72,7 @@ struct Held {
     threads: usize,
     mounts: usize,
     cgroups: usize,
-    resident_kib: u64,
+    memory_kib: u64,
 }
 
 impl Held {
@@ -79,8 +80,6 @@ impl Held {
     async fn now(world: &World) -> Self {
         world.engine.sandbox().settle().await;
         let entries = |path: &str| fs::read_dir(path).unwrap().count();
-        let status = fs::read_to_string("/proc/self/status").unwrap();
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let instance = format!("skillbox-{}", world.engine.instance());
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         let data = world.folder.path().to_str().unwrap();
@@ -89,9 +88,7 @@ impl Held {
             threads: entries("/proc/self/task"),
             mounts: mounts.lines().filter(|line| line.contains(data)).count(),
             cgroups: cgroups(&instance),
-            resident_kib: resident
-                .and_then(|text| text.split_whitespace().next()?.parse().ok())
-                .unwrap(),
+            memory_kib: own_memory_kib(std::process::id()),
         }
     }
 }
@@ -149,7 +146,7 @@ async fn many_honest_programs_notice_nothing_and_leave_nothing() {
     assert!(after.threads <= before.threads + 16, "{before:?} {after:?}");
     assert_eq!((after.mounts, after.cgroups), (0, 0), "{before:?} {after:?}");
     assert!(
-        after.resident_kib <= before.resident_kib + GROWTH_KIB_MAX,
+        after.memory_kib <= before.memory_kib + GROWTH_KIB_MAX,
         "{before:?} {after:?}"
     );
 }

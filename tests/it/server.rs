@@ -22,6 +22,14 @@ pub(crate) struct Answer {
 /// How long a server may take to come up, on a machine that is busy with other tests.
 const START_MAX: Duration = Duration::from_secs(30);
 
+/// KiB that a process holds of its own. Not the pages of files that it has mapped: how many of those are counted as its
+/// own depends on what other processes do to the same file.
+pub(crate) fn own_memory_kib(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
 /// Asks until the answer is right, with a bound that a busy machine keeps.
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let started = Instant::now();

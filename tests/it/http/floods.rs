@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use crate::server::Server;
+use crate::server::{Server, own_memory_kib};
 
 /// An engine that is not there: nothing is made ready for it, which would be counted as the flood's.
 const NO_SANDBOXES: &[(&str, &str)] = &[
@@ -58,18 +58,16 @@ fn connect(server: &Server) -> TcpStream {
     stream
 }
 
-fn resident_bytes(server: &Server) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.process.id())).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+fn memory_bytes(server: &Server) -> u64 {
+    own_memory_kib(server.process.id()) * 1024
 }
 
 /// Waits until a server that has just started needs no more than it has.
 fn settle(server: &Server) {
-    let mut last = (Instant::now(), resident_bytes(server));
+    let mut last = (Instant::now(), memory_bytes(server));
     while last.0.elapsed() < Duration::from_secs(1) {
         std::thread::sleep(Duration::from_millis(50));
-        let now = resident_bytes(server);
+        let now = memory_bytes(server);
         if now != last.1 {
             last = (Instant::now(), now);
         }
@@ -89,7 +87,7 @@ enum End {
 
 /// Sends what `next` says, the n-th time, until somebody has enough.
 fn flood(server: &Server, begin: &[u8], mut next: impl FnMut(u32) -> Vec<u8>) -> (End, u64) {
-    let before = resident_bytes(server);
+    let before = memory_bytes(server);
     let mut stream = connect(server);
     stream.write_all(begin).unwrap();
     let (started, mut most) = (Instant::now(), before);
@@ -113,7 +111,7 @@ fn flood(server: &Server, begin: &[u8], mut next: impl FnMut(u32) -> Vec<u8>) ->
             }
             Err(_) => break End::Closed,
         }
-        most = most.max(resident_bytes(server));
+        most = most.max(memory_bytes(server));
         if started.elapsed() > FLOOD {
             break End::Outlasted;
         }
