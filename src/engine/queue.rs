@@ -28,7 +28,12 @@ impl Engine {
         self.0.rate.take(caller.tenant(), std::time::Instant::now())?;
         // Whoever goes away before that has not asked: what waits here is bounded by who is there.
         let turn = self.0.submissions.enter(caller.tenant()).await?;
-        self.0.admission.give_way().await;
+        let comer = Comer {
+            tenant: caller.tenant().clone(),
+            lane: Lane::Queued,
+            execution: None,
+        };
+        self.0.admission.give_way(&comer).await;
         let (engine, caller) = (self.clone(), caller.clone());
         let submit = async move {
             let _until_recorded = turn;
@@ -189,7 +194,6 @@ impl Engine {
     }
 
     async fn execute_queued(&self, slot: Slot, entered: &mut Entered) -> Result<Execution, Error> {
-        self.0.admission.give_way().await;
         let (tenant, id) = (entered.tenant().clone(), entered.id());
         let (tenant, execution) = (&tenant, self.find_execution(&tenant, id).await?);
         if execution.status.is_final() {

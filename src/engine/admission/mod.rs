@@ -178,10 +178,11 @@ impl Admission {
         }
     }
 
-    /// Waits for callers whose executions have just begun, for [`limits::GIVE_WAY_MAX`] at most.
-    pub(super) async fn give_way(&self) {
+    /// Waits for callers whose executions have just begun, for [`limits::GIVE_WAY_MAX`] at most. Whoever finds no room hears of it
+    /// without that.
+    pub(super) async fn give_way(&self, comer: &Comer) {
         let calm = self.0.calm.notified();
-        if self.0.is_hurried() {
+        if self.0.is_hurried() && self.0.has_room(comer) {
             let _ = tokio::time::timeout(limits::GIVE_WAY_MAX, calm).await;
         }
     }
@@ -291,6 +292,10 @@ impl Inner {
             return Err(busy("all slots and the queue are full"));
         }
         Ok(())
+    }
+
+    fn has_room(&self, comer: &Comer) -> bool {
+        self.check_room(&self.state().line, comer).is_ok()
     }
 
     /// Whether callers have a quarter of the slots or more, and one of them has just come.

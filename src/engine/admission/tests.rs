@@ -455,17 +455,22 @@ async fn the_queue_leaves_a_slot_to_callers() {
 async fn what_is_submitted_gives_way_to_callers_for_a_moment() {
     let admission = admission(4, 1);
     let entered = |lane| admission.enter(comer("a", lane)).unwrap();
-    let is_held_up = || futures::FutureExt::now_or_never(admission.give_way()).is_none();
+    let submission = comer("a", Lane::Queued);
+    let is_held_up = || futures::FutureExt::now_or_never(admission.give_way(&submission)).is_none();
     let _queued = entered(Lane::Queued);
     assert!(!is_held_up(), "nobody calls");
     let caller = entered(Lane::Caller);
-    let mut held_up = Box::pin(admission.give_way());
+    let mut held_up = Box::pin(admission.give_way(&submission));
     assert!(futures::poll!(&mut held_up).is_pending());
     drop(caller);
     assert!(futures::poll!(&mut held_up).is_ready(), "nobody calls any more");
     let _caller = entered(Lane::Caller);
     let began = Instant::now();
-    admission.give_way().await;
+    admission.give_way(&submission).await;
     assert!(began.elapsed() >= limits::GIVE_WAY_MAX);
     assert!(!is_held_up(), "one that runs for long is not waited for");
+    let _callers = [entered(Lane::Caller), entered(Lane::Caller)];
+    assert!(is_held_up());
+    let _line = [(); 3].map(|()| entered(Lane::Queued));
+    assert!(!is_held_up(), "there is no room that it could wait for");
 }
