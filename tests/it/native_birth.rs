@@ -113,26 +113,58 @@ fn a_newborn_has_three_descriptors() {
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 #[test]
 fn newborns_share_huge_pages() {
+    /// A kernel with much to do may have no memory in such pieces at the moment.
+    const TRIES: usize = 20;
     const HUGE_PAGE: u64 = 2 * 1024 * 1024;
-    let Some(nursery) = nursery() else { return };
-    let maps = fs::read_to_string(format!("/proc/{}/smaps", nursery.zygote().unwrap())).unwrap();
-    let code: Vec<_> = maps.lines().skip_while(|line| !line.contains(" r-xp ")).collect();
-    let number = |text: &str| u64::from_str_radix(text, 16).unwrap();
-    let (start, rest) = code[0].split_once('-').unwrap();
-    let offset = rest.split(' ').nth(2).unwrap();
-    assert_eq!(number(start) % HUGE_PAGE, number(offset) % HUGE_PAGE);
+    if nursery().is_none() {
+        return;
+    }
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = release.split('.').map_while(|part| part.parse::<u32>().ok());
     let is_old = (numbers.next(), numbers.next()) < (Some(6), Some(1));
-    if is_old || !Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+    let shared = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+    if is_old || shared.map_or(true, |chosen| chosen.contains("[deny]")) {
         return println!("skipped: Linux {release} makes no huge pages when it is asked to");
     }
-    let kibibytes = |key: &str| {
+    let mut seen = Vec::new();
+    for _ in 0..TRIES {
+        let code = code_of(nursery().unwrap().zygote().unwrap());
+        assert_eq!(code.start % HUGE_PAGE, code.offset % HUGE_PAGE);
+        if code.huge_kib * 2 > code.kib {
+            return;
+        }
+        seen.push(code);
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    panic!("{seen:?}");
+}
+
+/// Where a process has its code, and how much of it is mapped in huge pages.
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+#[derive(Debug)]
+struct Code {
+    start: u64,
+    offset: u64,
+    kib: u64,
+    huge_kib: u64,
+}
+
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+fn code_of(process: u32) -> Code {
+    let maps = fs::read_to_string(format!("/proc/{process}/smaps")).unwrap();
+    let code: Vec<_> = maps.lines().skip_while(|line| !line.contains(" r-xp ")).collect();
+    let number = |text: &str| u64::from_str_radix(text, 16).unwrap();
+    let (start, rest) = code[0].split_once('-').unwrap();
+    let kib = |key: &str| {
         let line = code.iter().find_map(|line| line.strip_prefix(key)).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+        line.trim().trim_end_matches(" kB").parse().unwrap()
     };
-    let (size, huge) = (kibibytes("Size:"), kibibytes("ShmemPmdMapped:"));
-    assert!(huge * 2 > size, "{huge} of {size} KiB");
+    Code {
+        start: number(start),
+        offset: number(rest.split(' ').nth(2).unwrap()),
+        kib: kib("Size:"),
+        huge_kib: kib("ShmemPmdMapped:"),
+    }
 }
 
 /// P16: what many sandboxes have in common, the places of their first process's program, changes after a while.
