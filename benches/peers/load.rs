@@ -11,6 +11,7 @@ use crate::judged::{Judged, Most};
 use crate::latency::servers;
 use crate::measure::{Row, Served, timed};
 use crate::memory::cpu_seconds;
+use crate::sandboxes::{bubblewrapped, is_there};
 use crate::spoken::Spoken;
 use crate::world::{self, Backend};
 
@@ -106,6 +107,19 @@ pub(crate) fn measure(
         }
         if clients != 16 {
             continue;
+        }
+        if backend == Backend::Native && is_there("bwrap") {
+            let alone = load(
+                clients,
+                lasts,
+                || bubblewrapped(spoken, folder.path()),
+                |command| timed(command, &[]),
+            );
+            judged.line(format!(
+                "  {clients:>2} times bubblewrap {:>7.1}/s, {:.2} of bare: without HTTP, cgroups, filter and records",
+                alone.per_second,
+                alone.per_second / theirs.per_second
+            ));
         }
         let name = |what: &str| format!("{word} {}, 16 clients: {what}", spoken.name);
         let fair = |service: f64| 16.0 / cores * service;
