@@ -31,9 +31,12 @@ pub fn let_go_of_code() -> io::Result<()> {
 pub fn gather() {
     for Range { start, end } in mapped(&["r-xp", "r--p"]).unwrap_or_default() {
         // SAFETY: the kernel moves pages, and what is read there stays the same.
-        unsafe { libc::madvise(start as *mut _, end - start, libc::MADV_COLLAPSE) };
+        unsafe { libc::madvise(start as *mut _, end - start, MADV_COLLAPSE) };
     }
 }
+
+/// `<linux/mman.h>` since Linux 6.1; the `libc` crate has it for one C library only.
+const MADV_COLLAPSE: libc::c_int = 25;
 
 /// Where this program is mapped from its file with one of these permissions.
 fn mapped(permissions: &[&str]) -> io::Result<Vec<Range<usize>>> {

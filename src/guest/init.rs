@@ -444,8 +444,8 @@ struct Pumps {
 }
 
 impl Pumps {
-    /// Every writer is dead, so the end of each pipe is near; a host that does not read cannot hold it up for long. Returns the
-    /// streams: their ends go with the results, and wake the host once.
+    /// Every writer is dead, so the end of each pipe is near; the streams of a host that does not read for long are reset. Returns
+    /// the others: their ends go with the results, and wake the host once.
     async fn drain(&mut self) -> Vec<wire::Stream> {
         let all = async { tokio::join!(&mut self.stdout.task, &mut self.stderr.task, &mut self.log.task) };
         let drained = timeout(limits::DRAIN_MAX, all).await.into_iter();

@@ -58,7 +58,7 @@ fn known(argv: &[String]) -> (usize, u64) {
         return (0, limits::WARM_SANDBOX_BYTES);
     };
     match (interpreter.as_str(), file.as_str()) {
-        ("python3", "-m") => (3, limits::WARM_PYTHON_BYTES),
+        ("python3", "-m") if argv.len() > 2 => (3, limits::WARM_PYTHON_BYTES),
         ("python3", file) if !file.starts_with('-') => (2, limits::WARM_PYTHON_BYTES),
         ("node", file) if !file.starts_with('-') => (2, limits::WARM_NODE_BYTES),
         _ => (0, limits::WARM_SANDBOX_BYTES),
@@ -382,10 +382,11 @@ mod tests {
             "node main.js",
             "python3 -c 1",
             "python3",
+            "python3 -m",
             "bash main.sh",
             "./tool",
         ];
-        assert_eq!(commands.map(started), [2, 3, 2, 0, 0, 0, 0]);
+        assert_eq!(commands.map(started), [2, 3, 2, 0, 0, 0, 0, 0]);
     }
 
     #[test]
