@@ -16,7 +16,7 @@ use crate::sandbox::Sandbox;
 use crate::store::ExecutionFilter;
 
 /// An engine notices the end of a container late, and removes it off everybody's path.
-const REMOVED_WITHIN: Duration = Duration::from_secs(20);
+const REMOVED_WITHIN: Duration = Duration::from_secs(60);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(200);
 /// Depth below the cgroups' root at which a service's own subtree may lie.
 const CGROUP_DEPTH_MAX: usize = 12;

@@ -9,7 +9,7 @@ job_control() {
     ! wait "$job"
     (exit 3) &
     wait -n && return 1
-    sleep 0.1 &
+    sleep 0.5 &
     fg >/dev/null
     [ -z "$(jobs -r)" ]
 }
