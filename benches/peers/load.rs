@@ -108,18 +108,8 @@ pub(crate) fn measure(
         if clients != 16 {
             continue;
         }
-        if backend == Backend::Native && is_there("bwrap") {
-            let alone = load(
-                clients,
-                lasts,
-                || bubblewrapped(spoken, folder.path()),
-                |command| timed(command, &[]),
-            );
-            judged.line(format!(
-                "  {clients:>2} times bubblewrap {:>7.1}/s, {:.2} of bare: without HTTP, cgroups, filter and records",
-                alone.per_second,
-                alone.per_second / theirs.per_second
-            ));
+        if backend == Backend::Native {
+            judged.line(bubblewrap_alone(spoken, folder.path(), &theirs));
         }
         let name = |what: &str| format!("{word} {}, 16 clients: {what}", spoken.name);
         let fair = |service: f64| 16.0 / cores * service;
@@ -151,6 +141,19 @@ pub(crate) fn measure(
             Most::AtLeast(0.9),
         );
     }
+}
+
+/// What bubblewrap makes of the same machine with 16 clients.
+fn bubblewrap_alone(spoken: &Spoken, folder: &Path, bare: &Load) -> String {
+    if !is_there("bwrap") {
+        return "  left out: bubblewrap is not installed".to_owned();
+    }
+    let begin = || bubblewrapped(spoken, folder);
+    let theirs = load(16, NATIVE, begin, |command| timed(command, &[])).per_second;
+    format!(
+        "  16 times bubblewrap {theirs:.1}/s, {:.2} of bare: without HTTP, cgroups, filter and records",
+        theirs / bare.per_second
+    )
 }
 
 fn bare(spoken: &Spoken, folder: &Path) -> f64 {
