@@ -31,12 +31,9 @@ fn leftovers(data: &Path) -> BTreeSet<String> {
     let mut pending = vec![data.join("tmp"), data.join("blobs"), data.join("instances")];
     let mut found = BTreeSet::new();
     while let Some(path) = pending.pop() {
-        if path.is_dir() {
-            pending.extend(
-                std::fs::read_dir(&path)
-                    .unwrap()
-                    .map(|entry| entry.unwrap().path()),
-            );
+        // It may go while it is looked at.
+        if let Ok(entries) = std::fs::read_dir(&path) {
+            pending.extend(entries.filter_map(|entry| Some(entry.ok()?.path())));
         } else if path.exists() {
             found.insert(path.strip_prefix(data).unwrap().display().to_string());
         }

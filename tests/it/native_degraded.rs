@@ -351,9 +351,9 @@ threads = [threading.Thread(target=time.sleep, args=(0.1,)) for _ in range(20)]
 [thread.join() for thread in threads]
 with multiprocessing.get_context('fork').Pool(4) as pool:
     squares = pool.map(square, range(10))
-child = subprocess.Popen(['sleep', '0.3'])
+child = subprocess.Popen(['sleep', '2'])
 child.send_signal(signal.SIGSTOP)
-time.sleep(0.5)
+time.sleep(3)
 stopped = child.poll() is None
 child.send_signal(signal.SIGCONT)
 found = {'squares': squares, 'stopped': stopped, 'code': child.wait(), 'node': subprocess.run(['node', '-p', '6*7'], capture_output=True, text=True).stdout}

@@ -11,7 +11,7 @@ use skillbox::execution::Status;
 use skillbox::skill::{Language, Selector};
 
 use crate::server::own_memory_kib;
-use crate::world::{Backend, World, archive, output, stderr};
+use crate::world::{Backend, World, alone, archive, output, stderr};
 
 /// Runs, unless `SKILLBOX_TEST_SOAK` says how many.
 const RUNS: usize = 48;
@@ -107,6 +107,14 @@ fn cgroups(instance: &str) -> usize {
 /// S-12, P13, P15. Prints what it saw.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_honest_programs_notice_nothing_and_leave_nothing() {
+    let (_, room) = module_path!().split_once("::").unwrap();
+    if !alone(&format!(
+        "{room}::many_honest_programs_notice_nothing_and_leave_nothing"
+    ))
+    .await
+    {
+        return;
+    }
     let Some(world) = World::on(Backend::Native).await else {
         return;
     };

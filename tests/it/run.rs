@@ -174,7 +174,7 @@ async fn each_end_has_its_own_name() {
         );
     }
     let ask = Ask {
-        timeout: Some(Duration::from_millis(700)),
+        timeout: Some(Duration::from_secs(3)),
         ..Ask::default()
     };
     let late = "import time; print('early', flush=True); open('/sandbox/out/output.json','w').write('1')\nwhile True: pass";

@@ -21,7 +21,7 @@ use crate::world::{Backend, World, archive, docker_settings, json, output};
 /// What every Python probe starts with.
 const PRELUDE: &str = include_str!("../../src/prove/probes/prelude.py");
 /// The engine notices the end of a container late, and removes it off everybody's path.
-const REMOVED_WITHIN: Duration = Duration::from_secs(20);
+const REMOVED_WITHIN: Duration = Duration::from_secs(60);
 
 /// One hostile program and what it is given.
 pub(crate) struct Attack {
@@ -181,7 +181,9 @@ impl Watched {
     /// Stops the sandbox whose program sleeps for `duration`, from outside; returns how long it then still lived.
     pub(crate) async fn freeze(&self, duration: &str) -> Duration {
         let mut pace = tokio::time::interval(Duration::from_millis(10));
+        let began = Instant::now();
         let family = loop {
+            assert!(began.elapsed() < REMOVED_WITHIN, "it was never seen");
             match sleeping(duration) {
                 Some(family) => break family,
                 None => pace.tick().await,

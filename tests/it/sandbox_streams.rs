@@ -6,7 +6,7 @@ use skillbox::execution::{Outcome, Status};
 use skillbox::skill::Language;
 
 use crate::sandbox_oracles::{Attack, Watched};
-use crate::world::{missing, output, stderr};
+use crate::world::{alone, missing, output, stderr};
 
 const MIB: usize = 1024 * 1024;
 
@@ -114,24 +114,6 @@ async fn one_endless_line_is_cut_at_the_cap() {
     );
     assert!(outcome.logs.truncated());
     watched.close().await;
-}
-
-/// Runs a test again in a process of its own, whose memory is its own. True there.
-async fn alone(test: &str) -> bool {
-    const ALONE: &str = "SKILLBOX_TEST_ALONE";
-    if std::env::var_os(ALONE).is_some() {
-        return true;
-    }
-    let mut command = tokio::process::Command::new(std::env::current_exe().unwrap());
-    let output = command
-        .args(["--exact", test, "--nocapture"])
-        .env(ALONE, "1")
-        .output()
-        .await
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
-    false
 }
 
 /// A line of `/proc/self/status` in bytes.

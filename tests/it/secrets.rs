@@ -263,14 +263,18 @@ async fn engine_state() -> Vec<PathBuf> {
     root.into_iter().chain(own).filter(|path| path.is_dir()).collect()
 }
 
-/// What the engine tells of the execution's container.
+/// What the engine tells of the execution's container, which is made while its row is written.
 async fn inspected(id: &str) -> String {
     let name = format!("skillbox-run-{id}");
-    let container = crate::sandbox_oracles::connect()
-        .await
-        .inspect_container(&name, None)
-        .await;
-    serde_json::to_string(&container.unwrap()).unwrap()
+    let engine = crate::sandbox_oracles::connect().await;
+    let asked = Instant::now();
+    loop {
+        match engine.inspect_container(&name, None).await {
+            Ok(container) => return serde_json::to_string(&container).unwrap(),
+            Err(error) => assert!(asked.elapsed() < Duration::from_secs(30), "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 const HOLDING: &str = "import os, time
@@ -307,7 +311,8 @@ async fn afterwards_the_secret_is_nowhere() {
         ),
         (HOLDING, Status::Timeout),
     ] {
-        let outcome = run(&world, DECLARED, program, seconds(2))
+        let time = if status == Status::Timeout { 2 } else { 60 };
+        let outcome = run(&world, DECLARED, program, seconds(time))
             .await
             .unwrap()
             .outcome

@@ -78,6 +78,11 @@ impl Server {
         let started = Instant::now();
         while server.get("/healthz").is_none_or(|answer| answer.status != 200) {
             let ended = server.process.try_wait().unwrap();
+            if ended.is_some() && given.is_none() && server.log().contains("in use") {
+                // Somebody else was given the same one.
+                std::fs::remove_file(data.with_extension("log")).unwrap();
+                return Self::start_with(data, env);
+            }
             assert!(
                 ended.is_none() && started.elapsed() < START_MAX,
                 "the server did not come up: {}",

@@ -257,7 +257,7 @@ async fn who_wants_no_more_gets_no_more() {
 #[tokio::test]
 async fn what_a_dead_process_was_sending_is_sent_by_the_next() {
     let settings = WebhookSettings {
-        attempt_max: Duration::from_millis(400),
+        attempt_max: Duration::from_secs(3),
         ..settings()
     };
     let (world, courier) = telling(settings.clone()).await;
@@ -316,7 +316,7 @@ async fn a_server_that_was_killed_tells_when_it_is_back() {
         let env = [
             ("SKILLBOX_WEBHOOKS_ALLOW_HTTP", "true"),
             ("SKILLBOX_WEBHOOKS_ALLOW_PRIVATE", "127.0.0.1"),
-            ("SKILLBOX_WEBHOOKS_RETRIES", "1s,1s"),
+            ("SKILLBOX_WEBHOOKS_RETRIES", "5s,1s"),
         ];
         Server::start_with(&data, &env)
     };

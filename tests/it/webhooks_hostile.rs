@@ -140,7 +140,7 @@ async fn a_redirect_is_not_followed() {
 async fn no_answer_takes_long_or_much() {
     let (world, _courier) = telling(WebhookSettings {
         retries: Vec::new(),
-        attempt_max: Duration::from_millis(700),
+        attempt_max: Duration::from_secs(2),
         ..settings()
     })
     .await;
@@ -175,7 +175,7 @@ x: ",
         let begun = std::time::Instant::now();
         let execution = run(&world, &receiver.url()).await;
         let delivery = settled(&world, &execution).await;
-        assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
         let said = delivery.last_error.unwrap_or_default();
         assert_eq!(
             delivery.status == DeliveryStatus::Delivered,

@@ -51,6 +51,24 @@ pub(crate) fn missing(what: &str, why: &str) {
     println!("skipped: {what} is missing: {why}");
 }
 
+/// Runs a test again in a process of its own, whose memory is its own. True there.
+pub(crate) async fn alone(test: &str) -> bool {
+    const ALONE: &str = "SKILLBOX_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let mut command = tokio::process::Command::new(std::env::current_exe().unwrap());
+    let output = command
+        .args(["--exact", test, "--nocapture"])
+        .env(ALONE, "1")
+        .output()
+        .await
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    false
+}
+
 /// The images of this machine: the ones that the environment names, else the defaults.
 pub(crate) fn images() -> Images {
     let image = |variable: &str, language: Language| {
@@ -339,7 +357,7 @@ fn settings(folder: &Path, images: Images) -> Settings {
     .map(ToOwned::to_owned);
     Settings {
         maxima: Maxima {
-            timeout_default: Duration::from_secs(20),
+            timeout_default: Duration::from_secs(60),
             ..Maxima::default()
         },
         images,

@@ -50,9 +50,7 @@ fn request(method: &str, path: &str) -> Vec<u8> {
 
 fn connect(server: &Server) -> TcpStream {
     let mut stream = TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap();
-    stream
-        .set_write_timeout(Some(Duration::from_millis(500)))
-        .unwrap();
+    stream.set_write_timeout(Some(Duration::from_secs(2))).unwrap();
     stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
     stream.write_all(&frame(SETTINGS, 0, 0, &[])).unwrap();
     stream
@@ -119,7 +117,7 @@ fn flood(server: &Server, begin: &[u8], mut next: impl FnMut(u32) -> Vec<u8>) ->
     // Somebody else is served, now and at the height of it.
     let asked = Instant::now();
     assert_eq!(server.get("/healthz").unwrap().status, 200);
-    assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+    assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
     (end, most.saturating_sub(before))
 }
 
