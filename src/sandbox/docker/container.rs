@@ -86,9 +86,9 @@ impl Container {
 
     /// Asks for the engine's own word after the container has ended: it may be removed already, its events stay.
     async fn was_out_of_memory(&self) -> bool {
-        const PATIENCE: Duration = Duration::from_secs(2);
-        // The engine notices the end of a container some 25 ms late.
-        const LATENESS: Duration = Duration::from_millis(200);
+        const PATIENCE: Duration = Duration::from_secs(5);
+        // The engine notices the end of a container some 25 ms late, and later where it has much to do.
+        const LATENESS: Duration = Duration::from_secs(1);
         let seconds = |time: jiff::Timestamp| format!("{}.{:09}", time.as_second(), time.subsec_nanosecond());
         let since = seconds(self.created - limits::CLOCKS_APART_MAX);
         let until = seconds(jiff::Timestamp::now() + LATENESS);
