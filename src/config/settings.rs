@@ -94,7 +94,7 @@ pub const SETTINGS: &[Setting] = settings! {
     Text "pool.slots" "SKILLBOX_POOL_SLOTS" "8"
         "Sandboxes made in advance for what was run before, Python and Node.js already started; 0 makes none";
     Text "pool.memory" "SKILLBOX_POOL_MEMORY" "256Mi"
-        "What they may take together: 12Mi are counted for Python, 32Mi for Node.js, 1Mi for others";
+        "What they may take together: 12Mi are counted for Python, 32Mi for Node.js, 1Mi for others; what a container engine itself takes for each is not counted";
     Text "pool.idle" "SKILLBOX_POOL_IDLE" "300s"
         "How long one waits before it is given up, at most 600s";
     Text "limits.memory" "SKILLBOX_MEMORY" "512Mi"
