@@ -14,13 +14,13 @@ use crate::judged::{Judged, Most, of};
 use crate::measure::{Row, Served, milliseconds, timed, timed_as_it_is};
 use crate::memory::cpu_seconds;
 use crate::sandboxes::{Driver, bubblewrapped, bundle, is_there};
-use crate::spoken::{PYTHON, Spoken};
+use crate::spoken::Spoken;
 use crate::world::{self, Backend, World};
 
 /// Rounds that are measured, unless the environment says otherwise.
 const ROUNDS: usize = 100;
 /// Rounds before those: they fill pools and caches.
-const WARM_UP: usize = 5;
+pub(crate) const WARM_UP: usize = 5;
 pub(crate) const PAUSE: Duration = Duration::from_millis(30);
 
 pub(crate) const BARE: &str = "bare interpreter";
@@ -41,13 +41,13 @@ pub(crate) fn rounds() -> usize {
 }
 
 /// One way to run the program: its name, and a sample of it.
-type Way<'a> = (&'static str, Box<dyn FnMut() -> f64 + 'a>);
+pub(crate) type Way<'a> = (&'static str, Box<dyn FnMut() -> f64 + 'a>);
 
 /// What takes long and has no bar is taken less often.
 const SELDOM: usize = 4;
 
 /// Takes all in turn.
-fn in_turn(mut ways: Vec<Way<'_>>, rounds: usize) -> Vec<Row> {
+pub(crate) fn in_turn(mut ways: Vec<Way<'_>>, rounds: usize) -> Vec<Row> {
     let mut rows: Vec<Row> = ways.iter().map(|(name, _)| Row::new(name)).collect();
     for round in 0..WARM_UP + rounds {
         for (row, (_, sample)) in rows.iter_mut().zip(&mut ways) {
@@ -284,109 +284,4 @@ fn bars(word: &str, spoken: &Spoken, rows: &[Row], judged: &mut Judged) {
         }
         _ => {}
     }
-}
-
-const LLM_ANSWERED: &str = "llm-sandbox, cold session, until answered";
-const LLM_GONE: &str = "llm-sandbox, cold session, until closed";
-const LLM_REUSED: &str = "llm-sandbox, reused container";
-const LLM_BWRAP: &str = "llm-sandbox, bubblewrap: open, run, close";
-const DOCKER_COLD: &str = "skillbox, docker, REST, cold";
-const DOCKER_WARM: &str = "skillbox, docker, REST, warm";
-const NATIVE_COLD: &str = "skillbox, native, REST, cold";
-const NATIVE_WARM: &str = "skillbox, native, REST, warm";
-/// Its cold sessions take ten seconds each to close: so many are few.
-const LLM_COLD_EVERY: usize = 10;
-
-/// `llm-sandbox` on the same engine and image, in turn with ours.
-pub(crate) fn measure_llm(judged: &mut Judged) {
-    let venv =
-        std::env::var("SKILLBOX_BENCH_VENV").unwrap_or_else(|_| "/var/cache/skillbox-peers/venv".to_owned());
-    let python = Path::new(&venv).join("bin/python");
-    if !python.exists() {
-        return println!("left out: llm-sandbox is not installed in {venv}");
-    }
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/peers/llm.py");
-    let mut command = Command::new(python);
-    command
-        .arg(script)
-        .env("SKILLBOX_IMAGE_PYTHON", world::images().python);
-    if let Some(host) = world::docker_settings().host {
-        command.env("DOCKER_HOST", host);
-    }
-    let mut driver = Driver::start(&mut command);
-    let (docker_cold, docker_warm) = servers("docker", &PYTHON);
-    let (native_cold, native_warm) = servers("native", &PYTHON);
-    let folder = PYTHON.folder();
-    let (mut bare, env) = PYTHON.bare(folder.path());
-    let env: Vec<(&str, &Path)> = env.iter().map(|(name, path)| (*name, path.as_path())).collect();
-    let names = [
-        BARE,
-        LLM_ANSWERED,
-        LLM_GONE,
-        LLM_REUSED,
-        LLM_BWRAP,
-        DOCKER_COLD,
-        DOCKER_WARM,
-        NATIVE_COLD,
-        NATIVE_WARM,
-    ];
-    let mut rows = names.map(Row::new);
-    for round in 0..rounds() {
-        let mut ask = |word: &str| {
-            std::thread::sleep(PAUSE);
-            let answer = driver.ask(word);
-            let mut parts = answer.split(' ').map(|part| part.parse::<f64>().unwrap());
-            (parts.next().unwrap(), parts.next().unwrap())
-        };
-        let (reused, (_, own)) = (ask("reused").0, ask("bwrap"));
-        let cold = (round % LLM_COLD_EVERY == 0).then(|| ask("cold"));
-        let ours = [&docker_cold, &docker_warm, &native_cold, &native_warm].map(|served| {
-            std::thread::sleep(PAUSE);
-            served.once(PYTHON.name).0
-        });
-        std::thread::sleep(PAUSE);
-        let samples = [
-            Some(timed(&mut bare, &env)),
-            cold.map(|cold| cold.0),
-            cold.map(|cold| cold.1),
-            Some(reused),
-            Some(own),
-        ];
-        let samples = samples.into_iter().chain(ours.map(Some));
-        for (row, sample) in rows.iter_mut().zip(samples) {
-            // The first finds nothing prepared, neither theirs nor ours.
-            row.milliseconds.extend(sample.filter(|_| round > 0));
-        }
-    }
-    judged.rows("llm-sandbox, python", &rows);
-    judge_llm(&rows, judged);
-}
-
-fn judge_llm(rows: &[Row], judged: &mut Judged) {
-    let p50 = |name: &str| of(rows, name, 0.5).unwrap();
-    judged.bar(
-        "llm-sandbox cold session / docker warm".to_owned(),
-        p50(LLM_GONE) / p50(DOCKER_WARM),
-        Most::AtLeast(20.0),
-    );
-    judged.bar(
-        "llm-sandbox cold session, without its close / docker warm".to_owned(),
-        p50(LLM_ANSWERED) / p50(DOCKER_WARM),
-        Most::AtLeast(20.0),
-    );
-    judged.bar(
-        "docker warm / llm-sandbox reused container".to_owned(),
-        p50(DOCKER_WARM) / p50(LLM_REUSED),
-        Most::AtMost(1.0),
-    );
-    judged.bar(
-        "native cold / llm-sandbox bubblewrap".to_owned(),
-        p50(NATIVE_COLD) / p50(LLM_BWRAP),
-        Most::AtMost(0.6),
-    );
-    judged.bar(
-        "native warm / llm-sandbox bubblewrap".to_owned(),
-        p50(NATIVE_WARM) / p50(LLM_BWRAP),
-        Most::AtMost(0.15),
-    );
 }

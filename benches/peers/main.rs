@@ -16,6 +16,7 @@ mod container;
 mod containers;
 mod judged;
 mod latency;
+mod llm;
 mod load;
 #[path = "../measure/mod.rs"]
 #[expect(dead_code, reason = "what benches share is more than this one needs")]
@@ -75,8 +76,11 @@ fn main() -> ExitCode {
             }
         }
     }
-    if only.takes(&["latency", "llm", "python"]) {
-        latency::measure_llm(&mut judged);
+    if only.takes(&["latency", "llm", "native", "python"]) {
+        llm::measure_native(&mut judged);
+    }
+    if only.takes(&["latency", "llm", "docker", "python"]) {
+        llm::measure_docker(&mut judged);
     }
     for spoken in spoken::ALL {
         for (backend, word) in [(Backend::Native, "native"), (Backend::Docker, "docker")] {
