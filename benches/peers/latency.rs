@@ -20,7 +20,7 @@ use crate::world::{self, Backend, World};
 /// Rounds that are measured, unless the environment says otherwise.
 const ROUNDS: usize = 100;
 /// Rounds before those: they fill pools and caches.
-pub(crate) const WARM_UP: usize = 5;
+const WARM_UP: usize = 5;
 pub(crate) const PAUSE: Duration = Duration::from_millis(30);
 
 pub(crate) const BARE: &str = "bare interpreter";

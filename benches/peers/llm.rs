@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::judged::{Judged, Most, of};
-use crate::latency::{BARE, PAUSE, REST_COLD, REST_WARM, WARM_UP, Way, in_turn, rounds, servers};
+use crate::latency::{BARE, PAUSE, REST_COLD, REST_WARM, Way, in_turn, rounds, servers};
 use crate::measure::{Row, timed};
 use crate::sandboxes::Driver;
 use crate::spoken::PYTHON;
