@@ -4,7 +4,7 @@ use skillbox::engine::{Ask, CalledCode, RunRequest, What};
 use skillbox::execution::{Execution, Failure, Outcome, Status};
 use skillbox::skill::{Language, Selector};
 
-use crate::world::{World, json, output, succeeded, zip_of};
+use crate::world::{World, json, output, stdout, succeeded, zip_of};
 
 const LEADS: [(&str, &str); 4] = [
     (
@@ -147,6 +147,39 @@ async fn a_function_imports_the_skills_that_are_mounted() {
         refused.starts_with("mount_skills: skill `no-such-skill`"),
         "{refused}"
     );
+}
+
+/// As many as are promised, beside the skill that runs.
+#[tokio::test]
+async fn many_skills_are_mounted_at_once() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let names: Vec<_> = (0..skillbox::limits::MOUNTED_SKILLS_MAX)
+        .map(|number| format!("beside-{number}"))
+        .collect();
+    for name in &names {
+        let head = format!("---\nname: {name}\ndescription: Lies beside\nlang: bash\n---\n");
+        let files = [("SKILL.md", head.as_str()), ("scripts/main.sh", "true\n")];
+        world
+            .engine
+            .publish(&world.admin, zip_of(&files), None)
+            .await
+            .unwrap();
+    }
+    let lists = "---\nname: lists\ndescription: Lists skills\nlang: bash\n---\n";
+    let files = [("SKILL.md", lists), ("scripts/main.sh", "ls /skills\n")];
+    world
+        .engine
+        .publish(&world.admin, zip_of(&files), None)
+        .await
+        .unwrap();
+    let ask = Ask {
+        mount_skills: names.iter().map(|name| name.parse().unwrap()).collect(),
+        ..Ask::default()
+    };
+    let listed = succeeded(world.run_latest("lists", ask).await.unwrap());
+    assert_eq!(stdout(&listed).lines().count(), names.len() + 1);
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 
 use super::step::Plan;
+use crate::limits;
 
 /// What is received.
 #[derive(Debug)]
@@ -33,8 +34,8 @@ struct Frame {
 
 /// Far above any plan.
 const FRAME_BYTES_MAX: u32 = 256 * 1024;
-/// Mounts in one handover.
-const MOUNTS_MAX: usize = 4;
+/// Mounts in one handover: the skill that runs, those beside it, and packages of both kinds.
+const MOUNTS_MAX: usize = 1 + limits::MOUNTED_SKILLS_MAX + 2;
 
 /// This process's mount namespace, as `/proc` names it.
 pub(super) fn own_mounts() -> io::Result<String> {
@@ -114,10 +115,10 @@ mod tests {
         };
         let bytes = frame(plan.clone(), "mnt:[1]".to_owned()).unwrap();
         let mount = fs::File::open("/").unwrap();
-        send(near.as_fd(), &bytes, &[mount.as_fd()]).unwrap();
+        send(near.as_fd(), &bytes, &[mount.as_fd(); MOUNTS_MAX]).unwrap();
         (&near).write_all(b"next").unwrap();
         let received = receive(far.as_fd()).unwrap();
-        assert_eq!((received.plan, received.mounts.len()), (plan, 1));
+        assert_eq!((received.plan, received.mounts.len()), (plan, MOUNTS_MAX));
         assert_eq!(received.host_mounts, "mnt:[1]");
         drop(near);
         let mut rest = Vec::new();
