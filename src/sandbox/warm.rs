@@ -262,8 +262,11 @@ impl<T> Shelf<T> {
         if there + making >= wanted {
             return None;
         }
+        if !state.has_room(bytes, |slot| slot.key != *key) {
+            return None;
+        }
         let mut ended = Vec::new();
-        while !state.has_room(bytes) {
+        while !state.has_room(bytes, |_| false) {
             let others = state.waiting.iter().position(|slot| slot.key != *key)?;
             ended.push(state.waiting.remove(others).item);
         }
@@ -336,12 +339,15 @@ impl<T> State<T> {
         }
     }
 
-    fn has_room(&self, bytes: u64) -> bool {
-        let pool = self.pool;
-        let making = self.making.values();
-        let (count, sum) = making.fold((0, 0), |(count, sum), making| (count + making.0, sum + making.1));
-        let taken: u64 = self.waiting.iter().map(|slot| slot.bytes).sum();
-        self.waiting.len() + count < pool.slots && taken + sum + bytes <= pool.memory_bytes
+    /// Whether there is room for one that takes so much, or would be without those that `goes` names.
+    fn has_room(&self, bytes: u64, goes: impl Fn(&Slot<T>) -> bool) -> bool {
+        let making = self.making.values().copied();
+        let waiting = self.waiting.iter().filter(|slot| !goes(slot));
+        let waiting = waiting.map(|slot| (1, slot.bytes));
+        let (count, sum) = making
+            .chain(waiting)
+            .fold((0, 0), |sum, next| (sum.0 + next.0, sum.1 + next.1));
+        count < self.pool.slots && sum + bytes <= self.pool.memory_bytes
     }
 }
 
@@ -435,6 +441,21 @@ mod tests {
         );
         assert_eq!(make(&shelf, "a"), Some(vec![]));
         assert_eq!(make(&shelf, "a"), None);
+    }
+
+    /// Where that would not make enough room, nobody goes.
+    #[test]
+    fn nobody_makes_room_in_vain() {
+        let shelf = shelf(9, 4);
+        for name in ["a", "a", "b"] {
+            assert_eq!(shelf.take_any(&key(name)), None);
+        }
+        let reserve = |name: &str, bytes| shelf.reserve(&key(name), bytes);
+        assert_eq!(reserve("a", 3), Some(vec![]));
+        shelf.settle(&key("a"), 3, Some("a"));
+        assert_eq!(make(&shelf, "b"), Some(vec![]));
+        assert_eq!(reserve("a", 3), None);
+        assert_eq!(shelf.take_any(&key("b")), Some("b"));
     }
 
     #[tokio::test(start_paused = true)]
