@@ -29,7 +29,7 @@ use crate::guest::egress;
 use crate::guest::place;
 use crate::guest::program::{self, Program};
 use crate::guest::runtime::{self, Log};
-use crate::guest::warm::Interpreter;
+use crate::guest::warm::{self, Interpreter};
 use crate::guest::wire::{self, Channel, End, Link, Side, Start, ToGuest, ToHost, Warm, Workspace};
 use crate::guest::workspace::Before;
 use crate::limits;
@@ -158,13 +158,10 @@ fn take_stdio() -> io::Result<Connection> {
 async fn serve(socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> io::Result<()> {
     let mut link = Link::new(socket, Side::Guest);
     let mut channels = Channels::accept(&mut link).await?;
-    wire::send(
-        &mut channels.control,
-        &ToHost::Hello {
-            version: wire::VERSION,
-        },
-    )
-    .await?;
+    let hello = ToHost::Hello {
+        version: wire::VERSION,
+    };
+    wire::send(&mut channels.control, &hello).await?;
     let mut children = signal(SignalKind::child())?;
     let (start, ready) = match first_word(&mut channels.control).await? {
         ToGuest::Warm(warm) => {
@@ -183,6 +180,7 @@ async fn serve(socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> 
                 asked = asked => asked?,
                 // Nobody asked for it in time.
                 () = link.ended() => return Ok(()),
+                error = warm::ended(ready.interpreter.as_ref(), &mut children) => return Err(error),
             };
             let ToGuest::Start(start) = word else {
                 return Err(wire::invalid("expected a start"));

@@ -23,6 +23,10 @@ const JOB: &str = "/sandbox/.job";
 /// What makes each interpreter wait: the first folder that is looked into for modules, and the first option.
 const PYTHON_HOOK: &str = "/sandbox/runtime/warm";
 const NODE_HOOK: &str = "--require=/sandbox/runtime/warm/wait.cjs";
+/// Our own folders on Python's path. What else is on it may have modules by the names of standard ones, and the program's code would
+/// run while it waits; `runtime/sitecustomize.py` hears of those folders by a variable, and puts them in place.
+const PYTHON_OURS: &str = "/sandbox/runtime";
+const PYTHON_LATER: &str = "PYTHONPATH_LATER";
 
 /// A started interpreter without a program.
 #[derive(Debug)]
@@ -44,22 +48,18 @@ impl Interpreter {
         make_pipe(JOB)?;
         let (mut ready, job) = (both.open_receiver(READY)?, both.open_sender(JOB)?);
         let program = program::start(&warm.argv, &with_hook(warm), Some(input)).map_err(io::Error::other)?;
-        let ended = async {
-            while program::reap(program.pid).is_none() {
-                children.recv().await;
-            }
-        };
-        tokio::select! {
-            said = ready.read_u8() => said.map(drop)?,
-            () = ended => return Err(wire::invalid("the interpreter ended in its start-up")),
-        }
-        fs::remove_file(READY)?;
-        fs::remove_file(JOB)?;
-        Ok(Self {
+        let started = Self {
             program,
             job,
             arguments: warm.argv.len(),
-        })
+        };
+        tokio::select! {
+            said = ready.read_u8() => said.map(drop)?,
+            error = ended(Some(&started), children) => return Err(error),
+        }
+        fs::remove_file(READY)?;
+        fs::remove_file(JOB)?;
+        Ok(started)
     }
 
     /// Hands it the rest of its job: from here on it is the program.
@@ -75,20 +75,43 @@ impl Interpreter {
     }
 }
 
+/// Waits until the interpreter ends, if there is one, though it was given nothing to do: the system may be out of memory.
+pub(super) async fn ended(interpreter: Option<&Interpreter>, children: &mut Signal) -> io::Error {
+    let Some(interpreter) = interpreter else {
+        return std::future::pending().await;
+    };
+    while program::reap(interpreter.program.pid).is_none() {
+        children.recv().await;
+    }
+    wire::invalid("the interpreter ended before it had a program")
+}
+
 fn make_pipe(path: &str) -> io::Result<()> {
     rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).map_err(Into::into)
 }
 
 /// The environment in which this interpreter comes upon our module.
 fn with_hook(warm: &Warm) -> Vec<(String, String)> {
-    let (key, first, separator) = match warm.argv.first() {
-        Some(name) if name == "node" => ("NODE_OPTIONS", NODE_HOOK, ' '),
-        _ => ("PYTHONPATH", PYTHON_HOOK, ':'),
+    let is_node = warm.argv.first().is_some_and(|name| name == "node");
+    let (key, hook) = if is_node {
+        ("NODE_OPTIONS", NODE_HOOK)
+    } else {
+        ("PYTHONPATH", PYTHON_HOOK)
     };
-    let mut hooked = warm.env.clone();
-    match hooked.iter_mut().find(|(name, _)| name == key) {
-        Some((_, value)) => *value = format!("{first}{separator}{value}"),
-        None => hooked.push((key.to_owned(), first.to_owned())),
+    let given = warm.env.iter().find(|(name, _)| name == key);
+    let given = given.map_or("", |(_, value)| value);
+    let others = warm.env.iter().filter(|(name, _)| name != key).cloned();
+    let mut hooked: Vec<_> = others.collect();
+    let mut set = |key: &str, value: String| hooked.push((key.to_owned(), value));
+    if is_node {
+        set(key, format!("{hook} {given}").trim_end().to_owned());
+    } else {
+        let (ours, later): (Vec<_>, Vec<_>) = given
+            .split(':')
+            .filter(|path| !path.is_empty())
+            .partition(|path| path.starts_with(PYTHON_OURS));
+        set(key, [&[hook], &ours[..]].concat().join(":"));
+        set(PYTHON_LATER, later.join(":"));
     }
     hooked
 }
@@ -126,19 +149,23 @@ mod tests {
     }
 
     #[test]
-    fn our_module_comes_first() {
+    fn our_module_comes_first_and_the_programs_folders_later() {
         let hooked = |interpreter: &str| {
             let warm = Warm {
                 argv: vec![interpreter.to_owned()],
-                env: vec![("PYTHONPATH".to_owned(), "/x".to_owned())],
+                env: vec![("PYTHONPATH".to_owned(), "/sandbox/runtime:/x:/y".to_owned())],
                 ..Warm::default()
             };
             let text = |(key, value): &(String, String)| format!("{key}={value}");
             with_hook(&warm).iter().map(text).collect::<Vec<_>>()
         };
-        assert_eq!(hooked("python3"), ["PYTHONPATH=/sandbox/runtime/warm:/x"]);
+        let python = [
+            "PYTHONPATH=/sandbox/runtime/warm:/sandbox/runtime",
+            "PYTHONPATH_LATER=/x:/y",
+        ];
+        assert_eq!(hooked("python3"), python);
         let node = [
-            "PYTHONPATH=/x",
+            "PYTHONPATH=/sandbox/runtime:/x:/y",
             "NODE_OPTIONS=--require=/sandbox/runtime/warm/wait.cjs",
         ];
         assert_eq!(hooked("node"), node);

@@ -8,7 +8,7 @@ use skillbox::execution::{Outcome, Status};
 use skillbox::sandbox::Pool;
 use skillbox::skill::Language;
 
-use crate::world::{World, archive, json, output, stderr, stdout};
+use crate::world::{Backend, World, archive, json, output, stderr, stdout, succeeded, zip_of};
 
 /// Everything about itself that a Python program can see and that is not an accident of the moment.
 const PYTHON: &str = r#"
@@ -232,6 +232,77 @@ async fn every_end_is_the_same() {
         // Threads of Python are named by an address where they have no other name.
         assert_eq!(told(&cold), told(&warm), "{program}");
     }
+}
+
+/// Modules of a skill's own by the names of standard ones are the program's: nothing of them runs before it does.
+#[tokio::test]
+async fn nothing_of_a_skill_runs_while_its_interpreter_waits() {
+    let Some(world) = world().await else { return };
+    let files = [
+        (
+            "SKILL.md",
+            "---\nname: probe\ndescription: Brings its own\nlang: python\n---\n",
+        ),
+        (
+            "scripts/main.py",
+            "import json\nprint(json.OWN, len(open('/tmp/imported').read()))\n",
+        ),
+        (
+            "scripts/json.py",
+            "OWN = 'own'\nopen('/tmp/imported', 'a').write('x')\n",
+        ),
+    ];
+    publish(&world, zip_of(&files)).await;
+    for _ in 0..TRIES {
+        let outcome = run(&world, Ask::default()).await;
+        assert_eq!(stdout(&outcome), "own 1\n", "{}", stderr(&outcome));
+        if outcome.timings.warm {
+            return;
+        }
+    }
+    panic!("no sandbox was made in advance");
+}
+
+/// An interpreter that died meanwhile, for want of memory perhaps, is given to nobody.
+#[tokio::test]
+async fn one_that_died_while_it_waited_is_given_to_nobody() {
+    const NAME: &str = "mortal-while-it-waits";
+    // An engine's processes may be on another machine.
+    if super::BACKEND != Backend::Native {
+        return;
+    }
+    let Some(world) = world().await else { return };
+    let head = format!("---\nname: {NAME}\ndescription: Waits\nlang: python\n---\n");
+    publish(
+        &world,
+        zip_of(&[("SKILL.md", &head), ("scripts/main.py", "print('ran')\n")]),
+    )
+    .await;
+    let waiting = || {
+        let named = |id: &u32| {
+            let command = std::fs::read_to_string(format!("/proc/{id}/cmdline"));
+            command.is_ok_and(|command| command.contains(NAME))
+        };
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let ids = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());
+        ids.filter(named).collect::<Vec<u32>>()
+    };
+    let (mut killed, while_it_is_made) = (0, std::time::Duration::from_millis(200));
+    for _ in 0..TRIES {
+        tokio::time::sleep(while_it_is_made).await;
+        for id in waiting() {
+            let id = rustix::process::Pid::from_raw(i32::try_from(id).unwrap()).unwrap();
+            killed += usize::from(rustix::process::kill_process(id, rustix::process::Signal::KILL).is_ok());
+        }
+        // Its PID 1 goes, too, in a moment.
+        tokio::time::sleep(while_it_is_made).await;
+        let ran = world.run_latest(NAME, Ask::default()).await.unwrap();
+        assert_eq!(stdout(&succeeded(ran)), "ran\n");
+        if killed > 3 {
+            return;
+        }
+    }
+    panic!("{killed} interpreters waited");
 }
 
 /// Code that mounts a skill is not that skill, and finds nothing that was made ready for it; nor the other way round.

@@ -9,15 +9,16 @@ MODULES = ("json", "time")
 imported = set()
 
 
-def load():
+def load(*more):
     known = set(sys.modules)
-    for name in MODULES:
+    for name in (*MODULES, *more):
         try:
             __import__(name)
         except Exception:
             # Whoever needs it will see why.
             pass
-    imported.update(set(sys.modules) - known)
+    news = set(sys.modules) - known
+    imported.update(name for name in news if not name.startswith("_skillbox"))
 
 
 def forget_if_shadowed(folders):

@@ -9,6 +9,8 @@ SHIMS = "/sandbox/runtime/_skillbox"
 CALLS = SHIMS + "/main.py"
 # Folders that are filled when there is a program.
 LATE = ("/workspace", "/sandbox/skills/")
+# Names what else will be on the path.
+LATER = "PYTHONPATH_LATER"
 
 
 def set_aside():
@@ -75,19 +77,21 @@ def wait():
     """Returns whether there is a module that this one stands in place of."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path.remove(here)
+    # The program's own folders: nothing is imported from them before it runs.
+    later = [*dict.fromkeys(path for path in os.environ.get(LATER, "").split(":") if path)]
     program = sys.argv[0]
     folder = os.path.dirname(program)
     set_aside()
-    ahead.load()
-    if program == CALLS:
-        import _skillbox.calls
-    if not folder.startswith(LATE):
-        ahead.forget_if_shadowed([folder])
-    late = [path for path in (folder, *sys.path) if path.startswith(LATE)]
+    ahead.load(*(["_skillbox.calls"] if program == CALLS else []))
+    late = [path for path in (folder, *later) if path.startswith(LATE)]
+    there = [path for path in (folder, *later) if path not in late]
+    ahead.forget_if_shadowed(there)
     name = __spec__.name
-    found = PathFinder.find_spec(name)
+    found = PathFinder.find_spec(name, [*sys.path, *there])
     put_in_place(take_job())
     ahead.forget_if_shadowed([os.getcwd(), *late])
+    # After `/sandbox/runtime`, where they would stand.
+    sys.path[1:1] = later
     if folder != SHIMS:
         for shim in ("_skillbox", "_skillbox.ahead"):
             sys.modules.pop(shim, None)
@@ -95,7 +99,7 @@ def wait():
     for path, finder in [*sys.path_importer_cache.items()]:
         if finder is None or path.startswith(LATE):
             del sys.path_importer_cache[path]
-    return bool(found or PathFinder.find_spec(name, [path for path in sys.path if path.startswith(LATE)]))
+    return bool(found or PathFinder.find_spec(name, late))
 
 
 stands_in = wait()
