@@ -221,7 +221,8 @@ impl Error {
     /// When to come back, if that is known.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        self.retry_after
+        let soon = (self.code == Code::Busy).then_some(Duration::from_secs(1));
+        self.retry_after.or(soon)
     }
 }
 

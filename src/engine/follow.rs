@@ -149,6 +149,7 @@ impl Follow {
 
     fn go_on_elsewhere(&mut self) {
         let record = Transcript::elsewhere();
+        record.stands(self.reader.status());
         if let Ok(reader) = record.reader(self.bookmark()) {
             self.reader = reader;
         }

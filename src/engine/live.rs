@@ -111,9 +111,9 @@ impl Running {
         std::mem::take(&mut *locked(&self.unrecorded))
     }
 
-    /// Gives them back.
-    pub(super) fn keep_unrecorded(&self, ids: &[(Tenant, ExecutionId)]) {
-        locked(&self.unrecorded).extend_from_slice(ids);
+    /// Gives one back.
+    pub(super) fn keep_unrecorded(&self, execution: (Tenant, ExecutionId)) {
+        locked(&self.unrecorded).push(execution);
     }
 }
 
@@ -122,6 +122,11 @@ impl Entered {
     pub(super) fn begins(&mut self) {
         self.may_stand = true;
         self.transcript.stands(Status::Running);
+    }
+
+    /// Whether it may.
+    pub(super) fn has_begun(&self) -> bool {
+        self.may_stand
     }
 
     /// It waits for its turn.
@@ -151,6 +156,7 @@ impl Entered {
 
     /// It ended so, which is recorded.
     pub(super) fn leave(mut self, execution: &Execution) {
+        debug_assert!(execution.status.is_final(), "{:?} is no end", execution.status);
         self.may_stand = false;
         // Who comes after this finds the record; who came before is told.
         locked(&self.running.live).remove(&self.id);
@@ -164,7 +170,7 @@ impl Drop for Entered {
     /// However it ended, by a panic or because the database is full: it is not forgotten as running.
     fn drop(&mut self) {
         if self.may_stand {
-            locked(&self.running.unrecorded).push((self.tenant.clone(), self.id));
+            self.running.keep_unrecorded((self.tenant.clone(), self.id));
         }
         locked(&self.running.live).remove(&self.id);
     }

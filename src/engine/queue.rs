@@ -4,11 +4,11 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use crate::auth::Caller;
+use crate::auth::{Caller, Scope};
 use crate::engine::admission::{Comer, Lane, Place, Slot};
 use crate::engine::live::Entered;
 use crate::engine::run::{Accepted, Standing, Turn, Watcher, span};
-use crate::engine::{Engine, Manner, OnDisconnect, RunRequest, What, clock, ended, failure, stored};
+use crate::engine::{Engine, Manner, OnDisconnect, RunRequest, What, clock, ended, failure, require, stored};
 use crate::error::{Code, Error};
 use crate::execution::{Bookmark, Execution, NewExecution, Outcome, QueuePlace, Status};
 use crate::ids::{Digest, ExecutionId, IdempotencyKey, Tenant};
@@ -49,9 +49,12 @@ impl Engine {
         manner: Manner,
     ) -> Result<Execution, Error> {
         let kept = stored::write(&request.what, &request.ask)?;
+        let key = manner.key.map(|key| keyed(key, &kept));
+        if let Some(id) = self.asked_before(caller, key.as_ref()).await? {
+            return self.find_execution(caller.tenant(), id).await;
+        }
         let accepted = Box::pin(self.accept(caller, request)).await?;
         accepted.name_span();
-        let key = manner.key.map(|key| keyed(key, &kept));
         let lined_up = self.line_up((&accepted.tenant, accepted.id()), Lane::Queued)?;
         match self.enqueue(&accepted, (Some(kept), key)).await? {
             Recorded::Now(execution) => {
@@ -73,10 +76,7 @@ impl Engine {
         let (place, mut entered) = self.line_up((&tenant, id), Lane::Caller)?;
         if let Recorded::Before(id) = self.enqueue(&accepted, (None, Some(keyed))).await? {
             drop((place, entered, accepted));
-            if let Ok(follow) = self.follow_for(&tenant, id, Bookmark::default()).await {
-                let _ = watcher.send(follow);
-            }
-            return self.await_other(&tenant, id, gone).await;
+            return self.join(&tenant, id, (gone, watcher)).await;
         }
         let turn = gone.run_until_cancelled(self.0.admission.wait(place)).await;
         let turn = turn.unwrap_or_else(|| Err(Error::new(Code::Busy, "the caller left the queue")));
@@ -92,19 +92,57 @@ impl Engine {
             }
             Err(error) => Err(error),
         };
-        let ended = match ran {
-            Ok(execution) => Ok(execution),
-            // It never ran: as if it had not been asked for, so that asking again is no repetition.
-            Err(error) => match self.0.store.withdraw(&tenant, id).await {
-                // Cancelled while it waited, or recorded as it ended.
-                Ok(false) => self.find_execution(&tenant, id).await.map_err(|_| error),
-                Ok(true) | Err(_) => Err(error),
-            },
+        let error = match ran {
+            Ok(execution) => {
+                entered.leave(&execution);
+                return Ok(execution);
+            }
+            Err(error) => error,
         };
-        if let Ok(execution) = &ended {
-            entered.leave(execution);
+        match self.0.store.withdraw(&tenant, id).await {
+            // It never ran: as if it had not been asked for, so that asking again is no repetition.
+            Ok(true) => Err(error),
+            // Cancelled while it waited, or recorded as it ended. What stands as running is ended by who looks after that.
+            Ok(false) => match self.find_execution(&tenant, id).await {
+                Ok(execution) if execution.status.is_final() => {
+                    entered.leave(&execution);
+                    Ok(execution)
+                }
+                Ok(_) | Err(_) => Err(error),
+            },
+            Err(_) => {
+                let (engine, outcome) = (self.clone(), ended::denied(&error));
+                self.0
+                    .tasks
+                    .spawn(async move { engine.end_queued(entered, outcome).await });
+                Err(error)
+            }
         }
-        ended
+    }
+
+    /// The execution of the same request, if one was asked for under this key: whatever has changed since, that is its answer.
+    pub(super) async fn asked_before(
+        &self,
+        caller: &Caller,
+        key: Option<&KeyedRequest>,
+    ) -> Result<Option<ExecutionId>, Error> {
+        let Some(key) = key else { return Ok(None) };
+        require(caller, &[Scope::Run])?;
+        let known = self.0.store.asked_before(caller.tenant(), key.clone()).await;
+        known.map_err(of_keyed)
+    }
+
+    /// Waits with whoever asked for the same before.
+    pub(super) async fn join(
+        &self,
+        tenant: &Tenant,
+        id: ExecutionId,
+        (gone, watcher): (&CancellationToken, Watcher),
+    ) -> Result<Execution, Error> {
+        if let Ok(follow) = self.follow_for(tenant, id, Bookmark::default()).await {
+            let _ = watcher.send(follow);
+        }
+        self.await_other(tenant, id, gone).await
     }
 
     /// A place in the line, and among what can be watched and cancelled.
@@ -140,10 +178,6 @@ impl Engine {
                 outcome: None,
             }))),
             Ok(Enqueued::Known(id)) => Ok(Recorded::Before(id)),
-            Err(store::Error::Conflict(store::Conflict::OtherRequest)) => Err(Error::new(
-                Code::KeyReused,
-                "Idempotency-Key: was sent with another request before; use a new key for each request",
-            )),
             Err(store::Error::Quota) => {
                 let mebibytes = limits::QUEUED_BYTES_MAX / limits::MIB;
                 let message = format!(
@@ -151,7 +185,7 @@ impl Engine {
                 );
                 Err(Error::new(Code::RateLimited, message).with_retry_after(limits::QUEUE_RETRY_AFTER))
             }
-            Err(error) => Err(failure::of_store(error, "execution")),
+            Err(error) => Err(of_keyed(error)),
         }
     }
 
@@ -163,33 +197,67 @@ impl Engine {
             .spawn(async move { engine.run_queued(entered, place).await });
     }
 
-    /// Runs a recorded execution when its turn comes. Whatever goes wrong is recorded as its end, unless the process ends.
-    async fn run_queued(&self, mut entered: Entered, place: Place) {
+    /// Runs a recorded execution when its turn comes. What may be otherwise in a moment is waited for in the line; whatever else goes
+    /// wrong is recorded as its end, unless the process ends.
+    async fn run_queued(&self, mut entered: Entered, mut place: Place) {
         let (tenant, id) = (entered.tenant().clone(), entered.id());
-        let ended = match place.turn().await {
-            Some(slot) => Box::pin(self.execute_queued(slot, &mut entered).instrument(span())).await,
-            // Cancelled, or the process ends: the next one finds it in the database.
-            None => self.find_execution(&tenant, id).await,
+        let mut again = 0;
+        let error = loop {
+            let ended = match place.turn().await {
+                Some(slot) => Box::pin(self.execute_queued(slot, &mut entered).instrument(span())).await,
+                // Cancelled, or the process ends: the next one finds it in the database.
+                None => self.find_execution(&tenant, id).await,
+            };
+            let error = match ended {
+                Ok(execution) if execution.status.is_final() => return entered.leave(&execution),
+                Ok(_) => return,
+                Err(error) => error,
+            };
+            let is_early = !entered.has_begun() && !entered.cancel().is_cancelled();
+            if again == limits::QUEUED_AGAIN_MAX || !is_early || !may_pass(&error) {
+                break error;
+            }
+            tracing::warn!(execution.id = %id, %error, "Execution {id} cannot begin yet; it waits again");
+            let pause = limits::QUEUED_AGAIN_AFTER * 2_u32.pow(again);
+            again += 1;
+            let cancel = entered.cancel();
+            let _ = cancel.run_until_cancelled(tokio::time::sleep(pause)).await;
+            place = match self.0.admission.enter(Comer {
+                tenant: tenant.clone(),
+                lane: Lane::Adopted,
+                execution: Some(id),
+            }) {
+                Ok(place) => place,
+                // The process ends.
+                Err(_) => return,
+            };
         };
-        let ended = match ended {
-            Ok(execution) => Ok(execution),
-            // What this process cannot make ready any more the next one finds in the database.
-            Err(_) if self.0.running.is_stopping() => self.find_execution(&tenant, id).await,
-            Err(error) => {
-                tracing::warn!(execution.id = %id, %error, source = ?std::error::Error::source(&error), "Execution {id} was not let in");
-                let left = self.leave_queue(&tenant, id, ended::denied(&error)).await;
-                match left {
-                    Ok(_) => self.find_execution(&tenant, id).await,
-                    Err(error) => Err(error),
+        tracing::warn!(execution.id = %id, %error, source = ?std::error::Error::source(&error), "Execution {id} was not let in");
+        self.end_queued(entered, ended::denied(&error)).await;
+    }
+
+    /// Ends one that waits and never will run. Nobody else knows of it: this tries until the process ends, whose successor finds it.
+    async fn end_queued(&self, entered: Entered, outcome: Outcome) {
+        let (tenant, id) = (entered.tenant().clone(), entered.id());
+        let stopping = self.0.running.stopping();
+        while !stopping.is_cancelled() {
+            let left = self.leave_queue(&tenant, id, outcome.clone()).await;
+            let ended = match left {
+                Ok(_) => self.find_execution(&tenant, id).await,
+                Err(error) => Err(error),
+            };
+            match ended {
+                Ok(execution) if execution.status.is_final() => return entered.leave(&execution),
+                // It stands as running, and is ended by who looks after those.
+                Ok(_) => return,
+                Err(error) if error.code() == Code::NotFound => return,
+                Err(error) => {
+                    tracing::warn!(execution.id = %id, %error, "The end of execution {id} could not be recorded; trying again");
                 }
             }
-        };
-        match ended {
-            Ok(execution) if execution.status.is_final() => entered.leave(&execution),
-            Ok(_) => {}
-            Err(error) => {
-                tracing::error!(execution.id = %id, ?error, "The end of execution {id} was not recorded")
-            }
+            let _ = stopping
+                .run_until_cancelled(tokio::time::sleep(limits::QUEUED_AGAIN_AFTER))
+                .await;
         }
     }
 
@@ -237,7 +305,8 @@ impl Engine {
             on_disconnect: OnDisconnect::Continue,
             watcher: nobody,
         };
-        Box::pin(self.execute(accepted, turn, (entered, &CancellationToken::new()))).await
+        let cancel = entered.cancel();
+        Box::pin(self.execute(accepted, turn, (entered, &cancel))).await
     }
 
     /// Lets what waited in dead processes wait in this one, in the order it came.
@@ -269,6 +338,8 @@ impl Engine {
         let left = self.leave_queue(tenant, id, ended::cancelled()).await?;
         if left {
             self.0.admission.send_away(tenant, id);
+            // One that has its turn may be at its preparations.
+            drop(self.0.running.cancel(tenant, id));
         }
         Ok(left)
     }
@@ -324,6 +395,24 @@ impl Engine {
         let forgotten = self.0.store.forget_idempotency_keys(a_life_ago()).await;
         forgotten.map_err(|error| failure::of_store(error, "keys of requests"))
     }
+}
+
+fn of_keyed(error: store::Error) -> Error {
+    match error {
+        store::Error::Conflict(store::Conflict::OtherRequest) => Error::new(
+            Code::KeyReused,
+            "Idempotency-Key: was sent with another request before; use a new key for each request",
+        ),
+        error => failure::of_store(error, "execution"),
+    }
+}
+
+/// Whether what went wrong may be right in a moment: an engine that starts again, a database that others hold.
+fn may_pass(error: &Error) -> bool {
+    matches!(
+        error.code(),
+        Code::SandboxUnavailable | Code::Busy | Code::Internal
+    )
 }
 
 /// A key and what it stands for.

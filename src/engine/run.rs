@@ -151,6 +151,9 @@ impl Engine {
             Some(key) => Some(queue::keyed(key, &stored::write(&request.what, &request.ask)?)),
             None => None,
         };
+        if let Some(id) = self.asked_before(caller, keyed.as_ref()).await? {
+            return self.join(caller.tenant(), id, (gone, watcher)).await;
+        }
         // Boxed like the whole, each part for itself: they follow one another.
         let accepted = Box::pin(self.accept(caller, request)).await?;
         accepted.name_span();

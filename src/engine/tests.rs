@@ -43,6 +43,34 @@ pub(super) async fn engine(folder: &Path, sandbox: Sandbox) -> Engine {
     })
 }
 
+fn some_code() -> RunRequest {
+    let code = CalledCode {
+        text: "1".to_owned(),
+        language: Language::Python,
+    };
+    RunRequest {
+        what: What::Code(code),
+        ask: Ask::default(),
+        progress: None,
+    }
+}
+
+/// An engine that starts again, say, ends nothing of what waits.
+#[tokio::test]
+async fn what_cannot_begin_yet_waits_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let sandbox = Sandbox::scripted_late(|_, _| Ok(Report::bare(End::Exited(0))), 1);
+    let engine = engine(folder.path(), sandbox).await;
+    let caller = Caller::of_accepted(Tenant::default_tenant());
+    let submitted = engine.submit(&caller, some_code(), Manner::default()).await;
+    let id = submitted.unwrap().new.id;
+    let ended = engine
+        .execution_within(&caller, id, Duration::from_secs(20))
+        .await;
+    assert_eq!(ended.unwrap().status, Status::Success);
+    engine.shutdown(Duration::ZERO).await;
+}
+
 /// F-03: a process that ends refuses to make ready whatever has its turn just then; that waits for the next one.
 #[tokio::test]
 async fn what_has_its_turn_as_the_process_ends_runs_in_the_next_one() {
@@ -55,16 +83,10 @@ async fn what_has_its_turn_as_the_process_ends_runs_in_the_next_one() {
     let first = engine_here().await;
     // As `shutdown` does while somebody is let in.
     first.0.running.stop();
-    let code = CalledCode {
-        text: "1".to_owned(),
-        language: Language::Python,
-    };
-    let request = RunRequest {
-        what: What::Code(code),
-        ask: Ask::default(),
-        progress: None,
-    };
-    let submitted = first.submit(&caller, request, Manner::default()).await.unwrap();
+    let submitted = first
+        .submit(&caller, some_code(), Manner::default())
+        .await
+        .unwrap();
     first.shutdown(Duration::ZERO).await;
     let left = first.execution(&caller, submitted.new.id).await.unwrap();
     assert_eq!(left.status, Status::Queued, "{:?}", left.outcome);

@@ -131,14 +131,17 @@ impl Engine {
 
     /// Ends executions of this process that are over and whose end could not be recorded when it came.
     async fn close_unrecorded(&self) -> Result<(), Error> {
-        let over = self.0.running.take_unrecorded();
-        for (done, (tenant, id)) in over.iter().enumerate() {
-            if let Err(error) = self.0.store.finish(tenant, *id, ended::unrecorded()).await {
-                self.0.running.keep_unrecorded(&over[done..]);
-                return Err(failure::of_store(error, "execution"));
+        let mut closed = Ok(());
+        for (tenant, id) in self.0.running.take_unrecorded() {
+            match self.0.store.finish(&tenant, id, ended::unrecorded()).await {
+                Ok(_) | Err(store::Error::NotFound) => {}
+                Err(error) => {
+                    self.0.running.keep_unrecorded((tenant, id));
+                    closed = Err(failure::of_store(error, "execution"));
+                }
             }
         }
-        Ok(())
+        closed
     }
 
     /// Removes sandboxes that should not be there, then forgets the dead that left nothing.

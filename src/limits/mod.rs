@@ -391,6 +391,10 @@ pub const LINK_LIFE: Duration = Duration::from_secs(3600);
 pub const RECORD_MAX: Duration = Duration::from_secs(60);
 /// Pause between two attempts at it; each has waited for [`STORE_LOCK_MAX`].
 pub const RECORD_AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// Pause before a queued execution that could not begin, or be ended, is looked at again; the former doubles it each time.
+pub const QUEUED_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// So often one waits for its turn again: half a minute, in which an engine has started anew.
+pub const QUEUED_AGAIN_MAX: u32 = 5;
 /// Running executions get this long at shutdown; the rest become `interrupted`.
 pub const DRAIN_SERVER_MAX: Duration = Duration::from_secs(30);
 /// Pause between two rounds of upkeep: reconciler, retention.

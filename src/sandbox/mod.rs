@@ -267,7 +267,14 @@ impl Sandbox {
     #[cfg(feature = "testing")]
     #[must_use]
     pub fn scripted(script: Script) -> Self {
-        Self::Scripted(scripted::Scripted::new(script))
+        Self::Scripted(scripted::Scripted::new(script, 0))
+    }
+
+    /// The same, ready only when it was asked for so often.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn scripted_late(script: Script, refusals: u32) -> Self {
+        Self::Scripted(scripted::Scripted::new(script, refusals))
     }
 
     /// Makes sandboxes in advance from now on, for what is run more than once.

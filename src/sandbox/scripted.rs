@@ -1,5 +1,6 @@
 //! A sandbox that answers from a script, for tests of the rooms above.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::bundle::artifacts::ArtifactTar;
@@ -15,11 +16,16 @@ pub type Script = fn(&Job, &mut ArtifactTar) -> Result<Report, Error>;
 #[derive(Debug)]
 pub struct Scripted {
     script: Script,
+    /// So often it is not ready yet.
+    refusals: AtomicU32,
 }
 
 impl Scripted {
-    pub(super) fn new(script: Script) -> Self {
-        Self { script }
+    pub(super) fn new(script: Script, refusals: u32) -> Self {
+        Self {
+            script,
+            refusals: AtomicU32::new(refusals),
+        }
     }
 
     /// There is nothing to make.
@@ -64,7 +70,9 @@ impl Backend for Scripted {
     }
 
     async fn prepare(&self, _job: &Job, _progress: Option<&ProgressSender>) -> Result<(), Error> {
-        Ok(())
+        let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+        let refused = self.refusals.fetch_update(set, fetch, |left| left.checked_sub(1));
+        refused.map_or(Ok(()), |_| Err(Error::Unavailable("not ready yet".to_owned())))
     }
 
     async fn check(&self) -> Result<(), Error> {

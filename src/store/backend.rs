@@ -8,8 +8,8 @@ use crate::ids::{BlobObject, DeliveryId, Digest, ExecutionId, InstanceId, KeyId,
 use crate::skill::{SecretName, Selector, SkillName, Version};
 use crate::store::deliveries::{Attempted, Claimed, Delivery, SealedSigning, Wanted};
 use crate::store::{
-    BlobQuota, BlobRecord, Enqueued, Error, ExecutionFilter, Kept, KeptBlob, Moment, NewSecret, PackageSet,
-    Published, Queued, Retention, SecretRecord, SkillRecord,
+    BlobQuota, BlobRecord, Enqueued, Error, ExecutionFilter, Kept, KeptBlob, KeyedRequest, Moment, NewSecret,
+    PackageSet, Published, Queued, Retention, SecretRecord, SkillRecord,
 };
 use crate::telemetry::Latency;
 
@@ -52,6 +52,7 @@ pub(super) trait Backend {
     async fn begin(&self, execution: NewExecution, recorded: impl FnOnce() + Send) -> Result<(), Error>;
     async fn finish(&self, tenant: &Tenant, id: ExecutionId, outcome: Outcome) -> Result<bool, Error>;
     async fn enqueue(&self, queued: Queued) -> Result<Enqueued, Error>;
+    async fn asked_before(&self, tenant: &Tenant, key: KeyedRequest) -> Result<Option<ExecutionId>, Error>;
     async fn queued_request(&self, tenant: &Tenant, id: ExecutionId) -> Result<Vec<u8>, Error>;
     async fn start(&self, execution: NewExecution) -> Result<bool, Error>;
     async fn leave_queue(&self, tenant: &Tenant, id: ExecutionId, outcome: Outcome) -> Result<bool, Error>;

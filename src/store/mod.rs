@@ -171,6 +171,15 @@ impl Store {
         on_backend!(self, b => b.enqueue(queued).await)
     }
 
+    /// The execution of the same request under this key, if there was one; a conflict if the key was another request's.
+    pub async fn asked_before(
+        &self,
+        tenant: &Tenant,
+        key: KeyedRequest,
+    ) -> Result<Option<ExecutionId>, Error> {
+        on_backend!(self, b => b.asked_before(tenant, key).await)
+    }
+
     /// What a queued execution will be given.
     pub async fn queued_request(&self, tenant: &Tenant, id: ExecutionId) -> Result<Vec<u8>, Error> {
         on_backend!(self, b => b.queued_request(tenant, id).await)

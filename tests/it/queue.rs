@@ -328,6 +328,14 @@ async fn a_request_that_is_sent_again_is_not_executed_again() {
             let (status, again) = keyed("order-1", &otherwise);
             assert_eq!((status, id_of(&again)), (200, id_of(&answers[0].1)), "{member}");
         }
+        // Nor what has changed since.
+        let gone = ureq::delete(format!("{}/v1/skills/probe/1.0.0", server.url))
+            .header("authorization", format!("Bearer {}", server.key()))
+            .call();
+        assert_eq!(gone.unwrap().status(), 204);
+        let (status, again) = keyed("order-1", &body);
+        assert_eq!((status, id_of(&again)), (200, id_of(&answers[0].1)));
+        publish(&server);
         let (status, problem) = keyed("order-1", &json!({"skill": "probe", "input": {"n": 2}}));
         assert_eq!(
             (status, &problem["code"]),

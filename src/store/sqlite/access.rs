@@ -19,6 +19,7 @@ impl Sqlite {
         act: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let began = Instant::now();
+        self.log.is_sound().map_err(Error::backend)?;
         let log = self.log.clone();
         let write = move |connection: &mut Connection| {
             let before = connection.total_changes();
@@ -73,6 +74,8 @@ impl Sqlite {
         written: impl FnOnce() + Send,
     ) -> Result<T, Error> {
         let began = Instant::now();
+        // Nothing begins that cannot be recorded.
+        self.log.is_sound().map_err(Error::backend)?;
         let act = match self.write_at_once(act) {
             Ok(done) => {
                 let (value, place) = done?;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, TryLockError};
 
 /// The log of one database file.
 ///
@@ -53,6 +53,20 @@ impl Log {
         Written(self.written.load(Ordering::Relaxed))
     }
 
+    /// Whether the disk is believed, as far as is known without waiting for it.
+    pub(super) fn is_sound(&self) -> io::Result<()> {
+        let durable = match self.durable.try_lock() {
+            Ok(durable) => *durable,
+            Err(TryLockError::Poisoned(durable)) => *durable.into_inner(),
+            // It is being asked.
+            Err(TryLockError::WouldBlock) => return Ok(()),
+        };
+        match durable {
+            Durable::Until(_) => Ok(()),
+            Durable::Refused => Err(refused()),
+        }
+    }
+
     /// Waits until a transaction, and all before it, is on the disk. Blocks. Once this has failed it fails until the file is opened
     /// anew, which reads what is really there.
     pub(super) fn reach_disk(&self, written: Written) -> io::Result<()> {
@@ -60,11 +74,7 @@ impl Log {
         match *durable {
             Durable::Until(place) if place >= written.0 => return Ok(()),
             Durable::Until(_) => {}
-            Durable::Refused => {
-                return Err(io::Error::other(
-                    "the disk has refused what was written before; see to the disk and start the server again",
-                ));
-            }
+            Durable::Refused => return Err(refused()),
         }
         let all = self.written.load(Ordering::Relaxed);
         *durable = Durable::Refused;
@@ -72,6 +82,12 @@ impl Log {
         *durable = Durable::Until(all);
         Ok(())
     }
+}
+
+fn refused() -> io::Error {
+    io::Error::other(
+        "the disk has refused what was written before; see to the disk and start the server again",
+    )
 }
 
 #[cfg(test)]
@@ -111,7 +127,9 @@ mod tests {
         };
         let before = log.last();
         let first = log.wrote();
+        log.is_sound().unwrap();
         log.reach_disk(first).unwrap_err();
+        log.is_sound().unwrap_err();
         log.file = File::create(folder.path().join("good")).unwrap();
         for place in [before, first, log.wrote()] {
             log.reach_disk(place).unwrap_err();

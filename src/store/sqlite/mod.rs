@@ -32,8 +32,8 @@ use crate::ids::{BlobObject, DeliveryId, Digest, ExecutionId, InstanceId, KeyId,
 use crate::skill::{SecretName, Selector, SkillName, Version};
 use crate::store::deliveries::{Attempted, Claimed, Delivery, SealedSigning, Wanted};
 use crate::store::{
-    Backend, BlobQuota, BlobRecord, Enqueued, Error, ExecutionFilter, Kept, KeptBlob, Moment, NewSecret,
-    PackageSet, Published, Queued, Retention, SecretRecord, SkillRecord,
+    Backend, BlobQuota, BlobRecord, Enqueued, Error, ExecutionFilter, Kept, KeptBlob, KeyedRequest, Moment,
+    NewSecret, PackageSet, Published, Queued, Retention, SecretRecord, SkillRecord,
 };
 use crate::telemetry::Latency;
 
@@ -78,6 +78,7 @@ impl Backend for Sqlite {
     }
 
     async fn ping(&self) -> Result<(), Error> {
+        self.log.is_sound().map_err(Error::backend)?;
         self.read(|c| Ok(c.query_row("select 1", [], |_| Ok(()))?)).await
     }
 
@@ -156,6 +157,11 @@ impl Backend for Sqlite {
 
     async fn enqueue(&self, queued: Queued) -> Result<Enqueued, Error> {
         self.write(move |c| queue::enqueue(c, &queued)).await
+    }
+
+    async fn asked_before(&self, tenant: &Tenant, key: KeyedRequest) -> Result<Option<ExecutionId>, Error> {
+        let tenant = tenant.clone();
+        self.read(move |c| queue::known(c, &tenant, &key)).await
     }
 
     async fn queued_request(&self, tenant: &Tenant, id: ExecutionId) -> Result<Vec<u8>, Error> {

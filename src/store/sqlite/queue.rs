@@ -75,7 +75,11 @@ pub(super) fn enqueue(c: &Connection, queued: &Queued) -> Result<Enqueued, Error
 }
 
 /// The execution of the same request, if there was one lately.
-fn known(c: &Connection, tenant: &Tenant, keyed: &KeyedRequest) -> Result<Option<ExecutionId>, Error> {
+pub(super) fn known(
+    c: &Connection,
+    tenant: &Tenant,
+    keyed: &KeyedRequest,
+) -> Result<Option<ExecutionId>, Error> {
     let mut statement = c.prepare_cached(FIND_KEY)?;
     let mut rows = statement.query((tenant.as_str(), keyed.key.as_str()))?;
     let Some(row) = rows.next()? else {
