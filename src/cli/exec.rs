@@ -201,11 +201,22 @@ fn watch(place: &Place, id: ExecutionId, console: &Console) -> Result<Exit> {
 fn wait(place: &Place, (id, timeout): (ExecutionId, Option<Duration>), console: &Console) -> Result<Exit> {
     let spinner = Spinner::start(format!("waiting for execution {id}"));
     let until = timeout.map(|timeout| Instant::now() + timeout);
+    let mut failures = 0;
     let envelope = loop {
         let left = until.map_or(limits::WAIT_MAX, |until| {
             until.saturating_duration_since(Instant::now())
         });
-        let envelope = place.ended_within(id, left.min(limits::WAIT_MAX))?;
+        let envelope = match place.ended_within(id, left.min(limits::WAIT_MAX)) {
+            Ok(envelope) => envelope,
+            // A server that starts again goes on with what it was given.
+            Err(failure) if failure.exit() == Exit::Unavailable && failures < limits::CLIENT_AGAIN_MAX => {
+                failures += 1;
+                std::thread::sleep(limits::EVENTS_RETRY.min(left));
+                continue;
+            }
+            Err(failure) => return Err(failure),
+        };
+        failures = 0;
         if envelope.status.is_final() {
             break envelope;
         }

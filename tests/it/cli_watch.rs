@@ -106,7 +106,8 @@ fn a_watch_outlives_its_server() {
     let shell = Shell::new()
         .with("SKILLBOX_SERVER_URL", &server.url)
         .with("SKILLBOX_API_KEY", &server.key());
-    let (_run, id) = begun(&shell);
+    let (mut run, id) = begun(&shell);
+    let mut wait = shell.spawn(&["exec", "wait", &id]);
     let mut watch = shell.spawn(&["exec", "watch", &id]);
     let mut heard = BufReader::new(watch.stdout.take().unwrap());
     assert_eq!(line(&mut heard), "one\n");
@@ -116,6 +117,13 @@ fn a_watch_outlives_its_server() {
     assert_eq!(rest(heard), "", "nothing comes twice");
     let talk = rest(watch.stderr.take().unwrap());
     assert!(talk.contains("ended as interrupted"), "{talk}");
+    // Nor is anybody else's connection the execution.
+    for waiting in [&mut wait, &mut run] {
+        assert_eq!(waiting.wait().unwrap().code(), Some(6));
+        let told = rest(waiting.stdout.take().unwrap());
+        let envelope: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!(envelope["status"], "interrupted", "{told}");
+    }
 }
 
 /// On a terminal standard error comes as it is written, and once; the result follows.
@@ -212,14 +220,22 @@ fn ctrl_c_ends_what_the_server_runs() {
         return;
     }
     let (_home, _server, shell) = served(&[]);
-    let (mut run, id) = begun(&shell);
+    let (run, id) = begun(&shell);
     let mut watch = shell.spawn(&["exec", "watch", &id]);
     let mut heard = BufReader::new(watch.stdout.take().unwrap());
     assert_eq!(line(&mut heard), "one\n");
     let pid = rustix::process::Pid::from_raw(i32::try_from(run.id()).unwrap()).unwrap();
     let pressed = std::time::Instant::now();
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    run.wait().unwrap();
+    let ended = run.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130));
+    let (told, talk) = (String::from_utf8(ended.stdout), String::from_utf8(ended.stderr));
+    let envelope: Value = serde_json::from_str(&told.unwrap()).unwrap();
+    assert_eq!(
+        (&envelope["status"], &envelope["execution_id"]),
+        (&"cancelled".into(), &id.as_str().into())
+    );
+    assert!(talk.unwrap().contains("ended by Ctrl-C"));
     assert_eq!(watch.wait().unwrap().code(), Some(6));
     assert!(
         pressed.elapsed() < std::time::Duration::from_secs(5),

@@ -1,7 +1,11 @@
 //! Executions as they are asked for, now or later, and waited for.
 
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use ureq::http::Method;
 
 use super::asked;
@@ -16,50 +20,92 @@ use crate::engine::Ask;
 use crate::execution::{Envelope, Stream};
 use crate::ids::ExecutionId;
 use crate::limits;
+use crate::server::Signals;
+
+/// What a shell says of a process that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
 
 impl Remote {
     pub(crate) fn run(
         &self,
         (name, mut what): (String, serde_json::Value),
         ask: &Ask,
-        hear: Option<&mut Hear<'_>>,
+        mut hear: Option<&mut Hear<'_>>,
     ) -> Result<Ran> {
         what["blobs"] = self.kept(&ask.blobs)?;
-        // Ctrl-C ends this process, and with it the connection.
-        what["on_disconnect"] = "cancel".into();
         let sent = Sent::json(asked::body(what, ask)?.into_bytes());
-        let mut spinner = Some(Spinner::start(format!("running {name} on {}", self.base)));
+        let spinner = Cell::new(Some(Spinner::start(format!("running {name} on {}", self.base))));
+        // Told as it goes on also where nobody listens: what breaks off on the way is asked for again.
         let call = Call {
             answer_max: limits::CLIENT_RUN_MAX,
+            accept: EVENTS,
             ..Call::new(Method::POST, "/v1/executions")
         };
-        let envelope = match hear {
-            None => read_json(self.send(&call, sent)?)?,
-            Some(hear) => {
-                let mut envelope = None;
-                self.run_told(
-                    &Call {
-                        accept: EVENTS,
-                        ..call
-                    },
-                    sent,
-                    &mut |told| {
-                        if !matches!(told, Told::Status(..) | Told::Printed(Stream::Stdout, _)) {
-                            spinner = None;
-                        }
-                        if let Told::Result(result) = &told {
-                            envelope = Some((**result).clone());
-                        }
-                        hear(told)
-                    },
-                )?;
-                envelope.ok_or_else(|| Failure::new(Exit::Unavailable, "the server told no result"))?
-            }
+        let (id, mut envelope) = (Mutex::new(None), None);
+        let act = || {
+            self.run_told(&call, sent, &mut |told| {
+                match &told {
+                    Told::Status(of, ..) => *locked(&id) = Some(*of),
+                    Told::Result(result) => envelope = Some((**result).clone()),
+                    Told::Printed(..) | Told::Logged(_) => {}
+                }
+                let Some(hear) = &mut hear else { return Ok(()) };
+                if !matches!(told, Told::Status(..) | Told::Printed(Stream::Stdout, _)) {
+                    spinner.take();
+                }
+                hear(told)
+            })
         };
+        let interrupted = self.unless_interrupted(&id, act)?;
+        let none = || Failure::new(Exit::Unavailable, "the server told no result");
         Ok(Ran {
-            envelope,
-            interrupted: false,
+            envelope: envelope.ok_or_else(none)?,
+            interrupted,
         })
+    }
+
+    /// Acts, and tells whether Ctrl-C came meanwhile: it ends the execution that runs, whose end is then waited for. A second one ends
+    /// this process, as the first does where nothing runs yet: what waits for its turn leaves with the connection.
+    fn unless_interrupted(
+        &self,
+        id: &Mutex<Option<ExecutionId>>,
+        act: impl FnOnce() -> Result<()>,
+    ) -> Result<bool> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::internal("listening for Ctrl-C", error))?;
+        let mut signals = {
+            let _context = runtime.enter();
+            Signals::new()?
+        };
+        let interrupted = AtomicBool::new(false);
+        let (done, over) = oneshot::channel::<()>();
+        let acted = std::thread::scope(|scope| {
+            let listen = async {
+                signals.next().await;
+                let Some(id) = *locked(id) else {
+                    std::process::exit(INTERRUPTED);
+                };
+                interrupted.store(true, Ordering::Relaxed);
+                // Where it fails there is the second Ctrl-C.
+                let _ = self.cancel(id);
+                signals.next().await;
+                std::process::exit(INTERRUPTED);
+            };
+            scope.spawn(move || {
+                runtime.block_on(async {
+                    tokio::select! {
+                        _ = over => {}
+                        () = listen => {}
+                    }
+                });
+            });
+            let acted = act();
+            drop(done);
+            acted
+        });
+        acted.map(|()| interrupted.load(Ordering::Relaxed))
     }
 
     pub(super) fn submit(&self, mut what: serde_json::Value, ask: &Ask) -> Result<Envelope> {
@@ -84,4 +130,8 @@ impl Local {
         let ended = self.engine().execution_within(self.caller(), id, within);
         Ok(Envelope::from_execution(&self.wait(ended)?, None))
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
