@@ -89,7 +89,21 @@ pub struct Failure {
     pub message: String,
     /// `name`, `value` and `traceback`, where called code raised an exception.
     #[serde(flatten)]
+    #[schema(value_type = ExceptionIfAny)]
     pub exception: Option<Exception>,
+}
+
+/// Where called code raised an exception: all of it, or nothing.
+#[derive(utoipa::ToSchema)]
+#[schema(as = ExceptionIfAny)]
+#[expect(dead_code, reason = "a description, of which no value is ever made")]
+struct ExceptionIfAny {
+    /// Its type, such as `ZeroDivisionError`.
+    name: Option<String>,
+    /// What it says.
+    value: Option<String>,
+    /// Where it came from, without our own frames.
+    traceback: Option<String>,
 }
 
 /// What was kept of the program's two streams and its log. The head is kept, exact up to the cap.

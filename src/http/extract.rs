@@ -7,7 +7,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
-use serde::de::DeserializeOwned;
+use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 
 use super::body;
 use super::budget::Held;
@@ -21,6 +21,15 @@ use crate::limits;
 /// A JSON request body, and the share of memory that it holds until the answer is made.
 #[derive(Debug)]
 pub(crate) struct Json<T>(pub(crate) T, pub(crate) Held);
+
+/// A member that may also be `null`, as clients write what they leave out.
+pub(crate) fn unless_null<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
 
 /// What may come as a JSON body.
 pub(crate) trait Body: DeserializeOwned + Send + 'static {
@@ -110,6 +119,10 @@ fn is_utf8(parameter: &str) -> bool {
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
     // The body's own braces are one level more than what it carries may have.
     check_depth(bytes, limits::JSON_DEPTH_MAX + 1).map_err(|error| Error::invalid(error.to_string()))?;
+    let text = bytes.trim_ascii_start();
+    if !text.is_empty() && !text.starts_with(b"{") {
+        return Err(Error::invalid("the body: not a JSON object; write `{…}`"));
+    }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let field = error.path().to_string();
@@ -183,7 +196,8 @@ mod tests {
             (br#"{"args":[]}"#, "the body: missing field `skill`"),
             (br#"{"skill":"a"} x"#, "the body: trailing characters"),
             (b"", "the body: EOF"),
-            (b"null", "the body: invalid type: null"),
+            (b"null", "the body: not a JSON object"),
+            (br#"[["a"], "b"]"#, "the body: not a JSON object"),
         ];
         for (body, expected) in cases {
             let message = message(body);

@@ -11,7 +11,7 @@ use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::args::Args;
-use super::extract::Body;
+use super::extract::{Body, unless_null};
 use crate::auth::{ApiKey, KeyRecord, Scope, Scopes};
 use crate::engine::{Ask, AskedBlob, CalledCode, NewKey, OnDisconnect, RunRequest, What};
 use crate::error::Error;
@@ -184,16 +184,16 @@ pub(crate) struct CreateExecution {
     input: Option<JsonText>,
     /// Arguments of the program, after its own name. An object is what `main(args)` is called with: another way to write
     /// `input`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "unless_null")]
     #[schema(value_type = Option<Args>)]
     args: Args,
     /// Files placed below `/workspace`: relative path to content in base64.
-    #[serde(default)]
-    #[schema(value_type = BTreeMap<String, String>)]
+    #[serde(default, deserialize_with = "unless_null")]
+    #[schema(value_type = Option<BTreeMap<String, String>>)]
     files: Files,
     /// Blobs placed in `/blobs`, each under the 64 hex digits of its id; at most 64 MiB together.
-    #[serde(default)]
-    #[schema(value_type = Vec<String>, max_items = 100, example = json!(["sha256:…"]))]
+    #[serde(default, deserialize_with = "unless_null")]
+    #[schema(value_type = Option<Vec<String>>, max_items = 100, example = json!(["sha256:…"]))]
     blobs: Vec<Digest>,
     /// A script of the skill to run instead of the skill's own program, by its path: `scripts/fill.py`. The extension or
     /// the `#!` line tells the interpreter. New and changed files of `/workspace` come back.
@@ -204,12 +204,12 @@ pub(crate) struct CreateExecution {
     #[serde(default)]
     stdin: Option<String>,
     /// Other published skills that the program sees at `/skills/<name>` and may import: `name`, or `name@1.2.0`.
-    #[serde(default)]
-    #[schema(value_type = Vec<String>, max_items = 16, example = json!(["salesforce.leads@1.2.0"]))]
+    #[serde(default, deserialize_with = "unless_null")]
+    #[schema(value_type = Option<Vec<String>>, max_items = 16, example = json!(["salesforce.leads@1.2.0"]))]
     mount_skills: Vec<SkillRef>,
     /// Packages besides those that the skill asks for: `pandas>=2` for Python, `lodash@^4` for Node.
-    #[serde(default)]
-    #[schema(max_items = 200)]
+    #[serde(default, deserialize_with = "unless_null")]
+    #[schema(value_type = Option<Vec<String>>, max_items = 200)]
     requirements: Vec<String>,
     /// Wall clock in seconds, at least 0.1; only shortens what the skill and the server allow.
     #[serde(default, deserialize_with = "seconds")]
@@ -220,7 +220,8 @@ pub(crate) struct CreateExecution {
     #[schema(max_length = 2048, example = "https://hooks.example/skillbox")]
     callback_url: Option<String>,
     /// Whether the answer is its end, or that it waits for its turn.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "unless_null")]
+    #[schema(value_type = Option<Mode>)]
     pub(crate) mode: Mode,
     /// What becomes of it when the client hangs up; with `mode: sync` only.
     #[serde(default)]

@@ -201,7 +201,7 @@ impl Telling {
     /// The next piece of the stream.
     async fn piece(&mut self) -> Option<Bytes> {
         let next = timeout(limits::EVENTS_KEEP_ALIVE, self.event()).await;
-        next.unwrap_or_else(|_| Some(Bytes::from_static(b": still here\n\n")))
+        next.unwrap_or_else(|_| Some(Bytes::from_static(b": still here\n")))
     }
 
     async fn event(&mut self) -> Option<Bytes> {
@@ -248,7 +248,8 @@ impl Telling {
 
 impl IntoResponse for Telling {
     fn into_response(self) -> Response {
-        let retry = format!("retry: {}\n\n", limits::EVENTS_RETRY.as_millis());
+        // No event of its own: some readers make one of every empty line.
+        let retry = format!("retry: {}\n", limits::EVENTS_RETRY.as_millis());
         let begin = stream::iter([Ok::<_, Infallible>(Bytes::from(retry))]);
         let events = stream::unfold(self, async |mut telling| {
             telling.piece().await.map(|piece| (Ok(piece), telling))

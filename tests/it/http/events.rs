@@ -42,7 +42,7 @@ async fn every_event_is_as_documented() {
     assert_eq!(reply.header(header::CACHE_CONTROL), "no-store");
     assert_eq!(reply.header(HeaderName::from_static("x-accel-buffering")), "no");
     let text = reply.text();
-    assert!(text.starts_with("retry: 1000\n\nid: 0-0-0-running\n"), "{text}");
+    assert!(text.starts_with("retry: 1000\nid: 0-0-0-running\n"), "{text}");
     let events = parsed(&text);
     let names: Vec<_> = events.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["status", "stdout", "stderr", "result", "end"]);
