@@ -55,6 +55,7 @@ impl Engine {
         }
         let accepted = Box::pin(self.accept(caller, request)).await?;
         accepted.name_span();
+        let kept = stored::pinned(kept, &accepted.found.plan.job.mounted)?;
         let lined_up = self.line_up((&accepted.tenant, accepted.id()), Lane::Queued)?;
         match self.enqueue(&accepted, (Some(kept), key)).await? {
             Recorded::Now(execution) => {

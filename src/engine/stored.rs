@@ -12,8 +12,8 @@ use crate::engine::{Ask, AskedBlob, CalledCode, What};
 use crate::error::Error;
 use crate::execution::JsonText;
 use crate::ids::Digest;
-use crate::sandbox::InputFile;
-use crate::skill::{Language, SkillRef};
+use crate::sandbox::{InputFile, SkillFiles};
+use crate::skill::{Language, Selector, SkillRef};
 
 /// Everything that a request says, in an order that is always the same.
 #[derive(Serialize, Deserialize)]
@@ -69,6 +69,20 @@ pub(super) fn write(what: &What, ask: &Ask) -> Result<Vec<u8>, Error> {
             .map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
         callback_url: ask.callback_url.clone(),
     };
+    serde_json::to_vec(&stored).map_err(Error::internal)
+}
+
+/// The same with the versions of mounted skills that are meant now.
+pub(super) fn pinned(written: Vec<u8>, mounted: &[SkillFiles]) -> Result<Vec<u8>, Error> {
+    if mounted.is_empty() {
+        return Ok(written);
+    }
+    let mut stored: Stored = serde_json::from_slice(&written).map_err(Error::internal)?;
+    for mount in &mut stored.mount_skills {
+        if let Some(files) = mounted.iter().find(|files| files.name == mount.name) {
+            mount.selector = Selector::Digest(files.digest);
+        }
+    }
     serde_json::to_vec(&stored).map_err(Error::internal)
 }
 
@@ -137,6 +151,19 @@ mod tests {
             callback_url: Some("https://hooks.example/".to_owned()),
         };
         (what, ask)
+    }
+
+    #[test]
+    fn a_mounted_skill_stays_the_one_that_was_meant() {
+        let (what, ask) = asked();
+        let digest = Digest::of(b"then");
+        let files = SkillFiles {
+            name: "other".parse().unwrap(),
+            digest,
+            folder: "/cache/other".into(),
+        };
+        let (_, ask) = read(&pinned(write(&what, &ask).unwrap(), &[files]).unwrap()).unwrap();
+        assert_eq!(ask.mount_skills[0].selector, Selector::Digest(digest));
     }
 
     #[test]

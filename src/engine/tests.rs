@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::blob::{Blob, LinkSigner};
 use crate::engine::{Ask, CalledCode, Manner, RunRequest, What};
-use crate::execution::Status;
+use crate::execution::{Bookmark, News, Reason, Status};
 use crate::ids::Tenant;
 use crate::sandbox::{End, Report};
 
@@ -87,10 +87,21 @@ async fn what_has_its_turn_as_the_process_ends_runs_in_the_next_one() {
         .submit(&caller, some_code(), Manner::default())
         .await
         .unwrap();
+    let mut follow = first
+        .follow(&caller, submitted.new.id, Bookmark::default())
+        .await
+        .unwrap();
     first.shutdown(Duration::ZERO).await;
+    // Decision 26: it never ran here, and whoever goes on elsewhere hears of its place in the line.
+    let (status, reason) = (Status::Queued, Reason::Shutdown);
+    let mut told = follow.next().await;
+    while told == Some(News::Status(status)) {
+        told = follow.next().await;
+    }
+    assert_eq!(told, Some(News::End { status, reason }));
     let left = first.execution(&caller, submitted.new.id).await.unwrap();
     assert_eq!(left.status, Status::Queued, "{:?}", left.outcome);
-    drop(first);
+    drop((first, follow));
     let next = engine_here().await;
     next.resume_queue().await.unwrap();
     next.shutdown(Duration::from_secs(20)).await;
