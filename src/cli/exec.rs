@@ -201,6 +201,8 @@ fn watch(place: &Place, id: ExecutionId, console: &Console) -> Result<Exit> {
 fn wait(place: &Place, (id, timeout): (ExecutionId, Option<Duration>), console: &Console) -> Result<Exit> {
     let spinner = Spinner::start(format!("waiting for execution {id}"));
     let until = timeout.map(|timeout| Instant::now() + timeout);
+    // An address that is wrong is told at once; a server that was there will be again, and goes on with what it was given.
+    place.execution(id)?;
     let mut failures = 0;
     let envelope = loop {
         let left = until.map_or(limits::WAIT_MAX, |until| {
@@ -208,7 +210,6 @@ fn wait(place: &Place, (id, timeout): (ExecutionId, Option<Duration>), console: 
         });
         let envelope = match place.ended_within(id, left.min(limits::WAIT_MAX)) {
             Ok(envelope) => envelope,
-            // A server that starts again goes on with what it was given.
             Err(failure) if failure.exit() == Exit::Unavailable && failures < limits::CLIENT_AGAIN_MAX => {
                 failures += 1;
                 std::thread::sleep(limits::EVENTS_RETRY.min(left));

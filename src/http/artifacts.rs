@@ -38,7 +38,9 @@ pub(crate) async fn archive(
     let artifacts = door.engine.artifacts(&tenant, download.id).await?;
     let headers = headers(&download)?;
     if method == Method::HEAD {
-        return Ok(headers.into_response());
+        // Of no known length, as the archive is.
+        let nothing = stream::empty::<io::Result<Bytes>>();
+        return Ok((headers, Body::from_stream(nothing)).into_response());
     }
     let size = artifacts.object.size();
     let tar = artifacts
