@@ -208,6 +208,7 @@ fn wait(place: &Place, (id, timeout): (ExecutionId, Option<Duration>), console: 
         let left = until.map_or(limits::WAIT_MAX, |until| {
             until.saturating_duration_since(Instant::now())
         });
+        let asked = Instant::now();
         let envelope = match place.ended_within(id, left.min(limits::WAIT_MAX)) {
             Ok(envelope) => envelope,
             Err(failure) if failure.exit() == Exit::Unavailable && failures < limits::CLIENT_AGAIN_MAX => {
@@ -226,6 +227,8 @@ fn wait(place: &Place, (id, timeout): (ExecutionId, Option<Duration>), console: 
             return Err(Failure::new(Exit::Unavailable, message)
                 .hint("it goes on; wait again, or end it by `skillbox exec cancel`"));
         }
+        // A server that is about to stop waits for nothing.
+        std::thread::sleep(limits::EVENTS_RETRY.saturating_sub(asked.elapsed()).min(left));
         if let Some(queue) = envelope.queue {
             spinner.say(format!("number {} of {} in line", queue.position, queue.waiting));
         }

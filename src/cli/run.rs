@@ -205,7 +205,7 @@ impl Work {
             console.say(blobs_made(&envelope));
         }
         if interrupted {
-            console.bad("the execution was ended by Ctrl-C");
+            console.bad("the execution was ended by Ctrl-C, or by a signal to this command");
         } else if envelope.status != Status::Success {
             explain(&envelope, &watcher, console);
         } else if has_output && envelope.output.is_none() && envelope.files.is_empty() {

@@ -130,7 +130,7 @@ fn judge(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<Fai
             (Status::Oom, "oom", message)
         }
         (End::Cancelled, _) if shutting_down => {
-            let message = "the server stopped while the program ran".to_owned();
+            let message = "Skillbox was stopped while the program ran".to_owned();
             (Status::Interrupted, "interrupted", message)
         }
         (End::Cancelled, _) => {

@@ -253,7 +253,7 @@ impl<T> Shelf<T> {
         })
     }
 
-    /// Room for one more is made by those that were not asked for the longest.
+    /// Room for one more is made by those that have waited longest.
     fn reserve(&self, key: &Key, bytes: u64) -> Option<Vec<T>> {
         let mut state = self.state();
         let wanted = state.wanted.get(key).copied().unwrap_or(0);

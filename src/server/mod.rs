@@ -103,13 +103,14 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
 /// A round at once, for what dead processes left, and one every minute.
 async fn keep_up(engine: Engine, closing: CancellationToken) {
     loop {
-        let round = async {
+        let work = async {
             engine.upkeep_round().await;
             if let Err(error) = engine.resume_queue().await {
                 tracing::warn!(%error, "Could not look for executions of earlier processes that wait");
             }
-            engine.until_next_round().await;
         };
+        // Slots are given out meanwhile.
+        let round = async { tokio::join!(work, engine.until_next_round()) };
         if closing.run_until_cancelled(round).await.is_none() {
             return;
         }
