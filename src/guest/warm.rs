@@ -24,9 +24,9 @@ const JOB: &str = "/sandbox/.job";
 const PYTHON_HOOK: &str = "/sandbox/runtime/warm";
 const NODE_HOOK: &str = "--require=/sandbox/runtime/warm/wait.cjs";
 /// Our own folders on Python's path. What else is on it may have modules by the names of standard ones, and the program's code would
-/// run while it waits; `runtime/sitecustomize.py` hears of those folders by a variable, and puts them in place.
+/// run while it waits; `runtime/sitecustomize.py` finds those folders in a file, and puts them in place.
 const PYTHON_OURS: &str = "/sandbox/runtime";
-const PYTHON_LATER: &str = "PYTHONPATH_LATER";
+const PYTHON_LATER: &str = "/sandbox/.path";
 
 /// A started interpreter without a program.
 #[derive(Debug)]
@@ -47,7 +47,9 @@ impl Interpreter {
         make_pipe(READY)?;
         make_pipe(JOB)?;
         let (mut ready, job) = (both.open_receiver(READY)?, both.open_sender(JOB)?);
-        let program = program::start(&warm.argv, &with_hook(warm), Some(input)).map_err(io::Error::other)?;
+        let (env, later) = with_hook(warm);
+        fs::write(PYTHON_LATER, later)?;
+        let program = program::start(&warm.argv, &env, Some(input)).map_err(io::Error::other)?;
         let started = Self {
             program,
             job,
@@ -57,8 +59,9 @@ impl Interpreter {
             said = ready.read_u8() => said.map(drop)?,
             error = ended(Some(&started), children) => return Err(error),
         }
-        fs::remove_file(READY)?;
-        fs::remove_file(JOB)?;
+        for path in [READY, JOB, PYTHON_LATER] {
+            fs::remove_file(path)?;
+        }
         Ok(started)
     }
 
@@ -90,8 +93,9 @@ fn make_pipe(path: &str) -> io::Result<()> {
     rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).map_err(Into::into)
 }
 
-/// The environment in which this interpreter comes upon our module.
-fn with_hook(warm: &Warm) -> Vec<(String, String)> {
+/// The environment in which this interpreter comes upon our module, and the folders that Python is to look into when its program
+/// has come.
+fn with_hook(warm: &Warm) -> (Vec<(String, String)>, String) {
     let is_node = warm.argv.first().is_some_and(|name| name == "node");
     let (key, hook) = if is_node {
         ("NODE_OPTIONS", NODE_HOOK)
@@ -101,19 +105,16 @@ fn with_hook(warm: &Warm) -> Vec<(String, String)> {
     let given = warm.env.iter().find(|(name, _)| name == key);
     let given = given.map_or("", |(_, value)| value);
     let others = warm.env.iter().filter(|(name, _)| name != key).cloned();
-    let mut hooked: Vec<_> = others.collect();
-    let mut set = |key: &str, value: String| hooked.push((key.to_owned(), value));
-    if is_node {
-        set(key, format!("{hook} {given}").trim_end().to_owned());
+    let (value, later) = if is_node {
+        (format!("{hook} {given}").trim_end().to_owned(), String::new())
     } else {
         let (ours, later): (Vec<_>, Vec<_>) = given
             .split(':')
             .filter(|path| !path.is_empty())
             .partition(|path| path.starts_with(PYTHON_OURS));
-        set(key, [&[hook], &ours[..]].concat().join(":"));
-        set(PYTHON_LATER, later.join(":"));
-    }
-    hooked
+        ([&[hook], &ours[..]].concat().join(":"), later.join(":"))
+    };
+    (others.chain([(key.to_owned(), value)]).collect(), later)
 }
 
 /// Length as ten digits, then texts that each end with a zero byte, which none can hold: the file that is to be standard
@@ -157,17 +158,18 @@ mod tests {
                 ..Warm::default()
             };
             let text = |(key, value): &(String, String)| format!("{key}={value}");
-            with_hook(&warm).iter().map(text).collect::<Vec<_>>()
+            let (env, later) = with_hook(&warm);
+            (env.iter().map(text).collect::<Vec<_>>(), later)
         };
-        let python = [
-            "PYTHONPATH=/sandbox/runtime/warm:/sandbox/runtime",
-            "PYTHONPATH_LATER=/x:/y",
-        ];
-        assert_eq!(hooked("python3"), python);
+        let python = ["PYTHONPATH=/sandbox/runtime/warm:/sandbox/runtime"];
+        assert_eq!(
+            hooked("python3"),
+            (python.map(str::to_owned).to_vec(), "/x:/y".to_owned())
+        );
         let node = [
             "PYTHONPATH=/sandbox/runtime:/x:/y",
             "NODE_OPTIONS=--require=/sandbox/runtime/warm/wait.cjs",
         ];
-        assert_eq!(hooked("node"), node);
+        assert_eq!(hooked("node"), (node.map(str::to_owned).to_vec(), String::new()));
     }
 }

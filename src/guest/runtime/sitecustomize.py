@@ -10,7 +10,7 @@ CALLS = SHIMS + "/main.py"
 # Folders that are filled when there is a program.
 LATE = ("/workspace", "/sandbox/skills/")
 # Names what else will be on the path.
-LATER = "PYTHONPATH_LATER"
+LATER = "/sandbox/.path"
 
 
 def set_aside():
@@ -78,7 +78,8 @@ def wait():
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path.remove(here)
     # The program's own folders: nothing is imported from them before it runs.
-    later = [*dict.fromkeys(path for path in os.environ.get(LATER, "").split(":") if path)]
+    with open(LATER, encoding="utf-8") as file:
+        later = [*dict.fromkeys(path for path in file.read().split(":") if path)]
     program = sys.argv[0]
     folder = os.path.dirname(program)
     set_aside()
