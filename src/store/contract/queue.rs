@@ -127,7 +127,12 @@ pub(in crate::store) async fn a_request_that_is_sent_again_is_the_same_execution
         store.enqueue(queued).await
     };
     let (first, second) = (waiting(10), waiting(11));
+    let before = async |key| store.asked_before(&first.tenant, key).await;
+    assert_eq!(before(keyed("k", "a", 0)).await.unwrap(), None);
     assert_eq!(ask(&first, keyed("k", "a", 0)).await.unwrap(), Enqueued::New);
+    assert_eq!(before(keyed("k", "a", 0)).await.unwrap(), Some(first.id));
+    let other = before(keyed("k", "b", 0)).await;
+    assert!(matches!(other, Err(Error::Conflict(Conflict::OtherRequest))));
     assert_eq!(
         ask(&second, keyed("k", "a", 0)).await.unwrap(),
         Enqueued::Known(first.id)

@@ -161,7 +161,12 @@ impl Backend for Sqlite {
 
     async fn asked_before(&self, tenant: &Tenant, key: KeyedRequest) -> Result<Option<ExecutionId>, Error> {
         let tenant = tenant.clone();
-        self.read(move |c| queue::known(c, &tenant, &key)).await
+        let find = move |c: &Connection| queue::known(c, &tenant, &key);
+        match self.read(find.clone()).await? {
+            None => Ok(None),
+            // It may have been written a moment ago: what a writer finds is on the disk.
+            Some(_) => self.write(find).await,
+        }
     }
 
     async fn queued_request(&self, tenant: &Tenant, id: ExecutionId) -> Result<Vec<u8>, Error> {
