@@ -66,6 +66,8 @@ impl Backend for Scripted {
                 "its execution could not be recorded".to_owned(),
             ));
         }
+        // A script may block its thread, which is not to keep others waiting whom it has just woken.
+        tokio::task::yield_now().await;
         (self.script)(job, run.artifacts)
     }
 
