@@ -71,31 +71,6 @@ async fn what_cannot_begin_yet_waits_again() {
     engine.shutdown(Duration::ZERO).await;
 }
 
-/// F-13: one whose turn comes while others hold the database is not let in, and nobody else would ever say so.
-#[tokio::test(flavor = "multi_thread")]
-async fn what_was_not_let_in_is_told_once_that_can_be_recorded() {
-    let folder = tempfile::tempdir().unwrap();
-    let sandbox = Sandbox::scripted_late(|_, _| Ok(Report::bare(End::Exited(0))), 1);
-    let engine = engine(folder.path(), sandbox).await;
-    let caller = Caller::of_accepted(Tenant::default_tenant());
-    let submitted = engine.submit(&caller, some_code(), Manner::default()).await;
-    let id = submitted.unwrap().new.id;
-    let other = rusqlite::Connection::open(folder.path().join("db")).unwrap();
-    other.execute_batch("begin immediate").unwrap();
-    // It begins in vain, and so does the first try to say so.
-    tokio::time::sleep(limits::QUEUED_AGAIN_AFTER + limits::STORE_LOCK_MAX * 3 / 2).await;
-    let waits = engine.execution(&caller, id).await.unwrap();
-    assert_eq!(waits.status, Status::Queued);
-    other.execute_batch("rollback").unwrap();
-    let ended = engine
-        .execution_within(&caller, id, Duration::from_secs(20))
-        .await;
-    let outcome = ended.unwrap().outcome.unwrap();
-    assert_eq!(outcome.status, Status::Failed, "{:?}", outcome.error);
-    assert!(outcome.error.unwrap().message.contains("database is busy"));
-    engine.shutdown(Duration::ZERO).await;
-}
-
 /// F-03: a process that ends refuses to make ready whatever has its turn just then; that waits for the next one.
 #[tokio::test]
 async fn what_has_its_turn_as_the_process_ends_runs_in_the_next_one() {

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use skillbox::auth::{Caller, KeyRecord, Scope, Scopes};
 use skillbox::bundle::artifacts::ArtifactTar;
-use skillbox::engine::{Ask, Engine, NewKey, PageRequest, RetentionPolicy, RunRequest, What};
+use skillbox::engine::{
+    Ask, CalledCode, Engine, Manner, NewKey, PageRequest, RetentionPolicy, RunRequest, What,
+};
 use skillbox::error::{Code, Error};
 use skillbox::execution::{Execution, Status};
 use skillbox::ids::{Digest, KeyId};
@@ -26,12 +28,12 @@ fn set_gate(open: bool) {
     GATE.1.notify_all();
 }
 
-/// Keeps everybody else from writing to this database for longer than anybody waits for a lock.
-fn hold_database(path: &str) {
+/// Keeps everybody else from writing to this database for so much longer than anybody waits for a lock.
+fn hold_database(path: &str, longer: Duration) {
     let database = rusqlite::Connection::open(path).unwrap();
     database.execute_batch("begin immediate").unwrap();
     std::thread::spawn(move || {
-        std::thread::sleep(limits::STORE_LOCK_MAX + Duration::from_secs(1));
+        std::thread::sleep(limits::STORE_LOCK_MAX + longer);
         drop(database);
     });
 }
@@ -41,7 +43,7 @@ fn script(job: &Job, artifacts: &mut ArtifactTar) -> Result<Report, sandbox::Err
     let asked = |what: &str| job.argv.iter().any(|arg| arg == what);
     assert!(!asked("panic"), "asked to panic");
     if let Some(path) = job.argv.iter().find_map(|arg| arg.strip_prefix("hold:")) {
-        hold_database(path);
+        hold_database(path, Duration::from_secs(1));
     }
     if asked("gate") {
         let closed = GATE.0.lock().unwrap();
@@ -262,6 +264,41 @@ async fn a_caller_that_leaves_the_queue_is_not_run() {
     assert_eq!(stayed.await.unwrap().unwrap().status, Status::Success);
     let all = listed(&world.engine, &world.admin, None).await;
     assert_eq!(all.len(), world.engine.settings().concurrency + 1);
+}
+
+/// F-13: one whose turn comes while others hold the database is not let in, and nobody else would ever say so.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_not_let_in_is_told_once_that_can_be_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let instance = instance_in(folder.path());
+    let world = World::over(folder, instance, Sandbox::scripted_late(script, 1)).await;
+    let code = CalledCode {
+        text: "1".to_owned(),
+        language: Language::Python,
+    };
+    let request = RunRequest {
+        what: What::Code(code),
+        ask: Ask::default(),
+        progress: None,
+    };
+    let submitted = world
+        .engine
+        .submit(&world.admin, request, Manner::default())
+        .await;
+    let id = submitted.unwrap().new.id;
+    let database = world.folder.path().join("skillbox.db");
+    // It begins in vain, when it has waited again.
+    let longer = limits::QUEUED_AGAIN_AFTER * 3;
+    hold_database(database.to_str().unwrap(), longer);
+    let within = limits::STORE_LOCK_MAX * 4;
+    let ended = world
+        .engine
+        .execution_within(&world.admin, id, within)
+        .await
+        .unwrap();
+    let outcome = ended.outcome.unwrap();
+    assert_eq!(outcome.status, Status::Failed, "{:?}", outcome.error);
+    assert!(outcome.error.unwrap().message.contains("database is busy"));
 }
 
 /// T-15: retention counts and deletes within each tenant.
