@@ -11,8 +11,7 @@ pub(super) fn of_store(error: store::Error, what: &str) -> Error {
         store::Error::NotFound => Error::not_found(what),
         store::Error::Conflict(conflict) => Error::new(Code::Conflict, format!("{what} {conflict}")),
         store::Error::Cursor(cursor) => Error::invalid(format!("page_token: {cursor}")),
-        store::Error::Busy => Error::new(Code::Busy, "the database is busy; try again in a moment")
-            .with_retry_after(std::time::Duration::from_secs(1)),
+        store::Error::Busy => Error::new(Code::Busy, "the database is busy; try again in a moment"),
         store::Error::Full => storage_full(),
         other => Error::internal(other),
     }

@@ -124,7 +124,7 @@ impl Entered {
         self.transcript.stands(Status::Running);
     }
 
-    /// Whether it may.
+    /// Whether it may stand as running.
     pub(super) fn has_begun(&self) -> bool {
         self.may_stand
     }

@@ -146,13 +146,17 @@ impl Engine {
         self.await_other(tenant, id, gone).await
     }
 
-    /// A place in the line, and among what can be watched and cancelled.
-    fn line_up(&self, (tenant, id): (&Tenant, ExecutionId), lane: Lane) -> Result<(Place, Entered), Error> {
-        let place = self.0.admission.enter(Comer {
+    fn enter_line(&self, (tenant, id): (&Tenant, ExecutionId), lane: Lane) -> Result<Place, Error> {
+        self.0.admission.enter(Comer {
             tenant: tenant.clone(),
             lane,
             execution: Some(id),
-        })?;
+        })
+    }
+
+    /// A place in the line, and among what can be watched and cancelled.
+    fn line_up(&self, (tenant, id): (&Tenant, ExecutionId), lane: Lane) -> Result<(Place, Entered), Error> {
+        let place = self.enter_line((tenant, id), lane)?;
         let entered = self.0.running.enter(tenant.clone(), id);
         entered.waits();
         Ok((place, entered))
@@ -202,7 +206,7 @@ impl Engine {
     /// wrong is recorded as its end, unless the process ends.
     async fn run_queued(&self, mut entered: Entered, mut place: Place) {
         let (tenant, id) = (entered.tenant().clone(), entered.id());
-        let mut again = 0;
+        let mut tries = 0;
         let error = loop {
             let ended = match place.turn().await {
                 Some(slot) => Box::pin(self.execute_queued(slot, &mut entered).instrument(span())).await,
@@ -215,23 +219,19 @@ impl Engine {
                 Err(error) => error,
             };
             let is_early = !entered.has_begun() && !entered.cancel().is_cancelled();
-            if again == limits::QUEUED_AGAIN_MAX || !is_early || !may_pass(&error) {
+            if tries == limits::QUEUED_AGAIN_MAX || !is_early || !may_pass(&error) {
                 break error;
             }
             tracing::warn!(execution.id = %id, %error, "Execution {id} cannot begin yet; it waits again");
-            let pause = limits::QUEUED_AGAIN_AFTER * 2_u32.pow(again);
-            again += 1;
+            let pause = limits::QUEUED_AGAIN_AFTER * 2_u32.pow(tries);
+            tries += 1;
             let cancel = entered.cancel();
             let _ = cancel.run_until_cancelled(tokio::time::sleep(pause)).await;
-            place = match self.0.admission.enter(Comer {
-                tenant: tenant.clone(),
-                lane: Lane::Adopted,
-                execution: Some(id),
-            }) {
-                Ok(place) => place,
-                // The process ends.
-                Err(_) => return,
+            // It was let in before; only the process's end keeps it out.
+            let Ok(again) = self.enter_line((&tenant, id), Lane::Adopted) else {
+                return;
             };
+            place = again;
         };
         tracing::warn!(execution.id = %id, %error, source = ?std::error::Error::source(&error), "Execution {id} was not let in");
         self.end_queued(entered, ended::denied(&error)).await;

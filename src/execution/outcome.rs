@@ -95,7 +95,6 @@ pub struct Failure {
 
 /// Where called code raised an exception: all of it, or nothing.
 #[derive(utoipa::ToSchema)]
-#[schema(as = ExceptionIfAny)]
 #[expect(dead_code, reason = "a description, of which no value is ever made")]
 struct ExceptionIfAny {
     /// Its type, such as `ZeroDivisionError`.

@@ -153,6 +153,18 @@ async fn cold_and_warm(world: &World, language: Language, program: &str, ask: fn
     panic!("no sandbox was made in advance");
 }
 
+/// Runs what was published until it found a sandbox that had waited.
+async fn assert_prints_cold_and_warm(world: &World, expected: &str) {
+    for _ in 0..TRIES {
+        let outcome = run(world, Ask::default()).await;
+        assert_eq!(stdout(&outcome), expected, "{}", stderr(&outcome));
+        if outcome.timings.warm {
+            return;
+        }
+    }
+    panic!("no sandbox was made in advance");
+}
+
 /// What both saw, member by member.
 fn members(outcome: &Outcome) -> BTreeMap<String, Value> {
     serde_json::from_value(output(outcome)).unwrap()
@@ -253,14 +265,7 @@ async fn nothing_of_a_skill_runs_while_its_interpreter_waits() {
         ),
     ];
     publish(&world, zip_of(&files)).await;
-    for _ in 0..TRIES {
-        let outcome = run(&world, Ask::default()).await;
-        assert_eq!(stdout(&outcome), "own 1\n", "{}", stderr(&outcome));
-        if outcome.timings.warm {
-            return;
-        }
-    }
-    panic!("no sandbox was made in advance");
+    assert_prints_cold_and_warm(&world, "own 1\n").await;
 }
 
 /// An interpreter that died meanwhile, for want of memory perhaps, is given to nobody.
@@ -413,13 +418,6 @@ async fn a_program_finds_its_own_modules() {
         ("scripts/json.py", "mine = True\n"),
         ("scripts/main.py", "import json\nprint(json.mine)\n"),
     ];
-    publish(&world, crate::world::zip_of(&files)).await;
-    for _ in 0..TRIES {
-        let outcome = run(&world, Ask::default()).await;
-        assert_eq!(stdout(&outcome), "True\n", "{}", stderr(&outcome));
-        if outcome.timings.warm {
-            return;
-        }
-    }
-    panic!("no sandbox was made in advance");
+    publish(&world, zip_of(&files)).await;
+    assert_prints_cold_and_warm(&world, "True\n").await;
 }

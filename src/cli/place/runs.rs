@@ -56,7 +56,7 @@ impl Remote {
                 hear(told)
             })
         };
-        let interrupted = self.unless_interrupted(&id, act)?;
+        let interrupted = self.cancelling_on_ctrl_c(&id, act)?;
         let none = || Failure::new(Exit::Unavailable, "the server told no result");
         Ok(Ran {
             envelope: envelope.ok_or_else(none)?,
@@ -66,7 +66,7 @@ impl Remote {
 
     /// Acts, and tells whether Ctrl-C came meanwhile: it ends the execution that runs, whose end is then waited for. A second one ends
     /// this process, as the first does where nothing runs yet: what waits for its turn leaves with the connection.
-    fn unless_interrupted(
+    fn cancelling_on_ctrl_c(
         &self,
         id: &Mutex<Option<ExecutionId>>,
         act: impl FnOnce() -> Result<()>,
