@@ -192,6 +192,18 @@ pub(super) fn judge(probe: &Probe, sight: &Sight, traits: &[String]) -> Finding 
     finding
 }
 
+/// Whether something was breached, and nothing but bounds on time.
+pub(super) fn is_only_late(probes: &[Probe], sight: &Sight, traits: &[String]) -> bool {
+    let mut breaches = probes
+        .iter()
+        .map(|probe| judge(probe, sight, traits))
+        .filter(|finding| finding.verdict == Verdict::Breach)
+        .peekable();
+    let is_time = |place: &String| place.ends_with("_ms");
+    breaches.peek().is_some()
+        && breaches.all(|breach| !breach.expected.is_empty() && breach.expected.keys().all(is_time))
+}
+
 fn compare(expected: BTreeMap<String, Expected>, seen: &Value, finding: &mut Finding) {
     for (place, expected) in expected {
         let found = seen.pointer(&place);

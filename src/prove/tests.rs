@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::judge::{Sight, Verdict, judge};
+use super::judge::{self, Sight, Verdict, judge};
 use super::probe::{Attack, Probe};
 use super::report::Tally;
 
@@ -138,6 +138,28 @@ fn on_gvisor_a_weaker_promise_is_degraded_with_its_reason_or_broken() {
     assert_eq!(judged(Sight::Broke("how".to_owned()), &gvisor).0, Verdict::Breach);
     assert_eq!(judged(seen("interrupted"), &["docker"]).0, Verdict::Breach);
     assert_eq!(judged(seen("oom"), &["docker"]), (Verdict::Kept, None));
+}
+
+/// A busy host is given another try; whatever else went wrong is not.
+#[test]
+fn only_what_took_too_long_is_tried_again() {
+    let ends = probe(&json!({ "id": "a", "promise": "P8", "name": "a", "by": "a",
+        "expect": { "/status": "timeout", "/past_deadline_ms": { "at_most": 1000 } } }));
+    let leaves = probe(&json!({ "id": "b", "promise": "P15", "name": "b", "by": "b",
+        "expect": { "/left": [] } }));
+    for (status, past, left, is_only_late) in [
+        ("timeout", json!(1200), json!([]), true),
+        ("timeout", json!(900), json!([]), false),
+        ("success", json!(1200), json!([]), false),
+        ("timeout", json!(1200), json!(["a process"]), false),
+    ] {
+        let seen = Sight::Seen(json!({ "status": status, "past_deadline_ms": past, "left": left }));
+        let probes = [ends.clone(), leaves.clone()];
+        let judged = judge::is_only_late(&probes, &seen, &on(&["native"]));
+        assert_eq!(judged, is_only_late, "{seen:?}");
+    }
+    let broke = Sight::Broke("it did not end".to_owned());
+    assert!(!judge::is_only_late(&[ends], &broke, &on(&["native"])));
 }
 
 #[test]
