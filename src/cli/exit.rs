@@ -64,6 +64,11 @@ impl Exit {
         }
     }
 
+    /// Ends this process with it, whatever is left to do.
+    pub fn at_once(self) -> ! {
+        std::process::exit(i32::from(self.row().0))
+    }
+
     /// Of a command that ran something to this end.
     #[must_use]
     pub const fn of_status(status: Status) -> Self {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use skillbox::skill::Language;
 
-use crate::ordinary::{AS_ORDINARY, ORDINARY};
+use crate::ordinary::{AS_ORDINARY, assert_native_tests_pass, home_of_ordinary};
 use crate::world::missing;
 
 const ACCEPTED: &[(&str, &str)] = &[
@@ -22,9 +22,7 @@ fn home() -> Option<tempfile::TempDir> {
         missing("linux", "only root can become an ordinary user without cgroups");
         return None;
     }
-    let folder = tempfile::tempdir().unwrap();
-    std::os::unix::fs::chown(folder.path(), ORDINARY.parse().ok(), ORDINARY.parse().ok()).unwrap();
-    Some(folder)
+    Some(home_of_ordinary())
 }
 
 /// Runs the binary below `prefix`, at home.
@@ -103,26 +101,13 @@ const BEYOND_A_WATCHDOG: [&str; 4] = [
 /// Runs the tests of every backend as an ordinary user without cgroups: all promises but what P6 loses are kept.
 #[test]
 fn all_else_is_kept_without_cgroups() {
-    let Some(home) = home() else { return };
-    let skips = BEYOND_A_WATCHDOG.iter().flat_map(|name| ["--skip", name]);
-    let ran = Command::new(AS_ORDINARY[0])
-        .args(&AS_ORDINARY[1..])
-        .arg(std::env::current_exe().unwrap())
-        .args(["--test-threads", "2", "native::"])
-        .args(skips)
-        .env("TMPDIR", home.path())
-        .env("HOME", home.path())
-        .env("SKILLBOX_TEST_REQUIRE", "linux")
-        .env("RUST_BACKTRACE", "0")
-        .env(crate::world::DEGRADED, "yes")
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&ran.stderr).into_owned();
-    assert!(
-        ran.status.success() && said.contains("test result: ok.") && !said.contains("skipped:"),
-        "{said}\n{errors}"
-    );
+    if home().is_some() {
+        assert_native_tests_pass(
+            AS_ORDINARY,
+            &BEYOND_A_WATCHDOG,
+            &[(crate::world::DEGRADED, "yes")],
+        );
+    }
 }
 
 /// S-36: what an operator accepts for the native sandbox by name is not accepted for `auto`.

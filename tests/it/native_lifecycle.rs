@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use skillbox::skill::Language;
 
-use crate::ordinary::{ORDINARY, WITH_SUBTREE};
+use crate::ordinary::{AS_DELEGATED, assert_native_tests_pass};
 use crate::server::{Server, eventually};
 use crate::world::{Backend, World, archive, missing};
 
@@ -156,28 +155,7 @@ async fn an_ordinary_user_with_a_delegated_subtree_gets_every_promise() {
     if World::on(Backend::Native).await.is_none() {
         return;
     }
-    let said = tokio::task::spawn_blocking(|| {
-        let folder = tempfile::tempdir().unwrap();
-        std::os::unix::fs::chown(folder.path(), ORDINARY.parse().ok(), ORDINARY.parse().ok()).unwrap();
-        let command = Command::new("sh")
-            .args(["-c", WITH_SUBTREE, "sh", ORDINARY])
-            .arg(std::env::current_exe().unwrap())
-            .args(["--test-threads", "2", "native::"])
-            .env("TMPDIR", folder.path())
-            .env("HOME", folder.path())
-            .env("SKILLBOX_TEST_REQUIRE", "linux")
-            .env("RUST_BACKTRACE", "0")
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&command.stdout).into_owned();
-        let errors = String::from_utf8_lossy(&command.stderr).into_owned();
-        assert!(command.status.success(), "{said}\n{errors}");
-        said
-    })
-    .await
-    .unwrap();
-    assert!(
-        said.contains("test result: ok.") && !said.contains("skipped:"),
-        "{said}"
-    );
+    tokio::task::spawn_blocking(|| assert_native_tests_pass(AS_DELEGATED, &[], &[]))
+        .await
+        .unwrap();
 }

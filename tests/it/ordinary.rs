@@ -1,5 +1,8 @@
 //! An ordinary user, and what a test of root's does to become it.
 
+use std::process::Command;
+use std::sync::Mutex;
+
 /// A user of this host that the tests make nothing for but cgroups.
 pub(crate) const ORDINARY: &str = "4711";
 /// Becomes that user for good, in no cgroup of its own.
@@ -12,8 +15,11 @@ pub(crate) const AS_ORDINARY: &[&str] = &[
     "--clear-groups",
 ];
 
+/// Becomes that user with a cgroup subtree of its own.
+pub(crate) const AS_DELEGATED: &[&str] = &["sh", "-c", WITH_SUBTREE, "sh", ORDINARY];
+
 /// Delegates as a service manager does, for both versions of cgroups; then becomes the user for good.
-pub(crate) const WITH_SUBTREE: &str = r#"
+const WITH_SUBTREE: &str = r#"
 user=$1; shift
 for hierarchy in /sys/fs/cgroup /sys/fs/cgroup/memory /sys/fs/cgroup/pids /sys/fs/cgroup/cpu /sys/fs/cgroup/cpuacct; do
     [ -e "$hierarchy/cgroup.procs" ] || continue
@@ -32,3 +38,45 @@ for hierarchy in /sys/fs/cgroup /sys/fs/cgroup/memory /sys/fs/cgroup/pids /sys/f
 done
 exit $code
 "#;
+
+/// Tests that say nothing of who the user is, and take longer than all others.
+const ALIKE_FOR_ANYBODY: [&str; 2] = [
+    "numpy_pandas_and_matplotlib_are_installed_once_and_work",
+    "a_table_is_analysed_and_drawn",
+];
+
+/// A folder of the ordinary user's. The caller is root.
+pub(crate) fn home_of_ordinary() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::chown(folder.path(), ORDINARY.parse().ok(), ORDINARY.parse().ok()).unwrap();
+    folder
+}
+
+/// Runs these very tests on native sandboxes as the user that `way` becomes, without those in `skips`.
+pub(crate) fn assert_native_tests_pass(way: &[&str], skips: &[&str], env: &[(&str, &str)]) {
+    // Each of these keeps a small machine busy; two at once would make one another late.
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock();
+    let home = home_of_ordinary();
+    let skips = skips.iter().chain(&ALIKE_FOR_ANYBODY);
+    let ran = Command::new(way[0])
+        .args(&way[1..])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--test-threads", "2", "native::"])
+        .args(skips.flat_map(|name| ["--skip", name]))
+        .env("TMPDIR", home.path())
+        .env("HOME", home.path())
+        .env("SKILLBOX_TEST_REQUIRE", "linux")
+        .env("RUST_BACKTRACE", "0")
+        .envs(env.iter().copied())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout);
+    // What failed comes last, after the names of all that did not.
+    let end = said.find("\nfailures:").map_or(&*said, |at| &said[at..]);
+    assert!(
+        ran.status.success() && said.contains("test result: ok.") && !said.contains("skipped:"),
+        "{end}\n{}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
+}

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::cli_shell::{Said, Shell, has_docker, said};
 #[cfg(target_os = "linux")]
-use crate::ordinary::{AS_ORDINARY, ORDINARY, WITH_SUBTREE};
+use crate::ordinary::{AS_DELEGATED, AS_ORDINARY, home_of_ordinary};
 use crate::world::missing;
 
 /// What `skillbox prove --format json` says of the one backend it was asked about.
@@ -111,8 +111,7 @@ fn as_ordinary(way: &[&str], degraded: &str) -> Option<Said> {
         missing("linux", "only root can become an ordinary user");
         return None;
     }
-    let folder = tempfile::tempdir().unwrap();
-    std::os::unix::fs::chown(folder.path(), ORDINARY.parse().ok(), ORDINARY.parse().ok()).unwrap();
+    let folder = home_of_ordinary();
     let mut command = Command::new(way[0]);
     command
         .args(&way[1..])
@@ -141,8 +140,7 @@ fn assert_empty_but_for_caches(folder: &Path) {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_ordinary_user_with_a_delegated_subtree_keeps_every_promise() {
-    let way = ["sh", "-c", WITH_SUBTREE, "sh", ORDINARY];
-    if let Some(said) = as_ordinary(&way, "false") {
+    if let Some(said) = as_ordinary(AS_DELEGATED, "false") {
         Proof::of(said).assert_kept_but(&[]);
     }
 }

@@ -13,6 +13,7 @@ use super::deps::said;
 use super::watch::Telling;
 use super::{KeyWanted, Listed, Printed, Pushed, Ran, Wanted};
 use crate::auth::Caller;
+use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::progress::Spinner;
 use crate::cli::watched::{Hear, Told};
@@ -199,7 +200,7 @@ impl Local {
                 },
                 () = signals.next() => {
                     if interrupted {
-                        std::process::exit(130);
+                        Exit::Interrupted.at_once();
                     }
                     interrupted = true;
                     if let Some(spinner) = &spinner {
@@ -292,7 +293,7 @@ impl Local {
 async fn end(engine: Engine) {
     let ended = tokio::time::timeout(CLOSING_MAX, engine.shutdown(Duration::ZERO)).await;
     if ended.is_err() {
-        std::process::exit(130);
+        Exit::Interrupted.at_once();
     }
 }
 

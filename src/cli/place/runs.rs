@@ -22,9 +22,6 @@ use crate::ids::ExecutionId;
 use crate::limits;
 use crate::server::Signals;
 
-/// What a shell says of a process that Ctrl-C ended.
-const INTERRUPTED: i32 = 130;
-
 impl Remote {
     pub(crate) fn run(
         &self,
@@ -85,13 +82,13 @@ impl Remote {
             let listen = async {
                 signals.next().await;
                 let Some(id) = *locked(id) else {
-                    std::process::exit(INTERRUPTED);
+                    Exit::Interrupted.at_once();
                 };
                 interrupted.store(true, Ordering::Relaxed);
                 // Where it fails there is the second Ctrl-C.
                 let _ = self.cancel(id);
                 signals.next().await;
-                std::process::exit(INTERRUPTED);
+                Exit::Interrupted.at_once();
             };
             scope.spawn(move || {
                 runtime.block_on(async {
