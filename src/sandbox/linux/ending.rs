@@ -20,8 +20,11 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    pub(super) fn fate(&self) -> String {
-        self.body.as_ref().map_or_else(String::new, Body::fate)
+    pub(super) async fn fate(&self) -> String {
+        match &self.body {
+            Some(body) => body.fate().await,
+            None => String::new(),
+        }
     }
 
     pub(super) fn cell(&self) -> Option<&Cell> {

@@ -240,7 +240,7 @@ impl Native {
                 let mut ready = tell(parts, &self.background, &[], (&bounds, Weight::Whole)).await?;
                 let heard = tokio::time::timeout(limits::SANDBOX_START_MAX, ready.guest.greet()).await;
                 let Ok(Ok(greeted)) = heard else {
-                    return Err(did_not_come_up(&ready.diagnostics, &ready.body.fate()));
+                    return Err(did_not_come_up(&ready.diagnostics, &ready.body.fate().await));
                 };
                 let seen = ready.body.watched().map_or(Ok(()), watch::can_watch);
                 drop(greeted);
@@ -282,13 +282,13 @@ async fn tell(
             cell.weigh(weight).map_err(weightless)?;
         }
     }
-    parts
-        .hand_over(&link, files, bounds)
-        .map_err(|error| match error.kind() {
+    if let Err(error) = parts.hand_over(&link, files, bounds) {
+        return Err(match error.kind() {
             // It failed at what it does before anybody needs it, and says why.
-            std::io::ErrorKind::BrokenPipe => did_not_come_up(&diagnostics, &body.fate()),
+            std::io::ErrorKind::BrokenPipe => did_not_come_up(&diagnostics, &body.fate().await),
             _ => failed("handing the plan over", error),
-        })?;
+        });
+    }
     link.set_nonblocking(true)
         .map_err(|error| failed("listening to the sandbox", error))?;
     let link =
@@ -316,7 +316,7 @@ async fn warmed(
             ready.used = ready.body.cell().map_or_else(Usage::default, cgroup::Cell::usage);
             Ok(ready)
         }
-        _ => Err(did_not_come_up(&ready.diagnostics, &ready.body.fate())),
+        _ => Err(did_not_come_up(&ready.diagnostics, &ready.body.fate().await)),
     }
 }
 
@@ -393,7 +393,10 @@ impl Backend for Native {
         if let Some(watchdog) = watchdog {
             heard.take_seen(watchdog.seen().await);
         }
-        let fate = heard.end.is_none().then(|| body.fate());
+        let fate = match heard.end {
+            None => Some(body.fate().await),
+            Some(_) => None,
+        };
         body.leave(heard.link.take());
         self.refill(self.parts().await?, recurring, job);
         let Some(fate) = fate else {

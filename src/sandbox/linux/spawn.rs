@@ -196,6 +196,11 @@ const NOW: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 0,
 };
+/// Whoever closed its link is about to end.
+const SOON: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 200_000_000,
+};
 /// A killed process of PID namespace is gone within this time, or the kernel is in trouble.
 const GONE_WITHIN: Timespec = Timespec {
     tv_sec: 5,
@@ -214,12 +219,8 @@ impl Body {
     }
 
     /// How the first process ended, if it has, for people.
-    pub(super) fn fate(&self) -> String {
-        const SOON: Timespec = Timespec {
-            tv_sec: 0,
-            tv_nsec: 200_000_000,
-        };
-        if !has_ended(&self.process, SOON) {
+    pub(super) async fn fate(&self) -> String {
+        if !self.ends_soon().await {
             return "its first process still lives".to_owned();
         }
         let peek = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
@@ -231,6 +232,15 @@ impl Body {
             Some((None, Some(signal))) => format!("its first process was ended by signal {signal}"),
             Some((None, None)) | None => "its first process has gone".to_owned(),
         }
+    }
+
+    async fn ends_soon(&self) -> bool {
+        let Ok(process) = self.process() else {
+            return has_ended(&self.process, NOW);
+        };
+        tokio::task::spawn_blocking(move || has_ended(&process, SOON))
+            .await
+            .unwrap_or(false)
     }
 
     /// Kills everything inside: the end of its PID 1 is the end of a PID namespace.

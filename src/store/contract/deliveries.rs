@@ -21,7 +21,7 @@ fn told(owner: &str, host: &str, micros: i64) -> NewExecution {
 }
 
 /// One that has ended at this microsecond, and so is due.
-async fn ended(store: &Store, owner: &str, host: &str, micros: i64) -> NewExecution {
+pub(in crate::store) async fn ended(store: &Store, owner: &str, host: &str, micros: i64) -> NewExecution {
     let new = told(owner, host, micros);
     store.begin(new.clone()).await.unwrap();
     let end = Outcome {
@@ -32,7 +32,7 @@ async fn ended(store: &Store, owner: &str, host: &str, micros: i64) -> NewExecut
     new
 }
 
-fn wanted(now: i64) -> Wanted {
+pub(in crate::store) fn wanted(now: i64) -> Wanted {
     Wanted {
         now: at(now),
         until: at(now + 100),

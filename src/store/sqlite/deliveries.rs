@@ -5,6 +5,7 @@ use rusqlite::{Connection, Row, named_params};
 
 use super::executions;
 use super::row::{optional_time, text, time};
+use crate::error;
 use crate::execution::NewExecution;
 use crate::ids::{DeliveryId, ExecutionId, Tenant};
 use crate::store::deliveries::{Attempted, Claimed, Delivery, DeliveryStatus, SealedSigning, Then, Wanted};
@@ -90,29 +91,44 @@ pub(super) fn next(c: &Connection) -> Result<Option<Timestamp>, Error> {
         .transpose()
 }
 
-/// Claims those of `due` that nobody else has claimed meanwhile.
+/// Claims those of `due` that nobody else has claimed meanwhile. One that cannot be read stays claimed until it is due again:
+/// it holds up no other.
 pub(super) fn claim(c: &Connection, due: &[String], wanted: &Wanted) -> Result<Vec<Claimed>, Error> {
     let mut claimed = Vec::new();
     let mut statement = c.prepare_cached(CLAIM)?;
     for id in due {
-        let found = statement.query_and_then(
+        let found = statement.query_map(
             named_params! {
                 ":id": id,
                 ":now": wanted.now.as_microsecond(),
                 ":until": wanted.until.as_microsecond(),
             },
-            |row| Ok::<_, Error>((record(row)?, row.get::<_, u32>("before")?)),
+            |row| Ok(to_send(c, row)),
         )?;
-        for row in found {
-            let (delivery, before) = row?;
-            claimed.push(Claimed {
-                number: delivery.attempts.saturating_sub(before),
-                execution: executions::in_brief(c, &delivery.tenant, delivery.execution)?,
-                delivery,
-            });
+        for read in found {
+            match read? {
+                Ok(one) => claimed.push(one),
+                Err(error) => {
+                    let cause = error::causes(&error);
+                    tracing::error!(
+                        delivery.id = id,
+                        cause,
+                        "A webhook cannot be read and is not sent"
+                    );
+                }
+            }
         }
     }
     Ok(claimed)
+}
+
+fn to_send(c: &Connection, row: &Row<'_>) -> Result<Claimed, Error> {
+    let (delivery, before) = (record(row)?, row.get("before")?);
+    Ok(Claimed {
+        number: delivery.attempts.saturating_sub(before),
+        execution: executions::in_brief(c, &delivery.tenant, delivery.execution)?,
+        delivery,
+    })
 }
 
 pub(super) fn attempted(c: &Connection, attempted: &Attempted) -> Result<bool, Error> {

@@ -469,3 +469,27 @@ async fn a_read_that_outlives_its_store_leaves_no_log_behind() {
     };
     tokio::time::timeout(Duration::from_secs(10), gone).await.unwrap();
 }
+
+/// One that somebody else's hand has spoilt holds up no other, and is not looked at again at once.
+#[tokio::test]
+async fn a_webhook_that_cannot_be_read_holds_up_no_other() {
+    let file = File::new();
+    let store = file.open().await;
+    contract::deliveries::ended(&store, "a", "spoilt.example", 1).await;
+    let sound = contract::deliveries::ended(&store, "a", "sound.example", 2).await;
+    execute(
+        &store,
+        "update deliveries set url = '' where host = 'spoilt.example'",
+    )
+    .await;
+    let claim = async || {
+        store
+            .claim_deliveries(contract::deliveries::wanted(3))
+            .await
+            .unwrap()
+    };
+    let claimed = claim().await;
+    assert_eq!(claimed.len(), 1, "{claimed:?}");
+    assert_eq!(claimed[0].delivery.execution, sound.id);
+    assert!(claim().await.is_empty());
+}

@@ -7,6 +7,7 @@ mod v2;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -57,6 +58,8 @@ const PREFIX: &str = "skillbox-";
 /// A cgroup is empty a moment after its last process has ended.
 const EMPTY_WITHIN: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// A home is swept in less than so many looks.
+const MAKE_TRIES: u32 = 400;
 
 impl Cgroups {
     /// Makes the folders of this process, or says why there can be none and what to do.
@@ -121,10 +124,12 @@ impl Cgroups {
             let is_ours = name
                 .strip_prefix(PREFIX)
                 .is_some_and(|id| id.parse::<InstanceId>().is_ok());
-            if !is_ours || path == self.homes[0] || lock(&path).is_err() {
+            if !is_ours || path == self.homes[0] {
                 continue;
             }
-            for home in &self.homes {
+            let Ok(_held) = lock(&path) else { continue };
+            // The one that is locked last: until it has gone, nobody makes the others anew.
+            for home in self.homes.iter().rev() {
                 if let Some(dead) = home.parent().map(|base| base.join(name)) {
                     removed += remove_home(&dead)?;
                 }
@@ -143,12 +148,38 @@ impl Drop for Cgroups {
     }
 }
 
-/// Makes all folders and locks the first.
+/// Makes all folders and locks the first. Whoever sweeps may take them for a dead process's until that is done.
 fn make_homes(homes: &[PathBuf]) -> Result<File, (PathBuf, io::Error)> {
-    for home in homes {
-        fs::create_dir_all(home).map_err(|error| (home.clone(), error))?;
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        for home in homes {
+            fs::create_dir_all(home).map_err(|error| (home.clone(), error))?;
+        }
+        let locked =
+            lock(&homes[0]).and_then(|lock| is_at(&lock, &homes[0]).map(|is_there| (lock, is_there)));
+        match locked {
+            Ok((lock, true)) => return Ok(lock),
+            Ok((_, false)) if tries < MAKE_TRIES => {}
+            Err(error) if is_being_swept(&error) && tries < MAKE_TRIES => {}
+            Ok((_, false)) => return Err((homes[0].clone(), io::ErrorKind::NotFound.into())),
+            Err(error) => return Err((homes[0].clone(), error)),
+        }
+        std::thread::sleep(LOOK_EVERY);
     }
-    lock(&homes[0]).map_err(|error| (homes[0].clone(), error))
+}
+
+fn is_being_swept(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ResourceBusy | io::ErrorKind::NotFound
+    )
+}
+
+/// Whether this open folder is still the one of this path.
+fn is_at(folder: &File, path: &Path) -> io::Result<bool> {
+    let (held, there) = (folder.metadata()?, fs::metadata(path)?);
+    Ok((held.dev(), held.ino()) == (there.dev(), there.ino()))
 }
 
 /// Takes the lock of a folder; the kernel lets go of it however its holder ends.
@@ -177,8 +208,10 @@ fn remove_home(home: &Path) -> io::Result<usize> {
             removed += 1;
         }
     }
-    fs::remove_dir(home)?;
-    Ok(removed)
+    match fs::remove_dir(home) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(removed),
+    }
 }
 
 /// Kills what a dead server left in a cgroup: the kernel does it at once where it can. Else it is enough that the first
@@ -339,6 +372,47 @@ pub(super) fn borrowed(birthplace: Option<&OwnedFd>) -> Option<BorrowedFd<'_>> {
 mod tests {
     use super::*;
 
+    fn cgroups(lock: File, homes: &[PathBuf]) -> Cgroups {
+        Cgroups {
+            version: Version::V2,
+            _lock: lock,
+            homes: homes.to_vec(),
+        }
+    }
+
+    fn homes(bases: &[tempfile::TempDir; 2]) -> [PathBuf; 2] {
+        let name = format!("{PREFIX}{}", InstanceId::generate());
+        [bases[0].path().join(&name), bases[1].path().join(&name)]
+    }
+
+    /// One that is being made while others sweep is there when it is made, and stays.
+    #[test]
+    fn a_home_that_is_being_made_is_not_swept_away() {
+        let bases = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let homes = homes(&bases);
+                    let others = cgroups(make_homes(&homes).unwrap(), &homes);
+                    while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                        others.sweep().unwrap();
+                    }
+                });
+            }
+            let made: Vec<_> = (0..300)
+                .map(|_| homes(&bases))
+                .map(|homes| (make_homes(&homes), homes))
+                .collect();
+            std::thread::sleep(10 * LOOK_EVERY);
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+            for (held, homes) in made {
+                assert!(homes.iter().all(|home| home.exists()), "{held:?}");
+                held.unwrap();
+            }
+        });
+    }
+
     /// P15, F-03: a home that somebody holds is left alone, a dead one goes.
     #[test]
     fn only_what_nobody_holds_is_swept() {
@@ -354,11 +428,7 @@ mod tests {
         drop(make_homes(&homes[2..]).unwrap());
         fs::create_dir(homes[2].join("cell")).unwrap();
         fs::create_dir(base.path().join("skillbox-of-somebody-else")).unwrap();
-        let cgroups = Cgroups {
-            version: Version::V2,
-            _lock: own,
-            homes: vec![homes[0].clone()],
-        };
+        let cgroups = cgroups(own, &homes[..1]);
         assert_eq!(cgroups.sweep().unwrap(), 1);
         assert!(homes[0].exists() && homes[1].exists() && !homes[2].exists());
         assert!(base.path().join("skillbox-of-somebody-else").exists());
