@@ -61,14 +61,10 @@ impl Engine {
     }
 
     /// Counts a sandbox that did not do what it was made for.
-    pub(super) fn count_failure(&self, report: Result<&Report, ()>) {
-        let reason = match report.map(|report| &report.end) {
-            Err(()) => telemetry::NO_SANDBOX,
-            Ok(End::Lost(_)) => telemetry::LOST,
-            Ok(End::NotStarted(_)) => telemetry::NOT_STARTED,
-            Ok(_) => return,
-        };
-        self.0.metrics.sandbox_failed(reason);
+    pub(super) fn count_failure(&self, reason: Option<&'static str>) {
+        if let Some(reason) = reason {
+            self.0.metrics.sandbox_failed(reason);
+        }
     }
 
     /// Counts an attempt to install packages.
@@ -77,5 +73,15 @@ impl Engine {
         self.0
             .metrics
             .installed(language.as_str(), result, began.elapsed());
+    }
+}
+
+/// What a sandbox failed at, if it did, as it is counted.
+pub(super) fn fault_of(report: Result<&Report, ()>) -> Option<&'static str> {
+    match report.map(|report| &report.end) {
+        Err(()) => Some(telemetry::NO_SANDBOX),
+        Ok(End::Lost(_)) => Some(telemetry::LOST),
+        Ok(End::NotStarted(_)) => Some(telemetry::NOT_STARTED),
+        Ok(_) => None,
     }
 }

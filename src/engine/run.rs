@@ -19,7 +19,9 @@ use crate::engine::follow::Follow;
 use crate::engine::live::Entered;
 use crate::engine::plan::Plan;
 use crate::engine::secrets::masked;
-use crate::engine::{Engine, Manner, OnDisconnect, RunRequest, clock, failure, queue, require, stored};
+use crate::engine::{
+    Engine, Manner, OnDisconnect, RunRequest, clock, failure, observe, queue, require, stored,
+};
 use crate::error::{Code, Error};
 use crate::execution::{ChosenBackend, Execution, FileEntry, NewExecution, Outcome, Timings, milliseconds};
 use crate::ids::{ExecutionId, Tenant};
@@ -258,7 +260,7 @@ impl Engine {
         let perform = Box::pin(self.perform(&tenant, (job, &choice), (entered, go)));
         let both = async { tokio::join!(begin, perform) };
         let cancel = entered.cancel();
-        let (begun, outcome) = tokio::select! {
+        let (begun, (outcome, fault)) = tokio::select! {
             done = both => done,
             never = on_disconnect.follow(gone, &cancel) => match never {},
         };
@@ -266,6 +268,7 @@ impl Engine {
             // Cancelled just before its turn came.
             return self.find_execution(&tenant, new.id).await;
         }
+        self.count_failure(fault);
         let outcome = schemas.judge(outcome).await;
         let timings = Timings {
             queue_ms,
@@ -315,13 +318,13 @@ impl Engine {
         }
     }
 
-    /// Runs the job and stores its artifacts. Whatever goes wrong becomes an outcome.
+    /// Runs the job and stores its artifacts. Whatever goes wrong becomes an outcome; what the sandbox failed at comes with it.
     async fn perform(
         &self,
         tenant: &Tenant,
         (job, choice): (&Job, &Choice),
         (entered, go): (&Entered, oneshot::Receiver<()>),
-    ) -> Outcome {
+    ) -> (Outcome, Option<&'static str>) {
         let tar = || ArtifactTar::create_in(&self.0.settings.tmp_dir);
         let (mut artifacts, mut blobs) = (tar(), tar());
         let run = Run {
@@ -332,12 +335,12 @@ impl Engine {
             transcript: entered.transcript(),
         };
         let report = self.0.sandbox.run(choice, job, run).await;
-        self.count_failure(report.as_ref().map_err(drop));
+        let fault = observe::fault_of(report.as_ref().map_err(drop));
         let report = match report {
             Ok(report) => report,
             Err(error) => {
                 tracing::error!(execution.id = %job.execution, ?error, "Execution {} got no sandbox", job.execution);
-                return lost(&failure::of_sandbox(error));
+                return (lost(&failure::of_sandbox(error)), fault);
             }
         };
         let shutting_down = self.0.running.is_stopping();
@@ -346,13 +349,14 @@ impl Engine {
             .await;
         let (kept, not_kept) = self.take_blobs(tenant, blobs, &report.blobs).await;
         let outcome = with_blobs(outcome(report, job, shutting_down), kept, not_kept);
-        match stored {
+        let outcome = match stored {
             Ok(()) => outcome,
             Err(error) => {
                 tracing::error!(execution.id = %job.execution, ?error, "Artifacts of execution {} were not stored", job.execution);
                 without_artifacts(outcome, &error)
             }
-        }
+        };
+        (outcome, fault)
     }
 
     async fn store_artifacts(

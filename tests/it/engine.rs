@@ -299,6 +299,10 @@ async fn what_was_not_let_in_is_told_once_that_can_be_recorded() {
     let outcome = ended.outcome.unwrap();
     assert_eq!(outcome.status, Status::Failed, "{:?}", outcome.error);
     assert!(outcome.error.unwrap().message.contains("database is busy"));
+    // No fault of its sandbox, which was only never told to begin.
+    let counted = r#"skillbox_sandbox_failures_total{reason="no_sandbox"} 0"#;
+    let metrics = world.engine.metrics_text();
+    assert!(metrics.contains(counted), "{metrics}");
 }
 
 /// T-15: retention counts and deletes within each tenant.
