@@ -149,30 +149,29 @@ async fn cancelling_ends_what_runs_within_a_second_and_what_waits_at_once() {
         let program =
             "echo partial; echo text > \"$SANDBOX_FILES_DIR/part.txt\"; (setsid sleep 98.76 &); sleep 98.76";
         server.publish(archive(Language::Bash, "version: 1.0.0\n", program));
-        let running = submit(&server, "", &json!(0));
-        let waiting = submit(&server, "", &json!(1));
-        eventually("both processes are there", || processes("98.76") >= 2);
         let cancel = |id: &str| server.post_json(&format!("/v1/executions/{id}/cancel"), &json!({}));
-        let away = cancel(&waiting);
-        assert_eq!(
-            (away.status, &away.body["status"], &away.body["error"]["code"]),
-            (200, &json!("cancelled"), &json!("cancelled")),
-            "{}",
-            away.body
-        );
-        let started = Instant::now();
-        let ended = cancel(&running).body;
-        assert!(
-            started.elapsed() < Duration::from_secs(1),
-            "{:?}",
-            started.elapsed()
-        );
-        assert_eq!(processes("98.76"), 0, "the whole tree has gone");
-        assert_eq!(ended["status"], "cancelled");
-        assert_eq!(
-            (&ended["logs"]["stdout"], &ended["files_list"]),
-            (&json!("partial\n"), &json!(["part.txt"]))
-        );
+        let (running, waiting) = within_a_second(|| {
+            let running = submit(&server, "", &json!(0));
+            let waiting = submit(&server, "", &json!(1));
+            eventually("both processes are there", || processes("98.76") >= 2);
+            let away = cancel(&waiting);
+            assert_eq!(
+                (away.status, &away.body["status"], &away.body["error"]["code"]),
+                (200, &json!("cancelled"), &json!("cancelled")),
+                "{}",
+                away.body
+            );
+            let started = Instant::now();
+            let ended = cancel(&running).body;
+            let took = started.elapsed();
+            assert_eq!(processes("98.76"), 0, "the whole tree has gone");
+            assert_eq!(ended["status"], "cancelled");
+            assert_eq!(
+                (&ended["logs"]["stdout"], &ended["files_list"]),
+                (&json!("partial\n"), &json!(["part.txt"]))
+            );
+            (took, (running, waiting))
+        });
         let storm: Vec<_> = std::thread::scope(|scope| {
             let cancels: Vec<_> = (0..100)
                 .map(|n| {
@@ -189,6 +188,20 @@ async fn cancelling_ends_what_runs_within_a_second_and_what_waits_at_once() {
         );
     })
     .await;
+}
+
+/// What `attempt` returns once it took less than a second: a machine that is busy with other tests may be late once, a fault is late
+/// each time.
+fn within_a_second<T>(attempt: impl Fn() -> (Duration, T)) -> T {
+    let mut took = Vec::new();
+    while took.len() < 3 {
+        let (time, result) = attempt();
+        if time < Duration::from_secs(1) {
+            return result;
+        }
+        took.push(time);
+    }
+    panic!("it took {took:?}");
 }
 
 /// Processes of this machine with `mark` among their arguments.
@@ -216,7 +229,7 @@ fn post_over_http1(server: &Server, body: &Value) -> TcpStream {
     stream
 }
 
-fn only_execution(server: &Server) -> Value {
+fn newest_execution(server: &Server) -> Value {
     server.get("/v1/executions").unwrap().body["items"][0].clone()
 }
 
@@ -224,25 +237,17 @@ fn only_execution(server: &Server) -> Value {
 async fn a_client_that_hangs_up_takes_its_execution_along_if_it_said_so() {
     with_server(&[], |server| {
         publish(&server);
-        for (on_disconnect, seconds, expected) in
-            [("cancel", "60", "cancelled"), ("continue", "5", "success")]
-        {
+        let hangs_up = |on_disconnect: &str, seconds: &str| {
             let body = json!({"skill": "probe", "args": [seconds], "on_disconnect": on_disconnect});
             let stream = post_over_http1(&server, &body);
-            eventually("it runs", || only_execution(&server)["status"] == "running");
+            eventually("it runs", || newest_execution(&server)["status"] == "running");
             let hung_up = Instant::now();
             drop(stream);
-            eventually("it ends", || only_execution(&server)["status"] != "running");
-            let ended = only_execution(&server);
-            assert_eq!(ended["status"], expected, "{on_disconnect}");
-            if expected == "cancelled" {
-                assert!(
-                    hung_up.elapsed() < Duration::from_secs(1),
-                    "{:?}",
-                    hung_up.elapsed()
-                );
-            }
-        }
+            eventually("it ends", || newest_execution(&server)["status"] != "running");
+            (hung_up.elapsed(), newest_execution(&server)["status"].clone())
+        };
+        assert_eq!(within_a_second(|| hangs_up("cancel", "60")), "cancelled");
+        assert_eq!(hangs_up("continue", "5").1, "success");
     })
     .await;
 }
@@ -272,7 +277,7 @@ async fn a_stream_of_http2_that_is_reset_cancels_too() {
             let becomes = |status: &'static str| {
                 let server = server.clone();
                 tokio::task::spawn_blocking(move || {
-                    eventually(status, || only_execution(&server)["status"] == status);
+                    eventually(status, || newest_execution(&server)["status"] == status);
                 })
             };
             // The stream is reset when the request is dropped; the connection stays.
@@ -374,7 +379,7 @@ async fn what_makes_no_sense_together_is_refused() {
             let detail = answer.body["detail"].as_str().unwrap();
             assert!(detail.contains(field), "{detail}");
         }
-        assert_eq!(only_execution(&server), Value::Null);
+        assert_eq!(newest_execution(&server), Value::Null);
     })
     .await;
 }
