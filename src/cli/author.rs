@@ -76,10 +76,14 @@ fn finding(finding: &Finding) -> Vec<String> {
 }
 
 pub(crate) fn package(folder: &Path, out: Option<PathBuf>, console: &Console) -> Result<Exit> {
-    let mut archive = given::pack(folder)?;
     let full = folder
         .canonicalize()
         .map_err(|error| Failure::file(folder, &error))?;
+    if !full.is_dir() {
+        let message = format!("`{}` is no folder; name the folder of a skill", folder.display());
+        return Err(Failure::refused(message));
+    }
+    let mut archive = given::pack(folder)?;
     let named = || {
         full.file_name()
             .map(|name| PathBuf::from(name).with_added_extension("zip"))

@@ -194,7 +194,11 @@ fn temporary() -> Result<File> {
 
 /// `--ttl`: whole seconds, as a server takes them.
 fn life(text: &str) -> std::result::Result<Duration, String> {
-    let life = Duration::from_secs(parse_timeout(text)?.as_secs());
+    let days = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
+    let life = match days {
+        Some(days) => Duration::from_hours(24 * u64::from(days)),
+        None => Duration::from_secs(parse_timeout(text)?.as_secs()),
+    };
     if life.is_zero() {
         return Err("must be at least 1 s".to_owned());
     }
@@ -224,6 +228,7 @@ mod tests {
     #[test]
     fn a_life_is_told_in_whole_seconds() {
         assert_eq!(life("2h"), Ok(Duration::from_secs(7200)));
+        assert_eq!(life("7d"), Ok(Duration::from_hours(7 * 24)));
         assert_eq!(life("1.5"), Ok(Duration::from_secs(1)));
         for wrong in ["0", "500ms", "-1", "soon"] {
             assert!(life(wrong).is_err(), "{wrong}");

@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
+use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::visible;
 
@@ -162,6 +163,18 @@ impl Console {
             return write_out(bytes);
         }
         self.text(&String::from_utf8_lossy(bytes))
+    }
+
+    /// The same of what goes on: once nobody reads any more this process ends, as it would by `SIGPIPE`.
+    pub(crate) fn bytes_while_read(&self, bytes: &[u8]) -> Result<()> {
+        if self.guarded {
+            return self.bytes(bytes);
+        }
+        let mut out = io::stdout().lock();
+        match out.write_all(bytes).and_then(|()| out.flush()) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Success.at_once(),
+            written => finish(written),
+        }
     }
 
     /// Hands foreign bytes to standard error.

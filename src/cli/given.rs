@@ -88,6 +88,18 @@ fn name_of(path: &Path) -> Option<SkillName> {
     SkillName::of_folder(name?.to_str()?)
 }
 
+/// Standard input can be read for one option only.
+pub(crate) fn read_once(options: &[(&str, Option<&str>)]) -> Result<()> {
+    let mut reading = options.iter().filter(|(_, from)| *from == Some("-"));
+    let (Some((one, _)), Some((other, _))) = (reading.next(), reading.next()) else {
+        return Ok(());
+    };
+    Err(Failure::new(
+        Exit::Usage,
+        format!("{one} and {other} both read standard input; give a file for one of them"),
+    ))
+}
+
 /// `--input`: JSON, `@file`, or `-` for standard input.
 pub(crate) fn input(text: &str) -> Result<JsonText> {
     let bytes = match (text, text.strip_prefix('@')) {
@@ -96,7 +108,8 @@ pub(crate) fn input(text: &str) -> Result<JsonText> {
         (_, Some(path)) => read_file(Path::new(path), limits::INPUT_BYTES_MAX)?,
         (text, None) => text.as_bytes().to_vec(),
     };
-    JsonText::parse(&bytes).map_err(|error| {
+    // Editors on Windows begin a file with a mark that is no JSON.
+    JsonText::parse(bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes)).map_err(|error| {
         let hint = "give JSON, @file, or - for standard input";
         Failure::new(Exit::Refused, format!("--input: {error}")).hint(hint)
     })

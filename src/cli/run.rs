@@ -94,6 +94,11 @@ pub(crate) fn run(mut args: RunArgs, config: &Config, console: &Console) -> Resu
         ));
     }
     args.args = [args.of_script, args.args].concat();
+    given::read_once(&[
+        ("--code", args.code.as_deref()),
+        ("--input", args.input.as_deref()),
+        ("--stdin", args.stdin.as_deref()),
+    ])?;
     // Before the work is done, not when its files have nowhere to go.
     if let Some(out) = args.out.as_deref().filter(|out| out.exists() && !out.is_dir()) {
         return Err(Failure::refused(format!(

@@ -263,6 +263,10 @@ pub(super) fn keep(archive: &mut File, path: &Path) -> Result<()> {
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        let message = format!("the folder `{}` is not there; make it first", folder.display());
+        return Err(Failure::refused(message));
+    }
     let mut file = readable_file()
         .tempfile_in(folder)
         // The error knows the temporary name only, which says nothing to anybody.

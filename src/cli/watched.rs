@@ -78,7 +78,9 @@ impl<'a> Watcher<'a> {
                     position.map_or_else(String::new, |position| format!(", number {position} in line"));
                 self.say(format!("execution {id} is {status}{place}"));
             }
-            Told::Printed(Stream::Stdout, bytes) if self.shown.has_stdout() => self.console.bytes(&bytes)?,
+            Told::Printed(Stream::Stdout, bytes) if self.shown.has_stdout() => {
+                self.console.bytes_while_read(&bytes)?;
+            }
             Told::Printed(Stream::Stderr, bytes) => {
                 self.at_line_start = bytes.ends_with(b"\n");
                 self.has_shown = true;

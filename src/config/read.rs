@@ -42,7 +42,7 @@ pub(super) fn config(figment: &Figment) -> Result<Config, Error> {
     let config = Config {
         data_dir: reader.optional("data_dir", values::absolute)?,
         server_url: reader.optional("server_url", values::server_url)?,
-        api_key: reader.optional("api_key", |text| Ok::<_, String>(text.to_owned().into()))?,
+        api_key: reader.optional("api_key", values::key)?,
         listen: SocketAddr::new(
             reader.required("api.host", values::address)?,
             reader.required("api.port", port)?,

@@ -4,9 +4,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use secrecy::SecretString;
+
 use crate::error::quoted;
 use crate::limits;
 use crate::skill;
+use crate::telemetry;
 
 /// A whole number within bounds.
 pub(super) fn number<T>(text: &str, from: T, to: T) -> Result<T, String>
@@ -69,6 +72,15 @@ pub(super) fn span_with_unit(text: &str) -> Result<Duration, String> {
     span(text)
 }
 
+/// An API key, as a header can carry it: of a file of variables a line end may have come along.
+pub(super) fn key(text: &str) -> Result<SecretString, String> {
+    let key = text.trim();
+    if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err("is no API key: it holds a space or a sign that no key has".to_owned());
+    }
+    Ok(key.into())
+}
+
 /// A level, or a filter of `target=level`. A level that does not exist would be taken for a target, and nothing be logged.
 pub(super) fn log_filter(text: &str) -> Result<String, String> {
     let levels = ["off", "error", "warn", "info", "debug", "trace"];
@@ -78,7 +90,7 @@ pub(super) fn log_filter(text: &str) -> Result<String, String> {
             "{} is not a level; use error, warn, info, debug, or a filter such as warn,skillbox=debug",
             quoted(part)
         )),
-        None => Ok(text.to_owned()),
+        None => telemetry::check(text).map(|()| text.to_owned()),
     }
 }
 
@@ -287,6 +299,15 @@ mod tests {
     }
 
     #[test]
+    fn a_key_is_what_a_header_can_carry() {
+        use secrecy::ExposeSecret as _;
+        assert_eq!(key("skb_x\r\n").unwrap().expose_secret(), "skb_x");
+        for text in ["", " ", "skb_é", "skb_a b"] {
+            assert!(key(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
     fn a_level_that_does_not_exist_is_no_target() {
         for text in [
             "info",
@@ -297,7 +318,7 @@ mod tests {
         ] {
             assert!(log_filter(text).is_ok(), "{text}");
         }
-        for text in ["loud", "inof", "warn,skillbox", ""] {
+        for text in ["loud", "inof", "warn,skillbox", "foo=bar=baz", ""] {
             assert!(log_filter(text).is_err(), "{text}");
         }
     }

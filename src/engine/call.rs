@@ -53,7 +53,11 @@ pub(super) fn plan(code: CalledCode, ask: &Ask, settings: &Settings) -> Result<P
     )?;
     let job = Job {
         argv,
-        code: Some(text),
+        // A mark that editors on Windows begin a file with; no interpreter of them all takes it.
+        code: Some(
+            text.strip_prefix('\u{feff}')
+                .map_or(text.clone(), ToOwned::to_owned),
+        ),
         env: plan::environment(None, &base.input).into(),
         stdin: plan::stdin_unless_input(ask),
         // What code saves, it saves beside itself.

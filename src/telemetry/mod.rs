@@ -136,6 +136,16 @@ pub fn init_with_traces(directives: &str, format: Format, endpoint: &str) -> Res
     Ok(traces)
 }
 
+/// Says what is wrong with directives.
+///
+/// # Errors
+///
+/// They cannot be read.
+pub fn check(directives: &str) -> Result<(), String> {
+    let read = EnvFilter::try_new(directives).map(drop);
+    read.map_err(|error| error.to_string())
+}
+
 fn lines(directives: &str, format: Format) -> Result<Lines, Error> {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     Ok(Lines {

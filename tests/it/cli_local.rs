@@ -148,8 +148,10 @@ fn refusals_end_with_3_and_say_what_to_do() {
         (&["skill", "init", "folder"], "there already"),
         (
             &["skill", "package", "./folder", "--out", "no/where.zip"],
-            "`no/where.zip` is not there",
+            "`no` is not there; make it first",
         ),
+        (&["skill", "package", "./nosuch"], "`./nosuch` is not there"),
+        (&["skill", "package", "folder/SKILL.md"], "no folder"),
         (&["skill", "show", "nosuch"], "not found"),
         (&["skill", "push", "./nosuch"], "nosuch"),
         (&["exec", "show", unknown], "not found"),
@@ -161,6 +163,24 @@ fn refusals_end_with_3_and_say_what_to_do() {
         assert_eq!(said.code, 3, "{args:?}: {}", said.stderr);
         assert!(said.stderr.contains(hint), "{args:?}: {}", said.stderr);
         assert_eq!(said.stdout, "", "{args:?}");
+    }
+}
+
+#[test]
+fn standard_input_is_read_for_one_option_only() {
+    let shell = Shell::new();
+    for args in [
+        &["run", "--code", "-", "--input", "-"][..],
+        &["run", "--code", "-", "--stdin", "-"],
+        &["run", "./folder", "--input", "-", "--stdin", "-"],
+    ] {
+        let said = shell.run(args);
+        assert_eq!(said.code, 2, "{args:?}: {}", said.stderr);
+        assert!(
+            said.stderr.contains("both read standard input"),
+            "{}",
+            said.stderr
+        );
     }
 }
 

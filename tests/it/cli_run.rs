@@ -176,6 +176,28 @@ fn ctrl_c_ends_the_execution_and_leaves_its_record() {
     assert!(started.elapsed().as_secs() < 40);
 }
 
+/// Whatever it was at: what Ctrl-C kept from beginning was refused by nobody.
+#[test]
+fn ctrl_c_at_any_moment_is_told_as_that() {
+    use std::os::unix::process::ExitStatusExt as _;
+    if !has_docker() {
+        return;
+    }
+    let shell = Shell::new().with_engine();
+    shell.skill("sleeps", "lang: bash\n", ("scripts/main.sh", "sleep 60\n"));
+    for moment in [20, 40, 60, 80, 120, 200, 400] {
+        let run = shell.spawn(&["run", "./sleeps"]);
+        std::thread::sleep(std::time::Duration::from_millis(moment));
+        let pid = rustix::process::Pid::from_raw(i32::try_from(run.id()).unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        let ended = run.wait_with_output().unwrap();
+        let talk = String::from_utf8_lossy(&ended.stderr);
+        // Before it listens for signals the kernel ends it.
+        let is_told = ended.status.code() == Some(130) || ended.status.signal() == Some(2);
+        assert!(is_told, "after {moment} ms: {} {talk}", ended.status);
+    }
+}
+
 #[test]
 fn the_doctor_finds_this_machine_healthy() {
     if !has_docker() {

@@ -248,3 +248,25 @@ fn ctrl_c_ends_what_the_server_runs() {
         (&"cancelled".into(), &"one\n".into())
     );
 }
+
+/// As with `| head -1`: nothing is shown to nobody, and what runs goes on.
+#[test]
+fn who_reads_no_more_ends_the_command_alone() {
+    if !has_docker() {
+        return;
+    }
+    let (_home, _server, shell) = served(&[]);
+    let ticks = "import time\nwhile True:\n    print(1, flush=True)\n    time.sleep(0.05)\n";
+    std::fs::write(shell.folder().join("ticks.py"), ticks).unwrap();
+    let id = shell.run(&["run", "--code", "ticks.py", "--async"]).stdout;
+    let id = id.trim();
+    for command in [&["exec", "logs", "-f", id][..], &["exec", "watch", id]] {
+        let mut reader = shell.spawn(command);
+        let mut heard = BufReader::new(reader.stdout.take().unwrap());
+        assert_eq!(line(&mut heard), "1\n");
+        drop(heard);
+        assert_eq!(reader.wait().unwrap().code(), Some(0), "{command:?}");
+    }
+    assert_eq!(running(&shell), id);
+    assert_eq!(shell.run(&["exec", "cancel", id]).code, 0);
+}

@@ -270,6 +270,64 @@ async fn a_function_that_fails_tells_where() {
     }
 }
 
+/// Errors of code in Node.js stand where they are in the code, with nothing of what is put around it.
+#[tokio::test]
+async fn an_error_of_node_names_its_place_in_the_code() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    for (text, place) in [
+        ("let x = ;", "<code>:1\nlet x = ;\n        ^\n"),
+        ("let a = 1;\nlet x = ;\n", "<code>:2\nlet x = ;\n        ^\n"),
+        ("function f( {\n", "<code>:1\nfunction f( {\n"),
+        ("f(1));\n", "<code>:1\nf(1));\n    ^\n"),
+        ("await 1;\nif (1) {\n", "<code>:2\nif (1) {\n"),
+        ("undefinedFn(1)", "at <code>:1:1"),
+        ("\u{feff}undefinedFn(1);", "at <code>:1:1"),
+        ("let a = 1; undefinedFn(a)", "at <code>:1:12"),
+        ("const a = 1\n\nfunction f() { null.x }\nf()", "at <code>:4:1"),
+    ] {
+        let envelope = run(&world, code(Language::Node, text), Ask::default()).await;
+        let traceback = envelope.error.unwrap().exception.unwrap().traceback;
+        assert!(
+            traceback.contains(place) && !traceback.contains("async") && !traceback.contains("})"),
+            "{text:?}: {traceback}"
+        );
+    }
+}
+
+/// Node.js ends without a word when nothing can happen any more.
+#[tokio::test]
+async fn an_await_of_what_never_comes_is_told() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let text = "await new Promise(() => {})";
+    let envelope = run(&world, code(Language::Node, text), Ask::default()).await;
+    assert!(
+        envelope.logs.stderr.contains("never comes"),
+        "{:?}",
+        envelope.error
+    );
+    assert_eq!(envelope.status, Status::Failed);
+}
+
+/// What editors on Windows begin a file with is no part of the code.
+#[tokio::test]
+async fn a_byte_order_mark_hinders_no_language() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    for (language, text) in [
+        (Language::Python, "\u{feff}print('well')"),
+        (Language::Node, "\u{feff}console.log('well')"),
+        (Language::Bash, "\u{feff}echo well"),
+    ] {
+        let envelope = run(&world, code(language, text), Ask::default()).await;
+        assert_eq!(envelope.logs.stdout, "well\n", "{:?}", envelope.error);
+    }
+}
+
 /// O-11: a flood is bounded and hurts nobody, and neither does a pipe that is gone, or taken by others.
 #[tokio::test]
 async fn what_is_logged_is_bounded_and_the_guest_survives_it() {

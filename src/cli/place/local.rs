@@ -192,6 +192,11 @@ impl Local {
                     hear(told)?;
                 },
                 execution = &mut run => {
+                    let execution = match execution {
+                        // What it kept from beginning was refused by our own shutdown.
+                        Err(_) if interrupted => Err(Failure::new(Exit::Interrupted, "ended by Ctrl-C")),
+                        ran => Ok(ran?),
+                    };
                     let envelope = Envelope::from_execution(&execution?, None);
                     return Ok(Ran { envelope, interrupted });
                 }

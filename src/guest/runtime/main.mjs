@@ -130,13 +130,22 @@ function isPlain(value) {
   return kind === null || Object.getPrototypeOf(kind) === null || !(/^(Map|Set|WeakMap|WeakSet|Promise|RegExp|Error|ArrayBuffer|Buffer|.*Array)$/.test(value.constructor?.name));
 }
 
+/** Where the last expression begins, and how far what we put before it has moved its line. */
+let moved = { line: 0, column: 0, by: 0 };
+
+/** With columns as they are in the code. */
+function unmoved(stack) {
+  return stack.replace(/<code>:(\d+):(\d+)/g, (place, line, column) =>
+    Number(line) === moved.line && Number(column) > moved.column + moved.by ? `${NAME}:${line}:${column - moved.by}` : place);
+}
+
 const step = (key) => (/^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`);
 
 function tell(error) {
   const isError = error instanceof Error || typeof error?.stack === 'string';
   const name = isError ? String(error.name) : typeof error;
   const value = isError ? String(error.message) : inspect(error);
-  const stack = isError ? String(error.stack) : `Uncaught ${value}`;
+  const stack = isError ? unmoved(String(error.stack)) : `Uncaught ${value}`;
   const traceback = stack.split('\n').filter((line) => !isBeyond(line) && !/\/sandbox\/runtime\/_skillbox\/|\(node:|at node:|^\s+at (async )?main \(file:\/\/\/sandbox\/runtime/.test(line)).join('\n');
   process.stderr.write(traceback + '\n');
   write('exception', { name: name.slice(0, 200), value: value.slice(0, 8000), traceback: traceback.slice(0, 60000) });
@@ -161,6 +170,7 @@ function fail(error) {
 }
 
 process.on('uncaughtException', fail);
+process.on('exit', () => process.exitCode === 13 && process.stderr.write('the code waits (await) for something that never comes\n'));
 
 async function call(functionOf) {
   return await functionOf(input());
@@ -177,7 +187,9 @@ async function runCode() {
   const { text, callsMain } = adapted(source);
   const { head, tail } = split(text);
   const ours = "main: typeof main === 'undefined' ? undefined : main";
-  const body = tail === '' ? `${head}\n;return {${ours}};` : `${head};return {${ours}, last: (${tail}\n)};`;
+  const before = `;return {${ours}, last: (`;
+  const body = tail === '' ? `${head}\n;return {${ours}};` : `${head}${before}${tail}\n)};`;
+  if (tail !== '') moved = { line: head.split('\n').length, column: head.length - head.lastIndexOf('\n') - 1, by: before.length };
   // The names stand outside of the code's own scope, where it may declare them again.
   const opening = '(function (require, module, exports, __filename, __dirname, __skillbox) {return (async () => {';
   let run;
@@ -211,13 +223,30 @@ async function runCode() {
   if (value !== undefined && value !== null) show(value, true);
 }
 
-/** Our wrapping must not be what a syntax error is about. */
+/** Our wrapping must neither be what a syntax error is about nor be shown with it. */
 function explained(source, error) {
+  const opening = '(async function () {';
+  const text = withoutModules(source);
   try {
-    new vm.Script(`(async function () {${withoutModules(source)}\n})`, { filename: NAME, columnOffset: -21 });
+    new vm.Script(`${opening}${text}\n})`, { filename: NAME });
   } catch (own) {
+    const [at, shown, mark, ...rest] = String(own.stack).split('\n');
+    if (isBeyond(at)) return atTheEnd(text.trimEnd(), own);
+    if (at === `${NAME}:1`) own.stack = [at, shown.slice(opening.length), mark.slice(opening.length), ...rest].join('\n');
     return own;
   }
+  return error;
+}
+
+/** What was found at our own end is an end that came too early, or too late: by itself the code is told so, unless it has what only we allow. */
+function atTheEnd(text, error) {
+  try {
+    new vm.Script(text, { filename: NAME });
+  } catch (own) {
+    if (!/^(await is only|Illegal return)/.test(own.message)) return own;
+  }
+  const all = text.split('\n');
+  error.stack = `${NAME}:${all.length}\n${all.at(-1)}\n\n${error.name}: ${error.message}`;
   return error;
 }
 
