@@ -37,6 +37,11 @@ pub(super) fn plan(code: CalledCode, ask: &Ask, settings: &Settings) -> Result<P
         ));
     }
     let CalledCode { text, language } = code;
+    // Editors on Windows begin a file with a mark that not every interpreter takes.
+    let code = match text.strip_prefix('\u{feff}') {
+        Some(code) => code.to_owned(),
+        None => text,
+    };
     let mut argv: Vec<_> = match language {
         Language::Python => vec!["python3", PYTHON, "code"],
         Language::Node => vec!["node", NODE, "code"],
@@ -53,11 +58,7 @@ pub(super) fn plan(code: CalledCode, ask: &Ask, settings: &Settings) -> Result<P
     )?;
     let job = Job {
         argv,
-        // A mark that editors on Windows begin a file with; no interpreter of them all takes it.
-        code: Some(
-            text.strip_prefix('\u{feff}')
-                .map_or(text.clone(), ToOwned::to_owned),
-        ),
+        code: Some(code),
         env: plan::environment(None, &base.input).into(),
         stdin: plan::stdin_unless_input(ask),
         // What code saves, it saves beside itself.

@@ -193,11 +193,13 @@ impl Local {
                 },
                 execution = &mut run => {
                     let execution = match execution {
-                        // What it kept from beginning was refused by our own shutdown.
-                        Err(_) if interrupted => Err(Failure::new(Exit::Interrupted, "ended by Ctrl-C")),
-                        ran => Ok(ran?),
+                        // What Ctrl-C kept from beginning was refused by our own shutdown.
+                        Err(_) if interrupted => {
+                            return Err(Failure::new(Exit::Interrupted, "ended by Ctrl-C"));
+                        }
+                        ran => ran?,
                     };
-                    let envelope = Envelope::from_execution(&execution?, None);
+                    let envelope = Envelope::from_execution(&execution, None);
                     return Ok(Ran { envelope, interrupted });
                 }
                 Some(progress) = progress.recv() => if let Some(spinner) = &spinner {

@@ -238,7 +238,7 @@ function explained(source, error) {
   return error;
 }
 
-/** What was found at our own end is an end that came too early, or too late: by itself the code is told so, unless it has what only we allow. */
+/** What was found at our own end: the code ended too early, or too late, as it says without our wrapping unless it needs that. */
 function atTheEnd(text, error) {
   try {
     new vm.Script(text, { filename: NAME });
