@@ -179,7 +179,7 @@ impl Watched {
         heard.started.iter().next().unwrap().clone()
     }
 
-    /// Stops the sandbox whose program sleeps for `duration`, from outside; returns how long it then still lived.
+    /// Stops the sandbox whose program sleeps for `duration`, from outside; returns how long it lived since that slept.
     pub(crate) async fn freeze(&self, duration: &str) -> Duration {
         let mut pace = tokio::time::interval(Duration::from_millis(10));
         let began = Instant::now();
@@ -190,7 +190,9 @@ impl Watched {
                 None => pace.tick().await,
             };
         };
-        let frozen = Instant::now();
+        let seen = Instant::now();
+        // Its first process may be about to say that the program has started.
+        tokio::time::sleep(Duration::from_millis(500)).await;
         match &self.engine {
             Some(engine) => {
                 engine
@@ -207,10 +209,10 @@ impl Watched {
             .iter()
             .any(|pid| rustix::process::test_kill_process(*pid).is_ok())
         {
-            assert!(frozen.elapsed() < REMOVED_WITHIN, "a process is left");
+            assert!(seen.elapsed() < REMOVED_WITHIN, "a process is left");
             pace.tick().await;
         }
-        frozen.elapsed()
+        seen.elapsed()
     }
 
     /// How many sandboxes were made up to now. Only certain after a later one was.
