@@ -20,7 +20,7 @@ use crate::execution::media_type;
 use crate::http::BlobInfo;
 use crate::ids::Digest;
 use crate::limits;
-use crate::skill::parse_timeout;
+use crate::skill::parse_span;
 use crate::store::Kept;
 
 #[derive(Debug, Subcommand)]
@@ -40,7 +40,7 @@ Examples:
         /// What it is; by default what the file's name says
         #[arg(long = "type", value_name = "MEDIA-TYPE")]
         media_type: Option<String>,
-        /// How long it is kept, such as 90s or 24h; the operator's choice if left out
+        /// How long it is kept, such as 90s, 24h or 7d; the operator's choice if left out
         #[arg(long, value_name = "TIME", value_parser = life)]
         ttl: Option<Duration>,
     },
@@ -194,11 +194,7 @@ fn temporary() -> Result<File> {
 
 /// `--ttl`: whole seconds, as a server takes them.
 fn life(text: &str) -> std::result::Result<Duration, String> {
-    let days = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
-    let life = match days {
-        Some(days) => Duration::from_hours(24 * u64::from(days)),
-        None => Duration::from_secs(parse_timeout(text)?.as_secs()),
-    };
+    let life = Duration::from_secs(parse_span(text)?.as_secs());
     if life.is_zero() {
         return Err("must be at least 1 s".to_owned());
     }

@@ -170,8 +170,7 @@ impl Console {
         if self.guarded {
             return self.bytes(bytes);
         }
-        let mut out = io::stdout().lock();
-        match out.write_all(bytes).and_then(|()| out.flush()) {
+        match put(bytes) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Success.at_once(),
             written => finish(written),
         }
@@ -250,8 +249,12 @@ impl Console {
 }
 
 fn write_out(bytes: &[u8]) -> Result<()> {
+    finish(put(bytes))
+}
+
+fn put(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    finish(out.write_all(bytes).and_then(|()| out.flush()))
+    out.write_all(bytes).and_then(|()| out.flush())
 }
 
 /// A reader that has had enough, as `head` has, is no failure.

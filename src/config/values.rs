@@ -8,7 +8,7 @@ use secrecy::SecretString;
 
 use crate::error::quoted;
 use crate::limits;
-use crate::skill;
+use crate::skill::parse_span as span;
 use crate::telemetry;
 
 /// A whole number within bounds.
@@ -41,24 +41,6 @@ pub(super) fn socket(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         format!(
             "{} is not an address and port such as 127.0.0.1:9464",
-            quoted(text)
-        )
-    })
-}
-
-/// A span of time; `d` for days besides what a skill's timeout knows.
-pub(super) fn span(text: &str) -> Result<Duration, String> {
-    let seconds = match text.trim().strip_suffix('d') {
-        Some(days) => days
-            .trim()
-            .parse::<u32>()
-            .ok()
-            .map(|days| Duration::from_hours(24 * u64::from(days))),
-        None => skill::parse_timeout(text).ok(),
-    };
-    seconds.ok_or_else(|| {
-        format!(
-            "{} is not a span of time such as 30s, 5m, 12h or 30d",
             quoted(text)
         )
     })

@@ -47,7 +47,7 @@ pub use name::{InvalidName, SkillName};
 pub use node_packages::NodePackages;
 pub use origin::Origin;
 pub use package_lists::{PackageLists, package_list};
-pub use quantity::{parse_bytes, parse_cpu, parse_timeout};
+pub use quantity::{parse_bytes, parse_cpu, parse_span, parse_timeout};
 pub use reference::{InvalidSkillRef, SkillRef};
 pub use requirements::{InvalidRequirement, Prereleases, Requirements};
 pub use scaffold::scaffold;

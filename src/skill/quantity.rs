@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::error::quoted;
 use crate::limits;
 
 /// A wall clock: seconds (`30`, `1.5`) or with a unit (`500ms`, `30s`, `2m`, `1h`). At least 100 ms; may lie above what the server grants.
@@ -25,6 +26,28 @@ pub fn parse_timeout(text: &str) -> Result<Duration, String> {
         return Err(format!("must be at least {} ms", limits::TIMEOUT_MIN.as_millis()));
     }
     Ok(timeout)
+}
+
+/// A span of time: as a wall clock, or whole days (`30d`).
+///
+/// # Errors
+///
+/// Says what is wrong and what to write.
+pub fn parse_span(text: &str) -> Result<Duration, String> {
+    let seconds = match text.trim().strip_suffix('d') {
+        Some(days) => days
+            .trim()
+            .parse::<u32>()
+            .ok()
+            .map(|days| Duration::from_hours(24 * u64::from(days))),
+        None => parse_timeout(text).ok(),
+    };
+    seconds.ok_or_else(|| {
+        format!(
+            "{} is not a span of time such as 30s, 5m, 12h or 30d",
+            quoted(text)
+        )
+    })
 }
 
 /// A size: bytes or with a unit (`256Mi`, `1Gi`, `512MB`, `0.5Gi`), at least `min` bytes.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cli_shell::{Shell, examples, has_docker};
+use crate::cli_shell::{Shell, examples, has_docker, interrupt};
 
 /// Each example does on a real container what its expected output says.
 #[test]
@@ -166,8 +166,7 @@ fn ctrl_c_ends_the_execution_and_leaves_its_record() {
     while shell.json(&["exec", "list", "--status", "running"]) == json!([]) {
         assert!(started.elapsed().as_secs() < 30, "it did not start");
     }
-    let pid = rustix::process::Pid::from_raw(i32::try_from(run.id()).unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    interrupt(&run);
     let said = crate::cli_shell::said(run.wait_with_output().unwrap());
     assert_eq!(said.code, 130, "{}", said.stderr);
     assert!(said.stderr.contains("Ctrl-C"), "{}", said.stderr);
@@ -188,8 +187,7 @@ fn ctrl_c_at_any_moment_is_told_as_that() {
     for moment in [20, 40, 60, 80, 120, 200, 400] {
         let run = shell.spawn(&["run", "./sleeps"]);
         std::thread::sleep(std::time::Duration::from_millis(moment));
-        let pid = rustix::process::Pid::from_raw(i32::try_from(run.id()).unwrap()).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        interrupt(&run);
         let ended = run.wait_with_output().unwrap();
         let talk = String::from_utf8_lossy(&ended.stderr);
         // Before it listens for signals the kernel ends it.

@@ -8,7 +8,7 @@ use skillbox::ids::ExecutionId;
 use skillbox::limits;
 
 use crate::cli_hostile::{on_terminal, server, shell};
-use crate::cli_shell::{Shell, has_docker};
+use crate::cli_shell::{Shell, has_docker, interrupt};
 use crate::server::{Server, free_port};
 
 /// A server, and a user of it who has its key.
@@ -224,9 +224,8 @@ fn ctrl_c_ends_what_the_server_runs() {
     let mut watch = shell.spawn(&["exec", "watch", &id]);
     let mut heard = BufReader::new(watch.stdout.take().unwrap());
     assert_eq!(line(&mut heard), "one\n");
-    let pid = rustix::process::Pid::from_raw(i32::try_from(run.id()).unwrap()).unwrap();
     let pressed = std::time::Instant::now();
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    interrupt(&run);
     let ended = run.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(130));
     let (told, talk) = (String::from_utf8(ended.stdout), String::from_utf8(ended.stderr));

@@ -156,16 +156,10 @@ fn make_homes(homes: &[PathBuf]) -> Result<File, (PathBuf, io::Error)> {
         for home in homes {
             fs::create_dir_all(home).map_err(|error| (home.clone(), error))?;
         }
-        let locked =
-            lock(&homes[0]).and_then(|lock| is_at(&lock, &homes[0]).map(|is_there| (lock, is_there)));
-        match locked {
-            Ok((lock, true)) => return Ok(lock),
-            Ok((_, false)) if tries < MAKE_TRIES => {}
-            Err(error) if is_being_swept(&error) && tries < MAKE_TRIES => {}
-            Ok((_, false)) => return Err((homes[0].clone(), io::ErrorKind::NotFound.into())),
-            Err(error) => return Err((homes[0].clone(), error)),
+        match lock_at(&homes[0]) {
+            Err(error) if is_being_swept(&error) && tries < MAKE_TRIES => std::thread::sleep(LOOK_EVERY),
+            locked => return locked.map_err(|error| (homes[0].clone(), error)),
         }
-        std::thread::sleep(LOOK_EVERY);
     }
 }
 
@@ -176,10 +170,15 @@ fn is_being_swept(error: &io::Error) -> bool {
     )
 }
 
-/// Whether this open folder is still the one of this path.
-fn is_at(folder: &File, path: &Path) -> io::Result<bool> {
-    let (held, there) = (folder.metadata()?, fs::metadata(path)?);
-    Ok((held.dev(), held.ino()) == (there.dev(), there.ino()))
+/// The lock of the folder that is at this path now, not of one that has gone meanwhile.
+fn lock_at(folder: &Path) -> io::Result<File> {
+    let held = lock(folder)?;
+    let (it, there) = (held.metadata()?, fs::metadata(folder)?);
+    if (it.dev(), it.ino()) == (there.dev(), there.ino()) {
+        Ok(held)
+    } else {
+        Err(io::ErrorKind::NotFound.into())
+    }
 }
 
 /// Takes the lock of a folder; the kernel lets go of it however its holder ends.
