@@ -55,7 +55,7 @@ fn some_code() -> RunRequest {
     }
 }
 
-/// An engine that starts again, say, ends nothing of what waits.
+/// F-06: an engine that starts again, say, ends nothing of what waits.
 #[tokio::test]
 async fn what_cannot_begin_yet_waits_again() {
     let folder = tempfile::tempdir().unwrap();

@@ -54,7 +54,7 @@ fn the_first_key_is_shown_once_and_never_logged() {
     assert!(!log.contains(key));
 }
 
-/// For a backup: the database of a server that has ended is one file.
+/// F-26: for a backup: the database of a server that has ended is one file.
 #[test]
 fn a_server_that_ended_leaves_its_database_in_one_file() {
     let shell = Shell::new().with("SKILLBOX_DOCKER_HOST", "unix:///nowhere.sock");

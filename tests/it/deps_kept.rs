@@ -138,6 +138,7 @@ async fn an_installer_that_was_changed_on_its_way_is_not_run() {
     );
 }
 
+/// F-25.
 #[tokio::test]
 async fn a_caller_who_leaves_during_an_installation_leaves_nothing() {
     let Some((world, index)) = world_with_index().await else {

@@ -164,6 +164,7 @@ async fn a_missing_image_is_pulled_with_progress_and_runs() {
     docker.remove_image(&image, Some(force), None).await.unwrap();
 }
 
+/// F-10.
 #[tokio::test]
 async fn an_image_that_cannot_be_pulled_is_an_error_that_says_what_to_do() {
     let address = Registry::new().serve().await;

@@ -217,7 +217,7 @@ fn footprint(pid: u32) -> (usize, u64) {
     (descriptors, own_memory_kib(pid))
 }
 
-/// The bar: 1,000 executions by 8 clients, no failure, no leak.
+/// 1,000 executions by 8 clients, no failure, no leak.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_executions_leave_no_trace() {

@@ -182,7 +182,7 @@ fn a_server_warns_at_its_start() {
     );
 }
 
-/// R-01, P6: each process is far below the bound, all together are above.
+/// R-03, P6: each process is far below the bound, all together are above.
 #[test]
 fn many_processes_that_together_hold_too_much_end_as_oom() {
     let program = r"
@@ -230,7 +230,7 @@ for child in children:
     assert_eq!(envelope["status"], "success", "{envelope:#}");
 }
 
-/// R-05, P6: scratch is memory.
+/// R-04, P6: scratch is memory.
 #[test]
 fn scratch_counts_as_memory() {
     let program = r"
@@ -277,7 +277,7 @@ json.dump(found, open(os.environ['SANDBOX_OUTPUT'], 'w'))
     }
 }
 
-/// R-03, P5: processes are counted in the sandbox's own user namespace.
+/// R-01, P5: processes are counted in the sandbox's own user namespace.
 #[test]
 fn a_fork_bomb_is_stopped() {
     let program = r"
@@ -303,7 +303,7 @@ time.sleep(1)
     assert_eq!(envelope["usage"]["processes_peak"], 128, "{envelope:#}");
 }
 
-/// R-02, P7: a quarter of a core is a quarter of a core, as far as the watchdog is quick.
+/// R-06, P7: a quarter of a core is a quarter of a core, as far as the watchdog is quick.
 #[test]
 fn spinning_processes_are_stopped_for_as_long_as_they_are_ahead() {
     let program = r"

@@ -233,6 +233,7 @@ fn newest_execution(server: &Server) -> Value {
     server.get("/v1/executions").unwrap().body["items"][0].clone()
 }
 
+/// F-25.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_hangs_up_takes_its_execution_along_if_it_said_so() {
     with_server(&[], |server| {

@@ -328,7 +328,7 @@ async fn a_byte_order_mark_hinders_no_language() {
     }
 }
 
-/// O-11: a flood is bounded and hurts nobody, and neither does a pipe that is gone, or taken by others.
+/// O-17: a flood is bounded and hurts nobody, and neither does a pipe that is gone, or taken by others.
 #[tokio::test]
 async fn what_is_logged_is_bounded_and_the_guest_survives_it() {
     let Some(world) = World::on(super::BACKEND).await else {

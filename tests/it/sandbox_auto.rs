@@ -130,6 +130,7 @@ async fn runs_natively(world: &World) -> (String, Duration) {
 /// Far below what an engine's silence costs, far above a run on a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(8);
 
+/// F-07.
 #[tokio::test]
 async fn without_an_engine_the_native_sandbox_serves_and_says_why() {
     let Some(world) = world("unix:///nonexistent/docker.sock").await else {
@@ -143,6 +144,7 @@ async fn without_an_engine_the_native_sandbox_serves_and_says_why() {
     assert!(took < AT_ONCE, "{took:?}");
 }
 
+/// F-08.
 #[tokio::test]
 async fn a_silent_engine_is_waited_for_once() {
     let (engine, host) = Engine::listen(Manner::Silent).await;
@@ -157,6 +159,7 @@ async fn a_silent_engine_is_waited_for_once() {
     assert_eq!(engine.asked(""), asked, "it was asked again");
 }
 
+/// F-10.
 #[tokio::test]
 async fn an_image_that_no_registry_has_is_pulled_once() {
     let (engine, host) = Engine::listen(Manner::NoImage).await;
@@ -171,6 +174,7 @@ async fn an_image_that_no_registry_has_is_pulled_once() {
     assert_eq!(engine.asked("/images/create"), 1);
 }
 
+/// F-10.
 #[tokio::test]
 async fn a_silent_registry_is_waited_for_once() {
     let (engine, host) = Engine::listen(Manner::SilentRegistry).await;
@@ -196,6 +200,7 @@ async fn an_engine_that_cannot_bound_memory_is_passed_over() {
     assert_eq!(engine.asked("/images/"), 0);
 }
 
+/// F-08.
 #[tokio::test]
 async fn a_failing_engine_is_an_error_and_no_reason_to_run_elsewhere() {
     let (_engine, host) = Engine::listen(Manner::Failing).await;
@@ -252,6 +257,7 @@ async fn with_neither_the_error_says_what_to_do_for_both() {
     }
 }
 
+/// F-06.
 #[tokio::test]
 async fn an_engine_that_comes_back_serves_again() {
     let Some(real) = docker_settings()

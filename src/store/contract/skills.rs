@@ -91,7 +91,7 @@ pub(in crate::store) async fn publishing_the_same_content_again_changes_nothing(
     );
 }
 
-/// Z-25.
+/// W-14, Z-25.
 pub(in crate::store) async fn a_published_version_never_changes(place: &impl Place) {
     let store = place.open().await;
     let first = skill("csv@1.2.0");
@@ -156,6 +156,7 @@ pub(in crate::store) async fn without_a_release_the_last_push_is_latest(place: &
     assert_eq!(latest(&store).await, "1.0.0-rc.1");
 }
 
+/// W-14: a digest names one content.
 pub(in crate::store) async fn a_skill_is_found_by_version_and_by_digest(place: &impl Place) {
     let store = place.open().await;
     publish_all(&store, &["csv@1.0.0", "csv@2.0.0", "other@1.0.0"]).await;

@@ -101,7 +101,7 @@ async fn streams_are_counted_while_they_are_open() {
     assert_eq!(streams().await, "0");
 }
 
-/// T-01: what a tenant, its skills or its requests are called is nobody else's business, and would make series without bound.
+/// T-03: what a tenant, its skills or its requests are called is nobody else's business, and would make series without bound.
 #[tokio::test]
 async fn no_label_holds_what_a_caller_chose() {
     let door = Door::open().await;
