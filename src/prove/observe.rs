@@ -259,6 +259,7 @@ fn described(execution: &Execution, outcome: &Outcome) -> Value {
         "files_bytes": outcome.files.iter().map(|file| file.size).sum::<u64>(),
         "skipped": reasons,
         "skipped_named": outcome.skipped.len(),
+        "skipped_paths": outcome.skipped.iter().map(|skipped| &skipped.path).collect::<BTreeSet<_>>(),
         "skipped_total": outcome.skipped_total,
         "run_ms": timings.run_ms,
         "collect_ms": timings.collect_ms,

@@ -44,6 +44,7 @@ def daemonise():
 
 def deaf():
     conclude()
+    print("before", flush=True)
     signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
     while True:
         time.sleep(60)
