@@ -5,6 +5,7 @@
 )]
 
 mod catalogue;
+mod documents;
 
 use std::fs;
 use std::path::Path;

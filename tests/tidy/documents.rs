@@ -1,0 +1,146 @@
+//! Checks the decision records, their index, and the links between documents.
+
+use std::fs;
+use std::path::Path;
+
+use super::{root, texts};
+
+const RECORDS: &str = "docs/decisions/";
+const INDEX: &str = "docs/decisions/README.md";
+/// One page.
+const RECORD_LINES_MAX: usize = 60;
+const RECORD_COLUMNS_MAX: usize = 150;
+const PARTS: &[&str] = &["Context", "Decision", "Alternatives", "Consequences"];
+
+/// One record's line of the index, or what is wrong with the record.
+fn index_line(path: &str, text: &str) -> Result<String, Vec<String>> {
+    let name = path.strip_prefix(RECORDS).unwrap_or(path);
+    let mut lines = text.lines();
+    let heading = lines.next().and_then(|line| line.strip_prefix("# "));
+    let Some((number, title)) = heading.and_then(|heading| heading.split_once(". ")) else {
+        return Err(vec![format!("{path}: begin with `# NUMBER. Title`")]);
+    };
+    let mut found = Vec::new();
+    if !name.starts_with(&format!("{number:0>4}-")) {
+        found.push(format!("{path}: the title has the number {number}"));
+    }
+    let stated = lines.nth(1).and_then(|line| line.strip_suffix('.')).unwrap_or("");
+    let parts = stated
+        .strip_prefix("Status: ")
+        .and_then(|rest| rest.split_once(". Date: "));
+    let (status, date) = parts.unwrap_or_default();
+    if status != "accepted" && !status.starts_with("superseded by ") {
+        found.push(format!(
+            "{path}: third line is not `Status: accepted. Date: YYYY-MM-DD.`"
+        ));
+    } else if !is_date(date) {
+        found.push(format!("{path}: `{date}` is no date"));
+    }
+    let headings: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+    if headings != PARTS {
+        found.push(format!("{path}: parts are {headings:?} instead of {PARTS:?}"));
+    }
+    let (count, widest) = (text.lines().count(), text.lines().map(str::len).max());
+    if count > RECORD_LINES_MAX || widest > Some(RECORD_COLUMNS_MAX) {
+        found.push(format!(
+            "{path}: more than {RECORD_LINES_MAX} lines of {RECORD_COLUMNS_MAX} bytes"
+        ));
+    }
+    if found.is_empty() {
+        Ok(format!("| {number} | [{title}]({name}) | {status} | {date} |"))
+    } else {
+        Err(found)
+    }
+}
+
+fn is_date(text: &str) -> bool {
+    let shape = text
+        .bytes()
+        .map(|byte| if byte.is_ascii_digit() { b'0' } else { byte });
+    shape.eq(*b"0000-00-00")
+}
+
+fn record_complaints(index: &str, records: &[(String, String)]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut expected = Vec::new();
+    for (path, text) in records {
+        match index_line(path, text) {
+            Ok(line) => expected.push(line),
+            Err(complaints) => found.extend(complaints),
+        }
+    }
+    let listed: Vec<&str> = index.lines().filter(|line| line.contains("](0")).collect();
+    if found.is_empty() && listed != expected {
+        found.push(format!("{INDEX} must list:\n{}", expected.join("\n")));
+    }
+    found
+}
+
+/// Relative links of a document to files that do not exist.
+fn broken_links(path: &str, text: &str) -> Vec<String> {
+    let folder = Path::new(path).parent().unwrap_or(Path::new(""));
+    let targets = text
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split([')', '#']).next());
+    let relative = targets.filter(|target| !target.is_empty() && !target.contains(':'));
+    relative
+        .filter(|target| !root().join(folder).join(target).exists())
+        .map(|target| format!("{path}: no such file: {target}"))
+        .collect()
+}
+
+#[test]
+fn decision_records_match_their_index() {
+    let mut records = texts(RECORDS);
+    records.retain(|(path, _)| path != INDEX);
+    let index = fs::read_to_string(root().join(INDEX)).unwrap();
+    let found = record_complaints(&index, &records);
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn links_between_documents_lead_to_files() {
+    let top = ["README.md", "SECURITY.md", "CONTRIBUTING.md"];
+    let documents = top.into_iter().chain(["docs"]).flat_map(texts);
+    let found: Vec<String> = documents
+        .flat_map(|(path, text)| broken_links(&path, &text))
+        .collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn each_fault_of_a_record_is_reported() {
+    let right = "# 7. Title\n\nStatus: accepted. Date: 2026-01-31.\n\n## Context\n## Decision\n## Alternatives\n## Consequences\n";
+    let line = "| 7 | [Title](0007-title.md) | accepted | 2026-01-31 |\n";
+    let check = |index: &str, name: &str, text: &str| {
+        record_complaints(index, &[(format!("{RECORDS}{name}"), text.to_owned())]).join("\n")
+    };
+    assert_eq!(check(line, "0007-title.md", right), "");
+    for (from, to, complaint) in [
+        ("# 7. ", "# ", "begin with"),
+        ("# 7. ", "# 8. ", "has the number 8"),
+        ("Title", "Name", "must list"),
+        ("accepted", "", "third line"),
+        ("2026-01-31", "January", "no date"),
+        ("## Context\n", "", "parts are"),
+        ("## Decision", &"\n".repeat(61), "more than 60 lines"),
+        (
+            "Context\n",
+            &format!("Context\n{}\n", "x".repeat(151)),
+            "of 150 bytes",
+        ),
+    ] {
+        let found = check(line, "0007-title.md", &right.replacen(from, to, 1));
+        assert!(found.contains(complaint), "{complaint}: {found}");
+    }
+    assert!(check("", "0007-title.md", right).contains("must list"));
+    assert_eq!(
+        broken_links(
+            "docs/x.md",
+            "[a](nowhere.md#x) [b](../README.md) [c](https://x.example)"
+        )
+        .len(),
+        1
+    );
+}
