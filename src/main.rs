@@ -13,7 +13,7 @@ fn main() -> ExitCode {
     }
     #[cfg(target_os = "linux")]
     if first.is_some_and(|argument| argument == skillbox::sandbox::linux::COMMAND) {
-        return skillbox::guest::main_after(skillbox::sandbox::linux::enclose);
+        return skillbox::guest::main_inside(skillbox::sandbox::linux::enter);
     }
     skillbox::cli::main()
 }

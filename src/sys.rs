@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 
 /// Lets go of the pages of this program's code; those that are needed come back from the system's cache.
-pub fn let_go_of_code() -> io::Result<()> {
+pub fn release_code_pages() -> io::Result<()> {
     for Range { start, end } in mapped(&["r-xp"])? {
         // SAFETY: code is mapped from its file and never written, so it is read again as it was.
         if unsafe { libc::madvise(start as *mut _, end - start, libc::MADV_DONTNEED) } != 0 {
@@ -28,7 +28,7 @@ pub fn let_go_of_code() -> io::Result<()> {
 /// Gathers this program's code and constants in huge pages: whoever runs it, copies of this process above all, then finds 2 MiB
 /// with one fault. Where the kernel cannot (before Linux 6.1, a program that is not in memory but on a disk, no memory in one piece)
 /// they stay where they are.
-pub fn gather() {
+pub fn collapse_code_pages() {
     for Range { start, end } in mapped(&["r-xp", "r--p"]).unwrap_or_default() {
         // SAFETY: the kernel moves pages, and what is read there stays the same.
         unsafe { libc::madvise(start as *mut _, end - start, MADV_COLLAPSE) };
@@ -57,7 +57,7 @@ fn mapped(permissions: &[&str]) -> io::Result<Vec<Range<usize>>> {
 }
 
 /// Gives memory back that was allocated and is free, where the allocator can be told to.
-pub fn give_back_heap() {
+pub fn trim_heap() {
     #[cfg(target_env = "gnu")]
     // SAFETY: it takes a number of bytes to keep, and moves nothing that is in use.
     unsafe {
@@ -190,7 +190,7 @@ fn last_errno() -> Errno {
 
 /// How far a change of mount attributes reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum MountScope {
     /// The mount alone.
     One,
     /// The mount and all below it.
@@ -198,14 +198,14 @@ pub enum Reach {
 }
 
 /// Adds attributes (`MOUNT_ATTR_…` of libc) to the mount that `mount` stands for. Needs Linux 5.12.
-pub fn mount_setattr(mount: BorrowedFd<'_>, attributes: u64, reach: Reach) -> io::Result<()> {
+pub fn mount_setattr(mount: BorrowedFd<'_>, attributes: u64, reach: MountScope) -> io::Result<()> {
     let change = libc::mount_attr {
         attr_set: attributes,
         attr_clr: 0,
         propagation: 0,
         userns_fd: 0,
     };
-    let recursive = if reach == Reach::All {
+    let recursive = if reach == MountScope::All {
         libc::AT_RECURSIVE
     } else {
         0

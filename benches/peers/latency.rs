@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use skillbox::engine::Ask;
 use skillbox::execution::Status;
-use skillbox::sandbox::Pool;
+use skillbox::sandbox::WarmPoolSettings;
 use tokio::runtime::Runtime;
 
 use crate::containers::Containers;
@@ -85,7 +85,7 @@ pub(crate) fn measure(
     let Some(warm_world) = runtime.block_on(world_with(backend, spoken)) else {
         return;
     };
-    warm_world.engine.keep_warm(Pool::default());
+    warm_world.engine.keep_warm(WarmPoolSettings::default());
     let (cold, warm) = servers(word, spoken);
     let folder = spoken.folder();
     let path = folder.path();

@@ -11,7 +11,7 @@ use crate::cli::failure::{Failure, Result};
 use crate::cli::place::Local;
 use crate::cli::progress::Spinner;
 use crate::config::{self, Config};
-use crate::prove::{self, Finding, From, Progress, Proof, Selection, Subject, Tally, Verdict};
+use crate::prove::{self, Finding, Origin, Proof, ProofProgress, Selection, Tally, Target, Verdict};
 use crate::server::Signals;
 
 #[derive(Debug, Args)]
@@ -78,8 +78,8 @@ pub(crate) fn prove(args: &ProveArgs, config: &Config, console: &Console) -> Res
         if args.backend != Wanted::All && args.backend != wanted {
             continue;
         }
-        let from = if args.warm { From::Waiting } else { From::Fresh };
-        match attack(config, (backend, from), &selection, console)? {
+        let origin = if args.warm { Origin::Warm } else { Origin::Cold };
+        match attack(config, (backend, origin), &selection, console)? {
             Attacked::Over(proof) => {
                 print(&proof, console)?;
                 report.total = report.total.and(proof.total);
@@ -108,7 +108,7 @@ enum Attacked {
 /// Attacks one backend over a data folder that lives as long as the attacks.
 fn attack(
     config: &Config,
-    (backend, from): (config::Backend, From),
+    (backend, origin): (config::Backend, Origin),
     selection: &Selection,
     console: &Console,
 ) -> Result<Attacked> {
@@ -120,38 +120,38 @@ fn attack(
         local.close();
         return Ok(Attacked::Unavailable(error.to_string()));
     }
-    let subject = Subject {
+    let target = Target {
         engine: local.engine(),
         caller: local.caller(),
         folder: folder.path(),
         runtime: config.sandbox.docker.runtime.as_deref(),
-        from,
+        origin,
     };
-    let attacked = local.wait(until_signal(&subject, selection, console));
+    let attacked = local.wait(until_signal(&target, selection, console));
     local.close();
     attacked
 }
 
 /// Ctrl-C ends what runs and waits until nothing of it is left.
-async fn until_signal(subject: &Subject<'_>, selection: &Selection, console: &Console) -> Result<Attacked> {
+async fn until_signal(target: &Target<'_>, selection: &Selection, console: &Console) -> Result<Attacked> {
     let mut signals = Signals::new()?;
-    let name = subject.engine.sandbox().name();
+    let name = target.engine.sandbox().name();
     let spinner = Spinner::start(format!("attacking {name}"));
-    let told = |progress: Progress| {
-        let Progress { done, all } = progress;
+    let told = |progress: ProofProgress| {
+        let ProofProgress { done, all } = progress;
         spinner.say(format!("attacking {name}: {done} of {all}"));
         if !Console::draws_progress() && (done == 0 || done == all) {
             console.say(format!("attacking {name}: {done} of {all}"));
         }
     };
     tokio::select! {
-        proof = prove::prove(subject, selection, told) => {
+        proof = prove::prove(target, selection, told) => {
             let proof = proof.map_err(|error| Failure::internal("laying out canaries and listeners", error))?;
             Ok(Attacked::Over(Box::new(proof)))
         }
         () = signals.next() => {
             spinner.say("ending".to_owned());
-            let _ = tokio::time::timeout(CLOSING_MAX, subject.engine.shutdown(Duration::ZERO)).await;
+            let _ = tokio::time::timeout(CLOSING_MAX, target.engine.shutdown(Duration::ZERO)).await;
             Ok(Attacked::Interrupted)
         }
     }

@@ -25,7 +25,7 @@ use crate::auth::ApiKey;
 use crate::engine::{self, BlobPolicy, Images, RetentionPolicy, WebhookSettings};
 use crate::execution::Maxima;
 use crate::limits;
-use crate::sandbox::{Pool, docker};
+use crate::sandbox::{WarmPoolSettings, docker};
 use crate::secret::MasterKey;
 use crate::skill::ImageAllowlist;
 use crate::telemetry::Format;
@@ -93,7 +93,7 @@ pub struct Sandbox {
     /// The images that may run.
     pub allowlist: ImageAllowlist,
     /// Sandboxes that are made in advance.
-    pub pool: Pool,
+    pub pool: WarmPoolSettings,
 }
 
 /// What was asked for as the maker of sandboxes.

@@ -15,7 +15,7 @@ use crate::engine::{BlobPolicy, Images, RetentionPolicy};
 use crate::error::quoted;
 use crate::execution::Maxima;
 use crate::limits;
-use crate::sandbox::{Pool, docker};
+use crate::sandbox::{WarmPoolSettings, docker};
 use crate::secret::InvalidMasterKey;
 use crate::skill::{ImageAllowlist, Language, parse_bytes, parse_cpu};
 use crate::telemetry::{self, Format};
@@ -154,7 +154,7 @@ fn sandbox(reader: &Reader<'_>) -> Result<Sandbox, Error> {
         native_degraded: reader.required("sandbox.native.allow_degraded", yes_or_no)?,
         allowlist: allowlist(reader, &images)?,
         images,
-        pool: Pool {
+        pool: WarmPoolSettings {
             slots: reader.required("pool.slots", |text| {
                 values::number(text, 0, limits::WARM_SLOTS_MAX)
             })?,

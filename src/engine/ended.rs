@@ -4,7 +4,7 @@ use crate::engine::clock;
 use crate::error::{Code, Error};
 use crate::execution::{Failure, Outcome, Status, Timings, milliseconds};
 use crate::limits;
-use crate::sandbox::{End, Job, Output, Report};
+use crate::sandbox::{Completion, Job, ProgramOutput, Report};
 
 /// An outcome without a report: the program has not run, or nobody knows.
 pub(super) fn lost(error: &Error) -> Outcome {
@@ -95,18 +95,22 @@ pub(super) fn without_artifacts(outcome: Outcome, error: &Error) -> Outcome {
 fn judge(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<Failure>) {
     let granted = &job.limits;
     let (status, code, message) = match (&report.end, &report.output) {
-        (End::Exited(0), Output::Missing | Output::Json(_)) => return (Status::Success, None),
-        (End::Exited(0), Output::Invalid(reason)) => (Status::Failed, "output_invalid", reason.clone()),
-        (End::Exited(0), Output::TooLarge(bytes)) => {
+        (Completion::Exited(0), ProgramOutput::Missing | ProgramOutput::Json(_)) => {
+            return (Status::Success, None);
+        }
+        (Completion::Exited(0), ProgramOutput::Invalid(reason)) => {
+            (Status::Failed, "output_invalid", reason.clone())
+        }
+        (Completion::Exited(0), ProgramOutput::TooLarge(bytes)) => {
             let max = limits::OUTPUT_BYTES_MAX;
             let message =
                 format!("output.json has {bytes} bytes, the limit is {max}; write large results to files");
             (Status::Failed, "output_too_large", message)
         }
-        (End::Exited(1), _) if report.shown.raised.is_some() => {
+        (Completion::Exited(1), _) if report.shown.raised.is_some() => {
             return (Status::Failed, report.shown.raised.clone().map(Failure::from));
         }
-        (End::Exited(code), _) => {
+        (Completion::Exited(code), _) => {
             let said = match (&report.logs.stderr[..], &report.logs.stdout[..]) {
                 ([], []) => "it wrote nothing to stdout and stderr",
                 ([], _) => "its stdout may say why",
@@ -115,34 +119,34 @@ fn judge(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<Fai
             let message = format!("the program exited with code {code}; {said}");
             (Status::Failed, "exit_code", message)
         }
-        (End::Signaled(signal), _) => {
+        (Completion::Signaled(signal), _) => {
             let message = format!("the program was ended by signal {signal}");
             (Status::Failed, "signal", message)
         }
-        (End::TimedOut, _) => {
+        (Completion::TimedOut, _) => {
             let seconds = granted.timeout.as_secs_f64();
             let message = format!("the program ran longer than its {seconds} s");
             (Status::Timeout, "timeout", message)
         }
-        (End::OutOfMemory, _) => {
+        (Completion::OutOfMemory, _) => {
             let mebibytes = granted.memory_bytes / limits::MIB;
             let message = format!("the program needed more than its {mebibytes} MiB of memory");
             (Status::Oom, "oom", message)
         }
-        (End::Cancelled, _) if shutting_down => {
+        (Completion::Cancelled, _) if shutting_down => {
             let message = "Skillbox was stopped while the program ran".to_owned();
             (Status::Interrupted, "interrupted", message)
         }
-        (End::Cancelled, _) => {
+        (Completion::Cancelled, _) => {
             let message = "the execution was cancelled".to_owned();
             (Status::Cancelled, "cancelled", message)
         }
-        (End::NotStarted(reason), _) => (Status::Failed, "start_failed", reason.clone()),
-        (End::Lost(reason), _) => (Status::Interrupted, "sandbox_lost", reason.clone()),
+        (Completion::NotStarted(reason), _) => (Status::Failed, "start_failed", reason.clone()),
+        (Completion::Lost(reason), _) => (Status::Interrupted, "sandbox_lost", reason.clone()),
     };
     let code = code.to_owned();
     // P9: what was cut short is said; a lost sandbox says so itself.
-    let message = if report.complete || matches!(report.end, End::Lost(_)) {
+    let message = if report.complete || matches!(report.end, Completion::Lost(_)) {
         message
     } else {
         format!("{message}; not all that it left could be read")
@@ -161,13 +165,13 @@ fn judge(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<Fai
 /// What is recorded of a report.
 pub(super) fn outcome(report: Report, job: &Job, shutting_down: bool) -> Outcome {
     let (status, error) = judge(&report, job, shutting_down);
-    let exit_code = if let End::Exited(code) = report.end {
+    let exit_code = if let Completion::Exited(code) = report.end {
         Some(code)
     } else {
         None
     };
     // Kept whatever the status: a program that was killed late may have written all it had to say (O-20).
-    let output = if let Output::Json(text) = report.output {
+    let output = if let ProgramOutput::Json(text) = report.output {
         Some(text)
     } else {
         None

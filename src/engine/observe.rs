@@ -7,7 +7,7 @@ use crate::engine::{Engine, require};
 use crate::error::{Code, Error};
 use crate::execution::{NewExecution, Outcome};
 use crate::ids::Tenant;
-use crate::sandbox::{End, Report};
+use crate::sandbox::{Completion, Report};
 use crate::skill::Language;
 use crate::telemetry::{self, Ended, Metrics, Now};
 
@@ -38,7 +38,7 @@ impl Engine {
             running: inner.admission.running() as u64,
             queued: inner.admission.waiting() as u64,
             slots: inner.settings.concurrency as u64,
-            warm: inner.sandbox.warmth(),
+            warm: inner.sandbox.warm_pool_stats(),
         })
     }
 
@@ -80,8 +80,8 @@ impl Engine {
 pub(super) fn fault_of(report: Result<&Report, ()>) -> Option<&'static str> {
     match report.map(|report| &report.end) {
         Err(()) => Some(telemetry::NO_SANDBOX),
-        Ok(End::Lost(_)) => Some(telemetry::LOST),
-        Ok(End::NotStarted(_)) => Some(telemetry::NOT_STARTED),
+        Ok(Completion::Lost(_)) => Some(telemetry::LOST),
+        Ok(Completion::NotStarted(_)) => Some(telemetry::NOT_STARTED),
         Ok(_) => None,
     }
 }

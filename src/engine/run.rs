@@ -26,7 +26,7 @@ use crate::error::{Code, Error};
 use crate::execution::{ChosenBackend, Execution, FileEntry, NewExecution, Outcome, Timings, milliseconds};
 use crate::ids::{ExecutionId, Tenant};
 use crate::limits;
-use crate::sandbox::{Choice, Job, ProgressSender, Run};
+use crate::sandbox::{BackendChoice, Job, ProgressSender, Run};
 use crate::store::{self, Store};
 use crate::telemetry::field;
 use crate::webhook::CallbackUrl;
@@ -283,7 +283,7 @@ impl Engine {
         &self,
         job: &Job,
         progress: Option<&ProgressSender>,
-    ) -> Result<Choice, Error> {
+    ) -> Result<BackendChoice, Error> {
         let prepared = self.0.sandbox.prepare(job, progress);
         match self.0.running.stopping().run_until_cancelled(prepared).await {
             Some(prepared) => prepared.map_err(failure::of_sandbox),
@@ -295,7 +295,7 @@ impl Engine {
         &self,
         (tenant, created_at): (&Tenant, jiff::Timestamp),
         found: &Found,
-        choice: Option<&Choice>,
+        choice: Option<&BackendChoice>,
     ) -> NewExecution {
         let job = &found.plan.job;
         NewExecution {
@@ -322,7 +322,7 @@ impl Engine {
     async fn perform(
         &self,
         tenant: &Tenant,
-        (job, choice): (&Job, &Choice),
+        (job, choice): (&Job, &BackendChoice),
         (entered, go): (&Entered, oneshot::Receiver<()>),
     ) -> (Outcome, Option<&'static str>) {
         let tar = || ArtifactTar::create_in(&self.0.settings.tmp_dir);

@@ -8,7 +8,7 @@ use crate::blob::{Blob, LinkSigner};
 use crate::engine::{Ask, CalledCode, Manner, RunRequest, What};
 use crate::execution::{Bookmark, News, Reason, Status};
 use crate::ids::Tenant;
-use crate::sandbox::{End, Report};
+use crate::sandbox::{Completion, Report};
 
 /// An engine in this folder, over this sandbox.
 pub(super) async fn engine(folder: &Path, sandbox: Sandbox) -> Engine {
@@ -59,7 +59,7 @@ fn some_code() -> RunRequest {
 #[tokio::test]
 async fn what_cannot_begin_yet_waits_again() {
     let folder = tempfile::tempdir().unwrap();
-    let sandbox = Sandbox::scripted_late(|_, _| Ok(Report::bare(End::Exited(0))), 1);
+    let sandbox = Sandbox::scripted_late(|_, _| Ok(Report::bare(Completion::Exited(0))), 1);
     let engine = engine(folder.path(), sandbox).await;
     let caller = Caller::of_accepted(Tenant::default_tenant());
     let submitted = engine.submit(&caller, some_code(), Manner::default()).await;
@@ -76,7 +76,7 @@ async fn what_cannot_begin_yet_waits_again() {
 async fn what_has_its_turn_as_the_process_ends_runs_in_the_next_one() {
     let folder = tempfile::tempdir().unwrap();
     let engine_here = || {
-        let sandbox = Sandbox::scripted(|_, _| Ok(Report::bare(End::Exited(0))));
+        let sandbox = Sandbox::scripted(|_, _| Ok(Report::bare(Completion::Exited(0))));
         engine(folder.path(), sandbox)
     };
     let caller = Caller::of_accepted(Tenant::default_tenant());

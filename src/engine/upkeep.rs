@@ -7,7 +7,7 @@ use crate::engine::{Engine, cache::SkillCache, clock, ended, failure};
 use crate::error::{self, Code, Error};
 use crate::ids::{ExecutionId, InstanceId, Tenant};
 use crate::limits;
-use crate::sandbox::Pool;
+use crate::sandbox::WarmPoolSettings;
 use crate::store::{self, Retention};
 
 /// Whether this server can do its work.
@@ -214,8 +214,8 @@ impl Engine {
     }
 
     /// Makes sandboxes in advance from now on, for what is run more than once.
-    pub fn keep_warm(&self, pool: Pool) {
-        self.0.sandbox.keep_warm(pool);
+    pub fn keep_warm(&self, pool: WarmPoolSettings) {
+        self.0.sandbox.set_warm_pool(pool);
     }
 
     /// Lets nobody in any more, waits for what runs, then ends it as interrupted; returns when nothing is left.
@@ -234,6 +234,6 @@ impl Engine {
             }
         }
         self.0.running.close();
-        self.0.sandbox.settle().await;
+        self.0.sandbox.drain().await;
     }
 }

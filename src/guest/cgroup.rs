@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use crate::guest::wire::Usage;
+use crate::guest::wire::GuestUsage;
 use crate::sys;
 
 /// The open counters of this sandbox's cgroup; each `None` where the host does not show it.
@@ -46,12 +46,12 @@ impl Counters {
     }
 
     /// Counts CPU time from now on.
-    pub(super) fn begin_anew(&mut self) {
+    pub(super) fn restart_cpu_count(&mut self) {
         self.cpu_before_ms = self.read().cpu_ms;
     }
 
     /// Reads all counters now. CPU falls back to what was waited for.
-    pub(super) fn read(&self) -> Usage {
+    pub(super) fn read(&self) -> GuestUsage {
         let number = |file: &Option<File>| file.as_ref().and_then(|file| text(file)?.trim().parse().ok());
         let cpu_ms = self.cpu.as_ref().and_then(|(file, unit)| match unit {
             CpuUnit::Nanoseconds => Some(text(file)?.trim().parse::<u64>().ok()? / 1_000_000),
@@ -62,7 +62,7 @@ impl Counters {
                 .ok()
                 .and_then(|time| u64::try_from(time.as_millis()).ok())
         };
-        Usage {
+        GuestUsage {
             cpu_ms: (cpu_ms.or_else(waited_for).unwrap_or(0)).saturating_sub(self.cpu_before_ms),
             memory_peak_bytes: number(&self.memory_peak).unwrap_or(0),
             processes_peak: number(&self.processes_peak).unwrap_or(0),

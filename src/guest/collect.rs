@@ -11,9 +11,9 @@ use rustix::fs::{Dir, FileType, Mode, OFlags, openat};
 use rustix::io::Errno;
 use tokio::io::AsyncWriteExt as _;
 
-use crate::guest::place::{self, is_digest};
+use crate::guest::layout::{self, is_digest};
 use crate::guest::wire::{self, Caps, Item};
-use crate::guest::workspace::{Before, Tree, is_private};
+use crate::guest::workspace::{Tree, WorkspaceSnapshot, is_private};
 
 /// The out directory, held open since before the program could rename or replace it (O-03).
 #[derive(Debug)]
@@ -36,7 +36,7 @@ const READ_FOLDER: OFlags = READ.union(OFlags::DIRECTORY);
 impl Out {
     /// Opens what is needed at the end.
     pub(super) fn open() -> io::Result<Self> {
-        let folder = rustix::fs::open(place::OUT, READ_FOLDER, Mode::empty())?;
+        let folder = rustix::fs::open(layout::OUT, READ_FOLDER, Mode::empty())?;
         let files = openat(&folder, "files", READ_FOLDER, Mode::empty())?;
         let blobs = openat(&folder, "blobs", READ_FOLDER, Mode::empty())?;
         Ok(Self {
@@ -48,7 +48,7 @@ impl Out {
     }
 
     /// Results are also what will have changed since `before`.
-    pub(super) fn compare_with(&mut self, before: Before) -> io::Result<()> {
+    pub(super) fn compare_with(&mut self, before: WorkspaceSnapshot) -> io::Result<()> {
         for tree in before.trees {
             let folder = rustix::fs::open(&tree.root, READ_FOLDER, Mode::empty())?;
             self.trees.push((folder, tree));
@@ -60,7 +60,7 @@ impl Out {
     pub(super) async fn send(&self, results: &mut wire::Stream, caps: &Caps) -> io::Result<()> {
         self.send_output(results, caps).await?;
         self.send_shown(results, caps).await?;
-        let mut walk = Walk {
+        let mut walk = ResultWalk {
             results,
             caps,
             before: None,
@@ -119,7 +119,7 @@ impl Out {
 }
 
 /// One walk over `out/files`, and then perhaps over where the program worked.
-struct Walk<'a> {
+struct ResultWalk<'a> {
     results: &'a mut wire::Stream,
     caps: &'a Caps,
     /// Where it worked: what was there before.
@@ -140,7 +140,7 @@ struct Pending {
     depth: usize,
 }
 
-impl Walk<'_> {
+impl ResultWalk<'_> {
     async fn run(&mut self, files: &OwnedFd) -> io::Result<()> {
         // A second descriptor: reading moves the position of the first, and its name may be gone.
         let folder = openat(files, ".", READ_FOLDER, Mode::empty())?;

@@ -26,12 +26,12 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::guest::cgroup::Counters;
 use crate::guest::collect::Out;
 use crate::guest::egress;
-use crate::guest::place;
+use crate::guest::layout;
+use crate::guest::pre_started::{self, Interpreter};
 use crate::guest::program::{self, Program};
 use crate::guest::runtime::{self, Log};
-use crate::guest::warm::{self, Interpreter};
-use crate::guest::wire::{self, Channel, End, Link, Side, Start, ToGuest, ToHost, Warm, Workspace};
-use crate::guest::workspace::Before;
+use crate::guest::wire::{self, Channel, Link, ProgramEnd, Side, Start, ToGuest, ToHost, Warm, Workspace};
+use crate::guest::workspace::WorkspaceSnapshot;
 use crate::limits;
 use crate::sys;
 
@@ -50,7 +50,7 @@ impl Guest {
     }
 
     /// In a sandbox that nobody needs yet: our own modules are written, too.
-    fn at_rest() -> io::Result<Self> {
+    fn prepare() -> io::Result<Self> {
         runtime::write_modules()?;
         Self::new()
     }
@@ -71,13 +71,13 @@ pub(super) fn main() -> ExitCode {
 }
 
 /// What goes wrong is told on standard error, which the server keeps.
-pub(super) fn main_after(
-    enclose: impl FnOnce(fn() -> io::Result<Guest>) -> Result<Guest, String>,
+pub(super) fn main_inside(
+    enter: impl FnOnce(fn() -> io::Result<Guest>) -> Result<Guest, String>,
 ) -> ExitCode {
-    if let Err(error) = rehearse() {
+    if let Err(error) = pre_fault() {
         return failed(&error);
     }
-    enclose(Guest::at_rest).map_or_else(
+    enter(Guest::prepare).map_or_else(
         |error| {
             eprintln!("{error}");
             ExitCode::FAILURE
@@ -88,7 +88,7 @@ pub(super) fn main_after(
 
 /// Speaks to itself once, about nothing: the pages of what will be run are then there in all copies of this process. Its
 /// runtime hears nothing of the kernel, whose events all copies would hear.
-fn rehearse() -> io::Result<()> {
+fn pre_fault() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     runtime.block_on(async {
         let (near, far) = tokio::io::duplex(4096);
@@ -121,14 +121,14 @@ fn run(runtime: &Runtime) -> io::Result<()> {
     let connection = take_stdio()?;
     runtime.block_on(async {
         match connection {
-            Connection::Socket(socket) => serve(UnixStream::from_std(socket)?).await,
-            Connection::Pipes(reader, writer) => serve(Socket::new(reader, writer)?).await,
+            HostConnection::Socket(socket) => serve(UnixStream::from_std(socket)?).await,
+            HostConnection::Pipes(reader, writer) => serve(PipeSocket::new(reader, writer)?).await,
         }
     })
 }
 
 /// What the host listens to.
-enum Connection {
+enum HostConnection {
     /// Descriptor 0, both ways: the native sandbox.
     Socket(std::os::unix::net::UnixStream),
     /// Descriptors 0 and 1: a container engine.
@@ -136,15 +136,15 @@ enum Connection {
 }
 
 /// Moves the connection off descriptors 0 and 1, where a program would inherit it.
-fn take_stdio() -> io::Result<Connection> {
+fn take_stdio() -> io::Result<HostConnection> {
     let reader = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     let kind = FileType::from_raw_mode(rustix::fs::fstat(&reader)?.st_mode);
     let connection = if kind == FileType::Socket {
         rustix::io::ioctl_fionbio(&reader, true)?;
-        Connection::Socket(reader.into())
+        HostConnection::Socket(reader.into())
     } else {
         let writer = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
-        Connection::Pipes(reader, writer)
+        HostConnection::Pipes(reader, writer)
     };
     let null = std::fs::OpenOptions::new()
         .read(true)
@@ -163,24 +163,24 @@ async fn serve(socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> 
     };
     wire::send(&mut channels.control, &hello).await?;
     let mut children = signal(SignalKind::child())?;
-    let (start, ready) = match first_word(&mut channels.control).await? {
+    let (start, ready) = match receive_command(&mut channels.control).await? {
         ToGuest::Warm(warm) => {
-            let mut ready = Ready::lay_out(warm.skill.as_deref())?;
+            let mut ready = PreparedRun::lay_out(warm.skill.as_deref())?;
             if !warm.argv.is_empty() {
                 ready.interpreter = Some(Interpreter::start(&warm, &mut children).await?);
             }
-            ready.counters.begin_anew();
+            ready.counters.restart_cpu_count();
             wire::send(&mut channels.control, &ToHost::Warm).await?;
             // The inputs may come before the word to start.
             let asked = async {
-                let word = first_word(&mut channels.control);
-                tokio::try_join!(word, place::receive_inputs(&mut channels.inputs))
+                let word = receive_command(&mut channels.control);
+                tokio::try_join!(word, layout::receive_inputs(&mut channels.inputs))
             };
             let (word, placed) = tokio::select! {
                 asked = asked => asked?,
                 // Nobody asked for it in time.
                 () = link.ended() => return Ok(()),
-                error = warm::ended(ready.interpreter.as_ref(), &mut children) => return Err(error),
+                error = pre_started::ended(ready.interpreter.as_ref(), &mut children) => return Err(error),
             };
             let ToGuest::Start(start) = word else {
                 return Err(wire::invalid("expected a start"));
@@ -189,8 +189,8 @@ async fn serve(socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> 
             (start, ready)
         }
         ToGuest::Start(start) => {
-            let mut ready = Ready::lay_out(start.skill.as_deref())?;
-            ready.placed = place::receive_inputs(&mut channels.inputs).await?;
+            let mut ready = PreparedRun::lay_out(start.skill.as_deref())?;
+            ready.placed = layout::receive_inputs(&mut channels.inputs).await?;
             (start, ready)
         }
         ToGuest::Cancel | ToGuest::KeepAlive => return Err(wire::invalid("expected a start")),
@@ -204,7 +204,7 @@ async fn serve(socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> 
 }
 
 /// What the host says next of what is to be run.
-async fn first_word(control: &mut wire::Stream) -> io::Result<ToGuest> {
+async fn receive_command(control: &mut wire::Stream) -> io::Result<ToGuest> {
     loop {
         match wire::receive(control, wire::FRAME_TO_GUEST_BYTES_MAX).await? {
             Some(ToGuest::KeepAlive) => {}
@@ -221,7 +221,7 @@ async fn first_word(control: &mut wire::Stream) -> io::Result<ToGuest> {
 
 /// What there is before a program begins: all that it needs and all that is needed at its end, for afterwards names and
 /// descriptors may be gone.
-struct Ready {
+struct PreparedRun {
     /// Whether the inputs are in their places, or why not.
     placed: Result<(), String>,
     interpreter: Option<Interpreter>,
@@ -230,9 +230,9 @@ struct Ready {
     lines: Log,
 }
 
-impl Ready {
+impl PreparedRun {
     fn lay_out(skill: Option<&str>) -> io::Result<Self> {
-        place::lay_out(skill)?;
+        layout::lay_out(skill)?;
         Ok(Self {
             placed: Ok(()),
             interpreter: None,
@@ -258,7 +258,7 @@ impl Ready {
 
 async fn execute(
     start: &Start,
-    (mut ready, mut children): (Ready, Signal),
+    (mut ready, mut children): (PreparedRun, Signal),
     channels: Channels,
     link: &mut Link,
 ) -> io::Result<()> {
@@ -274,11 +274,11 @@ async fn execute(
         egress::listen(port, link.opener()).await?;
     }
     let program = ready.program(start).await;
-    let Ready {
+    let PreparedRun {
         out, counters, lines, ..
     } = ready;
     let (end, mut pumps) = match program {
-        Err(reason) => (End::NotStarted(reason), None),
+        Err(reason) => (ProgramEnd::NotStarted(reason), None),
         Ok(Program {
             pid,
             stdout: stdout_pipe,
@@ -294,8 +294,8 @@ async fn execute(
             };
             let end = tokio::select! {
                 status = main_process_ended(&mut children, pid) => end_of(status),
-                () = sleep_until(deadline) => End::TimedOut,
-                () = cancelled(&mut control) => End::Cancelled,
+                () = sleep_until(deadline) => ProgramEnd::TimedOut,
+                () = cancelled(&mut control) => ProgramEnd::Cancelled,
                 () = link.ended() => return Err(io::ErrorKind::ConnectionAborted.into()),
             };
             kill_all(&mut children, pid).await?;
@@ -333,10 +333,10 @@ async fn shut(streams: Vec<wire::Stream>) {
 }
 
 /// Makes the workspace ready once all inputs are there; the error is a sentence for the caller.
-fn prepare(start: &Start) -> Result<Option<Before>, String> {
+fn prepare(start: &Start) -> Result<Option<WorkspaceSnapshot>, String> {
     match start.workspace {
         Workspace::Scratch => Ok(None),
-        Workspace::Results => Before::prepare(start.skill.as_deref(), &start.argv)
+        Workspace::Results => WorkspaceSnapshot::prepare(start.skill.as_deref(), &start.argv)
             .map(Some)
             .map_err(|error| format!("the skill's files cannot be placed in the workspace: {error}")),
     }
@@ -387,11 +387,11 @@ async fn main_process_ended(children: &mut Signal, main: rustix::process::Pid) -
     }
 }
 
-fn end_of(status: WaitStatus) -> End {
+fn end_of(status: WaitStatus) -> ProgramEnd {
     match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => End::Exited(code),
-        (None, Some(signal)) => End::Signaled(signal),
-        (None, None) => End::NotStarted("the program ended in no known way".to_owned()),
+        (Some(code), _) => ProgramEnd::Exited(code),
+        (None, Some(signal)) => ProgramEnd::Signaled(signal),
+        (None, None) => ProgramEnd::NotStarted("the program ended in no known way".to_owned()),
     }
 }
 
@@ -459,12 +459,12 @@ impl Pumps {
 }
 
 /// Descriptors 0 and 1 as one connection. They are pipes under a container engine.
-struct Socket {
+struct PipeSocket {
     reader: pipe::Receiver,
     writer: pipe::Sender,
 }
 
-impl Socket {
+impl PipeSocket {
     fn new(reader: OwnedFd, writer: OwnedFd) -> io::Result<Self> {
         Ok(Self {
             reader: pipe::Receiver::from_owned_fd(reader)?,
@@ -473,7 +473,7 @@ impl Socket {
     }
 }
 
-impl AsyncRead for Socket {
+impl AsyncRead for PipeSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -483,7 +483,7 @@ impl AsyncRead for Socket {
     }
 }
 
-impl AsyncWrite for Socket {
+impl AsyncWrite for PipeSocket {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.writer).poll_write(cx, bytes)
     }

@@ -26,17 +26,17 @@ pub type Stream = Compat<yamux::Stream>;
 pub struct Link {
     inbound: mpsc::Receiver<yamux::Stream>,
     opened: mpsc::Receiver<yamux::Stream>,
-    wanted: mpsc::Sender<Wanted>,
+    wanted: mpsc::Sender<OpenRequest>,
     close: Option<oneshot::Sender<()>>,
     driver: tokio::task::JoinHandle<()>,
 }
 
 /// Who waits for one more stream.
-type Wanted = oneshot::Sender<yamux::Stream>;
+type OpenRequest = oneshot::Sender<yamux::Stream>;
 
 /// Opens further streams, from anywhere.
 #[derive(Clone, Debug)]
-pub struct Opener(mpsc::Sender<Wanted>);
+pub struct Opener(mpsc::Sender<OpenRequest>);
 
 impl Opener {
     /// Opens a stream and says which it is.
@@ -72,7 +72,7 @@ impl Link {
         } else {
             yamux::Mode::Server
         };
-        let socket = Gathering {
+        let socket = FlushWhenIdle {
             stream: BufStream::new(socket),
             is_flushed: true,
         };
@@ -83,7 +83,7 @@ impl Link {
         let (wanted, wishes) = mpsc::channel(limits::EGRESS_CONNECTIONS_MAX);
         let (close, closing) = oneshot::channel();
         let to_open = if side == Side::Host { Channel::ALL.len() } else { 0 };
-        let driver = tokio::spawn(drive(Drive {
+        let driver = tokio::spawn(drive(DriverState {
             connection,
             inbound: inbound_sender,
             opened: opened_sender,
@@ -143,12 +143,12 @@ impl Drop for Link {
 
 /// Sends what was written when there is nothing more to read or write, whoever asks for it earlier: all frames of a moment
 /// in one system call, and so one wake of the other side.
-struct Gathering<T> {
+struct FlushWhenIdle<T> {
     stream: BufStream<T>,
     is_flushed: bool,
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for Gathering<T> {
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for FlushWhenIdle<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -167,7 +167,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for Gathering<T> {
     }
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Gathering<T> {
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for FlushWhenIdle<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -187,21 +187,21 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Gathering<T> {
 }
 
 /// All that a connection's task holds.
-struct Drive<T> {
+struct DriverState<T> {
     connection: yamux::Connection<T>,
     inbound: mpsc::Sender<yamux::Stream>,
     opened: mpsc::Sender<yamux::Stream>,
     to_open: usize,
-    wishes: mpsc::Receiver<Wanted>,
+    wishes: mpsc::Receiver<OpenRequest>,
     closing: oneshot::Receiver<()>,
 }
 
 /// Drives the connection: nothing moves on any stream unless this is polled.
-async fn drive<T>(all: Drive<T>)
+async fn drive<T>(all: DriverState<T>)
 where
     T: futures::io::AsyncRead + futures::io::AsyncWrite + Unpin,
 {
-    let Drive {
+    let DriverState {
         mut connection,
         inbound,
         opened,
@@ -217,7 +217,7 @@ where
             return;
         }
     }
-    let mut wanted: Option<Wanted> = None;
+    let mut wanted: Option<OpenRequest> = None;
     poll_fn(|context| {
         loop {
             if Pin::new(&mut closing).poll(context).is_ready() {

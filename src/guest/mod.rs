@@ -10,15 +10,15 @@ mod collect;
 mod egress;
 #[cfg(target_os = "linux")]
 mod init;
+#[cfg(target_os = "linux")]
+mod layout;
 mod link;
 #[cfg(target_os = "linux")]
-mod place;
+mod pre_started;
 #[cfg(target_os = "linux")]
 mod program;
 #[cfg(target_os = "linux")]
 mod runtime;
-#[cfg(target_os = "linux")]
-mod warm;
 pub mod wire;
 mod workspace;
 
@@ -39,10 +39,10 @@ pub fn main() -> std::process::ExitCode {
 /// before, and what needs no execution is what `enclose` calls as soon as there is room for files.
 #[cfg(target_os = "linux")]
 #[must_use]
-pub fn main_after(
-    enclose: impl FnOnce(fn() -> std::io::Result<Guest>) -> Result<Guest, String>,
+pub fn main_inside(
+    enter: impl FnOnce(fn() -> std::io::Result<Guest>) -> Result<Guest, String>,
 ) -> std::process::ExitCode {
-    init::main_after(enclose)
+    init::main_inside(enter)
 }
 
 /// Runs as PID 1 of a sandbox: there are none on this operating system.

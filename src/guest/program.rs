@@ -15,7 +15,7 @@ use rustix::process::{Pid, WaitOptions, WaitStatus};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe;
 
-use crate::guest::place;
+use crate::guest::layout;
 use crate::guest::wire;
 
 /// The started program: its id and the read ends of its two pipes.
@@ -39,8 +39,8 @@ pub(super) fn start(
     let (stdout, stdout_writer) = pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
     let (stderr, stderr_writer) = pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
     // Here and not by the child: one that only executes is born without a copy of this process.
-    std::env::set_current_dir(place::WORKSPACE)
-        .map_err(|error| format!("cannot enter {}: {error}", place::WORKSPACE))?;
+    std::env::set_current_dir(layout::WORKSPACE)
+        .map_err(|error| format!("cannot enter {}: {error}", layout::WORKSPACE))?;
     let child = Command::new(path)
         .arg0(name)
         .args(arguments)
@@ -63,10 +63,10 @@ pub(super) fn start(
 
 /// What was sent for it, else the input.
 pub(super) fn standard_input() -> Option<File> {
-    let sent = File::open(place::STDIN);
+    let sent = File::open(layout::STDIN);
     // A program finds nothing that is not documented.
-    let _ = std::fs::remove_file(place::STDIN);
-    sent.or_else(|_| File::open(place::INPUT)).ok()
+    let _ = std::fs::remove_file(layout::STDIN);
+    sent.or_else(|_| File::open(layout::INPUT)).ok()
 }
 
 fn pipe() -> io::Result<(pipe::Receiver, OwnedFd)> {

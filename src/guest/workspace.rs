@@ -10,12 +10,12 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::Stat;
 
-use crate::guest::place::WORKSPACE;
+use crate::guest::layout::WORKSPACE;
 use crate::limits;
 
 /// What was there before the program was started.
 #[derive(Debug)]
-pub(super) struct Before {
+pub(super) struct WorkspaceSnapshot {
     /// Where results are looked for, and what counts first.
     pub(super) trees: Vec<Tree>,
 }
@@ -25,12 +25,12 @@ pub(super) struct Before {
 pub(super) struct Tree {
     pub(super) root: PathBuf,
     /// Files and links by their path below it.
-    files: HashMap<String, Mark>,
+    files: HashMap<String, FileStamp>,
 }
 
 /// Two files with the same mark are the same, unchanged.
 #[derive(Debug, PartialEq, Eq)]
-struct Mark {
+struct FileStamp {
     inode: u64,
     size: i64,
     modified: (i64, i64),
@@ -44,7 +44,7 @@ const DEEP: &str = "/sandbox/skills/public";
 /// Files that were there are this much older than the program: clocks of file systems are coarse, and a change must show.
 const OLDER: Duration = Duration::from_secs(2);
 
-impl Before {
+impl WorkspaceSnapshot {
     /// Puts the skill's files beside those that came with the request, which win, copies all of that to where its scripts are
     /// run from, and remembers it.
     pub(super) fn prepare(skill: Option<&str>, argv: &[String]) -> io::Result<Self> {
@@ -57,8 +57,8 @@ impl Before {
                 names: limits::WORKSPACE_NAMES_MAX,
                 called: called(argv, &deep).map(|path| from.join(path)).collect(),
             };
-            copies.bring(&from, &roots[0])?;
-            Copies::within(&deep)?.bring(&roots[0], &deep)?;
+            copies.copy_tree(&from, &roots[0])?;
+            Copies::within(&deep)?.copy_tree(&roots[0], &deep)?;
             roots.push(deep);
         }
         let time = SystemTime::now() - OLDER;
@@ -98,28 +98,28 @@ impl Copies {
 
     /// The folder's tree with copies of small files, which a script may change, and links to all that is large, or that others
     /// execute: nothing that can be written can be executed. The script that is called is a copy, too: it looks beside itself.
-    fn bring(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+    fn copy_tree(&mut self, from: &Path, to: &Path) -> io::Result<()> {
         for entry in fs::read_dir(from)? {
             let entry = entry?;
             let (from, to) = (entry.path(), to.join(entry.file_name()));
             let metadata = entry.metadata()?;
             match fs::symlink_metadata(&to) {
-                Ok(there) if metadata.is_dir() && there.is_dir() => self.bring(&from, &to)?,
+                Ok(there) if metadata.is_dir() && there.is_dir() => self.copy_tree(&from, &to)?,
                 Ok(_) => {}
                 Err(_) if self.names == 0 => return Ok(()),
                 Err(_) => {
                     self.names -= 1;
-                    self.bring_one(&from, &to, &metadata)?;
+                    self.copy_entry(&from, &to, &metadata)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn bring_one(&mut self, from: &Path, to: &Path, metadata: &Metadata) -> io::Result<()> {
+    fn copy_entry(&mut self, from: &Path, to: &Path, metadata: &Metadata) -> io::Result<()> {
         if metadata.is_dir() {
             fs::create_dir(to)?;
-            return self.bring(from, to);
+            return self.copy_tree(from, to);
         }
         if metadata.is_symlink() {
             return symlink(fs::read_link(from)?, to);
@@ -163,7 +163,7 @@ impl Tree {
                 let file = File::options().write(true).open(entry.path())?;
                 file.set_times(FileTimes::new().set_modified(time))?;
             }
-            self.files.insert(path, Mark::of(&entry.metadata()?));
+            self.files.insert(path, FileStamp::of(&entry.metadata()?));
         }
         Ok(())
     }
@@ -175,7 +175,7 @@ impl Tree {
 
     /// Whether the file at `path` is as it was.
     pub(super) fn is_unchanged(&self, path: &str, stat: &Stat) -> bool {
-        let now = Mark {
+        let now = FileStamp {
             inode: stat.st_ino,
             size: stat.st_size,
             modified: (stat.st_mtime, nanoseconds(stat.st_mtime_nsec)),
@@ -185,7 +185,7 @@ impl Tree {
     }
 }
 
-impl Mark {
+impl FileStamp {
     fn of(metadata: &Metadata) -> Self {
         Self {
             inode: metadata.ino(),

@@ -416,9 +416,9 @@ pub const SKILL_IDLE_MAX: Duration = Duration::from_secs(24 * 3600);
 /// A container that was created and never started is removed after this long.
 pub const CREATED_NEVER_STARTED_MAX: Duration = Duration::from_secs(15 * 60);
 /// A keeper container that was not used for this long is removed.
-pub const KEEPER_IDLE_MAX: Duration = Duration::from_secs(24 * 3600);
+pub const VOLUME_CONTAINER_IDLE_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Keeper containers on one engine; of more, those go that were not used for longest.
-pub const KEEPERS_MAX: usize = 256;
+pub const VOLUME_CONTAINERS_MAX: usize = 256;
 /// The clocks of servers that share an engine may differ by this much: no sandbox is taken for expired before.
 pub const CLOCKS_APART_MAX: Duration = Duration::from_secs(300);
 /// One call to the container engine that is not a wait, an attach or a pull.

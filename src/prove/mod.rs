@@ -2,16 +2,16 @@
 //!
 //! The attacks are data (`*.yaml`) and programs (`probes/`); nothing but the sandboxes that are made for them is attacked.
 
-mod ground;
-mod judge;
-mod left;
-mod observe;
+mod attacker;
+mod backend_info;
+mod leftovers;
 mod probe;
 mod programs;
 mod report;
-mod terrain;
+mod surroundings;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -27,20 +27,20 @@ use crate::auth::Caller;
 use crate::engine::{Ask, Engine, RunRequest, What};
 use crate::error::{Code, Error};
 use crate::execution::{Outcome, Status};
-use crate::sandbox::Pool;
+use crate::sandbox::WarmPoolSettings;
 use crate::secret::SecretValue;
 use crate::skill::{Language, SecretName};
 
-use ground::Ground;
-use judge::{Sight, is_only_late, judge};
-use observe::{Attacker, Skill};
+use attacker::{Attacker, ProbeSkill};
+use backend_info::BackendInfo;
 use probe::Attack;
-use terrain::Terrain;
+use surroundings::Surroundings;
+use verdict::{Observation, check_probe, is_only_late};
 
-pub use judge::{Finding, Verdict};
-pub use observe::From;
+pub use attacker::Origin;
 pub use probe::Selection;
 pub use report::{PromiseTally, Proof, Tally};
+pub use verdict::{Finding, Verdict};
 
 /// The promises, in a few words each; `SECURITY.md` has all of them.
 pub const PROMISES: &[(&str, &str)] = &[
@@ -64,7 +64,7 @@ pub const PROMISES: &[(&str, &str)] = &[
 
 /// What is attacked, and from where.
 #[derive(Debug)]
-pub struct Subject<'a> {
+pub struct Target<'a> {
     /// An engine over a folder of its own, with one backend.
     pub engine: &'a Engine,
     /// An administrator there.
@@ -74,12 +74,12 @@ pub struct Subject<'a> {
     /// The container engine's runtime, where one is configured.
     pub runtime: Option<&'a str>,
     /// What its attacks start from.
-    pub from: From,
+    pub origin: Origin,
 }
 
 /// How far it is.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress {
+pub struct ProofProgress {
     /// Attacks that are over.
     pub done: usize,
     /// All attacks.
@@ -100,66 +100,66 @@ const NEIGHBOUR_EVERY: Duration = Duration::from_millis(500);
 ///
 /// The surroundings could not be laid out: no listener could be bound, or the folder cannot be written.
 pub async fn prove(
-    subject: &Subject<'_>,
+    target: &Target<'_>,
     selection: &Selection,
-    progress: impl Fn(Progress) + Sync,
+    progress: impl Fn(ProofProgress) + Sync,
 ) -> io::Result<Proof> {
     let started = Instant::now();
-    let terrain = Terrain::of(subject.engine, subject.runtime).await;
-    let ground = Ground::lay(subject.folder)?;
-    plant_secrets(subject, ground.secret())
+    let backend = BackendInfo::of(target.engine, target.runtime).await;
+    let surroundings = Surroundings::set_up(target.folder)?;
+    plant_secrets(target, surroundings.secret())
         .await
         .map_err(io::Error::other)?;
-    let attacks = selection.on(&terrain.traits);
+    let attacks = selection.on(&backend.traits);
     let (looks, shots): (Vec<_>, Vec<_>) = attacks.iter().partition(|attack| attack.program.is_none());
     let attacker = Attacker {
-        engine: subject.engine,
-        caller: subject.caller,
-        ground: &ground,
-        from: subject.from,
+        engine: target.engine,
+        caller: target.caller,
+        surroundings: &surroundings,
+        origin: target.origin,
     };
-    if subject.from == From::Waiting {
-        subject.engine.keep_warm(Pool::default());
+    if target.origin == Origin::Warm {
+        target.engine.keep_warm(WarmPoolSettings::default());
     }
     let done = AtomicUsize::new(0);
     let all = shots.len();
-    progress(Progress { done: 0, all });
+    progress(ProofProgress { done: 0, all });
     let attack_all = futures::stream::iter(shots.iter().copied())
         .map(async |attack| {
-            let sight = if attack.needs_bounds && !terrain.degraded.is_empty() {
-                Sight::Spared
+            let observation = if attack.needs_bounds && !backend.degraded.is_empty() {
+                Observation::NotTried
             } else {
-                attack_in_time(&attacker, attack, &terrain.traits).await
+                attack_in_time(&attacker, attack, &backend.traits).await
             };
             let done = done.fetch_add(1, Ordering::SeqCst) + 1;
-            progress(Progress { done, all });
-            (attack, sight)
+            progress(ProofProgress { done, all });
+            (attack, observation)
         })
         .buffer_unordered(AT_ONCE)
-        .collect::<Vec<(&Attack, Sight)>>();
-    let (mut sights, neighbour) = beside_a_neighbour(subject, attack_all).await;
+        .collect::<Vec<(&Attack, Observation)>>();
+    let (mut observations, neighbour) = beside_a_neighbour(target, attack_all).await;
     if !looks.is_empty() {
-        let seen = Sight::Seen(afterwards(subject, &ground, &neighbour).await);
-        sights.extend(looks.into_iter().map(|look| (look, seen.clone())));
+        let seen = Observation::Outcome(afterwards(target, &surroundings, &neighbour).await);
+        observations.extend(looks.into_iter().map(|look| (look, seen.clone())));
     }
-    let mut findings: Vec<_> = sights
+    let mut findings: Vec<_> = observations
         .iter()
-        .flat_map(|(attack, sight)| {
+        .flat_map(|(attack, observation)| {
             attack
                 .probes
                 .iter()
-                .map(|probe| judge(probe, sight, &terrain.traits))
+                .map(|probe| check_probe(probe, observation, &backend.traits))
         })
         .collect();
-    let promises = report::by_promise(&mut findings, &terrain.mechanisms);
-    let waited = |(attack, sight): &&(&Attack, Sight)| {
-        attack.program.is_some() && matches!(sight, Sight::Seen(seen) if seen["warm"] == true)
+    let promises = report::by_promise(&mut findings, &backend.mechanisms);
+    let waited = |(attack, observation): &&(&Attack, Observation)| {
+        attack.program.is_some() && matches!(observation, Observation::Outcome(seen) if seen["warm"] == true)
     };
     Ok(Proof {
-        waited: sights.iter().filter(waited).count(),
-        backend: terrain.backend.to_owned(),
-        form: terrain.form,
-        degraded: report::degraded(&terrain.degraded, &promises),
+        waited: observations.iter().filter(waited).count(),
+        backend: backend.backend.to_owned(),
+        form: backend.form,
+        degraded: report::degraded(&backend.degraded, &promises),
         total: Tally::of(&findings),
         promises,
         findings,
@@ -168,26 +168,26 @@ pub async fn prove(
 }
 
 /// Attacks, and again if all that was wrong is that it took too long.
-async fn attack_in_time(attacker: &Attacker<'_>, attack: &Attack, traits: &[String]) -> Sight {
-    let mut sight = attacker.attack(attack).await;
+async fn attack_in_time(attacker: &Attacker<'_>, attack: &Attack, traits: &[String]) -> Observation {
+    let mut observation = attacker.attack(attack).await;
     for _ in 1..IN_TIME_TRIES {
-        if !is_only_late(&attack.probes, &sight, traits) {
+        if !is_only_late(&attack.probes, &observation, traits) {
             break;
         }
-        sight = attacker.attack(attack).await;
+        observation = attacker.attack(attack).await;
     }
-    sight
+    observation
 }
 
 /// Keeps the secret that one program declares, and another that none does.
-async fn plant_secrets(subject: &Subject<'_>, secret: &str) -> Result<(), Error> {
+async fn plant_secrets(target: &Target<'_>, secret: &str) -> Result<(), Error> {
     for (name, value) in [
         ("PROVE_DECLARED", secret.to_owned()),
         ("PROVE_OTHER", format!("of nobody: {secret}")),
     ] {
         let name: SecretName = name.parse().map_err(Error::internal)?;
         let value = SecretValue::new(value).map_err(Error::internal)?;
-        subject.engine.set_secret(subject.caller, &name, &value).await?;
+        target.engine.set_secret(target.caller, &name, &value).await?;
     }
     Ok(())
 }
@@ -218,7 +218,7 @@ impl Neighbour {
 }
 
 /// Does `work` while somebody else's small skill runs again and again.
-async fn beside_a_neighbour<T>(subject: &Subject<'_>, work: impl Future<Output = T>) -> (T, Neighbour) {
+async fn beside_a_neighbour<T>(target: &Target<'_>, work: impl Future<Output = T>) -> (T, Neighbour) {
     let mut seen = Neighbour::default();
     tokio::pin!(work);
     loop {
@@ -227,7 +227,7 @@ async fn beside_a_neighbour<T>(subject: &Subject<'_>, work: impl Future<Output =
             () = tokio::time::sleep(NEIGHBOUR_EVERY) => {}
         }
         let started = Instant::now();
-        let neighbour = neighbour(subject);
+        let neighbour = neighbour(target);
         tokio::pin!(neighbour);
         // It is waited for even if the attacks end first.
         let (run, over) = tokio::select! {
@@ -242,14 +242,14 @@ async fn beside_a_neighbour<T>(subject: &Subject<'_>, work: impl Future<Output =
 }
 
 /// Runs a small skill that must succeed. Says why it did not; `Err(None)` where bash is missing, say.
-async fn neighbour(subject: &Subject<'_>) -> Result<(), Option<String>> {
-    let skill = Skill {
+async fn neighbour(target: &Target<'_>) -> Result<(), Option<String>> {
+    let skill = ProbeSkill {
         language: Language::Bash,
         program: "echo '\"well\"' >\"$SANDBOX_OUTPUT\"",
         front_matter: &[],
         beside: &BTreeMap::new(),
     };
-    let archive = skill.archive(subject.folder);
+    let archive = skill.archive(target.folder);
     let what = What::Archive {
         archive: archive.map_err(|error| Some(error.to_string()))?,
         fallback_name: None,
@@ -259,7 +259,7 @@ async fn neighbour(subject: &Subject<'_>) -> Result<(), Option<String>> {
         ask: Ask::default(),
         progress: None,
     };
-    match subject.engine.run(subject.caller, request).await {
+    match target.engine.run(target.caller, request).await {
         Err(error) if error.code() == Code::SandboxUnavailable => Err(None),
         Err(error) => Err(Some(error.to_string())),
         Ok(execution) => match execution.outcome {
@@ -276,9 +276,9 @@ async fn neighbour(subject: &Subject<'_>) -> Result<(), Option<String>> {
 }
 
 /// This host when all is over.
-async fn afterwards(subject: &Subject<'_>, ground: &Ground, neighbour: &Neighbour) -> Value {
-    let mut seen = ground.after();
-    let left = left::behind(subject).await;
+async fn afterwards(target: &Target<'_>, surroundings: &Surroundings, neighbour: &Neighbour) -> Value {
+    let mut seen = surroundings.after();
+    let left = leftovers::find(target).await;
     seen["left"] = left.into();
     seen["neighbour"] = json!(neighbour);
     seen

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::judge::Expected;
+use super::verdict::Expected;
 
 /// The data, one file for each kind of attack.
 const FILES: [&str; 4] = [

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::PROMISES;
-use super::judge::{Finding, Verdict};
+use super::verdict::{Finding, Verdict};
 
 /// One backend, attacked.
 #[derive(Clone, Debug, Serialize)]

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::judge::{self, Sight, Verdict, judge};
 use super::probe::{Attack, Probe};
 use super::report::Tally;
+use super::verdict::{self, Observation, Verdict, check_probe};
 
 fn probe(text: &Value) -> Probe {
     serde_json::from_value(text.clone()).unwrap()
@@ -31,8 +31,8 @@ fn memory_on_gvisor(other: &Value) -> Probe {
 
 #[test]
 fn what_is_expected_is_kept_and_all_else_is_a_breach_that_says_both() {
-    let seen = |value| Sight::Seen(value);
-    let fine = judge(
+    let seen = |value| Observation::Outcome(value);
+    let fine = check_probe(
         &memory(),
         &seen(json!({ "status": "oom", "share": 1 })),
         &on(&["docker"]),
@@ -47,7 +47,7 @@ fn what_is_expected_is_kept_and_all_else_is_a_breach_that_says_both() {
         (json!({ "refused": "invalid" }), "/status"),
         (Value::Null, "/status"),
     ] {
-        let found = judge(&memory(), &seen(wrong.clone()), &on(&["docker"]));
+        let found = check_probe(&memory(), &seen(wrong.clone()), &on(&["docker"]));
         assert_eq!(found.verdict, Verdict::Breach, "{wrong}");
         assert!(
             found.expected.contains_key(place) && found.seen.contains_key(place),
@@ -62,7 +62,13 @@ fn each_word_of_an_expectation_can_fail() {
         let probe = probe(
             &json!({ "id": "x", "promise": "P1", "name": "x", "by": "x", "expect": { "/x": expected } }),
         );
-        judge(&probe, &Sight::Seen(json!({ "x": seen })), &on(&["docker"])).verdict == Verdict::Kept
+        check_probe(
+            &probe,
+            &Observation::Outcome(json!({ "x": seen })),
+            &on(&["docker"]),
+        )
+        .verdict
+            == Verdict::Kept
     };
     for (expected, holds, fails) in [
         (json!([]), json!([]), json!(["bpf"])),
@@ -94,8 +100,8 @@ fn each_word_of_an_expectation_can_fail() {
 
 #[test]
 fn a_form_may_be_expected_to_do_otherwise_and_nothing_else_may() {
-    let failed = Sight::Seen(json!({ "status": "failed", "share": 0 }));
-    let judged = |traits: &[&str]| judge(&memory(), &failed, &on(traits));
+    let failed = Observation::Outcome(json!({ "status": "failed", "share": 0 }));
+    let judged = |traits: &[&str]| check_probe(&memory(), &failed, &on(traits));
     assert_eq!(judged(&["native", "ordinary"]).verdict, Verdict::Kept);
     assert_eq!(judged(&["docker"]).verdict, Verdict::Breach);
     assert_eq!(judged(&["native"]).verdict, Verdict::Breach);
@@ -105,8 +111,8 @@ fn a_form_may_be_expected_to_do_otherwise_and_nothing_else_may() {
 fn on_gvisor_other_means_keep_a_promise_and_count_nowhere_else() {
     let probe = memory_on_gvisor(&json!({ "by": "c", "expect": { "/status": "interrupted" } }));
     let judged = |status: &str, traits: &[&str]| {
-        let seen = Sight::Seen(json!({ "status": status, "share": 0 }));
-        let finding = judge(&probe, &seen, &on(traits));
+        let seen = Observation::Outcome(json!({ "status": status, "share": 0 }));
+        let finding = check_probe(&probe, &seen, &on(traits));
         (finding.verdict, finding.mechanism)
     };
     let gvisor = ["docker", "gvisor"];
@@ -122,11 +128,11 @@ fn on_gvisor_other_means_keep_a_promise_and_count_nowhere_else() {
 #[test]
 fn on_gvisor_a_weaker_promise_is_degraded_with_its_reason_or_broken() {
     let probe = memory_on_gvisor(&json!({ "weaker": "why", "expect": { "/status": "interrupted" } }));
-    let judged = |sight: Sight, traits: &[&str]| {
-        let finding = judge(&probe, &sight, &on(traits));
+    let judged = |observation: Observation, traits: &[&str]| {
+        let finding = check_probe(&probe, &observation, &on(traits));
         (finding.verdict, finding.reason)
     };
-    let seen = |status: &str| Sight::Seen(json!({ "status": status, "share": 0 }));
+    let seen = |status: &str| Observation::Outcome(json!({ "status": status, "share": 0 }));
     let gvisor = ["docker", "gvisor"];
     assert_eq!(
         judged(seen("interrupted"), &gvisor),
@@ -135,7 +141,10 @@ fn on_gvisor_a_weaker_promise_is_degraded_with_its_reason_or_broken() {
     assert_eq!(judged(seen("success"), &gvisor).0, Verdict::Breach);
     // No proof that it is always so.
     assert_eq!(judged(seen("oom"), &gvisor).0, Verdict::Degraded);
-    assert_eq!(judged(Sight::Broke("how".to_owned()), &gvisor).0, Verdict::Breach);
+    assert_eq!(
+        judged(Observation::Failed("how".to_owned()), &gvisor).0,
+        Verdict::Breach
+    );
     assert_eq!(judged(seen("interrupted"), &["docker"]).0, Verdict::Breach);
     assert_eq!(judged(seen("oom"), &["docker"]), (Verdict::Kept, None));
 }
@@ -153,38 +162,38 @@ fn only_what_took_too_long_is_tried_again() {
         ("success", json!(1200), json!([]), false),
         ("timeout", json!(1200), json!(["a process"]), false),
     ] {
-        let seen = Sight::Seen(json!({ "status": status, "past_deadline_ms": past, "left": left }));
+        let seen = Observation::Outcome(json!({ "status": status, "past_deadline_ms": past, "left": left }));
         let probes = [ends.clone(), leaves.clone()];
-        let judged = judge::is_only_late(&probes, &seen, &on(&["native"]));
+        let judged = verdict::is_only_late(&probes, &seen, &on(&["native"]));
         assert_eq!(judged, is_only_late, "{seen:?}");
     }
-    let broke = Sight::Broke("it did not end".to_owned());
-    assert!(!judge::is_only_late(&[ends], &broke, &on(&["native"])));
+    let broke = Observation::Failed("it did not end".to_owned());
+    assert!(!verdict::is_only_late(&[ends], &broke, &on(&["native"])));
 }
 
 #[test]
 fn what_breaks_the_engine_is_a_breach_and_what_is_not_there_is_skipped() {
-    let broke = judge(
+    let broke = check_probe(
         &memory(),
-        &Sight::Broke("the engine failed".to_owned()),
+        &Observation::Failed("the engine failed".to_owned()),
         &on(&["docker"]),
     );
     assert_eq!(
         (broke.verdict, broke.reason.as_deref()),
         (Verdict::Breach, Some("the engine failed"))
     );
-    let untried = judge(
+    let untried = check_probe(
         &memory(),
-        &Sight::Untried("no python3".to_owned()),
+        &Observation::Unavailable("no python3".to_owned()),
         &on(&["native"]),
     );
     assert_eq!(
         (untried.verdict, untried.reason.as_deref()),
         (Verdict::Skipped, Some("no python3"))
     );
-    let declined = Sight::Seen(json!({ "output": { "skipped": "not this machine" } }));
+    let declined = Observation::Outcome(json!({ "output": { "skipped": "not this machine" } }));
     assert_eq!(
-        judge(&memory(), &declined, &on(&["native"])).verdict,
+        check_probe(&memory(), &declined, &on(&["native"])).verdict,
         Verdict::Skipped
     );
 }
@@ -193,22 +202,26 @@ fn what_breaks_the_engine_is_a_breach_and_what_is_not_there_is_skipped() {
 #[test]
 fn without_cgroups_only_two_promises_are_excused() {
     let traits = on(&["native", "ordinary", "degraded"]);
-    for sight in [
-        Sight::Seen(json!({ "status": "success", "share": 9 })),
-        Sight::Seen(json!({ "status": "oom", "share": 1 })),
-        Sight::Spared,
+    for observation in [
+        Observation::Outcome(json!({ "status": "success", "share": 9 })),
+        Observation::Outcome(json!({ "status": "oom", "share": 1 })),
+        Observation::NotTried,
     ] {
         assert_eq!(
-            judge(&memory(), &sight, &traits).verdict,
+            check_probe(&memory(), &observation, &traits).verdict,
             Verdict::Degraded,
-            "{sight:?}"
+            "{observation:?}"
         );
     }
     let other = Probe {
         promise: "P5".to_owned(),
         ..memory()
     };
-    let breach = judge(&other, &Sight::Seen(json!({ "status": "success" })), &traits);
+    let breach = check_probe(
+        &other,
+        &Observation::Outcome(json!({ "status": "success" })),
+        &traits,
+    );
     assert_eq!(breach.verdict, Verdict::Breach);
 }
 

@@ -12,11 +12,13 @@ use tokio::sync::mpsc;
 use super::docker::Docker;
 #[cfg(target_os = "linux")]
 use super::linux::Native;
-use super::{Backend as _, Choice, Error, Job, Kind, Pool, ProgressSender, Report, Run};
+use super::{
+    Backend as _, BackendChoice, BackendKind, Error, Job, ProgressSender, Report, Run, WarmPoolSettings,
+};
 use crate::ids::InstanceId;
 use crate::limits;
 use crate::skill::ApprovedImage;
-use crate::telemetry::Warmth;
+use crate::telemetry::WarmPoolStats;
 
 /// A container engine where one can serve, else the native sandbox.
 #[derive(Debug)]
@@ -25,22 +27,22 @@ pub struct Auto {
     #[cfg(target_os = "linux")]
     native: Native,
     /// What was last found missing: the engine, or an image. No more than the operator allows.
-    missed: Mutex<HashMap<Part, Missed>>,
+    missing: Mutex<HashMap<EnginePart, MissingPart>>,
 }
 
 /// What an engine may lack.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Part {
+enum EnginePart {
     Engine,
     Image(ApprovedImage),
 }
 
 /// A part that could not be had.
 #[derive(Debug)]
-struct Missed {
+struct MissingPart {
     why: String,
     /// It is not looked for before.
-    look_again_at: Instant,
+    retry_at: Instant,
 }
 
 impl Auto {
@@ -49,7 +51,7 @@ impl Auto {
             docker,
             #[cfg(target_os = "linux")]
             native,
-            missed: Mutex::default(),
+            missing: Mutex::default(),
         }
     }
 
@@ -66,27 +68,27 @@ impl Auto {
         &self.native
     }
 
-    pub(super) fn warmth(&self) -> Warmth {
+    pub(super) fn warm_pool_stats(&self) -> WarmPoolStats {
         #[cfg(target_os = "linux")]
-        return self.docker.warmth() + self.native.warmth();
+        return self.docker.warm_pool_stats() + self.native.warm_pool_stats();
         #[cfg(not(target_os = "linux"))]
-        self.docker.warmth()
+        self.docker.warm_pool_stats()
     }
 
-    pub(super) fn keep_warm(&self, pool: Pool) {
-        self.docker.keep_warm(pool);
+    pub(super) fn set_warm_pool(&self, pool: WarmPoolSettings) {
+        self.docker.set_warm_pool(pool);
         #[cfg(target_os = "linux")]
-        self.native.keep_warm(pool);
+        self.native.set_warm_pool(pool);
     }
 
     pub(super) async fn prepare(
         &self,
         job: &Job,
         progress: Option<&ProgressSender>,
-    ) -> Result<Choice, Error> {
+    ) -> Result<BackendChoice, Error> {
         match self.prepare_engine(job, progress).await {
-            Ok(()) => Ok(Choice {
-                kind: Kind::Docker,
+            Ok(()) => Ok(BackendChoice {
+                kind: BackendKind::Docker,
                 reason: "auto: the container engine keeps every promise".to_owned(),
                 degraded: &[],
             }),
@@ -99,79 +101,81 @@ impl Auto {
 
     /// The engine with all that the job needs. What was missing a moment ago is not asked for.
     async fn prepare_engine(&self, job: &Job, progress: Option<&ProgressSender>) -> Result<(), Error> {
-        self.look_for(Part::Engine, self.find_engine()).await?;
+        self.unless_missing(EnginePart::Engine, self.find_engine())
+            .await?;
         let (sender, signs) = mpsc::channel(limits::PROGRESS_QUEUE);
         let prepared = self.docker.prepare(job, Some(&sender));
-        let prepared = unless_silent(prepared, signs, progress);
-        self.look_for(Part::Image(job.image.clone()), prepared).await
+        let prepared = with_silence_timeout(prepared, signs, progress);
+        self.unless_missing(EnginePart::Image(job.image.clone()), prepared)
+            .await
     }
 
     async fn find_engine(&self) -> Result<(), Error> {
         let (_sender, signs) = mpsc::channel(1);
-        unless_silent(self.docker.keeps_every_promise(), signs, None).await
+        with_silence_timeout(self.docker.check_promises(), signs, None).await
     }
 
     /// Looks for a part unless it was missing a moment ago: looking may take many times as long as a run.
-    async fn look_for(
+    async fn unless_missing(
         &self,
-        part: Part,
+        part: EnginePart,
         looking: impl Future<Output = Result<(), Error>>,
     ) -> Result<(), Error> {
-        if let Some(missed) = self.locked().get(&part)
-            && Instant::now() < missed.look_again_at
+        if let Some(missing) = self.locked().get(&part)
+            && Instant::now() < missing.retry_at
         {
-            return Err(Error::Unavailable(missed.why.clone()));
+            return Err(Error::Unavailable(missing.why.clone()));
         }
         let started = Instant::now();
         let found = looking.await;
         if let Err(Error::Unavailable(why) | Error::ImageMissing(why)) = &found {
-            let pause = limits::ENGINE_LOOK_AGAIN.max(started.elapsed() * LOOKING_SHARE);
-            let missed = Missed {
+            let pause = limits::ENGINE_LOOK_AGAIN.max(started.elapsed() * RETRY_SHARE);
+            let missing = MissingPart {
                 why: why.clone(),
-                look_again_at: Instant::now() + pause,
+                retry_at: Instant::now() + pause,
             };
-            self.locked().insert(part, missed);
+            self.locked().insert(part, missing);
         }
         found
     }
 
     #[cfg(target_os = "linux")]
-    async fn prepare_native(&self, job: &Job, docker: Error) -> Result<Choice, Error> {
+    async fn prepare_native(&self, job: &Job, docker: Error) -> Result<BackendChoice, Error> {
         match self.native.prepare(job, None).await {
-            Ok(()) => Ok(Choice {
-                kind: Kind::Native,
+            Ok(()) => Ok(BackendChoice {
+                kind: BackendKind::Native,
                 reason: format!(
                     "auto: the container engine cannot serve ({docker}); the native sandbox keeps every promise"
                 ),
                 degraded: &[],
             }),
-            Err(native) => Err(neither(&docker, &native)),
+            Err(native) => Err(both_failed(&docker, &native)),
         }
     }
 
     #[cfg(not(target_os = "linux"))]
-    async fn prepare_native(&self, _job: &Job, docker: Error) -> Result<Choice, Error> {
+    async fn prepare_native(&self, _job: &Job, docker: Error) -> Result<BackendChoice, Error> {
         Err(docker)
     }
 
-    pub(super) async fn run(&self, choice: &Choice, job: &Job, run: Run<'_>) -> Result<Report, Error> {
+    pub(super) async fn run(&self, choice: &BackendChoice, job: &Job, run: Run<'_>) -> Result<Report, Error> {
         match choice.kind {
             #[cfg(target_os = "linux")]
-            Kind::Native => Box::pin(self.native.run(job, run)).await,
+            BackendKind::Native => Box::pin(self.native.run(job, run)).await,
             _ => Box::pin(self.docker.run(job, run)).await,
         }
     }
 
-    pub(super) fn base(&self, choice: &Choice, job: &Job) -> Option<String> {
+    pub(super) fn base(&self, choice: &BackendChoice, job: &Job) -> Option<String> {
         match choice.kind {
             #[cfg(target_os = "linux")]
-            Kind::Native => Native::base(job),
+            BackendKind::Native => Native::base(job),
             _ => self.docker.base(job),
         }
     }
 
     pub(super) async fn check(&self) -> Result<(), Error> {
-        let Err(docker) = self.look_for(Part::Engine, self.find_engine()).await else {
+        let Err(docker) = self.unless_missing(EnginePart::Engine, self.find_engine()).await else {
             return Ok(());
         };
         #[cfg(target_os = "linux")]
@@ -179,7 +183,7 @@ impl Auto {
             .native
             .check()
             .await
-            .map_err(|native| neither(&docker, &native));
+            .map_err(|native| both_failed(&docker, &native));
         #[cfg(not(target_os = "linux"))]
         Err(docker)
     }
@@ -198,22 +202,22 @@ impl Auto {
         Ok(engine? + native?)
     }
 
-    pub(super) async fn settle(&self) {
-        self.docker.settle().await;
+    pub(super) async fn drain(&self) {
+        self.docker.drain().await;
         #[cfg(target_os = "linux")]
-        self.native.settle().await;
+        self.native.drain().await;
     }
 
-    fn locked(&self) -> MutexGuard<'_, HashMap<Part, Missed>> {
-        self.missed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn locked(&self) -> MutexGuard<'_, HashMap<EnginePart, MissingPart>> {
+        self.missing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Looking for what stays missing takes one part of the time in so many.
-const LOOKING_SHARE: u32 = 6;
+const RETRY_SHARE: u32 = 6;
 
 /// Waits for the engine as long as it gives a sign of life now and then, and hands its signs on.
-async fn unless_silent(
+async fn with_silence_timeout(
     prepared: impl Future<Output = Result<(), Error>>,
     mut signs: mpsc::Receiver<super::Progress>,
     progress: Option<&ProgressSender>,
@@ -241,7 +245,7 @@ fn silent() -> Error {
 }
 
 #[cfg(target_os = "linux")]
-fn neither(docker: &Error, native: &Error) -> Error {
+fn both_failed(docker: &Error, native: &Error) -> Error {
     Error::Unavailable(format!(
         "no backend keeps every promise here; docker: {docker}; native: {native}"
     ))
@@ -262,7 +266,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_engine_that_says_nothing_is_given_up() {
         let (_sender, signs) = mpsc::channel(1);
-        let error = unless_silent(std::future::pending(), signs, None)
+        let error = with_silence_timeout(std::future::pending(), signs, None)
             .await
             .unwrap_err();
         assert!(error.to_string().contains("silent"), "{error}");
@@ -279,7 +283,9 @@ mod tests {
             }
             Ok(())
         };
-        unless_silent(prepared, signs, Some(&watcher)).await.unwrap();
+        with_silence_timeout(prepared, signs, Some(&watcher))
+            .await
+            .unwrap();
         let mut told = 0;
         while watched.try_recv().is_ok() {
             told += 1;

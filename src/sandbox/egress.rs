@@ -29,7 +29,7 @@ impl Egress {
     }
 
     /// Hands a connection over; one that nobody takes ends.
-    pub(super) fn hand_over(&self, stream: wire::Stream) {
+    pub(super) fn forward(&self, stream: wire::Stream) {
         let _ = self.0.try_send(Tunnel(stream));
     }
 }

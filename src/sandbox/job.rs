@@ -21,7 +21,7 @@ pub struct Job {
     pub skill: Option<SkillFiles>,
     /// Other skills that it sees.
     pub mounted: Vec<SkillFiles>,
-    /// Packages that the program may import, at most one set of each kind.
+    /// PackageKind that the program may import, at most one set of each kind.
     pub deps: Vec<Dependencies>,
     /// Program and arguments.
     pub argv: Vec<String>,
@@ -97,23 +97,23 @@ pub struct SkillFiles {
 #[derive(Clone, Debug)]
 pub struct Dependencies {
     /// Whose packages.
-    pub packages: Packages,
+    pub packages: PackageKind,
     /// Digest of the content, as [`crate::bundle::list`] reads it.
     pub digest: Digest,
-    /// The folder that holds them, seen inside at [`Packages::folder`].
+    /// The folder that holds them, seen inside at [`PackageKind::folder`].
     pub folder: PathBuf,
 }
 
 /// Whose packages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Packages {
+pub enum PackageKind {
     /// Python's.
     Python,
     /// Node's.
     Node,
 }
 
-impl Packages {
+impl PackageKind {
     fn as_str(self) -> &'static str {
         match self {
             Self::Python => "python",
@@ -135,7 +135,7 @@ impl Packages {
 
 /// A folder of this host that the program sees and cannot change.
 #[derive(Debug)]
-pub(super) struct Mounted<'a> {
+pub(super) struct Mount<'a> {
     /// Where it is seen.
     pub(super) at: String,
     /// Says the content, on any host.
@@ -146,14 +146,14 @@ pub(super) struct Mounted<'a> {
 
 impl Job {
     /// All that is mounted read-only.
-    pub(super) fn mounts(&self) -> Vec<Mounted<'_>> {
-        let skills = self.skill.iter().chain(&self.mounted).map(|skill| Mounted {
+    pub(super) fn mounts(&self) -> Vec<Mount<'_>> {
+        let skills = self.skill.iter().chain(&self.mounted).map(|skill| Mount {
             at: format!("/skills/{}", skill.name),
             name: format!("skill-{}-{}", &skill.digest.hex()[..32], skill.name),
             digest: &skill.digest,
             folder: &skill.folder,
         });
-        let deps = self.deps.iter().map(|deps| Mounted {
+        let deps = self.deps.iter().map(|deps| Mount {
             at: deps.packages.folder().to_owned(),
             // The same files may be packages of both, each seen at its own place.
             name: format!("deps-{}-{}", deps.packages.as_str(), &deps.digest.hex()[..32]),

@@ -11,12 +11,12 @@ mod job;
 mod kernel_files;
 #[cfg(target_os = "linux")]
 pub mod linux;
+mod protocol;
 mod report;
 #[cfg(feature = "testing")]
 mod scripted;
 pub mod seccomp;
-mod session;
-mod warm;
+mod warm_pool;
 
 use std::time::Duration;
 
@@ -27,23 +27,23 @@ use crate::bundle::artifacts::ArtifactTar;
 use crate::error::Cause;
 use crate::execution::{FileEntry, JsonText, Logs, Shown, Skipped, Transcript, Usage};
 use crate::ids::InstanceId;
-use crate::telemetry::Warmth;
+use crate::telemetry::WarmPoolStats;
 
 pub use auto::Auto;
 pub use egress::{Egress, Tunnel};
 pub use environment::Environment;
 pub use input::{InputBlob, InputFile};
-pub use job::{Collect, Dependencies, ImageOf, Job, Packages, SkillFiles, Urgency};
+pub use job::{Collect, Dependencies, ImageOf, Job, PackageKind, SkillFiles, Urgency};
 #[cfg(feature = "testing")]
 pub use scripted::Script;
-pub use warm::Pool;
+pub use warm_pool::WarmPoolSettings;
 
 #[cfg(target_os = "linux")]
-use job::Mounted;
+use job::Mount;
 
 /// How the program ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum Completion {
     /// By itself, with this code.
     Exited(i32),
     /// By this signal.
@@ -62,7 +62,7 @@ pub enum End {
 
 /// What the program left as its output.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Output {
+pub enum ProgramOutput {
     /// Nothing.
     Missing,
     /// Valid JSON.
@@ -77,9 +77,9 @@ pub enum Output {
 #[derive(Clone, Debug)]
 pub struct Report {
     /// How it ended.
-    pub end: End,
+    pub end: Completion,
     /// Its output.
-    pub output: Output,
+    pub output: ProgramOutput,
     /// What called code has shown.
     pub shown: Shown,
     /// Its two streams.
@@ -139,7 +139,7 @@ pub enum Progress {
         /// How far, as the engine says it.
         detail: String,
     },
-    /// Packages are being installed.
+    /// PackageKind are being installed.
     Installing {
         /// Which, in their author's words.
         packages: String,
@@ -166,9 +166,9 @@ pub struct Run<'a> {
 
 /// What runs a job, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub struct BackendChoice {
     /// What runs it.
-    pub kind: Kind,
+    pub kind: BackendKind,
     /// Why, in a few words, for the result.
     pub reason: String,
     /// The promises that it keeps only as well as this host lets it, such as `P6`; empty but for what the operator has accepted.
@@ -177,7 +177,7 @@ pub struct Choice {
 
 /// What makes a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum BackendKind {
     /// A container engine.
     Docker,
     /// This kernel.
@@ -186,7 +186,7 @@ pub enum Kind {
     Scripted,
 }
 
-impl Kind {
+impl BackendKind {
     /// Its name in results.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -204,7 +204,7 @@ trait Backend {
     async fn run(&self, job: &Job, run: Run<'_>) -> Result<Report, Error>;
     async fn check(&self) -> Result<(), Error>;
     async fn reconcile(&self, dead: &[InstanceId]) -> Result<usize, Error>;
-    async fn settle(&self);
+    async fn drain(&self);
 }
 
 /// A maker of sandboxes.
@@ -278,14 +278,14 @@ impl Sandbox {
     }
 
     /// Makes sandboxes in advance from now on, for what is run more than once.
-    pub fn keep_warm(&self, pool: Pool) {
-        on_backend!(self, backend => backend.keep_warm(pool));
+    pub fn set_warm_pool(&self, pool: WarmPoolSettings) {
+        on_backend!(self, backend => backend.set_warm_pool(pool));
     }
 
     /// What became of those that were made in advance.
     #[must_use]
-    pub fn warmth(&self) -> Warmth {
-        on_backend!(self, backend => backend.warmth())
+    pub fn warm_pool_stats(&self) -> WarmPoolStats {
+        on_backend!(self, backend => backend.warm_pool_stats())
     }
 
     /// What was configured, for people.
@@ -314,8 +314,12 @@ impl Sandbox {
     }
 
     /// Makes ready what outlives the run: engine, image, the skill's files; and says what will run it. A job that cannot run is refused here, before it is recorded.
-    pub async fn prepare(&self, job: &Job, progress: Option<&ProgressSender>) -> Result<Choice, Error> {
-        let chosen = |kind, reason: &str| Choice {
+    pub async fn prepare(
+        &self,
+        job: &Job,
+        progress: Option<&ProgressSender>,
+    ) -> Result<BackendChoice, Error> {
+        let chosen = |kind, reason: &str| BackendChoice {
             kind,
             reason: reason.to_owned(),
             degraded: &[],
@@ -324,7 +328,7 @@ impl Sandbox {
             Self::Docker(docker) => docker
                 .prepare(job, progress)
                 .await
-                .map(|()| chosen(Kind::Docker, "configured")),
+                .map(|()| chosen(BackendKind::Docker, "configured")),
             #[cfg(target_os = "linux")]
             Self::Native(native) => native.prepare(job, progress).await.map(|()| native.choice()),
             // On the heap: both backends' futures in one are too much for the stacks that carry it.
@@ -333,14 +337,14 @@ impl Sandbox {
             Self::Scripted(scripted) => scripted
                 .prepare(job, progress)
                 .await
-                .map(|()| chosen(Kind::Scripted, "test")),
+                .map(|()| chosen(BackendKind::Scripted, "test")),
         }
     }
 
     /// Says what packages for this job's program are built for: the content of the image, or the interpreter of this host.
     /// Known once the job was prepared.
     #[must_use]
-    pub fn base(&self, choice: &Choice, job: &Job) -> Option<String> {
+    pub fn base(&self, choice: &BackendChoice, job: &Job) -> Option<String> {
         match self {
             Self::Docker(docker) => docker.base(job),
             #[cfg(target_os = "linux")]
@@ -352,7 +356,7 @@ impl Sandbox {
     }
 
     /// Runs `job` to its end in a sandbox of its own, made by what was chosen when it was prepared.
-    pub async fn run(&self, choice: &Choice, job: &Job, run: Run<'_>) -> Result<Report, Error> {
+    pub async fn run(&self, choice: &BackendChoice, job: &Job, run: Run<'_>) -> Result<Report, Error> {
         match self {
             Self::Docker(docker) => docker.run(job, run).await,
             #[cfg(target_os = "linux")]
@@ -374,7 +378,7 @@ impl Sandbox {
     }
 
     /// Waits until nothing that was left to the background is still going on.
-    pub async fn settle(&self) {
-        on_backend!(self, backend => backend.settle().await);
+    pub async fn drain(&self) {
+        on_backend!(self, backend => backend.drain().await);
     }
 }

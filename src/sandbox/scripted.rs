@@ -6,8 +6,10 @@ use std::time::Duration;
 use crate::bundle::artifacts::ArtifactTar;
 use crate::execution::{Logs, Shown, Usage};
 use crate::ids::InstanceId;
-use crate::sandbox::{Backend, End, Error, Job, Output, Pool, ProgressSender, Report, Run};
-use crate::telemetry::Warmth;
+use crate::sandbox::{
+    Backend, Completion, Error, Job, ProgramOutput, ProgressSender, Report, Run, WarmPoolSettings,
+};
+use crate::telemetry::WarmPoolStats;
 
 /// What a job does: it may write files, and says how it ended.
 pub type Script = fn(&Job, &mut ArtifactTar) -> Result<Report, Error>;
@@ -29,20 +31,20 @@ impl Scripted {
     }
 
     /// There is nothing to make.
-    pub(super) fn warmth(&self) -> Warmth {
-        Warmth::default()
+    pub(super) fn warm_pool_stats(&self) -> WarmPoolStats {
+        WarmPoolStats::default()
     }
 
-    pub(super) fn keep_warm(&self, _pool: Pool) {}
+    pub(super) fn set_warm_pool(&self, _pool: WarmPoolSettings) {}
 }
 
 impl Report {
     /// What a program tells that ended so, took no time and left nothing.
     #[must_use]
-    pub fn bare(end: End) -> Self {
+    pub fn bare(end: Completion) -> Self {
         Self {
             end,
-            output: Output::Missing,
+            output: ProgramOutput::Missing,
             shown: Shown::default(),
             logs: Logs::default(),
             files: Vec::new(),
@@ -85,5 +87,5 @@ impl Backend for Scripted {
         Ok(0)
     }
 
-    async fn settle(&self) {}
+    async fn drain(&self) {}
 }

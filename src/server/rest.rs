@@ -29,8 +29,8 @@ async fn let_go(engine: &Engine) {
     let engine = engine.clone();
     let let_go = move || {
         engine.rest();
-        sys::give_back_heap();
-        sys::let_go_of_code()
+        sys::trim_heap();
+        sys::release_code_pages()
     };
     match tokio::task::spawn_blocking(let_go).await {
         Ok(Ok(())) => {}

@@ -113,12 +113,12 @@ pub struct Now {
     /// Executions that may run at once.
     pub slots: u64,
     /// Sandboxes made in advance.
-    pub warm: Warmth,
+    pub warm: WarmPoolStats,
 }
 
 /// Sandboxes made in advance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Warmth {
+pub struct WarmPoolStats {
     /// Executions that found one, since the process started.
     pub hits: u64,
     /// Executions for which one could have waited and none did.
@@ -129,7 +129,7 @@ pub struct Warmth {
     pub bytes: u64,
 }
 
-impl std::ops::Add for Warmth {
+impl std::ops::Add for WarmPoolStats {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {

@@ -316,7 +316,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::telemetry::Warmth;
+    use crate::telemetry::WarmPoolStats;
 
     fn metrics() -> Metrics {
         Metrics::new(&Latency::default(), &Kept::default())
@@ -381,9 +381,9 @@ mod tests {
         let metrics = metrics();
         let now = |running, hits| Now {
             running,
-            warm: Warmth {
+            warm: WarmPoolStats {
                 hits,
-                ..Warmth::default()
+                ..WarmPoolStats::default()
             },
             ..Now::default()
         };

@@ -15,7 +15,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-pub use measured::{Answered, Ended, Kept, Latency, Now, OpenStream, Warmth};
+pub use measured::{Answered, Ended, Kept, Latency, Now, OpenStream, WarmPoolStats};
 pub use metrics::{DELIVERED, GIVEN_UP, GONE, LOST, Metrics, NO_SANDBOX, NOT_STARTED, TRIED_AGAIN};
 
 #[cfg(feature = "otlp")]

@@ -14,7 +14,7 @@ use skillbox::error::{Code, Error};
 use skillbox::execution::{Execution, Status};
 use skillbox::ids::{Digest, KeyId};
 use skillbox::limits;
-use skillbox::sandbox::{self, End, Job, Report, Sandbox};
+use skillbox::sandbox::{self, Completion, Job, Report, Sandbox};
 use skillbox::skill::{Language, Selector};
 use skillbox::store::{ExecutionFilter, Store};
 
@@ -56,7 +56,7 @@ fn script(job: &Job, artifacts: &mut ArtifactTar) -> Result<Report, sandbox::Err
         sandbox_time: Duration::from_nanos(123_456),
         run_time: Duration::from_nanos(666_666),
         collect_time: Duration::from_nanos(142_857_142_857),
-        ..Report::bare(End::Exited(0))
+        ..Report::bare(Completion::Exited(0))
     })
 }
 

@@ -35,9 +35,9 @@ mod moved_tag;
 #[cfg(target_os = "linux")]
 #[expect(clippy::duplicate_mod, reason = "the same promises, on another backend")]
 mod native;
-#[cfg(target_os = "linux")]
-mod native_birth;
 mod native_degraded;
+#[cfg(target_os = "linux")]
+mod native_fork;
 #[cfg(target_os = "linux")]
 mod native_lifecycle;
 #[cfg(target_os = "linux")]

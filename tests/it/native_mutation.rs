@@ -10,7 +10,8 @@ use skillbox::execution::{Maxima, ResourceLimits};
 use skillbox::ids::{Digest, ExecutionId};
 use skillbox::sandbox::linux::{self, Native};
 use skillbox::sandbox::{
-    Choice, Collect, End, ImageOf, Job, Kind, Output, Run, Sandbox, SkillFiles, Urgency,
+    BackendChoice, BackendKind, Collect, Completion, ImageOf, Job, ProgramOutput, Run, Sandbox, SkillFiles,
+    Urgency,
 };
 use skillbox::skill::{ImageAllowlist, Resources, SkillName};
 
@@ -48,7 +49,7 @@ struct Laboratory {
 /// What a sandbox without some steps is like: how its program ended and what it found, or that there was none.
 #[derive(Debug)]
 enum Verdict {
-    Ran(End, Output),
+    Ran(Completion, ProgramOutput),
     NeverCameUp(skillbox::sandbox::Error),
 }
 
@@ -104,8 +105,8 @@ impl Laboratory {
             cancel: tokio_util::sync::CancellationToken::new(),
             go,
         };
-        let choice = Choice {
-            kind: Kind::Native,
+        let choice = BackendChoice {
+            kind: BackendKind::Native,
             reason: String::new(),
             degraded: &[],
         };
@@ -187,7 +188,7 @@ fn every_step_of_the_plan_is_missed() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let laboratory = Laboratory::open();
-        if let Err(error) = laboratory.native().trial().await {
+        if let Err(error) = laboratory.native().try_host().await {
             return missing("linux", &error.to_string());
         }
         remove_each(&laboratory).await;
@@ -198,7 +199,7 @@ fn every_step_of_the_plan_is_missed() {
 async fn remove_each(laboratory: &Laboratory) {
     let whole = laboratory.without(BTreeSet::new()).await;
     assert!(
-        matches!(whole, Verdict::Ran(End::Exited(0), Output::Json(_))),
+        matches!(whole, Verdict::Ran(Completion::Exited(0), ProgramOutput::Json(_))),
         "{whole:?}"
     );
     let expected: BTreeSet<usize> = SECOND_LAYERS
@@ -216,8 +217,10 @@ async fn remove_each(laboratory: &Laboratory) {
 
 /// What differs between a whole sandbox and another.
 fn turned(whole: &Verdict, other: &Verdict) -> Vec<String> {
-    let (Verdict::Ran(_, Output::Json(whole)), Verdict::Ran(End::Exited(0), Output::Json(found))) =
-        (whole, other)
+    let (
+        Verdict::Ran(_, ProgramOutput::Json(whole)),
+        Verdict::Ran(Completion::Exited(0), ProgramOutput::Json(found)),
+    ) = (whole, other)
     else {
         return vec![match other {
             Verdict::Ran(end, _) => format!("{end:?}"),
@@ -235,7 +238,7 @@ fn turned(whole: &Verdict, other: &Verdict) -> Vec<String> {
 /// A second layer alone holds what the first would, and without both nothing does.
 async fn remove_both_layers(laboratory: &Laboratory) {
     let written = |verdict: Verdict| match verdict {
-        Verdict::Ran(End::Exited(0), Output::Json(text)) => {
+        Verdict::Ran(Completion::Exited(0), ProgramOutput::Json(text)) => {
             let found: Value = serde_json::from_str(text.as_str()).unwrap();
             found["written"][""].as_str().unwrap().to_owned()
         }

@@ -78,7 +78,7 @@ struct Held {
 impl Held {
     /// By this process, once all that ended has been cleared away.
     async fn now(world: &World) -> Self {
-        world.engine.sandbox().settle().await;
+        world.engine.sandbox().drain().await;
         let entries = |path: &str| fs::read_dir(path).unwrap().count();
         let instance = format!("skillbox-{}", world.engine.instance());
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();

@@ -8,7 +8,8 @@ use skillbox::bundle::artifacts::ArtifactTar;
 use skillbox::execution::{Maxima, ResourceLimits};
 use skillbox::ids::ExecutionId;
 use skillbox::sandbox::{
-    Collect, Dependencies, End, ImageOf, Job, Output, Packages, Report, Run, Sandbox, Urgency,
+    Collect, Completion, Dependencies, ImageOf, Job, PackageKind, ProgramOutput, Report, Run, Sandbox,
+    Urgency,
 };
 use skillbox::skill::{ImageAllowlist, Resources};
 use tokio_util::sync::CancellationToken;
@@ -45,8 +46,8 @@ impl Bare {
     pub(crate) async fn python(&self, program: &str, deps: Option<Dependencies>) -> serde_json::Value {
         let report = self.run(&job(program, deps)).await;
         let errors = String::from_utf8_lossy(&report.logs.stderr).into_owned();
-        assert_eq!(report.end, End::Exited(0), "{errors}");
-        let Output::Json(text) = report.output else {
+        assert_eq!(report.end, Completion::Exited(0), "{errors}");
+        let ProgramOutput::Json(text) = report.output else {
             panic!("{:?} {errors}", report.output);
         };
         serde_json::from_str(text.as_str()).unwrap()
@@ -76,7 +77,7 @@ impl Bare {
     }
 
     pub(crate) async fn close(self) {
-        self.sandbox.settle().await;
+        self.sandbox.drain().await;
     }
 }
 
@@ -124,7 +125,7 @@ pub(crate) fn job(program: &str, deps: Option<Dependencies>) -> Job {
 /// A folder of packages as a sandbox takes it.
 pub(crate) fn dependencies(folder: &Path) -> Dependencies {
     Dependencies {
-        packages: Packages::Python,
+        packages: PackageKind::Python,
         digest: skillbox::bundle::list(folder).unwrap().digest(),
         folder: folder.to_owned(),
     }

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use serde_json::json;
 use skillbox::execution::{Raised, RichResult};
-use skillbox::sandbox::{End, Job, Report};
+use skillbox::sandbox::{Completion, Job, Report};
 
 use crate::packages::{self, Bare};
 use crate::world::Backend;
@@ -66,7 +66,7 @@ impl Samples {
 
     async fn results(&self, name: &str) -> Vec<RichResult> {
         let report = self.run(name).await;
-        assert_eq!(report.end, End::Exited(0), "{name}");
+        assert_eq!(report.end, Completion::Exited(0), "{name}");
         report.shown.results
     }
 
@@ -108,7 +108,7 @@ impl Samples {
             }
         }
         let report = self.run("figure-and-error").await;
-        assert_eq!(report.end, End::Exited(1));
+        assert_eq!(report.end, Completion::Exited(1));
         assert_image(&report.shown.results[0]);
         assert!(
             matches!(report.shown.raised, Some(Raised::Exception(raised)) if raised.name == "ValueError")

@@ -1,10 +1,10 @@
-//! Packages that a program is given: it imports and executes them, and cannot change them.
+//! PackageKind that a program is given: it imports and executes them, and cannot change them.
 
 use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::json;
 
-use skillbox::sandbox::{Dependencies, Job, Packages};
+use skillbox::sandbox::{Dependencies, Job, PackageKind};
 
 use crate::packages::{Bare, dependencies, job};
 
@@ -60,7 +60,7 @@ async fn the_same_files_may_be_packages_of_python_and_of_node() {
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let python = dependencies(folder.path());
     let node = Dependencies {
-        packages: Packages::Node,
+        packages: PackageKind::Node,
         ..python.clone()
     };
     let listed = "import os, sys; print(*[os.path.exists(f'{place}/data.json') for place in ('/sandbox/deps', '/node_modules')])";

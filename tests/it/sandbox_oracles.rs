@@ -234,7 +234,7 @@ impl Watched {
 
     /// O-a, O-b, O-d: nothing was touched, nothing is left, no execution is without an end.
     pub(crate) async fn close(self) {
-        self.world.engine.sandbox().settle().await;
+        self.world.engine.sandbox().drain().await;
         match &self.engine {
             Some(engine) => engine.assert_nothing_left().await,
             None => self.assert_no_cgroup_and_no_mount_left(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use skillbox::engine::{Ask, CalledCode, What};
 use skillbox::execution::{Outcome, Status};
-use skillbox::sandbox::Pool;
+use skillbox::sandbox::WarmPoolSettings;
 use skillbox::skill::Language;
 
 use crate::world::{Backend, World, archive, json, output, stderr, stdout, succeeded, zip_of};
@@ -112,7 +112,7 @@ const TRIES: usize = 60;
 
 async fn world() -> Option<World> {
     let world = World::on(super::BACKEND).await?;
-    world.engine.keep_warm(Pool::default());
+    world.engine.keep_warm(WarmPoolSettings::default());
     Some(world)
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use skillbox::bundle::artifacts::ArtifactTar;
 use skillbox::engine::{Ask, CalledCode, Engine, Manner, PageRequest, RunRequest, WebhookSettings, What};
 use skillbox::execution::{Execution, JsonText, Logs};
-use skillbox::sandbox::{End, Error, Job, Output, Report, Sandbox};
+use skillbox::sandbox::{Completion, Error, Job, ProgramOutput, Report, Sandbox};
 use skillbox::skill::Language;
 use skillbox::store::{Delivery, DeliveryStatus};
 use skillbox::webhook::Policy;
@@ -21,12 +21,12 @@ use crate::world::{World, engine_that_tells, instance_in};
 /// Fails, and leaves output and logs that are nobody else's business.
 pub(crate) fn script(_: &Job, _: &mut ArtifactTar) -> Result<Report, Error> {
     Ok(Report {
-        output: Output::Json(JsonText::parse(b"\"the output\"").unwrap()),
+        output: ProgramOutput::Json(JsonText::parse(b"\"the output\"").unwrap()),
         logs: Logs {
             stdout: b"the log".to_vec(),
             ..Logs::default()
         },
-        ..Report::bare(End::Exited(3))
+        ..Report::bare(Completion::Exited(3))
     })
 }
 

@@ -19,7 +19,7 @@ pub(super) fn look(local: &Local, native: &Native, need: Need, report: &mut Repo
     let Setup { mechanisms, refused } = local.wait(native.setup());
     let refused = match refused {
         Some(why) => Some(why),
-        None => local.wait(native.trial()).err().map(|error| error.to_string()),
+        None => local.wait(native.try_host()).err().map(|error| error.to_string()),
     };
     if let Some(why) = refused {
         report.add(match need {

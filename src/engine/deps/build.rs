@@ -21,7 +21,8 @@ use crate::execution::{JsonText, ResourceLimits, Transcript};
 use crate::ids::ExecutionId;
 use crate::limits;
 use crate::sandbox::{
-    Choice, Collect, Dependencies, Egress, End, ImageOf, InputFile, Job, Progress, Report, Run, Urgency,
+    BackendChoice, Collect, Completion, Dependencies, Egress, ImageOf, InputFile, Job, Progress, Report, Run,
+    Urgency,
 };
 use crate::secret::Mask;
 use crate::skill::Language;
@@ -43,7 +44,7 @@ impl Engine {
     /// Installs packages for the program of `plan`, and keeps them; `None` if the skill's image lacks their interpreter, which is not the program's own.
     pub(super) async fn build(
         &self,
-        (plan, choice): (&Plan, &Choice),
+        (plan, choice): (&Plan, &BackendChoice),
         wanted: &Wanted,
         name: &SetName,
         waiting: Waiting<'_>,
@@ -68,7 +69,7 @@ impl Engine {
         drop(gate);
         // A skill's own image may lack what the program can do without.
         let may_lack = plan.job.image_of == ImageOf::Skill && plan.language != wanted.language();
-        if may_lack && let End::NotStarted(_) = report.end {
+        if may_lack && let Completion::NotStarted(_) = report.end {
             return Ok(None);
         }
         let verdict = Verdict {
@@ -91,7 +92,7 @@ impl Engine {
     async fn install(
         &self,
         job: &Job,
-        choice: &Choice,
+        choice: &BackendChoice,
         artifacts: &mut ArtifactTar,
         waiting: Waiting<'_>,
     ) -> Result<Report, Error> {
@@ -117,7 +118,7 @@ impl Engine {
             }
         };
         let report = report.map_err(failure::of_sandbox)?;
-        if report.end == End::Cancelled {
+        if report.end == Completion::Cancelled {
             return Err(nobody_waits());
         }
         Ok(report)

@@ -1,4 +1,4 @@
-//! Packages that programs ask for: installed once, in a sandbox that reaches the package indexes alone, and then mounted.
+//! PackageKind that programs ask for: installed once, in a sandbox that reaches the package indexes alone, and then mounted.
 
 mod build;
 mod declared;
@@ -24,7 +24,7 @@ use crate::engine::{Engine, clock, failure};
 use crate::error::{Code, Error};
 use crate::ids::{Digest, Tenant};
 use crate::limits;
-use crate::sandbox::{Choice, Dependencies, ImageOf, Kind, Packages, ProgressSender};
+use crate::sandbox::{BackendChoice, BackendKind, Dependencies, ImageOf, PackageKind, ProgressSender};
 use crate::skill::Language;
 use crate::store::{self, PackageSet};
 
@@ -97,7 +97,7 @@ impl Engine {
     pub(super) async fn add_packages(
         &self,
         tenant: &Tenant,
-        (plan, choice): (&mut Plan, &Choice),
+        (plan, choice): (&mut Plan, &BackendChoice),
         requirements: &[String],
         waiting: Waiting<'_>,
     ) -> Result<Vec<Digest>, Error> {
@@ -145,11 +145,11 @@ impl Engine {
     }
 
     /// What packages for this language are built for, as far as the sandbox has its interpreter.
-    fn base(&self, plan: &mut Plan, choice: &Choice, language: Language) -> Option<String> {
+    fn base(&self, plan: &mut Plan, choice: &BackendChoice, language: Language) -> Option<String> {
         let job = &mut plan.job;
         let images = &self.0.settings.images;
         // The image of one language has the interpreter of no other; of a skill's own it is seen when packages are installed.
-        let is_missing = choice.kind == Kind::Docker
+        let is_missing = choice.kind == BackendKind::Docker
             && job.image_of == ImageOf::Language
             && job.image.as_str() != images.of(language);
         if is_missing {
@@ -165,7 +165,7 @@ impl Engine {
     /// The set of this name, installed now if it never was; `None` if the image lacks its interpreter.
     async fn installed(
         &self,
-        planned: (&Plan, &Choice),
+        planned: (&Plan, &BackendChoice),
         wanted: &Wanted,
         name: &SetName,
         waiting: Waiting<'_>,
@@ -261,10 +261,10 @@ impl Engine {
     }
 }
 
-fn packages_of(language: Language) -> Packages {
+fn packages_of(language: Language) -> PackageKind {
     match language {
-        Language::Node => Packages::Node,
-        Language::Python | Language::Bash => Packages::Python,
+        Language::Node => PackageKind::Node,
+        Language::Python | Language::Bash => PackageKind::Python,
     }
 }
 

@@ -5,7 +5,7 @@ use crate::engine::deps::proxy::Trouble;
 use crate::error::{Code, Error, quoted};
 use crate::execution::ResourceLimits;
 use crate::limits;
-use crate::sandbox::{End, Report};
+use crate::sandbox::{Completion, Report};
 
 /// What an installer left behind, and what it might have used.
 #[derive(Debug)]
@@ -26,21 +26,23 @@ impl Verdict<'_> {
     pub(super) fn judge(&self, trouble: Option<Trouble>) -> Result<(), Error> {
         let report = self.report;
         let why = match &report.end {
-            End::Exited(0) if report.complete => match self.not_to_be_kept() {
+            Completion::Exited(0) if report.complete => match self.not_to_be_kept() {
                 None => return Ok(()),
                 Some(why) => why,
             },
-            End::Exited(_) if self.says(&NO_ROOM) => self.no_room(),
+            Completion::Exited(_) if self.says(&NO_ROOM) => self.no_room(),
             // pip was killed, and what called it was not.
-            End::Exited(_) | End::Signaled(_) | End::OutOfMemory if report.usage.oom_kills > 0 => {
+            Completion::Exited(_) | Completion::Signaled(_) | Completion::OutOfMemory
+                if report.usage.oom_kills > 0 =>
+            {
                 self.no_memory()
             }
-            End::OutOfMemory => self.no_memory(),
-            End::Exited(code) => self.last_words(*code),
-            End::TimedOut => format!("it took longer than {} s", self.granted.timeout.as_secs()),
-            End::NotStarted(reason) | End::Lost(reason) => reason.clone(),
-            End::Signaled(signal) => format!("the installer was ended by signal {signal}"),
-            End::Cancelled => return Err(nobody_waits()),
+            Completion::OutOfMemory => self.no_memory(),
+            Completion::Exited(code) => self.last_words(*code),
+            Completion::TimedOut => format!("it took longer than {} s", self.granted.timeout.as_secs()),
+            Completion::NotStarted(reason) | Completion::Lost(reason) => reason.clone(),
+            Completion::Signaled(signal) => format!("the installer was ended by signal {signal}"),
+            Completion::Cancelled => return Err(nobody_waits()),
         };
         let hint = match trouble {
             None => String::new(),
@@ -140,7 +142,7 @@ mod tests {
     use crate::execution::{Logs, Maxima, Usage};
     use crate::skill::Resources;
 
-    fn ended(end: End, stderr: &str, oom_kills: u64) -> String {
+    fn ended(end: Completion, stderr: &str, oom_kills: u64) -> String {
         let report = Report {
             logs: Logs {
                 stderr: stderr.as_bytes().to_vec(),
@@ -169,13 +171,13 @@ mod tests {
             ),
             ("npm error ENOSPC: no space left on device, write", "too large"),
         ] {
-            let text = ended(End::Exited(1), said, 0);
+            let text = ended(Completion::Exited(1), said, 0);
             assert!(text.contains(part) && text.contains(REMEDY), "{text}");
         }
         for (end, kills) in [
-            (End::Exited(247), 1),
-            (End::Signaled(9), 1),
-            (End::OutOfMemory, 0),
+            (Completion::Exited(247), 1),
+            (Completion::Signaled(9), 1),
+            (Completion::OutOfMemory, 0),
         ] {
             let text = ended(end, "", kills);
             assert!(
@@ -188,7 +190,7 @@ mod tests {
     #[test]
     fn a_package_without_a_wheel_is_not_a_riddle() {
         let said = "ERROR: Could not find a version that satisfies the requirement docopt (from versions: none)\nERROR: No matching distribution found for docopt\n";
-        let text = ended(End::Exited(1), said, 0);
+        let text = ended(Completion::Exited(1), said, 0);
         for part in [
             "(from versions: none)",
             "no wheel of `docopt`",
@@ -200,8 +202,8 @@ mod tests {
 
     #[test]
     fn an_installer_that_says_nothing_is_told_by_how_it_ended() {
-        assert!(ended(End::Exited(3), " \n", 0).ends_with("exited with code 3 and said nothing"));
-        assert!(ended(End::Signaled(11), "", 0).ends_with("ended by signal 11"));
-        assert!(ended(End::Exited(1), "a\nb\n", 0).ends_with(": a; b"));
+        assert!(ended(Completion::Exited(3), " \n", 0).ends_with("exited with code 3 and said nothing"));
+        assert!(ended(Completion::Signaled(11), "", 0).ends_with("ended by signal 11"));
+        assert!(ended(Completion::Exited(1), "a\nb\n", 0).ends_with(": a; b"));
     }
 }

@@ -157,7 +157,7 @@ pub struct Caps {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Input {
     /// Where it goes.
-    pub place: Place,
+    pub place: InputPlace,
     /// Bytes that follow.
     pub size: u64,
 }
@@ -165,7 +165,7 @@ pub struct Input {
 /// Where an input goes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum InputPlace {
     /// `/sandbox/input.json`, which is also the program's standard input unless there is another.
     Json,
     /// The program's standard input.
@@ -194,7 +194,7 @@ pub enum ToHost {
     /// The program has ended and everything in the sandbox was killed; results follow on their channels.
     Ended {
         /// How it ended.
-        end: End,
+        end: ProgramEnd,
     },
     /// Everything was sent; the guest exits.
     Done {
@@ -205,14 +205,14 @@ pub enum ToHost {
         /// Bytes of the lines that it logged.
         log_lines_bytes: u64,
         /// What the sandbox used.
-        usage: Usage,
+        usage: GuestUsage,
     },
 }
 
 /// How the program ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum ProgramEnd {
     /// It exited with this code.
     Exited(i32),
     /// This signal ended it.
@@ -227,7 +227,7 @@ pub enum End {
 
 /// What the sandbox used, as far as the guest can see it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct GuestUsage {
     /// CPU time in milliseconds.
     pub cpu_ms: u64,
     /// Highest memory use in bytes; 0 if unknown.

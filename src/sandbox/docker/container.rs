@@ -12,10 +12,10 @@ use futures::StreamExt as _;
 use tokio_util::task::TaskTracker;
 
 use crate::limits;
+use crate::sandbox::docker::attached_socket::{AttachedSocket, Diagnostics};
 use crate::sandbox::docker::engine::{self, Connection};
-use crate::sandbox::docker::link::{Diagnostics, Socket};
-use crate::sandbox::session::Heard;
-use crate::sandbox::{End, Error};
+use crate::sandbox::protocol::GuestReport;
+use crate::sandbox::{Completion, Error};
 
 /// A container of one execution.
 ///
@@ -39,7 +39,8 @@ impl Container {
     ) -> Result<Result<Self, bollard::errors::Error>, Error> {
         let options = CreateContainerOptionsBuilder::default().name(name).build();
         let created = jiff::Timestamp::now();
-        let answer = engine::bounded(connection.docker.create_container(Some(options), body)).await?;
+        let answer =
+            engine::with_call_timeout(connection.docker.create_container(Some(options), body)).await?;
         Ok(answer.map(|answer| Self {
             connection: connection.clone(),
             removals: removals.clone(),
@@ -49,33 +50,41 @@ impl Container {
     }
 
     /// Attaches to all three streams. Before the start, or the guest's first words are lost; never twice, or its end goes unseen.
-    pub(super) async fn attach(&self) -> Result<(Socket, Diagnostics), Error> {
+    pub(super) async fn attach(&self) -> Result<(AttachedSocket, Diagnostics), Error> {
         let options = AttachContainerOptionsBuilder::default()
             .stdin(true)
             .stdout(true)
             .stderr(true)
             .stream(true)
             .build();
-        let attached = engine::bounded(self.connection.patient.attach_container(&self.id, Some(options)))
-            .await?
-            .map_err(|error| engine::failed("attaching to the container", error))?;
-        Ok(Socket::new(attached))
+        let attached = engine::with_call_timeout(
+            self.connection
+                .long_calls
+                .attach_container(&self.id, Some(options)),
+        )
+        .await?
+        .map_err(|error| engine::failed("attaching to the container", error))?;
+        Ok(AttachedSocket::new(attached))
     }
 
     pub(super) async fn start(&self) -> Result<(), Error> {
-        engine::bounded(self.connection.docker.start_container(&self.id, None))
+        engine::with_call_timeout(self.connection.docker.start_container(&self.id, None))
             .await?
             .map_err(|error| engine::failed("starting the container", error))
     }
 
     /// Why a sandbox ended without saying how: killed for want of memory, or lost.
-    pub(super) async fn explain(&self, heard: &Heard, diagnostics: &Diagnostics) -> Result<End, Error> {
+    pub(super) async fn explain(
+        &self,
+        guest_report: &GuestReport,
+        diagnostics: &Diagnostics,
+    ) -> Result<Completion, Error> {
         if self.was_out_of_memory().await {
-            return Ok(End::OutOfMemory);
+            return Ok(Completion::OutOfMemory);
         }
-        tracing::warn!(container.id = %self.id, hello = heard.hello, said = %diagnostics.text(), "A sandbox ended without a report");
-        if heard.hello {
-            Ok(End::Lost("the sandbox ended before it could report; it was removed from outside, or the engine restarted".to_owned()))
+        tracing::warn!(container.id = %self.id, hello = guest_report.hello, said = %diagnostics.text(), "A sandbox ended without a report");
+        if guest_report.hello {
+            Ok(Completion::Lost("the sandbox ended before it could report; it was removed from outside, or the engine restarted".to_owned()))
         } else {
             Err(Error::Unavailable(format!(
                 "the sandbox's first process did not come up and said {:?}; `skillbox doctor` shows what this engine can do",
@@ -129,7 +138,7 @@ pub(super) async fn remove(connection: &Connection, id: &str) -> Result<(), Erro
         .force(true)
         .v(true)
         .build();
-    match engine::bounded(connection.docker.remove_container(id, Some(options))).await? {
+    match engine::with_call_timeout(connection.docker.remove_container(id, Some(options))).await? {
         Ok(()) => Ok(()),
         Err(error) if engine::is_status(&error, &[404, 409]) => Ok(()),
         Err(error) => Err(engine::failed("removing a container", error)),

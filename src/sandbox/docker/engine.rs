@@ -44,7 +44,7 @@ pub(super) struct Connection {
     /// For calls that end soon.
     pub(super) docker: bollard::Docker,
     /// For attach and pull, which last.
-    pub(super) patient: bollard::Docker,
+    pub(super) long_calls: bollard::Docker,
     /// The guest that runs there.
     pub(super) guest: GuestBinary,
     /// The profile for its architecture.
@@ -111,12 +111,14 @@ impl Connection {
             None => bollard::Docker::connect_with_defaults(),
         };
         let docker = docker.map_err(unreachable)?.with_timeout(limits::ENGINE_CALL_MAX);
-        let docker = bounded(docker.negotiate_version()).await?.map_err(unreachable)?;
-        let version = bounded(docker.version()).await?.map_err(unreachable)?;
+        let docker = with_call_timeout(docker.negotiate_version())
+            .await?
+            .map_err(unreachable)?;
+        let version = with_call_timeout(docker.version()).await?.map_err(unreachable)?;
         let os = version.os.unwrap_or_default();
         let architecture = version.arch.unwrap_or_default();
         let guest = GuestBinary::find(settings, &os, &architecture)?;
-        let patient = docker.clone().with_timeout(limits::PULL_MAX);
+        let long_calls = docker.clone().with_timeout(limits::PULL_MAX);
         let seccomp = seccomp::docker_profile(&architecture).to_string();
         tracing::info!(
             engine = version.version,
@@ -125,7 +127,7 @@ impl Connection {
         );
         Ok(Self {
             docker,
-            patient,
+            long_calls,
             guest,
             seccomp,
             broken: OnceCell::new(),
@@ -133,11 +135,11 @@ impl Connection {
     }
 
     /// The error names the promises that this engine cannot keep. One behind a proxy that will not tell is believed.
-    pub(super) async fn keeps_every_promise(&self) -> Result<(), Error> {
+    pub(super) async fn check_promises(&self) -> Result<(), Error> {
         let broken = self
             .broken
             .get_or_try_init(|| async {
-                match bounded(self.docker.info()).await? {
+                match with_call_timeout(self.docker.info()).await? {
                     Ok(info) => Ok(broken(&info)),
                     Err(error) if is_status(&error, &[403, 404]) => Ok(Vec::new()),
                     Err(error) => Err(failed("asking its state", error)),
@@ -154,19 +156,22 @@ impl Connection {
     }
 
     pub(super) async fn ping(&self) -> Result<(), Error> {
-        bounded(self.docker.ping()).await?.map(|_| ()).map_err(|error| {
-            Error::Unavailable(format!(
-                "the container engine does not answer ({}); is it running?",
-                root_cause(&error)
-            ))
-        })
+        with_call_timeout(self.docker.ping())
+            .await?
+            .map(|_| ())
+            .map_err(|error| {
+                Error::Unavailable(format!(
+                    "the container engine does not answer ({}); is it running?",
+                    root_cause(&error)
+                ))
+            })
     }
 
     pub(super) async fn facts(&self) -> Result<EngineFacts, Error> {
-        let version = bounded(self.docker.version())
+        let version = with_call_timeout(self.docker.version())
             .await?
             .map_err(|error| failed("asking its version", error))?;
-        let info = bounded(self.docker.info())
+        let info = with_call_timeout(self.docker.info())
             .await?
             .map_err(|error| failed("asking its state", error))?;
         let known = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
@@ -194,7 +199,7 @@ impl Connection {
     }
 
     /// All containers of ours, in any state.
-    pub(super) async fn ours(&self) -> Result<Vec<bollard::models::ContainerSummary>, Error> {
+    pub(super) async fn own_containers(&self) -> Result<Vec<bollard::models::ContainerSummary>, Error> {
         let options = bollard::query_parameters::ListContainersOptionsBuilder::default()
             .all(true)
             .filters(&std::collections::HashMap::from([(
@@ -202,7 +207,7 @@ impl Connection {
                 vec![policy::LABEL_ROLE],
             )]))
             .build();
-        bounded(self.docker.list_containers(Some(options)))
+        with_call_timeout(self.docker.list_containers(Some(options)))
             .await?
             .map_err(|error| failed("listing containers", error))
     }
@@ -220,7 +225,7 @@ fn broken(info: &bollard::models::SystemInfo) -> Vec<&'static str> {
 }
 
 /// Bounds one call that should end soon.
-pub(super) async fn bounded<F: Future>(call: F) -> Result<F::Output, Error> {
+pub(super) async fn with_call_timeout<F: Future>(call: F) -> Result<F::Output, Error> {
     const SLACK: Duration = Duration::from_secs(5);
     tokio::time::timeout(limits::ENGINE_CALL_MAX + SLACK, call)
         .await

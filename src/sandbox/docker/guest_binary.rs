@@ -64,7 +64,7 @@ impl GuestBinary {
     }
 
     /// The name of the keeper that holds it, which says its content.
-    pub(super) fn keeper_name(&self) -> String {
+    pub(super) fn volume_container_name(&self) -> String {
         let kind = match self.loader {
             Loader::Kernel => "guest",
             Loader::UserSpace => "readable-guest",

@@ -76,7 +76,7 @@ impl Images {
 
 /// The id of the image, if it is there. One that brings volumes of its own is refused: they would be writable, on disk and unbounded (S-34).
 async fn inspect(connection: &Connection, image: &ApprovedImage) -> Result<Option<String>, Error> {
-    let inspected = match engine::bounded(connection.docker.inspect_image(image.as_str())).await? {
+    let inspected = match engine::with_call_timeout(connection.docker.inspect_image(image.as_str())).await? {
         Ok(inspected) => inspected,
         Err(error) if engine::is_status(&error, &[404]) => return Ok(None),
         Err(error) => return Err(engine::failed("inspecting the image", error)),
@@ -113,7 +113,7 @@ async fn pull(
         .from_image(image.as_str())
         .tag(tag_to_pull(image.as_str()))
         .build();
-    let mut events = Box::pin(connection.patient.create_image(Some(options), None, None));
+    let mut events = Box::pin(connection.long_calls.create_image(Some(options), None, None));
     let all = async {
         while let Some(event) = events.next().await {
             let event = event.map_err(|error| failed(error.to_string()))?;

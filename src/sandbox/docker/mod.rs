@@ -2,15 +2,15 @@
 //!
 //! No container of ours shares a folder with the host: files go in through keepers, results come back as a stream.
 
+mod attached_socket;
 mod container;
 mod engine;
 mod guest_binary;
 mod image;
-mod keeper_tar;
-mod keepers;
-mod link;
 mod policy;
 mod reconcile;
+mod volume_containers;
+mod volume_tar;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,18 +21,18 @@ use tokio_util::task::TaskTracker;
 
 use crate::ids::InstanceId;
 use crate::limits;
+use crate::sandbox::protocol::{self, Guest, GuestReport};
 use crate::sandbox::report::report;
-use crate::sandbox::session::{self, Guest, Heard};
-use crate::sandbox::warm::{Making, Recurring, Shelf};
-use crate::sandbox::{Backend, Error, Job, Pool, ProgressSender, Report, Run};
-use crate::telemetry::Warmth;
+use crate::sandbox::warm_pool::{PendingSandbox, WarmKey, WarmPool};
+use crate::sandbox::{Backend, Error, Job, ProgressSender, Report, Run, WarmPoolSettings};
+use crate::telemetry::WarmPoolStats;
 
+use attached_socket::Diagnostics;
 use container::Container;
 use engine::{Connection, Connector};
 use guest_binary::Loader;
-use keepers::Keepers;
-use link::Diagnostics;
-use policy::Plan;
+use policy::ContainerSpec;
+use volume_containers::VolumeContainers;
 
 pub use engine::EngineFacts;
 
@@ -51,28 +51,28 @@ pub struct Settings {
 /// The Docker backend. Made without an engine; each use finds out anew whether one is there.
 #[derive(Debug)]
 pub struct Docker {
-    maker: Arc<Maker>,
+    factory: Arc<ContainerFactory>,
     /// Containers that wait for a program.
-    warm: Arc<Shelf<Ready>>,
+    warm: Arc<WarmPool<AttachedContainer>>,
     /// Containers that are made while nobody waits.
     background: TaskTracker,
 }
 
 /// Makes containers.
 #[derive(Debug)]
-struct Maker {
+struct ContainerFactory {
     settings: Settings,
     instance: InstanceId,
     connector: Connector,
     images: image::Images,
-    keepers: Keepers,
+    volume_containers: VolumeContainers,
     /// Removals that nobody waits for.
     removals: TaskTracker,
 }
 
 /// A container whose guest is spoken to, or will be.
 #[derive(Debug)]
-struct Ready {
+struct AttachedContainer {
     guest: Guest,
     diagnostics: Diagnostics,
     container: Container,
@@ -82,50 +82,50 @@ impl Docker {
     pub(super) fn new(settings: Settings, instance: InstanceId) -> Self {
         let connector = Connector::new(settings.clone());
         Self {
-            maker: Arc::new(Maker {
+            factory: Arc::new(ContainerFactory {
                 settings,
                 instance,
                 connector,
                 images: image::Images::default(),
-                keepers: Keepers::default(),
+                volume_containers: VolumeContainers::default(),
                 removals: TaskTracker::new(),
             }),
-            warm: Arc::new(Shelf::empty()),
+            warm: Arc::new(WarmPool::empty()),
             background: TaskTracker::new(),
         }
     }
 
-    pub(super) fn warmth(&self) -> Warmth {
-        self.warm.warmth()
+    pub(super) fn warm_pool_stats(&self) -> WarmPoolStats {
+        self.warm.stats()
     }
 
     /// Makes sandboxes in advance from now on.
-    pub(super) fn keep_warm(&self, pool: Pool) {
-        self.warm.allow(pool);
+    pub(super) fn set_warm_pool(&self, pool: WarmPoolSettings) {
+        self.warm.configure(pool);
     }
 
     /// What the engine says of itself.
     pub async fn facts(&self) -> Result<EngineFacts, Error> {
-        self.maker.connector.connect().await?.facts().await
+        self.factory.connector.connect().await?.facts().await
     }
 
     /// Whether the configured runtime is gVisor, by its name.
     #[must_use]
     pub fn is_on_gvisor(&self) -> bool {
-        Loader::of(self.maker.settings.runtime.as_deref()) == Loader::UserSpace
+        Loader::of(self.factory.settings.runtime.as_deref()) == Loader::UserSpace
     }
 
     /// Whether an engine answers and can hold every bound that a sandbox needs.
-    pub(super) async fn keeps_every_promise(&self) -> Result<(), Error> {
-        let connection = self.maker.connector.connect().await?;
+    pub(super) async fn check_promises(&self) -> Result<(), Error> {
+        let connection = self.factory.connector.connect().await?;
         connection.ping().await?;
-        connection.keeps_every_promise().await
+        connection.check_promises().await
     }
 
     /// How many containers of this process's executions the engine knows at this moment.
-    pub async fn standing(&self) -> Result<usize, Error> {
-        let connection = self.maker.connector.connect().await?;
-        reconcile::standing(&connection, self.maker.instance).await
+    pub async fn live_runs(&self) -> Result<usize, Error> {
+        let connection = self.factory.connector.connect().await?;
+        reconcile::live_runs(&connection, self.factory.instance).await
     }
 
     /// Makes sure that the image is there, pulling it if it is missing.
@@ -134,39 +134,39 @@ impl Docker {
         image: &crate::skill::ApprovedImage,
         progress: Option<&ProgressSender>,
     ) -> Result<(), Error> {
-        let connection = self.maker.connector.connect().await?;
-        self.maker.images.ensure(&connection, image, progress).await
+        let connection = self.factory.connector.connect().await?;
+        self.factory.images.ensure(&connection, image, progress).await
     }
 
     /// What packages for this job's program are built for; known once it was prepared.
     pub(super) fn base(&self, job: &Job) -> Option<String> {
-        self.maker.images.id(&job.image)
+        self.factory.images.id(&job.image)
     }
 
     /// Makes one more container wait for jobs like this if they are worth it, off everybody's path.
-    fn refill(&self, recurring: Option<Recurring>, job: &Job) {
+    fn refill(&self, warm_key: Option<WarmKey>, job: &Job) {
         if self.background.is_closed() {
             return;
         }
-        let Some(mut making) = recurring.and_then(|recurring| self.warm.begin(recurring, job)) else {
+        let Some(mut pending) = warm_key.and_then(|warm_key| self.warm.reserve_for(warm_key, job)) else {
             return;
         };
-        let (maker, warm) = (self.maker.clone(), self.warm.clone());
+        let (factory, warm) = (self.factory.clone(), self.warm.clone());
         self.background.spawn(async move {
-            making.make_room();
-            let made = maker.warmed(&making).await;
-            warm.end(making, made);
+            pending.drop_evicted();
+            let made = factory.create_warm(&pending).await;
+            warm.complete(pending, made);
         });
     }
 }
 
-impl Maker {
+impl ContainerFactory {
     /// A container that was not started yet, attached to.
-    async fn make(&self, job: &Job) -> Result<Ready, Error> {
+    async fn create_attached(&self, job: &Job) -> Result<AttachedContainer, Error> {
         let connection = self.connector.connect().await?;
         let container = self.create(&connection, job).await?;
         let (socket, diagnostics) = container.attach().await?;
-        Ok(Ready {
+        Ok(AttachedContainer {
             guest: Guest::at(socket),
             diagnostics,
             container,
@@ -174,10 +174,13 @@ impl Maker {
     }
 
     /// A container that waits.
-    async fn warmed(&self, making: &Making<Ready>) -> Result<Ready, Error> {
-        let mut ready = self.make(&making.job).await?;
+    async fn create_warm(
+        &self,
+        pending: &PendingSandbox<AttachedContainer>,
+    ) -> Result<AttachedContainer, Error> {
+        let mut ready = self.create_attached(&pending.job).await?;
         ready.container.start().await?;
-        let warm = ready.guest.warm_up(making.warm());
+        let warm = ready.guest.warm_up(pending.warm());
         match tokio::time::timeout(limits::SANDBOX_START_MAX, warm).await {
             Ok(Ok(())) => Ok(ready),
             _ => Err(Error::Unavailable(format!(
@@ -188,26 +191,26 @@ impl Maker {
     }
 
     /// Makes sure of image and keepers; returns the keepers' names.
-    async fn make_ready(
+    async fn prepare(
         &self,
         connection: &Arc<Connection>,
         job: &Job,
         progress: Option<&ProgressSender>,
     ) -> Result<Vec<String>, Error> {
         self.images.ensure(connection, &job.image, progress).await?;
-        self.keepers.ensure(connection, job).await
+        self.volume_containers.ensure(connection, job).await
     }
 
     /// Makes the container. Image and keepers are made again, once, if they have gone meanwhile.
     async fn create(&self, connection: &Arc<Connection>, job: &Job) -> Result<Container, Error> {
-        let mut keepers = self.make_ready(connection, job, None).await?;
-        match self.create_once(connection, job, &keepers).await? {
+        let mut volume_containers = self.prepare(connection, job, None).await?;
+        match self.create_once(connection, job, &volume_containers).await? {
             // 400: a keeper has gone; 404: the image has gone.
             Err(error) if engine::is_status(&error, &[400, 404]) => {
                 self.images.forget(&job.image);
-                self.keepers.forget(&keepers);
-                keepers = self.make_ready(connection, job, None).await?;
-                self.create_once(connection, job, &keepers).await?
+                self.volume_containers.forget(&volume_containers);
+                volume_containers = self.prepare(connection, job, None).await?;
+                self.create_once(connection, job, &volume_containers).await?
             }
             other => other,
         }
@@ -218,105 +221,111 @@ impl Maker {
         &self,
         connection: &Arc<Connection>,
         job: &Job,
-        keepers: &[String],
+        volume_containers: &[String],
     ) -> Result<Result<Container, bollard::errors::Error>, Error> {
-        let plan = Plan {
+        let spec = ContainerSpec {
             execution: job.execution,
             instance: self.instance,
             image: &job.image,
             limits: &job.limits,
-            keepers,
+            volume_containers,
             seccomp: &connection.seccomp,
             runtime: self.settings.runtime.as_deref(),
             loader: connection.guest.loader,
             created: jiff::Timestamp::now().as_second(),
         };
         let name = format!("skillbox-run-{}", job.execution);
-        Container::create(connection, &self.removals, &name, policy::container(&plan)).await
+        Container::create(connection, &self.removals, &name, policy::container(&spec)).await
     }
 }
 
 impl Backend for Docker {
     async fn prepare(&self, job: &Job, progress: Option<&ProgressSender>) -> Result<(), Error> {
-        let connection = self.maker.connector.connect().await?;
-        self.maker.make_ready(&connection, job, progress).await.map(drop)
+        let connection = self.factory.connector.connect().await?;
+        self.factory.prepare(&connection, job, progress).await.map(drop)
     }
 
     async fn run(&self, job: &Job, run: Run<'_>) -> Result<Report, Error> {
-        let asked_at = Instant::now();
-        let recurring = Recurring::of(job);
-        let waiting = recurring.and_then(|recurring| {
-            let is_there = |ready: &mut Ready| ready.guest.is_there();
-            self.warm.take(&recurring, is_there)
+        let requested_at = Instant::now();
+        let warm_key = WarmKey::of(job);
+        let waiting = warm_key.and_then(|warm_key| {
+            let is_connected = |ready: &mut AttachedContainer| ready.guest.is_connected();
+            self.warm.checkout(&warm_key, is_connected)
         });
-        let (heard, container, diagnostics) = match waiting {
+        let (guest_report, container, diagnostics) = match waiting {
             Some(ready) => {
-                let heard = session::converse(ready.guest, job, run).await;
-                (heard, ready.container, ready.diagnostics)
+                let guest_report = protocol::drive(ready.guest, job, run).await;
+                (guest_report, ready.container, ready.diagnostics)
             }
             None => {
-                let ready = self.maker.make(job).await?;
-                let conversation = session::converse(ready.guest, job, run);
-                let heard = converse_and_start(&ready.container, conversation).await?;
-                (heard, ready.container, ready.diagnostics)
+                let ready = self.factory.create_attached(job).await?;
+                let driving = protocol::drive(ready.guest, job, run);
+                let guest_report = start_and_drive(&ready.container, driving).await?;
+                (guest_report, ready.container, ready.diagnostics)
             }
         };
-        let report = match &heard.end {
-            Some(_) => report(heard, asked_at),
+        let report = match &guest_report.end {
+            Some(_) => report(guest_report, requested_at),
             None => {
-                let end = container.explain(&heard, &diagnostics).await?;
+                let end = container.explain(&guest_report, &diagnostics).await?;
                 Report {
                     end,
-                    ..report(heard, asked_at)
+                    ..report(guest_report, requested_at)
                 }
             }
         };
         container.remove_in_background();
-        self.refill(recurring, job);
+        self.refill(warm_key, job);
         Ok(report)
     }
 
     async fn check(&self) -> Result<(), Error> {
-        self.maker.connector.connect().await?.ping().await
+        self.factory.connector.connect().await?.ping().await
     }
 
     async fn reconcile(&self, dead: &[InstanceId]) -> Result<usize, Error> {
-        drop(self.warm.expired());
-        let connection = self.maker.connector.connect().await?;
-        reconcile::round(&connection, self.maker.instance, dead, &self.maker.keepers).await
+        drop(self.warm.evict_expired());
+        let connection = self.factory.connector.connect().await?;
+        reconcile::reconcile(
+            &connection,
+            self.factory.instance,
+            dead,
+            &self.factory.volume_containers,
+        )
+        .await
     }
 
-    async fn settle(&self) {
+    async fn drain(&self) {
         self.background.close();
         self.background.wait().await;
-        drop(self.warm.clear());
+        drop(self.warm.evict_all());
         self.background.reopen();
-        self.maker.removals.close();
-        self.maker.removals.wait().await;
-        self.maker.removals.reopen();
+        self.factory.removals.close();
+        self.factory.removals.wait().await;
+        self.factory.removals.reopen();
     }
 }
 
 /// Starts the container while already listening: the guest may speak before the engine has answered that it started it.
-async fn converse_and_start(
+async fn start_and_drive(
     container: &Container,
-    conversation: impl Future<Output = Heard>,
-) -> Result<Heard, Error> {
+    driving: impl Future<Output = GuestReport>,
+) -> Result<GuestReport, Error> {
     let start = container.start();
-    tokio::pin!(start, conversation);
+    tokio::pin!(start, driving);
     let mut started = false;
-    let heard = loop {
+    let guest_report = loop {
         tokio::select! {
             result = &mut start, if !started => {
                 result?;
                 started = true;
             }
-            heard = &mut conversation => break heard,
+            guest_report = &mut driving => break guest_report,
         }
     };
-    if heard.end.is_none() && !heard.hello && !started {
+    if guest_report.end.is_none() && !guest_report.hello && !started {
         // The engine knows why nobody spoke.
         start.await?;
     }
-    Ok(heard)
+    Ok(guest_report)
 }

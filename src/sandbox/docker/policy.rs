@@ -39,17 +39,17 @@ pub(super) const LABEL_EXECUTION: &str = "dev.skillbox.execution";
 /// The role of a container that runs one execution.
 pub(super) const ROLE_RUN: &str = "run";
 /// The role of a container that is never started and only keeps a volume.
-pub(super) const ROLE_KEEPER: &str = "keeper";
+pub(super) const ROLE_VOLUME_CONTAINER: &str = "keeper";
 
 /// Everything about one sandbox that differs from another.
 #[derive(Debug)]
-pub(super) struct Plan<'a> {
+pub(super) struct ContainerSpec<'a> {
     pub(super) execution: ExecutionId,
     pub(super) instance: InstanceId,
     pub(super) image: &'a ApprovedImage,
     pub(super) limits: &'a ResourceLimits,
     /// Keepers whose volumes are mounted read-only: the guest's first, then the skill's.
-    pub(super) keepers: &'a [String],
+    pub(super) volume_containers: &'a [String],
     /// Our profile for the engine's architecture, as JSON text.
     pub(super) seccomp: &'a str,
     /// The operator's runtime, for example `runsc`; the engine's default if `None`.
@@ -61,9 +61,9 @@ pub(super) struct Plan<'a> {
 }
 
 /// Describes the container of one execution.
-pub(super) fn container(plan: &Plan<'_>) -> ContainerCreateBody {
+pub(super) fn container(spec: &ContainerSpec<'_>) -> ContainerCreateBody {
     ContainerCreateBody {
-        image: Some(plan.image.as_str().to_owned()),
+        image: Some(spec.image.as_str().to_owned()),
         entrypoint: Some(vec![GUEST.to_owned(), guest::COMMAND.to_owned()]),
         cmd: Some(Vec::new()),
         env: Some(Vec::new()),
@@ -84,32 +84,32 @@ pub(super) fn container(plan: &Plan<'_>) -> ContainerCreateBody {
             ..HealthConfig::default()
         }),
         stop_signal: Some("SIGKILL".to_owned()),
-        labels: Some(labels(plan)),
-        host_config: Some(host_config(plan)),
+        labels: Some(labels(spec)),
+        host_config: Some(host_config(spec)),
         ..ContainerCreateBody::default()
     }
 }
 
-fn labels(plan: &Plan<'_>) -> HashMap<String, String> {
+fn labels(spec: &ContainerSpec<'_>) -> HashMap<String, String> {
     let life = limits::SANDBOX_START_MAX
-        + plan.limits.timeout
+        + spec.limits.timeout
         + limits::KILL_GRACE
         + limits::COLLECT_MAX
         + limits::CLOCKS_APART_MAX;
-    let expires = plan
+    let expires = spec
         .created
         .saturating_add(i64::try_from(life.as_secs()).unwrap_or(i64::MAX));
     HashMap::from([
         (LABEL_ROLE.to_owned(), ROLE_RUN.to_owned()),
-        (LABEL_INSTANCE.to_owned(), plan.instance.to_string()),
-        (LABEL_EXECUTION.to_owned(), plan.execution.to_string()),
-        (LABEL_CREATED.to_owned(), plan.created.to_string()),
+        (LABEL_INSTANCE.to_owned(), spec.instance.to_string()),
+        (LABEL_EXECUTION.to_owned(), spec.execution.to_string()),
+        (LABEL_CREATED.to_owned(), spec.created.to_string()),
         (LABEL_EXPIRES.to_owned(), expires.to_string()),
     ])
 }
 
-fn host_config(plan: &Plan<'_>) -> HostConfig {
-    let memory = signed(plan.limits.memory_bytes);
+fn host_config(spec: &ContainerSpec<'_>) -> HostConfig {
+    let memory = signed(spec.limits.memory_bytes);
     HostConfig {
         auto_remove: Some(true),
         network_mode: Some("none".to_owned()),
@@ -119,7 +119,7 @@ fn host_config(plan: &Plan<'_>) -> HostConfig {
         cap_drop: Some(vec!["ALL".to_owned()]),
         security_opt: Some(vec![
             "no-new-privileges:true".to_owned(),
-            format!("seccomp={}", plan.seccomp),
+            format!("seccomp={}", spec.seccomp),
         ]),
         readonly_rootfs: Some(true),
         masked_paths: Some(
@@ -134,11 +134,11 @@ fn host_config(plan: &Plan<'_>) -> HostConfig {
                 .map(|path| (*path).to_owned())
                 .collect(),
         ),
-        pids_limit: Some(i64::from(plan.limits.processes_max * plan.loader.tasks_each())),
+        pids_limit: Some(i64::from(spec.limits.processes_max * spec.loader.tasks_each())),
         memory: Some(memory),
         // Equal to `memory`, or the engine grants as much again in swap.
         memory_swap: Some(memory),
-        nano_cpus: Some(i64::from(plan.limits.cpu_millis) * 1_000_000),
+        nano_cpus: Some(i64::from(spec.limits.cpu_millis) * 1_000_000),
         // When the host runs out of memory, sandboxes go before the server.
         oom_score_adj: Some(500),
         ulimits: Some(vec![
@@ -146,9 +146,14 @@ fn host_config(plan: &Plan<'_>) -> HostConfig {
             ulimit("core", 0),
             ulimit("memlock", 65_536),
         ]),
-        tmpfs: Some(tmpfs(plan.limits)),
-        shm_size: Some(signed(plan.limits.shm_bytes)),
-        volumes_from: Some(plan.keepers.iter().map(|keeper| format!("{keeper}:ro")).collect()),
+        tmpfs: Some(tmpfs(spec.limits)),
+        shm_size: Some(signed(spec.limits.shm_bytes)),
+        volumes_from: Some(
+            spec.volume_containers
+                .iter()
+                .map(|keeper| format!("{keeper}:ro"))
+                .collect(),
+        ),
         log_config: Some(HostConfigLogConfig {
             typ: Some("none".to_owned()),
             config: None,
@@ -157,7 +162,7 @@ fn host_config(plan: &Plan<'_>) -> HostConfig {
             name: Some(RestartPolicyNameEnum::NO),
             maximum_retry_count: None,
         }),
-        runtime: plan.runtime.map(ToOwned::to_owned),
+        runtime: spec.runtime.map(ToOwned::to_owned),
         init: Some(false),
         ..HostConfig::default()
     }
@@ -197,7 +202,11 @@ fn signed(bytes: u64) -> i64 {
 }
 
 /// Describes a keeper: a container that is never started and only holds a volume at `mount_point`.
-pub(super) fn keeper(image: &ApprovedImage, mount_point: &str, created: i64) -> ContainerCreateBody {
+pub(super) fn volume_container(
+    image: &ApprovedImage,
+    mount_point: &str,
+    created: i64,
+) -> ContainerCreateBody {
     ContainerCreateBody {
         image: Some(image.as_str().to_owned()),
         entrypoint: Some(vec!["/never-started".to_owned()]),
@@ -206,7 +215,7 @@ pub(super) fn keeper(image: &ApprovedImage, mount_point: &str, created: i64) -> 
         network_disabled: Some(true),
         volumes: Some(vec![mount_point.to_owned()]),
         labels: Some(HashMap::from([
-            (LABEL_ROLE.to_owned(), ROLE_KEEPER.to_owned()),
+            (LABEL_ROLE.to_owned(), ROLE_VOLUME_CONTAINER.to_owned()),
             (LABEL_CREATED.to_owned(), created.to_string()),
         ])),
         host_config: Some(HostConfig {
@@ -238,18 +247,18 @@ mod tests {
             .approve("python:3.12-slim")
             .unwrap();
         let limits = ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default());
-        let plan = Plan {
+        let spec = ContainerSpec {
             execution: "01987c5c-0000-7000-8000-000000000001".parse().unwrap(),
             instance: "01987c5c-0000-7000-8000-000000000002".parse().unwrap(),
             image: &image,
             limits: &limits,
-            keepers: &["skillbox-guest".to_owned(), "skillbox-skill".to_owned()],
+            volume_containers: &["skillbox-guest".to_owned(), "skillbox-skill".to_owned()],
             seccomp: "{}",
             runtime: None,
             loader: Loader::Kernel,
             created: 1_000_000,
         };
-        serde_json::to_value(container(&plan)).unwrap()
+        serde_json::to_value(container(&spec)).unwrap()
     }
 
     /// S-33: the snapshot is the reviewed posture; any change to it is a change of policy.
@@ -315,7 +324,7 @@ mod tests {
         let image = ImageAllowlist::new(["bash:5".to_owned()])
             .approve("bash:5")
             .unwrap();
-        let body = keeper(&image, "/skills/probe", 1_000_000);
+        let body = volume_container(&image, "/skills/probe", 1_000_000);
         insta::with_settings!({ sort_maps => true }, { insta::assert_json_snapshot!(body) });
     }
 

@@ -9,28 +9,33 @@ use crate::limits;
 use crate::sandbox::Error;
 use crate::sandbox::docker::container::remove;
 use crate::sandbox::docker::engine::Connection;
-use crate::sandbox::docker::keepers::Keepers;
 use crate::sandbox::docker::policy::{
-    LABEL_CREATED, LABEL_EXPIRES, LABEL_INSTANCE, LABEL_ROLE, ROLE_KEEPER, ROLE_RUN,
+    LABEL_CREATED, LABEL_EXPIRES, LABEL_INSTANCE, LABEL_ROLE, ROLE_RUN, ROLE_VOLUME_CONTAINER,
 };
+use crate::sandbox::docker::volume_containers::VolumeContainers;
 
 /// One round. Returns how many containers were removed; one that cannot be removed is left to the next round.
-pub(super) async fn round(
+pub(super) async fn reconcile(
     connection: &Connection,
     own: InstanceId,
     dead: &[InstanceId],
-    keepers: &Keepers,
+    volume_containers: &VolumeContainers,
 ) -> Result<usize, Error> {
     let now = jiff::Timestamp::now().as_second();
-    let found: Vec<_> = connection.ours().await?.iter().filter_map(Found::read).collect();
-    let idle = |name: &str| keepers.idle(name);
+    let found: Vec<_> = connection
+        .own_containers()
+        .await?
+        .iter()
+        .filter_map(ListedContainer::read)
+        .collect();
+    let idle = |name: &str| volume_containers.idle(name);
     let mut removed = 0;
-    for Found { id, role, name, .. } in leftovers(found, now, own, dead, idle) {
+    for ListedContainer { id, role, name, .. } in leftovers(found, now, own, dead, idle) {
         tracing::info!(container.id = %id, role, "Removing leftover container {id}");
         match remove(connection, &id).await {
             Ok(()) => {
                 removed += 1;
-                keepers.forget(&[name]);
+                volume_containers.forget(&[name]);
             }
             Err(error) => {
                 tracing::warn!(container.id = %id, %error, "Could not remove container {id}; trying again in a minute")
@@ -41,46 +46,50 @@ pub(super) async fn round(
 }
 
 /// How many containers of executions of `own` there are, in whatever state.
-pub(super) async fn standing(connection: &Connection, own: InstanceId) -> Result<usize, Error> {
-    let found = connection.ours().await?;
-    let is_own = |found: &Found| found.role == ROLE_RUN && found.instance == Some(own);
-    Ok(found.iter().filter_map(Found::read).filter(is_own).count())
+pub(super) async fn live_runs(connection: &Connection, own: InstanceId) -> Result<usize, Error> {
+    let found = connection.own_containers().await?;
+    let is_own = |found: &ListedContainer| found.role == ROLE_RUN && found.instance == Some(own);
+    Ok(found
+        .iter()
+        .filter_map(ListedContainer::read)
+        .filter(is_own)
+        .count())
 }
 
 /// Those that should not be there.
 fn leftovers(
-    found: Vec<Found>,
+    found: Vec<ListedContainer>,
     now: i64,
     own: InstanceId,
     dead: &[InstanceId],
     idle: impl Fn(&str) -> Option<Duration>,
-) -> Vec<Found> {
+) -> Vec<ListedContainer> {
     let (mut leftovers, mut kept) = (Vec::new(), Vec::new());
     for container in found {
         match container.role.as_str() {
             ROLE_RUN if container.is_leftover_run(now, own, dead) => leftovers.push(container),
-            ROLE_KEEPER if !container.is_unfinished() => {
+            ROLE_VOLUME_CONTAINER if !container.is_unfinished() => {
                 // One that only another process uses counts from when it was made: that process makes it again, well
                 // within a second.
                 let idle = idle(&container.name).unwrap_or_else(|| container.age(now));
                 kept.push((idle, container));
             }
-            ROLE_KEEPER if container.age(now) >= limits::CREATED_NEVER_STARTED_MAX => {
+            ROLE_VOLUME_CONTAINER if container.age(now) >= limits::CREATED_NEVER_STARTED_MAX => {
                 leftovers.push(container)
             }
             _ => {}
         }
     }
     kept.sort_by_key(|(idle, _)| *idle);
-    let fresh = kept.partition_point(|(idle, _)| *idle < limits::KEEPER_IDLE_MAX);
-    let gone = kept.drain(fresh.min(limits::KEEPERS_MAX)..);
+    let fresh = kept.partition_point(|(idle, _)| *idle < limits::VOLUME_CONTAINER_IDLE_MAX);
+    let gone = kept.drain(fresh.min(limits::VOLUME_CONTAINERS_MAX)..);
     leftovers.extend(gone.map(|(_, container)| container));
     leftovers
 }
 
 /// What the labels and the engine say of a container of ours.
 #[derive(Debug, Clone)]
-struct Found {
+struct ListedContainer {
     id: String,
     role: String,
     name: String,
@@ -90,7 +99,7 @@ struct Found {
     expires: Option<i64>,
 }
 
-impl Found {
+impl ListedContainer {
     fn read(container: &ContainerSummary) -> Option<Self> {
         let labels = container.labels.as_ref()?;
         let number = |label: &str| labels.get(label).and_then(|text| text.parse().ok());
@@ -138,8 +147,8 @@ impl Found {
 mod tests {
     use super::*;
 
-    fn found(state: State, instance: InstanceId) -> Found {
-        Found {
+    fn found(state: State, instance: InstanceId) -> ListedContainer {
+        ListedContainer {
             id: "x".to_owned(),
             role: ROLE_RUN.to_owned(),
             name: "skillbox-run-x".to_owned(),
@@ -169,16 +178,16 @@ mod tests {
         assert!(found(State::CREATED, other).is_leftover_run(later, own, &[]));
     }
 
-    fn keeper(name: &str, created: i64) -> Found {
-        Found {
-            role: ROLE_KEEPER.to_owned(),
+    fn keeper(name: &str, created: i64) -> ListedContainer {
+        ListedContainer {
+            role: ROLE_VOLUME_CONTAINER.to_owned(),
             name: name.to_owned(),
             created,
             ..found(State::CREATED, InstanceId::generate())
         }
     }
 
-    fn gone(found: Vec<Found>, now: i64, used: &[(&str, u64)]) -> Vec<String> {
+    fn gone(found: Vec<ListedContainer>, now: i64, used: &[(&str, u64)]) -> Vec<String> {
         let idle = |name: &str| {
             let known = used.iter().find(|(used, _)| *used == name);
             known.map(|(_, seconds)| Duration::from_secs(*seconds))
@@ -189,26 +198,32 @@ mod tests {
 
     #[test]
     fn a_keeper_goes_when_nobody_here_has_used_it_for_long() {
-        let idle_max = i64::try_from(limits::KEEPER_IDLE_MAX.as_secs()).unwrap();
-        let keepers = || {
+        let idle_max = i64::try_from(limits::VOLUME_CONTAINER_IDLE_MAX.as_secs()).unwrap();
+        let volume_containers = || {
             vec![
                 keeper("busy", 0),
                 keeper("strange", 0),
                 keeper("skillbox-making-1", idle_max),
             ]
         };
-        assert_eq!(gone(keepers(), idle_max - 1, &[]), [""; 0]);
-        assert_eq!(gone(keepers(), idle_max, &[("busy", 60)]), ["strange"]);
-        let making = gone(keepers(), idle_max + 900, &[("busy", 60), ("strange", 60)]);
-        assert_eq!(making, ["skillbox-making-1"]);
+        assert_eq!(gone(volume_containers(), idle_max - 1, &[]), [""; 0]);
+        assert_eq!(gone(volume_containers(), idle_max, &[("busy", 60)]), ["strange"]);
+        let unfinished = gone(
+            volume_containers(),
+            idle_max + 900,
+            &[("busy", 60), ("strange", 60)],
+        );
+        assert_eq!(unfinished, ["skillbox-making-1"]);
     }
 
     #[test]
     fn of_too_many_keepers_those_used_last_stay() {
-        let keepers = (0..=limits::KEEPERS_MAX).map(|n| keeper(&n.to_string(), 1000));
+        let volume_containers = (0..=limits::VOLUME_CONTAINERS_MAX).map(|n| keeper(&n.to_string(), 1000));
         let now = 1000 + 3600;
-        let used: Vec<_> = (1..=limits::KEEPERS_MAX).map(|n| n.to_string()).collect();
+        let used: Vec<_> = (1..=limits::VOLUME_CONTAINERS_MAX)
+            .map(|n| n.to_string())
+            .collect();
         let used: Vec<_> = used.iter().map(|name| (name.as_str(), 60)).collect();
-        assert_eq!(gone(keepers.collect(), now, &used), ["0"]);
+        assert_eq!(gone(volume_containers.collect(), now, &used), ["0"]);
     }
 }

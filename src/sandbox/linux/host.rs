@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use landlock::{ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _};
 
 use super::cgroup::Cgroups;
-use super::identity::{OUTER_COUNT, OUTER_FIRST, Power};
+use super::identity::{OUTER_COUNT, OUTER_FIRST, Privilege};
 use super::plan::{DEVICES, ETC_FILES, ETC_FOLDERS, Entry, HostRoot, PROGRAMS};
 use crate::sandbox::{Error, ImageOf, Job};
 
@@ -32,10 +32,10 @@ pub struct Mechanism {
 }
 
 impl Setup {
-    pub(super) fn describe(parts: Result<(Power, Option<&Cgroups>), &Error>) -> Self {
+    pub(super) fn describe(parts: Result<(Privilege, Option<&Cgroups>), &Error>) -> Self {
         match parts {
-            Ok((power, cgroups)) => Self {
-                mechanisms: mechanisms(power, cgroups),
+            Ok((privilege, cgroups)) => Self {
+                mechanisms: mechanisms(privilege, cgroups),
                 refused: None,
             },
             Err(error) => Self {
@@ -46,18 +46,18 @@ impl Setup {
     }
 }
 
-fn mechanisms(power: Power, cgroups: Option<&Cgroups>) -> Vec<Mechanism> {
+fn mechanisms(privilege: Privilege, cgroups: Option<&Cgroups>) -> Vec<Mechanism> {
     let kept = |promise, by: &str| Mechanism {
         promise,
         by: by.to_owned(),
         kept: true,
     };
-    let identity = match power {
-        Power::Root => format!(
+    let identity = match privilege {
+        Privilege::Root => format!(
             "a user of its own for each execution, {OUTER_FIRST} to {}",
             OUTER_FIRST + OUTER_COUNT - 1
         ),
-        Power::Ordinary { uid, .. } => format!("a user namespace over user {uid}, groups as they are"),
+        Privilege::Ordinary { uid, .. } => format!("a user namespace over user {uid}, groups as they are"),
     };
     let bounded = |promise, degraded: &str| Mechanism {
         promise,

@@ -21,7 +21,7 @@ const TRIES: u32 = 64;
 
 /// What this process may be inside a sandbox's maker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Power {
+pub(super) enum Privilege {
     /// May give each sandbox an id of its own.
     Root,
     /// Can only be itself.
@@ -33,7 +33,7 @@ pub(super) enum Power {
     },
 }
 
-impl Power {
+impl Privilege {
     /// What this process is; the error says what to do.
     pub(super) fn of_this_process() -> Result<Self, String> {
         let (uid, gid) = (
@@ -75,17 +75,17 @@ fn covers_outer(map: &str) -> bool {
 pub(super) struct Identity {
     uid: u32,
     gid: u32,
-    power: Power,
+    privilege: Privilege,
     /// A name in the kernel that only one process of this host can have at a time; it goes with its holder.
     _claim: Option<UnixDatagram>,
 }
 
 impl Identity {
     /// An identity that no live sandbox has, or the only one there is.
-    pub(super) fn claim(power: Power) -> io::Result<Self> {
-        let (uid, gid, claim) = match power {
-            Power::Ordinary { uid, gid } => (uid, gid, None),
-            Power::Root => {
+    pub(super) fn claim(privilege: Privilege) -> io::Result<Self> {
+        let (uid, gid, claim) = match privilege {
+            Privilege::Ordinary { uid, gid } => (uid, gid, None),
+            Privilege::Root => {
                 let (id, claim) = claim_outer()?;
                 (id, id, Some(claim))
             }
@@ -93,14 +93,14 @@ impl Identity {
         Ok(Self {
             uid,
             gid,
-            power,
+            privilege,
             _claim: claim,
         })
     }
 
     /// Tells the kernel who the process in its new user namespace is outside. An ordinary user's says so itself.
     pub(super) fn map(&self, process: Pid) -> io::Result<()> {
-        if let Power::Ordinary { .. } = self.power {
+        if let Privilege::Ordinary { .. } = self.privilege {
             return Ok(());
         }
         let folder = format!("/proc/{}", process.as_raw_nonzero());
@@ -134,7 +134,9 @@ mod tests {
     /// P3: two live sandboxes are never the same user, and none is root.
     #[test]
     fn live_identities_differ_and_are_never_root() {
-        let claimed: Vec<_> = (0..200).map(|_| Identity::claim(Power::Root).unwrap()).collect();
+        let claimed: Vec<_> = (0..200)
+            .map(|_| Identity::claim(Privilege::Root).unwrap())
+            .collect();
         let ids: std::collections::BTreeSet<_> = claimed.iter().map(|identity| identity.uid).collect();
         assert_eq!(ids.len(), claimed.len());
         assert!(

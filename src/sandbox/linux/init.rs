@@ -22,20 +22,20 @@ use rustix::mount::{
 use rustix::process::{DumpableBehavior, Rlimit, Signal};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use super::handover::{self, Handover};
 use super::plan::{HOST, NOBODY};
+use super::plan_frame::{self, ReceivedPlan};
 use super::step::{Resource, Step, Then};
 use super::{loopback, zygote};
 use crate::sandbox::seccomp::bpf;
-use crate::sys::{self, Reach};
+use crate::sys::{self, MountScope};
 
 /// Why there is no sandbox.
 #[derive(Debug)]
 pub(super) enum Error {
     Refused(&'static str),
-    Birth(io::Error),
-    Handover(io::Error),
-    AtRest(io::Error),
+    ReceivedFork(io::Error),
+    ReceivedPlan(io::Error),
+    Prepare(io::Error),
     Step(Box<Step>, io::Error),
 }
 
@@ -43,12 +43,12 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(why) => f.write_str(why),
-            Self::Birth(error) => write!(
+            Self::ReceivedFork(error) => write!(
                 f,
                 "this makes sandboxes for the server, which starts it; nobody else does: {error}"
             ),
-            Self::Handover(error) => write!(f, "the server did not say what to do: {error}"),
-            Self::AtRest(error) => write!(f, "our own modules cannot be written: {error}"),
+            Self::ReceivedPlan(error) => write!(f, "the server did not say what to do: {error}"),
+            Self::Prepare(error) => write!(f, "our own modules cannot be written: {error}"),
             Self::Step(step, error) => {
                 write!(f, "the step {step:?} was refused: {error}{}", hint(step, error))
             }
@@ -73,37 +73,37 @@ fn hint(step: &Step, error: &io::Error) -> &'static str {
 
 /// Serves as the zygote; then, in each process that it makes, makes the sandbox around it. `at_rest` is called where there is
 /// room for files and nobody waits yet; what it gives comes back when there is a sandbox.
-pub(super) fn enclose<T>(at_rest: fn() -> io::Result<T>) -> Result<T, Error> {
+pub(super) fn enter<T>(prepare: fn() -> io::Result<T>) -> Result<T, Error> {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     // Made now, used at the end.
     let mut filter = for_kernel(bpf::program());
-    zygote::serve().map_err(Error::Birth)?;
-    let own_mounts = handover::own_mounts().map_err(Error::Handover)?;
-    let mut rested = None;
+    zygote::serve().map_err(Error::ReceivedFork)?;
+    let own_mounts = plan_frame::own_mounts().map_err(Error::ReceivedPlan)?;
+    let mut prepared = None;
     loop {
-        let Handover {
+        let ReceivedPlan {
             plan,
             host_mounts,
             mut mounts,
-        } = handover::receive(rustix::stdio::stdin()).map_err(Error::Handover)?;
+        } = plan_frame::receive(rustix::stdio::stdin()).map_err(Error::ReceivedPlan)?;
         if own_mounts == host_mounts {
             return Err(Error::Refused(
                 "this process shares the host's mounts and will not touch them",
             ));
         }
         for step in plan.steps {
-            perform(&step, &mut mounts, &mut filter).map_err(|error| Error::Step(Box::new(step), error))?;
+            apply(&step, &mut mounts, &mut filter).map_err(|error| Error::Step(Box::new(step), error))?;
         }
         match plan.then {
-            Then::Wait => rested = Some(at_rest().map_err(Error::AtRest)?),
+            Then::Wait => prepared = Some(prepare().map_err(Error::Prepare)?),
             Then::Serve => {
-                return rested.ok_or(Error::Refused("a plan begins with the part before the wait"));
+                return prepared.ok_or(Error::Refused("a plan begins with the part before the wait"));
             }
         }
     }
 }
 
-fn perform(step: &Step, mounts: &mut VecDeque<OwnedFd>, filter: &mut [libc::sock_filter]) -> io::Result<()> {
+fn apply(step: &Step, mounts: &mut VecDeque<OwnedFd>, filter: &mut [libc::sock_filter]) -> io::Result<()> {
     match step {
         Step::LeaveTerminal => rustix::process::setsid().map(drop).map_err(Into::into),
         Step::HideCgroup => sys::unshare_namespaces(libc::CLONE_NEWCGROUP),
@@ -154,7 +154,7 @@ fn perform(step: &Step, mounts: &mut VecDeque<OwnedFd>, filter: &mut [libc::sock
         }
         Step::FreezeRoot => {
             let root = open_tree(rustix::fs::CWD, "/", OpenTreeFlags::OPEN_TREE_CLOEXEC)?;
-            sys::mount_setattr(root.as_fd(), LOCKED, Reach::One)
+            sys::mount_setattr(root.as_fd(), LOCKED, MountScope::One)
         }
         Step::StartLoopback => loopback::start(),
         Step::LockMounts { id } => lock_mounts(*id),
@@ -216,7 +216,7 @@ fn bind(from: &str, to: &str, attributes: u64) -> io::Result<()> {
     let flags =
         OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
     let mount = open_tree(rustix::fs::CWD, from, flags)?;
-    sys::mount_setattr(mount.as_fd(), attributes, Reach::All)?;
+    sys::mount_setattr(mount.as_fd(), attributes, MountScope::All)?;
     attach(&mount, to)
 }
 
@@ -250,7 +250,7 @@ fn lock_mounts(id: u32) -> io::Result<()> {
     // The files below belong to a process that may be dumped; PID 1 hides again a few steps later.
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
     sys::unshare_namespaces(libc::CLONE_NEWUSER | libc::CLONE_NEWNS)?;
-    zygote::map_alone((id, id), (id, id))
+    zygote::map_single_ids((id, id), (id, id))
 }
 
 fn limit(resource: Resource, value: u64) -> io::Result<()> {

@@ -1,25 +1,25 @@
-//! Sandboxes made of the kernel's own parts: namespaces, cgroups, seccomp, Landlock. No engine, no image, no daemon.
+//! Sandboxes made of the kernel's own factory: namespaces, cgroups, seccomp, Landlock. No engine, no image, no daemon.
 //!
 //! A process waits in namespaces of its own and inside its bounds before it is needed; then it gets its plan, performs it
 //! on itself and is the same guest as in a container. Each serves one execution and dies with it, or with the server.
 
+mod blank_processes;
 mod cgroup;
-mod ending;
-mod forbidden;
-mod handover;
+mod factory;
 mod host;
 mod identity;
 mod init;
 mod loopback;
 #[cfg(feature = "testing")]
 mod mutation;
-mod parts;
 mod plan;
-mod pool;
-mod seen;
+mod plan_frame;
+mod process_view;
 mod spawn;
 mod step;
-mod watch;
+mod teardown;
+mod userns_settings;
+mod watchdog;
 mod zygote;
 
 use std::path::PathBuf;
@@ -32,24 +32,25 @@ use crate::error::Cause;
 use crate::execution::{ResourceLimits, Usage};
 use crate::ids::InstanceId;
 use crate::limits;
+use crate::sandbox::protocol::{self, Guest, GuestReport};
 use crate::sandbox::report::report;
-use crate::sandbox::session::{self, Guest, Heard};
-use crate::sandbox::warm::{Making, Recurring, Shelf};
+use crate::sandbox::warm_pool::{PendingSandbox, WarmKey, WarmPool};
 use crate::sandbox::{
-    Backend, Choice, End, Error, Job, Kind, Mounted, Pool, ProgressSender, Report, Run, Urgency,
+    Backend, BackendChoice, BackendKind, Completion, Error, Job, Mount, ProgressSender, Report, Run, Urgency,
+    WarmPoolSettings,
 };
-use crate::telemetry::Warmth;
+use crate::telemetry::WarmPoolStats;
 
 use cgroup::Weight;
-use ending::{AFTERWARDS, Ending};
-use parts::Parts;
+use factory::SandboxFactory;
 use plan::Bounds;
-use spawn::Waiting;
-use watch::Watchdog;
+use spawn::BlankProcess;
+use teardown::{SandboxGuard, TEARDOWN_DELAY};
+use watchdog::Watchdog;
 
 pub use host::{Mechanism, Setup};
 #[cfg(feature = "testing")]
-pub use mutation::{Born, Nursery, steps};
+pub use mutation::{TestProcess, TestSpawner, steps};
 
 /// The argument that turns the binary into what native sandboxes begin as.
 pub const COMMAND: &str = "sandbox-native";
@@ -60,8 +61,8 @@ pub const COMMAND: &str = "sandbox-native";
 /// # Errors
 ///
 /// Which step was refused, and why; there is no sandbox then.
-pub fn enclose<T>(at_rest: fn() -> std::io::Result<T>) -> Result<T, String> {
-    init::enclose(at_rest).map_err(|error| error.to_string())
+pub fn enter<T>(prepare: fn() -> std::io::Result<T>) -> Result<T, String> {
+    init::enter(prepare).map_err(|error| error.to_string())
 }
 
 /// Whether this process would get every promise in a cgroup that `systemd-run --user --scope -p Delegate=yes` makes.
@@ -96,20 +97,20 @@ pub enum Degraded {
 pub struct Native {
     settings: Settings,
     instance: InstanceId,
-    parts: Arc<tokio::sync::OnceCell<Arc<Parts>>>,
+    factory: Arc<tokio::sync::OnceCell<Arc<SandboxFactory>>>,
     /// Sandboxes that wait for a program.
-    warm: Arc<Shelf<Ready>>,
+    warm: Arc<WarmPool<PreparedSandbox>>,
     /// Endings and preparations that nobody waits for.
     background: TaskTracker,
-    rehearsed: tokio::sync::OnceCell<()>,
+    host_tested: tokio::sync::OnceCell<()>,
 }
 
 /// One sandbox that was told its plan.
 #[derive(Debug)]
-struct Ready {
+struct PreparedSandbox {
     guest: Guest,
     diagnostics: spawn::Diagnostics,
-    body: Ending,
+    body: SandboxGuard,
     /// What it used before it was asked for.
     used: Usage,
 }
@@ -117,49 +118,53 @@ struct Ready {
 impl Native {
     pub(super) fn new(settings: Settings, instance: InstanceId) -> Self {
         Self {
-            warm: Arc::new(Shelf::empty()),
+            warm: Arc::new(WarmPool::empty()),
             settings,
             instance,
-            parts: Arc::default(),
+            factory: Arc::default(),
             background: TaskTracker::new(),
-            rehearsed: tokio::sync::OnceCell::new(),
+            host_tested: tokio::sync::OnceCell::new(),
         }
     }
 
     /// What this host offers, for the operator; nothing is run.
     pub async fn setup(&self) -> Setup {
-        let parts = self.parts().await;
-        Setup::describe(parts.as_ref().map(|parts| (parts.power, parts.pool.cgroups())))
+        let factory = self.factory().await;
+        Setup::describe(
+            factory
+                .as_ref()
+                .map(|factory| (factory.privilege, factory.blank.cgroups())),
+        )
     }
 
     /// Makes a sandbox in which nothing runs, once: the error names the step that this host refuses, and what to do.
-    pub async fn trial(&self) -> Result<(), Error> {
-        self.rehearse().await
+    pub async fn try_host(&self) -> Result<(), Error> {
+        self.test_host().await
     }
 
-    pub(super) fn warmth(&self) -> Warmth {
-        self.warm.warmth()
+    pub(super) fn warm_pool_stats(&self) -> WarmPoolStats {
+        self.warm.stats()
     }
 
     /// Makes sandboxes in advance from now on.
-    pub(super) fn keep_warm(&self, pool: Pool) {
-        self.warm.allow(pool);
+    pub(super) fn set_warm_pool(&self, pool: WarmPoolSettings) {
+        self.warm.configure(pool);
     }
 
     /// Why it runs what it runs, and with which promises degraded; known once it was prepared.
-    pub(super) fn choice(&self) -> Choice {
+    pub(super) fn choice(&self) -> BackendChoice {
         let is_degraded = self
-            .parts
+            .factory
             .get()
-            .is_some_and(|parts| parts.bounds() == Bounds::Rlimits);
+            .is_some_and(|factory| factory.bounds() == Bounds::Rlimits);
         let (reason, degraded) = if is_degraded {
             let reason = "configured; P6 and P7 are degraded: no cgroup can be had, and sandbox.native.allow_degraded is set";
-            (reason, watch::DEGRADED)
+            (reason, watchdog::DEGRADED)
         } else {
             ("configured", &[][..])
         };
-        Choice {
-            kind: Kind::Native,
+        BackendChoice {
+            kind: BackendKind::Native,
             reason: reason.to_owned(),
             degraded,
         }
@@ -170,11 +175,12 @@ impl Native {
         host::base(job)
     }
 
-    async fn parts(&self) -> Result<&Arc<Parts>, Error> {
-        self.parts
+    async fn factory(&self) -> Result<&Arc<SandboxFactory>, Error> {
+        self.factory
             .get_or_try_init(|| async {
                 let (settings, instance) = (self.settings.clone(), self.instance);
-                let opened = tokio::task::spawn_blocking(move || Parts::open(&settings, instance)).await;
+                let opened =
+                    tokio::task::spawn_blocking(move || SandboxFactory::open(&settings, instance)).await;
                 opened
                     .map_err(|error| failed("looking at this host", error))?
                     .map(Arc::new)
@@ -184,40 +190,44 @@ impl Native {
     }
 
     /// A sandbox for this job: one that waits for it, or a new one.
-    async fn ready(&self, job: &Job, recurring: Option<Recurring>) -> Result<Ready, Error> {
-        let waiting = recurring.and_then(|recurring| {
-            let is_there = |ready: &mut Ready| ready.guest.is_there();
-            self.warm.take(&recurring, is_there)
+    async fn checkout_or_start(
+        &self,
+        job: &Job,
+        warm_key: Option<WarmKey>,
+    ) -> Result<PreparedSandbox, Error> {
+        let waiting = warm_key.and_then(|warm_key| {
+            let is_connected = |ready: &mut PreparedSandbox| ready.guest.is_connected();
+            self.warm.checkout(&warm_key, is_connected)
         });
         if let Some(ready) = waiting {
             if weight_of(job) != Weight::Whole {
-                ready.weigh(weight_of(job))?;
+                ready.set_weight(weight_of(job))?;
             }
             return Ok(ready);
         }
         let bounds = (&job.limits, weight_of(job));
-        tell(self.parts().await?, &self.background, &job.mounts(), bounds).await
+        start_sandbox(self.factory().await?, &self.background, &job.mounts(), bounds).await
     }
 
     /// Makes more processes wait, and one more sandbox for jobs like this if they are worth it, off everybody's path.
-    fn refill(&self, parts: &Arc<Parts>, recurring: Option<Recurring>, job: &Job) {
+    fn refill(&self, factory: &Arc<SandboxFactory>, warm_key: Option<WarmKey>, job: &Job) {
         if self.background.is_closed() {
             return;
         }
-        let making = recurring.and_then(|recurring| self.warm.begin(recurring, job));
-        let (parts, warm, background) = (parts.clone(), self.warm.clone(), self.background.clone());
+        let pending = warm_key.and_then(|warm_key| self.warm.reserve_for(warm_key, job));
+        let (factory, warm, background) = (factory.clone(), self.warm.clone(), self.background.clone());
         self.background.spawn(async move {
-            tokio::time::sleep(AFTERWARDS).await;
-            if let Some(mut making) = making {
-                making.make_room();
-                let made = warmed(&parts, &background, &making).await;
-                warm.end(making, made);
+            tokio::time::sleep(TEARDOWN_DELAY).await;
+            if let Some(mut pending) = pending {
+                pending.drop_evicted();
+                let made = create_warm(&factory, &background, &pending).await;
+                warm.complete(pending, made);
             }
-            while !background.is_closed() && parts.pool.wants_one() {
-                match make(&parts).await {
-                    Ok(waiting) => parts.pool.put(Some(waiting)),
+            while !background.is_closed() && factory.blank.reserve_slot() {
+                match fork_blank(&factory).await {
+                    Ok(waiting) => factory.blank.add(Some(waiting)),
                     Err(error) => {
-                        parts.pool.put(None);
+                        factory.blank.add(None);
                         tracing::warn!(%error, "Could not prepare a sandbox; the next run makes its own");
                         return;
                     }
@@ -227,8 +237,8 @@ impl Native {
     }
 
     /// Makes a sandbox in which nothing runs, once: whether this host lets every step be performed.
-    async fn rehearse(&self) -> Result<(), Error> {
-        self.rehearsed
+    async fn test_host(&self) -> Result<(), Error> {
+        self.host_tested
             .get_or_try_init(|| async {
                 let bounds = ResourceLimits::clamp(
                     &crate::skill::Resources::default(),
@@ -236,13 +246,13 @@ impl Native {
                     None,
                     &crate::execution::Maxima::default(),
                 );
-                let parts = self.parts().await?;
-                let mut ready = tell(parts, &self.background, &[], (&bounds, Weight::Whole)).await?;
-                let heard = tokio::time::timeout(limits::SANDBOX_START_MAX, ready.guest.greet()).await;
-                let Ok(Ok(greeted)) = heard else {
-                    return Err(did_not_come_up(&ready.diagnostics, &ready.body.fate().await));
+                let factory = self.factory().await?;
+                let mut ready = start_sandbox(factory, &self.background, &[], (&bounds, Weight::Whole)).await?;
+                let guest_report = tokio::time::timeout(limits::SANDBOX_START_MAX, ready.guest.wait_for_hello()).await;
+                let Ok(Ok(greeted)) = guest_report else {
+                    return Err(did_not_come_up(&ready.diagnostics, &ready.body.exit_description().await));
                 };
-                let seen = ready.body.watched().map_or(Ok(()), watch::can_watch);
+                let seen = ready.body.without_cgroup().map_or(Ok(()), watchdog::can_watch);
                 drop(greeted);
                 seen.map_err(|error| {
                     Error::Unavailable(format!(
@@ -256,22 +266,22 @@ impl Native {
 }
 
 /// A sandbox with its bounds set that performs its plan now.
-async fn tell(
-    parts: &Arc<Parts>,
+async fn start_sandbox(
+    factory: &Arc<SandboxFactory>,
     background: &TaskTracker,
-    files: &[Mounted<'_>],
+    files: &[Mount<'_>],
     (bounds, weight): (&ResourceLimits, Weight),
-) -> Result<Ready, Error> {
-    let waiting = match parts.pool.take() {
+) -> Result<PreparedSandbox, Error> {
+    let waiting = match factory.blank.take() {
         Some(waiting) => waiting,
-        None => make(parts).await?,
+        None => fork_blank(factory).await?,
     };
-    let Waiting {
+    let BlankProcess {
         link,
         diagnostics,
         body,
     } = waiting;
-    let body = Ending {
+    let body = SandboxGuard {
         body: Some(body),
         background: background.clone(),
     };
@@ -279,13 +289,13 @@ async fn tell(
         cell.bound(bounds)
             .map_err(|error| failed("setting the sandbox's bounds", error))?;
         if weight != Weight::Whole {
-            cell.weigh(weight).map_err(weightless)?;
+            cell.weigh(weight).map_err(weight_failed)?;
         }
     }
-    if let Err(error) = parts.hand_over(&link, files, bounds) {
+    if let Err(error) = factory.send_plan(&link, files, bounds) {
         return Err(match error.kind() {
             // It failed at what it does before anybody needs it, and says why.
-            std::io::ErrorKind::BrokenPipe => did_not_come_up(&diagnostics, &body.fate().await),
+            std::io::ErrorKind::BrokenPipe => did_not_come_up(&diagnostics, &body.exit_description().await),
             _ => failed("handing the plan over", error),
         });
     }
@@ -293,7 +303,7 @@ async fn tell(
         .map_err(|error| failed("listening to the sandbox", error))?;
     let link =
         tokio::net::UnixStream::from_std(link).map_err(|error| failed("listening to the sandbox", error))?;
-    Ok(Ready {
+    Ok(PreparedSandbox {
         guest: Guest::at(link),
         diagnostics,
         body,
@@ -302,30 +312,33 @@ async fn tell(
 }
 
 /// A sandbox that waits for jobs like this.
-async fn warmed(
-    parts: &Arc<Parts>,
+async fn create_warm(
+    factory: &Arc<SandboxFactory>,
     background: &TaskTracker,
-    making: &Making<Ready>,
-) -> Result<Ready, Error> {
-    let bounds = (&making.job.limits, Weight::Little);
-    let mut ready = tell(parts, background, &making.job.mounts(), bounds).await?;
-    let warm = ready.guest.warm_up(making.warm());
+    pending: &PendingSandbox<PreparedSandbox>,
+) -> Result<PreparedSandbox, Error> {
+    let bounds = (&pending.job.limits, Weight::Little);
+    let mut ready = start_sandbox(factory, background, &pending.job.mounts(), bounds).await?;
+    let warm = ready.guest.warm_up(pending.warm());
     match tokio::time::timeout(limits::SANDBOX_START_MAX, warm).await {
         Ok(Ok(())) => {
-            ready.weigh(Weight::Whole)?;
+            ready.set_weight(Weight::Whole)?;
             ready.used = ready.body.cell().map_or_else(Usage::default, cgroup::Cell::usage);
             Ok(ready)
         }
-        _ => Err(did_not_come_up(&ready.diagnostics, &ready.body.fate().await)),
+        _ => Err(did_not_come_up(
+            &ready.diagnostics,
+            &ready.body.exit_description().await,
+        )),
     }
 }
 
 /// Makes a process that waits, on a thread where that may block.
-async fn make(parts: &Arc<Parts>) -> Result<Waiting, Error> {
-    let parts = parts.clone();
-    let made = tokio::task::spawn_blocking(move || parts.make()).await;
+async fn fork_blank(factory: &Arc<SandboxFactory>) -> Result<BlankProcess, Error> {
+    let factory = factory.clone();
+    let made = tokio::task::spawn_blocking(move || factory.make()).await;
     made.map_err(|error| failed("making a sandbox", error))?
-        .map_err(|error| forbidden::refused(&error))
+        .map_err(|error| userns_settings::refused(&error))
 }
 
 fn failed(doing: &'static str, error: impl Into<Cause>) -> Error {
@@ -335,12 +348,12 @@ fn failed(doing: &'static str, error: impl Into<Cause>) -> Error {
     }
 }
 
-impl Ready {
-    fn weigh(&self, weight: Weight) -> Result<(), Error> {
+impl PreparedSandbox {
+    fn set_weight(&self, weight: Weight) -> Result<(), Error> {
         self.body
             .cell()
             .map_or(Ok(()), |cell| cell.weigh(weight))
-            .map_err(weightless)
+            .map_err(weight_failed)
     }
 }
 
@@ -352,15 +365,15 @@ fn weight_of(job: &Job) -> Weight {
     }
 }
 
-fn weightless(error: std::io::Error) -> Error {
+fn weight_failed(error: std::io::Error) -> Error {
     failed("giving the sandbox its share of CPU", error)
 }
 
-fn did_not_come_up(diagnostics: &spawn::Diagnostics, fate: &str) -> Error {
+fn did_not_come_up(diagnostics: &spawn::Diagnostics, exit_description: &str) -> Error {
     let remedy =
-        forbidden::hint().unwrap_or_else(|| "`skillbox doctor` shows what this host can do".to_owned());
+        userns_settings::hint().unwrap_or_else(|| "`skillbox doctor` shows what this host can do".to_owned());
     Error::Unavailable(format!(
-        "the native sandbox did not come up: {fate} and said {:?}; {remedy}",
+        "the native sandbox did not come up: {exit_description} and said {:?}; {remedy}",
         diagnostics.text()
     ))
 }
@@ -369,77 +382,77 @@ impl Backend for Native {
     async fn prepare(&self, job: &Job, _progress: Option<&ProgressSender>) -> Result<(), Error> {
         host::has_image(job)?;
         host::find_program(&job.argv, job.env.variables())?;
-        self.rehearse().await
+        self.test_host().await
     }
 
     async fn run(&self, job: &Job, run: Run<'_>) -> Result<Report, Error> {
-        let asked_at = Instant::now();
-        let recurring = Recurring::of(job);
-        let Ready {
+        let requested_at = Instant::now();
+        let warm_key = WarmKey::of(job);
+        let PreparedSandbox {
             guest,
             diagnostics,
             body,
             used,
-        } = self.ready(job, recurring).await?;
+        } = self.checkout_or_start(job, warm_key).await?;
         let watchdog = body
-            .watched()
+            .without_cgroup()
             .map(|body| Watchdog::start(body, &job.limits, &self.background))
             .transpose()
             .map_err(|error| failed("watching a sandbox that has no cgroup", error))?;
-        let mut heard = session::converse(guest, job, run).await;
+        let mut guest_report = protocol::drive(guest, job, run).await;
         if let Some(cell) = body.cell() {
-            heard.usage = seen_from_outside(heard.usage, since(used, cell.usage()));
+            guest_report.usage = merge_usage(guest_report.usage, usage_since(used, cell.usage()));
         }
         if let Some(watchdog) = watchdog {
-            heard.take_seen(watchdog.seen().await);
+            guest_report.apply_watchdog(watchdog.stop().await);
         }
-        let fate = match heard.end {
-            None => Some(body.fate().await),
+        let exit_description = match guest_report.end {
+            None => Some(body.exit_description().await),
             Some(_) => None,
         };
-        body.leave(heard.link.take());
-        self.refill(self.parts().await?, recurring, job);
-        let Some(fate) = fate else {
-            return Ok(report(heard, asked_at));
+        body.tear_down_later(guest_report.link.take());
+        self.refill(self.factory().await?, warm_key, job);
+        let Some(exit_description) = exit_description else {
+            return Ok(report(guest_report, requested_at));
         };
-        let end = explain(&heard, &diagnostics, &fate)?;
+        let end = explain(&guest_report, &diagnostics, &exit_description)?;
         Ok(Report {
             end,
-            ..report(heard, asked_at)
+            ..report(guest_report, requested_at)
         })
     }
 
     async fn check(&self) -> Result<(), Error> {
-        self.rehearse().await
+        self.test_host().await
     }
 
     async fn reconcile(&self, _dead: &[InstanceId]) -> Result<usize, Error> {
-        drop(self.warm.expired());
-        let parts = self.parts().await?.clone();
-        let swept = tokio::task::spawn_blocking(move || parts.pool.sweep()).await;
+        drop(self.warm.evict_expired());
+        let factory = self.factory().await?.clone();
+        let swept = tokio::task::spawn_blocking(move || factory.blank.sweep()).await;
         swept
             .map_err(|error| failed("removing leftovers", error))?
             .map_err(|error| failed("removing leftovers", error))
     }
 
-    async fn settle(&self) {
+    async fn drain(&self) {
         self.background.close();
-        drop(self.warm.clear());
+        drop(self.warm.evict_all());
         self.background.wait().await;
         // One that was being made.
-        drop(self.warm.clear());
+        drop(self.warm.evict_all());
         self.background.wait().await;
-        if let Some(parts) = self.parts.get() {
-            let parts = parts.clone();
+        if let Some(factory) = self.factory.get() {
+            let factory = factory.clone();
             // Their ends are waited for.
-            let _ = tokio::task::spawn_blocking(move || parts.pool.clear()).await;
+            let _ = tokio::task::spawn_blocking(move || factory.blank.drain()).await;
         }
         self.background.reopen();
     }
 }
 
 /// CPU time counts from when the sandbox was asked for.
-fn since(before: Usage, after: Usage) -> Usage {
+fn usage_since(before: Usage, after: Usage) -> Usage {
     Usage {
         cpu_ms: after.cpu_ms.saturating_sub(before.cpu_ms),
         ..after
@@ -447,7 +460,7 @@ fn since(before: Usage, after: Usage) -> Usage {
 }
 
 /// The cgroup's own figures where there are any.
-fn seen_from_outside(inside: Usage, outside: Usage) -> Usage {
+fn merge_usage(inside: Usage, outside: Usage) -> Usage {
     let or = |outside, inside| if outside == 0 { inside } else { outside };
     Usage {
         cpu_ms: or(outside.cpu_ms, inside.cpu_ms),
@@ -458,15 +471,19 @@ fn seen_from_outside(inside: Usage, outside: Usage) -> Usage {
 }
 
 /// Why a sandbox ended without saying how.
-fn explain(heard: &Heard, diagnostics: &spawn::Diagnostics, fate: &str) -> Result<End, Error> {
-    if heard.usage.oom_kills > 0 {
-        return Ok(End::OutOfMemory);
+fn explain(
+    guest_report: &GuestReport,
+    diagnostics: &spawn::Diagnostics,
+    exit_description: &str,
+) -> Result<Completion, Error> {
+    if guest_report.usage.oom_kills > 0 {
+        return Ok(Completion::OutOfMemory);
     }
-    tracing::warn!(hello = heard.hello, said = %diagnostics.text(), "A sandbox ended without a report");
-    if heard.hello {
-        return Ok(End::Lost(format!(
-            "the sandbox ended before it could report; {fate}"
+    tracing::warn!(hello = guest_report.hello, said = %diagnostics.text(), "A sandbox ended without a report");
+    if guest_report.hello {
+        return Ok(Completion::Lost(format!(
+            "the sandbox ended before it could report; {exit_description}"
         )));
     }
-    Err(did_not_come_up(diagnostics, fate))
+    Err(did_not_come_up(diagnostics, exit_description))
 }

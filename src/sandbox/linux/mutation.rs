@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use super::cgroup::Cell;
-use super::identity::{Identity, Power};
-use super::plan::{self, Bounds, Source, Wanted, Ways};
-use super::spawn::{Maker, Waiting};
+use super::identity::{Identity, Privilege};
+use super::plan::{self, Bounds, MountAccess, SandboxInput, Source};
+use super::spawn::{BlankProcess, Spawner};
 use super::step::{Plan, Step};
 use super::{Native, host};
 use crate::execution::ResourceLimits;
@@ -46,33 +46,33 @@ impl Native {
     ///
     /// This host cannot make any sandbox.
     pub async fn remove_steps(&self, places: BTreeSet<usize>) -> Result<(), Error> {
-        self.parts().await?.removed.set(places);
+        self.factory().await?.removed.set(places);
         Ok(())
     }
 }
 
 /// Makes processes that wait to be sandboxes.
 #[derive(Debug)]
-pub struct Nursery {
-    maker: Maker,
-    power: Power,
+pub struct TestSpawner {
+    spawner: Spawner,
+    privilege: Privilege,
 }
 
 /// A process that waits to be a sandbox, killed when this is dropped.
 #[derive(Debug)]
-pub struct Born(Waiting);
+pub struct TestProcess(BlankProcess);
 
-impl Nursery {
+impl TestSpawner {
     /// Of sandboxes that begin as `program`.
     ///
     /// # Errors
     ///
     /// This host cannot make any sandbox.
     pub fn open(program: &Path) -> io::Result<Self> {
-        let power = Power::of_this_process().map_err(io::Error::other)?;
+        let privilege = Privilege::of_this_process().map_err(io::Error::other)?;
         Ok(Self {
-            maker: Maker::start(program)?,
-            power,
+            spawner: Spawner::start(program)?,
+            privilege,
         })
     }
 
@@ -81,19 +81,21 @@ impl Nursery {
     /// # Errors
     ///
     /// This host cannot make any sandbox.
-    pub fn birth(&self, cgroup: Option<&Path>) -> io::Result<Born> {
-        let identity = Identity::claim(self.power)?;
-        self.maker.make(identity, cgroup.map(Cell::unbounded)).map(Born)
+    pub fn fork(&self, cgroup: Option<&Path>) -> io::Result<TestProcess> {
+        let identity = Identity::claim(self.privilege)?;
+        self.spawner
+            .make(identity, cgroup.map(Cell::unbounded))
+            .map(TestProcess)
     }
 
     /// The id of the process that is copied for the next one, if there is one yet.
     #[must_use]
     pub fn zygote(&self) -> Option<u32> {
-        self.maker.zygote_id()
+        self.spawner.zygote_id()
     }
 }
 
-impl Born {
+impl TestProcess {
     /// Its id on the host.
     #[must_use]
     pub fn id(&self) -> u32 {
@@ -111,15 +113,15 @@ impl Born {
 #[must_use]
 pub fn steps(skill: &SkillName, limits: &ResourceLimits) -> Vec<serde_json::Value> {
     let skill = format!("/skills/{skill}");
-    let wanted = Wanted {
+    let input = SandboxInput {
         files: vec![(&skill, Source::Handed)],
         limits,
         bounds: Bounds::Cgroup,
-        ways: Ways::Handed,
+        ways: MountAccess::Handed,
     };
     let all: Vec<Step> = [
-        plan::before(&host::root(), Ways::Handed).steps,
-        plan::after(&wanted).steps,
+        plan::host_plan(&host::root(), MountAccess::Handed).steps,
+        plan::run_plan(&input).steps,
     ]
     .concat();
     let json = all.into_iter().map(serde_json::to_value);

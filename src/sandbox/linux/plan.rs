@@ -60,11 +60,11 @@ pub(super) enum Source {
 
 /// How sandboxes get at folders of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ways {
+pub(super) enum MountAccess {
     /// As mounts that the server makes: the host's root is forgotten while nobody waits.
     Handed,
     /// By walking to them.
-    Walked,
+    ByPath,
 }
 
 /// What bounds memory and CPU.
@@ -78,16 +78,16 @@ pub(super) enum Bounds {
 
 /// Everything about one sandbox that differs from another.
 #[derive(Debug)]
-pub(super) struct Wanted<'a> {
-    /// What it is given and cannot change, by the path where it sees it.
+pub(super) struct SandboxInput<'a> {
+    /// What it is mount_steps and cannot change, by the path where it sees it.
     pub(super) files: Vec<(&'a str, Source)>,
     pub(super) limits: &'a ResourceLimits,
     pub(super) bounds: Bounds,
-    pub(super) ways: Ways,
+    pub(super) ways: MountAccess,
 }
 
 /// Plans what is the same for every sandbox of this host: done while nobody waits.
-pub(super) fn before(host: &HostRoot, ways: Ways) -> Plan {
+pub(super) fn host_plan(host: &HostRoot, ways: MountAccess) -> Plan {
     let mut steps = vec![
         Step::LeaveTerminal,
         Step::HideCgroup,
@@ -116,7 +116,7 @@ pub(super) fn before(host: &HostRoot, ways: Ways) -> Plan {
         path: (*path).to_owned(),
     }));
     steps.push(Step::StartLoopback);
-    steps.extend((ways == Ways::Handed).then_some(Step::ForgetHost));
+    steps.extend((ways == MountAccess::Handed).then_some(Step::ForgetHost));
     Plan {
         steps,
         then: Then::Wait,
@@ -124,12 +124,12 @@ pub(super) fn before(host: &HostRoot, ways: Ways) -> Plan {
 }
 
 /// Plans the rest of one sandbox.
-pub(super) fn after(wanted: &Wanted<'_>) -> Plan {
-    let mut steps = grown(wanted.limits);
-    steps.extend(files(wanted));
-    steps.extend((wanted.ways == Ways::Walked).then_some(Step::ForgetHost));
+pub(super) fn run_plan(input: &SandboxInput<'_>) -> Plan {
+    let mut steps = resize_steps(input.limits);
+    steps.extend(files(input));
+    steps.extend((input.ways == MountAccess::ByPath).then_some(Step::ForgetHost));
     steps.push(Step::FreezeRoot);
-    steps.extend(restrictions(wanted));
+    steps.extend(restrictions(input));
     Plan {
         steps,
         then: Then::Serve,
@@ -225,7 +225,7 @@ fn devices(host: &HostRoot) -> Vec<Step> {
     steps
 }
 
-/// Made while nobody waits, too small for any program: only [`grown`] knows how much one is granted.
+/// Made while nobody waits, too small for any program: only [`resize_steps`] knows how much one is granted.
 fn scratch() -> Vec<Step> {
     let made_already = "/dev/shm";
     SCRATCH
@@ -244,7 +244,7 @@ fn scratch() -> Vec<Step> {
         .collect()
 }
 
-fn grown(limits: &ResourceLimits) -> Vec<Step> {
+fn resize_steps(limits: &ResourceLimits) -> Vec<Step> {
     let sizes = [
         limits.workspace_bytes,
         limits.sandbox_bytes,
@@ -262,14 +262,19 @@ fn grown(limits: &ResourceLimits) -> Vec<Step> {
         .collect()
 }
 
-/// What the program is given and cannot change.
-fn files(wanted: &Wanted<'_>) -> Vec<Step> {
+/// What the program is mount_steps and cannot change.
+fn files(input: &SandboxInput<'_>) -> Vec<Step> {
     let mut steps = vec![folder("/skills")];
-    steps.extend(wanted.files.iter().flat_map(|(at, source)| given(source, at)));
+    steps.extend(
+        input
+            .files
+            .iter()
+            .flat_map(|(at, source)| mount_steps(source, at)),
+    );
     steps
 }
 
-fn given(source: &Source, at: &str) -> [Step; 2] {
+fn mount_steps(source: &Source, at: &str) -> [Step; 2] {
     let (place, to) = (folder(at), at.to_owned());
     let files = match source {
         Source::Handed => Step::AttachHanded { to },
@@ -281,8 +286,8 @@ fn given(source: &Source, at: &str) -> [Step; 2] {
     [place, files]
 }
 
-fn restrictions(wanted: &Wanted<'_>) -> Vec<Step> {
-    let limits = wanted.limits;
+fn restrictions(input: &SandboxInput<'_>) -> Vec<Step> {
+    let limits = input.limits;
     let limit = |resource, value| Step::Limit { resource, value };
     let writable = [
         "/workspace",
@@ -301,7 +306,7 @@ fn restrictions(wanted: &Wanted<'_>) -> Vec<Step> {
         limit(Resource::LockedBytes, 65_536),
         limit(Resource::Processes, u64::from(limits.processes_max)),
     ];
-    if wanted.bounds == Bounds::Rlimits {
+    if input.bounds == Bounds::Rlimits {
         // What is reserved for stacks counts as data, too; beyond its memory the watchdog ends it.
         let stacks = u64::from(limits.processes_max) * limits::THREAD_STACK_BYTES;
         steps.push(limit(Resource::DataBytes, limits.memory_bytes + stacks));
@@ -315,7 +320,7 @@ fn restrictions(wanted: &Wanted<'_>) -> Vec<Step> {
         Step::DieWithServer,
         Step::HideFirstProcess,
     ]);
-    if wanted.bounds == Bounds::Rlimits {
+    if input.bounds == Bounds::Rlimits {
         steps.push(Step::RefuseCalls {
             calls: UNSEEN.iter().map(|call| (*call).to_owned()).collect(),
         });
@@ -354,17 +359,17 @@ mod tests {
     fn planned_with(source: Source, bounds: Bounds) -> Plan {
         let limits = ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default());
         let ways = match source {
-            Source::Handed => Ways::Handed,
-            Source::Path(_) => Ways::Walked,
+            Source::Handed => MountAccess::Handed,
+            Source::Path(_) => MountAccess::ByPath,
         };
-        let after = after(&Wanted {
+        let after = run_plan(&SandboxInput {
             files: vec![("/skills/demo", source.clone()), ("/sandbox/deps", source)],
             limits: &limits,
             bounds,
             ways,
         });
         Plan {
-            steps: [before(&host(), ways).steps, after.steps].concat(),
+            steps: [host_plan(&host(), ways).steps, after.steps].concat(),
             ..after
         }
     }

@@ -15,11 +15,11 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use super::cgroup::{self, Cell};
 use super::identity::Identity;
-use super::zygote::{Child, Order, Zygote};
+use super::zygote::{Child, ForkRequest, Zygote};
 
 /// Has processes made that wait.
 #[derive(Debug)]
-pub(super) struct Maker {
+pub(super) struct Spawner {
     /// To the thread whose children all of them are: a sandbox dies with the thread that it is a child of, and the runtime's
     /// threads come and go.
     parent: mpsc::Sender<mpsc::SyncSender<io::Result<Zygote>>>,
@@ -30,7 +30,7 @@ pub(super) struct Maker {
 const OOM_SCORE: &str = "500";
 
 /// A process that was just made, with this end of what it was given.
-struct Newborn {
+struct Spawned {
     link: UnixStream,
     diagnostics: OwnedFd,
     child: Child,
@@ -38,15 +38,15 @@ struct Newborn {
 
 /// A process that waits. Dropping it kills it, all in it, and removes its cgroup.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct BlankProcess {
     pub(super) link: UnixStream,
     pub(super) diagnostics: Diagnostics,
-    pub(super) body: Body,
+    pub(super) body: FirstProcess,
 }
 
 /// What must be gone in the end.
 #[derive(Debug)]
-pub(super) struct Body {
+pub(super) struct FirstProcess {
     /// The first process; its id is nobody else's until this is dropped.
     pub(super) id: Pid,
     process: OwnedFd,
@@ -62,7 +62,7 @@ pub(super) struct Body {
 #[derive(Debug)]
 pub(super) struct Diagnostics(OwnedFd);
 
-impl Maker {
+impl Spawner {
     /// Reads the program once into a sealed file in memory, so that nobody can change what sandboxes begin with.
     pub(super) fn start(program: &Path) -> io::Result<Self> {
         let program = sealed(program)?;
@@ -82,9 +82,9 @@ impl Maker {
     }
 
     /// Makes a process that waits inside `cell`. Blocks, on version 1 for the time that moving it takes.
-    pub(super) fn make(&self, identity: Identity, cell: Option<Cell>) -> io::Result<Waiting> {
-        let newborn = match self.birth(cell.as_ref()) {
-            Ok(newborn) => newborn,
+    pub(super) fn make(&self, identity: Identity, cell: Option<Cell>) -> io::Result<BlankProcess> {
+        let spawned = match self.fork(cell.as_ref()) {
+            Ok(spawned) => spawned,
             Err(error) => {
                 if let Some(cell) = cell {
                     cell.remove();
@@ -92,16 +92,16 @@ impl Maker {
                 return Err(error);
             }
         };
-        let Newborn {
+        let Spawned {
             link,
             diagnostics,
             child: Child { id, process },
-        } = newborn;
+        } = spawned;
         let mounts = File::open(format!("/proc/{}/ns/mnt", id.as_raw_nonzero())).ok();
-        let waiting = Waiting {
+        let waiting = BlankProcess {
             link,
             diagnostics: Diagnostics(diagnostics),
-            body: Body {
+            body: FirstProcess {
                 id,
                 process,
                 cell,
@@ -121,23 +121,23 @@ impl Maker {
 
     /// By the zygote that is there, or a new one if it has ended or has served long enough. Each try has a link of its own: of
     /// one whose answer was lost, nothing is left but its end.
-    fn birth(&self, cell: Option<&Cell>) -> io::Result<Newborn> {
+    fn fork(&self, cell: Option<&Cell>) -> io::Result<Spawned> {
         let mut place = self.zygote.lock().unwrap_or_else(PoisonError::into_inner);
         let there = place.take().filter(|zygote| !zygote.is_spent());
-        let (zygote, newborn) = match there.map(|zygote| birth_by(zygote, cell)) {
+        let (zygote, spawned) = match there.map(|zygote| fork_by(zygote, cell)) {
             Some(Ok(born)) => born,
             Some(Err(error)) => {
                 tracing::warn!(%error, "What sandboxes are copies of did not make one; starting another");
-                birth_by(self.zygote()?, cell)?
+                fork_by(self.zygote()?, cell)?
             }
-            None => birth_by(self.zygote()?, cell)?,
+            None => fork_by(self.zygote()?, cell)?,
         };
         *place = Some(zygote);
-        Ok(newborn)
+        Ok(spawned)
     }
 
     /// Ends the zygote; the next birth starts another.
-    pub(super) fn rest(&self) {
+    pub(super) fn stop_zygote(&self) {
         let zygote = self.zygote.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(zygote);
     }
@@ -158,9 +158,9 @@ impl Maker {
 }
 
 /// A zygote that can go on, and what it made; one that made nothing is given up.
-fn birth_by(mut zygote: Zygote, cell: Option<&Cell>) -> io::Result<(Zygote, Newborn)> {
+fn fork_by(mut zygote: Zygote, cell: Option<&Cell>) -> io::Result<(Zygote, Spawned)> {
     match ask(&mut zygote, cell) {
-        Ok(newborn) => Ok((zygote, newborn)),
+        Ok(spawned) => Ok((zygote, spawned)),
         Err(error) => {
             zygote.give_up();
             Err(error)
@@ -168,24 +168,24 @@ fn birth_by(mut zygote: Zygote, cell: Option<&Cell>) -> io::Result<(Zygote, Newb
     }
 }
 
-fn ask(zygote: &mut Zygote, cell: Option<&Cell>) -> io::Result<Newborn> {
+fn ask(zygote: &mut Zygote, cell: Option<&Cell>) -> io::Result<Spawned> {
     let (link, far_link) = UnixStream::pair()?;
     let (diagnostics, far_diagnostics) =
         rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK)?;
-    let birthplace = cell.map_or(Ok(None), Cell::birthplace)?;
-    let child = zygote.birth(&Order {
+    let cgroup = cell.map_or(Ok(None), Cell::cgroup_folder)?;
+    let child = zygote.fork(&ForkRequest {
         link: far_link.as_fd(),
         diagnostics: far_diagnostics.as_fd(),
-        birthplace: cgroup::borrowed(birthplace.as_ref()),
+        cgroup: cgroup::borrowed(cgroup.as_ref()),
     })?;
-    Ok(Newborn {
+    Ok(Spawned {
         link,
         diagnostics,
         child,
     })
 }
 
-impl Waiting {
+impl BlankProcess {
     /// Whether it still waits.
     pub(super) fn is_alive(&self) -> bool {
         !has_ended(&self.body.process, NOW)
@@ -212,14 +212,14 @@ fn has_ended(process: &OwnedFd, within: Timespec) -> bool {
     poll(&mut wanted, Some(&within)).is_ok_and(|ready| ready > 0)
 }
 
-impl Body {
+impl FirstProcess {
     /// Another descriptor that stands for the first process.
     pub(super) fn process(&self) -> io::Result<OwnedFd> {
         self.process.try_clone()
     }
 
     /// How the first process ended, if it has, for people.
-    pub(super) async fn fate(&self) -> String {
+    pub(super) async fn exit_description(&self) -> String {
         if !self.ends_soon().await {
             return "its first process still lives".to_owned();
         }
@@ -252,7 +252,7 @@ impl Body {
     }
 }
 
-impl Drop for Body {
+impl Drop for FirstProcess {
     /// Waits for the end of what was killed: some milliseconds.
     fn drop(&mut self) {
         self.kill();

@@ -31,14 +31,14 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// Copies of one zygote: they have their program at the same addresses, so it is renewed.
-const BIRTHS_MAX: u32 = 256;
+const FORKS_MAX: u32 = 256;
 
 /// The server's end of a zygote, which ends with this.
 #[derive(Debug)]
 pub(super) struct Zygote {
     orders: OwnedFd,
     process: process::Child,
-    births: u32,
+    forks: u32,
 }
 
 /// A newborn.
@@ -51,13 +51,13 @@ pub(super) struct Child {
 
 /// What a newborn gets.
 #[derive(Debug)]
-pub(super) struct Order<'a> {
+pub(super) struct ForkRequest<'a> {
     /// Becomes descriptor 0. The newborn waits for one byte on it before it does anything.
     pub(super) link: BorrowedFd<'a>,
     /// Becomes descriptor 2.
     pub(super) diagnostics: BorrowedFd<'a>,
     /// The cgroup (version 2) that it is born in; the server's own if `None`.
-    pub(super) birthplace: Option<BorrowedFd<'a>>,
+    pub(super) cgroup: Option<BorrowedFd<'a>>,
 }
 
 /// Descriptors of an [`Order`].
@@ -86,7 +86,7 @@ impl Zygote {
         let zygote = Self {
             orders,
             process,
-            births: 0,
+            forks: 0,
         };
         zygote.answer()?;
         set_socket_timeout(&zygote.orders, Timeout::Recv, Some(ANSWERS_WITHIN))?;
@@ -100,17 +100,17 @@ impl Zygote {
 
     /// Whether it has made so many that another should take its place.
     pub(super) fn is_spent(&self) -> bool {
-        self.births >= BIRTHS_MAX
+        self.forks >= FORKS_MAX
     }
 
     /// Makes a process. After an error it is not to be used again.
-    pub(super) fn birth(&mut self, order: &Order<'_>) -> io::Result<Child> {
-        self.births += 1;
+    pub(super) fn fork(&mut self, order: &ForkRequest<'_>) -> io::Result<Child> {
+        self.forks += 1;
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         let descriptors: Vec<_> = [order.link, order.diagnostics]
             .into_iter()
-            .chain(order.birthplace)
+            .chain(order.cgroup)
             .collect();
         ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
         // A message of no bytes would be the end.
@@ -190,20 +190,20 @@ pub(super) fn serve() -> io::Result<()> {
     // Signals of a terminal are the server's business.
     let _ = rustix::process::setsid();
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    if let Err(error) = own_users() {
+    if let Err(error) = enter_own_user_namespace() {
         answer(&Err(error))?;
         process::exit(1);
     }
-    sys::gather();
+    sys::collapse_code_pages();
     answer(&Ok(0))?;
     let outside = (rustix::process::geteuid(), rustix::process::getegid());
     loop {
-        let Some(birth) = receive()? else {
+        let Some(fork) = receive()? else {
             process::exit(0);
         };
-        let birthplace = birth.birthplace.as_ref().map(|folder| folder.as_fd());
-        match sys::fork_into_namespaces(birthplace) {
-            Ok(Forked::Child) => return birth.begin(outside),
+        let cgroup = fork.cgroup.as_ref().map(|folder| folder.as_fd());
+        match sys::fork_into_namespaces(cgroup) {
+            Ok(Forked::Child) => return fork.begin(outside),
             Ok(Forked::Parent(id)) => answer(&Ok(id.as_raw_nonzero().get()))?,
             Err(error) => answer(&Err(error))?,
         }
@@ -212,7 +212,7 @@ pub(super) fn serve() -> io::Result<()> {
 
 /// An ordinary user's zygote is executed anew in a user namespace of its own. Whoever may look at a process that hides is decided by
 /// the namespace in which its program was executed, and that user's server, which watches its sandboxes, has power over this one.
-fn own_users() -> io::Result<()> {
+fn enter_own_user_namespace() -> io::Result<()> {
     const AGAIN: &str = "in-own-users";
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     if user.is_root()
@@ -223,7 +223,7 @@ fn own_users() -> io::Result<()> {
         return Ok(());
     }
     sys::unshare_namespaces(libc::CLONE_NEWUSER)?;
-    map_alone((user.as_raw(), user.as_raw()), (group.as_raw(), group.as_raw()))?;
+    map_single_ids((user.as_raw(), user.as_raw()), (group.as_raw(), group.as_raw()))?;
     let program = Command::new("/proc/self/exe")
         .arg0("skillbox")
         .args([super::COMMAND, AGAIN])
@@ -232,7 +232,7 @@ fn own_users() -> io::Result<()> {
 }
 
 /// Maps one user and one group, given as the id inside and the one outside, in this process's new user namespace.
-pub(super) fn map_alone(user: (u32, u32), group: (u32, u32)) -> io::Result<()> {
+pub(super) fn map_single_ids(user: (u32, u32), group: (u32, u32)) -> io::Result<()> {
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{} {} 1", user.0, user.1))?;
     fs::write("/proc/self/gid_map", format!("{} {} 1", group.0, group.1))
@@ -249,14 +249,14 @@ fn answer(number: &io::Result<i32>) -> io::Result<()> {
 }
 
 /// What came of an [`Order`].
-struct Birth {
+struct ReceivedFork {
     link: OwnedFd,
     diagnostics: OwnedFd,
-    birthplace: Option<OwnedFd>,
+    cgroup: Option<OwnedFd>,
 }
 
 /// The next order; none if there will be no more.
-fn receive() -> io::Result<Option<Birth>> {
+fn receive() -> io::Result<Option<ReceivedFork>> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut word = [0];
@@ -269,19 +269,19 @@ fn receive() -> io::Result<Option<Birth>> {
         return Ok(None);
     }
     let mut descriptors = descriptors(&mut ancillary).into_iter();
-    let (Some(link), Some(diagnostics), birthplace) =
+    let (Some(link), Some(diagnostics), cgroup) =
         (descriptors.next(), descriptors.next(), descriptors.next())
     else {
         return Err(io::ErrorKind::InvalidData.into());
     };
-    Ok(Some(Birth {
+    Ok(Some(ReceivedFork {
         link,
         diagnostics,
-        birthplace,
+        cgroup,
     }))
 }
 
-impl Birth {
+impl ReceivedFork {
     /// The newborn's first steps; `outside` are the zygote's user and group. It takes the link first of all: what it was born with
     /// is the zygote's.
     fn begin(self, outside: (Uid, Gid)) -> io::Result<()> {
@@ -292,7 +292,7 @@ impl Birth {
         // The server maps root's, which is somebody else outside and gives up its groups. The kernel lets an ordinary user do neither.
         let is_roots = outside.0.is_root();
         if !is_roots {
-            map_alone((NOBODY, outside.0.as_raw()), (NOBODY, outside.1.as_raw()))?;
+            map_single_ids((NOBODY, outside.0.as_raw()), (NOBODY, outside.1.as_raw()))?;
         }
         if rustix::io::read(rustix::stdio::stdin(), &mut [0; 1])? == 0 {
             return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the server has gone"));

@@ -13,7 +13,7 @@ use skillbox::engine::{Engine, NewKey, RetentionPolicy};
 use skillbox::execution::{JsonText, Logs};
 use skillbox::http::{App, Bounds, Settings, app, serve};
 use skillbox::ids::Tenant;
-use skillbox::sandbox::{End, Error, Job, Output, Report, Sandbox};
+use skillbox::sandbox::{Completion, Error, Job, ProgramOutput, Report, Sandbox};
 use skillbox::skill::Language;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -256,7 +256,7 @@ fn script(job: &Job, artifacts: &mut ArtifactTar) -> Result<Report, Error> {
     let exit = job.argv.iter().find_map(|arg| arg.strip_prefix("exit="));
     assert!(!job.argv.iter().any(|arg| arg == "panic"), "asked to panic");
     Ok(Report {
-        output: Output::Json(JsonText::parse(job.input.as_str().as_bytes()).unwrap()),
+        output: ProgramOutput::Json(JsonText::parse(job.input.as_str().as_bytes()).unwrap()),
         logs: Logs {
             stdout: b"out \xff\n".to_vec(),
             stderr: b"err\n".to_vec(),
@@ -268,6 +268,6 @@ fn script(job: &Job, artifacts: &mut ArtifactTar) -> Result<Report, Error> {
         sandbox_time: Duration::from_millis(1),
         run_time: Duration::from_millis(2),
         collect_time: Duration::from_millis(3),
-        ..Report::bare(End::Exited(exit.map_or(0, |code| code.parse().unwrap())))
+        ..Report::bare(Completion::Exited(exit.map_or(0, |code| code.parse().unwrap())))
     })
 }

@@ -285,7 +285,7 @@ impl Cell {
     }
 
     /// The folder to be born in, where the kernel can do that.
-    pub(super) fn birthplace(&self) -> io::Result<Option<OwnedFd>> {
+    pub(super) fn cgroup_folder(&self) -> io::Result<Option<OwnedFd>> {
         match self.version {
             Version::V1(_) => Ok(None),
             Version::V2 => File::open(&self.folders[0]).map(|folder| Some(folder.into())),
@@ -366,8 +366,8 @@ fn keyed(folder: &Path, file: &str, key: &str) -> Option<u64> {
 }
 
 /// A borrowed birthplace.
-pub(super) fn borrowed(birthplace: Option<&OwnedFd>) -> Option<BorrowedFd<'_>> {
-    birthplace.map(std::os::fd::AsFd::as_fd)
+pub(super) fn borrowed(folder: Option<&OwnedFd>) -> Option<BorrowedFd<'_>> {
+    folder.map(std::os::fd::AsFd::as_fd)
 }
 
 #[cfg(test)]

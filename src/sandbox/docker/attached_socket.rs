@@ -31,13 +31,13 @@ impl Diagnostics {
 }
 
 /// Standard input and output of PID 1 as one connection.
-pub(super) struct Socket {
+pub(super) struct AttachedSocket {
     attached: AttachContainerResults,
     unread: Bytes,
     diagnostics: Diagnostics,
 }
 
-impl Socket {
+impl AttachedSocket {
     pub(super) fn new(attached: AttachContainerResults) -> (Self, Diagnostics) {
         let diagnostics = Diagnostics::default();
         (
@@ -51,7 +51,7 @@ impl Socket {
     }
 }
 
-impl AsyncRead for Socket {
+impl AsyncRead for AttachedSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -75,7 +75,7 @@ impl AsyncRead for Socket {
     }
 }
 
-impl AsyncWrite for Socket {
+impl AsyncWrite for AttachedSocket {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.attached.input.as_mut().poll_write(cx, bytes)
     }

@@ -6,8 +6,8 @@ use futures::FutureExt as _;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
-use super::hearing::Hearing;
-use super::say;
+use super::half_closed::HalfClosed;
+use super::send_before;
 use crate::guest::wire::{self, Channel, Link, Side, ToGuest, ToHost, Warm};
 use crate::limits;
 
@@ -50,16 +50,16 @@ impl Guest {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         Self {
-            link: Link::new(Hearing(socket), Side::Host),
+            link: Link::new(HalfClosed(socket), Side::Host),
             streams: None,
         }
     }
 
     /// Waits for its first word. It lives as long as what is returned is held.
     #[cfg(target_os = "linux")]
-    pub(in crate::sandbox) async fn greet(&mut self) -> io::Result<Streams> {
+    pub(in crate::sandbox) async fn wait_for_hello(&mut self) -> io::Result<Streams> {
         let mut streams = Streams::open(&mut self.link).await?;
-        hear_hello(&mut streams.control).await?;
+        receive_hello(&mut streams.control).await?;
         Ok(streams)
     }
 
@@ -67,13 +67,13 @@ impl Guest {
     pub(in crate::sandbox) async fn warm_up(&mut self, warm: Warm) -> io::Result<()> {
         let mut streams = Streams::open(&mut self.link).await?;
         let control = &mut streams.control;
-        say(
+        send_before(
             control,
             ToGuest::Warm(warm),
             Instant::now() + limits::SANDBOX_START_MAX,
         )
         .await?;
-        hear_hello(control).await?;
+        receive_hello(control).await?;
         match wire::receive(control, wire::FRAME_TO_HOST_BYTES_MAX).await? {
             Some(ToHost::Warm) => self.streams = Some(streams),
             _ => return Err(wire::invalid("a guest that does not wait")),
@@ -82,12 +82,12 @@ impl Guest {
     }
 
     /// Whether it is still there, as far as is known without asking.
-    pub(in crate::sandbox) fn is_there(&mut self) -> bool {
+    pub(in crate::sandbox) fn is_connected(&mut self) -> bool {
         self.link.ended().now_or_never().is_none()
     }
 }
 
-async fn hear_hello(control: &mut wire::Stream) -> io::Result<()> {
+async fn receive_hello(control: &mut wire::Stream) -> io::Result<()> {
     match wire::receive(control, wire::FRAME_TO_HOST_BYTES_MAX).await? {
         Some(ToHost::Hello { version }) if version == wire::VERSION => Ok(()),
         _ => Err(wire::invalid("expected a greeting")),

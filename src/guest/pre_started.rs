@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe;
 use tokio::signal::unix::Signal;
 
-use crate::guest::place;
+use crate::guest::layout;
 use crate::guest::program::{self, Program};
 use crate::guest::wire::{self, Start, Warm};
 
@@ -40,7 +40,7 @@ pub(super) struct Interpreter {
 impl Interpreter {
     /// Starts it and waits until it waits; fails where it ends instead.
     pub(super) async fn start(warm: &Warm, children: &mut Signal) -> io::Result<Self> {
-        let input = place::reserve_input()?;
+        let input = layout::reserve_input()?;
         // Open both ways: neither end then waits for the other.
         let mut both = pipe::OpenOptions::new();
         both.read_write(true);
@@ -121,8 +121,8 @@ fn with_hook(warm: &Warm) -> (Vec<(String, String)>, String) {
 /// input if that is not open already, the number of arguments, the arguments, the variables.
 fn message(start: &Start, known: usize) -> Vec<u8> {
     let arguments = start.argv.get(known..).unwrap_or_default();
-    let stdin = if Path::new(place::STDIN).exists() {
-        place::STDIN
+    let stdin = if Path::new(layout::STDIN).exists() {
+        layout::STDIN
     } else {
         ""
     };

@@ -8,9 +8,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Drops what is written once the other side has gone. An error there would end the connection with words still unread.
 #[derive(Debug)]
-pub(super) struct Hearing<T>(pub(super) T);
+pub(super) struct HalfClosed<T>(pub(super) T);
 
-impl<T: AsyncRead + Unpin> AsyncRead for Hearing<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for HalfClosed<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -20,28 +20,28 @@ impl<T: AsyncRead + Unpin> AsyncRead for Hearing<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Hearing<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for HalfClosed<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.0).poll_write(context, bytes));
-        Poll::Ready(unless_gone(written, bytes.len()))
+        Poll::Ready(ignore_disconnect(written, bytes.len()))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = ready!(Pin::new(&mut self.0).poll_flush(context));
-        Poll::Ready(unless_gone(flushed, ()))
+        Poll::Ready(ignore_disconnect(flushed, ()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let shut = ready!(Pin::new(&mut self.0).poll_shutdown(context));
-        Poll::Ready(unless_gone(shut, ()))
+        Poll::Ready(ignore_disconnect(shut, ()))
     }
 }
 
-fn unless_gone<V>(result: io::Result<V>, instead: V) -> io::Result<V> {
+fn ignore_disconnect<V>(result: io::Result<V>, instead: V) -> io::Result<V> {
     match result {
         Err(error)
             if matches!(
@@ -65,13 +65,13 @@ mod tests {
     #[tokio::test]
     async fn last_words_are_heard_by_one_who_still_speaks() {
         let (near, mut far) = UnixStream::pair().unwrap();
-        let mut near = Hearing(near);
+        let mut near = HalfClosed(near);
         far.write_all(b"done").await.unwrap();
         drop(far);
         near.write_all(b"are you there").await.unwrap();
         near.flush().await.unwrap();
-        let mut heard = Vec::new();
-        near.read_to_end(&mut heard).await.unwrap();
-        assert_eq!(heard, b"done");
+        let mut guest_report = Vec::new();
+        near.read_to_end(&mut guest_report).await.unwrap();
+        assert_eq!(guest_report, b"done");
     }
 }

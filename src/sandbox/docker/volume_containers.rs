@@ -14,40 +14,40 @@ use tokio_util::io::{ReaderStream, SyncIoBridge};
 use crate::limits;
 use crate::sandbox::docker::container::remove;
 use crate::sandbox::docker::engine::{self, Connection};
-use crate::sandbox::docker::keeper_tar::{self, Source};
 use crate::sandbox::docker::policy;
+use crate::sandbox::docker::volume_tar::{self, VolumeSource};
 use crate::sandbox::{Error, Job};
 use crate::skill::ApprovedImage;
 
 /// The keepers that are known to exist, and when each was last used.
 #[derive(Debug, Default)]
-pub(super) struct Keepers {
+pub(super) struct VolumeContainers {
     used: Mutex<HashMap<String, Instant>>,
     /// Held while one is made, so that each content is uploaded once.
-    making: tokio::sync::Mutex<()>,
+    pending: tokio::sync::Mutex<()>,
 }
 
 /// What a keeper keeps.
-struct Content {
+struct VolumeContent {
     /// The keeper's name; says the content.
     name: String,
     mount_point: String,
-    source: Source,
+    source: VolumeSource,
 }
 
-impl Keepers {
+impl VolumeContainers {
     /// The names of the keepers that a job mounts, made if they are missing.
     pub(super) async fn ensure(&self, connection: &Arc<Connection>, job: &Job) -> Result<Vec<String>, Error> {
         let guest = &connection.guest;
-        let mut contents = vec![Content {
-            name: guest.keeper_name(),
+        let mut contents = vec![VolumeContent {
+            name: guest.volume_container_name(),
             mount_point: policy::GUEST_FOLDER.to_owned(),
-            source: Source::Guest(guest.clone()),
+            source: VolumeSource::Guest(guest.clone()),
         }];
-        contents.extend(job.mounts().into_iter().map(|mounted| Content {
+        contents.extend(job.mounts().into_iter().map(|mounted| VolumeContent {
             name: format!("skillbox-{}", mounted.name),
             mount_point: mounted.at,
-            source: Source::Folder {
+            source: VolumeSource::Folder {
                 folder: mounted.folder.to_owned(),
                 digest: *mounted.digest,
             },
@@ -55,7 +55,7 @@ impl Keepers {
         let mut names = Vec::with_capacity(contents.len());
         for content in contents {
             if !self.is_known(&content.name) {
-                let _one = self.making.lock().await;
+                let _one = self.pending.lock().await;
                 if !self.is_known(&content.name) {
                     make(connection, &job.image, &content).await?;
                 }
@@ -86,19 +86,23 @@ impl Keepers {
 }
 
 /// Makes a keeper under a name of its own and renames it when it is complete: whoever sees the name sees all of it.
-async fn make(connection: &Arc<Connection>, image: &ApprovedImage, content: &Content) -> Result<(), Error> {
-    match engine::bounded(connection.docker.inspect_container(&content.name, None)).await? {
+async fn make(
+    connection: &Arc<Connection>,
+    image: &ApprovedImage,
+    content: &VolumeContent,
+) -> Result<(), Error> {
+    match engine::with_call_timeout(connection.docker.inspect_container(&content.name, None)).await? {
         Ok(_) => return Ok(()),
         Err(error) if engine::is_status(&error, &[404]) => {}
-        Err(error) => return Err(engine::failed("looking for a keeper", error)),
+        Err(error) => return Err(engine::failed("looking for a volume container", error)),
     }
-    let body = policy::keeper(image, &content.mount_point, jiff::Timestamp::now().as_second());
+    let body = policy::volume_container(image, &content.mount_point, jiff::Timestamp::now().as_second());
     let options = CreateContainerOptionsBuilder::default()
         .name(&format!("skillbox-making-{}", uuid::Uuid::now_v7()))
         .build();
-    let created = engine::bounded(connection.docker.create_container(Some(options), body))
+    let created = engine::with_call_timeout(connection.docker.create_container(Some(options), body))
         .await?
-        .map_err(|error| engine::failed("creating a keeper", error))?;
+        .map_err(|error| engine::failed("creating a volume container", error))?;
     let filled = fill(connection, &created.id, content).await;
     if filled.is_err() {
         let _ = remove(connection, &created.id).await;
@@ -107,43 +111,43 @@ async fn make(connection: &Arc<Connection>, image: &ApprovedImage, content: &Con
     let options = RenameContainerOptionsBuilder::default()
         .name(&content.name)
         .build();
-    match engine::bounded(connection.docker.rename_container(&created.id, options)).await? {
+    match engine::with_call_timeout(connection.docker.rename_container(&created.id, options)).await? {
         Ok(()) => Ok(()),
         // Another server was faster; its keeper has the same content.
         Err(error) if engine::is_status(&error, &[409]) => remove(connection, &created.id).await,
         Err(error) => {
             let _ = remove(connection, &created.id).await;
-            Err(engine::failed("naming a keeper", error))
+            Err(engine::failed("naming a volume container", error))
         }
     }
 }
 
 /// Streams the content into the volume as an uncompressed tar (CVE-2026-41567: never a compressed one).
-async fn fill(connection: &Connection, id: &str, content: &Content) -> Result<(), Error> {
+async fn fill(connection: &Connection, id: &str, content: &VolumeContent) -> Result<(), Error> {
     const BUFFER_BYTES: usize = 256 * 1024;
     let (reader, writer) = tokio::io::duplex(BUFFER_BYTES);
     let source = content.source.clone();
     let tar = tokio::task::spawn_blocking(move || {
         let mut writer = SyncIoBridge::new(writer);
-        keeper_tar::write(&source, &mut writer).and_then(|()| writer.shutdown())
+        volume_tar::write(&source, &mut writer).and_then(|()| writer.shutdown())
     });
     let options = UploadToContainerOptionsBuilder::default()
         .path(&content.mount_point)
         .build();
     let body = bollard::body_try_stream(ReaderStream::with_capacity(reader, BUFFER_BYTES));
-    let upload = connection.patient.upload_to_container(id, Some(options), body);
+    let upload = connection.long_calls.upload_to_container(id, Some(options), body);
     let uploaded = tokio::time::timeout(limits::PACKAGES_COLLECT_MAX, upload)
         .await
         .map_err(|_| {
             Error::Unavailable("the container engine took too long to take a sandbox's files".to_owned())
         })?;
     let written = tar.await.map_err(|error| Error::Engine {
-        doing: "packing a keeper",
+        doing: "packing a volume container",
         source: error.into(),
     })?;
-    uploaded.map_err(|error| engine::failed("filling a keeper", error))?;
+    uploaded.map_err(|error| engine::failed("filling a volume container", error))?;
     written.map_err(|error| Error::Engine {
-        doing: "packing a keeper",
+        doing: "packing a volume container",
         source: error.into(),
     })
 }

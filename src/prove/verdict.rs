@@ -69,7 +69,7 @@ impl Expected {
         }
     }
 
-    fn told(&self) -> Value {
+    fn to_json(&self) -> Value {
         match self {
             Self::Is(value) => value.clone(),
             Self::OneOf(values) => json!({ "one_of": values }),
@@ -83,15 +83,15 @@ impl Expected {
 
 /// What became of an attack.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Sight {
+pub(super) enum Observation {
     /// This was seen.
-    Seen(Value),
+    Outcome(Value),
     /// It could not be tried here, for this reason.
-    Untried(String),
+    Unavailable(String),
     /// It was not tried because nothing would have bounded it.
-    Spared,
+    NotTried,
     /// It broke what makes sandboxes, in this way.
-    Broke(String),
+    Failed(String),
 }
 
 /// What is said of one probe.
@@ -136,7 +136,7 @@ pub struct Finding {
 pub(super) const DEGRADED: [&str; 2] = ["P6", "P7"];
 
 /// Judges one probe where these traits hold.
-pub(super) fn judge(probe: &Probe, sight: &Sight, traits: &[String]) -> Finding {
+pub(super) fn check_probe(probe: &Probe, observation: &Observation, traits: &[String]) -> Finding {
     let mut finding = Finding {
         promise: probe.promise.clone(),
         id: probe.id.clone(),
@@ -151,14 +151,14 @@ pub(super) fn judge(probe: &Probe, sight: &Sight, traits: &[String]) -> Finding 
         finding.verdict = verdict;
         finding.reason = Some(reason.to_owned());
     };
-    match sight {
-        Sight::Untried(reason) => say(Verdict::Skipped, reason),
-        Sight::Spared => say(
+    match observation {
+        Observation::Unavailable(reason) => say(Verdict::Skipped, reason),
+        Observation::NotTried => say(
             Verdict::Degraded,
             "not tried: nothing here bounds what it would take",
         ),
-        Sight::Broke(how) => say(Verdict::Breach, how),
-        Sight::Seen(seen) => {
+        Observation::Failed(how) => say(Verdict::Breach, how),
+        Observation::Outcome(seen) => {
             if let Some(reason) = seen.pointer("/output/skipped").and_then(Value::as_str) {
                 say(Verdict::Skipped, reason);
             } else {
@@ -193,10 +193,10 @@ pub(super) fn judge(probe: &Probe, sight: &Sight, traits: &[String]) -> Finding 
 }
 
 /// Whether something was breached, and nothing but bounds on time.
-pub(super) fn is_only_late(probes: &[Probe], sight: &Sight, traits: &[String]) -> bool {
+pub(super) fn is_only_late(probes: &[Probe], observation: &Observation, traits: &[String]) -> bool {
     let mut breaches = probes
         .iter()
-        .map(|probe| judge(probe, sight, traits))
+        .map(|probe| check_probe(probe, observation, traits))
         .filter(|finding| finding.verdict == Verdict::Breach)
         .peekable();
     let is_time = |place: &String| place.ends_with("_ms");
@@ -209,7 +209,7 @@ fn compare(expected: BTreeMap<String, Expected>, seen: &Value, finding: &mut Fin
         let found = seen.pointer(&place);
         if !expected.holds(found) {
             finding.verdict = Verdict::Breach;
-            finding.expected.insert(place.clone(), expected.told());
+            finding.expected.insert(place.clone(), expected.to_json());
             finding.seen.insert(place, found.cloned().unwrap_or(Value::Null));
         }
     }

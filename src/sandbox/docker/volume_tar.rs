@@ -15,7 +15,7 @@ use crate::sandbox::docker::guest_binary::GuestBinary;
 
 /// Where the content comes from.
 #[derive(Debug, Clone)]
-pub(super) enum Source {
+pub(super) enum VolumeSource {
     /// One file that becomes `init`, executable and, where a kernel loads it, unreadable: it then makes the process non-dumpable at exec (P16).
     Guest(GuestBinary),
     /// A folder of plain files, and the digest of what must be in it: a skill, or packages.
@@ -28,11 +28,11 @@ pub(super) enum Source {
 }
 
 /// Writes all of it, or fails: what was written is then not what the name says, and must not get it.
-pub(super) fn write(source: &Source, writer: &mut impl Write) -> io::Result<()> {
+pub(super) fn write(source: &VolumeSource, writer: &mut impl Write) -> io::Result<()> {
     let mut tar = tar::Builder::new(writer);
     match source {
-        Source::Guest(guest) => write_guest(guest, &mut tar)?,
-        Source::Folder { folder, digest } => write_folder(folder, *digest, &mut tar)?,
+        VolumeSource::Guest(guest) => write_guest(guest, &mut tar)?,
+        VolumeSource::Folder { folder, digest } => write_folder(folder, *digest, &mut tar)?,
     }
     tar.finish()
 }
@@ -115,13 +115,13 @@ mod tests {
     use super::*;
     use crate::sandbox::docker::guest_binary::Loader;
 
-    fn skill() -> (tempfile::TempDir, Source) {
+    fn skill() -> (tempfile::TempDir, VolumeSource) {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("scripts/deep")).unwrap();
         std::fs::write(folder.path().join("SKILL.md"), "x").unwrap();
         std::fs::write(folder.path().join("scripts/deep/main.sh"), "exit").unwrap();
         let digest = bundle::list(folder.path()).unwrap().digest();
-        let source = Source::Folder {
+        let source = VolumeSource::Folder {
             folder: folder.path().to_owned(),
             digest,
         };
@@ -178,7 +178,7 @@ mod tests {
             digest: Digest::of(b"the build that started"),
             loader: Loader::Kernel,
         };
-        let error = write(&Source::Guest(guest), &mut io::sink()).unwrap_err();
+        let error = write(&VolumeSource::Guest(guest), &mut io::sink()).unwrap_err();
         assert!(error.to_string().contains("restart"), "{error}");
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 
-use super::identity::Power;
+use super::identity::Privilege;
 use crate::sandbox::Error;
 
 /// One setting that forbids user namespaces where it has this value.
@@ -64,16 +64,16 @@ pub(super) fn refused(error: &io::Error) -> Error {
 
 /// The setting of this host that is in the way, if one is.
 pub(super) fn hint() -> Option<String> {
-    judge(Power::of_this_process().ok()?, |file| {
+    check(Privilege::of_this_process().ok()?, |file| {
         fs::read_to_string(file).ok()
     })
 }
 
 /// Reads settings by `read`, which takes a path of `/proc`.
-fn judge(power: Power, read: impl Fn(&str) -> Option<String>) -> Option<String> {
+fn check(privilege: Privilege, read: impl Fn(&str) -> Option<String>) -> Option<String> {
     let concerns_us = |setting: &&Setting| match setting.concerns {
         Concerns::Everybody => true,
-        Concerns::OrdinaryUsers => power != Power::Root,
+        Concerns::OrdinaryUsers => privilege != Privilege::Root,
     };
     let forbids = |setting: &&Setting| {
         let file = format!("/proc/sys/{}", setting.name.replace('.', "/"));
@@ -94,7 +94,7 @@ fn judge(power: Power, read: impl Fn(&str) -> Option<String>) -> Option<String> 
 mod tests {
     use super::*;
 
-    const ORDINARY: Power = Power::Ordinary { uid: 1000, gid: 1000 };
+    const ORDINARY: Privilege = Privilege::Ordinary { uid: 1000, gid: 1000 };
 
     /// A `/proc/sys` with these files.
     fn host<'a>(files: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<String> + 'a {
@@ -123,7 +123,7 @@ mod tests {
         ];
         for (file, value, remedy) in hosts {
             let files = [(file, value)];
-            let said = judge(ORDINARY, host(&files)).unwrap();
+            let said = check(ORDINARY, host(&files)).unwrap();
             assert!(
                 said.starts_with(&format!("{} is {value}", file.replace('/', "."))),
                 "{said}"
@@ -143,8 +143,8 @@ mod tests {
             ("kernel/apparmor_restrict_unprivileged_userns", "0"),
         ];
         for files in [&open[..], &[]] {
-            assert_eq!(judge(ORDINARY, host(files)), None);
-            assert_eq!(judge(Power::Root, host(files)), None);
+            assert_eq!(check(ORDINARY, host(files)), None);
+            assert_eq!(check(Privilege::Root, host(files)), None);
         }
     }
 
@@ -154,8 +154,8 @@ mod tests {
             ("kernel/unprivileged_userns_clone", "0"),
             ("kernel/apparmor_restrict_unprivileged_userns", "1"),
         ];
-        assert_eq!(judge(Power::Root, host(&files)), None);
+        assert_eq!(check(Privilege::Root, host(&files)), None);
         let none = [("user/max_user_namespaces", "0")];
-        assert!(judge(Power::Root, host(&none)).is_some());
+        assert!(check(Privilege::Root, host(&none)).is_some());
     }
 }

@@ -4,10 +4,10 @@ use std::io::{self, SeekFrom};
 
 use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
 
-use super::collected::into_tar;
+use super::results::copy_to_tar;
 use crate::bundle::artifacts::ArtifactTar;
 use crate::execution::FileEntry;
-use crate::guest::wire::{self, Input, Place};
+use crate::guest::wire::{self, Input, InputPlace};
 use crate::ids::Digest;
 use crate::limits;
 use crate::sandbox::InputBlob;
@@ -15,7 +15,7 @@ use crate::sandbox::InputBlob;
 /// Sends a blob to where the program finds it.
 pub(super) async fn send(stream: &mut wire::Stream, blob: &InputBlob) -> io::Result<()> {
     let input = Input {
-        place: Place::Blob(blob.digest.hex()),
+        place: InputPlace::Blob(blob.digest.hex()),
         size: blob.size,
     };
     wire::send(stream, &input).await?;
@@ -68,7 +68,7 @@ impl<'a> Blobs<'a> {
         }
         self.count += 1;
         self.bytes += size;
-        let entry = into_tar(stream, self.tar, name, size).await?;
+        let entry = copy_to_tar(stream, self.tar, name, size).await?;
         if entry.sha256 == digest {
             self.taken.push(entry);
             Ok(None)

@@ -18,7 +18,7 @@ use crate::limits;
 
 /// What is received.
 #[derive(Debug)]
-pub(super) struct Handover {
+pub(super) struct ReceivedPlan {
     pub(super) plan: Plan,
     /// The server's mount namespace, as `/proc` names it.
     pub(super) host_mounts: String,
@@ -67,7 +67,7 @@ pub(super) fn send(link: BorrowedFd<'_>, frame: &[u8], mounts: &[BorrowedFd<'_>]
 }
 
 /// Waits for the frame and reads exactly it: what follows on the link is the guest's.
-pub(super) fn receive(link: BorrowedFd<'_>) -> io::Result<Handover> {
+pub(super) fn receive(link: BorrowedFd<'_>) -> io::Result<ReceivedPlan> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOUNTS_MAX))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut length = [0; 4];
@@ -91,7 +91,7 @@ pub(super) fn receive(link: BorrowedFd<'_>) -> io::Result<Handover> {
     let mut reader = std::fs::File::from(link.as_fd().try_clone_to_owned()?).take(u64::from(length));
     reader.read_to_end(&mut bytes)?;
     let Frame { plan, host_mounts } = serde_json::from_slice(&bytes)?;
-    Ok(Handover {
+    Ok(ReceivedPlan {
         plan,
         host_mounts,
         mounts,

@@ -8,13 +8,13 @@ use crate::limits;
 use crate::secret::{Ending, GrowingMask, Mask};
 
 /// Tells what goes to one of its two streams.
-pub(super) struct Printing<'a> {
+pub(super) struct OutputMasker<'a> {
     transcript: &'a Transcript,
     stream: Stream,
     mask: GrowingMask,
 }
 
-impl<'a> Printing<'a> {
+impl<'a> OutputMasker<'a> {
     pub(super) fn new(transcript: &'a Transcript, mask: &Mask, stream: Stream) -> Self {
         Self {
             transcript,
@@ -24,7 +24,7 @@ impl<'a> Printing<'a> {
     }
 
     /// Takes what was kept.
-    pub(super) fn tell(&mut self, bytes: &[u8]) {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         let certain = self.mask.push(bytes);
         if !certain.is_empty() {
             self.transcript.print(self.stream, &certain);
@@ -33,7 +33,7 @@ impl<'a> Printing<'a> {
 }
 
 /// Tells the lines of its log.
-pub(super) struct Logging<'a> {
+pub(super) struct LogLineMasker<'a> {
     transcript: &'a Transcript,
     mask: &'a Mask,
     /// The beginning of a line.
@@ -44,7 +44,7 @@ pub(super) struct Logging<'a> {
     left: usize,
 }
 
-impl<'a> Logging<'a> {
+impl<'a> LogLineMasker<'a> {
     pub(super) fn new(transcript: &'a Transcript, mask: &'a Mask) -> Self {
         Self {
             transcript,
@@ -56,7 +56,7 @@ impl<'a> Logging<'a> {
     }
 
     /// Takes what was kept.
-    pub(super) fn tell(&mut self, bytes: &[u8]) {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         self.begun.extend_from_slice(bytes);
         let Some(last) = memchr::memrchr(b'\n', bytes) else {
             return;
@@ -117,8 +117,8 @@ mod tests {
         for (mask, certain) in [(Mask::new([&value]), 2), (Mask::default(), 3)] {
             for size in 1..text.len() {
                 let transcript = Transcript::default();
-                let mut logging = Logging::new(&transcript, &mask);
-                text.chunks(size).for_each(|piece| logging.tell(piece));
+                let mut logging = LogLineMasker::new(&transcript, &mask);
+                text.chunks(size).for_each(|piece| logging.push(piece));
                 let (_, lines) = told(&transcript);
                 let mut recorded = Logs::default();
                 recorded.take_lines(text, text.len() as u64);
@@ -136,9 +136,9 @@ mod tests {
     fn what_may_become_a_secret_is_held_back() {
         let value = SecretValue::new("hunter2".to_owned()).unwrap();
         let (transcript, mask) = (Transcript::default(), Mask::new([&value]));
-        let mut printing = Printing::new(&transcript, &mask, Stream::Stderr);
+        let mut output = OutputMasker::new(&transcript, &mask, Stream::Stderr);
         for (bytes, expected) in [("a hunt", "a "), ("er2 b", "a *** b"), ("h", "a *** b")] {
-            printing.tell(bytes.as_bytes());
+            output.push(bytes.as_bytes());
             assert_eq!(String::from_utf8(told(&transcript).0).unwrap(), expected);
         }
     }

@@ -1,10 +1,10 @@
 //! The host's side of one execution: speaks to the guest over any byte stream and believes nothing it says.
 
 mod blobs;
-mod collected;
 mod guest;
-mod hearing;
-mod telling;
+mod half_closed;
+mod log_stream;
+mod results;
 
 use std::io;
 use std::time::Duration;
@@ -14,30 +14,32 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, interval_at, sleep_until, timeout};
 
 use crate::execution::{FileEntry, Logs, Shown, Skipped, Stream, Transcript, Usage};
-use crate::guest::wire::{self, Caps, Channel, End, Input, Link, Place, Start, ToGuest, ToHost, Workspace};
+use crate::guest::wire::{
+    self, Caps, Channel, Input, InputPlace, Link, ProgramEnd, Start, ToGuest, ToHost, Workspace,
+};
 use crate::limits;
-use crate::sandbox::{Collect, Egress, Job, Output};
+use crate::sandbox::{Collect, Egress, Job, ProgramOutput};
 use crate::secret::Mask;
 
 use blobs::Blobs;
-use collected::Collected;
 use guest::Streams;
-use telling::{Logging, Printing};
+use log_stream::{LogLineMasker, OutputMasker};
+use results::ResultReceiver;
 
 pub(super) use guest::Guest;
 
 /// What the guest said by the time it, or its connection, ended.
 #[derive(Debug)]
-pub(super) struct Heard {
+pub(super) struct GuestReport {
     /// How the program ended; `None` if the guest never said.
-    pub(super) end: Option<End>,
+    pub(super) end: Option<ProgramEnd>,
     /// Whether it waited for this.
     pub(super) warm: bool,
     /// Whether the guest answered at all.
     pub(super) hello: bool,
     /// Whether everything it had to say was heard.
     pub(super) complete: bool,
-    pub(super) output: Output,
+    pub(super) output: ProgramOutput,
     pub(super) shown: Shown,
     pub(super) logs: Logs,
     pub(super) files: Vec<FileEntry>,
@@ -91,14 +93,14 @@ fn collect_max(job: &Job) -> Duration {
 
 /// Runs `job` by this guest and listens until it is done, its connection ends, or it is overdue.
 /// Whatever happens, the caller destroys the sandbox afterwards.
-pub(super) async fn converse(guest: Guest, job: &Job, run: super::Run<'_>) -> Heard {
+pub(super) async fn drive(guest: Guest, job: &Job, run: super::Run<'_>) -> GuestReport {
     let Guest { mut link, streams } = guest;
-    let mut heard = Heard {
+    let mut guest_report = GuestReport {
         end: None,
         warm: streams.is_some(),
         hello: false,
         complete: false,
-        output: Output::Missing,
+        output: ProgramOutput::Missing,
         shown: Shown::default(),
         logs: Logs::default(),
         files: Vec::new(),
@@ -111,18 +113,18 @@ pub(super) async fn converse(guest: Guest, job: &Job, run: super::Run<'_>) -> He
         link: None,
     };
     // An error here means that the connection broke: what was heard until then is all there is.
-    if let Err(error) = listen((&mut link, streams), job, run, &mut heard).await {
+    if let Err(error) = listen((&mut link, streams), job, run, &mut guest_report).await {
         tracing::warn!(%error, execution = %job.execution, "Stopped listening to a guest before it was done");
     }
-    heard.link = heard.complete.then_some(link);
-    heard
+    guest_report.link = guest_report.complete.then_some(link);
+    guest_report
 }
 
 async fn listen(
     (link, warm): (&mut Link, Option<Streams>),
     job: &Job,
     run: super::Run<'_>,
-    heard: &mut Heard,
+    guest_report: &mut GuestReport,
 ) -> io::Result<()> {
     let super::Run {
         artifacts,
@@ -131,9 +133,9 @@ async fn listen(
         go,
         transcript,
     } = run;
-    let mut spoken = Spoken {
+    let mut state = ProgramState {
         hello: warm.is_some(),
-        ..Spoken::default()
+        ..ProgramState::default()
     };
     let Streams {
         mut control,
@@ -147,7 +149,7 @@ async fn listen(
         None => Streams::open(link).await?,
     };
 
-    let Heard {
+    let GuestReport {
         logs,
         output,
         shown,
@@ -156,9 +158,9 @@ async fn listen(
         skipped_total,
         blobs,
         ..
-    } = heard;
+    } = guest_report;
     let mut lines = Vec::new();
-    let mut collected = Collected {
+    let mut collected = ResultReceiver {
         mask: &job.mask,
         artifacts,
         output,
@@ -176,71 +178,71 @@ async fn listen(
             // A guest without its inputs says so, or falls silent; one that is done may go before it is told their end.
             let (_, printed, results) = tokio::join!(
                 send_inputs(inputs, job),
-                keep_printed((stdout, stderr, log), (logs, &mut lines), (transcript, &job.mask)),
+                collect_output((stdout, stderr, log), (logs, &mut lines), (transcript, &job.mask)),
                 collected.receive(results)
             );
             printed.and(results)
         };
-        let states = spoken.follow(&mut control, job, (cancel, go));
-        let both = both_end(streams, states, collect_max(job));
+        let states = state.follow(&mut control, job, (cancel, go));
+        let both = join_both(streams, states, collect_max(job));
         let total = limits::SANDBOX_START_MAX + job.limits.timeout + limits::KILL_GRACE + collect_max(job);
         tokio::select! {
-            heard = in_time(total, both) => heard,
-            broken = hand_over(link, job.egress.as_ref()) => broken,
+            guest_report = with_timeout(total, both) => guest_report,
+            broken = forward_egress(link, job.egress.as_ref()) => broken,
         }
     };
-    heard.conclude(spoken, &lines, result.is_ok());
+    guest_report.finish(state, &lines, result.is_ok());
     result
 }
 
 /// Reads what is printed and logged to its end, keeps the head of each, and tells it meanwhile.
-async fn keep_printed(
+async fn collect_output(
     (stdout, stderr, log): (wire::Stream, wire::Stream, wire::Stream),
     (logs, lines): (&mut Logs, &mut Vec<u8>),
     (transcript, mask): (&Transcript, &Mask),
 ) -> io::Result<()> {
-    let printing = |stream| Printing::new(transcript, mask, stream);
-    let (mut out, mut err) = (printing(Stream::Stdout), printing(Stream::Stderr));
-    let mut logging = Logging::new(transcript, mask);
+    let output = |stream| OutputMasker::new(transcript, mask, stream);
+    let (mut out, mut err) = (output(Stream::Stdout), output(Stream::Stderr));
+    let mut logging = LogLineMasker::new(transcript, mask);
     let max = limits::LOG_BYTES_MAX;
     let (stdout, stderr, log) = tokio::join!(
-        keep_head(stdout, (&mut logs.stdout, max), |bytes| out.tell(bytes)),
-        keep_head(stderr, (&mut logs.stderr, max), |bytes| err.tell(bytes)),
-        keep_head(log, (lines, limits::LOG_LINES_BYTES_MAX), |bytes| logging
-            .tell(bytes)),
+        copy_head(stdout, (&mut logs.stdout, max), |bytes| out.push(bytes)),
+        copy_head(stderr, (&mut logs.stderr, max), |bytes| err.push(bytes)),
+        copy_head(log, (lines, limits::LOG_LINES_BYTES_MAX), |bytes| logging
+            .push(bytes)),
     );
     stdout.and(stderr).and(log)
 }
 
 /// Waits for the streams and the states; the first that fails ends both.
-async fn both_end(
+async fn join_both(
     streams: impl Future<Output = io::Result<()>>,
     states: impl Future<Output = io::Result<()>>,
     collect_max: Duration,
 ) -> io::Result<()> {
     tokio::pin!(streams, states);
     tokio::select! {
-        heard = &mut streams => {
-            heard?;
+        guest_report = &mut streams => {
+            guest_report?;
             states.await
         }
         said = &mut states => {
             said?;
             // All was said: what is still on its way arrives soon.
-            in_time(collect_max, streams).await
+            with_timeout(collect_max, streams).await
         }
     }
 }
 
 /// Hands on the connections that are made inside, where the job has a way out; ends only when the guest opens what nobody
 /// asked for.
-async fn hand_over(link: &mut Link, egress: Option<&Egress>) -> io::Result<()> {
+async fn forward_egress(link: &mut Link, egress: Option<&Egress>) -> io::Result<()> {
     let Some(egress) = egress else {
         return std::future::pending().await;
     };
     loop {
         match link.accept().await {
-            Ok((Channel::Egress, stream)) => egress.hand_over(stream),
+            Ok((Channel::Egress, stream)) => egress.forward(stream),
             Ok(_) => return Err(wire::invalid("a channel that only the host opens")),
             // What was said before is still to be read.
             Err(_) => return std::future::pending().await,
@@ -248,21 +250,21 @@ async fn hand_over(link: &mut Link, egress: Option<&Egress>) -> io::Result<()> {
     }
 }
 
-impl Heard {
+impl GuestReport {
     /// Takes what was said; what was not heard is said (P9).
-    fn conclude(&mut self, spoken: Spoken, lines: &[u8], complete: bool) {
+    fn finish(&mut self, state: ProgramState, lines: &[u8], complete: bool) {
         // Without the guest's count nobody knows how much of the logs was lost.
-        let unheard = u64::from(!complete && spoken.started_at.is_some());
-        let [stdout, stderr, log] = spoken.totals;
+        let unheard = u64::from(!complete && state.started_at.is_some());
+        let [stdout, stderr, log] = state.totals;
         self.logs.stdout_total = stdout.max(self.logs.stdout.len() as u64 + unheard);
         self.logs.stderr_total = stderr.max(self.logs.stderr.len() as u64 + unheard);
         self.logs.take_lines(lines, log.max(lines.len() as u64 + unheard));
         self.complete = complete;
-        self.hello = spoken.hello;
-        self.end = spoken.end;
-        self.usage = spoken.usage;
-        self.started_at = spoken.started_at;
-        self.ended_at = spoken.ended_at;
+        self.hello = state.hello;
+        self.end = state.end;
+        self.usage = state.usage;
+        self.started_at = state.started_at;
+        self.ended_at = state.ended_at;
     }
 }
 
@@ -287,10 +289,16 @@ async fn send_inputs(mut stream: wire::Stream, job: &Job) -> io::Result<()> {
     let files = job
         .files
         .iter()
-        .map(|file| (Place::Workspace(file.path.clone()), &file.content[..]));
-    let stdin = job.stdin.as_ref().map(|content| (Place::Stdin, &content[..]));
-    let code = job.code.as_ref().map(|content| (Place::Code, content.as_bytes()));
-    let before = [(Place::Json, json)].into_iter().chain(stdin).chain(code);
+        .map(|file| (InputPlace::Workspace(file.path.clone()), &file.content[..]));
+    let stdin = job
+        .stdin
+        .as_ref()
+        .map(|content| (InputPlace::Stdin, &content[..]));
+    let code = job
+        .code
+        .as_ref()
+        .map(|content| (InputPlace::Code, content.as_bytes()));
+    let before = [(InputPlace::Json, json)].into_iter().chain(stdin).chain(code);
     for (place, content) in before.chain(files) {
         wire::send(
             &mut stream,
@@ -309,10 +317,10 @@ async fn send_inputs(mut stream: wire::Stream, job: &Job) -> io::Result<()> {
 }
 
 /// Reads what is printed to its end and keeps its head, which is told as it comes.
-async fn keep_head(
+async fn copy_head(
     mut stream: wire::Stream,
     (kept, bytes_max): (&mut Vec<u8>, u64),
-    mut tell: impl FnMut(&[u8]),
+    mut observe: impl FnMut(&[u8]),
 ) -> io::Result<()> {
     let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
     let mut buffer = vec![0; 32 * 1024];
@@ -323,15 +331,15 @@ async fn keep_head(
         }
         let head = &buffer[..read.min(bytes_max - kept.len())];
         kept.extend_from_slice(head);
-        tell(head);
+        observe(head);
     }
 }
 
 /// What the guest says about the program.
 #[derive(Default)]
-struct Spoken {
+struct ProgramState {
     hello: bool,
-    end: Option<End>,
+    end: Option<ProgramEnd>,
     /// Bytes of the two streams and of the log.
     totals: [u64; 3],
     usage: Usage,
@@ -339,12 +347,14 @@ struct Spoken {
     ended_at: Option<Instant>,
 }
 
-impl Spoken {
+impl ProgramState {
     /// Waits for the word to start the program.
-    async fn wait_for(&mut self, go: oneshot::Receiver<()>) -> io::Result<()> {
+    async fn wait_for_start(&mut self, go: oneshot::Receiver<()>) -> io::Result<()> {
         let told = go.await;
         if told.is_err() {
-            self.end = Some(End::NotStarted("its execution could not be recorded".to_owned()));
+            self.end = Some(ProgramEnd::NotStarted(
+                "its execution could not be recorded".to_owned(),
+            ));
         }
         told.map_err(io::Error::other)
     }
@@ -356,10 +366,10 @@ impl Spoken {
         job: &Job,
         (cancel, go): (tokio_util::sync::CancellationToken, oneshot::Receiver<()>),
     ) -> io::Result<()> {
-        self.wait_for(go).await?;
+        self.wait_for_start(go).await?;
         let (mut reader, mut writer) = tokio::io::split(control);
         let mut overdue = Instant::now() + limits::SANDBOX_START_MAX;
-        say(&mut writer, ToGuest::Start(start(job)), overdue).await?;
+        send_before(&mut writer, ToGuest::Start(start(job)), overdue).await?;
         let mut keep_alive = interval_at(Instant::now() + KEEP_ALIVE_EVERY, KEEP_ALIVE_EVERY);
         let mut cancelled = false;
         let receive = |mut reader| async move {
@@ -392,30 +402,30 @@ impl Spoken {
                 () = cancel.cancelled(), if !cancelled => {
                     cancelled = true;
                     overdue = overdue.min(Instant::now() + limits::KILL_GRACE);
-                    unless_deaf(say(&mut writer, ToGuest::Cancel, overdue).await)
+                    ignore_closed(send_before(&mut writer, ToGuest::Cancel, overdue).await)
                 }
-                _ = keep_alive.tick() => unless_deaf(say(&mut writer, ToGuest::KeepAlive, overdue).await),
+                _ = keep_alive.tick() => ignore_closed(send_before(&mut writer, ToGuest::KeepAlive, overdue).await),
                 () = sleep_until(overdue) => Err(io::ErrorKind::TimedOut.into()),
             };
             if said
                 .as_ref()
                 .is_err_and(|error| error.kind() == io::ErrorKind::TimedOut)
             {
-                self.give_up(cancelled);
+                self.time_out(cancelled);
             }
             said?;
         }
     }
 
     /// A guest that cannot keep the deadline, starved by its own program perhaps, does not change what happened.
-    fn give_up(&mut self, cancelled: bool) {
+    fn time_out(&mut self, cancelled: bool) {
         if self.end.is_some() {
             return;
         }
         if cancelled {
-            self.end = Some(End::Cancelled);
+            self.end = Some(ProgramEnd::Cancelled);
         } else if self.started_at.is_some() {
-            self.end = Some(End::TimedOut);
+            self.end = Some(ProgramEnd::TimedOut);
         }
         self.ended_at = Some(Instant::now());
     }
@@ -447,23 +457,23 @@ impl Spoken {
 }
 
 /// Says one thing while there is still time for it: an engine that has stalled takes nothing more.
-async fn say<W>(writer: &mut W, words: ToGuest, overdue: Instant) -> io::Result<()>
+async fn send_before<W>(writer: &mut W, words: ToGuest, overdue: Instant) -> io::Result<()>
 where
     W: AsyncWrite + Unpin,
 {
     let left = overdue.saturating_duration_since(Instant::now());
-    in_time(left, wire::send(writer, &words)).await
+    with_timeout(left, wire::send(writer, &words)).await
 }
 
 /// A guest that hears nothing any more may be done: what it said before is still to be read, and tells.
-fn unless_deaf(said: io::Result<()>) -> io::Result<()> {
+fn ignore_closed(said: io::Result<()>) -> io::Result<()> {
     said.or_else(|error| match error.kind() {
         io::ErrorKind::TimedOut => Err(error),
         _ => Ok(()),
     })
 }
 
-async fn in_time(limit: Duration, act: impl Future<Output = io::Result<()>>) -> io::Result<()> {
+async fn with_timeout(limit: Duration, act: impl Future<Output = io::Result<()>>) -> io::Result<()> {
     timeout(limit, act)
         .await
         .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))

@@ -8,10 +8,10 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use tokio::io::AsyncReadExt as _;
 
-use super::ground::Ground;
-use super::judge::Sight;
 use super::probe::Attack;
 use super::programs;
+use super::surroundings::Surroundings;
+use super::verdict::Observation;
 use crate::auth::Caller;
 use crate::bundle;
 use crate::engine::{Ask, Engine, RunRequest, What};
@@ -32,18 +32,18 @@ const FILES_READ_MAX: usize = 16;
 pub(super) struct Attacker<'a> {
     pub(super) engine: &'a Engine,
     pub(super) caller: &'a Caller,
-    pub(super) ground: &'a Ground,
-    pub(super) from: From,
+    pub(super) surroundings: &'a Surroundings,
+    pub(super) origin: Origin,
 }
 
 /// What an attack starts from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum From {
+pub enum Origin {
     /// A sandbox that is made for it.
     #[default]
-    Fresh,
+    Cold,
     /// A sandbox that has waited for it.
-    Waiting,
+    Warm,
 }
 
 /// How often an attack is run until a sandbox waits for it, and the pause between.
@@ -51,60 +51,68 @@ const TRIES: usize = 20;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 impl Attacker<'_> {
-    pub(super) async fn attack(&self, attack: &Attack) -> Sight {
+    pub(super) async fn attack(&self, attack: &Attack) -> Observation {
         let Some((language, program)) = attack.program.as_deref().and_then(programs::find) else {
-            return Sight::Untried("this build does not have its program".to_owned());
+            return Observation::Unavailable("this build does not have its program".to_owned());
         };
-        let skill = Skill {
+        let skill = ProbeSkill {
             language,
             program: &program,
             front_matter: &attack.front_matter,
             beside: &attack.beside,
         };
         if let Some(before) = &attack.before
-            && let refused @ (Sight::Untried(_) | Sight::Broke(_)) = self.sight(attack, &skill, before).await
+            && let refused @ (Observation::Unavailable(_) | Observation::Failed(_)) =
+                self.observation(attack, &skill, before).await
         {
             return refused;
         }
-        self.sight(attack, &skill, &attack.input).await
+        self.observation(attack, &skill, &attack.input).await
     }
 
-    async fn sight(&self, attack: &Attack, skill: &Skill<'_>, input: &Map<String, Value>) -> Sight {
-        let heard_before = self.ground.heard();
+    async fn observation(
+        &self,
+        attack: &Attack,
+        skill: &ProbeSkill<'_>,
+        input: &Map<String, Value>,
+    ) -> Observation {
+        let received_before = self.surroundings.received();
         let seconds = Duration::from_secs_f64(attack.seconds);
         let run = tokio::time::timeout(seconds + PATIENCE, self.run(attack, skill, input)).await;
         let execution = match run {
-            Err(_) => return Sight::Broke(format!("it did not end within {PATIENCE:?} of its deadline")),
+            Err(_) => {
+                return Observation::Failed(format!("it did not end within {PATIENCE:?} of its deadline"));
+            }
             Ok(Err(error)) => return refused(&error),
             Ok(Ok(execution)) => execution,
         };
         let Some(outcome) = &execution.outcome else {
-            return Sight::Broke("its execution has no end".to_owned());
+            return Observation::Failed("its execution has no end".to_owned());
         };
         if let Some(error) = outcome
             .error
             .as_ref()
             .filter(|error| error.code == "start_failed")
         {
-            return Sight::Untried(error.message.clone());
+            return Observation::Unavailable(error.message.clone());
         }
         let mut seen = described(&execution, outcome);
         seen["contents"] = self.contents(&execution, outcome).await;
-        seen["arrived"] = json!(self.ground.heard() - heard_before);
-        self.ground.listen_for_the_token(&seen, outcome);
-        Sight::Seen(seen)
+        seen["arrived"] = json!(self.surroundings.received() - received_before);
+        self.surroundings.check_for_token(&seen, outcome);
+        Observation::Outcome(seen)
     }
 
     async fn run(
         &self,
         attack: &Attack,
-        skill: &Skill<'_>,
+        skill: &ProbeSkill<'_>,
         input: &Map<String, Value>,
     ) -> Result<Execution, Error> {
-        let archive = skill.archive(self.ground.folder())?;
-        let mut given = self.ground.told();
-        given.extend(input.clone());
-        let input = JsonText::parse(Value::Object(given).to_string().as_bytes())
+        let archive = skill.archive(self.surroundings.folder())?;
+        let mut input_values = self.surroundings.input();
+        input_values.extend(input.clone());
+        let input = JsonText::parse(Value::Object(input_values).to_string().as_bytes())
             .map_err(|error| Error::internal(error.to_string()))?;
         let request = |what| {
             let files = attack.files.iter().map(|(path, content)| InputFile {
@@ -123,7 +131,7 @@ impl Attacker<'_> {
                 progress: None,
             }
         };
-        if self.from == From::Fresh {
+        if self.origin == Origin::Cold {
             let what = What::Archive {
                 archive,
                 fallback_name: None,
@@ -177,7 +185,7 @@ impl Attacker<'_> {
 
 /// One program, about to become a skill of its own.
 #[derive(Debug)]
-pub(super) struct Skill<'a> {
+pub(super) struct ProbeSkill<'a> {
     pub(super) language: Language,
     pub(super) program: &'a str,
     /// Further lines.
@@ -186,7 +194,7 @@ pub(super) struct Skill<'a> {
     pub(super) beside: &'a BTreeMap<String, String>,
 }
 
-impl Skill<'_> {
+impl ProbeSkill<'_> {
     /// The skill's archive, made in `folder`.
     pub(super) fn archive(&self, folder: &Path) -> Result<std::fs::File, Error> {
         let skill = tempfile::tempdir_in(folder).map_err(Error::internal)?;
@@ -219,15 +227,17 @@ impl Skill<'_> {
 }
 
 /// A refusal is something to be seen; what cannot be tried here says nothing; everything else is a break.
-fn refused(error: &Error) -> Sight {
+fn refused(error: &Error) -> Observation {
     let message = error.to_string();
     match error.code() {
-        Code::SandboxUnavailable if std::error::Error::source(error).is_none() => Sight::Untried(message),
+        Code::SandboxUnavailable if std::error::Error::source(error).is_none() => {
+            Observation::Unavailable(message)
+        }
         Code::SandboxUnavailable | Code::Internal | Code::Busy | Code::StorageFull => {
             let cause = crate::error::causes(error).unwrap_or_default();
-            Sight::Broke(format!("{message} {cause}").trim_end().to_owned())
+            Observation::Failed(format!("{message} {cause}").trim_end().to_owned())
         }
-        code => Sight::Seen(json!({ "refused": code.as_str(), "message": message })),
+        code => Observation::Outcome(json!({ "refused": code.as_str(), "message": message })),
     }
 }
 

@@ -10,14 +10,14 @@ use crate::bundle::artifacts::ArtifactTar;
 use crate::execution::{FileEntry, JsonText, Shown, Skipped};
 use crate::guest::wire::{self, Caps, Item};
 use crate::limits;
-use crate::sandbox::Output;
+use crate::sandbox::ProgramOutput;
 use crate::secret::Mask;
 
 /// Takes the results off their stream. Every count and length is checked again: the sandbox may be anybody's by now.
-pub(super) struct Collected<'a> {
+pub(super) struct ResultReceiver<'a> {
     pub(super) mask: &'a Mask,
     pub(super) artifacts: &'a mut ArtifactTar,
-    pub(super) output: &'a mut Output,
+    pub(super) output: &'a mut ProgramOutput,
     pub(super) shown: &'a mut Shown,
     pub(super) files: &'a mut Vec<FileEntry>,
     pub(super) skipped: &'a mut Vec<Skipped>,
@@ -28,16 +28,16 @@ pub(super) struct Collected<'a> {
     pub(super) paths_bytes: usize,
 }
 
-impl Collected<'_> {
+impl ResultReceiver<'_> {
     pub(super) async fn receive(&mut self, mut stream: wire::Stream) -> io::Result<()> {
         let (mut paths, mut kept) = (HashSet::new(), HashSet::new());
         loop {
             let item = wire::receive(&mut stream, wire::FRAME_TO_HOST_BYTES_MAX).await?;
             match item.ok_or_else(|| wire::invalid("results without an end"))? {
                 Item::Output { size } => self.output(&mut stream, size).await?,
-                Item::LargeOutput { size } => *self.output = Output::TooLarge(size),
+                Item::LargeOutput { size } => *self.output = ProgramOutput::TooLarge(size),
                 Item::BadOutput { reason } => {
-                    *self.output = Output::Invalid(format!("output.json: {reason}"))
+                    *self.output = ProgramOutput::Invalid(format!("output.json: {reason}"))
                 }
                 Item::Results { size, total } => self.shown(&mut stream, (size, total)).await?,
                 Item::File { path, size } => {
@@ -49,7 +49,7 @@ impl Collected<'_> {
                     if self.mask.is_empty() || kept.insert(masked.to_string()) {
                         self.file(&mut stream, &masked, size).await?;
                     } else {
-                        self.pass_over(&mut stream, size).await?;
+                        self.discard(&mut stream, size).await?;
                         self.skip(masked.into_owned(), "duplicate");
                     }
                 }
@@ -84,7 +84,7 @@ impl Collected<'_> {
         }
     }
 
-    async fn pass_over(&mut self, stream: &mut wire::Stream, size: u64) -> io::Result<()> {
+    async fn discard(&mut self, stream: &mut wire::Stream, size: u64) -> io::Result<()> {
         if size > self.caps.files_bytes - self.bytes {
             return Err(wire::invalid("files above the cap"));
         }
@@ -101,10 +101,10 @@ impl Collected<'_> {
         if size > limits::OUTPUT_BYTES_MAX {
             return Err(wire::invalid("an output above the cap"));
         }
-        let bytes = whole(stream, size).await?;
+        let bytes = read_exactly(stream, size).await?;
         *self.output = match JsonText::parse(&bytes) {
-            Ok(text) => Output::Json(text),
-            Err(error) => Output::Invalid(format!("output.json is {error}")),
+            Ok(text) => ProgramOutput::Json(text),
+            Err(error) => ProgramOutput::Invalid(format!("output.json is {error}")),
         };
         Ok(())
     }
@@ -113,7 +113,7 @@ impl Collected<'_> {
         if size > limits::RESULTS_BYTES_MAX {
             return Err(wire::invalid("results above the cap"));
         }
-        *self.shown = Shown::parse(&whole(stream, size).await?);
+        *self.shown = Shown::parse(&read_exactly(stream, size).await?);
         self.shown.truncated |= total > size;
         Ok(())
     }
@@ -128,13 +128,13 @@ impl Collected<'_> {
         }
         self.bytes += size;
         self.files
-            .push(into_tar(stream, self.artifacts, path, size).await?);
+            .push(copy_to_tar(stream, self.artifacts, path, size).await?);
         Ok(())
     }
 }
 
 /// All of something small.
-async fn whole(stream: &mut wire::Stream, size: u64) -> io::Result<Vec<u8>> {
+async fn read_exactly(stream: &mut wire::Stream, size: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if stream.take(size).read_to_end(&mut bytes).await? as u64 == size {
         Ok(bytes)
@@ -152,7 +152,7 @@ pub(super) fn is_plain(path: &str) -> bool {
 }
 
 /// Writes what follows on the stream to `tar`, as it comes.
-pub(super) async fn into_tar(
+pub(super) async fn copy_to_tar(
     stream: &mut wire::Stream,
     tar: &mut ArtifactTar,
     path: &str,

@@ -13,68 +13,72 @@ use rustix::process::{Signal, pidfd_send_signal};
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-use super::seen::{Inside, Process};
-use super::spawn::Body;
+use super::process_view::{ProcessStat, ProcessView};
+use super::spawn::FirstProcess;
 use crate::execution::{ResourceLimits, Usage};
 use crate::limits;
-use crate::sandbox::session::Heard;
+use crate::sandbox::protocol::GuestReport;
 
 /// The promises that a watched sandbox keeps only as well as its watchdog sees.
 pub(super) const DEGRADED: &[&str] = &["P6", "P7"];
 
-/// Watches one sandbox, until it is asked what it saw or dropped.
+/// Watches one sandbox, until it is asked what it add_sample or dropped.
 #[derive(Debug)]
 pub(super) struct Watchdog {
     /// Nothing is ever sent: it goes.
     stop: Sender<()>,
-    watching: JoinHandle<Seen>,
+    watching: JoinHandle<Observed>,
 }
 
-/// What a watched sandbox used, as far as it could be seen.
+/// What a watched sandbox used, as far as it could be observed.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Seen {
+pub(super) struct Observed {
     pub(super) usage: Usage,
     /// Whether the sandbox was ended for want of memory.
     pub(super) exceeded: bool,
 }
 
 /// Whether the host lets a sandbox that has come up be watched.
-pub(super) fn can_watch(body: &Body) -> io::Result<()> {
-    let inside = Inside::of(body.id)?;
-    let processes = inside.processes()?;
-    inside.memory(&processes, 0).map(drop)
+pub(super) fn can_watch(process: &FirstProcess) -> io::Result<()> {
+    let view = ProcessView::of(process.id)?;
+    let processes = view.processes()?;
+    view.memory(&processes, 0).map(drop)
 }
 
 impl Watchdog {
     /// Begins to watch, on a thread where that may block.
-    pub(super) fn start(body: &Body, limits: &ResourceLimits, tasks: &TaskTracker) -> io::Result<Self> {
+    pub(super) fn start(
+        process: &FirstProcess,
+        limits: &ResourceLimits,
+        tasks: &TaskTracker,
+    ) -> io::Result<Self> {
         let (stop, stopped) = channel();
-        let watch = Watch {
-            id: body.id,
-            process: body.process()?,
+        let watch = WatchLoop {
+            id: process.id,
+            process: process.process()?,
             memory_bytes: limits.memory_bytes,
             cpu_millis: limits.cpu_millis,
-            seen: Seen::default(),
+            observed: Observed::default(),
             used: CpuTime::default(),
             stopped: Vec::new(),
         };
-        let watching = tasks.spawn_blocking(move || watch.go_on(&stopped));
+        let watching = tasks.spawn_blocking(move || watch.run(&stopped));
         Ok(Self { stop, watching })
     }
 
     /// Ends the watch and tells.
-    pub(super) async fn seen(self) -> Seen {
+    pub(super) async fn stop(self) -> Observed {
         drop(self.stop);
         self.watching.await.unwrap_or_default()
     }
 }
 
-struct Watch {
+struct WatchLoop {
     id: rustix::process::Pid,
     process: OwnedFd,
     memory_bytes: u64,
     cpu_millis: u32,
-    seen: Seen,
+    observed: Observed,
     used: CpuTime,
     /// Those that this watchdog has stopped, by their ids inside.
     stopped: Vec<(u32, OwnedFd)>,
@@ -88,79 +92,80 @@ struct CpuTime {
 }
 
 impl CpuTime {
-    fn saw(&mut self, sum: Duration) {
+    fn add_sample(&mut self, sum: Duration) {
         self.total += sum.saturating_sub(self.last);
         self.last = sum;
     }
 }
 
-impl Watch {
-    fn go_on(mut self, stop: &Receiver<()>) -> Seen {
-        let (mut inside, mut failures, mut since) = (None, 0, Instant::now());
+impl WatchLoop {
+    fn run(mut self, stop: &Receiver<()>) -> Observed {
+        let (mut view, mut failures, mut since) = (None, 0, Instant::now());
         let (began, mut pause) = (Instant::now(), limits::WATCH_FIRST_AFTER);
         while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(pause) {
-            if inside.is_none() {
+            if view.is_none() {
                 // It is still being made; that this host lets it be watched was found out before.
-                inside = Inside::of(self.id).ok();
+                view = ProcessView::of(self.id).ok();
                 since = Instant::now();
             }
-            let Some(inside) = &inside else {
+            let Some(view) = &view else {
                 if began.elapsed() > limits::SANDBOX_START_MAX {
-                    self.end();
+                    self.kill();
                 }
                 continue;
             };
             pause = limits::WATCH_EVERY;
-            match self.look(inside, since.elapsed()) {
+            match self.check(view, since.elapsed()) {
                 Ok(()) => failures = 0,
                 Err(error) => {
                     tracing::debug!(%error, "Could not look at a sandbox");
                     failures += 1;
                     if failures >= limits::WATCH_FAILURES_MAX {
                         tracing::warn!(%error, "Ended a sandbox that could not be watched");
-                        self.end();
+                        self.kill();
                     }
                 }
             }
-            if self.seen.exceeded {
+            if self.observed.exceeded {
                 break;
             }
         }
-        self.seen
+        self.observed
     }
 
-    fn look(&mut self, inside: &Inside, elapsed: Duration) -> io::Result<()> {
-        let processes = inside.processes()?;
-        let memory = inside.memory(&processes, self.memory_bytes)?;
-        self.used.saw(processes.iter().map(|process| process.cpu).sum());
-        let usage = &mut self.seen.usage;
+    fn check(&mut self, view: &ProcessView, elapsed: Duration) -> io::Result<()> {
+        let processes = view.processes()?;
+        let memory = view.memory(&processes, self.memory_bytes)?;
+        self.used
+            .add_sample(processes.iter().map(|process| process.cpu).sum());
+        let usage = &mut self.observed.usage;
         usage.memory_peak_bytes = usage.memory_peak_bytes.max(memory);
         usage.processes_peak = usage
             .processes_peak
             .max(processes.iter().map(|process| process.threads).sum());
         usage.cpu_ms = u64::try_from(self.used.total.as_millis()).unwrap_or(u64::MAX);
         if memory > self.memory_bytes {
-            self.seen.exceeded = true;
+            self.observed.exceeded = true;
             usage.oom_kills += 1;
-            self.end();
+            self.kill();
         } else if self.used.total > share(self.cpu_millis, elapsed) {
-            self.stop(inside, &processes);
+            self.stop(view, &processes);
         } else {
-            self.go();
+            self.resume();
         }
         Ok(())
     }
 
     /// The end of its PID 1 is the end of everything inside.
-    fn end(&self) {
+    fn kill(&self) {
         let _ = pidfd_send_signal(&self.process, Signal::KILL);
     }
 
     /// Stops all but PID 1, which collects. What was born meanwhile follows in the next round.
-    fn stop(&mut self, inside: &Inside, processes: &[Process]) {
+    fn stop(&mut self, view: &ProcessView, processes: &[ProcessStat]) {
         for process in processes.iter().filter(|process| process.can_be_stopped()) {
             // It stopped itself, or has gone: neither is ours to wake.
-            let Ok(handle) = inside.handle(process) else {
+            let Ok(handle) = view.handle(process) else {
                 continue;
             };
             if pidfd_send_signal(&handle, Signal::STOP).is_ok()
@@ -171,7 +176,7 @@ impl Watch {
         }
     }
 
-    fn go(&mut self) {
+    fn resume(&mut self) {
         for (_, handle) in self.stopped.drain(..) {
             let _ = pidfd_send_signal(&handle, Signal::CONT);
         }
@@ -183,10 +188,10 @@ fn share(cpu_millis: u32, elapsed: Duration) -> Duration {
     limits::WATCH_BURST + elapsed * cpu_millis / 1000
 }
 
-impl Heard {
-    /// Adds what the watchdog saw. If it ended the sandbox before all was told, then that is how it ended.
-    pub(super) fn take_seen(&mut self, seen: Seen) {
-        let Seen { usage, exceeded } = seen;
+impl GuestReport {
+    /// Adds what the watchdog add_sample. If it ended the sandbox before all was told, then that is how it ended.
+    pub(super) fn apply_watchdog(&mut self, observed: Observed) {
+        let Observed { usage, exceeded } = observed;
         self.usage = Usage {
             cpu_ms: usage.cpu_ms.max(self.usage.cpu_ms),
             ..usage
@@ -205,7 +210,7 @@ mod tests {
     fn cpu_time_never_falls() {
         let mut used = CpuTime::default();
         for (sum, total) in [(10, 10), (30, 30), (5, 30), (15, 40)] {
-            used.saw(Duration::from_millis(sum));
+            used.add_sample(Duration::from_millis(sum));
             assert_eq!(used.total, Duration::from_millis(total));
         }
     }

@@ -15,11 +15,11 @@ use crate::ids::{Digest, ExecutionId};
 use crate::limits;
 use crate::sandbox::{Collect, Environment, Error, Job, Urgency};
 use crate::secret::Mask;
-use crate::telemetry::Warmth;
+use crate::telemetry::WarmPoolStats;
 
 /// How many sandboxes may wait for a program, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pool {
+pub struct WarmPoolSettings {
     /// Sandboxes at most; none are made in advance if 0.
     pub slots: usize,
     /// Bytes that they may take together, by [`limits::WARM_PYTHON_BYTES`] and its like.
@@ -28,7 +28,7 @@ pub struct Pool {
     pub idle: Duration,
 }
 
-impl Default for Pool {
+impl Default for WarmPoolSettings {
     fn default() -> Self {
         Self {
             slots: limits::WARM_SLOTS,
@@ -43,17 +43,17 @@ pub(super) type Key = Digest;
 
 /// A job that may come again.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Recurring {
+pub(super) struct WarmKey {
     key: Key,
     /// Arguments that its interpreter is started with before anybody asks; of other programs nothing is started.
-    known: usize,
+    pre_started_arguments: usize,
     /// What is in the sandbox takes while it waits.
     bytes: u64,
 }
 
 /// Of a command, how many arguments an interpreter can be started with that waits for the rest, and what it takes then:
 /// `python3 FILE …`, `python3 -m MODULE …` and `node FILE …`.
-fn known(argv: &[String]) -> (usize, u64) {
+fn pre_started_arguments(argv: &[String]) -> (usize, u64) {
     let [interpreter, file, ..] = argv else {
         return (0, limits::WARM_SANDBOX_BYTES);
     };
@@ -66,26 +66,26 @@ fn known(argv: &[String]) -> (usize, u64) {
 }
 
 /// Variables that interpreters, their loader and their libraries read as they start.
-const AT_START: [&str; 6] = ["PATH", "HOME", "LANG", "LANGUAGE", "TMPDIR", "TZ"];
-const AT_START_PREFIXES: [&str; 7] = ["PYTHON", "NODE_", "LC_", "LD_", "MALLOC_", "GLIBC_", "UV_"];
+const START_UP_VARIABLES: [&str; 6] = ["PATH", "HOME", "LANG", "LANGUAGE", "TMPDIR", "TZ"];
+const START_UP_PREFIXES: [&str; 7] = ["PYTHON", "NODE_", "LC_", "LD_", "MALLOC_", "GLIBC_", "UV_"];
 
 /// Nothing is read where nothing is started.
-fn at_start(known: usize, env: &Environment) -> Vec<(String, String)> {
+fn start_up_variables(pre_started_arguments: usize, env: &Environment) -> Vec<(String, String)> {
     let is_read = |name: &str| {
-        AT_START.contains(&name) || AT_START_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        START_UP_VARIABLES.contains(&name) || START_UP_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
     };
     let all = env.variables().iter();
-    all.filter(|(name, _)| known > 0 && is_read(name))
+    all.filter(|(name, _)| pre_started_arguments > 0 && is_read(name))
         .cloned()
         .collect()
 }
 
-impl Recurring {
+impl WarmKey {
     pub(super) fn of(job: &Job) -> Option<Self> {
         if !job.recurs || job.egress.is_some() || job.collect == Collect::Packages {
             return None;
         }
-        let (known, bytes) = known(&job.argv);
+        let (pre_started_arguments, bytes) = pre_started_arguments(&job.argv);
         let mounts = job.mounts().into_iter();
         let mounts: Vec<_> = mounts.map(|mounted| (mounted.at, mounted.name)).collect();
         let limits = ResourceLimits {
@@ -93,13 +93,16 @@ impl Recurring {
             timeout: Duration::ZERO,
             ..job.limits
         };
-        let (argv, env) = (job.argv.get(..known)?, at_start(known, &job.env));
+        let (argv, env) = (
+            job.argv.get(..pre_started_arguments)?,
+            start_up_variables(pre_started_arguments, &job.env),
+        );
         // One of the mounts is the skill that runs, or none is.
         let skill = job.skill.as_ref().map(|skill| &skill.name);
         let text = format!("{} {skill:?} {argv:?} {env:?} {mounts:?} {limits:?}", job.image);
         Some(Self {
             key: Digest::of(text.as_bytes()),
-            known,
+            pre_started_arguments,
             bytes,
         })
     }
@@ -114,8 +117,8 @@ impl Recurring {
             skill: job.skill.clone(),
             mounted: job.mounted.clone(),
             deps: job.deps.clone(),
-            argv: job.argv[..self.known].to_vec(),
-            env: at_start(self.known, &job.env).into(),
+            argv: job.argv[..self.pre_started_arguments].to_vec(),
+            env: start_up_variables(self.pre_started_arguments, &job.env).into(),
             mask: Mask::default(),
             input: nothing.unwrap_or_else(|_| job.input.clone()),
             code: None,
@@ -137,17 +140,17 @@ impl Recurring {
 
 /// One that is being made.
 #[derive(Debug)]
-pub(super) struct Making<T> {
-    recurring: Recurring,
+pub(super) struct PendingSandbox<T> {
+    warm_key: WarmKey,
     /// What it is made from.
     pub(super) job: Job,
     /// Those that make room for it, to be ended.
-    surplus: Vec<T>,
+    evicted: Vec<T>,
 }
 
-impl<T> Making<T> {
-    pub(super) fn make_room(&mut self) {
-        self.surplus.clear();
+impl<T> PendingSandbox<T> {
+    pub(super) fn drop_evicted(&mut self) {
+        self.evicted.clear();
     }
 
     /// What its guest is told.
@@ -163,14 +166,14 @@ impl<T> Making<T> {
 
 /// Those that wait.
 #[derive(Debug)]
-pub(super) struct Shelf<T>(Mutex<State<T>>);
+pub(super) struct WarmPool<T>(Mutex<PoolState<T>>);
 
 #[derive(Debug)]
-struct State<T> {
-    pool: Pool,
-    waiting: Vec<Slot<T>>,
+struct PoolState<T> {
+    pool: WarmPoolSettings,
+    waiting: Vec<WarmSandbox<T>>,
     /// How many of each are being made.
-    making: HashMap<Key, (usize, u64)>,
+    pending: HashMap<Key, (usize, u64)>,
     /// How many of each are worth their room: one more whenever one was missed, one less whenever one waited in vain.
     wanted: HashMap<Key, usize>,
     hits: u64,
@@ -178,37 +181,37 @@ struct State<T> {
 }
 
 #[derive(Debug)]
-struct Slot<T> {
+struct WarmSandbox<T> {
     key: Key,
     bytes: u64,
     since: Instant,
     item: T,
 }
 
-impl<T> Shelf<T> {
+impl<T> WarmPool<T> {
     /// One that takes nothing until it is allowed to.
     pub(super) fn empty() -> Self {
-        Self(Mutex::new(State {
-            pool: Pool {
+        Self(Mutex::new(PoolState {
+            pool: WarmPoolSettings {
                 slots: 0,
-                ..Pool::default()
+                ..WarmPoolSettings::default()
             },
             waiting: Vec::new(),
-            making: HashMap::new(),
+            pending: HashMap::new(),
             wanted: HashMap::new(),
             hits: 0,
             misses: 0,
         }))
     }
 
-    pub(super) fn allow(&self, pool: Pool) {
+    pub(super) fn configure(&self, pool: WarmPoolSettings) {
         self.state().pool = pool;
     }
 
     /// One that waits for this and is still there, and is nobody else's from now on.
-    pub(super) fn take(&self, recurring: &Recurring, is_there: impl Fn(&mut T) -> bool) -> Option<T> {
-        let taken = std::iter::from_fn(|| self.take_any(&recurring.key))
-            .find_map(|mut item| is_there(&mut item).then_some(item));
+    pub(super) fn checkout(&self, warm_key: &WarmKey, is_connected: impl Fn(&mut T) -> bool) -> Option<T> {
+        let taken = std::iter::from_fn(|| self.checkout_any(&warm_key.key))
+            .find_map(|mut item| is_connected(&mut item).then_some(item));
         let mut state = self.state();
         if taken.is_some() {
             state.hits += 1;
@@ -220,9 +223,9 @@ impl<T> Shelf<T> {
     }
 
     /// What became of the work.
-    pub(super) fn warmth(&self) -> Warmth {
+    pub(super) fn stats(&self) -> WarmPoolStats {
         let state = self.state();
-        Warmth {
+        WarmPoolStats {
             hits: state.hits,
             misses: state.misses,
             waiting: state.waiting.len() as u64,
@@ -231,25 +234,25 @@ impl<T> Shelf<T> {
     }
 
     /// The youngest: its pages are in caches still.
-    fn take_any(&self, key: &Key) -> Option<T> {
+    fn checkout_any(&self, key: &Key) -> Option<T> {
         let mut state = self.state();
         let found = state.waiting.iter().rposition(|slot| slot.key == *key);
         if found.is_none() && state.pool.slots > 0 {
             let slots = state.pool.slots;
             let wanted = state.wanted.entry(*key).or_insert(0);
             *wanted = (*wanted + 1).min(slots);
-            state.forget_some();
+            state.forget_unused();
         }
         found.map(|place| state.waiting.remove(place).item)
     }
 
     /// Leave to make one more for jobs like this, if one more is wanted.
-    pub(super) fn begin(&self, recurring: Recurring, job: &Job) -> Option<Making<T>> {
-        let surplus = self.reserve(&recurring.key, recurring.bytes)?;
-        Some(Making {
-            recurring,
-            job: recurring.without_request(job),
-            surplus,
+    pub(super) fn reserve_for(&self, warm_key: WarmKey, job: &Job) -> Option<PendingSandbox<T>> {
+        let evicted = self.reserve(&warm_key.key, warm_key.bytes)?;
+        Some(PendingSandbox {
+            warm_key,
+            job: warm_key.without_request(job),
+            evicted,
         })
     }
 
@@ -257,42 +260,42 @@ impl<T> Shelf<T> {
     fn reserve(&self, key: &Key, bytes: u64) -> Option<Vec<T>> {
         let mut state = self.state();
         let wanted = state.wanted.get(key).copied().unwrap_or(0);
-        let making = state.making.get(key).map_or(0, |(count, _)| *count);
+        let pending = state.pending.get(key).map_or(0, |(count, _)| *count);
         let there = state.waiting.iter().filter(|slot| slot.key == *key).count();
-        if there + making >= wanted {
+        if there + pending >= wanted {
             return None;
         }
-        if !state.has_room(bytes, |slot| slot.key != *key) {
+        if !state.has_capacity(bytes, |slot| slot.key != *key) {
             return None;
         }
         let mut ended = Vec::new();
-        while !state.has_room(bytes, |_| false) {
+        while !state.has_capacity(bytes, |_| false) {
             let others = state.waiting.iter().position(|slot| slot.key != *key)?;
             ended.push(state.waiting.remove(others).item);
         }
-        let (count, sum) = state.making.entry(*key).or_insert((0, 0));
+        let (count, sum) = state.pending.entry(*key).or_insert((0, 0));
         *count += 1;
         *sum += bytes;
         Some(ended)
     }
 
     /// It was made, or could not be.
-    pub(super) fn end(&self, making: Making<T>, made: Result<T, Error>) {
+    pub(super) fn complete(&self, pending: PendingSandbox<T>, made: Result<T, Error>) {
         let made = made.inspect_err(
             |error| tracing::warn!(%error, "Could not make a sandbox in advance; the next run makes its own"),
         );
-        self.settle(&making.recurring.key, making.recurring.bytes, made.ok());
+        self.release(&pending.warm_key.key, pending.warm_key.bytes, made.ok());
     }
 
-    fn settle(&self, key: &Key, bytes: u64, made: Option<T>) {
+    fn release(&self, key: &Key, bytes: u64, made: Option<T>) {
         let mut state = self.state();
-        if let Some((count, sum)) = state.making.get_mut(key) {
+        if let Some((count, sum)) = state.pending.get_mut(key) {
             *count = count.saturating_sub(1);
             *sum = sum.saturating_sub(bytes);
         }
-        state.making.retain(|_, (count, _)| *count > 0);
+        state.pending.retain(|_, (count, _)| *count > 0);
         if let Some(item) = made {
-            state.waiting.push(Slot {
+            state.waiting.push(WarmSandbox {
                 key: *key,
                 bytes,
                 since: Instant::now(),
@@ -302,7 +305,7 @@ impl<T> Shelf<T> {
     }
 
     /// Takes those that waited in vain.
-    pub(super) fn expired(&self) -> Vec<T> {
+    pub(super) fn evict_expired(&self) -> Vec<T> {
         let mut state = self.state();
         let idle = state.pool.idle;
         let old = state.waiting.extract_if(.., |slot| slot.since.elapsed() >= idle);
@@ -317,34 +320,34 @@ impl<T> Shelf<T> {
     }
 
     /// Takes all.
-    pub(super) fn clear(&self) -> Vec<T> {
+    pub(super) fn evict_all(&self) -> Vec<T> {
         let mut state = self.state();
         state.wanted.clear();
         let all = std::mem::take(&mut state.waiting);
         all.into_iter().map(|slot| slot.item).collect()
     }
 
-    fn state(&self) -> MutexGuard<'_, State<T>> {
+    fn state(&self) -> MutexGuard<'_, PoolState<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<T> State<T> {
+impl<T> PoolState<T> {
     /// Of many that were wanted once, those remain that are there.
-    fn forget_some(&mut self) {
+    fn forget_unused(&mut self) {
         if self.wanted.len() > limits::WARM_KEYS_MAX {
-            let (waiting, making) = (&self.waiting, &self.making);
+            let (waiting, pending) = (&self.waiting, &self.pending);
             self.wanted
-                .retain(|key, _| making.contains_key(key) || waiting.iter().any(|slot| slot.key == *key));
+                .retain(|key, _| pending.contains_key(key) || waiting.iter().any(|slot| slot.key == *key));
         }
     }
 
     /// Whether there is room for one that takes so much, or would be without those that `goes` names.
-    fn has_room(&self, bytes: u64, goes: impl Fn(&Slot<T>) -> bool) -> bool {
-        let making = self.making.values().copied();
+    fn has_capacity(&self, bytes: u64, goes: impl Fn(&WarmSandbox<T>) -> bool) -> bool {
+        let pending = self.pending.values().copied();
         let waiting = self.waiting.iter().filter(|slot| !goes(slot));
         let waiting = waiting.map(|slot| (1, slot.bytes));
-        let (count, sum) = making
+        let (count, sum) = pending
             .chain(waiting)
             .fold((0, 0), |sum, next| (sum.0 + next.0, sum.1 + next.1));
         count < self.pool.slots && sum + bytes <= self.pool.memory_bytes
@@ -355,14 +358,14 @@ impl<T> State<T> {
 mod tests {
     use super::*;
 
-    fn shelf(slots: usize, memory_bytes: u64) -> Shelf<&'static str> {
-        let shelf = Shelf::empty();
-        shelf.allow(Pool {
+    fn pool(slots: usize, memory_bytes: u64) -> WarmPool<&'static str> {
+        let pool = WarmPool::empty();
+        pool.configure(WarmPoolSettings {
             slots,
             memory_bytes,
             idle: Duration::from_secs(60),
         });
-        shelf
+        pool
     }
 
     fn key(text: &str) -> Key {
@@ -370,9 +373,9 @@ mod tests {
     }
 
     /// Makes one, if it may be made; returns what had to go.
-    fn make(shelf: &Shelf<&'static str>, text: &'static str) -> Option<Vec<&'static str>> {
-        let gone = shelf.reserve(&key(text), 1)?;
-        shelf.settle(&key(text), 1, Some(text));
+    fn make(pool: &WarmPool<&'static str>, text: &'static str) -> Option<Vec<&'static str>> {
+        let gone = pool.reserve(&key(text), 1)?;
+        pool.release(&key(text), 1, Some(text));
         Some(gone)
     }
 
@@ -380,7 +383,7 @@ mod tests {
     fn only_an_interpreter_with_a_file_or_a_module_is_started_ahead() {
         let started = |command: &str| {
             let argv: Vec<_> = command.split(' ').map(ToOwned::to_owned).collect();
-            known(&argv).0
+            pre_started_arguments(&argv).0
         };
         let commands = [
             "python3 main.py -v",
@@ -397,92 +400,89 @@ mod tests {
 
     #[test]
     fn one_is_made_for_what_was_asked_for_and_missed() {
-        let shelf = shelf(4, 4);
-        assert_eq!(make(&shelf, "a"), None);
-        assert_eq!(shelf.take_any(&key("a")), None);
-        assert_eq!(make(&shelf, "a"), Some(vec![]));
-        assert_eq!(make(&shelf, "a"), None);
-        assert_eq!(shelf.take_any(&key("b")), None);
-        assert_eq!(shelf.take_any(&key("a")), Some("a"));
+        let pool = pool(4, 4);
+        assert_eq!(make(&pool, "a"), None);
+        assert_eq!(pool.checkout_any(&key("a")), None);
+        assert_eq!(make(&pool, "a"), Some(vec![]));
+        assert_eq!(make(&pool, "a"), None);
+        assert_eq!(pool.checkout_any(&key("b")), None);
+        assert_eq!(pool.checkout_any(&key("a")), Some("a"));
         // Nobody else's.
-        assert_eq!(shelf.take_any(&key("a")), None);
+        assert_eq!(pool.checkout_any(&key("a")), None);
     }
 
     #[test]
     fn more_are_made_for_what_was_missed_more_often() {
-        let shelf = shelf(3, 9);
+        let pool = pool(3, 9);
         for _ in 0..9 {
-            assert_eq!(shelf.take_any(&key("a")), None);
+            assert_eq!(pool.checkout_any(&key("a")), None);
         }
-        let made = std::iter::repeat_with(|| make(&shelf, "a")).take_while(Option::is_some);
+        let made = std::iter::repeat_with(|| make(&pool, "a")).take_while(Option::is_some);
         assert_eq!(made.count(), 3);
     }
 
     #[test]
     fn those_that_waited_longest_make_room() {
-        let shelf = shelf(2, 9);
+        let pool = pool(2, 9);
         for name in ["a", "b", "c"] {
-            assert_eq!(shelf.take_any(&key(name)), None);
+            assert_eq!(pool.checkout_any(&key(name)), None);
         }
-        assert_eq!(
-            (make(&shelf, "a"), make(&shelf, "b")),
-            (Some(vec![]), Some(vec![]))
-        );
-        assert_eq!(make(&shelf, "c"), Some(vec!["a"]));
-        assert_eq!(shelf.take_any(&key("b")), Some("b"));
+        assert_eq!((make(&pool, "a"), make(&pool, "b")), (Some(vec![]), Some(vec![])));
+        assert_eq!(make(&pool, "c"), Some(vec!["a"]));
+        assert_eq!(pool.checkout_any(&key("b")), Some("b"));
     }
 
     #[test]
     fn memory_bounds_them_too() {
-        let shelf = shelf(9, 1);
+        let pool = pool(9, 1);
         assert_eq!(
-            (shelf.take_any(&key("a")), shelf.take_any(&key("a"))),
+            (pool.checkout_any(&key("a")), pool.checkout_any(&key("a"))),
             (None, None)
         );
-        assert_eq!(make(&shelf, "a"), Some(vec![]));
-        assert_eq!(make(&shelf, "a"), None);
+        assert_eq!(make(&pool, "a"), Some(vec![]));
+        assert_eq!(make(&pool, "a"), None);
     }
 
     /// Where that would not make enough room, nobody goes.
     #[test]
     fn nobody_makes_room_in_vain() {
-        let shelf = shelf(9, 4);
+        let pool = pool(9, 4);
         for name in ["a", "a", "b"] {
-            assert_eq!(shelf.take_any(&key(name)), None);
+            assert_eq!(pool.checkout_any(&key(name)), None);
         }
-        let reserve = |name: &str, bytes| shelf.reserve(&key(name), bytes);
+        let reserve = |name: &str, bytes| pool.reserve(&key(name), bytes);
         assert_eq!(reserve("a", 3), Some(vec![]));
-        shelf.settle(&key("a"), 3, Some("a"));
-        assert_eq!(make(&shelf, "b"), Some(vec![]));
+        pool.release(&key("a"), 3, Some("a"));
+        assert_eq!(make(&pool, "b"), Some(vec![]));
         assert_eq!(reserve("a", 3), None);
-        assert_eq!(shelf.take_any(&key("b")), Some("b"));
+        assert_eq!(pool.checkout_any(&key("b")), Some("b"));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_waits_in_vain_goes_and_is_not_made_again() {
-        let shelf = shelf(4, 4);
-        assert_eq!(shelf.take_any(&key("a")), None);
-        assert_eq!(make(&shelf, "a"), Some(vec![]));
-        assert_eq!(shelf.expired(), Vec::<&str>::new());
+        let pool = pool(4, 4);
+        assert_eq!(pool.checkout_any(&key("a")), None);
+        assert_eq!(make(&pool, "a"), Some(vec![]));
+        assert_eq!(pool.evict_expired(), Vec::<&str>::new());
         tokio::time::advance(Duration::from_secs(60)).await;
-        assert_eq!(shelf.expired(), ["a"]);
-        assert_eq!(make(&shelf, "a"), None);
+        assert_eq!(pool.evict_expired(), ["a"]);
+        assert_eq!(make(&pool, "a"), None);
     }
 
     #[test]
     fn nothing_is_made_where_it_is_switched_off() {
-        let shelf = shelf(0, 9);
-        assert_eq!(shelf.take_any(&key("a")), None);
-        assert_eq!(make(&shelf, "a"), None);
+        let pool = pool(0, 9);
+        assert_eq!(pool.checkout_any(&key("a")), None);
+        assert_eq!(make(&pool, "a"), None);
     }
 
     #[test]
     fn the_dropped_do_not_count_as_being_made() {
-        let shelf = shelf(1, 9);
-        assert_eq!(shelf.take_any(&key("a")), None);
-        assert_eq!(shelf.reserve(&key("a"), 1), Some(vec![]));
-        assert_eq!(shelf.reserve(&key("a"), 1), None);
-        shelf.settle(&key("a"), 1, None);
-        assert_eq!(make(&shelf, "a"), Some(vec![]));
+        let pool = pool(1, 9);
+        assert_eq!(pool.checkout_any(&key("a")), None);
+        assert_eq!(pool.reserve(&key("a"), 1), Some(vec![]));
+        assert_eq!(pool.reserve(&key("a"), 1), None);
+        pool.release(&key("a"), 1, None);
+        assert_eq!(make(&pool, "a"), Some(vec![]));
     }
 }

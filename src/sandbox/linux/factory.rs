@@ -5,40 +5,40 @@ use std::path::Path;
 
 use rustix::mount::{OpenTreeFlags, open_tree};
 
-use super::identity::Power;
+use super::blank_processes::BlankProcesses;
+use super::identity::Privilege;
 #[cfg(feature = "testing")]
 use super::mutation;
-use super::plan::{self, Bounds, HostRoot, Source, Wanted, Ways};
-use super::pool::Pool;
-use super::spawn::Waiting;
-use super::{Settings, handover, host, init};
+use super::plan::{self, Bounds, HostRoot, MountAccess, SandboxInput, Source};
+use super::spawn::BlankProcess;
+use super::{Settings, host, init, plan_frame};
 use crate::execution::ResourceLimits;
 use crate::ids::InstanceId;
-use crate::sandbox::Mounted;
-use crate::sys::{self, Reach};
+use crate::sandbox::Mount;
+use crate::sys::{self, MountScope};
 
 /// What all sandboxes of this process have in common.
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(super) struct SandboxFactory {
     pub(super) host: HostRoot,
-    pub(super) power: Power,
-    pub(super) pool: Pool,
+    pub(super) privilege: Privilege,
+    pub(super) blank: BlankProcesses,
     /// This process's mount namespace, as `/proc` names it.
     pub(super) own_mounts: String,
     #[cfg(feature = "testing")]
     pub(super) removed: mutation::Removed,
 }
 
-impl Parts {
+impl SandboxFactory {
     pub(super) fn open(settings: &Settings, instance: InstanceId) -> Result<Self, String> {
         host::check_kernel()?;
-        let power = Power::of_this_process()?;
+        let privilege = Privilege::of_this_process()?;
         let own_mounts =
-            handover::own_mounts().map_err(|error| format!("/proc cannot be read: {error}; mount it"))?;
+            plan_frame::own_mounts().map_err(|error| format!("/proc cannot be read: {error}; mount it"))?;
         Ok(Self {
             host: host::root(),
-            power,
-            pool: Pool::open(settings, instance, power)?,
+            privilege,
+            blank: BlankProcesses::open(settings, instance, privilege)?,
             own_mounts,
             #[cfg(feature = "testing")]
             removed: mutation::Removed::default(),
@@ -46,31 +46,31 @@ impl Parts {
     }
 
     /// Makes a process that waits and does already what is the same for every sandbox. Blocks.
-    pub(super) fn make(&self) -> std::io::Result<Waiting> {
-        let waiting = self.pool.make(self.power)?;
-        let plan = plan::before(&self.host, self.ways());
+    pub(super) fn make(&self) -> std::io::Result<BlankProcess> {
+        let waiting = self.blank.make(self.privilege)?;
+        let plan = plan::host_plan(&self.host, self.ways());
         #[cfg(feature = "testing")]
         let plan = self.removed.from(plan, 0);
-        let frame = handover::frame(plan, self.own_mounts.clone())?;
-        handover::send(waiting.link.as_fd(), &frame, &[])?;
+        let frame = plan_frame::frame(plan, self.own_mounts.clone())?;
+        plan_frame::send(waiting.link.as_fd(), &frame, &[])?;
         Ok(waiting)
     }
 
-    fn ways(&self) -> Ways {
-        match self.power {
-            Power::Root => Ways::Handed,
-            Power::Ordinary { .. } => Ways::Walked,
+    fn ways(&self) -> MountAccess {
+        match self.privilege {
+            Privilege::Root => MountAccess::Handed,
+            Privilege::Ordinary { .. } => MountAccess::ByPath,
         }
     }
 
     pub(super) fn bounds(&self) -> Bounds {
-        self.pool.cgroups().map_or(Bounds::Rlimits, |_| Bounds::Cgroup)
+        self.blank.cgroups().map_or(Bounds::Rlimits, |_| Bounds::Cgroup)
     }
 
-    pub(super) fn hand_over(
+    pub(super) fn send_plan(
         &self,
         link: &std::os::unix::net::UnixStream,
-        files: &[Mounted<'_>],
+        files: &[Mount<'_>],
         bounds: &ResourceLimits,
     ) -> std::io::Result<()> {
         let mut mounts = Vec::new();
@@ -78,7 +78,7 @@ impl Parts {
             .iter()
             .map(|mounted| Ok((mounted.at.as_str(), self.source(mounted.folder, &mut mounts)?)))
             .collect::<std::io::Result<_>>()?;
-        let plan = plan::after(&Wanted {
+        let plan = plan::run_plan(&SandboxInput {
             files: sources,
             limits: bounds,
             bounds: self.bounds(),
@@ -87,20 +87,20 @@ impl Parts {
         #[cfg(feature = "testing")]
         let plan = self
             .removed
-            .from(plan, plan::before(&self.host, self.ways()).steps.len());
-        let frame = handover::frame(plan, self.own_mounts.clone())?;
+            .from(plan, plan::host_plan(&self.host, self.ways()).steps.len());
+        let frame = plan_frame::frame(plan, self.own_mounts.clone())?;
         let borrowed: Vec<_> = mounts.iter().map(|mount| mount.as_fd()).collect();
-        handover::send(link.as_fd(), &frame, &borrowed)
+        plan_frame::send(link.as_fd(), &frame, &borrowed)
     }
 
     /// How the sandbox gets at a folder; what only this process can mount is added to `mounts`.
     fn source(&self, folder: &Path, mounts: &mut Vec<OwnedFd>) -> std::io::Result<Source> {
-        match self.power {
-            Power::Root => {
+        match self.privilege {
+            Privilege::Root => {
                 mounts.push(detached(folder)?);
                 Ok(Source::Handed)
             }
-            Power::Ordinary { .. } => {
+            Privilege::Ordinary { .. } => {
                 let path = std::fs::canonicalize(folder)?;
                 let text = path.into_os_string().into_string();
                 text.map(Source::Path)
@@ -114,6 +114,6 @@ impl Parts {
 fn detached(folder: &Path) -> std::io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let mount = open_tree(rustix::fs::CWD, folder, flags)?;
-    sys::mount_setattr(mount.as_fd(), init::LOCKED, Reach::One)?;
+    sys::mount_setattr(mount.as_fd(), init::LOCKED, MountScope::One)?;
     Ok(mount)
 }

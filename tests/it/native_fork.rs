@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use skillbox::sandbox::linux::{Born, Nursery};
+use skillbox::sandbox::linux::{TestProcess, TestSpawner};
 
 use crate::world::missing;
 
@@ -27,10 +27,10 @@ fn folder_of_version_2() -> Option<PathBuf> {
 }
 
 /// What makes processes here; `None` (and a word) where this host cannot.
-fn nursery() -> Option<Nursery> {
-    let nursery = Nursery::open(Path::new(PROGRAM)).unwrap();
-    match nursery.birth(None) {
-        Ok(_) => Some(nursery),
+fn spawner() -> Option<TestSpawner> {
+    let spawner = TestSpawner::open(Path::new(PROGRAM)).unwrap();
+    match spawner.fork(None) {
+        Ok(_) => Some(spawner),
         Err(error) => {
             missing("linux", &error.to_string());
             None
@@ -39,62 +39,62 @@ fn nursery() -> Option<Nursery> {
 }
 
 /// Where a process has its program, as far as this user may know.
-fn addresses(born: &Born) -> String {
-    let maps = fs::read_to_string(format!("/proc/{}/maps", born.id())).unwrap();
+fn addresses(process: &TestProcess) -> String {
+    let maps = fs::read_to_string(format!("/proc/{}/maps", process.id())).unwrap();
     maps.lines().next().unwrap_or_default().to_owned()
 }
 
 /// P15: a sandbox is in its cgroup before its first instruction, and dies with it, whatever it does.
 #[test]
-fn on_version_2_a_process_is_born_inside_and_killed_with_all_of_it() {
-    let (Some(nursery), Some(folder)) = (nursery(), folder_of_version_2()) else {
+fn on_version_2_a_process_is_forked_inside_and_killed_with_all_of_it() {
+    let (Some(spawner), Some(folder)) = (spawner(), folder_of_version_2()) else {
         return;
     };
-    let born = nursery.birth(Some(&folder)).unwrap();
+    let process = spawner.fork(Some(&folder)).unwrap();
     let inside = fs::read_to_string(folder.join("cgroup.procs")).unwrap();
-    assert_eq!(inside.trim(), born.id().to_string());
+    assert_eq!(inside.trim(), process.id().to_string());
     // Frozen it dies all the same.
     fs::write(folder.join("cgroup.freeze"), "1").unwrap();
-    drop(born);
+    drop(process);
     assert!(!folder.exists());
 }
 
 /// P15: whatever kills the process that sandboxes are copies of, they live on, and others are made.
 #[test]
 fn sandboxes_outlive_what_they_are_copies_of() {
-    let Some(nursery) = nursery() else { return };
-    let born = nursery.birth(None).unwrap();
-    let zygote = nursery.zygote().unwrap();
+    let Some(spawner) = spawner() else { return };
+    let process = spawner.fork(None).unwrap();
+    let zygote = spawner.zygote().unwrap();
     let killed = Command::new("/bin/kill")
         .args(["-9", &zygote.to_string()])
         .status();
     assert!(killed.unwrap().success());
-    let next = nursery.birth(None).unwrap();
-    assert!(born.is_alive() && next.is_alive());
-    assert_ne!(nursery.zygote(), Some(zygote));
+    let next = spawner.fork(None).unwrap();
+    assert!(process.is_alive() && next.is_alive());
+    assert_ne!(spawner.zygote(), Some(zygote));
 }
 
 /// P15: one that does not answer is not waited for for ever, and what became of its copies is reaped.
 #[test]
 fn what_hangs_is_replaced() {
-    let Some(nursery) = nursery() else { return };
-    let zygote = nursery.zygote().unwrap();
+    let Some(spawner) = spawner() else { return };
+    let zygote = spawner.zygote().unwrap();
     let stopped = Command::new("/bin/kill")
         .args(["-STOP", &zygote.to_string()])
         .status();
     assert!(stopped.unwrap().success());
-    assert!(nursery.birth(None).unwrap().is_alive());
-    assert_ne!(nursery.zygote(), Some(zygote));
+    assert!(spawner.fork(None).unwrap().is_alive());
+    assert_ne!(spawner.zygote(), Some(zygote));
     assert!(!Path::new(&format!("/proc/{zygote}")).exists(), "it was reaped");
 }
 
 /// P16: what waits has its link, nothing, and its voice; nothing of the server and of its like.
 #[test]
 fn a_newborn_has_three_descriptors() {
-    let Some(nursery) = nursery() else { return };
-    let _other = nursery.birth(None).unwrap();
-    let born = nursery.birth(None).unwrap();
-    let folder = format!("/proc/{}/fd", born.id());
+    let Some(spawner) = spawner() else { return };
+    let _other = spawner.fork(None).unwrap();
+    let process = spawner.fork(None).unwrap();
+    let folder = format!("/proc/{}/fd", process.id());
     let began = Instant::now();
     loop {
         let mut held: Vec<_> = fs::read_dir(&folder)
@@ -116,7 +116,7 @@ fn newborns_share_huge_pages() {
     /// A kernel with much to do may have no memory in such pieces at the moment.
     const TRIES: usize = 20;
     const HUGE_PAGE: u64 = 2 * 1024 * 1024;
-    if nursery().is_none() {
+    if spawner().is_none() {
         return;
     }
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
@@ -128,7 +128,7 @@ fn newborns_share_huge_pages() {
     }
     let mut seen = Vec::new();
     for _ in 0..TRIES {
-        let code = code_of(nursery().unwrap().zygote().unwrap());
+        let code = code_of(spawner().unwrap().zygote().unwrap());
         assert_eq!(code.start % HUGE_PAGE, code.offset % HUGE_PAGE);
         if code.huge_kib * 2 > code.kib {
             return;
@@ -170,9 +170,9 @@ fn code_of(process: u32) -> Code {
 /// P16: what many sandboxes have in common, the places of their first process's program, changes after a while.
 #[test]
 fn what_is_copied_is_renewed() {
-    let Some(nursery) = nursery() else { return };
-    let first = nursery.birth(None).unwrap();
-    let last = (0..300).map(|_| nursery.birth(None).unwrap()).last().unwrap();
+    let Some(spawner) = spawner() else { return };
+    let first = spawner.fork(None).unwrap();
+    let last = (0..300).map(|_| spawner.fork(None).unwrap()).last().unwrap();
     assert_ne!(addresses(&first), addresses(&last));
     assert!(first.is_alive());
 }

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use tokio::io::AsyncReadExt as _;
 
 use crate::guest::runtime;
-use crate::guest::wire::{self, Input, Place};
+use crate::guest::wire::{self, Input, InputPlace};
 use crate::limits;
 
 /// The input as a file, and the program's standard input.
@@ -43,7 +43,7 @@ pub(super) fn lay_out(skill: Option<&str>) -> io::Result<()> {
 
 /// The input before there is one: what waits for it has it open already.
 pub(super) fn reserve_input() -> io::Result<File> {
-    create(&Place::Json)?;
+    create(&InputPlace::Json)?;
     File::open(INPUT)
 }
 
@@ -55,17 +55,17 @@ pub(super) async fn receive_inputs(stream: &mut wire::Stream) -> io::Result<Resu
     let mut buffer = vec![0; 16 * 1024];
     while let Some(input) = wire::receive::<_, Input>(stream, wire::FRAME_TO_GUEST_BYTES_MAX).await? {
         let refused = |error: io::Error| match &input.place {
-            Place::Json => format!("the input of {} bytes cannot be placed: {error}", input.size),
-            Place::Stdin => format!(
+            InputPlace::Json => format!("the input of {} bytes cannot be placed: {error}", input.size),
+            InputPlace::Stdin => format!(
                 "the standard input of {} bytes cannot be placed: {error}",
                 input.size
             ),
-            Place::Blob(name) => format!(
+            InputPlace::Blob(name) => format!(
                 "the blob {name} of {} bytes cannot be placed in {BLOBS}: {error}",
                 input.size
             ),
-            Place::Code => format!("the code of {} bytes cannot be placed: {error}", input.size),
-            Place::Workspace(path) => format!(
+            InputPlace::Code => format!("the code of {} bytes cannot be placed: {error}", input.size),
+            InputPlace::Workspace(path) => format!(
                 "the file `{path}` of {} bytes cannot be placed in {WORKSPACE}: {error}",
                 input.size
             ),
@@ -86,13 +86,13 @@ pub(super) async fn receive_inputs(stream: &mut wire::Stream) -> io::Result<Resu
     Ok(placed)
 }
 
-fn create(place: &Place) -> io::Result<File> {
+fn create(place: &InputPlace) -> io::Result<File> {
     let path = match place {
-        Place::Json => PathBuf::from(INPUT),
-        Place::Stdin => PathBuf::from(STDIN),
-        Place::Code => PathBuf::from(CODE),
-        Place::Workspace(relative) => workspace_path(relative)?,
-        Place::Blob(name) => blob_path(name)?,
+        InputPlace::Json => PathBuf::from(INPUT),
+        InputPlace::Stdin => PathBuf::from(STDIN),
+        InputPlace::Code => PathBuf::from(CODE),
+        InputPlace::Workspace(relative) => workspace_path(relative)?,
+        InputPlace::Blob(name) => blob_path(name)?,
     };
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
@@ -100,9 +100,9 @@ fn create(place: &Place) -> io::Result<File> {
     OpenOptions::new()
         .write(true)
         // An interpreter that waits has the input open before there is one.
-        .create(*place == Place::Json)
-        .create_new(*place != Place::Json)
-        .mode(if matches!(place, Place::Blob(_)) {
+        .create(*place == InputPlace::Json)
+        .create_new(*place != InputPlace::Json)
+        .mode(if matches!(place, InputPlace::Blob(_)) {
             0o444
         } else {
             0o600

@@ -23,7 +23,7 @@ const KNOBS: [&str; 6] = [
 
 /// The surroundings of one proof, in a folder of its own.
 #[derive(Debug)]
-pub(super) struct Ground {
+pub(super) struct Surroundings {
     folder: PathBuf,
     /// In every canary, and nowhere else.
     token: String,
@@ -31,14 +31,14 @@ pub(super) struct Ground {
     secret: String,
     canaries: Vec<Canary>,
     listeners: Listeners,
-    heard: AtomicUsize,
-    token_told: AtomicUsize,
+    received: AtomicUsize,
+    token_leaks: AtomicUsize,
     before: Vec<(String, Vec<u8>)>,
 }
 
-impl Ground {
+impl Surroundings {
     /// Plants canaries in `folder`, in the temporary folder and in this user's home, where that can be.
-    pub(super) fn lay(folder: &Path) -> io::Result<Self> {
+    pub(super) fn set_up(folder: &Path) -> io::Result<Self> {
         let token = uuid::Uuid::now_v7().simple().to_string();
         let neighbour = folder.join("other-tenant");
         fs::create_dir(&neighbour)?;
@@ -55,8 +55,8 @@ impl Ground {
             secret: format!("{}/\"\\ü", uuid::Uuid::now_v7().simple()),
             canaries,
             listeners: Listeners::on_every_address()?,
-            heard: AtomicUsize::new(0),
-            token_told: AtomicUsize::new(0),
+            received: AtomicUsize::new(0),
+            token_leaks: AtomicUsize::new(0),
             before: host_state(),
         })
     }
@@ -71,33 +71,33 @@ impl Ground {
     }
 
     /// What every program is told: where to look for what it must not find.
-    pub(super) fn told(&self) -> Map<String, Value> {
+    pub(super) fn input(&self) -> Map<String, Value> {
         let canaries: Vec<_> = self
             .canaries
             .iter()
             .map(|canary| canary.path.display().to_string())
             .collect();
-        let told = json!({
+        let input = json!({
             "canary": canaries.first(),
             "canaries": canaries,
             "addresses": addresses(),
             "tcp": self.listeners.tcp_port,
             "udp": self.listeners.udp_port,
         });
-        told.as_object().cloned().unwrap_or_default()
+        input.as_object().cloned().unwrap_or_default()
     }
 
     /// How often anything has arrived at a listener.
-    pub(super) fn heard(&self) -> usize {
+    pub(super) fn received(&self) -> usize {
         let now = self.listeners.arrived();
-        self.heard.fetch_add(now, Ordering::SeqCst) + now
+        self.received.fetch_add(now, Ordering::SeqCst) + now
     }
 
     /// Looks for the canaries' token in everything that came of an execution.
-    pub(super) fn listen_for_the_token(&self, seen: &Value, outcome: &Outcome) {
+    pub(super) fn check_for_token(&self, seen: &Value, outcome: &Outcome) {
         let logs = [&outcome.logs.stdout, &outcome.logs.stderr].map(|log| holds(log, &self.token));
         if logs.contains(&true) || seen.to_string().contains(&self.token) {
-            self.token_told.fetch_add(1, Ordering::SeqCst);
+            self.token_leaks.fetch_add(1, Ordering::SeqCst);
         }
     }
 
@@ -113,10 +113,10 @@ impl Ground {
         json!({
             "canaries": self.canaries.len(),
             "canaries_changed": canaries.map(|canary| canary.path.display().to_string()).collect::<Vec<_>>(),
-            "token_told": self.token_told.load(Ordering::SeqCst),
+            "token_told": self.token_leaks.load(Ordering::SeqCst),
             "token_stored": stored(&self.token, &self.folder),
             "secret_stored": stored(self.secret.split('/').next().unwrap_or_default(), &self.folder),
-            "arrived": self.heard(),
+            "arrived": self.received(),
             "host_changed": changed,
         })
     }

@@ -7,35 +7,39 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::cgroup::{Cgroups, Found, Reach};
-use super::identity::{Identity, Power};
-use super::spawn::{Maker, Waiting};
+use super::identity::{Identity, Privilege};
+use super::spawn::{BlankProcess, Spawner};
 use super::{Degraded, Settings};
 use crate::ids::InstanceId;
 use crate::limits;
 
 /// Makes processes and keeps those that wait.
 #[derive(Debug)]
-pub(super) struct Pool {
-    maker: Maker,
+pub(super) struct BlankProcesses {
+    spawner: Spawner,
     /// `None` in the degraded form only.
     cgroups: Option<Cgroups>,
-    shelf: Mutex<Shelf>,
+    queue: Mutex<BlankQueue>,
     waiting_max: usize,
     made: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct Shelf {
-    ready: VecDeque<Waiting>,
+struct BlankQueue {
+    ready: VecDeque<BlankProcess>,
     /// How many are being made for it.
     coming: usize,
 }
 
-impl Pool {
-    pub(super) fn open(settings: &Settings, instance: InstanceId, power: Power) -> Result<Self, String> {
-        let reach = match power {
-            Power::Root => Reach::Top,
-            Power::Ordinary { .. } => Reach::Own,
+impl BlankProcesses {
+    pub(super) fn open(
+        settings: &Settings,
+        instance: InstanceId,
+        privilege: Privilege,
+    ) -> Result<Self, String> {
+        let reach = match privilege {
+            Privilege::Root => Reach::Top,
+            Privilege::Ordinary { .. } => Reach::Own,
         };
         let cgroups = match (
             Cgroups::open(&Found::look(reach), instance),
@@ -50,12 +54,12 @@ impl Pool {
             }
         };
         let program = settings.program.as_deref().unwrap_or(Path::new("/proc/self/exe"));
-        let maker = Maker::start(program)
+        let spawner = Spawner::start(program)
             .map_err(|error| format!("`{}` cannot become a sandbox: {error}", program.display()))?;
         Ok(Self {
-            maker,
+            spawner,
             cgroups,
-            shelf: Mutex::default(),
+            queue: Mutex::default(),
             waiting_max: settings.waiting_max,
             made: AtomicU64::new(0),
         })
@@ -66,45 +70,45 @@ impl Pool {
     }
 
     /// Makes one process that waits. Blocks.
-    pub(super) fn make(&self, power: Power) -> io::Result<Waiting> {
-        let identity = Identity::claim(power)?;
+    pub(super) fn make(&self, privilege: Privilege) -> io::Result<BlankProcess> {
+        let identity = Identity::claim(privilege)?;
         let name = self.made.fetch_add(1, Ordering::Relaxed).to_string();
         let cell = self
             .cgroups
             .as_ref()
             .map(|cgroups| cgroups.cell(&name, limits::PROCESSES_MAX));
-        self.maker.make(identity, cell.transpose()?)
+        self.spawner.make(identity, cell.transpose()?)
     }
 
     /// One that waits and lives.
-    pub(super) fn take(&self) -> Option<Waiting> {
+    pub(super) fn take(&self) -> Option<BlankProcess> {
         loop {
-            let waiting = self.shelf().ready.pop_front()?;
+            let waiting = self.queue().ready.pop_front()?;
             if waiting.is_alive() {
                 return Some(waiting);
             }
         }
     }
 
-    /// Whether one more may be made to wait; then [`Self::put`] follows, whatever comes of it.
-    pub(super) fn wants_one(&self) -> bool {
-        let mut shelf = self.shelf();
-        let is_room = shelf.ready.len() + shelf.coming < self.waiting_max;
-        shelf.coming += usize::from(is_room);
+    /// Whether one more may be made to wait; then [`Self::add`] follows, whatever comes of it.
+    pub(super) fn reserve_slot(&self) -> bool {
+        let mut queue = self.queue();
+        let is_room = queue.ready.len() + queue.coming < self.waiting_max;
+        queue.coming += usize::from(is_room);
         is_room
     }
 
-    pub(super) fn put(&self, made: Option<Waiting>) {
-        let mut shelf = self.shelf();
-        shelf.coming -= 1;
-        shelf.ready.extend(made);
+    pub(super) fn add(&self, made: Option<BlankProcess>) {
+        let mut queue = self.queue();
+        queue.coming -= 1;
+        queue.ready.extend(made);
     }
 
     /// Ends all that wait, and what they are copies of. Blocks.
-    pub(super) fn clear(&self) {
-        let all = std::mem::take(&mut self.shelf().ready);
+    pub(super) fn drain(&self) {
+        let all = std::mem::take(&mut self.queue().ready);
         drop(all);
-        self.maker.rest();
+        self.spawner.stop_zygote();
     }
 
     /// Removes what dead processes left.
@@ -112,7 +116,7 @@ impl Pool {
         self.cgroups.as_ref().map_or(Ok(0), Cgroups::sweep)
     }
 
-    fn shelf(&self) -> std::sync::MutexGuard<'_, Shelf> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    fn queue(&self) -> std::sync::MutexGuard<'_, BlankQueue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

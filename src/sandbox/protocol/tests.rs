@@ -3,7 +3,7 @@
 use tokio::io::DuplexStream;
 use tokio_util::sync::CancellationToken;
 
-use super::collected::is_plain;
+use super::results::is_plain;
 use super::*;
 use crate::bundle::artifacts::ArtifactTar;
 use crate::execution::{JsonText, Maxima, ResourceLimits};
@@ -43,14 +43,14 @@ impl Player {
         }
     }
 
-    async fn say(&mut self, words: ToHost) {
+    async fn send_before(&mut self, words: ToHost) {
         wire::send(&mut self.control, &words).await.unwrap();
     }
 
     /// That all was sent, of a program that wrote and used nothing.
     async fn say_done(&mut self) {
-        let (stdout_bytes, stderr_bytes, usage) = (0, 0, wire::Usage::default());
-        self.say(ToHost::Done {
+        let (stdout_bytes, stderr_bytes, usage) = (0, 0, wire::GuestUsage::default());
+        self.send_before(ToHost::Done {
             stdout_bytes,
             stderr_bytes,
             log_lines_bytes: 0,
@@ -66,8 +66,8 @@ impl Player {
 
     async fn come_up(&mut self) {
         let version = wire::VERSION;
-        self.say(ToHost::Hello { version }).await;
-        self.say(ToHost::Started).await;
+        self.send_before(ToHost::Hello { version }).await;
+        self.send_before(ToHost::Started).await;
     }
 }
 
@@ -103,7 +103,7 @@ async fn converse_with<F>(
     job: &Job,
     cancel: &CancellationToken,
     guest: impl FnOnce(DuplexStream) -> F,
-) -> (Heard, Duration)
+) -> (GuestReport, Duration)
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -122,10 +122,10 @@ where
         cancel: cancel.clone(),
         go,
     };
-    let heard = converse(Guest::at(near), job, run).await;
+    let guest_report = drive(Guest::at(near), job, run).await;
     let took = begun.elapsed();
     guest.abort();
-    (heard, took)
+    (guest_report, took)
 }
 
 /// Holds on to the connection and never reads from it.
@@ -137,8 +137,14 @@ async fn deaf(socket: DuplexStream) {
 #[tokio::test(start_paused = true)]
 async fn a_guest_that_takes_nothing_does_not_hold_the_host() {
     // More than the connection takes unread: the host is stuck while it still says what to start.
-    let (heard, took) = converse_with(&job(1 << 20), &CancellationToken::new(), deaf).await;
-    assert!((heard.end.is_none(), heard.hello, heard.complete) == (true, false, false));
+    let (guest_report, took) = converse_with(&job(1 << 20), &CancellationToken::new(), deaf).await;
+    assert!(
+        (
+            guest_report.end.is_none(),
+            guest_report.hello,
+            guest_report.complete
+        ) == (true, false, false)
+    );
     assert!(
         took <= limits::SANDBOX_START_MAX + Duration::from_secs(1),
         "{took:?}"
@@ -149,9 +155,9 @@ async fn a_guest_that_takes_nothing_does_not_hold_the_host() {
 async fn a_cancel_that_comes_before_the_guest_is_a_cancel() {
     let cancel = CancellationToken::new();
     cancel.cancel();
-    let (heard, took) = converse_with(&job(1), &cancel, deaf).await;
-    assert_eq!(heard.end, Some(End::Cancelled));
-    assert_eq!(heard.logs.stdout_total, 0);
+    let (guest_report, took) = converse_with(&job(1), &cancel, deaf).await;
+    assert_eq!(guest_report.end, Some(ProgramEnd::Cancelled));
+    assert_eq!(guest_report.logs.stdout_total, 0);
     assert!(took <= limits::KILL_GRACE + Duration::from_secs(1), "{took:?}");
 }
 
@@ -165,9 +171,9 @@ async fn a_cancelled_guest_gets_no_more_time_by_going_on() {
         guest.come_up().await;
         std::future::pending().await
     };
-    let (heard, took) = converse_with(&job(1), &cancel, slow).await;
-    assert_eq!(heard.end, Some(End::Cancelled));
-    assert!(heard.started_at.is_some());
+    let (guest_report, took) = converse_with(&job(1), &cancel, slow).await;
+    assert_eq!(guest_report.end, Some(ProgramEnd::Cancelled));
+    assert!(guest_report.started_at.is_some());
     assert!(took <= limits::KILL_GRACE + Duration::from_secs(1), "{took:?}");
 }
 
@@ -182,10 +188,13 @@ async fn a_guest_that_misses_the_deadline_is_left_and_what_is_missing_is_said() 
         guest.stdout.flush().await.unwrap();
         std::future::pending().await
     };
-    let (heard, took) = converse_with(&job, &CancellationToken::new(), stuck).await;
-    assert_eq!((heard.end, heard.complete), (Some(End::TimedOut), false));
-    assert_eq!(heard.logs.stdout, b"heard");
-    assert!(heard.logs.truncated());
+    let (guest_report, took) = converse_with(&job, &CancellationToken::new(), stuck).await;
+    assert_eq!(
+        (guest_report.end, guest_report.complete),
+        (Some(ProgramEnd::TimedOut), false)
+    );
+    assert_eq!(guest_report.logs.stdout, b"heard");
+    assert!(guest_report.logs.truncated());
     assert!(took <= job.limits.timeout + Duration::from_secs(1), "{took:?}");
 }
 
@@ -195,12 +204,19 @@ async fn a_guest_that_never_ends_its_streams_is_left_in_time() {
     let endless = |socket| async {
         let mut guest = Player::on(socket).await;
         guest.come_up().await;
-        guest.say(ToHost::Ended { end: End::Exited(0) }).await;
+        guest
+            .send_before(ToHost::Ended {
+                end: ProgramEnd::Exited(0),
+            })
+            .await;
         guest.say_done().await;
         std::future::pending().await
     };
-    let (heard, took) = converse_with(&job, &CancellationToken::new(), endless).await;
-    assert_eq!((heard.end, heard.complete), (Some(End::Exited(0)), false));
+    let (guest_report, took) = converse_with(&job, &CancellationToken::new(), endless).await;
+    assert_eq!(
+        (guest_report.end, guest_report.complete),
+        (Some(ProgramEnd::Exited(0)), false)
+    );
     assert!(took <= limits::COLLECT_MAX + Duration::from_secs(1), "{took:?}");
 }
 
@@ -214,7 +230,11 @@ async fn a_cancel_that_meets_a_guest_that_is_done_loses_nothing_of_what_it_said(
             let mut guest = Player::on(socket).await;
             guest.inputs.read_to_end(&mut Vec::new()).await.unwrap();
             guest.come_up().await;
-            guest.say(ToHost::Ended { end: End::Exited(0) }).await;
+            guest
+                .send_before(ToHost::Ended {
+                    end: ProgramEnd::Exited(0),
+                })
+                .await;
             let end = Item::End { skipped_total: 0 };
             wire::send(&mut guest.results, &end).await.unwrap();
             guest.say_done().await;
@@ -222,8 +242,11 @@ async fn a_cancel_that_meets_a_guest_that_is_done_loses_nothing_of_what_it_said(
             late.cancel();
             std::future::pending().await
         };
-        let (heard, _) = converse_with(&job(1), &cancel, done).await;
-        assert_eq!((heard.end, heard.complete), (Some(End::Exited(0)), true));
+        let (guest_report, _) = converse_with(&job(1), &cancel, done).await;
+        assert_eq!(
+            (guest_report.end, guest_report.complete),
+            (Some(ProgramEnd::Exited(0)), true)
+        );
     }
 }
 
@@ -232,11 +255,11 @@ async fn states_out_of_order_end_the_conversation() {
     let twice = |socket| async {
         let mut guest = Player::on(socket).await;
         guest.come_up().await;
-        guest.say(ToHost::Started).await;
+        guest.send_before(ToHost::Started).await;
         std::future::pending().await
     };
-    let (heard, took) = converse_with(&job(1), &CancellationToken::new(), twice).await;
-    assert_eq!((heard.end, heard.complete), (None, false));
+    let (guest_report, took) = converse_with(&job(1), &CancellationToken::new(), twice).await;
+    assert_eq!((guest_report.end, guest_report.complete), (None, false));
     assert!(took < Duration::from_secs(1), "{took:?}");
 }
 
@@ -291,10 +314,10 @@ async fn results_that_no_guest_of_ours_sends_are_not_taken() {
             }
             std::future::pending().await
         };
-        let (heard, _) = converse_with(&job(1), &CancellationToken::new(), lying).await;
-        assert!(!heard.complete);
-        assert_eq!(heard.output, Output::Missing);
-        let paths: Vec<_> = heard.files.iter().map(|file| file.path.as_str()).collect();
+        let (guest_report, _) = converse_with(&job(1), &CancellationToken::new(), lying).await;
+        assert!(!guest_report.complete);
+        assert_eq!(guest_report.output, ProgramOutput::Missing);
+        let paths: Vec<_> = guest_report.files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(paths.len(), taken, "{paths:?}");
     }
 }
@@ -312,7 +335,11 @@ async fn masked_names_are_told_once_and_blobs_by_what_they_hold() {
         let mut guest = Player::on(socket).await;
         guest.inputs.read_to_end(&mut Vec::new()).await.unwrap();
         guest.come_up().await;
-        guest.say(ToHost::Ended { end: End::Exited(0) }).await;
+        guest
+            .send_before(ToHost::Ended {
+                end: ProgramEnd::Exited(0),
+            })
+            .await;
         for path in ["a-hunter2", "a-hunter3", "a-***", "b"] {
             let path = path.to_owned();
             let file = Item::File { path, size: 1 };
@@ -329,19 +356,19 @@ async fn masked_names_are_told_once_and_blobs_by_what_they_hold() {
         let _link = guest.leave();
         std::future::pending().await
     };
-    let (heard, _) = converse_with(&job, &CancellationToken::new(), leaving).await;
-    assert!(heard.complete);
-    let paths: Vec<_> = heard.files.iter().map(|file| file.path.as_str()).collect();
+    let (guest_report, _) = converse_with(&job, &CancellationToken::new(), leaving).await;
+    assert!(guest_report.complete);
+    let paths: Vec<_> = guest_report.files.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(paths, ["a-***", "b"]);
-    let blobs: Vec<_> = heard.blobs.iter().map(|blob| blob.sha256).collect();
+    let blobs: Vec<_> = guest_report.blobs.iter().map(|blob| blob.sha256).collect();
     assert_eq!(blobs, [empty]);
-    let skipped: Vec<_> = heard
+    let skipped: Vec<_> = guest_report
         .skipped
         .iter()
         .map(|skipped| skipped.reason.as_str())
         .collect();
     assert_eq!(
-        (skipped, heard.skipped_total),
+        (skipped, guest_report.skipped_total),
         (vec!["duplicate", "duplicate", "content"], 3)
     );
 }

@@ -13,14 +13,14 @@ use crate::limits;
 
 /// The inside of a sandbox that has come up.
 #[derive(Debug)]
-pub(super) struct Inside {
+pub(super) struct ProcessView {
     processes: OwnedFd,
     scratch: Vec<OwnedFd>,
 }
 
 /// One process, as it was when it was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Process {
+pub(super) struct ProcessStat {
     /// Its id inside.
     pub(super) id: u32,
     /// Its own and that of the children that it has waited for.
@@ -31,7 +31,7 @@ pub(super) struct Process {
     memory_bytes: u64,
 }
 
-impl Process {
+impl ProcessStat {
     pub(super) fn can_be_stopped(&self) -> bool {
         self.id != 1 && !matches!(self.state, 'T' | 't' | 'Z' | 'X')
     }
@@ -44,7 +44,7 @@ const PROC: i64 = 0x9fa0;
 /// A file of `/proc` that is read here is far shorter.
 const TEXT_BYTES_MAX: u64 = 16 * 1024;
 
-impl Inside {
+impl ProcessView {
     /// The inside of the sandbox whose first process this is; an error as long as it is not whole.
     pub(super) fn of(first: Pid) -> io::Result<Self> {
         let root = format!("/proc/{}/root", first.as_raw_nonzero());
@@ -67,7 +67,7 @@ impl Inside {
     }
 
     /// All processes, in the order of their birth. One that ends while it is looked at is left out.
-    pub(super) fn processes(&self) -> io::Result<Vec<Process>> {
+    pub(super) fn processes(&self) -> io::Result<Vec<ProcessStat>> {
         let mut processes = Vec::new();
         for entry in Dir::read_from(&self.processes)?.take(limits::WATCHED_ENTRIES_MAX) {
             let entry = entry?;
@@ -87,7 +87,7 @@ impl Inside {
 
     /// Memory of these processes and of all scratch, in bytes. An upper bound is cheap, and enough as long as it does not
     /// exceed `enough`; else each page counts for as much as its processes do not share it.
-    pub(super) fn memory(&self, processes: &[Process], enough: u64) -> io::Result<u64> {
+    pub(super) fn memory(&self, processes: &[ProcessStat], enough: u64) -> io::Result<u64> {
         let mut scratch = 0;
         for place in &self.scratch {
             let of = fstatfs(place)?;
@@ -101,18 +101,18 @@ impl Inside {
     }
 
     /// A descriptor that stands for this process, for signals.
-    pub(super) fn handle(&self, process: &Process) -> io::Result<OwnedFd> {
+    pub(super) fn handle(&self, process: &ProcessStat) -> io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         openat(&self.processes, process.id.to_string(), flags, Mode::empty()).map_err(Into::into)
     }
 
-    fn process(&self, id: u32) -> io::Result<Process> {
+    fn process(&self, id: u32) -> io::Result<ProcessStat> {
         let (stat, status) = (self.text(id, "stat")?, self.text(id, "status")?);
         parse(id, &stat, &status).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
     /// One that hides what it shares counts for all of it.
-    fn share(&self, process: &Process) -> u64 {
+    fn share(&self, process: &ProcessStat) -> u64 {
         match self.text(process.id, "smaps_rollup") {
             Ok(text) => kibibytes(&text, &["Pss_Anon", "SwapPss"]) + shared(process.id, &text, "Pss_Shmem"),
             Err(error) if has_gone(&error) => 0,
@@ -140,7 +140,7 @@ fn has_gone(error: &io::Error) -> bool {
 }
 
 /// From `stat` and `status` of `proc(5)`.
-fn parse(id: u32, stat: &str, status: &str) -> Option<Process> {
+fn parse(id: u32, stat: &str, status: &str) -> Option<ProcessStat> {
     // Its own name stands in parentheses and may hold some itself.
     let (_, after_name) = stat.rsplit_once(") ")?;
     let fields: Vec<_> = after_name.split(' ').collect();
@@ -150,7 +150,7 @@ fn parse(id: u32, stat: &str, status: &str) -> Option<Process> {
         .iter()
         .map(|field| field.parse::<u64>().ok())
         .sum::<Option<u64>>()?;
-    Some(Process {
+    Some(ProcessStat {
         id,
         cpu: Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second().max(1)),
         threads: number(status, "Threads"),
@@ -225,6 +225,6 @@ mod tests {
 
     #[test]
     fn a_process_that_is_no_sandbox_is_not_looked_into() {
-        assert!(Inside::of(rustix::process::getpid()).is_err());
+        assert!(ProcessView::of(rustix::process::getpid()).is_err());
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::{From, Subject};
+use super::{Origin, Target};
 
 use crate::auth::Caller;
 use crate::engine::{Engine, PageRequest};
@@ -22,18 +22,18 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(200);
 const CGROUP_DEPTH_MAX: usize = 12;
 
 /// What is left of everything that ran over the folder.
-pub(super) async fn behind(subject: &Subject<'_>) -> Map<String, Value> {
-    let Subject {
+pub(super) async fn find(target: &Target<'_>) -> Map<String, Value> {
+    let Target {
         engine,
         caller,
         folder,
         ..
-    } = *subject;
-    engine.sandbox().settle().await;
+    } = *target;
+    engine.sandbox().drain().await;
     // A published skill is kept unpacked, which is no leftover.
-    let places = match subject.from {
-        From::Fresh => &["tmp", "cache"][..],
-        From::Waiting => &["tmp"],
+    let places = match target.origin {
+        Origin::Cold => &["tmp", "cache"][..],
+        Origin::Warm => &["tmp"],
     };
     let files: Vec<_> = places
         .iter()
@@ -59,7 +59,7 @@ async fn containers(sandbox: &Sandbox) -> Value {
     };
     let patience = tokio::time::Instant::now() + REMOVED_WITHIN;
     loop {
-        match docker.standing().await {
+        match docker.live_runs().await {
             Ok(standing) if standing > 0 && tokio::time::Instant::now() < patience => {
                 tokio::time::sleep(LOOK_AGAIN_AFTER).await;
             }

@@ -7,7 +7,7 @@ use super::probe::GVISOR;
 
 /// One backend of this host, as the data knows it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Terrain {
+pub(super) struct BackendInfo {
     pub(super) backend: &'static str,
     /// For people.
     pub(super) form: String,
@@ -18,7 +18,7 @@ pub(super) struct Terrain {
     pub(super) mechanisms: Vec<(&'static str, String)>,
 }
 
-impl Terrain {
+impl BackendInfo {
     /// Finds out what the engine's sandboxes are made of.
     pub(super) async fn of(engine: &Engine, runtime: Option<&str>) -> Self {
         match engine.sandbox() {
