@@ -53,8 +53,7 @@ async fn main() -> ExitCode {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("main.py");
     std::fs::write(&file, PROGRAM).unwrap();
-    let cold = ("SKILLBOX_POOL_SLOTS", "0");
-    let served = tokio::task::spawn_blocking(move || Served::start(cold, vec![probe()]))
+    let served = tokio::task::spawn_blocking(move || Served::start("0", vec![probe()]))
         .await
         .unwrap();
 

@@ -104,21 +104,21 @@ fn main() -> ExitCode {
     }
     let rounds = std::env::var("SKILLBOX_TEST_ROUNDS").map_or(ROUNDS, |text| text.parse().unwrap());
     let archives = || LANGUAGES.iter().map(Spoken::archive).collect();
-    let cold = Served::start(("SKILLBOX_POOL_SLOTS", "0"), archives());
-    let warm = Served::start(("SKILLBOX_POOL_SLOTS", "8"), archives());
+    let cold = Served::start("0", archives());
+    let warm = Served::start("8", archives());
     let mut missed = 0;
     for language in LANGUAGES {
         if !Path::new(language.interpreter).exists() {
             println!("skipped: there is no {}", language.interpreter);
             continue;
         }
-        let rows = measured(&language, (&cold, &warm), rounds);
+        let rows = measured(&language, &cold, &warm, rounds);
         missed += judged(&language, &rows);
     }
     ExitCode::from(u8::from(missed > 0))
 }
 
-fn measured(language: &Spoken, (cold, warm): (&Served, &Served), rounds: usize) -> Rows {
+fn measured(language: &Spoken, cold: &Served, warm: &Served, rounds: usize) -> Rows {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join(language.file), language.program).unwrap();
     std::fs::write(folder.path().join("input.json"), "{\"x\":1}\n").unwrap();

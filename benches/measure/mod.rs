@@ -77,8 +77,14 @@ pub(crate) struct Served {
 
 impl Served {
     /// One on the native sandbox, with this setting, that has these skills.
-    pub(crate) fn start(setting: (&str, &str), archives: Vec<std::fs::File>) -> Self {
-        Self::start_with(&[("SKILLBOX_SANDBOX_BACKEND", "native"), setting], archives)
+    pub(crate) fn start(pool_slots: &str, archives: Vec<std::fs::File>) -> Self {
+        Self::start_with(
+            &[
+                ("SKILLBOX_SANDBOX_BACKEND", "native"),
+                ("SKILLBOX_POOL_SLOTS", pool_slots),
+            ],
+            archives,
+        )
     }
 
     /// One with these settings.

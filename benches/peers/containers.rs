@@ -55,7 +55,7 @@ impl Containers {
         let host = world::docker_settings().host;
         Self {
             by_hand: ByHand::new(&program, &seccomp),
-            run: arguments(&program, (host.as_deref(), profile.path())),
+            run: arguments(&program, host.as_deref(), profile.path()),
             _folder: folder,
             _profile: profile,
         }
@@ -92,7 +92,7 @@ impl Containers {
 }
 
 /// The same for the command line.
-fn arguments(program: &Program<'_>, (host, profile): (Option<&str>, &Path)) -> Vec<String> {
+fn arguments(program: &Program<'_>, host: Option<&str>, profile: &Path) -> Vec<String> {
     let mut all: Vec<String> = host
         .map(|host| vec!["-H".to_owned(), host.to_owned()])
         .unwrap_or_default();

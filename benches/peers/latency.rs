@@ -73,12 +73,7 @@ pub(crate) fn servers(word: &str, spoken: &Spoken) -> (Served, Served) {
     (start("0"), start("8"))
 }
 
-pub(crate) fn measure(
-    runtime: &Runtime,
-    (backend, word): (Backend, &str),
-    spoken: &Spoken,
-    judged: &mut Judged,
-) {
+pub(crate) fn measure(runtime: &Runtime, backend: Backend, word: &str, spoken: &Spoken, judged: &mut Judged) {
     let Some(cold_world) = runtime.block_on(world_with(backend, spoken)) else {
         return println!("left out: {word} sandboxes are missing");
     };

@@ -49,7 +49,7 @@ impl Library {
 }
 
 /// In turn with the bare interpreter: what `word` names in the library, and ours on that backend.
-fn rows(library: &mut Library, (name, word): (&'static str, &str), backend: &str) -> Vec<Row> {
+fn rows(library: &mut Library, name: &'static str, word: &str, backend: &str) -> Vec<Row> {
     let (cold, warm) = servers(backend, &PYTHON);
     let folder = PYTHON.folder();
     let (mut bare, env) = PYTHON.bare(folder.path());
@@ -67,7 +67,7 @@ pub(crate) fn measure_native(judged: &mut Judged) {
     let Some(mut library) = Library::start() else {
         return;
     };
-    let rows = rows(&mut library, (BWRAP, "bwrap"), "native");
+    let rows = rows(&mut library, BWRAP, "bwrap", "native");
     judged.rows("llm-sandbox, native, python", &rows);
     let p50 = |name: &str| of(&rows, name, 0.5).unwrap();
     let mut bar = |what: &str, ours: &str, most: f64| {
@@ -91,7 +91,7 @@ pub(crate) fn measure_docker(judged: &mut Judged) {
             row.milliseconds.extend((round > 0).then_some(taken));
         }
     }
-    let mut rows = rows(&mut library, (REUSED, "reused"), "docker");
+    let mut rows = rows(&mut library, REUSED, "reused", "docker");
     rows.extend(sessions);
     judged.rows("llm-sandbox, docker, python", &rows);
     let p50 = |name: &str| of(&rows, name, 0.5).unwrap();

@@ -55,7 +55,7 @@ fn load<C>(
     }
 }
 
-fn rest(served: &Served, spoken: &Spoken, (clients, lasts): (usize, Duration)) -> (Load, f64) {
+fn rest(served: &Served, spoken: &Spoken, clients: usize, lasts: Duration) -> (Load, f64) {
     let before = cpu_seconds(served.server.process.id());
     let load = load(clients, lasts, ureq::Agent::new_with_defaults, |agent| {
         served.once_by(agent, spoken.name).0
@@ -65,12 +65,7 @@ fn rest(served: &Served, spoken: &Spoken, (clients, lasts): (usize, Duration)) -
     (load, used * 1000.0 / count)
 }
 
-pub(crate) fn measure(
-    runtime: &Runtime,
-    (backend, word): (Backend, &str),
-    spoken: &Spoken,
-    judged: &mut Judged,
-) {
+pub(crate) fn measure(runtime: &Runtime, backend: Backend, word: &str, spoken: &Spoken, judged: &mut Judged) {
     if !Path::new(spoken.interpreter).exists() || runtime.block_on(world::World::on(backend)).is_none() {
         return println!("left out: load on {word}, {}", spoken.name);
     }
@@ -91,8 +86,8 @@ pub(crate) fn measure(
             Some(containers) => load(clients, lasts, || (), |()| runtime.block_on(containers.cycle())),
             None => load(clients, lasts, || (), |()| bare(spoken, folder.path())),
         };
-        let (cold, cold_cpu) = rest(&cold, spoken, (clients, lasts));
-        let (warm, warm_cpu) = rest(&warm, spoken, (clients, lasts));
+        let (cold, cold_cpu) = rest(&cold, spoken, clients, lasts);
+        let (warm, warm_cpu) = rest(&warm, spoken, clients, lasts);
         let per_second = [theirs.per_second, cold.per_second, warm.per_second];
         best = std::array::from_fn(|at| best[at].max(per_second[at]));
         let ratio = |ours: &Load| ours.per_second / theirs.per_second;

@@ -72,7 +72,7 @@ fn main() -> ExitCode {
         }
         for (backend, word) in [(Backend::Native, "native"), (Backend::Docker, "docker")] {
             if only.takes(&["latency", word, spoken.name]) {
-                latency::measure(&runtime, (backend, word), spoken, &mut judged);
+                latency::measure(&runtime, backend, word, spoken, &mut judged);
             }
         }
     }
@@ -85,7 +85,7 @@ fn main() -> ExitCode {
     for spoken in spoken::ALL {
         for (backend, word) in [(Backend::Native, "native"), (Backend::Docker, "docker")] {
             if only.takes(&["load", word, spoken.name]) {
-                load::measure(&runtime, (backend, word), spoken, &mut judged);
+                load::measure(&runtime, backend, word, spoken, &mut judged);
             }
         }
     }

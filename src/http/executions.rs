@@ -67,6 +67,7 @@ impl WaitQuery {
     responses((status = OK, description = "How it ended; or what it tells, as it comes",
             content((Envelope = "application/json"), (Events = "text/event-stream"))),
         (status = ACCEPTED, description = "It waits or runs; `Location` says where to ask", body = Envelope)))]
+#[expect(clippy::too_many_arguments, reason = "each parameter is an extractor of axum")]
 pub(crate) async fn create(
     State(door): State<Arc<Door>>,
     Authenticated(caller): Authenticated,

@@ -122,7 +122,7 @@ const QUEUED: &str = "01a205bb-02a9-7664-99c4-af3e7bdf20d3";
 /// As it was sent: no number may be written another way.
 const INPUT: &str = r#"{"n": 1e5, "big": 12345678901234567890123}"#;
 
-/// The server that wrote the folder was killed: one execution had ended, one ran, one was queued, one webhook was due.
+/// F-27: the server that wrote the folder was killed: one execution had ended, one ran, one was queued, one webhook was due.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 async fn data_folder_of_earlier_release_is_taken_over() {

@@ -31,7 +31,7 @@ fn a_run_here_is_given_blobs() {
         return;
     }
     let shell = Shell::new().with_engine();
-    shell.skill("looker", "lang: bash\n", ("scripts/main.sh", LOOK));
+    shell.skill("looker", "lang: bash\n", "scripts/main.sh", LOOK);
     finds_its_blobs(&shell, "./looker");
 }
 
@@ -45,7 +45,7 @@ fn a_run_on_a_server_is_sent_blobs_which_it_keeps() {
     let shell = Shell::new()
         .with("SKILLBOX_SERVER_URL", &server.url)
         .with("SKILLBOX_API_KEY", &server.key());
-    shell.skill("looker", "lang: bash\n", ("scripts/main.sh", LOOK));
+    shell.skill("looker", "lang: bash\n", "scripts/main.sh", LOOK);
     let pushed = shell.run(&["skill", "push", "./looker"]);
     assert_eq!(pushed.code, 0, "{}", pushed.stderr);
     finds_its_blobs(&shell, "looker");

@@ -69,11 +69,7 @@ fn the_examples_please_the_lint() {
 #[test]
 fn what_a_push_would_refuse_fails_the_lint() {
     let shell = Shell::new();
-    shell.skill(
-        "broken",
-        "entrypoint: scripts/main.py\n",
-        ("scripts/other.py", ""),
-    );
+    shell.skill("broken", "entrypoint: scripts/main.py\n", "scripts/other.py", "");
     let said = shell.run(&["skill", "lint", "broken"]);
     assert_eq!(said.code, 1, "{}", said.stderr);
     assert!(said.stdout.contains("scripts/main.py"), "{}", said.stdout);
@@ -85,7 +81,7 @@ fn what_a_push_would_refuse_fails_the_lint() {
 #[test]
 fn a_list_that_leads_elsewhere_is_warned_of_when_it_is_checked_and_pushed() {
     let shell = Shell::new();
-    shell.skill("needs", "version: 1.0.0\n", ("scripts/main.py", ""));
+    shell.skill("needs", "version: 1.0.0\n", "scripts/main.py", "");
     let list = "six\n-e .\n--index-url https://evil.example/simple\n-i https://pypi.org/simple\n";
     std::fs::write(shell.folder().join("needs/requirements.txt"), list).unwrap();
     let found = shell.json(&["skill", "lint", "needs"]);
@@ -116,13 +112,13 @@ fn a_list_that_leads_elsewhere_is_warned_of_when_it_is_checked_and_pushed() {
 #[test]
 fn a_refusal_names_the_version_and_hints_at_what_helps_only() {
     let shell = Shell::new();
-    shell.skill("guide", "version: 1.0.0\n", ("notes.md", "one"));
+    shell.skill("guide", "version: 1.0.0\n", "notes.md", "one");
     assert_eq!(shell.run(&["skill", "push", "guide"]).code, 0);
     // Published, so that its folder would be of no more use.
     let said = shell.run(&["run", "guide"]);
     assert!(said.stderr.contains("no program"), "{}", said.stderr);
     assert!(!said.stderr.contains("./guide"), "{}", said.stderr);
-    shell.skill("guide", "version: 1.0.0\n", ("notes.md", "two"));
+    shell.skill("guide", "version: 1.0.0\n", "notes.md", "two");
     let said = shell.run(&["skill", "push", "guide"]);
     assert!(
         said.stderr.contains("`guide` version `1.0.0` is already"),
@@ -134,7 +130,7 @@ fn a_refusal_names_the_version_and_hints_at_what_helps_only() {
 #[test]
 fn refusals_end_with_3_and_say_what_to_do() {
     let shell = Shell::new();
-    shell.skill("folder", "lang: bash\n", ("scripts/main.sh", ""));
+    shell.skill("folder", "lang: bash\n", "scripts/main.sh", "");
     let unknown = "019a0000-0000-7000-8000-000000000000";
     for (args, hint) in [
         (&["run", "nosuch"][..], "not found"),

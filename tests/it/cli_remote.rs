@@ -70,7 +70,7 @@ fn a_failing_program_and_a_refused_call_end_with_their_codes_over_rest_too() {
     let shell = Shell::new()
         .with("SKILLBOX_SERVER_URL", &server.url)
         .with("SKILLBOX_API_KEY", &server.key());
-    shell.skill("fails", "lang: bash\n", ("scripts/main.sh", "exit 7\n"));
+    shell.skill("fails", "lang: bash\n", "scripts/main.sh", "exit 7\n");
     assert_eq!(shell.run(&["skill", "push", "fails"]).code, 0);
     let said = shell.run(&["run", "fails"]);
     assert_eq!(said.code, 1, "{}", said.stderr);

@@ -71,7 +71,7 @@ fn each_end_has_its_exit_code_and_a_word_on_standard_error() {
         ),
         ("eats", "lang: python\nresources: {memory: 64Mi}\n", eat, 5),
     ] {
-        shell.skill(name, front_matter, ("scripts/main.py", program));
+        shell.skill(name, front_matter, "scripts/main.py", program);
         let said = shell.run(&["run", &format!("./{name}")]);
         assert_eq!(said.code, code, "{name}: {}", said.stderr);
         let envelope: Value = serde_json::from_str(&said.stdout).unwrap();
@@ -93,11 +93,11 @@ fn the_last_words_hold_the_reason_and_printing_is_told_from_output() {
         return;
     }
     let shell = Shell::new().with_engine();
-    shell.skill("throws", "lang: node\n", ("scripts/main.js", "null.missing\n"));
+    shell.skill("throws", "lang: node\n", "scripts/main.js", "null.missing\n");
     let said = shell.run(&["run", "./throws"]);
     assert!(said.stderr.contains("TypeError: Cannot read"), "{}", said.stderr);
 
-    shell.skill("prints", "lang: bash\n", ("scripts/main.sh", "echo '{}'\n"));
+    shell.skill("prints", "lang: bash\n", "scripts/main.sh", "echo '{}'\n");
     let said = shell.run(&["run", "./prints"]);
     assert_eq!(said.code, 0, "{}", said.stderr);
     assert!(said.stderr.contains("SANDBOX_OUTPUT"), "{}", said.stderr);
@@ -110,7 +110,7 @@ fn arguments_input_and_numbers_arrive_as_they_were_written() {
     }
     let shell = Shell::new().with_engine();
     let program = "printf '{\"args\": \"%s\", \"input\": %s}' \"$*\" \"$(cat \"$SANDBOX_INPUT_FILE\")\" > \"$SANDBOX_OUTPUT\"\n";
-    shell.skill("echoes", "lang: bash\n", ("scripts/main.sh", program));
+    shell.skill("echoes", "lang: bash\n", "scripts/main.sh", program);
     let said = shell.run(&[
         "run",
         "./echoes",
@@ -136,7 +136,7 @@ fn logs_and_files_of_an_earlier_run_can_be_had_again() {
     }
     let shell = Shell::new().with_engine();
     let program = "echo out; echo err >&2; echo kept > \"$SANDBOX_FILES_DIR/a b.txt\"\n";
-    shell.skill("leaves", "lang: bash\n", ("scripts/main.sh", program));
+    shell.skill("leaves", "lang: bash\n", "scripts/main.sh", program);
     let id = shell.json(&["run", "./leaves"])["execution_id"]
         .as_str()
         .unwrap()
@@ -160,7 +160,7 @@ fn ctrl_c_ends_the_execution_and_leaves_its_record() {
         return;
     }
     let shell = Shell::new().with_engine();
-    shell.skill("sleeps", "lang: bash\n", ("scripts/main.sh", "sleep 60\n"));
+    shell.skill("sleeps", "lang: bash\n", "scripts/main.sh", "sleep 60\n");
     let started = std::time::Instant::now();
     let run = shell.spawn(&["run", "./sleeps"]);
     while shell.json(&["exec", "list", "--status", "running"]) == json!([]) {
@@ -183,7 +183,7 @@ fn ctrl_c_at_any_moment_is_told_as_that() {
         return;
     }
     let shell = Shell::new().with_engine();
-    shell.skill("sleeps", "lang: bash\n", ("scripts/main.sh", "sleep 60\n"));
+    shell.skill("sleeps", "lang: bash\n", "scripts/main.sh", "sleep 60\n");
     for moment in [20, 40, 60, 80, 120, 200, 400] {
         let run = shell.spawn(&["run", "./sleeps"]);
         std::thread::sleep(std::time::Duration::from_millis(moment));
@@ -222,6 +222,6 @@ fn the_doctor_names_an_engine_that_is_not_there() {
     let said = shell.run(&["doctor"]);
     assert_eq!(said.code, 1, "{}", said.stderr);
     assert!(said.stdout.contains("✗ container engine"), "{}", said.stdout);
-    shell.skill("any", "lang: bash\n", ("scripts/main.sh", ""));
+    shell.skill("any", "lang: bash\n", "scripts/main.sh", "");
     assert_eq!(shell.run(&["run", "./any"]).code, 69);
 }

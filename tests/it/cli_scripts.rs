@@ -7,10 +7,8 @@ fn toolbox(shell: &Shell) {
     shell.skill(
         "tools",
         front_matter,
-        (
-            "scripts/count.py",
-            "# /// script\n# dependencies = []\n# ///\nimport sys\nprint(sys.argv[1:])\n",
-        ),
+        "scripts/count.py",
+        "# /// script\n# dependencies = []\n# ///\nimport sys\nprint(sys.argv[1:])\n",
     );
 }
 
@@ -57,7 +55,7 @@ fn a_script_without_its_option_is_answered_with_the_option() {
 fn a_toolbox_is_shown_with_its_scripts() {
     let shell = Shell::new();
     let text = "# /// script\n# dependencies = ['rich', 'click<9']\n# ///\n";
-    shell.skill("tools", "", ("scripts/count.py", text));
+    shell.skill("tools", "", "scripts/count.py", text);
     std::fs::write(shell.folder().join("tools/scripts/more.sh"), "true\n").unwrap();
     let said = shell.run(&["skill", "push", "./tools"]);
     assert_eq!(said.code, 0, "{}", said.stderr);

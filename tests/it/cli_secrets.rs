@@ -79,7 +79,7 @@ fn another_master_key_opens_nothing() {
     );
     assert_eq!(set.code, 0, "{}", set.stderr);
     let front_matter = "lang: bash\npermissions: {secrets: [API_TOKEN]}\n";
-    shell.skill("teller", front_matter, ("scripts/main.sh", "true"));
+    shell.skill("teller", front_matter, "scripts/main.sh", "true");
     let other = "0011223344556677001122334455667700112233445566770011223344556677";
     let with_other = |key: &str| {
         let mut command = shell.command(&["run", "./teller"]);

@@ -113,13 +113,13 @@ impl Shell {
     }
 
     /// Makes a skill's folder of this name.
-    pub(crate) fn skill(&self, name: &str, front_matter: &str, program: (&str, &str)) {
+    pub(crate) fn skill(&self, name: &str, front_matter: &str, file: &str, content: &str) {
         let folder = self.folder().join(name);
         std::fs::create_dir_all(folder.join("scripts")).unwrap();
         let skill_md =
             format!("---\nname: {name}\ndescription: Made by a test.\n{front_matter}---\n\nInstructions.\n");
         std::fs::write(folder.join("SKILL.md"), skill_md).unwrap();
-        std::fs::write(folder.join(program.0), program.1).unwrap();
+        std::fs::write(folder.join(file), content).unwrap();
     }
 }
 

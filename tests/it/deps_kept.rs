@@ -53,7 +53,7 @@ async fn links_in_packages_lead_nowhere() {
     assert_eq!(output(&outcome), serde_json::json!([]));
 
     let links = [("passwd", "/etc/passwd"), ("up", "../../../..")];
-    index.node_package_with_links(("linked", "1.0.0"), &[("index.js", "")], &links);
+    index.node_package_with_links("linked", "1.0.0", &[("index.js", "")], &links);
     let program = "import 'linked';\nconst seen = ['passwd', 'up'].filter((name) => fs.existsSync('/node_modules/linked/' + name));";
     let archive = node(program, r#"{"dependencies": {"linked": "1"}}"#);
     let outcome = ended(&world, archive, Ask::default()).await.unwrap();

@@ -27,7 +27,11 @@ async fn call(world: &World, skill_md: &str, files: &[(&str, &str)]) -> Result<E
         world,
         skill_md,
         Ask {
-            files: [("data.csv", "1")].iter().chain(files).map(file).collect(),
+            files: [("data.csv", "1")]
+                .iter()
+                .chain(files)
+                .map(|(path, text)| file(path, text))
+                .collect(),
             ..Ask::default()
         },
     )
@@ -44,10 +48,10 @@ async fn ask(world: &World, skill_md: &str, ask: Ask) -> Result<Execution, Error
     world.run_archive(archive, Ask { script, ..ask }).await
 }
 
-fn file((path, text): &(&str, &str)) -> InputFile {
+fn file(path: &str, text: &str) -> InputFile {
     InputFile {
-        path: (*path).to_owned(),
-        content: text.to_string().into(),
+        path: path.to_owned(),
+        content: text.to_owned().into(),
     }
 }
 

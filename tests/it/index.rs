@@ -72,7 +72,7 @@ impl OwnIndex {
                 }
                 let (files, asked, config) = (files.clone(), asked.clone(), config.clone());
                 let held = held.clone();
-                std::thread::spawn(move || serve(stream.unwrap(), config, &held, (&files, &asked)));
+                std::thread::spawn(move || serve(stream.unwrap(), config, &held, &files, &asked));
             }
         });
         index
@@ -150,13 +150,14 @@ impl OwnIndex {
 
     /// Offers one version of a Node package with these files, and returns its address and what it must hash to.
     pub(crate) fn node_package(&self, name: &str, version: &str, files: &[(&str, &str)]) -> (String, String) {
-        self.node_package_with_links((name, version), files, &[])
+        self.node_package_with_links(name, version, files, &[])
     }
 
     /// The same with links to these places.
     pub(crate) fn node_package_with_links(
         &self,
-        (name, version): (&str, &str),
+        name: &str,
+        version: &str,
         files: &[(&str, &str)],
         links: &[(&str, &str)],
     ) -> (String, String) {
@@ -186,12 +187,12 @@ impl OwnIndex {
         let archive = gz.finish().unwrap();
         let integrity = sha512(&archive);
         (
-            self.offer_npm_archive((name, version), archive, &integrity),
+            self.offer_npm_archive(name, version, archive, &integrity),
             integrity,
         )
     }
 
-    fn offer_npm_archive(&self, (name, version): (&str, &str), archive: Vec<u8>, integrity: &str) -> String {
+    fn offer_npm_archive(&self, name: &str, version: &str, archive: Vec<u8>, integrity: &str) -> String {
         let file = format!("/files/{name}-{version}.tgz");
         let url = self.node_url(&file);
         let dist = serde_json::json!({"tarball": url, "integrity": integrity});
@@ -231,7 +232,7 @@ impl OwnIndex {
         };
         let version = name.trim_start_matches("npm-").trim_end_matches(".tgz");
         let integrity = integrity(sha512(&content));
-        self.offer_npm_archive(("npm", version), content, &integrity);
+        self.offer_npm_archive("npm", version, content, &integrity);
         true
     }
 
@@ -260,7 +261,8 @@ fn serve(
     socket: TcpStream,
     config: Arc<ServerConfig>,
     held: &Held,
-    (files, asked): (&Mutex<HashMap<String, Answer>>, &Mutex<Vec<String>>),
+    files: &Mutex<HashMap<String, Answer>>,
+    asked: &Mutex<Vec<String>>,
 ) {
     let mut stream = StreamOwned::new(ServerConnection::new(config).unwrap(), socket);
     let mut head = Vec::new();
@@ -337,16 +339,16 @@ fn wheel(project: &str, files: &[(&str, &str)], links: &[(&str, &str)]) -> Vec<u
 /// The pip that this machine's own index has, fetched once.
 fn pip() -> Option<(String, Vec<u8>)> {
     let args = "-m pip download --quiet --no-deps --only-binary=:all: pip --dest";
-    fetched_once("pip", ("python3", args), "whl")
+    fetched_once("pip", "python3", args, "whl")
 }
 
 /// The npm that this machine's own registry has, fetched once.
 fn npm() -> Option<(String, Vec<u8>)> {
-    fetched_once("npm", ("npm", "pack --silent npm@10 --pack-destination"), "tgz")
+    fetched_once("npm", "npm", "pack --silent npm@10 --pack-destination", "tgz")
 }
 
 /// The file that a command leaves in the folder that is its last argument.
-fn fetched_once(what: &str, (program, args): (&str, &str), ending: &str) -> Option<(String, Vec<u8>)> {
+fn fetched_once(what: &str, program: &str, args: &str, ending: &str) -> Option<(String, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(what);
     let found = || {
         let entry = std::fs::read_dir(&folder).ok()?.filter_map(Result::ok);

@@ -78,7 +78,8 @@ impl Watched {
     }
 
     pub(crate) async fn get_by(&self, version: Version, path: &str, headers: &[(&str, &str)]) -> Coming {
-        self.ask(version, ("GET", path, headers), Bytes::new()).await
+        let request_line = format!("GET {path}");
+        self.ask(version, &request_line, headers, Bytes::new()).await
     }
 
     /// Posts JSON and asks for events.
@@ -94,23 +95,24 @@ impl Watched {
         ];
         let headers = [&headers, more].concat();
         let body = Bytes::from(body.to_string());
-        self.ask(version, ("POST", "/v1/executions", &headers), body)
-            .await
+        self.ask(version, "POST /v1/executions", &headers, body).await
     }
 
     /// Ends an execution.
     pub(crate) async fn cancel(&self, id: &str) {
-        let path = format!("/v1/executions/{id}/cancel");
-        let ended = self.ask(Version::Http1, ("POST", &path, &[]), Bytes::new()).await;
+        let request_line = format!("POST /v1/executions/{id}/cancel");
+        let ended = self.ask(Version::Http1, &request_line, &[], Bytes::new()).await;
         assert_eq!(ended.status, 200);
     }
 
     async fn ask(
         &self,
         version: Version,
-        (method, path, headers): (&str, &str, &[(&str, &str)]),
+        request_line: &str,
+        headers: &[(&str, &str)],
         body: Bytes,
     ) -> Coming {
+        let (method, path) = request_line.split_once(' ').unwrap();
         let mut request = Request::builder()
             .method(method)
             .header("authorization", format!("Bearer {}", self.key));

@@ -15,7 +15,7 @@ const UPDATE: &str = "SKILLBOX_TEST_UPDATE";
 
 type Texts = [(String, String)];
 
-/// What quotes each id: test functions, `skillbox prove`, or a whole file of tests.
+/// What quotes each id: test functions and `skillbox prove`.
 type Quotes = BTreeMap<String, BTreeSet<String>>;
 
 /// One line of the catalogue's tables.
@@ -150,11 +150,8 @@ fn quoting_tests<'a>(path: &'a str, text: &'a str) -> Vec<(&'a str, &'a str)> {
     let mut inside: Option<(&str, String)> = None;
     for line in text.lines() {
         let code = line.trim_start();
-        let comment = code.starts_with("//");
-        if code.starts_with("//!") {
-            let whole = path.starts_with("tests/").then_some(path);
-            found.extend(ids(line).filter_map(|id| Some((id, whole?))));
-        } else if let Some((name, end)) = &inside {
+        let comment = code.starts_with("//") && !code.starts_with("//!");
+        if let Some((name, end)) = &inside {
             found.extend(ids(line).filter(|_| comment).map(|id| (id, *name)));
             if line == end {
                 inside = None;

@@ -59,6 +59,7 @@ pub(crate) struct EventsQuery {
         ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was taken", example = "120-0-3-running")),
     responses((status = OK, description = "The events; the schema names them and what each carries as `data`", body = Events, content_type = "text/event-stream"),
         (status = NO_CONTENT, description = "All of it was told already")))]
+#[expect(clippy::too_many_arguments, reason = "each parameter is an extractor of axum")]
 pub(crate) async fn events(
     State(door): State<Arc<Door>>,
     Authenticated(caller): Authenticated,
