@@ -1,6 +1,6 @@
 //! Skillbox runs AI-agent skills and code in hardened sandboxes.
 //!
-//! The rooms stand on floors (see `docs/ARCHITECTURE.md`); a room uses rooms on lower floors only, and `tests/tidy` holds that.
+//! Modules belong to layers and use lower layers only: see `docs/ARCHITECTURE.md`; `tests/tidy` enforces it.
 
 pub mod addresses;
 pub mod auth;
