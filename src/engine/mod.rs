@@ -3,31 +3,31 @@
 mod admission;
 mod blobs;
 mod cache;
-mod call;
 mod clock;
+mod code;
 mod deps;
-mod ended;
-mod entrusted;
 mod executions;
 mod failure;
-mod find;
-mod follow;
 mod instance;
 mod keys;
-mod live;
+mod maintenance;
+mod metrics;
 mod mounts;
-mod observe;
+mod outcome;
 mod plan;
 mod queue;
+mod queued_request;
 mod request;
+mod resolve;
 mod run;
+mod running;
 mod schemas;
+mod secret_guard;
 mod secrets;
 mod skills;
-mod stored;
+mod subscription;
 #[cfg(test)]
 mod tests;
-mod upkeep;
 mod wait;
 mod webhooks;
 
@@ -51,21 +51,21 @@ use crate::skill::{ImageAllowlist, Language};
 use crate::store::{Cursor, Store};
 use crate::telemetry::Metrics;
 
-use admission::{Admission, Bounds, Few, Rate};
+use admission::{Admission, AdmissionLimits, Rate, SubmissionLimit};
 use blobs::Swept;
 use cache::SkillCache;
 use deps::Builds;
-use live::Running;
+use running::RunningExecutions;
 
 pub use blobs::{AskedBlob, BlobPolicy, NewBlob};
-pub use call::CalledCode;
+pub use code::CalledCode;
 pub use deps::{DependencySettings, Host, Index, NamedBy, Upstream};
 pub use executions::{ArtifactFile, Artifacts};
-pub use follow::Follow;
 pub use instance::Instance;
 pub use keys::NewKey;
+pub use maintenance::{Check, Readiness};
 pub use request::{Ask, Manner, OnDisconnect, RunRequest, What};
-pub use upkeep::{Check, Readiness};
+pub use subscription::Subscription;
 pub use webhooks::{Courier, Resolver, Signing, WebhookSettings};
 
 /// All use cases over one set of adapters. Cheap to clone; the state of every door.
@@ -88,8 +88,8 @@ struct Inner {
     blobs_swept: Swept,
     admission: Admission,
     rate: Rate,
-    submissions: Few,
-    running: Arc<Running>,
+    submissions: SubmissionLimit,
+    running: Arc<RunningExecutions>,
     metrics: Metrics,
     /// Told when there may be one to send.
     webhooks_due: Notify,
@@ -223,16 +223,16 @@ impl Engine {
         } = parts;
         let cache = SkillCache::new(settings.cache_dir.clone());
         let packages = SkillCache::of_packages(settings.deps.folder.clone(), settings.deps.set_bytes);
-        let admission = Admission::new(Bounds {
+        let admission = Admission::new(AdmissionLimits {
             slots: settings.concurrency,
-            slots_of_tenant: settings.tenant_concurrency,
-            callers: settings.queue,
+            slots_per_tenant: settings.tenant_concurrency,
+            interactive: settings.queue,
             queued: settings.async_queue,
             wait: settings.queue_wait,
         });
         let rate = Rate::new(settings.tenant_rate);
         let metrics = Metrics::new(store.latency(), blob.kept());
-        let (running, tasks) = (Arc::new(Running::default()), TaskTracker::new());
+        let (running, tasks) = (Arc::new(RunningExecutions::default()), TaskTracker::new());
         Self(Arc::new(Inner {
             store,
             blob,
@@ -247,7 +247,7 @@ impl Engine {
             blobs_swept: Swept::default(),
             admission,
             rate,
-            submissions: Few::new(limits::SUBMISSIONS_AT_ONCE),
+            submissions: SubmissionLimit::new(limits::SUBMISSIONS_AT_ONCE),
             running,
             metrics,
             webhooks_due: Notify::new(),

@@ -1,7 +1,7 @@
 //! From a skill and a request to a job: pure, so that what runs can be read off a value.
 
 use crate::engine::schemas::Schemas;
-use crate::engine::{Ask, Settings, call};
+use crate::engine::{Ask, Settings, code};
 use crate::error::Error;
 use crate::execution::{JsonText, ResourceLimits};
 use crate::ids::ExecutionId;
@@ -63,7 +63,7 @@ impl Target {
             Self::Declared | Self::Script(_) => manifest.function.as_ref(),
         };
         let argv = function
-            .and_then(|function| call::function(function, language))
+            .and_then(|function| code::function(function, language))
             .unwrap_or_else(|| program(language, format!("/skills/{}/{entrypoint}", manifest.name)));
         Ok((language, entrypoint.clone(), argv))
     }

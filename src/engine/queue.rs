@@ -5,10 +5,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::auth::{Caller, Scope};
-use crate::engine::admission::{Comer, Lane, Place, Slot};
-use crate::engine::live::Entered;
+use crate::engine::admission::{Lane, Request, Slot, Ticket};
 use crate::engine::run::{Accepted, Standing, Turn, Watcher, span};
-use crate::engine::{Engine, Manner, OnDisconnect, RunRequest, What, clock, ended, failure, require, stored};
+use crate::engine::running::Registration;
+use crate::engine::{
+    Engine, Manner, OnDisconnect, RunRequest, What, clock, failure, outcome, queued_request, require,
+};
 use crate::error::{Code, Error};
 use crate::execution::{Bookmark, Execution, NewExecution, Outcome, QueuePlace, Status};
 use crate::ids::{Digest, ExecutionId, IdempotencyKey, Tenant};
@@ -27,13 +29,13 @@ impl Engine {
     ) -> Result<Execution, Error> {
         self.0.rate.take(caller.tenant(), std::time::Instant::now())?;
         // Whoever goes away before that has not asked: what waits here is bounded by who is there.
-        let turn = self.0.submissions.enter(caller.tenant()).await?;
-        let comer = Comer {
+        let turn = self.0.submissions.acquire(caller.tenant()).await?;
+        let slot_request = Request {
             tenant: caller.tenant().clone(),
             lane: Lane::Queued,
             execution: None,
         };
-        self.0.admission.give_way(&comer).await;
+        self.0.admission.yield_to_interactive(&slot_request).await;
         let (engine, caller) = (self.clone(), caller.clone());
         let submit = async move {
             let _until_recorded = turn;
@@ -48,14 +50,14 @@ impl Engine {
         request: RunRequest,
         manner: Manner,
     ) -> Result<Execution, Error> {
-        let kept = stored::write(&request.what, &request.ask)?;
+        let kept = queued_request::write(&request.what, &request.ask)?;
         let key = manner.key.map(|key| keyed(key, &kept));
         if let Some(id) = self.asked_before(caller, key.as_ref()).await? {
             return self.find_execution(caller.tenant(), id).await;
         }
         let accepted = Box::pin(self.accept(caller, request)).await?;
         accepted.name_span();
-        let kept = stored::pinned(kept, &accepted.found.plan.job.mounted)?;
+        let kept = queued_request::pinned(kept, &accepted.found.plan.job.mounted)?;
         let lined_up = self.line_up((&accepted.tenant, accepted.id()), Lane::Queued)?;
         match self.enqueue(&accepted, (Some(kept), key)).await? {
             Recorded::Now(execution) => {
@@ -74,9 +76,9 @@ impl Engine {
         gone: &CancellationToken,
     ) -> Result<Execution, Error> {
         let (tenant, id) = (accepted.tenant.clone(), accepted.id());
-        let (place, mut entered) = self.line_up((&tenant, id), Lane::Caller)?;
+        let (place, mut registration) = self.line_up((&tenant, id), Lane::Interactive)?;
         if let Recorded::Before(id) = self.enqueue(&accepted, (None, Some(keyed))).await? {
-            drop((place, entered, accepted));
+            drop((place, registration, accepted));
             return self.join(&tenant, id, (gone, watcher)).await;
         }
         let turn = gone.run_until_cancelled(self.0.admission.wait(place)).await;
@@ -89,13 +91,13 @@ impl Engine {
                     on_disconnect,
                     watcher,
                 };
-                Box::pin(self.execute(accepted, turn, (&mut entered, gone))).await
+                Box::pin(self.execute(accepted, turn, (&mut registration, gone))).await
             }
             Err(error) => Err(error),
         };
         let error = match ran {
             Ok(execution) => {
-                entered.leave(&execution);
+                registration.complete(&execution);
                 return Ok(execution);
             }
             Err(error) => error,
@@ -106,16 +108,16 @@ impl Engine {
             // Cancelled while it waited, or recorded as it ended. What stands as running is ended by who looks after that.
             Ok(false) => match self.find_execution(&tenant, id).await {
                 Ok(execution) if execution.status.is_final() => {
-                    entered.leave(&execution);
+                    registration.complete(&execution);
                     Ok(execution)
                 }
                 Ok(_) | Err(_) => Err(error),
             },
             Err(_) => {
-                let (engine, outcome) = (self.clone(), ended::denied(&error));
+                let (engine, outcome) = (self.clone(), outcome::rejected(&error));
                 self.0
                     .tasks
-                    .spawn(async move { engine.end_queued(entered, outcome).await });
+                    .spawn(async move { engine.end_queued(registration, outcome).await });
                 Err(error)
             }
         }
@@ -146,8 +148,8 @@ impl Engine {
         self.await_other(tenant, id, gone).await
     }
 
-    fn enter_line(&self, (tenant, id): (&Tenant, ExecutionId), lane: Lane) -> Result<Place, Error> {
-        self.0.admission.enter(Comer {
+    fn enter_line(&self, (tenant, id): (&Tenant, ExecutionId), lane: Lane) -> Result<Ticket, Error> {
+        self.0.admission.request(Request {
             tenant: tenant.clone(),
             lane,
             execution: Some(id),
@@ -155,11 +157,15 @@ impl Engine {
     }
 
     /// A place in the line, and among what can be watched and cancelled.
-    fn line_up(&self, (tenant, id): (&Tenant, ExecutionId), lane: Lane) -> Result<(Place, Entered), Error> {
+    fn line_up(
+        &self,
+        (tenant, id): (&Tenant, ExecutionId),
+        lane: Lane,
+    ) -> Result<(Ticket, Registration), Error> {
         let place = self.enter_line((tenant, id), lane)?;
-        let entered = self.0.running.enter(tenant.clone(), id);
-        entered.waits();
-        Ok((place, entered))
+        let registration = self.0.running.register(tenant.clone(), id);
+        registration.set_queued();
+        Ok((place, registration))
     }
 
     async fn enqueue(
@@ -195,51 +201,51 @@ impl Engine {
     }
 
     /// Lets a recorded execution wait for its turn; nobody waits with it.
-    fn run_in_turn(&self, (place, entered): (Place, Entered)) {
+    fn run_in_turn(&self, (place, registration): (Ticket, Registration)) {
         let engine = self.clone();
         self.0
             .tasks
-            .spawn(async move { engine.run_queued(entered, place).await });
+            .spawn(async move { engine.run_queued(registration, place).await });
     }
 
     /// Runs a recorded execution when its turn comes. What may be otherwise in a moment is waited for in the line; whatever else goes
     /// wrong is recorded as its end, unless the process ends.
-    async fn run_queued(&self, mut entered: Entered, mut place: Place) {
-        let (tenant, id) = (entered.tenant().clone(), entered.id());
+    async fn run_queued(&self, mut registration: Registration, mut ticket: Ticket) {
+        let (tenant, id) = (registration.tenant().clone(), registration.id());
         let mut tries = 0;
         let error = loop {
-            let ended = match place.turn().await {
-                Some(slot) => Box::pin(self.execute_queued(slot, &mut entered).instrument(span())).await,
+            let ended = match ticket.slot().await {
+                Some(slot) => Box::pin(self.execute_queued(slot, &mut registration).instrument(span())).await,
                 // Cancelled, or the process ends: the next one finds it in the database.
                 None => self.find_execution(&tenant, id).await,
             };
             let error = match ended {
-                Ok(execution) if execution.status.is_final() => return entered.leave(&execution),
+                Ok(execution) if execution.status.is_final() => return registration.complete(&execution),
                 Ok(_) => return,
                 Err(error) => error,
             };
-            let is_early = !entered.has_begun() && !entered.cancel().is_cancelled();
+            let is_early = !registration.has_started() && !registration.cancel().is_cancelled();
             if tries == limits::QUEUED_AGAIN_MAX || !is_early || !may_pass(&error) {
                 break error;
             }
             tracing::warn!(execution.id = %id, %error, "Execution {id} cannot begin yet; it waits again");
             let pause = limits::QUEUED_AGAIN_AFTER * 2_u32.pow(tries);
             tries += 1;
-            let cancel = entered.cancel();
+            let cancel = registration.cancel();
             let _ = cancel.run_until_cancelled(tokio::time::sleep(pause)).await;
             // It was let in before; only the process's end keeps it out.
-            let Ok(again) = self.enter_line((&tenant, id), Lane::Adopted) else {
+            let Ok(again) = self.enter_line((&tenant, id), Lane::Recovered) else {
                 return;
             };
-            place = again;
+            ticket = again;
         };
         tracing::warn!(execution.id = %id, %error, source = ?std::error::Error::source(&error), "Execution {id} was not let in");
-        self.end_queued(entered, ended::denied(&error)).await;
+        self.end_queued(registration, outcome::rejected(&error)).await;
     }
 
     /// Ends one that waits and never will run. Nobody else knows of it: this tries until the process ends, whose successor finds it.
-    async fn end_queued(&self, entered: Entered, outcome: Outcome) {
-        let (tenant, id) = (entered.tenant().clone(), entered.id());
+    async fn end_queued(&self, registration: Registration, outcome: Outcome) {
+        let (tenant, id) = (registration.tenant().clone(), registration.id());
         let stopping = self.0.running.stopping();
         while !stopping.is_cancelled() {
             let left = self.leave_queue(&tenant, id, outcome.clone()).await;
@@ -248,7 +254,7 @@ impl Engine {
                 Err(error) => Err(error),
             };
             match ended {
-                Ok(execution) if execution.status.is_final() => return entered.leave(&execution),
+                Ok(execution) if execution.status.is_final() => return registration.complete(&execution),
                 // It stands as running, and is ended by who looks after those.
                 Ok(_) => return,
                 Err(error) if error.code() == Code::NotFound => return,
@@ -262,8 +268,8 @@ impl Engine {
         }
     }
 
-    async fn execute_queued(&self, slot: Slot, entered: &mut Entered) -> Result<Execution, Error> {
-        let (tenant, id) = (entered.tenant().clone(), entered.id());
+    async fn execute_queued(&self, slot: Slot, registration: &mut Registration) -> Result<Execution, Error> {
+        let (tenant, id) = (registration.tenant().clone(), registration.id());
         let (tenant, execution) = (&tenant, self.find_execution(&tenant, id).await?);
         if execution.status.is_final() {
             return Ok(execution);
@@ -271,7 +277,7 @@ impl Engine {
         let recorded = execution.new;
         let request = self.0.store.queued_request(tenant, id).await;
         let request = request.map_err(|error| failure::of_store(error, "what it was to be given"))?;
-        let (what, mut ask) = stored::read(&request)?;
+        let (what, mut ask) = queued_request::read(&request)?;
         // Written down with the execution, and judged once more when it is sent.
         ask.callback_url = None;
         // What was latest then.
@@ -306,8 +312,8 @@ impl Engine {
             on_disconnect: OnDisconnect::Continue,
             watcher: nobody,
         };
-        let cancel = entered.cancel();
-        Box::pin(self.execute(accepted, turn, (entered, &cancel))).await
+        let cancel = registration.cancel();
+        Box::pin(self.execute(accepted, turn, (registration, &cancel))).await
     }
 
     /// Lets what waited in dead processes wait in this one, in the order it came.
@@ -328,7 +334,7 @@ impl Engine {
                 tracing::info!("{} executions of an earlier process wait again", adopted.len());
             }
             for (tenant, execution) in adopted {
-                self.run_in_turn(self.line_up((&tenant, execution), Lane::Adopted)?);
+                self.run_in_turn(self.line_up((&tenant, execution), Lane::Recovered)?);
             }
         }
         Ok(())
@@ -336,9 +342,9 @@ impl Engine {
 
     /// Ends an execution that waits; `false` if it has started or ended.
     pub(super) async fn cancel_queued(&self, tenant: &Tenant, id: ExecutionId) -> Result<bool, Error> {
-        let left = self.leave_queue(tenant, id, ended::cancelled()).await?;
+        let left = self.leave_queue(tenant, id, outcome::cancelled()).await?;
         if left {
-            self.0.admission.send_away(tenant, id);
+            self.0.admission.remove(tenant, id);
             // One that has its turn may be at its preparations.
             drop(self.0.running.cancel(tenant, id));
         }
@@ -361,7 +367,7 @@ impl Engine {
     pub fn queue_place(&self, execution: &Execution) -> Option<QueuePlace> {
         let new = &execution.new;
         let is_queued = execution.status == Status::Queued;
-        let place = is_queued.then(|| self.0.admission.place(&new.tenant, new.id))??;
+        let place = is_queued.then(|| self.0.admission.position(&new.tenant, new.id))??;
         let waited = clock::since(new.created_at).as_millis();
         Some(QueuePlace {
             position: place.position,

@@ -13,14 +13,14 @@ use crate::bundle::artifacts::ArtifactTar;
 use crate::engine::admission::Slot;
 use crate::engine::blobs::with_blobs;
 use crate::engine::deps::Waiting;
-use crate::engine::ended::{lost, outcome, without_artifacts};
-use crate::engine::find::Found;
-use crate::engine::follow::Follow;
-use crate::engine::live::Entered;
+use crate::engine::outcome::{failed, from_report, without_artifacts};
 use crate::engine::plan::Plan;
+use crate::engine::resolve::Found;
+use crate::engine::running::Registration;
 use crate::engine::secrets::masked;
+use crate::engine::subscription::Subscription;
 use crate::engine::{
-    Engine, Manner, OnDisconnect, RunRequest, clock, failure, observe, queue, require, stored,
+    Engine, Manner, OnDisconnect, RunRequest, clock, failure, metrics, queue, queued_request, require,
 };
 use crate::error::{Code, Error};
 use crate::execution::{ChosenBackend, Execution, FileEntry, NewExecution, Outcome, Timings, milliseconds};
@@ -76,7 +76,7 @@ pub(super) fn span() -> tracing::Span {
 }
 
 /// Who wants to hear what an execution tells.
-pub(super) type Watcher = oneshot::Sender<Follow>;
+pub(super) type Watcher = oneshot::Sender<Subscription>;
 
 /// What is recorded of an execution before its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +132,7 @@ impl Engine {
         &self,
         caller: &Caller,
         asked: (RunRequest, Manner),
-        watcher: oneshot::Sender<Follow>,
+        watcher: oneshot::Sender<Subscription>,
     ) -> Result<Execution, Error> {
         let (engine, caller) = (self.clone(), caller.clone());
         let gone = CancellationToken::new();
@@ -150,7 +150,10 @@ impl Engine {
     ) -> Result<Execution, Error> {
         self.0.rate.take(caller.tenant(), Instant::now())?;
         let keyed = match manner.key {
-            Some(key) => Some(queue::keyed(key, &stored::write(&request.what, &request.ask)?)),
+            Some(key) => Some(queue::keyed(
+                key,
+                &queued_request::write(&request.what, &request.ask)?,
+            )),
             None => None,
         };
         if let Some(id) = self.asked_before(caller, keyed.as_ref()).await? {
@@ -163,7 +166,7 @@ impl Engine {
             let manner = (manner.on_disconnect, watcher);
             return Box::pin(self.run_once((accepted, keyed), manner, gone)).await;
         }
-        let slot = self.0.admission.admit_unless(&accepted.tenant, gone).await?;
+        let slot = self.0.admission.admit_unless_gone(&accepted.tenant, gone).await?;
         let turn = Turn {
             slot,
             standing: Standing::New,
@@ -171,10 +174,10 @@ impl Engine {
             watcher,
         };
         // Before the row: one that is there always has somebody who ends it.
-        let mut entered = self.0.running.enter(accepted.tenant.clone(), accepted.id());
-        let execution = Box::pin(self.execute(accepted, turn, (&mut entered, gone))).await?;
+        let mut registration = self.0.running.register(accepted.tenant.clone(), accepted.id());
+        let execution = Box::pin(self.execute(accepted, turn, (&mut registration, gone))).await?;
         // It leaves only now: whoever waits for its end finds it recorded.
-        entered.leave(&execution);
+        registration.complete(&execution);
         Ok(execution)
     }
 
@@ -209,7 +212,7 @@ impl Engine {
         &self,
         accepted: Accepted,
         turn: Turn,
-        (entered, gone): (&mut Entered, &CancellationToken),
+        (registration, gone): (&mut Registration, &CancellationToken),
     ) -> Result<Execution, Error> {
         let Accepted {
             tenant,
@@ -241,8 +244,8 @@ impl Engine {
             callback_url,
             ..self.new_execution((&tenant, accepted_at), &found, Some(&choice))
         };
-        entered.begins();
-        let entered = &*entered;
+        registration.set_running();
+        let registration = &*registration;
         // The sandbox is made meanwhile; the program waits for the row.
         let (word, go) = oneshot::channel();
         let begin = async {
@@ -252,14 +255,14 @@ impl Engine {
             };
             let begun = standing.begin(&self.0.store, new.clone(), go).await?;
             if begun && !watcher.is_closed() {
-                let _ = watcher.send(self.follow_entered(entered));
+                let _ = watcher.send(self.subscribe_to(registration));
             }
             Ok(begun)
         };
         // Boxed: what makes and watches a sandbox is the largest part of all.
-        let perform = Box::pin(self.perform(&tenant, (job, &choice), (entered, go)));
+        let perform = Box::pin(self.perform(&tenant, (job, &choice), (registration, go)));
         let both = async { tokio::join!(begin, perform) };
-        let cancel = entered.cancel();
+        let cancel = registration.cancel();
         let (begun, (outcome, fault)) = tokio::select! {
             done = both => done,
             never = on_disconnect.follow(gone, &cancel) => match never {},
@@ -269,7 +272,7 @@ impl Engine {
             return self.find_execution(&tenant, new.id).await;
         }
         self.count_failure(fault);
-        let outcome = schemas.judge(outcome).await;
+        let outcome = schemas.check_output(outcome).await;
         let timings = Timings {
             queue_ms,
             ..outcome.timings
@@ -323,24 +326,24 @@ impl Engine {
         &self,
         tenant: &Tenant,
         (job, choice): (&Job, &BackendChoice),
-        (entered, go): (&Entered, oneshot::Receiver<()>),
+        (registration, go): (&Registration, oneshot::Receiver<()>),
     ) -> (Outcome, Option<&'static str>) {
         let tar = || ArtifactTar::create_in(&self.0.settings.tmp_dir);
         let (mut artifacts, mut blobs) = (tar(), tar());
         let run = Run {
             artifacts: &mut artifacts,
             blobs: &mut blobs,
-            cancel: entered.cancel(),
+            cancel: registration.cancel(),
             go,
-            transcript: entered.transcript(),
+            transcript: registration.transcript(),
         };
         let report = self.0.sandbox.run(choice, job, run).await;
-        let fault = observe::fault_of(report.as_ref().map_err(drop));
+        let fault = metrics::fault_of(report.as_ref().map_err(drop));
         let report = match report {
             Ok(report) => report,
             Err(error) => {
                 tracing::error!(execution.id = %job.execution, ?error, "Execution {} got no sandbox", job.execution);
-                return (lost(&failure::of_sandbox(error)), fault);
+                return (failed(&failure::of_sandbox(error)), fault);
             }
         };
         let shutting_down = self.0.running.is_stopping();
@@ -348,7 +351,7 @@ impl Engine {
             .store_artifacts(tenant, job.execution, artifacts, &report.files)
             .await;
         let (kept, not_kept) = self.take_blobs(tenant, blobs, &report.blobs).await;
-        let outcome = with_blobs(outcome(report, job, shutting_down), kept, not_kept);
+        let outcome = with_blobs(from_report(report, job, shutting_down), kept, not_kept);
         let outcome = match stored {
             Ok(()) => outcome,
             Err(error) => {

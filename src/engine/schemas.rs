@@ -40,7 +40,7 @@ impl Schemas {
     }
 
     /// A success whose output does not fit is none; the output is kept. No output counts as `null`.
-    pub(super) async fn judge(&self, outcome: Outcome) -> Outcome {
+    pub(super) async fn check_output(&self, outcome: Outcome) -> Outcome {
         let (Some(schema), Status::Success) = (&self.output, outcome.status) else {
             return outcome;
         };

@@ -296,7 +296,7 @@ mod tests {
                 path: "a/hunter2".to_owned(),
                 reason: "link".to_owned(),
             }],
-            ..crate::engine::ended::unrecorded()
+            ..crate::engine::outcome::unsaved()
         }
     }
 

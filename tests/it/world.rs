@@ -7,8 +7,8 @@ use std::time::Duration;
 use skillbox::auth::Caller;
 use skillbox::blob::{Blob, LinkSigner};
 use skillbox::engine::{
-    Ask, BlobPolicy, DependencySettings, Engine, Follow, Images, Index, Instance, Manner, NamedBy,
-    PageRequest, Parts, RetentionPolicy, RunRequest, Settings, Upstream, WebhookSettings, What,
+    Ask, BlobPolicy, DependencySettings, Engine, Images, Index, Instance, Manner, NamedBy, PageRequest,
+    Parts, RetentionPolicy, RunRequest, Settings, Subscription, Upstream, WebhookSettings, What,
 };
 use skillbox::error::Error;
 use skillbox::execution::{Execution, JsonText, Maxima, Outcome, Status};
@@ -209,7 +209,7 @@ impl World {
     pub(crate) async fn watch(
         &self,
         archive: std::fs::File,
-    ) -> (Follow, JoinHandle<Result<Execution, Error>>) {
+    ) -> (Subscription, JoinHandle<Result<Execution, Error>>) {
         let what = What::Archive {
             archive,
             fallback_name: None,

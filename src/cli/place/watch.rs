@@ -13,7 +13,7 @@ use super::{Local, Remote};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::watched::{Hear, Told};
-use crate::engine::Follow;
+use crate::engine::Subscription;
 use crate::execution::{Bookmark, Envelope, News, Reason, Stream};
 use crate::http::{EndEvent, EndReason, PrintedEvent, StatusEvent};
 use crate::ids::ExecutionId;
@@ -22,12 +22,12 @@ use crate::limits;
 /// What a run tells, once it is recorded.
 #[derive(Debug)]
 pub(super) struct Telling {
-    watched: Option<oneshot::Receiver<Follow>>,
-    follow: Option<Follow>,
+    watched: Option<oneshot::Receiver<Subscription>>,
+    follow: Option<Subscription>,
 }
 
 impl Telling {
-    pub(super) fn once(watched: oneshot::Receiver<Follow>) -> Self {
+    pub(super) fn once(watched: oneshot::Receiver<Subscription>) -> Self {
         Self {
             watched: Some(watched),
             follow: None,
@@ -57,7 +57,7 @@ impl Telling {
 }
 
 /// What is heard of a followed execution; `None` at the end of it.
-fn told(follow: &Follow, news: News) -> Option<Told> {
+fn told(follow: &Subscription, news: News) -> Option<Told> {
     match news {
         News::Status(status) => Some(Told::Status(follow.id(), status, follow.queue_position())),
         News::Printed { stream, bytes } => Some(Told::Printed(stream, bytes)),

@@ -1,8 +1,8 @@
-//! Who may run now, who waits, who is sent away.
+//! Admission of executions: which request runs now, which waits, which is rejected.
 
-mod few;
-mod line;
+mod queue;
 mod rate;
+mod submissions;
 #[cfg(test)]
 mod tests;
 
@@ -18,89 +18,83 @@ use crate::error::{Code, Error};
 use crate::ids::{ExecutionId, Tenant};
 use crate::limits;
 
-use line::{Line, OpenTo, Waiter};
+use queue::{FairQueue, OpenLanes, Waiter};
 
-pub(super) use few::Few;
 pub(super) use rate::Rate;
+pub(super) use submissions::SubmissionLimit;
 
-/// A fixed number of slots, and bounded lines before them.
+/// A fixed number of slots with limited queues in front of them.
 ///
-/// A slot that becomes free goes to the tenants in turn: one that fills its lines makes itself wait and nobody else (T-15, R-12).
-/// Within a tenant callers who wait and executions in the queue take turns. As long as callers come, the queue leaves them a
-/// slot, unless nothing of it would run at all; and what is submitted or begun from it gives way to them for a moment.
+/// Free slots go to the tenants in turn, so a tenant that fills its queues delays only itself (T-15, R-12). Within a tenant,
+/// interactive and queued requests alternate. While interactive requests arrive, one slot is reserved for them unless no queued
+/// execution runs at all; submissions and queued executions also yield to them briefly.
 #[derive(Debug)]
 pub(super) struct Admission(Arc<Inner>);
 
-/// How much at once.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
-    /// Executions at once.
+pub(super) struct AdmissionLimits {
     pub(super) slots: usize,
-    /// Executions of one tenant at once.
-    pub(super) slots_of_tenant: usize,
-    /// Callers of one tenant who wait.
-    pub(super) callers: usize,
-    /// Executions of one tenant in the queue.
+    pub(super) slots_per_tenant: usize,
+    /// Waiting interactive requests of one tenant.
+    pub(super) interactive: usize,
+    /// Queued executions of one tenant.
     pub(super) queued: usize,
-    /// Longest wait of a caller.
+    /// Longest wait of an interactive request.
     pub(super) wait: Duration,
 }
 
-impl Bounds {
-    /// Whether a tenant that has what is in `running` may have one more.
-    fn let_run(self, running: &HashMap<Tenant, usize>, tenant: &Tenant) -> bool {
-        running.get(tenant).copied().unwrap_or(0) < self.slots_of_tenant
+impl AdmissionLimits {
+    fn tenant_may_run(self, running: &HashMap<Tenant, usize>, tenant: &Tenant) -> bool {
+        running.get(tenant).copied().unwrap_or(0) < self.slots_per_tenant
     }
 }
 
-/// Who wants a slot.
+/// A request for a slot.
 #[derive(Clone, Debug)]
-pub(super) struct Comer {
+pub(super) struct Request {
     pub(super) tenant: Tenant,
     pub(super) lane: Lane,
-    /// What will run, if that has a name already.
+    /// `None` until the execution has an id.
     pub(super) execution: Option<ExecutionId>,
 }
 
-/// How somebody waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
-    /// With somebody at the other end.
-    Caller,
-    /// In the queue, for as long as it takes.
+    /// A client waits for the result.
+    Interactive,
+    /// Waits in the queue without a time limit.
     Queued,
-    /// As `Queued`; it was let in by a process before this one.
-    Adopted,
+    /// As `Queued`, but an earlier process admitted it: queue limits do not apply.
+    Recovered,
 }
 
-/// Where an execution stands in its tenant's line.
+/// Position of an execution in its tenant's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct LinePlace {
+pub(super) struct LanePosition {
     /// 1 for the next one.
     pub(super) position: usize,
-    /// How many wait in this line.
+    /// Length of this lane.
     pub(super) waiting: usize,
 }
 
 #[derive(Debug)]
 struct Inner {
     state: Mutex<State>,
-    bounds: Bounds,
-    /// Told when nobody has to give way any more.
-    calm: Notify,
+    limits: AdmissionLimits,
+    /// Notified when interactive requests no longer need priority.
+    interactive_settled: Notify,
 }
 
 #[derive(Debug)]
 struct State {
     free: usize,
-    /// Slots of executions from the queue.
+    /// Slots taken by queued executions.
     queued: usize,
-    /// When the last caller came.
-    called_at: Option<Instant>,
+    last_interactive_at: Option<Instant>,
     closed: bool,
     /// Never 0 for any tenant in it.
     running: HashMap<Tenant, usize>,
-    line: Line,
+    queue: FairQueue,
 }
 
 /// The right to run one execution, until dropped.
@@ -111,52 +105,51 @@ pub(super) struct Slot {
     lane: Lane,
 }
 
-/// A slot, or a place in the line.
 #[derive(Debug)]
-pub(super) enum Place {
-    Slot(Slot),
-    Line(Waiting),
+pub(super) enum Ticket {
+    Granted(Slot),
+    Waiting(QueueEntry),
 }
 
-impl Place {
-    /// The slot, after however long it takes; `None` when the process ends first.
-    pub(super) async fn turn(self) -> Option<Slot> {
+impl Ticket {
+    /// Waits for the slot; `None` if the request was removed or the process shuts down.
+    pub(super) async fn slot(self) -> Option<Slot> {
         match self {
-            Self::Slot(slot) => Some(slot),
-            Self::Line(mut place) => (&mut place.turn).await.ok(),
+            Self::Granted(slot) => Some(slot),
+            Self::Waiting(mut entry) => (&mut entry.grant).await.ok(),
         }
     }
 }
 
 impl Admission {
-    pub(super) fn new(bounds: Bounds) -> Self {
+    pub(super) fn new(limits: AdmissionLimits) -> Self {
         let state = Mutex::new(State {
-            free: bounds.slots,
+            free: limits.slots,
             queued: 0,
-            called_at: None,
+            last_interactive_at: None,
             closed: false,
             running: HashMap::new(),
-            line: Line::default(),
+            queue: FairQueue::default(),
         });
         Self(Arc::new(Inner {
             state,
-            bounds,
-            calm: Notify::new(),
+            limits,
+            interactive_settled: Notify::new(),
         }))
     }
 
-    /// A slot, now or after a bounded wait.
+    /// Admits an interactive request, now or after a limited wait.
     pub(super) async fn admit(&self, tenant: &Tenant) -> Result<Slot, Error> {
-        let entered = self.enter(Comer {
+        let ticket = self.request(Request {
             tenant: tenant.clone(),
-            lane: Lane::Caller,
+            lane: Lane::Interactive,
             execution: None,
         })?;
-        self.wait(entered).await
+        self.wait(ticket).await
     }
 
-    /// The same for a caller who may go; one that goes leaves the line.
-    pub(super) async fn admit_unless(
+    /// As [`admit`](Self::admit); leaves the queue when `gone` is cancelled.
+    pub(super) async fn admit_unless_gone(
         &self,
         tenant: &Tenant,
         gone: &CancellationToken,
@@ -165,58 +158,58 @@ impl Admission {
         admitted.ok_or_else(|| Error::new(Code::Busy, "the caller left the queue"))?
     }
 
-    /// A slot or a place in the line; an error where there is neither.
-    pub(super) fn enter(&self, comer: Comer) -> Result<Place, Error> {
-        self.0.enter(comer)
+    /// Grants a slot or enters the queue; an error if the queue is full.
+    pub(super) fn request(&self, request: Request) -> Result<Ticket, Error> {
+        self.0.request(request)
     }
 
-    /// Waits for the turn of a caller, for so long.
-    pub(super) async fn wait(&self, entered: Place) -> Result<Slot, Error> {
-        match tokio::time::timeout(self.0.bounds.wait, entered.turn()).await {
-            Ok(turn) => turn.ok_or_else(shutting_down),
+    /// Waits for the slot of an interactive request, up to the configured limit.
+    pub(super) async fn wait(&self, ticket: Ticket) -> Result<Slot, Error> {
+        match tokio::time::timeout(self.0.limits.wait, ticket.slot()).await {
+            Ok(slot) => slot.ok_or_else(shutting_down),
             Err(_elapsed) => Err(busy("no slot became free in time")),
         }
     }
 
-    /// Waits for callers whose executions have just begun, for [`limits::GIVE_WAY_MAX`] at most. Whoever finds no room hears of it
-    /// without that.
-    pub(super) async fn give_way(&self, comer: &Comer) {
-        let calm = self.0.calm.notified();
-        if self.0.is_hurried() && self.0.has_room(comer) {
-            let _ = tokio::time::timeout(limits::GIVE_WAY_MAX, calm).await;
+    /// Waits for interactive executions that have just started, at most [`limits::GIVE_WAY_MAX`]. A request that the queue
+    /// would reject does not wait for that.
+    pub(super) async fn yield_to_interactive(&self, request: &Request) {
+        let settled = self.0.interactive_settled.notified();
+        if self.0.has_interactive_burst() && self.0.fits_queue(request) {
+            let _ = tokio::time::timeout(limits::GIVE_WAY_MAX, settled).await;
         }
     }
 
-    /// Where this execution waits; `None` if it does not.
-    pub(super) fn place(&self, tenant: &Tenant, execution: ExecutionId) -> Option<LinePlace> {
-        self.0.state().line.place(tenant, execution)
+    /// The position of a waiting execution; `None` if it does not wait.
+    pub(super) fn position(&self, tenant: &Tenant, execution: ExecutionId) -> Option<LanePosition> {
+        self.0.state().queue.position(tenant, execution)
     }
 
-    /// How many wait in all.
+    /// How many requests wait.
     pub(super) fn waiting(&self) -> usize {
-        self.0.state().line.len()
+        self.0.state().queue.len()
     }
 
     /// How many slots are taken.
     pub(super) fn running(&self) -> usize {
-        self.0.bounds.slots - self.0.state().free
+        self.0.limits.slots - self.0.state().free
     }
 
-    /// Sends one that waits away, if it does.
-    pub(super) fn send_away(&self, tenant: &Tenant, execution: ExecutionId) {
-        self.0.state().line.send_away(tenant, execution);
+    /// Removes a waiting execution from the queue.
+    pub(super) fn remove(&self, tenant: &Tenant, execution: ExecutionId) {
+        self.0.state().queue.remove(tenant, execution);
     }
 
-    /// Gives out what was left for callers, should none have come for a while.
-    pub(super) fn look_again(&self) {
-        self.0.hand_out(self.0.state());
+    /// Grants slots that were reserved for interactive requests and no longer are.
+    pub(super) fn grant_free_slots(&self) {
+        self.0.grant_free_slots(self.0.state());
     }
 
-    /// Lets nobody in any more; who waits is sent away.
+    /// Rejects all requests from now on, waiting ones included.
     pub(super) fn close(&self) {
         let mut state = self.0.state();
         state.closed = true;
-        state.line = Line::default();
+        state.queue = FairQueue::default();
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -225,84 +218,86 @@ impl Admission {
 }
 
 impl Inner {
-    fn enter(self: &Arc<Self>, comer: Comer) -> Result<Place, Error> {
-        if comer.lane != Lane::Caller {
-            // A slot that was left for callers and is left no more is for those of the queue who came before.
-            self.hand_out(self.state());
+    fn request(self: &Arc<Self>, request: Request) -> Result<Ticket, Error> {
+        if request.lane != Lane::Interactive {
+            // A slot that is no longer reserved belongs to earlier queued requests first.
+            self.grant_free_slots(self.state());
         }
         let mut state = self.state();
         if state.closed {
             return Err(shutting_down());
         }
-        let may_run = self.bounds.let_run(&state.running, &comer.tenant);
-        let is_open = match state.open_to() {
-            Some(OpenTo::All) => true,
-            Some(OpenTo::Callers) => comer.lane == Lane::Caller,
+        let may_run = self.limits.tenant_may_run(&state.running, &request.tenant);
+        let is_open = match state.open_lanes() {
+            Some(OpenLanes::All) => true,
+            Some(OpenLanes::Interactive) => request.lane == Lane::Interactive,
             None => false,
         };
         if is_open && may_run {
-            state.call(comer.lane);
-            state.take(&comer.tenant, comer.lane);
-            return Ok(Place::Slot(self.slot(comer.tenant, comer.lane)));
+            state.record_arrival(request.lane);
+            state.take_slot(&request.tenant, request.lane);
+            return Ok(Ticket::Granted(self.slot(request.tenant, request.lane)));
         }
-        self.check_room(&state.line, &comer)?;
+        self.check_queue_limits(&state.queue, &request)?;
         if may_run {
-            state.call(comer.lane);
+            state.record_arrival(request.lane);
         }
-        let (sender, turn) = oneshot::channel();
-        state.line.push(
-            &comer,
+        let (sender, grant) = oneshot::channel();
+        state.queue.push(
+            &request,
             Waiter {
-                lane: comer.lane,
-                execution: comer.execution,
+                lane: request.lane,
+                execution: request.execution,
                 sender,
             },
         );
-        Ok(Place::Line(Waiting {
-            turn,
-            tenant: comer.tenant,
+        Ok(Ticket::Waiting(QueueEntry {
+            grant,
+            tenant: request.tenant,
             inner: self.clone(),
         }))
     }
 
-    /// Gives every slot that is free to whoever's turn it is: more than one, if one that was left for callers is left no more.
-    fn hand_out(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
-        let next: Vec<_> = std::iter::from_fn(|| state.next(self.bounds)).collect();
+    /// Grants every free slot: more than one if a reserved slot is no longer reserved.
+    fn grant_free_slots(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        let next: Vec<_> = std::iter::from_fn(|| state.next(self.limits)).collect();
         drop(state);
-        // One that has just left drops the slot that it is sent, and so passes it on.
+        // A request that has just been cancelled drops the slot it is sent, which passes the slot on.
         for (tenant, waiter) in next {
             let _ = waiter.sender.send(self.slot(tenant, waiter.lane));
         }
     }
 
-    fn check_room(&self, line: &Line, comer: &Comer) -> Result<(), Error> {
-        let max = match comer.lane {
-            Lane::Caller => self.bounds.callers,
-            Lane::Queued => self.bounds.queued,
-            Lane::Adopted => return Ok(()),
+    fn check_queue_limits(&self, queue: &FairQueue, request: &Request) -> Result<(), Error> {
+        let max = match request.lane {
+            Lane::Interactive => self.limits.interactive,
+            Lane::Queued => self.limits.queued,
+            Lane::Recovered => return Ok(()),
         };
-        if line.of_tenant(&comer.tenant, comer.lane) >= max {
+        if queue.len_of(&request.tenant, request.lane) >= max {
             return Err(Error::new(
                 Code::RateLimited,
-                format!("{max} executions of yours wait already, the most that may; try again when some have ended"),
+                format!(
+                    "{max} executions of this tenant already wait, the limit; try again when some have ended"
+                ),
             )
             .with_retry_after(limits::QUEUE_RETRY_AFTER));
         }
-        if line.of_all(comer.lane) >= max.saturating_mul(limits::QUEUES_MAX) {
+        if queue.len_of_lane(request.lane) >= max.saturating_mul(limits::QUEUES_MAX) {
             return Err(busy("all slots and the queue are full"));
         }
         Ok(())
     }
 
-    fn has_room(&self, comer: &Comer) -> bool {
-        self.check_room(&self.state().line, comer).is_ok()
+    fn fits_queue(&self, request: &Request) -> bool {
+        self.check_queue_limits(&self.state().queue, request).is_ok()
     }
 
-    /// Whether callers have a quarter of the slots or more, and one of them has just come.
-    fn is_hurried(&self) -> bool {
+    /// Whether interactive executions hold a quarter of the slots or more, and one of them has just arrived.
+    fn has_interactive_burst(&self) -> bool {
         let state = self.state();
-        let of_callers = self.bounds.slots - state.free - state.queued;
-        of_callers * 4 >= self.bounds.slots && state.called_within(limits::GIVE_WAY_MAX)
+        let interactive = self.limits.slots - state.free - state.queued;
+        interactive * 4 >= self.limits.slots && state.had_interactive_within(limits::GIVE_WAY_MAX)
     }
 
     fn slot(self: &Arc<Self>, tenant: Tenant, lane: Lane) -> Slot {
@@ -319,37 +314,36 @@ impl Inner {
 }
 
 impl State {
-    /// Whether the last caller came no longer ago than this.
-    fn called_within(&self, time: Duration) -> bool {
-        self.called_at.is_some_and(|at| at.elapsed() < time)
+    fn had_interactive_within(&self, time: Duration) -> bool {
+        self.last_interactive_at.is_some_and(|at| at.elapsed() < time)
     }
 
-    /// Whom a slot may be given to now; `None` if there is none.
-    fn open_to(&self) -> Option<OpenTo> {
-        let callers_come = self.called_within(limits::CALLERS_COME_WITHIN);
+    /// The lanes that may have a free slot now; `None` if no slot is free.
+    fn open_lanes(&self) -> Option<OpenLanes> {
+        let is_interactive_used = self.had_interactive_within(limits::CALLERS_COME_WITHIN);
         match self.free {
             0 => None,
-            1 if self.queued > 0 && callers_come => Some(OpenTo::Callers),
-            _ => Some(OpenTo::All),
+            1 if self.queued > 0 && is_interactive_used => Some(OpenLanes::Interactive),
+            _ => Some(OpenLanes::All),
         }
     }
 
-    /// Notes that somebody came who could run, were there a slot.
-    fn call(&mut self, lane: Lane) {
-        if lane == Lane::Caller {
-            self.called_at = Some(Instant::now());
+    /// Records the arrival of a request that could run if a slot were free.
+    fn record_arrival(&mut self, lane: Lane) {
+        if lane == Lane::Interactive {
+            self.last_interactive_at = Some(Instant::now());
         }
     }
 
-    fn take(&mut self, tenant: &Tenant, lane: Lane) {
+    fn take_slot(&mut self, tenant: &Tenant, lane: Lane) {
         self.free -= 1;
-        self.queued += usize::from(lane != Lane::Caller);
+        self.queued += usize::from(lane != Lane::Interactive);
         *self.running.entry(tenant.clone()).or_default() += 1;
     }
 
-    fn give_back(&mut self, tenant: &Tenant, lane: Lane) {
+    fn release_slot(&mut self, tenant: &Tenant, lane: Lane) {
         self.free += 1;
-        self.queued -= usize::from(lane != Lane::Caller);
+        self.queued -= usize::from(lane != Lane::Interactive);
         if let Some(running) = self.running.get_mut(tenant) {
             *running -= 1;
             if *running == 0 {
@@ -358,12 +352,12 @@ impl State {
         }
     }
 
-    /// The waiter whose turn it is, with a slot taken for it.
-    fn next(&mut self, bounds: Bounds) -> Option<(Tenant, Waiter)> {
-        let open_to = self.open_to()?;
-        let may_run = |tenant: &Tenant| bounds.let_run(&self.running, tenant);
-        let (tenant, waiter) = self.line.next(open_to, may_run)?;
-        self.take(&tenant, waiter.lane);
+    /// Removes the next waiter from the queue and takes a slot for it.
+    fn next(&mut self, limits: AdmissionLimits) -> Option<(Tenant, Waiter)> {
+        let open = self.open_lanes()?;
+        let may_run = |tenant: &Tenant| limits.tenant_may_run(&self.running, tenant);
+        let (tenant, waiter) = self.queue.next(open, may_run)?;
+        self.take_slot(&tenant, waiter.lane);
         Some((tenant, waiter))
     }
 }
@@ -371,28 +365,28 @@ impl State {
 impl Drop for Slot {
     fn drop(&mut self) {
         let mut state = self.inner.state();
-        state.give_back(&self.tenant, self.lane);
-        self.inner.hand_out(state);
-        if self.lane == Lane::Caller && !self.inner.is_hurried() {
-            self.inner.calm.notify_waiters();
+        state.release_slot(&self.tenant, self.lane);
+        self.inner.grant_free_slots(state);
+        if self.lane == Lane::Interactive && !self.inner.has_interactive_burst() {
+            self.inner.interactive_settled.notify_waiters();
         }
     }
 }
 
-/// A place in the line, given up when dropped.
+/// An entry in the queue, removed when dropped.
 #[derive(Debug)]
-pub(super) struct Waiting {
-    turn: oneshot::Receiver<Slot>,
+pub(super) struct QueueEntry {
+    grant: oneshot::Receiver<Slot>,
     tenant: Tenant,
     inner: Arc<Inner>,
 }
 
-impl Drop for Waiting {
+impl Drop for QueueEntry {
     fn drop(&mut self) {
-        self.turn.close();
+        self.grant.close();
         // A slot that was sent and not taken goes back first, outside the lock.
-        drop(self.turn.try_recv());
-        self.inner.state().line.forget_gone(&self.tenant);
+        drop(self.grant.try_recv());
+        self.inner.state().queue.remove_closed(&self.tenant);
     }
 }
 

@@ -1,4 +1,4 @@
-//! How often a tenant may ask for executions.
+//! A rate limit of execution requests per tenant.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use crate::error::{Code, Error};
 use crate::ids::Tenant;
 
-/// A bucket of requests for each tenant: as many as a minute allows, filled again evenly.
+/// A token bucket per tenant: one minute of requests, refilled evenly.
 #[derive(Debug)]
 pub(in crate::engine) struct Rate {
-    /// In a minute; `None` for no bound.
+    /// `None` for no limit.
     per_minute: Option<u32>,
-    /// When the bucket of each tenant will be full again; none that is full.
+    /// When the bucket of each tenant is full again; full buckets have no entry.
     full_at: Mutex<HashMap<Tenant, Instant>>,
 }
 
@@ -26,7 +26,7 @@ impl Rate {
         }
     }
 
-    /// Takes one request out of the tenant's bucket, at this moment.
+    /// Takes one request out of the tenant's bucket.
     pub(in crate::engine) fn take(&self, tenant: &Tenant, now: Instant) -> Result<(), Error> {
         let Some(per_minute) = self.per_minute else {
             return Ok(());
@@ -38,7 +38,8 @@ impl Rate {
             .checked_duration_since(now + MINUTE)
             .filter(|early| !early.is_zero())
         {
-            let message = format!("more than {per_minute} executions of yours in a minute; wait a moment");
+            let message =
+                format!("more than {per_minute} executions of this tenant in a minute; try again later");
             return Err(Error::new(Code::RateLimited, message).with_retry_after(early));
         }
         full_at.retain(|_, full| *full > now);
@@ -52,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_minute_holds_so_many_and_others_are_not_counted() {
+    fn limits_requests_per_minute_and_tenant() {
         let rate = Rate::new(Some(3));
         let (a, b): (Tenant, Tenant) = ("a".parse().unwrap(), "b".parse().unwrap());
         let now = Instant::now();

@@ -1,12 +1,12 @@
-//! Claims about who goes first.
+//! Claims about the order of admission.
 
 use super::*;
 
-fn admission(slots: usize, callers: usize) -> Admission {
-    Admission::new(Bounds {
+fn admission(slots: usize, interactive: usize) -> Admission {
+    Admission::new(AdmissionLimits {
         slots,
-        slots_of_tenant: slots,
-        callers,
+        slots_per_tenant: slots,
+        interactive,
         queued: 3,
         wait: Duration::from_secs(10),
     })
@@ -17,7 +17,7 @@ fn tenant(name: &str) -> Tenant {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_queue_sends_away_and_a_long_wait_ends() {
+async fn a_full_queue_rejects_and_a_long_wait_ends() {
     let admission = Arc::new(admission(1, 1));
     let slot = admission.admit(&tenant("a")).await.unwrap();
     let waiter = tokio::spawn({
@@ -48,7 +48,7 @@ fn wait(
 }
 
 #[tokio::test]
-async fn who_came_first_goes_first_and_who_leaves_gives_up_the_place() {
+async fn first_come_first_served_and_leaving_frees_the_place() {
     let admission = Arc::new(admission(1, 3));
     let (turns, mut taken) = tokio::sync::mpsc::unbounded_channel();
     let slot = admission.admit(&tenant("a")).await.unwrap();
@@ -73,7 +73,7 @@ async fn who_came_first_goes_first_and_who_leaves_gives_up_the_place() {
 }
 
 #[tokio::test]
-async fn a_closing_server_sends_the_waiting_away() {
+async fn closing_rejects_waiting_requests() {
     let admission = Arc::new(admission(1, 3));
     let (turns, _taken) = tokio::sync::mpsc::unbounded_channel();
     let _slot = admission.admit(&tenant("a")).await.unwrap();
@@ -93,7 +93,7 @@ async fn a_closing_server_sends_the_waiting_away() {
 }
 
 #[tokio::test]
-async fn who_waits_gets_the_slot_that_is_freed() {
+async fn a_waiting_request_gets_the_freed_slot() {
     let admission = Arc::new(admission(1, 1));
     let slot = admission.admit(&tenant("a")).await.unwrap();
     let waiter = tokio::spawn({
@@ -106,7 +106,7 @@ async fn who_waits_gets_the_slot_that_is_freed() {
 
 /// T-15.
 #[tokio::test]
-async fn a_tenant_that_fills_its_queue_keeps_nobody_else_waiting() {
+async fn a_tenant_with_a_full_queue_delays_no_other_tenant() {
     let admission = Arc::new(admission(1, 3));
     let slot = admission.admit(&tenant("a")).await.unwrap();
     let (turns, mut taken) = tokio::sync::mpsc::unbounded_channel();
@@ -128,95 +128,102 @@ async fn a_tenant_that_fills_its_queue_keeps_nobody_else_waiting() {
 }
 
 #[tokio::test]
-async fn a_slot_sent_to_one_that_has_left_is_passed_on() {
+async fn a_slot_sent_to_a_cancelled_request_is_passed_on() {
     let admission = admission(1, 3);
     let slot = admission.admit(&tenant("a")).await.unwrap();
-    let Place::Line(place) = admission.enter(comer("a", Lane::Caller)).unwrap() else {
+    let Ticket::Waiting(entry) = admission.request(request("a", Lane::Interactive)).unwrap() else {
         panic!("there is no free slot");
     };
     drop(slot);
     assert_eq!(admission.0.state().free, 0, "the slot was sent");
-    drop(place);
+    drop(entry);
     assert_eq!(admission.0.state().free, 1);
 }
 
-fn comer(name: &str, lane: Lane) -> Comer {
-    Comer {
+fn request(name: &str, lane: Lane) -> Request {
+    Request {
         tenant: tenant(name),
         lane,
         execution: Some(ExecutionId::generate()),
     }
 }
 
-fn place_of(entered: Place) -> Waiting {
+fn entry_of(entered: Ticket) -> QueueEntry {
     match entered {
-        Place::Line(place) => place,
-        Place::Slot(_) => panic!("there is no free slot"),
+        Ticket::Waiting(entry) => entry,
+        Ticket::Granted(_) => panic!("there is no free slot"),
     }
 }
 
 ///
 #[tokio::test]
-async fn all_may_wait_for_so_many_in_all() {
+async fn limits_waiting_requests_of_all_tenants() {
     let admission = admission(1, 1);
     let _slot = admission.admit(&tenant("x")).await.unwrap();
-    let mut places = Vec::new();
+    let mut entries = Vec::new();
     for name in ["a", "b", "c", "d"] {
-        places.push(place_of(admission.enter(comer(name, Lane::Caller)).unwrap()));
+        entries.push(entry_of(
+            admission.request(request(name, Lane::Interactive)).unwrap(),
+        ));
     }
-    let refused = admission.enter(comer("e", Lane::Caller)).unwrap_err();
+    let refused = admission.request(request("e", Lane::Interactive)).unwrap_err();
     assert_eq!(refused.code(), Code::Busy);
     assert!(refused.retry_after().is_some());
-    assert!(admission.enter(comer("e", Lane::Queued)).is_ok(), "another lane");
+    assert!(
+        admission.request(request("e", Lane::Queued)).is_ok(),
+        "another lane"
+    );
 }
 
 ///
 #[tokio::test]
-async fn a_full_queue_is_refused_and_says_when_to_come_back() {
+async fn a_full_queue_rejects_with_retry_after() {
     let admission = admission(1, 1);
     let _slot = admission.admit(&tenant("a")).await.unwrap();
-    let mut places = Vec::new();
+    let mut entries = Vec::new();
     for _ in 0..3 {
-        places.push(place_of(admission.enter(comer("a", Lane::Queued)).unwrap()));
+        entries.push(entry_of(admission.request(request("a", Lane::Queued)).unwrap()));
     }
-    let refused = admission.enter(comer("a", Lane::Queued)).unwrap_err();
+    let refused = admission.request(request("a", Lane::Queued)).unwrap_err();
     assert_eq!(refused.code(), Code::RateLimited);
     assert!(refused.retry_after().is_some());
-    places.push(place_of(admission.enter(comer("a", Lane::Adopted)).unwrap()));
-    assert!(admission.enter(comer("b", Lane::Queued)).is_ok());
+    entries.push(entry_of(
+        admission.request(request("a", Lane::Recovered)).unwrap(),
+    ));
+    assert!(admission.request(request("b", Lane::Queued)).is_ok());
 }
 
 #[tokio::test]
-async fn callers_and_the_queue_take_turns() {
+async fn interactive_and_queued_requests_alternate() {
     let admission = admission(1, 3);
     let mut slot = admission.admit(&tenant("a")).await.unwrap();
-    let mut places = Vec::new();
+    let mut entries = Vec::new();
     for lane in [
         Lane::Queued,
         Lane::Queued,
         Lane::Queued,
-        Lane::Caller,
-        Lane::Caller,
+        Lane::Interactive,
+        Lane::Interactive,
     ] {
-        places.push((lane, place_of(admission.enter(comer("a", lane)).unwrap())));
+        entries.push((lane, entry_of(admission.request(request("a", lane)).unwrap())));
     }
     let mut order = Vec::new();
-    while !places.is_empty() {
+    while !entries.is_empty() {
         drop(slot);
-        let served = places
+        let served = entries
             .iter_mut()
-            .position(|(_, place)| !place.turn.is_empty())
+            .position(|(_, entry)| !entry.grant.is_empty())
             .unwrap();
-        let (lane, mut place) = places.remove(served);
-        slot = place.turn.try_recv().unwrap();
+        let (lane, mut entry) = entries.remove(served);
+        slot = entry.grant.try_recv().unwrap();
         order.push(lane);
     }
     assert_eq!(
         order,
         [
-            Lane::Caller,
+            Lane::Interactive,
             Lane::Queued,
-            Lane::Caller,
+            Lane::Interactive,
             Lane::Queued,
             Lane::Queued
         ]
@@ -224,115 +231,115 @@ async fn callers_and_the_queue_take_turns() {
 }
 
 #[tokio::test]
-async fn a_tenant_has_so_many_slots_and_others_have_the_rest() {
-    let admission = Admission::new(Bounds {
+async fn limits_slots_per_tenant() {
+    let admission = Admission::new(AdmissionLimits {
         slots: 3,
-        slots_of_tenant: 2,
-        callers: 3,
+        slots_per_tenant: 2,
+        interactive: 3,
         queued: 3,
         wait: Duration::from_secs(10),
     });
     let first = admission.admit(&tenant("a")).await.unwrap();
     let _second = admission.admit(&tenant("a")).await.unwrap();
-    let mut third = place_of(admission.enter(comer("a", Lane::Caller)).unwrap());
+    let mut third = entry_of(admission.request(request("a", Lane::Interactive)).unwrap());
     let other = admission.admit(&tenant("b")).await.unwrap();
-    let mut waiting = place_of(admission.enter(comer("b", Lane::Caller)).unwrap());
+    let mut waiting = entry_of(admission.request(request("b", Lane::Interactive)).unwrap());
     assert_eq!(admission.running(), 3);
     drop(other);
     let other = waiting
-        .turn
+        .grant
         .try_recv()
         .expect("the other tenant goes first: the first one has its two");
     drop(first);
-    let third = third.turn.try_recv().expect("now it has one");
+    let third = third.grant.try_recv().expect("now it has one");
     drop((third, other));
     assert_eq!(admission.running(), 1);
 }
 
 #[tokio::test]
-async fn an_execution_knows_its_place_and_can_be_sent_away() {
+async fn reports_position_and_removes_executions() {
     let admission = admission(1, 3);
     let slot = admission.admit(&tenant("a")).await.unwrap();
-    let (first, second) = (comer("a", Lane::Queued), comer("a", Lane::Queued));
+    let (first, second) = (request("a", Lane::Queued), request("a", Lane::Queued));
     let (one, two) = (first.execution.unwrap(), second.execution.unwrap());
-    let first = place_of(admission.enter(first).unwrap());
-    let second = place_of(admission.enter(second).unwrap());
+    let first = entry_of(admission.request(first).unwrap());
+    let second = entry_of(admission.request(second).unwrap());
     let position = |id| {
         admission
-            .place(&tenant("a"), id)
-            .map(|place| (place.position, place.waiting))
+            .position(&tenant("a"), id)
+            .map(|found| (found.position, found.waiting))
     };
     assert_eq!((position(one), position(two)), (Some((1, 2)), Some((2, 2))));
-    admission.send_away(&tenant("a"), one);
+    admission.remove(&tenant("a"), one);
     assert_eq!((position(one), position(two)), (None, Some((1, 1))));
-    assert!(Place::Line(first).turn().await.is_none());
+    assert!(Ticket::Waiting(first).slot().await.is_none());
     drop(slot);
-    assert!(Place::Line(second).turn().await.is_some());
+    assert!(Ticket::Waiting(second).slot().await.is_some());
     assert_eq!(admission.running(), 0);
 }
 
-/// What somebody does.
+/// One step of the model.
 #[derive(Clone, Debug)]
-enum Act {
-    /// Wants a slot: which tenant, in which lane.
-    Come(usize, Lane),
-    /// The n-th of those that hold a slot gives it back.
+enum Action {
+    /// Requests a slot: which tenant, in which lane.
+    Arrive(usize, Lane),
+    /// The n-th holder releases its slot.
     Finish(usize),
-    /// The n-th of those that wait leaves.
+    /// The n-th waiting request is dropped.
     Leave(usize),
-    /// The n-th of those that wait is sent away.
-    SendAway(usize),
-    /// The n-th of those that wait looks whether its turn has come.
-    Look(usize),
+    /// The n-th waiting request is removed.
+    Remove(usize),
+    /// The n-th waiting request polls for its slot.
+    Poll(usize),
 }
 
-fn act() -> impl proptest::strategy::Strategy<Value = Act> {
+fn action() -> impl proptest::strategy::Strategy<Value = Action> {
     use proptest::prelude::*;
-    let lane = prop_oneof![Just(Lane::Caller), Just(Lane::Queued), Just(Lane::Adopted)];
+    let lane = prop_oneof![Just(Lane::Interactive), Just(Lane::Queued), Just(Lane::Recovered)];
     prop_oneof![
-        4 => (0..3_usize, lane).prop_map(|(tenant, lane)| Act::Come(tenant, lane)),
-        3 => (0..8_usize).prop_map(Act::Finish),
-        1 => (0..8_usize).prop_map(Act::Leave),
-        1 => (0..8_usize).prop_map(Act::SendAway),
-        3 => (0..8_usize).prop_map(Act::Look),
+        4 => (0..3_usize, lane).prop_map(|(tenant, lane)| Action::Arrive(tenant, lane)),
+        3 => (0..8_usize).prop_map(Action::Finish),
+        1 => (0..8_usize).prop_map(Action::Leave),
+        1 => (0..8_usize).prop_map(Action::Remove),
+        3 => (0..8_usize).prop_map(Action::Poll),
     ]
 }
 
-/// All that is outside: who holds a slot, and who waits with what name.
+/// All that is world: who holds a slot, and who waits with what name.
 #[derive(Default)]
-struct Outside {
+struct World {
     slots: Vec<Slot>,
-    waiting: Vec<(Tenant, ExecutionId, Waiting)>,
+    waiting: Vec<(Tenant, ExecutionId, QueueEntry)>,
 }
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 const SLOTS: usize = 3;
-const OF_TENANT: usize = 2;
+const PER_TENANT: usize = 2;
 
-impl Outside {
-    fn does(&mut self, admission: &Admission, act: Act) {
+impl World {
+    fn apply(&mut self, admission: &Admission, action: Action) {
         let nth = |n: usize, len: usize| (len > 0).then(|| n % len);
-        match act {
-            Act::Come(tenant, lane) => {
-                let comer = comer(NAMES[tenant], lane);
-                let (tenant, id) = (comer.tenant.clone(), comer.execution.unwrap());
-                match admission.enter(comer) {
-                    Ok(Place::Slot(slot)) => self.slots.push(slot),
-                    Ok(Place::Line(waiting)) => self.waiting.push((tenant, id, waiting)),
+        match action {
+            Action::Arrive(tenant, lane) => {
+                let request = request(NAMES[tenant], lane);
+                let (tenant, id) = (request.tenant.clone(), request.execution.unwrap());
+                match admission.request(request) {
+                    Ok(Ticket::Granted(slot)) => self.slots.push(slot),
+                    Ok(Ticket::Waiting(waiting)) => self.waiting.push((tenant, id, waiting)),
                     Err(error) => assert!(error.retry_after().is_some()),
                 }
             }
-            Act::Finish(n) => drop(nth(n, self.slots.len()).map(|n| self.slots.remove(n))),
-            Act::Leave(n) => drop(nth(n, self.waiting.len()).map(|n| self.waiting.remove(n))),
-            Act::SendAway(n) => {
+            Action::Finish(n) => drop(nth(n, self.slots.len()).map(|n| self.slots.remove(n))),
+            Action::Leave(n) => drop(nth(n, self.waiting.len()).map(|n| self.waiting.remove(n))),
+            Action::Remove(n) => {
                 if let Some(n) = nth(n, self.waiting.len()) {
                     let (tenant, id, _) = &self.waiting[n];
-                    admission.send_away(tenant, *id);
+                    admission.remove(tenant, *id);
                 }
             }
-            Act::Look(n) => {
+            Action::Poll(n) => {
                 if let Some(n) = nth(n, self.waiting.len()) {
-                    match self.waiting[n].2.turn.try_recv() {
+                    match self.waiting[n].2.grant.try_recv() {
                         Ok(slot) => {
                             self.slots.push(slot);
                             self.waiting.remove(n);
@@ -346,9 +353,9 @@ impl Outside {
     }
 }
 
-/// No slot is lost or given twice, no tenant has more than its share, and nobody waits for what is free, but for the one slot that
-/// the queue leaves to callers while something of it runs.
-fn all_is_well(admission: &Admission) {
+/// No slot is lost or granted twice, no tenant exceeds its share, and no request waits for a free slot, except for the slot that
+/// is reserved for interactive requests while a queued execution runs.
+fn assert_invariants(admission: &Admission) {
     let state = admission.0.state();
     let running: usize = state.running.values().sum();
     assert_eq!(running + state.free, SLOTS);
@@ -356,121 +363,125 @@ fn all_is_well(admission: &Admission) {
         state
             .running
             .values()
-            .all(|running| (1..=OF_TENANT).contains(running))
+            .all(|running| (1..=PER_TENANT).contains(running))
     );
     if state.free > 0 {
         for name in NAMES.map(tenant) {
-            let queued = match state.open_to() {
-                Some(OpenTo::All) => state.line.of_tenant(&name, Lane::Queued),
-                Some(OpenTo::Callers) | None => 0,
+            let queued = match state.open_lanes() {
+                Some(OpenLanes::All) => state.queue.len_of(&name, Lane::Queued),
+                Some(OpenLanes::Interactive) | None => 0,
             };
-            let waits = state.line.of_tenant(&name, Lane::Caller) + queued;
+            let waits = state.queue.len_of(&name, Lane::Interactive) + queued;
             assert!(
-                waits == 0 || state.running.get(&name) == Some(&OF_TENANT),
-                "{name} waits for what is free"
+                waits == 0 || state.running.get(&name) == Some(&PER_TENANT),
+                "{name} waits although a slot is free"
             );
         }
     }
 }
 
 proptest::proptest! {
-    /// C-10: whatever happens in whatever order.
+    /// C-10: any actions in any order.
     #[test]
-    fn no_slot_is_lost_and_nobody_waits_for_what_is_free(acts in proptest::collection::vec(act(), 1..200)) {
-        let admission = Admission::new(Bounds {
+    fn no_slot_is_lost_and_no_request_waits_for_a_free_slot(actions in proptest::collection::vec(action(), 1..200)) {
+        let admission = Admission::new(AdmissionLimits {
             slots: SLOTS,
-            slots_of_tenant: OF_TENANT,
-            callers: 2,
+            slots_per_tenant: PER_TENANT,
+            interactive: 2,
             queued: 2,
             wait: Duration::from_secs(10),
         });
-        let mut outside = Outside::default();
-        for act in acts {
-            outside.does(&admission, act);
-            all_is_well(&admission);
+        let mut world = World::default();
+        for action in actions {
+            world.apply(&admission, action);
+            assert_invariants(&admission);
         }
-        drop(outside);
-        all_is_well(&admission);
+        drop(world);
+        assert_invariants(&admission);
         assert_eq!((admission.running(), admission.waiting()), (0, 0));
     }
 }
 
 /// C-10: the same from many threads at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn turns_taken_from_many_threads_all_come() {
-    let admission = Arc::new(Admission::new(Bounds {
+async fn requests_of_many_threads_are_all_granted() {
+    let admission = Arc::new(Admission::new(AdmissionLimits {
         slots: SLOTS,
-        slots_of_tenant: OF_TENANT,
-        callers: 1000,
+        slots_per_tenant: PER_TENANT,
+        interactive: 1000,
         queued: 1000,
         wait: Duration::from_secs(60),
     }));
-    let comers = (0..900).map(|n| {
+    let requests = (0..900).map(|n| {
         let admission = admission.clone();
         tokio::spawn(async move {
-            let lane = [Lane::Caller, Lane::Queued, Lane::Adopted][n % 3];
-            let place = admission.enter(comer(NAMES[n % NAMES.len()], lane)).unwrap();
+            let lane = [Lane::Interactive, Lane::Queued, Lane::Recovered][n % 3];
+            let ticket = admission.request(request(NAMES[n % NAMES.len()], lane)).unwrap();
             if n % 7 == 0 {
                 return;
             }
-            let slot = place.turn().await.expect("nobody sends it away");
+            let slot = ticket.slot().await.expect("nothing removes it");
             tokio::task::yield_now().await;
             drop(slot);
         })
     });
-    for comer in comers.collect::<Vec<_>>() {
-        comer.await.unwrap();
+    for request in requests.collect::<Vec<_>>() {
+        request.await.unwrap();
     }
     assert_eq!((admission.running(), admission.waiting()), (0, 0));
 }
 
-/// as long as callers come, the next one finds a slot, however much is in the queue; and the queue always goes on.
+/// while interactive requests arrive, the next one finds a slot however long the queue is; and the queue still advances.
 #[tokio::test]
-async fn the_queue_leaves_a_slot_to_callers() {
+async fn the_queue_reserves_a_slot_for_interactive_requests() {
     let admission = admission(2, 3);
-    let queued = |name| admission.enter(comer(name, Lane::Queued)).unwrap();
-    let turn = |place: &mut Waiting| place.turn.try_recv().ok();
-    // Nobody calls: the queue has it all.
+    let queued = |name| admission.request(request(name, Lane::Queued)).unwrap();
+    let granted = |entry: &mut QueueEntry| entry.grant.try_recv().ok();
+    // No interactive requests: the queue has all slots.
     let (first, second) = (queued("a"), queued("a"));
     assert_eq!(admission.running(), 2);
-    let mut third = place_of(queued("a"));
-    let mut caller = place_of(admission.enter(comer("b", Lane::Caller)).unwrap());
+    let mut third = entry_of(queued("a"));
+    let mut caller = entry_of(admission.request(request("b", Lane::Interactive)).unwrap());
     drop(first);
-    let caller = turn(&mut caller).expect("the other tenant's turn");
-    assert!(turn(&mut third).is_none());
+    let caller = granted(&mut caller).expect("the other tenant's turn");
+    assert!(granted(&mut third).is_none());
     drop(caller);
     assert!(
-        turn(&mut third).is_none(),
-        "one of the queue runs, and callers come"
+        granted(&mut third).is_none(),
+        "a queued execution runs, and interactive requests arrive"
     );
     let caller = admission.admit(&tenant("b")).await.unwrap();
     drop(second);
-    let third = turn(&mut third).expect("nothing of the queue runs any more");
+    let third = granted(&mut third).expect("no queued execution runs any more");
     drop((third, caller));
     assert_eq!(admission.running(), 0);
 }
 
-/// a tenant that submits thousands hinders nobody who has just asked for one, and is not held up by him for long.
+/// thousands of submissions do not delay an interactive request, which in turn delays them only briefly.
 #[tokio::test(start_paused = true)]
-async fn what_is_submitted_gives_way_to_callers_for_a_moment() {
+async fn submissions_yield_briefly_to_interactive_requests() {
     let admission = admission(4, 1);
-    let entered = |lane| admission.enter(comer("a", lane)).unwrap();
-    let submission = comer("a", Lane::Queued);
-    let is_held_up = || futures::FutureExt::now_or_never(admission.give_way(&submission)).is_none();
+    let entered = |lane| admission.request(request("a", lane)).unwrap();
+    let submission = request("a", Lane::Queued);
+    let is_held_up =
+        || futures::FutureExt::now_or_never(admission.yield_to_interactive(&submission)).is_none();
     let _queued = entered(Lane::Queued);
-    assert!(!is_held_up(), "nobody calls");
-    let caller = entered(Lane::Caller);
-    let mut held_up = Box::pin(admission.give_way(&submission));
+    assert!(!is_held_up(), "no interactive request arrived");
+    let caller = entered(Lane::Interactive);
+    let mut held_up = Box::pin(admission.yield_to_interactive(&submission));
     assert!(futures::poll!(&mut held_up).is_pending());
     drop(caller);
-    assert!(futures::poll!(&mut held_up).is_ready(), "nobody calls any more");
-    let _caller = entered(Lane::Caller);
+    assert!(
+        futures::poll!(&mut held_up).is_ready(),
+        "no interactive request is left"
+    );
+    let _caller = entered(Lane::Interactive);
     let began = Instant::now();
-    admission.give_way(&submission).await;
+    admission.yield_to_interactive(&submission).await;
     assert!(began.elapsed() >= limits::GIVE_WAY_MAX);
-    assert!(!is_held_up(), "one that runs for long is not waited for");
-    let _callers = [entered(Lane::Caller), entered(Lane::Caller)];
+    assert!(!is_held_up(), "a long execution is not waited for");
+    let _callers = [entered(Lane::Interactive), entered(Lane::Interactive)];
     assert!(is_held_up());
     let _line = [(); 3].map(|()| entered(Lane::Queued));
-    assert!(!is_held_up(), "there is no room that it could wait for");
+    assert!(!is_held_up(), "the queue would reject it");
 }

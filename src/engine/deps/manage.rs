@@ -82,7 +82,7 @@ impl Engine {
             {
                 continue;
             }
-            let _slot = self.0.admission.admit_unless(caller.tenant(), gone).await?;
+            let _slot = self.0.admission.admit_unless_gone(caller.tenant(), gone).await?;
             let choice = self.prepare(&found.plan.job, progress).await?;
             let planned = (&mut found.plan, &choice);
             keys.extend(self.add_packages(caller.tenant(), planned, &[], waiting).await?);

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::bundle::artifacts::ArtifactTar;
-use crate::engine::{Ask, CalledCode, call};
+use crate::engine::{Ask, CalledCode, code};
 use crate::ids::Tenant;
 use crate::limits;
 use crate::sandbox::{Sandbox, SkillFiles};
@@ -25,7 +25,7 @@ fn plan(engine: &Engine) -> Plan {
         text: String::new(),
         language: Language::Python,
     };
-    call::plan(code, &Ask::default(), &engine.0.settings).unwrap()
+    code::plan(code, &Ask::default(), &engine.0.settings).unwrap()
 }
 
 fn six() -> (SetName, Wanted) {

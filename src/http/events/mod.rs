@@ -26,7 +26,7 @@ use super::gate::Asked;
 use super::guard::Authenticated;
 use super::problem::Refusal;
 use crate::auth::Caller;
-use crate::engine::{Follow, Manner, RunRequest};
+use crate::engine::{Manner, RunRequest, Subscription};
 use crate::error::Error;
 use crate::execution::{Bookmark, Execution, News, Phase, Reason, Stream};
 use crate::ids::{ExecutionId, Tenant};
@@ -174,7 +174,7 @@ struct Telling {
     door: Arc<Door>,
     tenant: Tenant,
     asked: Asked,
-    follow: Follow,
+    follow: Subscription,
     /// What is still to be told when there is room for it.
     result: Option<Arc<Execution>>,
     _place: Reader,
@@ -185,7 +185,7 @@ impl Telling {
     fn new(
         (door, tenant): (Arc<Door>, &Tenant),
         asked: Asked,
-        follow: Follow,
+        follow: Subscription,
         (place, run): (Reader, Option<Running>),
     ) -> Self {
         Self {

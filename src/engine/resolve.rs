@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::auth::Caller;
 use crate::engine::cache::Unpacked;
 use crate::engine::plan::{self, Plan, Subject, Target};
-use crate::engine::{Ask, Engine, Settings, What, call, entrusted};
+use crate::engine::{Ask, Engine, Settings, What, code, secret_guard};
 use crate::error::Error;
 use crate::ids::Digest;
 use crate::sandbox::SkillFiles;
@@ -77,7 +77,7 @@ impl Engine {
                     name: None,
                     version: None,
                     digest: Digest::of(code.text.as_bytes()),
-                    plan: call::plan(code, ask, &self.0.settings)?,
+                    plan: code::plan(code, ask, &self.0.settings)?,
                     permissions: Permissions::default(),
                     _unpacked: None,
                 }
@@ -99,7 +99,7 @@ async fn found(skill: Unfolded<'_>, ask: &Ask, settings: &Settings) -> Result<Fo
         folder,
     } = skill;
     if !manifest.permissions.secrets.is_empty() {
-        entrusted::check(ask, folder).await?;
+        secret_guard::check(ask, folder).await?;
     }
     let subject = Subject {
         manifest,

@@ -3,7 +3,7 @@
 use tokio::time::sleep;
 
 use crate::auth::{Caller, Scope};
-use crate::engine::live::Entered;
+use crate::engine::running::Registration;
 use crate::engine::{Engine, require};
 use crate::error::Error;
 use crate::execution::{Bookmark, Execution, News, Phase, Reader, Reason, Status, TooFar, Transcript};
@@ -13,7 +13,7 @@ use crate::store;
 
 /// Hears all that an execution tells from a place on, whoever runs it, until there is an end.
 #[derive(Debug)]
-pub struct Follow {
+pub struct Subscription {
     followed: Followed,
     reader: Reader,
     /// Written by ourselves where the execution does not run here: all that can be seen of it is how it ended.
@@ -32,7 +32,12 @@ struct Followed {
 
 impl Engine {
     /// Follows an execution from a place on: while it waits and runs, and as well when it has ended.
-    pub async fn follow(&self, caller: &Caller, id: ExecutionId, from: Bookmark) -> Result<Follow, Error> {
+    pub async fn follow(
+        &self,
+        caller: &Caller,
+        id: ExecutionId,
+        from: Bookmark,
+    ) -> Result<Subscription, Error> {
         require(caller, &[Scope::Run])?;
         self.follow_for(caller.tenant(), id, from).await
     }
@@ -43,7 +48,7 @@ impl Engine {
         tenant: &Tenant,
         id: ExecutionId,
         from: Bookmark,
-    ) -> Result<Follow, Error> {
+    ) -> Result<Subscription, Error> {
         let reader = |reader: Result<Reader, TooFar>| {
             reader.map_err(|error| Error::invalid(format!("last_event_id: {error}")))
         };
@@ -60,21 +65,21 @@ impl Engine {
         let record = Transcript::elsewhere();
         take(&record, execution);
         let follow = self.following(tenant, id, reader(record.reader(from))?);
-        Ok(Follow {
+        Ok(Subscription {
             record: Some(record),
             ..follow
         })
     }
 
     /// Follows an execution of this process from its beginning.
-    pub(super) fn follow_entered(&self, entered: &Entered) -> Follow {
-        let reader = entered.transcript().reader(Bookmark::default());
+    pub(super) fn subscribe_to(&self, registration: &Registration) -> Subscription {
+        let reader = registration.transcript().reader(Bookmark::default());
         let reader = reader.expect("the beginning is never too far");
-        self.following(entered.tenant(), entered.id(), reader)
+        self.following(registration.tenant(), registration.id(), reader)
     }
 
-    fn following(&self, tenant: &Tenant, id: ExecutionId, reader: Reader) -> Follow {
-        Follow {
+    fn following(&self, tenant: &Tenant, id: ExecutionId, reader: Reader) -> Subscription {
+        Subscription {
             followed: Followed {
                 engine: self.clone(),
                 tenant: tenant.clone(),
@@ -88,7 +93,7 @@ impl Engine {
     }
 }
 
-impl Follow {
+impl Subscription {
     /// Which execution.
     #[must_use]
     pub fn id(&self) -> ExecutionId {
@@ -123,7 +128,7 @@ impl Follow {
     }
 
     async fn news(&mut self) -> News {
-        let over = self.followed.engine.0.running.over();
+        let over = self.followed.engine.0.running.closed();
         loop {
             let waits = self.bookmark().phase == Phase::Queued;
             tokio::select! {
@@ -159,7 +164,7 @@ impl Follow {
 
 impl Followed {
     fn queue_position(&self) -> Option<usize> {
-        let place = self.engine.0.admission.place(&self.tenant, self.id);
+        let place = self.engine.0.admission.position(&self.tenant, self.id);
         place.map(|place| place.position)
     }
 

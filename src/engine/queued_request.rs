@@ -190,4 +190,121 @@ mod tests {
         };
         assert!(write(&archive, &Ask::default()).is_err());
     }
+
+    /// One bit for each field; the lowest chooses between code and a skill.
+    const FIELDS: u32 = 11;
+
+    fn request(fields: u32) -> (What, Ask) {
+        let has = |bit: u32| fields & (1 << bit) != 0;
+        let what = if has(0) {
+            What::Skill {
+                name: "team.demo".parse().unwrap(),
+                selector: "1.2.0-rc.1".parse().unwrap(),
+            }
+        } else {
+            code(Language::Node, "console.log(\"é\\n\")\r\n")
+        };
+        let file = |path: &str, content: &'static [u8]| InputFile {
+            path: path.to_owned(),
+            content: Bytes::from_static(content),
+        };
+        let mut ask = Ask::default();
+        if has(1) {
+            let odd = "{\"n\":  1e400, \"b\" :[ 1.0,-0 ,9007199254740993.10] ,\"\\u00e9\\/\":\"é\" }";
+            ask.input = JsonText::parse(odd.as_bytes()).ok();
+        }
+        if has(2) {
+            ask.args = vec!["-v".to_owned(), "ü \"x\"".to_owned(), String::new()];
+        }
+        if has(3) {
+            ask.files = vec![
+                file("b.txt", b"\0\xff"),
+                file("a/b", b""),
+                file("b.txt", b"later"),
+            ];
+        }
+        if has(4) {
+            ask.blobs = vec![
+                AskedBlob::Kept(Digest::of(b"one")),
+                AskedBlob::Kept(Digest::of(b"2")),
+            ];
+        }
+        if has(5) {
+            ask.script = Some("scripts/a.py".to_owned());
+        }
+        if has(6) {
+            ask.stdin = Some(Bytes::from_static(b"\xfe\0text"));
+        }
+        if has(7) {
+            ask.mount_skills = vec!["other@latest".parse().unwrap(), "a.b@1.0.0".parse().unwrap()];
+        }
+        if has(8) {
+            ask.requirements = vec!["pandas>=2".to_owned(), "lodash@^4".to_owned()];
+        }
+        if has(9) {
+            ask.timeout = Some(Duration::from_micros(1_500_999));
+        }
+        if has(10) {
+            ask.callback_url = Some("https://hooks.example/?a=1&b=\"".to_owned());
+        }
+        (what, ask)
+    }
+
+    fn code(language: Language, text: &str) -> What {
+        What::Code(CalledCode {
+            text: text.to_owned(),
+            language,
+        })
+    }
+
+    /// Values that one request cannot show together.
+    fn special_requests() -> Vec<(What, Ask)> {
+        let mut requests = Vec::new();
+        for input in [
+            "null",
+            " [1,  2]\n",
+            "1E+400",
+            "{}",
+            "\"\\ud83d\\ude00\"",
+            "{\"a\":1,\"a\":2}",
+        ] {
+            let (what, mut ask) = request(1);
+            ask.input = JsonText::parse(input.as_bytes()).ok();
+            requests.push((what, ask));
+        }
+        for selector in ["latest", "1.2.0", &Digest::of(b"skill").to_string()] {
+            let what = What::Skill {
+                name: "demo".parse().unwrap(),
+                selector: selector.parse().unwrap(),
+            };
+            requests.push((what, Ask::default()));
+        }
+        for language in [Language::Python, Language::Node, Language::Bash] {
+            requests.push((code(language, ""), Ask::default()));
+        }
+        for timeout in [Duration::ZERO, Duration::from_secs(30), Duration::MAX] {
+            let (what, mut ask) = request(0);
+            ask.timeout = Some(timeout);
+            requests.push((what, ask));
+        }
+        let (what, mut ask) = request(0);
+        ask.stdin = Some(Bytes::new());
+        requests.push((what, ask));
+        requests
+    }
+
+    /// The queue of an older version is read after an upgrade, and these bytes are what an idempotency key stands for.
+    #[test]
+    fn writes_the_bytes_of_earlier_versions() {
+        let write = |(what, ask): &(What, Ask)| String::from_utf8(write(what, ask).unwrap()).unwrap();
+        let all_fields = (1 << FIELDS) - 1;
+        let alone = (1..FIELDS).flat_map(|bit| [1 << bit, 1 | 1 << bit]);
+        let shown = [0, 1, all_fields - 1, all_fields].into_iter().chain(alone);
+        let mut lines: Vec<_> = shown.map(|fields| write(&request(fields))).collect();
+        lines.extend(special_requests().iter().map(write));
+        let combinations: Vec<_> = (0..=all_fields).map(|fields| write(&request(fields))).collect();
+        lines.push(Digest::of(combinations.join("\n").as_bytes()).to_string());
+        let golden = include_str!("../../tests/baseline/queued-requests.txt");
+        assert_eq!(lines.join("\n") + "\n", golden);
+    }
 }

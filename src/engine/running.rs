@@ -11,18 +11,18 @@ use crate::ids::{ExecutionId, Tenant};
 
 /// The executions of this process.
 #[derive(Debug, Default)]
-pub(super) struct Running {
-    live: Mutex<HashMap<ExecutionId, Live>>,
-    unrecorded: Mutex<Vec<(Tenant, ExecutionId)>>,
+pub(super) struct RunningExecutions {
+    live: Mutex<HashMap<ExecutionId, RunningExecution>>,
+    unsaved: Mutex<Vec<(Tenant, ExecutionId)>>,
     /// Cancelled when the process ends: what runs, and what is about to.
     stop: CancellationToken,
     /// Cancelled when nobody is left who ends anything.
-    over: CancellationToken,
+    closed: CancellationToken,
 }
 
 /// What is known of one.
 #[derive(Debug)]
-struct Live {
+struct RunningExecution {
     tenant: Tenant,
     cancel: CancellationToken,
     transcript: Arc<Transcript>,
@@ -30,33 +30,33 @@ struct Live {
 
 /// An execution among the running ones, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Entered {
-    running: Arc<Running>,
+pub(super) struct Registration {
+    running: Arc<RunningExecutions>,
     tenant: Tenant,
     id: ExecutionId,
     cancel: CancellationToken,
     transcript: Arc<Transcript>,
     /// Whether it may stand as running in the store.
-    may_stand: bool,
+    may_be_running: bool,
 }
 
-impl Running {
+impl RunningExecutions {
     /// Enters an execution that runs, or waits for its turn.
-    pub(super) fn enter(self: &Arc<Self>, tenant: Tenant, id: ExecutionId) -> Entered {
+    pub(super) fn register(self: &Arc<Self>, tenant: Tenant, id: ExecutionId) -> Registration {
         let (cancel, transcript) = (self.stop.child_token(), Arc::new(Transcript::default()));
-        let live = Live {
+        let live = RunningExecution {
             tenant: tenant.clone(),
             cancel: cancel.clone(),
             transcript: Arc::clone(&transcript),
         };
         locked(&self.live).insert(id, live);
-        Entered {
+        Registration {
             running: Arc::clone(self),
             tenant,
             id,
             cancel,
             transcript,
-            may_stand: false,
+            may_be_running: false,
         }
     }
 
@@ -98,39 +98,39 @@ impl Running {
 
     /// Sends away who follows what this process will not end.
     pub(super) fn close(&self) {
-        self.over.cancel();
+        self.closed.cancel();
     }
 
     /// Cancelled when they are.
-    pub(super) fn over(&self) -> CancellationToken {
-        self.over.clone()
+    pub(super) fn closed(&self) -> CancellationToken {
+        self.closed.clone()
     }
 
-    /// The executions that are over and may still stand as running; told once.
-    pub(super) fn take_unrecorded(&self) -> Vec<(Tenant, ExecutionId)> {
-        std::mem::take(&mut *locked(&self.unrecorded))
+    /// The executions that are closed and may still stand as running; told once.
+    pub(super) fn take_unsaved(&self) -> Vec<(Tenant, ExecutionId)> {
+        std::mem::take(&mut *locked(&self.unsaved))
     }
 
     /// Gives one back.
-    pub(super) fn keep_unrecorded(&self, execution: (Tenant, ExecutionId)) {
-        locked(&self.unrecorded).push(execution);
+    pub(super) fn add_unsaved(&self, execution: (Tenant, ExecutionId)) {
+        locked(&self.unsaved).push(execution);
     }
 }
 
-impl Entered {
+impl Registration {
     /// From now on it may stand as running in the store.
-    pub(super) fn begins(&mut self) {
-        self.may_stand = true;
+    pub(super) fn set_running(&mut self) {
+        self.may_be_running = true;
         self.transcript.stands(Status::Running);
     }
 
     /// Whether it may stand as running.
-    pub(super) fn has_begun(&self) -> bool {
-        self.may_stand
+    pub(super) fn has_started(&self) -> bool {
+        self.may_be_running
     }
 
     /// It waits for its turn.
-    pub(super) fn waits(&self) {
+    pub(super) fn set_queued(&self) {
         self.transcript.stands(Status::Queued);
     }
 
@@ -155,9 +155,9 @@ impl Entered {
     }
 
     /// It ended so, which is recorded.
-    pub(super) fn leave(mut self, execution: &Execution) {
+    pub(super) fn complete(mut self, execution: &Execution) {
         debug_assert!(execution.status.is_final(), "{:?} is no end", execution.status);
-        self.may_stand = false;
+        self.may_be_running = false;
         // Who comes after this finds the record; who came before is told.
         locked(&self.running.live).remove(&self.id);
         if self.transcript.is_read() {
@@ -166,11 +166,11 @@ impl Entered {
     }
 }
 
-impl Drop for Entered {
+impl Drop for Registration {
     /// However it ended, by a panic or because the database is full: it is not forgotten as running.
     fn drop(&mut self) {
-        if self.may_stand {
-            self.running.keep_unrecorded((self.tenant.clone(), self.id));
+        if self.may_be_running {
+            self.running.add_unsaved((self.tenant.clone(), self.id));
         }
         locked(&self.running.live).remove(&self.id);
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::blob;
-use crate::engine::{Engine, cache::SkillCache, clock, ended, failure};
+use crate::engine::{Engine, cache::SkillCache, clock, failure, outcome};
 use crate::error::{self, Code, Error};
 use crate::ids::{ExecutionId, InstanceId, Tenant};
 use crate::limits;
@@ -74,7 +74,7 @@ impl Engine {
         let began = std::time::Instant::now();
         while began.elapsed() < limits::UPKEEP_EVERY {
             tokio::time::sleep(limits::CALLERS_COME_WITHIN).await;
-            self.0.admission.look_again();
+            self.0.admission.grant_free_slots();
         }
     }
 
@@ -103,7 +103,7 @@ impl Engine {
 
     /// Ends executions that stand as running and are not, whoever ran them.
     pub(super) async fn end_lost(&self) -> Result<(), Error> {
-        self.close_unrecorded().await?;
+        self.close_unsaved().await?;
         self.interrupt_dead().await?;
         self.0.webhooks_due.notify_one();
         Ok(())
@@ -130,13 +130,13 @@ impl Engine {
     }
 
     /// Ends executions of this process that are over and whose end could not be recorded when it came.
-    async fn close_unrecorded(&self) -> Result<(), Error> {
+    async fn close_unsaved(&self) -> Result<(), Error> {
         let mut closed = Ok(());
-        for (tenant, id) in self.0.running.take_unrecorded() {
-            match self.0.store.finish(&tenant, id, ended::unrecorded()).await {
+        for (tenant, id) in self.0.running.take_unsaved() {
+            match self.0.store.finish(&tenant, id, outcome::unsaved()).await {
                 Ok(_) | Err(store::Error::NotFound) => {}
                 Err(error) => {
-                    self.0.running.keep_unrecorded((tenant, id));
+                    self.0.running.add_unsaved((tenant, id));
                     closed = Err(failure::of_store(error, "execution"));
                 }
             }

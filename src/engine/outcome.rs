@@ -7,7 +7,7 @@ use crate::limits;
 use crate::sandbox::{Completion, Job, ProgramOutput, Report};
 
 /// An outcome without a report: the program has not run, or nobody knows.
-pub(super) fn lost(error: &Error) -> Outcome {
+pub(super) fn failed(error: &Error) -> Outcome {
     without_report(
         Status::Failed,
         Failure {
@@ -19,7 +19,7 @@ pub(super) fn lost(error: &Error) -> Outcome {
 }
 
 /// The outcome of an execution that waited and was not let in when its turn came.
-pub(super) fn denied(error: &Error) -> Outcome {
+pub(super) fn rejected(error: &Error) -> Outcome {
     let is_policy = matches!(
         error.code(),
         Code::Invalid
@@ -31,7 +31,7 @@ pub(super) fn denied(error: &Error) -> Outcome {
     );
     Outcome {
         status: if is_policy { Status::Denied } else { Status::Failed },
-        ..lost(error)
+        ..failed(error)
     }
 }
 
@@ -48,7 +48,7 @@ pub(super) fn cancelled() -> Outcome {
 }
 
 /// The outcome of an execution whose own could not be recorded.
-pub(super) fn unrecorded() -> Outcome {
+pub(super) fn unsaved() -> Outcome {
     without_report(
         Status::Interrupted,
         Failure {
@@ -92,7 +92,7 @@ pub(super) fn without_artifacts(outcome: Outcome, error: &Error) -> Outcome {
 }
 
 /// Judges how the program ended: the status, and why it is no success.
-fn judge(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<Failure>) {
+fn classify(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<Failure>) {
     let granted = &job.limits;
     let (status, code, message) = match (&report.end, &report.output) {
         (Completion::Exited(0), ProgramOutput::Missing | ProgramOutput::Json(_)) => {
@@ -163,8 +163,8 @@ fn judge(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<Fai
 }
 
 /// What is recorded of a report.
-pub(super) fn outcome(report: Report, job: &Job, shutting_down: bool) -> Outcome {
-    let (status, error) = judge(&report, job, shutting_down);
+pub(super) fn from_report(report: Report, job: &Job, shutting_down: bool) -> Outcome {
+    let (status, error) = classify(&report, job, shutting_down);
     let exit_code = if let Completion::Exited(code) = report.end {
         Some(code)
     } else {
