@@ -122,7 +122,7 @@ pub const SETTINGS: &[Setting] = settings! {
     Text "blobs.quota" "SKILLBOX_BLOBS_QUOTA" "1Gi"
         "All blobs of one tenant together; what would be more is refused";
     Text "blobs.ttl" "SKILLBOX_BLOBS_TTL" "7d"
-        "Life of a blob whose owner says nothing else, at most 365d; the same content again begins it anew";
+        "Life of a blob whose owner says nothing else, at most 365d; the same content again restarts it";
     Text "retention.age" "SKILLBOX_RETENTION_AGE" "30d"
         "How long ended executions and their files are kept, or off";
     Text "retention.per_tenant" "SKILLBOX_RETENTION_PER_TENANT" "10000"

@@ -8,6 +8,7 @@ mod catalogue;
 mod documents;
 mod parameters;
 mod repository;
+mod words;
 
 use std::fs;
 use std::path::Path;
