@@ -3,7 +3,16 @@
 use super::{code_lines, sources, texts, words};
 
 /// Identifiers that have another name now. Add the old name when you rename one.
-const OLD_NAMES: &[&str] = &["Shelf", "Recurring", "converse"];
+const OLD_NAMES: &[&str] = &[
+    "Comer",
+    "Recurring",
+    "Shelf",
+    "converse",
+    "give_way",
+    "hand_out",
+    "newborn",
+    "send_away",
+];
 
 /// Phrases without a noun, or with an image in place of the term. Ordinary words such as `keep` are left to review.
 const PHRASES: &[&str] = &[
