@@ -102,7 +102,7 @@ impl From<server::Error> for Failure {
             Server::Config(_) | Server::Logging(_) | Server::Signing(_) => Exit::Config,
             Server::Database { .. }
             | Server::Files { .. }
-            | Server::Instance { .. }
+            | Server::Instance(_)
             | Server::Listen { .. }
             | Server::ListenForMetrics { .. } => Exit::Unavailable,
             Server::Refused(error) => Exit::of_code(error.code()),

@@ -44,7 +44,7 @@ impl DataFolder {
     /// Makes what is missing, and refuses a folder that others could write into (F-24, C-07).
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         make_private(path)?;
-        for inside in ["cache", "instances", "packages", "tmp"] {
+        for inside in ["cache", "packages", "tmp"] {
             make_private(&path.join(inside))?;
         }
         Ok(Self {
@@ -173,7 +173,7 @@ mod tests {
     fn a_fresh_folder_is_private_all_through() {
         let (_above, path) = folder();
         DataFolder::open(&path).unwrap();
-        for part in ["", "cache", "instances", "tmp"] {
+        for part in ["", "cache", "tmp"] {
             assert_eq!(
                 fs::metadata(path.join(part)).unwrap().mode() & 0o777,
                 0o700,

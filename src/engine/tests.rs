@@ -39,7 +39,7 @@ pub(super) async fn engine(folder: &Path, sandbox: Sandbox) -> Engine {
         links: LinkSigner::new(b"0123456789abcdef-links-of-a-test-").unwrap(),
         master_key: MasterKey::from_random([7; 32]),
         settings,
-        instance: Instance::register(folder).unwrap(),
+        instance: Instance::register_beside(&folder.join("db")).unwrap(),
     })
 }
 

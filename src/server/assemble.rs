@@ -2,13 +2,13 @@
 
 use crate::blob::{Blob, LinkSigner};
 use crate::config::{Backend, Config, DataFolder};
-use crate::engine::{Engine, Instance, Parts};
+use crate::engine::{Engine, Parts};
 use crate::ids::InstanceId;
 use crate::sandbox::Sandbox;
 #[cfg(target_os = "linux")]
 use crate::sandbox::linux::{self, Degraded};
 use crate::server::Error;
-use crate::store::Store;
+use crate::store::{Instance, Store};
 
 /// An engine and the folder it keeps everything in.
 #[derive(Debug)]
@@ -26,15 +26,12 @@ pub struct Assembled {
 /// The part that cannot be had, and what to do.
 pub async fn assemble(config: &Config) -> Result<Assembled, Error> {
     let folder = config.data_folder()?;
-    let instances = folder.path().join("instances");
-    let instance = Instance::register(&instances).map_err(|source| Error::Instance {
-        folder: instances,
-        source,
-    })?;
     let path = config.database_in(&folder);
-    let store = Store::open_sqlite(&path)
-        .await
-        .map_err(|source| Error::Database { path, source })?;
+    let store = match Store::open_sqlite(&path).await {
+        Ok(store) => store,
+        Err(source) => return Err(Error::Database { path, source }),
+    };
+    let instance = Instance::register_beside(&path)?.recognizing_locks_in(folder.path());
     let path = folder.path().join("blobs");
     let blob = Blob::open_local(&path).map_err(|source| Error::Files { path, source })?;
     let sandbox = sandbox(config, instance.id());

@@ -36,13 +36,8 @@ pub enum Error {
         source: blob::Error,
     },
     /// Registering this process.
-    #[error("data_dir: this process could not be registered in `{}` ({source})", folder.display())]
-    Instance {
-        /// Where.
-        folder: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    #[error("db.dsn: {0}")]
+    Instance(#[from] store::CannotRegister),
     /// The secret that signs links.
     #[error("signing.key in the data folder: {0}")]
     Signing(#[from] blob::WeakSecret),

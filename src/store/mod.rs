@@ -13,6 +13,7 @@ mod contract;
 mod cursor;
 mod deliveries;
 mod error;
+mod instance;
 mod record;
 mod sqlite;
 
@@ -32,6 +33,7 @@ use cursor::{List, Moment, page_rows};
 pub use cursor::Cursor;
 pub use deliveries::{Attempted, Claimed, Delivery, DeliveryStatus, SealedSigning, Then, Wanted};
 pub use error::{Conflict, Error, InvalidCursor};
+pub use instance::{CannotRegister, Instance};
 pub use record::{
     BlobQuota, BlobRecord, Enqueued, ExecutionFilter, Kept, KeptBlob, KeyedRequest, NewSecret, PackageSet,
     Page, Published, Queued, Retention, SecretRecord, SkillRecord,

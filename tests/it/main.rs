@@ -68,6 +68,8 @@ mod sandbox_oracles;
 mod sandbox_posture;
 mod server;
 #[cfg(target_os = "linux")]
+mod two_servers;
+#[cfg(target_os = "linux")]
 mod watched_memory;
 mod watching;
 mod webhooks;

@@ -43,7 +43,7 @@ struct Laboratory {
     job: Job,
     steps: Vec<Value>,
     _folder: tempfile::TempDir,
-    _instance: skillbox::engine::Instance,
+    _instance: skillbox::store::Instance,
 }
 
 /// What a sandbox without some steps is like: how its program ended and what it found, or that there was none.

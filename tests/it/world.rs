@@ -7,15 +7,15 @@ use std::time::Duration;
 use skillbox::auth::Caller;
 use skillbox::blob::{Blob, LinkSigner};
 use skillbox::engine::{
-    Ask, BlobPolicy, DependencySettings, Engine, Images, Index, Instance, Manner, NamedBy, PageRequest,
-    Parts, RetentionPolicy, RunRequest, Settings, Subscription, Upstream, WebhookSettings, What,
+    Ask, BlobPolicy, DependencySettings, Engine, Images, Index, Manner, NamedBy, PageRequest, Parts,
+    RetentionPolicy, RunRequest, Settings, Subscription, Upstream, WebhookSettings, What,
 };
 use skillbox::error::Error;
 use skillbox::execution::{Execution, JsonText, Maxima, Outcome, Status};
 use skillbox::sandbox::{ProgressSender, Sandbox, docker};
 use skillbox::secret::MasterKey;
 use skillbox::skill::{ImageAllowlist, Language, Selector};
-use skillbox::store::Store;
+use skillbox::store::{Instance, Store};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -282,9 +282,7 @@ pub(crate) async fn sandbox_on(backend: Backend, instance: &Instance) -> Option<
 
 /// Registers a process in `folder`.
 pub(crate) fn instance_in(folder: &Path) -> Instance {
-    let instances = folder.join("instances");
-    std::fs::create_dir_all(&instances).unwrap();
-    Instance::register(&instances).unwrap()
+    Instance::register_beside(&folder.join("skillbox.db")).unwrap()
 }
 
 /// An engine over `folder` with the images of this machine, which keeps everything.

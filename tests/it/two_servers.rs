@@ -1,0 +1,145 @@
+//! Two servers with one database, and a data folder each: neither takes the executions of the other while it is alive.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::queue::{ask, publish, show, submit, with_server};
+use crate::server::Server;
+
+/// A dead server is found by the maintenance of the other one, which comes once a minute.
+const RECOVERED_WITHIN: Duration = Duration::from_secs(100);
+const QUEUED: [u32; 3] = [1, 2, 3];
+
+/// Starts a server with a fresh data folder that shares the database, the blobs and the keys of `first`.
+fn start_beside(first: &Server, name: &str) -> Server {
+    let data = first.data.with_file_name(name);
+    fs::create_dir(&data).unwrap();
+    fs::set_permissions(&data, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    for key in ["admin.key", "master.key", "signing.key"] {
+        fs::copy(first.data.join(key), data.join(key)).unwrap();
+    }
+    std::os::unix::fs::symlink(first.data.join("blobs"), data.join("blobs")).unwrap();
+    let database = database_of(&first.data);
+    Server::start_with(
+        &data,
+        &[
+            ("SKILLBOX_DB_DSN", database.to_str().unwrap()),
+            ("SKILLBOX_SANDBOX_BACKEND", "native"),
+            ("SKILLBOX_POOL_SLOTS", "0"),
+            ("SKILLBOX_CONCURRENCY", "1"),
+        ],
+    )
+}
+
+fn database_of(data: &Path) -> PathBuf {
+    data.join("skillbox.db")
+}
+
+fn within(limit: Duration, what: &str, mut holds: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !holds() {
+        assert!(started.elapsed() < limit, "{what} did not come true");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn is_running(server: &Server, id: &str) -> bool {
+    show(server, id, "")["status"] == "running"
+}
+
+fn newest_running(server: &Server) -> Option<String> {
+    let listed = server.get("/v1/executions?status=running").unwrap().body;
+    listed["items"][0]["execution_id"].as_str().map(ToOwned::to_owned)
+}
+
+/// The results arrive at callers and in the queue of the server that accepted them, whatever the other server does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_live_server_keeps_its_executions_when_another_shares_its_database() {
+    with_server(&[("SKILLBOX_CONCURRENCY", "1")], |first| {
+        publish(&first);
+        std::thread::scope(|scope| {
+            let caller = scope.spawn(|| ask(&first, &json!({"args": ["8"], "input": "waiting caller"})));
+            within(RECOVERED_WITHIN, "a running execution", || {
+                newest_running(&first).is_some()
+            });
+            let running = newest_running(&first).unwrap();
+            let queued = QUEUED.map(|n| submit(&first, "0", &json!(n)));
+            let second = start_beside(&first, "second");
+            // Its own work is done in turn, so its first round of maintenance is over by then.
+            let own = ask(&second, &json!({"args": ["2"], "input": "second"}));
+            assert_eq!(
+                (own.status, &own.body["output"]),
+                (200, &json!("second")),
+                "{}",
+                own.body
+            );
+            assert!(is_running(&second, &running), "{}", show(&second, &running, ""));
+            for id in &queued {
+                assert_eq!(
+                    show(&second, id, "")["queue"],
+                    Value::Null,
+                    "it waits in the first"
+                );
+                assert_eq!(show(&first, id, "")["status"], "queued");
+            }
+            let answer = caller.join().unwrap();
+            assert_eq!(
+                (answer.status, &answer.body["status"], &answer.body["output"]),
+                (200, &json!("success"), &json!("waiting caller")),
+                "{}",
+                answer.body
+            );
+            for (id, n) in queued.iter().zip(QUEUED) {
+                let ended = show(&second, id, "?wait=30");
+                assert_eq!(
+                    (&ended["status"], &ended["output"]),
+                    (&json!("success"), &json!(n)),
+                    "{ended}"
+                );
+            }
+            assert!(!second.log().contains("wait again"), "{}", second.log());
+        });
+    })
+    .await;
+}
+
+/// F-01, F-02: what a killed server ran is `interrupted`, and what waited in it runs in the other server.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_recovers_the_queue_of_a_killed_one_with_another_data_folder() {
+    with_server(&[("SKILLBOX_CONCURRENCY", "1")], |first| {
+        publish(&first);
+        let second = start_beside(&first, "second");
+        let running = submit(&first, "600", &json!(0));
+        within(RECOVERED_WITHIN, "a running execution", || {
+            is_running(&first, &running)
+        });
+        let queued = QUEUED.map(|n| submit(&first, "0", &json!(n)));
+        let own = ask(&second, &json!({"input": "second"}));
+        assert_eq!(own.body["output"], "second", "{}", own.body);
+        first.kill_9();
+        within(RECOVERED_WITHIN, "the end of the lost execution", || {
+            !is_running(&second, &running)
+        });
+        let ended = show(&second, &running, "");
+        assert_eq!(
+            (&ended["status"], &ended["error"]["code"]),
+            (&json!("interrupted"), &json!("interrupted")),
+            "{ended}"
+        );
+        for (id, n) in queued.iter().zip(QUEUED) {
+            within(RECOVERED_WITHIN, "a recovered execution", || {
+                show(&second, id, "?wait=30")["status"] != "queued"
+            });
+            let ended = show(&second, id, "?wait=30");
+            assert_eq!(
+                (&ended["status"], &ended["output"]),
+                (&json!("success"), &json!(n)),
+                "{ended}"
+            );
+        }
+    })
+    .await;
+}
