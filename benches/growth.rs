@@ -35,7 +35,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
-use skillbox::telemetry::{Answered, Ended, Kept, Latency, Metrics};
+use skillbox::telemetry::{ExecutionCompletion, Latency, Metrics, RequestCompletion, StoredBytes};
 
 use judged::{Judged, Most};
 use measure::{Row, Served, milliseconds};
@@ -372,20 +372,20 @@ fn runs(judged: &mut Judged) {
 /// What counting adds to one execution and its request.
 fn counting(judged: &mut Judged) {
     const TIMES: u32 = 100_000;
-    let metrics = Metrics::new(&Latency::default(), &Kept::default());
+    let metrics = Metrics::new(&Latency::default(), &StoredBytes::default());
     let latency = Latency::default();
     let started = Instant::now();
     for _ in 0..TIMES {
         latency.read(Duration::from_micros(80));
         latency.wrote(Duration::from_micros(200));
         latency.wrote(Duration::from_micros(200));
-        metrics.ended(&Ended {
+        metrics.ended(&ExecutionCompletion {
             status: "success",
             backend: "native",
             language: "python",
             phases: [("queue", 0.0), ("sandbox", 1.0), ("run", 2.0), ("collect", 0.5)],
         });
-        metrics.answered(&Answered {
+        metrics.answered(&RequestCompletion {
             method: "POST",
             route: "/v1/executions",
             status: 200,

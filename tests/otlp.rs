@@ -19,7 +19,7 @@ use std::thread::JoinHandle;
 use axum::http::HeaderName;
 use client::{Call, Door};
 use serde_json::json;
-use skillbox::telemetry::{Format, init_with_traces};
+use skillbox::telemetry::{LogFormat, init_with_traces};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
@@ -119,7 +119,7 @@ fn spans(body: &[u8]) -> Vec<Span> {
 #[tokio::test]
 async fn a_trace_goes_on_through_request_and_execution_to_its_phases() {
     let (url, heard) = collector();
-    let traces = init_with_traces("off", Format::Json, &url).unwrap();
+    let traces = init_with_traces("off", LogFormat::Json, &url).unwrap();
     let door = Door::open().await;
     let run = Call::post("/v1/executions").json(&json!({"code": "x", "language": "bash"}));
     let parent = format!("00-{TRACE}-{PARENT}-01");

@@ -18,7 +18,7 @@ use std::path::Path;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use crate::ids::{BlobObject, Tenant};
-use crate::telemetry::Kept;
+use crate::telemetry::StoredBytes;
 
 use backend::Backend;
 
@@ -30,7 +30,7 @@ pub use links::{Link, LinkSigner, Refused, WeakSecret};
 #[derive(Debug)]
 pub struct Blob {
     kind: Kind,
-    kept: Kept,
+    kept: StoredBytes,
 }
 
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Blob {
     pub fn open_local(root: &Path) -> Result<Self, Error> {
         local::Local::open(root).map(|local| Self {
             kind: Kind::Local(local),
-            kept: Kept::default(),
+            kept: StoredBytes::default(),
         })
     }
 
@@ -103,7 +103,7 @@ impl Blob {
 
     /// How much was kept.
     #[must_use]
-    pub fn kept(&self) -> &Kept {
+    pub fn kept(&self) -> &StoredBytes {
         &self.kept
     }
 

@@ -8,12 +8,12 @@ use std::time::Duration;
 use clap::Subcommand;
 use sha2::Digest as _;
 
+use crate::cli::arguments;
+use crate::cli::client::Client;
 use crate::cli::console::{Console, Format, Rows};
 use crate::cli::exec::{moment, rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
-use crate::cli::given;
-use crate::cli::place::Place;
 use crate::cli::skill::keep;
 use crate::engine::NewBlob;
 use crate::execution::media_type;
@@ -77,35 +77,35 @@ Examples:
     },
 }
 
-pub(crate) fn blob(command: BlobCommand, place: &Place, console: &Console) -> Result<Exit> {
+pub(crate) fn blob(command: BlobCommand, client: &Client, console: &Console) -> Result<Exit> {
     match command {
         BlobCommand::Put {
             file,
             media_type,
             ttl,
-        } => put(place, given_blob(&file, media_type, ttl)?, console)?,
-        BlobCommand::Get { id, out } => get(place, &id, out.as_deref(), console)?,
+        } => put(client, given_blob(&file, media_type, ttl)?, console)?,
+        BlobCommand::Get { id, out } => get(client, &id, out.as_deref(), console)?,
         BlobCommand::List { limit } => {
-            let listed = place.blobs(limit)?;
+            let listed = client.blobs(limit)?;
             console.data(Format::Table, &listed.items, |blobs| table(blobs))?;
             if listed.more {
                 console.say("there are more; raise --limit");
             }
         }
         BlobCommand::Show { id } => {
-            let blob = place.blob(&id)?;
+            let blob = client.blob(&id)?;
             console.data(Format::Json, &blob, |blob| table(std::slice::from_ref(blob)))?;
         }
         BlobCommand::Rm { id } => {
-            place.delete_blob(&id)?;
-            console.good(format!("blob {id} is deleted"));
+            client.delete_blob(&id)?;
+            console.success(format!("blob {id} is deleted"));
         }
     }
     Ok(Exit::Success)
 }
 
-fn put(place: &Place, new: NewBlob, console: &Console) -> Result<()> {
-    let (blob, kept) = place.keep_blob(new)?;
+fn put(client: &Client, new: NewBlob, console: &Console) -> Result<()> {
+    let (blob, kept) = client.upload_blob(new)?;
     match console.format() {
         // The one word that the next command needs.
         None => console.text(&format!("{}\n", blob.blob_id))?,
@@ -113,16 +113,16 @@ fn put(place: &Place, new: NewBlob, console: &Console) -> Result<()> {
     }
     let until = moment(blob.expires_at);
     match kept {
-        Kept::New => console.good(format!("kept {} bytes until {until}", blob.size)),
-        Kept::Again => console.good(format!("it was there; it is kept until {until}")),
+        Kept::New => console.success(format!("kept {} bytes until {until}", blob.size)),
+        Kept::Again => console.success(format!("it was there; it is kept until {until}")),
     }
     Ok(())
 }
 
 /// Fetched whole before a byte of it is told: what a server sends is foreign, and may not be what was asked for.
-fn get(place: &Place, id: &Digest, out: Option<&Path>, console: &Console) -> Result<()> {
+fn get(client: &Client, id: &Digest, out: Option<&Path>, console: &Console) -> Result<()> {
     let mut content = temporary()?;
-    place.blob_content(id, &mut content)?;
+    client.blob_content(id, &mut content)?;
     let mut hash = sha2::Sha256::new();
     each_piece(&mut content, |piece| {
         hash.update(piece);
@@ -138,7 +138,7 @@ fn get(place: &Place, id: &Digest, out: Option<&Path>, console: &Console) -> Res
         Some(out) => {
             content.rewind().map_err(reading)?;
             keep(&mut content, out)?;
-            console.good(format!("fetched {id} as {}", out.display()));
+            console.success(format!("fetched {id} as {}", out.display()));
             Ok(())
         }
         None => each_piece(&mut content, |piece| console.bytes(piece)),
@@ -178,7 +178,7 @@ fn given_blob(file: &str, told: Option<String>, life: Option<Duration>) -> Resul
         }
         content
     } else {
-        given::blob_file(Path::new(file))?
+        arguments::blob_file(Path::new(file))?
     };
     let media_type = told.or_else(|| (file != "-").then(|| media_type(file)));
     Ok(NewBlob {

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
-use crate::cli::visible;
+use crate::cli::terminal_text;
 
 /// How data is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -29,7 +29,7 @@ pub(crate) struct Console {
     /// Standard output is a terminal that must be protected.
     guarded: bool,
     talk_guarded: bool,
-    foreign: Foreign,
+    foreign: ForeignText,
 }
 
 const GOOD: Style = AnsiColor::Green.on_default();
@@ -55,7 +55,7 @@ pub(crate) struct Rows {
 
 /// Whether foreign text is let through to a terminal as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Foreign {
+pub(crate) enum ForeignText {
     /// Escaped.
     Escaped,
     /// As it is.
@@ -63,8 +63,8 @@ pub(crate) enum Foreign {
 }
 
 impl Console {
-    pub(crate) fn new(format: Option<Format>, foreign: Foreign) -> Self {
-        let guarded = |is_terminal: bool| is_terminal && foreign == Foreign::Escaped;
+    pub(crate) fn new(format: Option<Format>, foreign: ForeignText) -> Self {
+        let guarded = |is_terminal: bool| is_terminal && foreign == ForeignText::Escaped;
         Self {
             format,
             guarded: guarded(io::stdout().is_terminal()),
@@ -101,7 +101,7 @@ impl Console {
         let text =
             serde_json::to_string_pretty(value).map_err(|error| Failure::internal("writing JSON", error))?;
         let text = if self.guarded {
-            visible::json(&text)
+            terminal_text::json(&text)
         } else {
             text.as_str().into()
         };
@@ -129,8 +129,8 @@ impl Console {
         }
         for row in &rows.rows {
             table.add_row(row.iter().map(|cell| match self.foreign {
-                Foreign::Escaped => visible::line(cell).into_owned(),
-                Foreign::Raw => cell.replace('\n', " "),
+                ForeignText::Escaped => terminal_text::line(cell).into_owned(),
+                ForeignText::Raw => cell.replace('\n', " "),
             }));
         }
         for column in table.column_iter_mut() {
@@ -150,7 +150,7 @@ impl Console {
     /// Prints text of several lines that may hold foreign parts.
     pub(crate) fn text(&self, text: &str) -> Result<()> {
         let text = if self.guarded {
-            visible::lines(text)
+            terminal_text::lines(text)
         } else {
             text.into()
         };
@@ -179,7 +179,7 @@ impl Console {
     /// Hands foreign bytes to standard error.
     pub(crate) fn talk_bytes(&self, bytes: &[u8]) {
         let lossy = String::from_utf8_lossy(bytes);
-        let shown = visible::lines(&lossy);
+        let shown = terminal_text::lines(&lossy);
         let bytes = if self.talk_guarded {
             shown.as_bytes()
         } else {
@@ -195,7 +195,7 @@ impl Console {
     }
 
     /// Says that something went well.
-    pub(crate) fn good(&self, text: impl std::fmt::Display) {
+    pub(crate) fn success(&self, text: impl std::fmt::Display) {
         self.talk(GOOD, "✓ ", &text.to_string());
     }
 
@@ -206,7 +206,7 @@ impl Console {
 
     fn talk(&self, style: Style, mark: &str, text: &str) {
         let text = if self.talk_guarded {
-            visible::lines(text)
+            terminal_text::lines(text)
         } else {
             text.into()
         };
@@ -225,7 +225,7 @@ impl Console {
             Mark::Bad => (BAD, '✗'),
             Mark::Untold => (Style::new().dimmed(), '–'),
         };
-        let text = visible::lines(text);
+        let text = terminal_text::lines(text);
         finish(writeln!(
             anstream::stdout().lock(),
             "{style}{sign}{style:#} {text}"
@@ -238,7 +238,7 @@ impl Console {
         reason = "all that a command prints goes through its console"
     )]
     pub(crate) fn heading(&self, text: &str) -> Result<()> {
-        let text = visible::lines(text);
+        let text = terminal_text::lines(text);
         finish(writeln!(anstream::stdout().lock(), "{HEADING}{text}{HEADING:#}"))
     }
 

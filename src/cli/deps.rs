@@ -2,11 +2,11 @@
 
 use clap::Subcommand;
 
+use crate::cli::client::Client;
 use crate::cli::console::{Console, Format, Rows};
 use crate::cli::exec::{moment, rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Result;
-use crate::cli::place::Place;
 use crate::http::Packages;
 use crate::ids::Digest;
 use crate::limits;
@@ -39,17 +39,17 @@ pub(crate) enum DepsCommand {
     },
 }
 
-pub(crate) fn deps(command: DepsCommand, place: &Place, console: &Console) -> Result<Exit> {
+pub(crate) fn deps(command: DepsCommand, client: &Client, console: &Console) -> Result<Exit> {
     match command {
         DepsCommand::List { limit } => {
-            let listed = place.packages(limit)?;
+            let listed = client.packages(limit)?;
             console.data(Format::Table, &listed.items, |items| table(items))?;
             if listed.more {
                 console.say("there are more; raise --limit");
             }
         }
         DepsCommand::Prefetch { skill, version } => {
-            let sets = place.prefetch(&skill, &version.unwrap_or_default())?;
+            let sets = client.prefetch(&skill, &version.unwrap_or_default())?;
             console.data(Format::Table, &sets, |items| table(items))?;
             if sets.is_empty() {
                 console.say(format!("{skill} asks for no packages"));
@@ -57,15 +57,15 @@ pub(crate) fn deps(command: DepsCommand, place: &Place, console: &Console) -> Re
         }
         DepsCommand::Prune { keys } => {
             let keys = if keys.is_empty() {
-                let all = place.packages(limits::ROWS_LISTED_MAX)?.items;
+                let all = client.packages(limits::ROWS_LISTED_MAX)?.items;
                 all.into_iter().map(|set| set.key).collect()
             } else {
                 keys
             };
             for key in &keys {
-                place.delete_packages(key)?;
+                client.delete_packages(key)?;
             }
-            console.good(format!("forgot {} sets of packages", keys.len()));
+            console.success(format!("forgot {} sets of packages", keys.len()));
         }
     }
     Ok(Exit::Success)

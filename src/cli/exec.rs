@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use clap::Subcommand;
 
+use crate::cli::artifacts::ArtifactSaver;
+use crate::cli::client::{Client, ExecutionListFilter, ProgramOutput};
 use crate::cli::console::{Console, Format, Rows};
+use crate::cli::event_printer::{EventPrinter, ShownEvents};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
-use crate::cli::place::{Place, Printed, Wanted};
 use crate::cli::progress::Spinner;
 use crate::cli::run;
-use crate::cli::save::Saver;
-use crate::cli::watched::{Shown, Watcher};
 use crate::error::quoted;
 use crate::execution::{FileLink, LogTexts, Status, Summary};
 use crate::ids::ExecutionId;
@@ -109,10 +109,10 @@ pub(crate) fn rows(text: &str) -> std::result::Result<usize, String> {
     rows.ok_or_else(|| format!("a whole number from 1 to {}", limits::ROWS_LISTED_MAX))
 }
 
-pub(crate) fn exec(command: ExecCommand, place: &Place, console: &Console) -> Result<Exit> {
+pub(crate) fn exec(command: ExecCommand, client: &Client, console: &Console) -> Result<Exit> {
     match command {
         ExecCommand::List { status, skill, limit } => {
-            let listed = place.executions(&Wanted {
+            let listed = client.executions(&ExecutionListFilter {
                 status,
                 skill,
                 rows: limit,
@@ -126,26 +126,26 @@ pub(crate) fn exec(command: ExecCommand, place: &Place, console: &Console) -> Re
             }
         }
         ExecCommand::Show { id } => {
-            console.data(Format::Json, &place.execution(id)?, run::rows)?;
+            console.data(Format::Json, &client.execution(id)?, run::rows)?;
         }
         ExecCommand::Logs { id, follow: true } if console.format_or(Format::Table) == Format::Table => {
-            follow(place, id, console)?;
+            follow(client, id, console)?;
         }
         ExecCommand::Logs { id, follow } => {
             if follow {
-                place.watch(id, &mut |_| Ok(()))?;
+                client.watch(id, &mut |_| Ok(()))?;
             }
-            logs(&place.printed(id)?, console)?;
+            logs(&client.printed(id)?, console)?;
         }
-        ExecCommand::Watch { id } => return watch(place, id, console),
-        ExecCommand::Wait { id, timeout } => return wait(place, (id, timeout), console),
+        ExecCommand::Watch { id } => return watch(client, id, console),
+        ExecCommand::Wait { id, timeout } => return wait(client, id, timeout, console),
         ExecCommand::Files { id, out, paths } => {
-            let files = chosen(place.execution(id)?.files, &paths)?;
+            let files = chosen(client.execution(id)?.files, &paths)?;
             match out {
                 Some(folder) => {
                     let folder = &folder;
-                    Saver {
-                        place,
+                    ArtifactSaver {
+                        client,
                         folder,
                         console,
                     }
@@ -155,7 +155,7 @@ pub(crate) fn exec(command: ExecCommand, place: &Place, console: &Console) -> Re
             }
         }
         ExecCommand::Cancel { id } => {
-            let envelope = place.cancel(id)?;
+            let envelope = client.cancel(id)?;
             console.say(format!("execution {id} ended as {}", envelope.status));
         }
     }
@@ -163,9 +163,9 @@ pub(crate) fn exec(command: ExecCommand, place: &Place, console: &Console) -> Re
 }
 
 /// As it is printed, to the end.
-fn follow(place: &Place, id: ExecutionId, console: &Console) -> Result<()> {
-    let mut watcher = Watcher::new(console, Shown::Printed);
-    place.watch(id, &mut |told| watcher.hear(told))?;
+fn follow(client: &Client, id: ExecutionId, console: &Console) -> Result<()> {
+    let mut watcher = EventPrinter::new(console, ShownEvents::Printed);
+    client.watch(id, &mut |told| watcher.print(told))?;
     if let Some(envelope) = watcher.envelope {
         cut_short(&envelope.logs, console);
     }
@@ -173,13 +173,13 @@ fn follow(place: &Place, id: ExecutionId, console: &Console) -> Result<()> {
 }
 
 /// All of it, and how it ended.
-fn watch(place: &Place, id: ExecutionId, console: &Console) -> Result<Exit> {
+fn watch(client: &Client, id: ExecutionId, console: &Console) -> Result<Exit> {
     let shown = match console.format() {
-        Some(_) => Shown::Talk,
-        None => Shown::All,
+        Some(_) => ShownEvents::Talk,
+        None => ShownEvents::All,
     };
-    let mut watcher = Watcher::new(console, shown);
-    place.watch(id, &mut |told| watcher.hear(told))?;
+    let mut watcher = EventPrinter::new(console, shown);
+    client.watch(id, &mut |told| watcher.print(told))?;
     let Some(envelope) = watcher.envelope.take() else {
         let message = format!("execution {id} has not ended, and nobody tells more of it; ask again later");
         return Err(Failure::new(Exit::Unavailable, message));
@@ -190,26 +190,26 @@ fn watch(place: &Place, id: ExecutionId, console: &Console) -> Result<Exit> {
     cut_short(&envelope.logs, console);
     if envelope.status == Status::Success {
         let took = envelope.duration_ms.unwrap_or_default();
-        console.good(format!("execution {id} ended as success after {took} ms"));
+        console.success(format!("execution {id} ended as success after {took} ms"));
     } else {
-        run::explain(&envelope, &watcher, console);
+        run::explain_failure(&envelope, &watcher, console);
     }
     Ok(Exit::of_status(envelope.status))
 }
 
 /// How it ended, once it has.
-fn wait(place: &Place, (id, timeout): (ExecutionId, Option<Duration>), console: &Console) -> Result<Exit> {
+fn wait(client: &Client, id: ExecutionId, timeout: Option<Duration>, console: &Console) -> Result<Exit> {
     let spinner = Spinner::start(format!("waiting for execution {id}"));
     let until = timeout.map(|timeout| Instant::now() + timeout);
     // An address that is wrong is told at once; a server that was there will be again, and goes on with what it was given.
-    place.execution(id)?;
+    client.execution(id)?;
     let mut failures = 0;
     let envelope = loop {
         let left = until.map_or(limits::WAIT_MAX, |until| {
             until.saturating_duration_since(Instant::now())
         });
         let asked = Instant::now();
-        let envelope = match place.ended_within(id, left.min(limits::WAIT_MAX)) {
+        let envelope = match client.ended_within(id, left.min(limits::WAIT_MAX)) {
             Ok(envelope) => envelope,
             Err(failure) if failure.exit() == Exit::Unavailable && failures < limits::CLIENT_AGAIN_MAX => {
                 failures += 1;
@@ -236,7 +236,11 @@ fn wait(place: &Place, (id, timeout): (ExecutionId, Option<Duration>), console: 
     drop(spinner);
     console.data(Format::Json, &envelope, run::rows)?;
     if envelope.status != Status::Success {
-        run::explain(&envelope, &Watcher::new(console, Shown::Aside), console);
+        run::explain_failure(
+            &envelope,
+            &EventPrinter::new(console, ShownEvents::Aside),
+            console,
+        );
     }
     Ok(Exit::of_status(envelope.status))
 }
@@ -255,7 +259,7 @@ fn cut_short(logs: &LogTexts, console: &Console) {
 }
 
 /// As it was printed, the log's lines after standard error; or all of it as data.
-fn logs(printed: &Printed, console: &Console) -> Result<()> {
+fn logs(printed: &ProgramOutput, console: &Console) -> Result<()> {
     if console.format_or(Format::Table) != Format::Table {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let texts = LogTexts {

@@ -3,12 +3,13 @@
 use clap::Subcommand;
 
 use crate::auth::{Scope, Scopes};
+use crate::cli::client::Client;
 use crate::cli::console::{Console, Format, Rows};
 use crate::cli::exec::{moment, rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Result;
-use crate::cli::place::{KeyWanted, Place};
 use crate::config::Config;
+use crate::engine::NewKey;
 use crate::http::{FreshKey, Key};
 use crate::ids::{KeyId, Tenant};
 use crate::limits;
@@ -17,7 +18,7 @@ use crate::server::{self, Assembled};
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
     #[command(flatten)]
-    Managed(ManagedKey),
+    Managed(KeyManagement),
     /// Make a fresh administrator's key in the data folder, when every other is lost
     #[command(after_help = "\
 The folder's owner needs no key for it. Whatever server is configured, this works on the data folder of this machine.
@@ -29,7 +30,7 @@ Example:
 
 /// What an administrator does with keys.
 #[derive(Debug, Subcommand)]
-pub(crate) enum ManagedKey {
+pub(crate) enum KeyManagement {
     /// Make a key; its secret is printed once
     #[command(after_help = "Example:\n  skillbox key create ci --scope run --expires 2030-01-01T00:00:00Z")]
     Create {
@@ -76,24 +77,24 @@ fn moment_given(text: &str) -> std::result::Result<jiff::Timestamp, String> {
         .map_err(|_| "must be a date and a time with a zone, such as 2030-01-01T00:00:00Z".to_owned())
 }
 
-pub(crate) fn key(command: ManagedKey, place: &Place, console: &Console) -> Result<Exit> {
+pub(crate) fn key(command: KeyManagement, client: &Client, console: &Console) -> Result<Exit> {
     match command {
-        ManagedKey::Create {
+        KeyManagement::Create {
             name,
             scopes,
             tenant,
             expires,
         } => {
-            let wanted = KeyWanted {
+            let new = NewKey {
                 name,
                 scopes: Scopes::new(scopes),
                 tenant,
                 expires_at: expires,
             };
-            print_fresh(&place.create_key(wanted)?, console)?;
+            print_fresh(&client.create_key(new)?, console)?;
         }
-        ManagedKey::List { limit } => {
-            let listed = place.keys(limit)?;
+        KeyManagement::List { limit } => {
+            let listed = client.keys(limit)?;
             console.data(Format::Table, &listed.items, |keys| Rows {
                 heading: &["key", "name", "hint", "scopes", "tenant", "created", "ends"],
                 rows: keys.iter().map(row).collect(),
@@ -102,11 +103,11 @@ pub(crate) fn key(command: ManagedKey, place: &Place, console: &Console) -> Resu
                 console.say("there are more; raise --limit");
             }
         }
-        ManagedKey::Revoke { id } => {
-            let key = place.revoke_key(id)?;
-            console.good(format!("key {id} ({}) is revoked", key.name));
+        KeyManagement::Revoke { id } => {
+            let key = client.revoke_key(id)?;
+            console.success(format!("key {id} ({}) is revoked", key.name));
         }
-        ManagedKey::Rotate { id } => print_fresh(&place.rotate_key(id)?, console)?,
+        KeyManagement::Rotate { id } => print_fresh(&client.rotate_key(id)?, console)?,
     }
     Ok(Exit::Success)
 }
@@ -120,7 +121,7 @@ pub(crate) fn recover(config: &Config, console: &Console) -> Result<Exit> {
     });
     server::end_runtime(runtime);
     let file = recovered?;
-    console.good(format!("a fresh administrator's key is in {}", file.display()));
+    console.success(format!("a fresh administrator's key is in {}", file.display()));
     console.say("if another may have the lost one, `skillbox key list` and `skillbox key revoke` end it");
     Ok(Exit::Success)
 }

@@ -1,31 +1,31 @@
 //! The command line: what is typed, parsed once into types, and one function for each command.
 
-mod author;
+mod arguments;
+mod artifacts;
+#[cfg_attr(windows, path = "atomic_file_windows.rs")]
+mod atomic_file;
+mod authoring;
 mod blob;
+mod client;
 mod completions;
 mod console;
 mod deps;
 mod doctor;
+mod event_printer;
 mod exec;
 mod exit;
 mod failure;
-mod given;
 mod key;
-#[cfg_attr(windows, path = "landing_windows.rs")]
-mod landing;
-mod place;
 mod progress;
 mod prove;
 mod run;
-mod save;
 #[cfg(target_os = "linux")]
 mod scope;
 mod secret;
 mod show_config;
 mod skill;
+mod terminal_text;
 mod tools;
-mod visible;
-mod watched;
 mod webhook;
 
 use std::path::PathBuf;
@@ -37,10 +37,10 @@ use crate::config::{Config, Sources};
 use crate::server;
 use crate::telemetry;
 
-use console::{Console, Foreign, Format};
+use client::Client;
+use console::{Console, ForeignText, Format};
 use failure::Result;
 use key::KeyCommand;
-use place::Place;
 
 pub use exit::Exit;
 
@@ -182,12 +182,12 @@ pub fn main() -> ExitCode {
         }
     };
     let foreign = if cli.global.raw {
-        Foreign::Raw
+        ForeignText::Raw
     } else {
-        Foreign::Escaped
+        ForeignText::Escaped
     };
     let console = Console::new(cli.global.format, foreign);
-    match obey(cli, &console) {
+    match dispatch(cli, &console) {
         Ok(exit) => exit.into(),
         Err(failure) => {
             console.bad(&failure);
@@ -196,37 +196,37 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn obey(cli: Cli, console: &Console) -> Result<Exit> {
+fn dispatch(cli: Cli, console: &Console) -> Result<Exit> {
     let Cli { global, command } = cli;
     match command {
         Command::Serve(args) | Command::Server(ServerCommand::Start(args)) => serve(global, args),
         Command::Run(args) => {
-            let config = configured(global)?;
+            let config = load_config(global)?;
             enter_scope(&config);
             run::run(*args, &config, console)
         }
-        Command::Skill(command) => skill::skill(command, || configured(global), console),
-        Command::Tools(args) => with_place(global, console, |place| tools::tools(&args, place, console)),
-        Command::Exec(command) => with_place(global, console, |place| exec::exec(command, place, console)),
-        Command::Deps(command) => with_place(global, console, |place| deps::deps(command, place, console)),
-        Command::Blob(command) => with_place(global, console, |place| blob::blob(command, place, console)),
+        Command::Skill(command) => skill::skill(command, || load_config(global), console),
+        Command::Tools(args) => with_client(global, console, |client| tools::tools(&args, client, console)),
+        Command::Exec(command) => with_client(global, console, |client| exec::exec(command, client, console)),
+        Command::Deps(command) => with_client(global, console, |client| deps::deps(command, client, console)),
+        Command::Blob(command) => with_client(global, console, |client| blob::blob(command, client, console)),
         Command::Key(KeyCommand::Managed(command)) => {
-            with_place(global, console, |place| key::key(command, place, console))
+            with_client(global, console, |client| key::key(command, client, console))
         }
-        Command::Key(KeyCommand::Recover) => key::recover(&configured(global)?, console),
+        Command::Key(KeyCommand::Recover) => key::recover(&load_config(global)?, console),
         Command::Secret(command) => {
-            with_place(global, console, |place| secret::secret(command, place, console))
+            with_client(global, console, |client| secret::secret(command, client, console))
         }
-        Command::Webhook(command) => {
-            with_place(global, console, |place| webhook::webhook(command, place, console))
-        }
+        Command::Webhook(command) => with_client(global, console, |client| {
+            webhook::webhook(command, client, console)
+        }),
         Command::Doctor => {
             let config = global.load(Vec::new());
             config.iter().for_each(enter_scope);
             doctor::doctor(config, console)
         }
         Command::Prove(args) => {
-            let config = configured(global)?;
+            let config = load_config(global)?;
             enter_scope(&config);
             prove::prove(&args, &config, console)
         }
@@ -254,7 +254,7 @@ impl Global {
 }
 
 /// The configuration of a command; only errors are logged unless more is asked for.
-fn configured(global: Global) -> Result<Config> {
+fn load_config(global: Global) -> Result<Config> {
     let config = global.load(Vec::new())?;
     telemetry::init(config.log.filter.as_deref().unwrap_or("error"), config.log.format)
         .map_err(server::Error::from)?;
@@ -269,10 +269,10 @@ fn enter_scope(config: &Config) {
     let _ = config;
 }
 
-fn with_place(global: Global, console: &Console, act: impl FnOnce(&Place) -> Result<Exit>) -> Result<Exit> {
-    let place = Place::open(&configured(global)?, console)?;
-    let result = act(&place);
-    place.close();
+fn with_client(global: Global, console: &Console, act: impl FnOnce(&Client) -> Result<Exit>) -> Result<Exit> {
+    let client = Client::open(&load_config(global)?, console)?;
+    let result = act(&client);
+    client.close();
     result
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::cli::console::Console;
-use crate::cli::visible;
+use crate::cli::terminal_text;
 use crate::limits;
 
 /// Shown until dropped.
@@ -48,14 +48,14 @@ impl Drop for Spinner {
 
 /// Bytes on their way, with a spinner that says how many have gone by.
 #[derive(Debug)]
-pub(crate) struct Watched<T> {
+pub(crate) struct ProgressWriter<T> {
     inner: T,
     spinner: Spinner,
     what: &'static str,
     bytes: u64,
 }
 
-impl<T> Watched<T> {
+impl<T> ProgressWriter<T> {
     pub(crate) fn new(inner: T, what: &'static str) -> Self {
         Self {
             inner,
@@ -75,7 +75,7 @@ impl<T> Watched<T> {
     }
 }
 
-impl<T: Read> Read for Watched<T> {
+impl<T: Read> Read for ProgressWriter<T> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.count(read);
@@ -83,7 +83,7 @@ impl<T: Read> Read for Watched<T> {
     }
 }
 
-impl<T: Write> Write for Watched<T> {
+impl<T: Write> Write for ProgressWriter<T> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.inner.write(bytes)?;
         self.count(written);
@@ -109,11 +109,11 @@ fn show(mut text: String, changes: &Receiver<String>) {
         .unwrap_or_else(|_| ProgressStyle::default_spinner());
     let bar = ProgressBar::new_spinner()
         .with_style(style)
-        .with_message(visible::line(&text).into_owned())
+        .with_message(terminal_text::line(&text).into_owned())
         .with_elapsed(PATIENCE);
     bar.enable_steady_tick(TICK);
     while let Ok(newer) = changes.recv() {
-        bar.set_message(visible::line(&newer).into_owned());
+        bar.set_message(terminal_text::line(&newer).into_owned());
     }
     bar.finish_and_clear();
 }

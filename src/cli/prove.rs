@@ -5,10 +5,10 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
+use crate::cli::client::EmbeddedClient;
 use crate::cli::console::{Console, Format, Mark, Rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
-use crate::cli::place::Local;
 use crate::cli::progress::Spinner;
 use crate::config::{self, Config};
 use crate::prove::{self, Finding, Origin, Proof, ProofProgress, Selection, Tally, Target, Verdict};
@@ -25,8 +25,8 @@ Examples:
   skillbox prove --format json | jq '.backends[].findings[] | select(.verdict != \"kept\")'")]
 pub(crate) struct ProveArgs {
     /// What makes the sandboxes; all that can run here unless one is named
-    #[arg(long, value_enum, default_value_t = Wanted::All)]
-    backend: Wanted,
+    #[arg(long, value_enum, default_value_t = BackendChoice::All)]
+    backend: BackendChoice,
     /// Attack from sandboxes that have waited, as a server makes them in advance for what is run again
     #[arg(long)]
     warm: bool,
@@ -36,7 +36,7 @@ pub(crate) struct ProveArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Wanted {
+enum BackendChoice {
     /// Containers.
     Docker,
     /// Processes in namespaces of this kernel.
@@ -47,16 +47,16 @@ enum Wanted {
 
 /// All that was found out.
 #[derive(Debug, Serialize)]
-struct Report {
+struct ProveReport {
     /// Over all backends.
     total: Tally,
     backends: Vec<Proof>,
     /// Backends that cannot run here, and why.
-    skipped: Vec<Skipped>,
+    skipped: Vec<SkippedBackend>,
 }
 
 #[derive(Debug, Serialize)]
-struct Skipped {
+struct SkippedBackend {
     backend: &'static str,
     reason: String,
 }
@@ -66,30 +66,30 @@ const CLOSING_MAX: Duration = Duration::from_secs(30);
 
 pub(crate) fn prove(args: &ProveArgs, config: &Config, console: &Console) -> Result<Exit> {
     let selection = Selection::named(&args.only).map_err(|error| Failure::new(Exit::Usage, error))?;
-    let mut report = Report {
+    let mut report = ProveReport {
         total: Tally::default(),
         backends: Vec::new(),
         skipped: Vec::new(),
     };
     for (wanted, name, backend) in [
-        (Wanted::Docker, "docker", config::Backend::Docker),
-        (Wanted::Native, "native", config::Backend::Native),
+        (BackendChoice::Docker, "docker", config::BackendChoice::Docker),
+        (BackendChoice::Native, "native", config::BackendChoice::Native),
     ] {
-        if args.backend != Wanted::All && args.backend != wanted {
+        if args.backend != BackendChoice::All && args.backend != wanted {
             continue;
         }
         let origin = if args.warm { Origin::Warm } else { Origin::Cold };
-        match attack(config, (backend, origin), &selection, console)? {
-            Attacked::Over(proof) => {
+        match attack(config, backend, origin, &selection, console)? {
+            AttackOutcome::Over(proof) => {
                 print(&proof, console)?;
                 report.total = report.total.and(proof.total);
                 report.backends.push(*proof);
             }
-            Attacked::Interrupted => return Ok(Exit::Interrupted),
-            Attacked::Unavailable(reason) if args.backend == wanted => {
+            AttackOutcome::Interrupted => return Ok(Exit::Interrupted),
+            AttackOutcome::Unavailable(reason) if args.backend == wanted => {
                 return Err(Failure::new(Exit::Unavailable, format!("{name}: {reason}")));
             }
-            Attacked::Unavailable(reason) => report.skipped.push(Skipped {
+            AttackOutcome::Unavailable(reason) => report.skipped.push(SkippedBackend {
                 backend: name,
                 reason,
             }),
@@ -98,7 +98,7 @@ pub(crate) fn prove(args: &ProveArgs, config: &Config, console: &Console) -> Res
     conclude(&report, console)
 }
 
-enum Attacked {
+enum AttackOutcome {
     Over(Box<Proof>),
     Interrupted,
     /// No sandbox can be made, for this reason.
@@ -108,17 +108,18 @@ enum Attacked {
 /// Attacks one backend over a data folder that lives as long as the attacks.
 fn attack(
     config: &Config,
-    (backend, origin): (config::Backend, Origin),
+    backend: config::BackendChoice,
+    origin: Origin,
     selection: &Selection,
     console: &Console,
-) -> Result<Attacked> {
+) -> Result<AttackOutcome> {
     let folder =
         tempfile::tempdir().map_err(|error| Failure::internal("making a temporary data folder", error))?;
     let config = config.trying(backend, folder.path());
-    let local = Local::open(&config)?;
+    let local = EmbeddedClient::open(&config)?;
     if let Err(error) = local.wait(local.engine().sandbox().check()) {
         local.close();
-        return Ok(Attacked::Unavailable(error.to_string()));
+        return Ok(AttackOutcome::Unavailable(error.to_string()));
     }
     let target = Target {
         engine: local.engine(),
@@ -133,7 +134,11 @@ fn attack(
 }
 
 /// Ctrl-C ends what runs and waits until nothing of it is left.
-async fn until_signal(target: &Target<'_>, selection: &Selection, console: &Console) -> Result<Attacked> {
+async fn until_signal(
+    target: &Target<'_>,
+    selection: &Selection,
+    console: &Console,
+) -> Result<AttackOutcome> {
     let mut signals = Signals::new()?;
     let name = target.engine.sandbox().name();
     let spinner = Spinner::start(format!("attacking {name}"));
@@ -147,12 +152,12 @@ async fn until_signal(target: &Target<'_>, selection: &Selection, console: &Cons
     tokio::select! {
         proof = prove::prove(target, selection, told) => {
             let proof = proof.map_err(|error| Failure::internal("laying out canaries and listeners", error))?;
-            Ok(Attacked::Over(Box::new(proof)))
+            Ok(AttackOutcome::Over(Box::new(proof)))
         }
         () = signals.next() => {
             spinner.say("ending".to_owned());
             let _ = tokio::time::timeout(CLOSING_MAX, target.engine.shutdown(Duration::ZERO)).await;
-            Ok(Attacked::Interrupted)
+            Ok(AttackOutcome::Interrupted)
         }
     }
 }
@@ -213,16 +218,16 @@ fn line(finding: &Finding, width: usize) -> String {
     if let Some(reason) = &finding.reason {
         let _ = write!(text, "\n    → {reason}");
     }
-    for (place, expected) in &finding.expected {
-        let seen = finding.seen.get(place).unwrap_or(&serde_json::Value::Null);
-        let _ = write!(text, "\n    → {place}: expected {expected}, seen {seen}");
+    for (client, expected) in &finding.expected {
+        let seen = finding.seen.get(client).unwrap_or(&serde_json::Value::Null);
+        let _ = write!(text, "\n    → {client}: expected {expected}, seen {seen}");
     }
-    for (place, seen) in finding
+    for (client, seen) in finding
         .seen
         .iter()
-        .filter(|(place, _)| !finding.expected.contains_key(*place))
+        .filter(|(client, _)| !finding.expected.contains_key(*client))
     {
-        let _ = write!(text, "\n    → {place}: {seen}");
+        let _ = write!(text, "\n    → {client}: {seen}");
     }
     text
 }
@@ -255,9 +260,9 @@ fn counted(tally: Tally) -> String {
     format!("{kept} kept, {degraded} degraded, {breach} breach, {skipped} skipped")
 }
 
-fn conclude(report: &Report, console: &Console) -> Result<Exit> {
+fn conclude(report: &ProveReport, console: &Console) -> Result<Exit> {
     if console.format_or(Format::Table) == Format::Table {
-        for Skipped { backend, reason } in &report.skipped {
+        for SkippedBackend { backend, reason } in &report.skipped {
             console.check(Mark::Untold, &format!("{backend}: skipped: {reason}"))?;
         }
         if report.backends.len() > 1 {
@@ -270,7 +275,7 @@ fn conclude(report: &Report, console: &Console) -> Result<Exit> {
         console.data(Format::Json, report, |_| Rows::default())?;
     }
     if report.backends.is_empty() {
-        let why = |skipped: &Skipped| format!("{}: {}", skipped.backend, skipped.reason);
+        let why = |skipped: &SkippedBackend| format!("{}: {}", skipped.backend, skipped.reason);
         let all: Vec<_> = report.skipped.iter().map(why).collect();
         return Err(Failure::new(
             Exit::Unavailable,

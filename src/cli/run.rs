@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::cli::arguments::{self, Archive, SkillArgument};
+use crate::cli::artifacts::ArtifactSaver;
+use crate::cli::client::{Client, RunResult};
 use crate::cli::console::{Console, Format, Rows};
+use crate::cli::event_printer::{EventPrinter, ShownEvents};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
-use crate::cli::given::{self, Archive, Named};
-use crate::cli::place::{Place, Ran};
-use crate::cli::save::Saver;
-use crate::cli::watched::{Shown, Watcher};
 use crate::config::Config;
 use crate::engine::{Ask, What};
 use crate::error::quoted;
@@ -34,13 +34,13 @@ Examples:
   skillbox run ./pdf-tools --script scripts/split.py --file in.pdf --out pages -- in.pdf --every 2")]
 pub(crate) struct RunArgs {
     /// Name of a published skill, or path of a folder or zip archive (with a slash, or ending in .zip)
-    #[arg(value_name = "NAME|DIR|ZIP", value_parser = Named::parse, required_unless_present = "code")]
-    skill: Option<Named>,
+    #[arg(value_name = "NAME|DIR|ZIP", value_parser = SkillArgument::parse, required_unless_present = "code")]
+    skill: Option<SkillArgument>,
     /// Run this code instead of a skill: a file, or - for standard input
     #[arg(long, value_name = "FILE|-", conflicts_with_all = ["skill", "version", "script"])]
     code: Option<String>,
     /// What the code is written in: python, node or bash; by default what its file's extension says, else python
-    #[arg(long, value_parser = given::language, requires = "code")]
+    #[arg(long, value_parser = arguments::language, requires = "code")]
     lang: Option<Language>,
     /// Input of the skill: JSON, @file, or - for standard input
     #[arg(long, value_name = "JSON|@FILE|-", allow_hyphen_values = true)]
@@ -94,7 +94,7 @@ pub(crate) fn run(mut args: RunArgs, config: &Config, console: &Console) -> Resu
         ));
     }
     args.args = [args.of_script, args.args].concat();
-    given::read_once(&[
+    arguments::read_once(&[
         ("--code", args.code.as_deref()),
         ("--input", args.input.as_deref()),
         ("--stdin", args.stdin.as_deref()),
@@ -107,67 +107,67 @@ pub(crate) fn run(mut args: RunArgs, config: &Config, console: &Console) -> Resu
         )));
     }
     let ask = Ask {
-        input: args.input.as_deref().map(given::input).transpose()?,
+        input: args.input.as_deref().map(arguments::input).transpose()?,
         args: args.args,
-        files: given::files(&args.files)?,
-        blobs: given::blobs(&args.blobs)?,
+        files: arguments::files(&args.files)?,
+        blobs: arguments::blobs(&args.blobs)?,
         script: args.script,
-        stdin: args.stdin.as_deref().map(given::stdin).transpose()?,
+        stdin: args.stdin.as_deref().map(arguments::stdin).transpose()?,
         mount_skills: args.mount_skills,
         requirements: args.requirements,
         timeout: args.timeout,
         callback_url: args.callback_url,
     };
-    let (place, what) = match (args.skill, &args.code) {
+    let (client, what) = match (args.skill, &args.code) {
         (None, code) => {
             let code = code.as_deref().unwrap_or("-");
-            let what = What::Code(given::code(code, args.lang)?);
-            (Place::open(config, console)?, what)
+            let what = What::Code(arguments::code(code, args.lang)?);
+            (Client::open(config, console)?, what)
         }
-        (Some(Named::Path(_)), _) if args.version.is_some() => {
+        (Some(SkillArgument::Path(_)), _) if args.version.is_some() => {
             return Err(Failure::new(
                 Exit::Usage,
                 "--version is for published skills; a folder or archive has one",
             ));
         }
-        (Some(Named::Path(path)), _) => {
+        (Some(SkillArgument::Path(path)), _) => {
             let Archive { file, name } = Archive::open(&path)?;
             let fallback_name = name.map(|name| name.to_string());
             let what = What::Archive {
                 archive: file,
                 fallback_name,
             };
-            (Place::here(config)?, what)
+            (Client::embedded(config)?, what)
         }
-        (Some(Named::Published(name)), _) => {
+        (Some(SkillArgument::Published(name)), _) => {
             let selector = args.version.unwrap_or_default();
-            (Place::open(config, console)?, What::Skill { name, selector })
+            (Client::open(config, console)?, What::Skill { name, selector })
         }
     };
-    let work = Work {
+    let prepared = PreparedRun {
         what,
         ask,
         out: args.out,
     };
     let result = if args.later {
-        work.submit(&place, console)
+        prepared.submit(&client, console)
     } else {
-        work.perform(&place, console)
+        prepared.run_to_end(&client, console)
     };
-    place.close();
+    client.close();
     result
 }
 
 /// What to run, with what, and where its files go.
-struct Work {
+struct PreparedRun {
     what: What,
     ask: Ask,
     out: Option<PathBuf>,
 }
 
-impl Work {
-    fn submit(self, place: &Place, console: &Console) -> Result<Exit> {
-        let envelope = place.submit(self.what, &self.ask)?;
+impl PreparedRun {
+    fn submit(self, client: &Client, console: &Console) -> Result<Exit> {
+        let envelope = client.submit(self.what, &self.ask)?;
         match console.format() {
             Some(_) => console.data(Format::Json, &envelope, rows)?,
             None => console.text(&format!("{}\n", envelope.execution_id))?,
@@ -175,7 +175,7 @@ impl Work {
         Ok(Exit::Success)
     }
 
-    fn perform(self, place: &Place, console: &Console) -> Result<Exit> {
+    fn run_to_end(self, client: &Client, console: &Console) -> Result<Exit> {
         let Self { what, ask, out } = self;
         // A script says all by what it prints.
         let has_output = ask.script.is_none() && !matches!(what, What::Code(_));
@@ -183,17 +183,17 @@ impl Work {
             What::Skill { name, .. } => Some(name.clone()),
             What::Archive { .. } | What::Code(_) => None,
         };
-        let mut watcher = Watcher::new(console, Shown::Aside);
+        let mut watcher = EventPrinter::new(console, ShownEvents::Aside);
         let ran = if Console::draws_progress() {
-            place.run(what, ask, Some(&mut |told| watcher.hear(told)))
+            client.run(what, ask, Some(&mut |told| watcher.print(told)))
         } else {
-            place.run(what, ask, None)
+            client.run(what, ask, None)
         };
-        let Ran {
+        let RunResult {
             envelope,
             interrupted,
         } = ran.map_err(|failure| match &name {
-            Some(name) => hint_at_folder(failure, place, name),
+            Some(name) => hint_at_folder(failure, client, name),
             None => failure,
         })?;
         console.data(Format::Json, &envelope, rows)?;
@@ -212,13 +212,13 @@ impl Work {
         if interrupted {
             console.bad("the execution was ended by Ctrl-C, or by a signal to this command");
         } else if envelope.status != Status::Success {
-            explain(&envelope, &watcher, console);
+            explain_failure(&envelope, &watcher, console);
         } else if has_output && envelope.output.is_none() && envelope.files.is_empty() {
             console.say("it wrote no output; JSON in the file that SANDBOX_OUTPUT names becomes the output");
         }
         if let Some(folder) = &out {
-            let saver = Saver {
-                place,
+            let saver = ArtifactSaver {
+                client,
                 folder,
                 console,
             };
@@ -233,9 +233,9 @@ impl Work {
 }
 
 /// A name that is not published may be meant as the folder beside it.
-fn hint_at_folder(failure: Failure, place: &Place, name: &SkillName) -> Failure {
+fn hint_at_folder(failure: Failure, client: &Client, name: &SkillName) -> Failure {
     let is_folder = std::path::Path::new(name.as_str()).join("SKILL.md").is_file();
-    if is_folder && failure.exit() == Exit::Refused && place.skill(name, &Selector::Latest).is_err() {
+    if is_folder && failure.exit() == Exit::Refused && client.skill(name, &Selector::Latest).is_err() {
         failure.hint(format!("to run the folder, write `skillbox run ./{name}`"))
     } else {
         failure
@@ -267,7 +267,7 @@ fn blobs_made(envelope: &Envelope) -> String {
 const LAST_LINES: usize = 20;
 
 /// For people, a word about an end that is not a success.
-pub(crate) fn explain(envelope: &Envelope, watcher: &Watcher<'_>, console: &Console) {
+pub(crate) fn explain_failure(envelope: &Envelope, watcher: &EventPrinter<'_>, console: &Console) {
     let lines: Vec<_> = envelope.logs.stderr.lines().collect();
     let told = if watcher.has_shown {
         lines.len()

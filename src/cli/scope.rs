@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use crate::config::{Backend, Config};
+use crate::config::{BackendChoice, Config};
 use crate::sandbox::linux;
 
 /// Set in the environment of a command that was started anew, so that it is not started again.
@@ -43,9 +43,9 @@ pub(super) fn enter(config: &Config) {
 /// Whether the native sandbox is wanted, or is what `auto` will take for want of any engine.
 fn is_native_likely(config: &Config) -> bool {
     match config.sandbox.backend {
-        Backend::Native => !config.sandbox.native_degraded,
-        Backend::Docker => false,
-        Backend::Auto => {
+        BackendChoice::Native => !config.sandbox.native_degraded,
+        BackendChoice::Docker => false,
+        BackendChoice::Auto => {
             config.sandbox.docker.host.is_none()
                 && env::var_os("DOCKER_HOST").is_none()
                 && UnixStream::connect("/var/run/docker.sock").is_err()

@@ -4,12 +4,12 @@ use std::io::{self, IsTerminal as _};
 
 use clap::Subcommand;
 
+use crate::cli::arguments;
+use crate::cli::client::Client;
 use crate::cli::console::{Console, Format, Rows};
 use crate::cli::exec::{moment, rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
-use crate::cli::given;
-use crate::cli::place::Place;
 use crate::limits;
 use crate::secret::SecretValue;
 use crate::skill::SecretName;
@@ -51,7 +51,7 @@ Examples:
     },
 }
 
-pub(crate) fn secret(command: SecretCommand, place: &Place, console: &Console) -> Result<Exit> {
+pub(crate) fn secret(command: SecretCommand, client: &Client, console: &Console) -> Result<Exit> {
     match command {
         SecretCommand::Set {
             name,
@@ -59,7 +59,7 @@ pub(crate) fn secret(command: SecretCommand, place: &Place, console: &Console) -
             exact,
         } => {
             let mut text = match value_file {
-                Some(file) => given::value(&file)?,
+                Some(file) => arguments::value(&file)?,
                 None => asked(&name)?,
             };
             if !exact {
@@ -67,13 +67,13 @@ pub(crate) fn secret(command: SecretCommand, place: &Place, console: &Console) -
             }
             let value = SecretValue::new(text)
                 .map_err(|error| Failure::refused(format!("the value of `{name}` {error}")))?;
-            match place.set_secret(&name, &value)? {
-                Kept::New => console.good(format!("secret {name} is set")),
-                Kept::Again => console.good(format!("secret {name} is replaced")),
+            match client.set_secret(&name, &value)? {
+                Kept::New => console.success(format!("secret {name} is set")),
+                Kept::Again => console.success(format!("secret {name} is replaced")),
             }
         }
         SecretCommand::List { limit } => {
-            let listed = place.secrets(limit)?;
+            let listed = client.secrets(limit)?;
             console.data(Format::Table, &listed.items, |secrets| Rows {
                 heading: &["secret", "set first", "set last"],
                 rows: secrets
@@ -89,8 +89,8 @@ pub(crate) fn secret(command: SecretCommand, place: &Place, console: &Console) -
             }
         }
         SecretCommand::Delete { name } => {
-            place.delete_secret(&name)?;
-            console.good(format!("secret {name} is deleted"));
+            client.delete_secret(&name)?;
+            console.success(format!("secret {name} is deleted"));
         }
     }
     Ok(Exit::Success)

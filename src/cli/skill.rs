@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 
 use crate::bundle;
-use crate::cli::author::{self, Form};
+use crate::cli::arguments::Archive;
+use crate::cli::authoring::{self, ExportForm};
+use crate::cli::client::Client;
 use crate::cli::console::{Console, Format, Rows};
 use crate::cli::exec::{moment, rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
-use crate::cli::given::Archive;
-use crate::cli::place::Place;
 use crate::config::Config;
 use crate::http::{Skill, SkillSummary};
 use crate::limits;
@@ -131,28 +131,32 @@ pub(crate) fn skill(
     console: &Console,
 ) -> Result<Exit> {
     match command {
-        SkillCommand::Init { name, lang } => author::init(&name, lang, console),
-        SkillCommand::Lint { path } => author::lint(&path, console),
-        SkillCommand::Package { folder, out } => author::package(&folder, out, console),
+        SkillCommand::Init { name, lang } => authoring::init(&name, lang, console),
+        SkillCommand::Lint { path } => authoring::lint(&path, console),
+        SkillCommand::Package { folder, out } => authoring::package(&folder, out, console),
         SkillCommand::Export { path, strict, out } => {
-            let form = if strict { Form::Strict } else { Form::AsItIs };
-            author::export(&path, form, &out, console)
+            let form = if strict {
+                ExportForm::Strict
+            } else {
+                ExportForm::AsItIs
+            };
+            authoring::export(&path, form, &out, console)
         }
         published => {
-            let place = Place::open(&config()?, console)?;
-            let result = at(published, &place, console);
-            place.close();
+            let client = Client::open(&config()?, console)?;
+            let result = at(published, &client, console);
+            client.close();
             result
         }
     }
 }
 
 /// The commands that need somebody who keeps skills.
-fn at(command: SkillCommand, place: &Place, console: &Console) -> Result<Exit> {
+fn at(command: SkillCommand, client: &Client, console: &Console) -> Result<Exit> {
     match command {
         SkillCommand::Push { path } => {
             let Archive { file, name } = Archive::open(&path)?;
-            let pushed = place.publish(file, name.as_ref())?;
+            let pushed = client.publish(file, name.as_ref())?;
             let Skill {
                 summary, warnings, ..
             } = &pushed.skill;
@@ -168,15 +172,15 @@ fn at(command: SkillCommand, place: &Place, console: &Console) -> Result<Exit> {
             } else {
                 "published"
             };
-            console.good(format!("{} {}: {done}", summary.name, summary.version));
+            console.success(format!("{} {}: {done}", summary.name, summary.version));
             console.data(Format::Table, summary, |summary| {
                 summaries(std::slice::from_ref(summary))
             })?;
         }
         SkillCommand::List { name, limit } => {
             let listed = match name {
-                Some(name) => place.versions(&name, limit)?,
-                None => place.skills(limit)?,
+                Some(name) => client.versions(&name, limit)?,
+                None => client.skills(limit)?,
             };
             console.data(Format::Table, &listed.items, |items| summaries(items))?;
             if listed.more {
@@ -184,7 +188,7 @@ fn at(command: SkillCommand, place: &Place, console: &Console) -> Result<Exit> {
             }
         }
         SkillCommand::Show { name, version } => {
-            console.data(Format::Json, &place.skill(&name, &version)?, details)?;
+            console.data(Format::Json, &client.skill(&name, &version)?, details)?;
         }
         SkillCommand::Pull {
             name,
@@ -192,7 +196,7 @@ fn at(command: SkillCommand, place: &Place, console: &Console) -> Result<Exit> {
             out,
             unpack,
         } => pull(
-            place,
+            client,
             &Fetched {
                 name,
                 version,
@@ -202,8 +206,8 @@ fn at(command: SkillCommand, place: &Place, console: &Console) -> Result<Exit> {
             console,
         )?,
         SkillCommand::Delete { name, version } => {
-            place.delete(&name, &version)?;
-            console.good(format!("deleted {name} {version}"));
+            client.delete(&name, &version)?;
+            console.success(format!("deleted {name} {version}"));
         }
         SkillCommand::Init { .. }
         | SkillCommand::Lint { .. }
@@ -223,7 +227,7 @@ struct Fetched {
     unpack: Option<PathBuf>,
 }
 
-fn pull(place: &Place, fetched: &Fetched, console: &Console) -> Result<()> {
+fn pull(client: &Client, fetched: &Fetched, console: &Console) -> Result<()> {
     use std::io::Seek as _;
     let Fetched {
         name,
@@ -233,7 +237,7 @@ fn pull(place: &Place, fetched: &Fetched, console: &Console) -> Result<()> {
     } = fetched;
     let mut archive =
         tempfile::tempfile().map_err(|error| Failure::internal("making a temporary file", error))?;
-    place.archive(name, version, &mut archive)?;
+    client.archive(name, version, &mut archive)?;
     archive
         .flush()
         .and_then(|()| archive.rewind())
@@ -245,14 +249,14 @@ fn pull(place: &Place, fetched: &Fetched, console: &Console) -> Result<()> {
             let _ = std::fs::remove_dir_all(folder);
             return Err(error.into());
         }
-        console.good(format!("unpacked {name} {version} into {}", folder.display()));
+        console.success(format!("unpacked {name} {version} into {}", folder.display()));
         return Ok(());
     }
     let out = out
         .clone()
         .unwrap_or_else(|| PathBuf::from(format!("{name}.zip")));
     keep(&mut archive, &out)?;
-    console.good(format!("fetched {name} {version} as {}", out.display()));
+    console.success(format!("fetched {name} {version} as {}", out.display()));
     Ok(())
 }
 

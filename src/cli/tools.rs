@@ -2,10 +2,10 @@
 
 use clap::{Args, ValueEnum};
 
+use crate::cli::client::Client;
 use crate::cli::console::{Console, Format, Rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Result;
-use crate::cli::place::Place;
 use crate::http::ToolDefinition;
 use crate::skill::ToolFormat;
 
@@ -32,17 +32,17 @@ enum Product {
     Prompt,
 }
 
-pub(crate) fn tools(args: &ToolsArgs, place: &Place, console: &Console) -> Result<Exit> {
+pub(crate) fn tools(args: &ToolsArgs, client: &Client, console: &Console) -> Result<Exit> {
     let format = match args.product {
         Product::Mcp => ToolFormat::Mcp,
         Product::Openai => ToolFormat::OpenAi,
         Product::Anthropic => ToolFormat::Anthropic,
         Product::Prompt => {
-            console.text(&place.prompt()?)?;
+            console.text(&client.prompt()?)?;
             return Ok(Exit::Success);
         }
     };
-    console.data(Format::Json, &place.tools(format)?, |tools| names(tools))?;
+    console.data(Format::Json, &client.tools(format)?, |tools| names(tools))?;
     Ok(Exit::Success)
 }
 

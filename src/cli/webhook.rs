@@ -2,11 +2,11 @@
 
 use clap::Subcommand;
 
+use crate::cli::client::Client;
 use crate::cli::console::{Console, Format, Rows};
 use crate::cli::exec::{moment, rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Result;
-use crate::cli::place::Place;
 use crate::http::{Delivery, SigningSecret};
 use crate::ids::{DeliveryId, ExecutionId};
 use crate::limits;
@@ -37,18 +37,18 @@ pub(crate) enum WebhookCommand {
     },
 }
 
-pub(crate) fn webhook(command: WebhookCommand, place: &Place, console: &Console) -> Result<Exit> {
+pub(crate) fn webhook(command: WebhookCommand, client: &Client, console: &Console) -> Result<Exit> {
     match command {
-        WebhookCommand::Secret => secret(&place.signing_secret()?, console)?,
+        WebhookCommand::Secret => secret(&client.signing_secret()?, console)?,
         WebhookCommand::Rotate => {
-            let fresh = place.rotate_signing_secret()?;
+            let fresh = client.rotate_signing_secret()?;
             secret(&fresh, console)?;
             if let Some(until) = fresh.previous_until {
                 console.say(format!("the one before signs too until {}", moment(until)));
             }
         }
         WebhookCommand::Deliveries { execution, limit } => {
-            let listed = place.deliveries(execution, limit)?;
+            let listed = client.deliveries(execution, limit)?;
             console.data(Format::Table, &listed.items, |items| Rows {
                 heading: &[
                     "webhook",
@@ -66,8 +66,8 @@ pub(crate) fn webhook(command: WebhookCommand, place: &Place, console: &Console)
             }
         }
         WebhookCommand::Redeliver { id } => {
-            let delivery = place.redeliver(id)?;
-            console.good(format!("webhook {} is {}", delivery.delivery_id, delivery.status));
+            let delivery = client.redeliver(id)?;
+            console.success(format!("webhook {} is {}", delivery.delivery_id, delivery.status));
         }
     }
     Ok(Exit::Success)

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::error::Error;
-use super::read::Reader;
+use super::read::SettingsReader;
 use super::values;
 use crate::engine::{DependencySettings, Host, Index, NamedBy, Upstream};
 use crate::limits;
@@ -11,7 +11,7 @@ use crate::skill::parse_bytes;
 
 /// Packages that programs ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deps {
+pub struct DepsConfig {
     /// Python's index.
     pub python_index: Index,
     /// Node's registry.
@@ -26,8 +26,8 @@ pub struct Deps {
     pub set_bytes: u64,
 }
 
-impl Deps {
-    pub(super) fn read(reader: &Reader<'_>) -> Result<Self, Error> {
+impl DepsConfig {
+    pub(super) fn read(reader: &SettingsReader<'_>) -> Result<Self, Error> {
         let index = |key| {
             let named_by = if reader.is_set(key) {
                 NamedBy::Operator

@@ -7,14 +7,14 @@ use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile, Provider};
 
 use super::error::Error;
-use super::settings::{self, Kind, SETTINGS, Setting};
-use super::yaml::{self, Source};
+use super::settings::{self, SETTINGS, Setting, SettingKind};
+use super::yaml::{self, ConfigFile};
 
 /// Where settings are looked for.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     /// Files, the later above the earlier.
-    pub files: Vec<Source>,
+    pub files: Vec<ConfigFile>,
     /// Variables of the environment.
     pub variables: Vec<(OsString, OsString)>,
     /// Flags of the command line: the setting's key and its value.
@@ -42,10 +42,10 @@ impl Sources {
                 .map(PathBuf::from)
         });
         let own = match named {
-            Some(file) => Some(Source::Required(file)),
-            None => std::env::home_dir().map(|home| Source::Optional(home.join(".skillbox/config.yaml"))),
+            Some(file) => Some(ConfigFile::Required(file)),
+            None => std::env::home_dir().map(|home| ConfigFile::Optional(home.join(".skillbox/config.yaml"))),
         };
-        let system = Source::Optional(PathBuf::from("/etc/skillbox/config.yaml"));
+        let system = ConfigFile::Optional(PathBuf::from("/etc/skillbox/config.yaml"));
         Self {
             files: std::iter::once(system).chain(own).collect(),
             variables: std::env::vars_os().collect(),
@@ -57,7 +57,7 @@ impl Sources {
     pub(super) fn stack(&self) -> Result<Figment, Error> {
         let mut figment = Figment::new();
         for setting in SETTINGS.iter().filter(|setting| !setting.default.is_empty()) {
-            figment = figment.merge(One::new(setting, setting.default, "default".to_owned()));
+            figment = figment.merge(SingleSetting::new(setting, setting.default, "default".to_owned()));
         }
         for file in &self.files {
             if let Some(layer) = yaml::read(file)? {
@@ -65,11 +65,11 @@ impl Sources {
             }
         }
         for (setting, value, name) in self.variables()? {
-            figment = figment.merge(One::new(setting, &value, name));
+            figment = figment.merge(SingleSetting::new(setting, &value, name));
         }
         for (key, value) in &self.flags {
             let setting = settings::of_key(key).expect("flags are made for settings that exist");
-            figment = figment.merge(One::new(setting, value, "command line".to_owned()));
+            figment = figment.merge(SingleSetting::new(setting, value, "command line".to_owned()));
         }
         Ok(figment)
     }
@@ -133,17 +133,17 @@ fn is_of_kubernetes(name: &str, value: &str) -> bool {
 }
 
 /// One setting from one place.
-struct One {
+struct SingleSetting {
     setting: &'static Setting,
     value: Value,
     name: String,
 }
 
-impl One {
+impl SingleSetting {
     fn new(setting: &'static Setting, text: &str, name: String) -> Self {
         let value = match setting.kind {
-            Kind::Text | Kind::Secret => Value::from(text.to_owned()),
-            Kind::List => Value::from(split(text)),
+            SettingKind::Text | SettingKind::Secret => Value::from(text.to_owned()),
+            SettingKind::List => Value::from(split(text)),
         };
         Self { setting, value, name }
     }
@@ -157,7 +157,7 @@ fn split(text: &str) -> Vec<String> {
         .collect()
 }
 
-impl Provider for One {
+impl Provider for SingleSetting {
     fn metadata(&self) -> Metadata {
         Metadata::named(self.name.clone())
     }

@@ -28,15 +28,15 @@ use crate::limits;
 use crate::sandbox::{WarmPoolSettings, docker};
 use crate::secret::MasterKey;
 use crate::skill::ImageAllowlist;
-use crate::telemetry::Format;
+use crate::telemetry::LogFormat;
 
-pub use deps::Deps;
+pub use deps::DepsConfig;
 pub use error::Error;
 pub use folder::DataFolder;
 pub use layers::{FILE_VARIABLE, Sources};
 pub use read::Effective;
-pub use settings::{Kind, SETTINGS, Setting};
-pub use yaml::Source;
+pub use settings::{SETTINGS, Setting, SettingKind};
+pub use yaml::ConfigFile;
 
 /// A checked configuration.
 #[derive(Debug)]
@@ -54,11 +54,11 @@ pub struct Config {
     /// The database, where it is not in the data folder.
     pub database: Option<PathBuf>,
     /// The sandbox.
-    pub sandbox: Sandbox,
+    pub sandbox: SandboxConfig,
     /// Packages that programs ask for.
-    pub deps: Deps,
+    pub deps: DepsConfig,
     /// The bounds.
-    pub limits: Limits,
+    pub limits: LimitsConfig,
     /// How long ended executions are kept.
     pub retention: RetentionPolicy,
     /// How much each tenant may keep as blobs, and for how long.
@@ -70,9 +70,9 @@ pub struct Config {
     /// The key that seals secrets, where it is not in the data folder.
     pub master_key: Option<MasterKey>,
     /// What the server tells of itself.
-    pub observe: Observe,
+    pub observe: ObserveConfig,
     /// Logging.
-    pub log: Log,
+    pub log: LogConfig,
     /// What was accepted and has no effect, one sentence each.
     pub notices: Vec<String>,
     /// Every setting, its value and where it came from.
@@ -81,9 +81,9 @@ pub struct Config {
 
 /// What makes sandboxes, and of what.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sandbox {
+pub struct SandboxConfig {
     /// What was asked for.
-    pub backend: Backend,
+    pub backend: BackendChoice,
     /// The engine.
     pub docker: docker::Settings,
     /// Whether the native sandbox may run where no cgroup can be had.
@@ -98,7 +98,7 @@ pub struct Sandbox {
 
 /// What was asked for as the maker of sandboxes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Backend {
+pub enum BackendChoice {
     /// Whatever keeps every promise on this host.
     Auto,
     /// Containers.
@@ -109,7 +109,7 @@ pub enum Backend {
 
 /// The bounds that the operator may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct LimitsConfig {
     /// The most that any skill gets.
     pub maxima: Maxima,
     /// Executions at once.
@@ -128,7 +128,7 @@ pub struct Limits {
 
 /// What the server tells of itself beside its log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Observe {
+pub struct ObserveConfig {
     /// Whether anybody may read metrics.
     pub metrics: bool,
     /// The address that serves them to whoever reaches it.
@@ -139,11 +139,11 @@ pub struct Observe {
 
 /// Logging.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Log {
+pub struct LogConfig {
     /// What is logged; the program's own choice where nothing is set.
     pub filter: Option<String>,
     /// How lines look.
-    pub format: Format,
+    pub format: LogFormat,
 }
 
 impl Config {
@@ -170,21 +170,21 @@ impl Config {
 
     /// The same for a trial of one backend over a folder of its own: with nothing that belongs to a server or a database.
     #[must_use]
-    pub fn trying(&self, backend: Backend, folder: &Path) -> Self {
+    pub fn trying(&self, backend: BackendChoice, folder: &Path) -> Self {
         Self {
             data_dir: Some(folder.to_owned()),
             server_url: None,
             api_key: None,
             database: None,
             master_key: None,
-            sandbox: Sandbox {
+            sandbox: SandboxConfig {
                 backend,
                 ..self.sandbox.clone()
             },
             allowed_hosts: self.allowed_hosts.clone(),
             deps: self.deps.clone(),
             webhooks: WebhookSettings::default(),
-            observe: Observe::default(),
+            observe: ObserveConfig::default(),
             log: self.log.clone(),
             notices: Vec::new(),
             effective: Vec::new(),

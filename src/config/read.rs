@@ -9,8 +9,11 @@ use figment::value::Value;
 
 use super::error::Error;
 use super::layers::{COLLECTOR, COLLECTOR_VARIABLE};
-use super::settings::{self, Kind, SETTINGS};
-use super::{Backend, Config, Deps, Limits, Log, Observe, Sandbox, values, webhooks};
+use super::settings::{self, SETTINGS, SettingKind};
+use super::{
+    BackendChoice, Config, DepsConfig, LimitsConfig, LogConfig, ObserveConfig, SandboxConfig, values,
+    webhooks,
+};
 use crate::engine::{BlobPolicy, Images, RetentionPolicy};
 use crate::error::quoted;
 use crate::execution::Maxima;
@@ -18,7 +21,7 @@ use crate::limits;
 use crate::sandbox::{WarmPoolSettings, docker};
 use crate::secret::InvalidMasterKey;
 use crate::skill::{ImageAllowlist, Language, parse_bytes, parse_cpu};
-use crate::telemetry::{self, Format};
+use crate::telemetry::{self, LogFormat};
 
 /// One setting as it stands.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -38,7 +41,7 @@ const MORE_IMAGES: [&str; 2] = ["python:3.11-slim", "node:18-slim"];
 
 /// Checks everything; the first thing wrong is told.
 pub(super) fn config(figment: &Figment) -> Result<Config, Error> {
-    let reader = Reader(figment);
+    let reader = SettingsReader(figment);
     let config = Config {
         data_dir: reader.optional("data_dir", values::absolute)?,
         server_url: reader.optional("server_url", values::server_url)?,
@@ -50,8 +53,8 @@ pub(super) fn config(figment: &Figment) -> Result<Config, Error> {
         allowed_hosts: reader.list("allowed_hosts").unwrap_or_default(),
         database: reader.optional("db.dsn", values::sqlite_file)?,
         sandbox: sandbox(&reader)?,
-        deps: Deps::read(&reader)?,
-        limits: bounds(&reader)?,
+        deps: DepsConfig::read(&reader)?,
+        limits: limits_config(&reader)?,
         retention: RetentionPolicy {
             age: reader.required("retention.age", |text| {
                 values::or_off(text, values::span_with_unit)
@@ -75,7 +78,7 @@ pub(super) fn config(figment: &Figment) -> Result<Config, Error> {
             text.parse().map_err(|error: InvalidMasterKey| error.to_string())
         })?,
         observe: observe(&reader)?,
-        log: Log {
+        log: LogConfig {
             filter: reader.optional("log.level", values::log_filter)?,
             format: reader.required("log.format", log_format)?,
         },
@@ -90,17 +93,17 @@ fn port(text: &str) -> Result<u16, String> {
     values::number(text, 0, u16::MAX)
 }
 
-fn log_format(text: &str) -> Result<Format, String> {
+fn log_format(text: &str) -> Result<LogFormat, String> {
     match text {
-        "text" => Ok(Format::Text),
-        "json" => Ok(Format::Json),
+        "text" => Ok(LogFormat::Text),
+        "json" => Ok(LogFormat::Json),
         _ => Err(format!("{} is not text or json", quoted(text))),
     }
 }
 
-fn observe(reader: &Reader<'_>) -> Result<Observe, Error> {
-    let observe = Observe {
-        metrics: reader.required("metrics.enabled", yes_or_no)?,
+fn observe(reader: &SettingsReader<'_>) -> Result<ObserveConfig, Error> {
+    let observe = ObserveConfig {
+        metrics: reader.required("metrics.enabled", boolean)?,
         metrics_listen: reader.optional("metrics.listen", values::socket)?,
         collector: reader.optional(COLLECTOR, values::server_url)?,
     };
@@ -120,17 +123,17 @@ fn observe(reader: &Reader<'_>) -> Result<Observe, Error> {
     Ok(observe)
 }
 
-fn backend(text: &str) -> Result<Backend, String> {
+fn backend(text: &str) -> Result<BackendChoice, String> {
     match text {
-        "auto" => Ok(Backend::Auto),
-        "docker" => Ok(Backend::Docker),
-        "native" if cfg!(target_os = "linux") => Ok(Backend::Native),
+        "auto" => Ok(BackendChoice::Auto),
+        "docker" => Ok(BackendChoice::Docker),
+        "native" if cfg!(target_os = "linux") => Ok(BackendChoice::Native),
         "native" => Err("the native sandbox needs Linux; use auto or docker".to_owned()),
         _ => Err(format!("{} is not auto, docker or native", quoted(text))),
     }
 }
 
-pub(super) fn yes_or_no(text: &str) -> Result<bool, String> {
+pub(super) fn boolean(text: &str) -> Result<bool, String> {
     match text {
         "true" => Ok(true),
         "false" => Ok(false),
@@ -138,20 +141,20 @@ pub(super) fn yes_or_no(text: &str) -> Result<bool, String> {
     }
 }
 
-fn sandbox(reader: &Reader<'_>) -> Result<Sandbox, Error> {
+fn sandbox(reader: &SettingsReader<'_>) -> Result<SandboxConfig, Error> {
     let images = Images {
         python: reader.required("sandbox.images.python", values::word)?,
         node: reader.required("sandbox.images.node", values::word)?,
         bash: reader.required("sandbox.images.bash", values::word)?,
     };
-    Ok(Sandbox {
+    Ok(SandboxConfig {
         backend: reader.required("sandbox.backend", backend)?,
         docker: docker::Settings {
             host: reader.optional("sandbox.docker_host", values::engine_host)?,
             runtime: reader.optional("sandbox.runtime", values::word)?,
             guest_binary: reader.optional("sandbox.guest_binary", values::existing_file)?,
         },
-        native_degraded: reader.required("sandbox.native.allow_degraded", yes_or_no)?,
+        native_degraded: reader.required("sandbox.native.allow_degraded", boolean)?,
         allowlist: allowlist(reader, &images)?,
         images,
         pool: WarmPoolSettings {
@@ -167,7 +170,7 @@ fn sandbox(reader: &Reader<'_>) -> Result<Sandbox, Error> {
 }
 
 /// The images that may run. One that is configured for a language and not allowed is a contradiction, unless it is only a default.
-fn allowlist(reader: &Reader<'_>, images: &Images) -> Result<ImageAllowlist, Error> {
+fn allowlist(reader: &SettingsReader<'_>, images: &Images) -> Result<ImageAllowlist, Error> {
     let Some(listed) = reader.list("sandbox.image_allowlist") else {
         let own = Language::ALL.map(|language| images.of(language).to_owned());
         return Ok(ImageAllowlist::new(
@@ -196,7 +199,7 @@ fn allowlist(reader: &Reader<'_>, images: &Images) -> Result<ImageAllowlist, Err
     Ok(list)
 }
 
-fn bounds(reader: &Reader<'_>) -> Result<Limits, Error> {
+fn limits_config(reader: &SettingsReader<'_>) -> Result<LimitsConfig, Error> {
     let most = |text: &str| values::span_within(text, limits::TIMEOUT_MIN, limits::TIMEOUT_MAX);
     let maxima = Maxima {
         memory_bytes: reader.required("limits.memory", |text| {
@@ -215,7 +218,7 @@ fn bounds(reader: &Reader<'_>) -> Result<Limits, Error> {
     }
     let concurrency = reader.required("limits.concurrency", concurrency)?;
     let queue = |text: &str| values::number(text, 0, limits::QUEUE_CONFIGURED_MAX);
-    Ok(Limits {
+    Ok(LimitsConfig {
         maxima,
         concurrency,
         tenant_concurrency: reader.required("limits.tenant_concurrency", |text| match text {
@@ -242,7 +245,7 @@ fn concurrency(text: &str) -> Result<usize, String> {
     values::number(text, 1, limits::CONCURRENCY_MAX).map_err(|problem| format!("{problem}, or auto"))
 }
 
-fn notices(reader: &Reader<'_>) -> Result<Vec<String>, Error> {
+fn notices(reader: &SettingsReader<'_>) -> Result<Vec<String>, Error> {
     let mut notices = Vec::new();
     if reader.is_set("redis_url") {
         notices.push(format!(
@@ -263,7 +266,7 @@ fn notices(reader: &Reader<'_>) -> Result<Vec<String>, Error> {
 }
 
 /// A setting without effect on where bytes are kept would lose them: refused instead.
-fn refuse_s3(reader: &Reader<'_>) -> Result<(), Error> {
+fn refuse_s3(reader: &SettingsReader<'_>) -> Result<(), Error> {
     let set = SETTINGS
         .iter()
         .find(|setting| setting.key.starts_with("s3.") && reader.is_set(setting.key));
@@ -276,9 +279,9 @@ fn refuse_s3(reader: &Reader<'_>) -> Result<(), Error> {
     }
 }
 
-pub(super) struct Reader<'a>(&'a Figment);
+pub(super) struct SettingsReader<'a>(&'a Figment);
 
-impl Reader<'_> {
+impl SettingsReader<'_> {
     fn text(&self, key: &str) -> Option<String> {
         let text = self.0.find_value(key).ok()?.into_string()?;
         (!text.is_empty()).then_some(text)
@@ -333,9 +336,9 @@ impl Reader<'_> {
 
     fn effective(&self, setting: &'static settings::Setting) -> Effective {
         let value = match setting.kind {
-            Kind::Text => self.text(setting.key),
-            Kind::List => self.list(setting.key).map(|items| items.join(",")),
-            Kind::Secret => self.text(setting.key).map(|_| "***".to_owned()),
+            SettingKind::Text => self.text(setting.key),
+            SettingKind::List => self.list(setting.key).map(|items| items.join(",")),
+            SettingKind::Secret => self.text(setting.key).map(|_| "***".to_owned()),
         };
         Effective {
             key: setting.key,

@@ -10,14 +10,14 @@ pub struct Setting {
     /// Its value where nothing sets it; empty means none.
     pub default: &'static str,
     /// What it holds.
-    pub kind: Kind,
+    pub kind: SettingKind,
     /// What it is for.
     pub about: &'static str,
 }
 
 /// What a setting holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SettingKind {
     /// One value.
     Text,
     /// A list; in a variable separated by commas.
@@ -29,7 +29,7 @@ pub enum Kind {
 /// One line each: kind, key, variable, default, what it is for.
 macro_rules! settings {
     ($($kind:ident $key:literal $variable:literal $default:literal $about:literal;)*) => {
-        &[$(Setting { key: $key, variable: $variable, default: $default, kind: Kind::$kind, about: $about }),*]
+        &[$(Setting { key: $key, variable: $variable, default: $default, kind: SettingKind::$kind, about: $about }),*]
     };
 }
 

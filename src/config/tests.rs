@@ -24,10 +24,10 @@ fn refusal(set: &[(&str, &str)]) -> String {
     refused
 }
 
-fn file(folder: &Path, text: &str) -> Source {
+fn file(folder: &Path, text: &str) -> ConfigFile {
     let path = folder.join("config.yaml");
     std::fs::write(&path, text).unwrap();
-    Source::Required(path)
+    ConfigFile::Required(path)
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn every_value_says_where_it_came_from() {
 fn a_file_that_was_named_must_be_there_and_hold_known_keys() {
     let folder = tempfile::tempdir().unwrap();
     let missing = Sources {
-        files: vec![Source::Required(folder.path().join("no.yaml"))],
+        files: vec![ConfigFile::Required(folder.path().join("no.yaml"))],
         ..Sources::default()
     };
     assert!(
@@ -230,7 +230,7 @@ fn a_file_that_was_named_must_be_there_and_hold_known_keys() {
         "{refused}"
     );
     let optional = Sources {
-        files: vec![Source::Optional(folder.path().join("no.yaml"))],
+        files: vec![ConfigFile::Optional(folder.path().join("no.yaml"))],
         ..Sources::default()
     };
     assert!(Config::load(&optional).is_ok());

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use super::error::Error;
-use super::read::{Reader, yes_or_no};
+use super::read::{SettingsReader, boolean};
 use super::values;
 use crate::engine::WebhookSettings;
 use crate::limits;
 use crate::webhook::{Policy, Private};
 
-pub(super) fn read(reader: &Reader<'_>) -> Result<WebhookSettings, Error> {
+pub(super) fn read(reader: &SettingsReader<'_>) -> Result<WebhookSettings, Error> {
     let each = |key| reader.list(key).unwrap_or_default();
     let private = each("webhooks.allow_private");
     let private = private
@@ -26,7 +26,7 @@ pub(super) fn read(reader: &Reader<'_>) -> Result<WebhookSettings, Error> {
     };
     Ok(WebhookSettings {
         policy: Policy {
-            allow_http: reader.required("webhooks.allow_http", yes_or_no)?,
+            allow_http: reader.required("webhooks.allow_http", boolean)?,
             allow_private: private.collect::<Result<_, _>>()?,
             ports: ports.collect::<Result<_, _>>()?,
         },

@@ -9,7 +9,7 @@ use figment::{Metadata, Profile, Provider};
 use serde_json::Value as Json;
 
 use super::error::Error;
-use super::settings::{self, Kind, SETTINGS};
+use super::settings::{self, SETTINGS, SettingKind};
 use crate::limits;
 
 /// A read and checked file.
@@ -21,7 +21,7 @@ pub(super) struct Layer {
 
 /// A configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum ConfigFile {
     /// Read if it is there.
     Optional(PathBuf),
     /// Named by the user: it must be there.
@@ -29,10 +29,10 @@ pub enum Source {
 }
 
 /// Reads a file; `None` where an optional one is not there. Every unknown key is refused by name.
-pub(super) fn read(source: &Source) -> Result<Option<Layer>, Error> {
+pub(super) fn read(source: &ConfigFile) -> Result<Option<Layer>, Error> {
     let (path, optional) = match source {
-        Source::Optional(path) => (path, true),
-        Source::Required(path) => (path, false),
+        ConfigFile::Optional(path) => (path, true),
+        ConfigFile::Required(path) => (path, false),
     };
     let text = match read_text(path) {
         Ok(text) => text,
@@ -127,14 +127,14 @@ fn member(key: &str, value: &Json) -> Result<Option<Value>, String> {
     if let Some(setting) = settings::of_key(key) {
         return match (setting.kind, value) {
             (_, Json::Null) => Ok(None),
-            (Kind::List, Json::Array(items)) => {
+            (SettingKind::List, Json::Array(items)) => {
                 let items: Option<Vec<String>> = items.iter().map(scalar).collect();
                 items
                     .map(|items| Some(Value::from(items)))
                     .ok_or_else(|| format!("{key} must be a list of texts"))
             }
-            (Kind::List, _) => Err(format!("{key} must be a list, such as `[a, b]`")),
-            (Kind::Text | Kind::Secret, value) => {
+            (SettingKind::List, _) => Err(format!("{key} must be a list, such as `[a, b]`")),
+            (SettingKind::Text | SettingKind::Secret, value) => {
                 let text = scalar(value).ok_or_else(|| format!("{key} must be one value"))?;
                 Ok(Some(Value::from(text)))
             }

@@ -9,7 +9,7 @@ use crate::execution::{NewExecution, Outcome};
 use crate::ids::Tenant;
 use crate::sandbox::{Completion, Report};
 use crate::skill::Language;
-use crate::telemetry::{self, Ended, Metrics, Now};
+use crate::telemetry::{self, CurrentValues, ExecutionCompletion, Metrics};
 
 impl Engine {
     /// What is counted here, for doors to count with.
@@ -34,7 +34,7 @@ impl Engine {
     #[must_use]
     pub fn metrics_text(&self) -> String {
         let inner = &self.0;
-        inner.metrics.text(&Now {
+        inner.metrics.text(&CurrentValues {
             running: inner.admission.running() as u64,
             queued: inner.admission.waiting() as u64,
             slots: inner.settings.concurrency as u64,
@@ -45,7 +45,7 @@ impl Engine {
     /// Counts an execution whose end has been recorded.
     pub(super) fn count_end(&self, new: &NewExecution, outcome: &Outcome) {
         let timings = &outcome.timings;
-        let ended = Ended {
+        let ended = ExecutionCompletion {
             status: outcome.status.as_str(),
             backend: new.backend.as_ref().map_or("none", |backend| &backend.name),
             language: new.language.as_str(),

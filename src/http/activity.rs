@@ -9,16 +9,16 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 
-use super::Bounds;
+use super::ConnectionLimits;
 use crate::limits;
 
 /// What one connection does. Bytes that come in do not count: who drips headers shall not live on them. Nor do bytes
 /// that go out beside the answers: a client's pings over HTTP/2 are answered, and would keep it for ever.
 #[derive(Clone, Debug)]
-pub(crate) struct Activity(Arc<Mutex<State>>);
+pub(crate) struct Activity(Arc<Mutex<ActivityState>>);
 
 #[derive(Debug)]
-struct State {
+struct ActivityState {
     opened_at: Instant,
     /// The last start or end of a request, or piece of an answer that the client took.
     last: Instant,
@@ -31,7 +31,7 @@ struct State {
 impl Default for Activity {
     fn default() -> Self {
         let now = Instant::now();
-        Self(Arc::new(Mutex::new(State {
+        Self(Arc::new(Mutex::new(ActivityState {
             opened_at: now,
             last: now,
             working: 0,
@@ -42,17 +42,17 @@ impl Default for Activity {
 
 impl Activity {
     /// A request begins; it is in work until the answer's headers are there.
-    pub(crate) fn begin(&self) -> Work {
+    pub(crate) fn begin(&self) -> ActiveRequest {
         let mut state = self.state();
         state.working += 1;
         state.used = true;
         state.last = Instant::now();
         drop(state);
-        Work(self.clone())
+        ActiveRequest(self.clone())
     }
 
     /// Whether the connection should be closed.
-    pub(crate) fn is_over(&self, bounds: &Bounds) -> bool {
+    pub(crate) fn is_over(&self, bounds: &ConnectionLimits) -> bool {
         let state = self.state();
         state.working == 0
             && if state.used {
@@ -66,21 +66,21 @@ impl Activity {
         self.state().last = Instant::now();
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ActivityState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// One request in work.
 #[derive(Debug)]
-pub(crate) struct Work(Activity);
+pub(crate) struct ActiveRequest(Activity);
 
-impl Work {
+impl ActiveRequest {
     /// Ends the work: from here on the client must take `answer` piece by piece.
     pub(crate) fn end(self, answer: Response) -> Response {
         let activity = self.0.clone();
         answer.map(|body| {
-            Body::new(Pieces {
+            Body::new(TrackedBody {
                 body,
                 rest: Bytes::new(),
                 activity,
@@ -89,7 +89,7 @@ impl Work {
     }
 }
 
-impl Drop for Work {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
         let mut state = self.0.state();
         state.working -= 1;
@@ -98,14 +98,14 @@ impl Drop for Work {
 }
 
 /// A body that goes out in small pieces and reports each: the next is asked for when there is room for it.
-struct Pieces {
+struct TrackedBody {
     body: Body,
     /// What is left of the body's last piece.
     rest: Bytes,
     activity: Activity,
 }
 
-impl HttpBody for Pieces {
+impl HttpBody for TrackedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

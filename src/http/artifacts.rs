@@ -12,13 +12,13 @@ use flate2::write::GzEncoder;
 use futures::{Stream, stream};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
+use super::authorization::FileTenant;
 use super::content::{self, Content};
 use super::document::Raw;
-use super::door::Door;
 use super::extract::Path;
-use super::guard::Reader;
 use super::links::Download;
-use super::problem::Refusal;
+use super::problem::ProblemResponse;
+use super::state::ApiState;
 use crate::engine::ArtifactFile;
 use crate::error::Error;
 use crate::limits;
@@ -30,12 +30,12 @@ use crate::limits;
     params(("id" = uuid::Uuid, Path, description = "The execution")),
     responses((status = OK, description = "The archive", body = Raw, content_type = "application/gzip")))]
 pub(crate) async fn archive(
-    State(door): State<Arc<Door>>,
-    Reader(tenant): Reader,
+    State(state): State<Arc<ApiState>>,
+    FileTenant(tenant): FileTenant,
     Path(download): Path<Download>,
     method: Method,
-) -> Result<Response, Refusal> {
-    let artifacts = door.engine.artifacts(&tenant, download.id).await?;
+) -> Result<Response, ProblemResponse> {
+    let artifacts = state.engine.artifacts(&tenant, download.id).await?;
     let headers = headers(&download)?;
     if method == Method::HEAD {
         // Of no known length, as the archive is.
@@ -66,14 +66,14 @@ pub(crate) async fn archive(
         (status = NOT_MODIFIED, description = "The client has it already"),
     ))]
 pub(crate) async fn file(
-    State(door): State<Arc<Door>>,
-    Reader(tenant): Reader,
+    State(state): State<Arc<ApiState>>,
+    FileTenant(tenant): FileTenant,
     Path(download): Path<Download>,
     method: Method,
     asked: HeaderMap,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ProblemResponse> {
     let path = download.path.as_deref().unwrap_or_default();
-    let file = door.engine.artifact_file(&tenant, download.id, path).await?;
+    let file = state.engine.artifact_file(&tenant, download.id, path).await?;
     let ArtifactFile { entry, object } = file;
     let content = Content {
         headers: headers(&download)?,

@@ -9,13 +9,13 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 
 use super::attachment::disposition;
+use super::authorization::Authenticated;
 use super::content::{self, Content};
 use super::document::Raw;
-use super::door::Door;
 use super::extract::{Path, Query};
-use super::guard::Authenticated;
 use super::page::{List, PageQuery};
-use super::problem::Refusal;
+use super::problem::ProblemResponse;
+use super::state::ApiState;
 use super::upload;
 use crate::engine::NewBlob;
 use crate::error::Error;
@@ -63,20 +63,20 @@ pub(crate) struct UploadQuery {
     request_body(content = Raw, content_type = "*/*"),
     responses((status = CREATED, description = "Kept", body = BlobInfo), (status = OK, description = "It was there", body = BlobInfo)))]
 pub(crate) async fn create(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Query(query): Query<UploadQuery>,
     request: Request,
-) -> Result<(StatusCode, axum::Json<BlobInfo>), Refusal> {
+) -> Result<(StatusCode, axum::Json<BlobInfo>), ProblemResponse> {
     let life = query.ttl.as_deref().map(seconds).transpose()?;
     let media_type = media_type(request.headers())?;
-    let received = upload::receive_blob(&door, caller.tenant(), request).await?;
+    let received = upload::receive_blob(&state, caller.tenant(), request).await?;
     let new = NewBlob {
         content: received.file,
         media_type,
         life,
     };
-    let (record, kept) = door.engine.add_blob(&caller, new).await?;
+    let (record, kept) = state.engine.add_blob(&caller, new).await?;
     drop(received.slot);
     let status = match kept {
         Kept::New => StatusCode::CREATED,
@@ -110,11 +110,11 @@ fn media_type(headers: &HeaderMap) -> Result<Option<String>, Error> {
 #[utoipa::path(get, path = "/v1/blobs", tag = "blobs", operation_id = "list_blobs", params(PageQuery),
     responses((status = OK, body = List<BlobInfo>)))]
 pub(crate) async fn list(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Query(page): Query<PageQuery>,
-) -> Result<axum::Json<List<BlobInfo>>, Refusal> {
-    let page = door.engine.blobs(&caller, page.into_request()?).await?;
+) -> Result<axum::Json<List<BlobInfo>>, ProblemResponse> {
+    let page = state.engine.blobs(&caller, page.into_request()?).await?;
     Ok(axum::Json(List::of(&page)))
 }
 
@@ -132,13 +132,13 @@ pub(crate) async fn list(
         (status = NOT_MODIFIED, description = "The client has it already"),
     ))]
 pub(crate) async fn download(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Path(id): Path<Digest>,
     method: Method,
     asked: HeaderMap,
-) -> Result<Response, Refusal> {
-    let (record, object) = door.engine.blob_content(&caller, &id).await?;
+) -> Result<Response, ProblemResponse> {
+    let (record, object) = state.engine.blob_content(&caller, &id).await?;
     let name = record.digest.hex();
     let mut headers = content::headers(&record.media_type, &disposition(&name))?;
     for (name, at) in [
@@ -163,11 +163,11 @@ pub(crate) async fn download(
     params(("id" = String, Path, description = "The blob: `sha256:…`")),
     responses((status = NO_CONTENT, description = "Deleted")))]
 pub(crate) async fn delete(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Path(id): Path<Digest>,
-) -> Result<StatusCode, Refusal> {
-    door.engine.delete_blob(&caller, &id).await?;
+) -> Result<StatusCode, ProblemResponse> {
+    state.engine.delete_blob(&caller, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

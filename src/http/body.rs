@@ -14,20 +14,24 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
-use super::Bounds;
-use super::budget::Held;
+use super::ConnectionLimits;
+use super::budget::BudgetShare;
 use crate::error::{Code, Error};
 use crate::limits;
 
 /// Gives every request body a deadline.
-pub(crate) async fn patient(State(bounds): State<Bounds>, request: Request, next: Next) -> Response {
+pub(crate) async fn limit_body_time(
+    State(bounds): State<ConnectionLimits>,
+    request: Request,
+    next: Next,
+) -> Response {
     // A client that waits for `100 Continue` has sent nothing yet: let it see the answer instead.
     let waits = request.headers().contains_key(header::EXPECT);
     let request = request.map(|body| {
         if body.is_end_stream() {
             body
         } else {
-            Body::new(Patient::new(body, bounds, Linger::unless(waits)))
+            Body::new(TimedBody::new(body, bounds, DiscardRest::unless(waits)))
         }
     });
     next.run(request).await
@@ -39,12 +43,12 @@ pub(crate) async fn patient(State(bounds): State<Bounds>, request: Request, next
 struct TooSlow;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Linger {
+enum DiscardRest {
     Yes,
     No,
 }
 
-impl Linger {
+impl DiscardRest {
     fn unless(waits: bool) -> Self {
         if waits { Self::No } else { Self::Yes }
     }
@@ -52,17 +56,17 @@ impl Linger {
 
 /// A body with an idle and a total deadline. Dropped half read, it is read on for a while: otherwise the kernel resets
 /// the connection, and a client that is still sending never sees why it was refused.
-struct Patient {
+struct TimedBody {
     inner: Body,
     idle_max: Duration,
     deadline: Instant,
     /// Set while we wait for the client, not while the client waits for us.
     pause: Option<Pin<Box<Sleep>>>,
-    linger: Linger,
+    linger: DiscardRest,
 }
 
-impl Patient {
-    fn new(inner: Body, bounds: Bounds, linger: Linger) -> Self {
+impl TimedBody {
+    fn new(inner: Body, bounds: ConnectionLimits, linger: DiscardRest) -> Self {
         Self {
             inner,
             idle_max: bounds.body_idle,
@@ -73,7 +77,7 @@ impl Patient {
     }
 }
 
-impl HttpBody for Patient {
+impl HttpBody for TimedBody {
     type Data = Bytes;
     type Error = axum::BoxError;
 
@@ -91,7 +95,7 @@ impl HttpBody for Patient {
                 true
             }
             Poll::Ready(end) => {
-                this.linger = Linger::No;
+                this.linger = DiscardRest::No;
                 return Poll::Ready(end.map(|frame| frame.map_err(Into::into)));
             }
             Poll::Pending => {
@@ -103,7 +107,7 @@ impl HttpBody for Patient {
             }
         };
         if late {
-            this.linger = Linger::No;
+            this.linger = DiscardRest::No;
             Poll::Ready(Some(Err(TooSlow.into())))
         } else {
             Poll::Pending
@@ -119,9 +123,9 @@ impl HttpBody for Patient {
     }
 }
 
-impl Drop for Patient {
+impl Drop for TimedBody {
     fn drop(&mut self) {
-        if self.linger == Linger::No || self.inner.is_end_stream() {
+        if self.linger == DiscardRest::No || self.inner.is_end_stream() {
             return;
         }
         let rest = std::mem::take(&mut self.inner);
@@ -143,7 +147,7 @@ async fn discard(mut body: Body) {
 }
 
 /// Reads `body` whole, at most `bytes_max`; `held` grows with what is there.
-pub(crate) async fn read(body: Body, bytes_max: u64, held: &mut Held) -> Result<Vec<u8>, Error> {
+pub(crate) async fn read(body: Body, bytes_max: u64, held: &mut BudgetShare) -> Result<Vec<u8>, Error> {
     let too_large = || {
         let message = format!("the body is too large; at most {bytes_max} bytes are taken here");
         Error::new(Code::TooLarge, message)
@@ -189,11 +193,11 @@ mod tests {
     use crate::http::budget::Budget;
     use crate::ids::Tenant;
 
-    fn quick() -> Bounds {
-        Bounds {
+    fn quick() -> ConnectionLimits {
+        ConnectionLimits {
             body_idle: Duration::from_millis(20),
             body: Duration::from_millis(200),
-            ..Bounds::default()
+            ..ConnectionLimits::default()
         }
     }
 
@@ -219,7 +223,7 @@ mod tests {
     #[tokio::test]
     async fn a_client_that_stops_sending_is_given_up() {
         let stuck = stream::iter([Ok::<_, std::io::Error>("a")]).chain(stream::pending());
-        let body = Patient::new(Body::from_stream(stuck), quick(), Linger::No);
+        let body = TimedBody::new(Body::from_stream(stuck), quick(), DiscardRest::No);
         assert_eq!(code(Body::new(body), 100).await, Err(Code::RequestTimeout));
     }
 
@@ -231,7 +235,7 @@ mod tests {
             every.tick().await;
             Some((Ok::<_, std::io::Error>("a"), every))
         });
-        let body = Patient::new(Body::from_stream(drip), quick(), Linger::No);
+        let body = TimedBody::new(Body::from_stream(drip), quick(), DiscardRest::No);
         assert_eq!(code(Body::new(body), 10_000).await, Err(Code::RequestTimeout));
     }
 
@@ -266,7 +270,11 @@ mod tests {
                 Ok::<_, std::io::Error>("piece")
             }
         });
-        drop(Patient::new(Body::from_stream(source), quick(), Linger::Yes));
+        drop(TimedBody::new(
+            Body::from_stream(source),
+            quick(),
+            DiscardRest::Yes,
+        ));
         let mut count = 0;
         while taken.recv().await.is_some() {
             count += 1;

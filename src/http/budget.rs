@@ -9,10 +9,10 @@ use crate::ids::Tenant;
 
 /// So much in all. A tenant alone gets three quarters of it; beside others nobody gets beyond half.
 #[derive(Clone, Debug)]
-pub(crate) struct Budget(Arc<Shared>);
+pub(crate) struct Budget(Arc<BudgetState>);
 
 #[derive(Debug)]
-struct Shared {
+struct BudgetState {
     /// What is shared, in the plural.
     what: &'static str,
     total: u64,
@@ -21,7 +21,7 @@ struct Shared {
 
 /// A tenant's share, given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct BudgetShare {
     budget: Budget,
     tenant: Tenant,
     amount: u64,
@@ -30,12 +30,12 @@ pub(crate) struct Held {
 impl Budget {
     pub(crate) fn new(what: &'static str, total: u64) -> Self {
         let held = Mutex::default();
-        Self(Arc::new(Shared { what, total, held }))
+        Self(Arc::new(BudgetState { what, total, held }))
     }
 
     /// A share of this amount, or why there is none now.
-    pub(crate) fn hold(&self, tenant: &Tenant, amount: u64) -> Result<Held, Error> {
-        let mut held = Held {
+    pub(crate) fn hold(&self, tenant: &Tenant, amount: u64) -> Result<BudgetShare, Error> {
+        let mut held = BudgetShare {
             budget: self.clone(),
             tenant: tenant.clone(),
             amount: 0,
@@ -45,9 +45,9 @@ impl Budget {
     }
 
     /// A share of this amount in any case. While it is more than the tenant may hold, that tenant gets nothing else.
-    pub(crate) fn take(&self, tenant: &Tenant, amount: u64) -> Held {
+    pub(crate) fn take(&self, tenant: &Tenant, amount: u64) -> BudgetShare {
         *self.held().entry(tenant.clone()).or_default() += amount;
-        Held {
+        BudgetShare {
             budget: self.clone(),
             tenant: tenant.clone(),
             amount,
@@ -59,7 +59,7 @@ impl Budget {
     }
 }
 
-impl Held {
+impl BudgetShare {
     /// Makes the share as large as `amount`; a larger one stays as it is.
     pub(crate) fn grow_to(&mut self, amount: u64) -> Result<(), Error> {
         let more = amount.saturating_sub(self.amount);
@@ -84,7 +84,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for BudgetShare {
     fn drop(&mut self) {
         let mut held = self.budget.held();
         if let Some(own) = held.get_mut(&self.tenant) {

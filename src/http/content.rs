@@ -7,8 +7,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::response::{IntoResponse, Response};
 use tokio_util::io::ReaderStream;
 
-use super::problem::Refusal;
-use super::range::{self, Slice};
+use super::problem::ProblemResponse;
+use super::range::{self, ByteRange};
 use crate::blob::Object;
 use crate::error::{Code, Error};
 use crate::limits;
@@ -47,7 +47,11 @@ pub(crate) fn headers(content_type: &str, content_disposition: &str) -> Result<H
 
 impl Content {
     /// What was asked for of it.
-    pub(crate) async fn answer(self, method: &Method, asked: &HeaderMap) -> Result<Response, Refusal> {
+    pub(crate) async fn answer(
+        self,
+        method: &Method,
+        request_headers: &HeaderMap,
+    ) -> Result<Response, ProblemResponse> {
         let Self {
             mut headers,
             tag,
@@ -57,27 +61,27 @@ impl Content {
         let size = range.end - range.start;
         headers.insert(header::ETAG, value(&tag)?);
         headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-        if range::is_known(asked, &tag) {
+        if range::is_known(request_headers, &tag) {
             return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
         }
-        let slice = if *method == Method::GET {
-            range::slice(asked, size, &tag)
+        let requested_range = if *method == Method::GET {
+            range::requested_range(request_headers, size, &tag)
         } else {
-            Slice::Whole
+            ByteRange::Whole
         };
-        let (status, part) = match slice {
-            Slice::Whole => (StatusCode::OK, 0..size),
-            Slice::Part(part) => {
+        let (status, part) = match requested_range {
+            ByteRange::Whole => (StatusCode::OK, 0..size),
+            ByteRange::Part(part) => {
                 let range = format!("bytes {}-{}/{size}", part.start, part.end - 1);
                 headers.insert(header::CONTENT_RANGE, value(&range)?);
                 (StatusCode::PARTIAL_CONTENT, part)
             }
-            Slice::Beyond => {
+            ByteRange::Beyond => {
                 let error = Error::new(
                     Code::RangeNotSatisfiable,
                     format!("the file has {size} bytes; the range lies beyond them"),
                 );
-                return Err(Refusal::from(error)
+                return Err(ProblemResponse::from(error)
                     .with_header(header::CONTENT_RANGE, value(&format!("bytes */{size}"))?));
             }
         };

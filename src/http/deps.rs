@@ -6,11 +6,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 
-use super::door::Door;
+use super::authorization::Authenticated;
 use super::extract::{Body, Json, Path, Query};
-use super::guard::Authenticated;
 use super::page::{List, PageQuery};
-use super::problem::Refusal;
+use super::problem::ProblemResponse;
+use super::state::ApiState;
 use crate::ids::Digest;
 use crate::limits;
 use crate::skill::{Language, Selector, SkillName};
@@ -77,11 +77,11 @@ impl Body for Prefetch {
 #[utoipa::path(get, path = "/v1/deps", tag = "deps", operation_id = "list_deps", params(PageQuery),
     responses((status = OK, body = List<Packages>)))]
 pub(crate) async fn list(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Query(page): Query<PageQuery>,
-) -> Result<axum::Json<List<Packages>>, Refusal> {
-    let page = door.engine.package_sets(&caller, page.into_request()?).await?;
+) -> Result<axum::Json<List<Packages>>, ProblemResponse> {
+    let page = state.engine.package_sets(&caller, page.into_request()?).await?;
     Ok(axum::Json(List::of(&page)))
 }
 
@@ -91,12 +91,12 @@ pub(crate) async fn list(
 #[utoipa::path(post, path = "/v1/deps/prefetch", tag = "deps", operation_id = "prefetch_deps", request_body = Prefetch,
     responses((status = OK, description = "Installed", body = List<Packages>)))]
 pub(crate) async fn prefetch(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Json(body, _held): Json<Prefetch>,
-) -> Result<axum::Json<List<Packages>>, Refusal> {
+) -> Result<axum::Json<List<Packages>>, ProblemResponse> {
     let which = (body.skill, body.version.unwrap_or_default());
-    let sets = door.engine.prefetch_packages(&caller, which, None).await?;
+    let sets = state.engine.prefetch_packages(&caller, which, None).await?;
     Ok(axum::Json(List {
         items: sets.iter().map(Packages::from).collect(),
         next_page_token: None,
@@ -110,10 +110,10 @@ pub(crate) async fn prefetch(
     params(("key" = String, Path, description = "As in the list")),
     responses((status = NO_CONTENT, description = "Forgotten, or never known")))]
 pub(crate) async fn delete(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Path(key): Path<Digest>,
-) -> Result<StatusCode, Refusal> {
-    door.engine.delete_packages(&caller, &key).await?;
+) -> Result<StatusCode, ProblemResponse> {
+    state.engine.delete_packages(&caller, &key).await?;
     Ok(StatusCode::NO_CONTENT)
 }

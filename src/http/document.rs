@@ -15,7 +15,7 @@ use utoipa::{PartialSchema as _, ToSchema as _};
 
 use super::access::Access;
 use super::problem::{self, Problem};
-use super::routes::Table;
+use super::routes::RouteTable;
 use crate::error::Fault;
 
 /// The name of the API key's scheme in the document.
@@ -31,14 +31,14 @@ pub(crate) struct Raw(Vec<u8>);
 
 /// The document, written once.
 #[derive(Clone, Debug)]
-pub(crate) struct Document(Arc<Bytes>);
+pub(crate) struct OpenApiText(Arc<Bytes>);
 
 /// This document
 ///
 /// OpenAPI 3.1, generated from the code that answers.
 #[utoipa::path(get, path = "/openapi.json", tag = "server",
     responses((status = OK, description = "The document", body = serde_json::Value, content_type = "application/json")))]
-pub(crate) async fn openapi(Extension(Document(text)): Extension<Document>) -> impl IntoResponse {
+pub(crate) async fn openapi(Extension(OpenApiText(text)): Extension<OpenApiText>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/json")], Bytes::clone(&text))
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn complete(operation: &mut Operation, access: Access) {
 }
 
 /// The document of `table`.
-pub(crate) fn document(table: &Table) -> OpenApi {
+pub(crate) fn document(table: &RouteTable) -> OpenApi {
     let mut document = table.router.get_openapi().clone();
     // A wildcard is the router's own word.
     document.paths.paths = document
@@ -125,9 +125,9 @@ pub(crate) fn document(table: &Table) -> OpenApi {
 }
 
 /// Writes the document of `table` for its route.
-pub(crate) fn written(table: &Table) -> Document {
+pub(crate) fn written(table: &RouteTable) -> OpenApiText {
     let text = serde_json::to_vec(&document(table)).expect("the document always serializes");
-    Document(Arc::new(text.into()))
+    OpenApiText(Arc::new(text.into()))
 }
 
 fn info() -> Info {

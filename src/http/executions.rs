@@ -10,16 +10,16 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
 use super::accept::preferred;
-use super::answer;
-use super::door::Door;
+use super::authorization::Authenticated;
 use super::events::{self, Events};
 use super::extract::{Json, Path, Query};
-use super::gate::Asked;
-use super::guard::Authenticated;
 use super::links::links;
 use super::page::{List, page_request};
-use super::problem::Refusal;
-use super::wire::{CreateExecution, Mode, time};
+use super::problem::ProblemResponse;
+use super::request_filter::RequestedHost;
+use super::response;
+use super::state::ApiState;
+use super::types::{CreateExecution, Mode, time};
 use crate::engine::{Manner, OnDisconnect, RunRequest};
 use crate::error::Error;
 use crate::execution::{self, Envelope, Execution, LogLine, Logs, Status, Summary};
@@ -69,13 +69,13 @@ impl WaitQuery {
         (status = ACCEPTED, description = "It waits or runs; `Location` says where to ask", body = Envelope)))]
 #[expect(clippy::too_many_arguments, reason = "each parameter is an extractor of axum")]
 pub(crate) async fn create(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
-    Extension(asked): Extension<Asked>,
+    Extension(host): Extension<RequestedHost>,
     Query(query): Query<WaitQuery>,
     headers: HeaderMap,
     Json(body, held): Json<CreateExecution>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ProblemResponse> {
     let (mode, on_disconnect) = (body.mode, body.on_disconnect);
     let wait = query.wait()?;
     let wants_events = preferred(&headers, &[JSON, events::MEDIA_TYPE, ANY]) == Some(events::MEDIA_TYPE);
@@ -90,27 +90,28 @@ pub(crate) async fn create(
     };
     let request = RunRequest::try_from(body)?;
     // Refused now if there is no room for an answer: what has run is told in any case.
-    drop(door.answers.hold(caller.tenant(), limits::ANSWER_BYTES_MAX)?);
+    drop(state.answers.hold(caller.tenant(), limits::ANSWER_BYTES_MAX)?);
     if wants_events {
+        let client = events::EventClient { state, caller, host };
         return match mode {
-            Mode::Sync => events::run(door, (caller, asked), (request, manner, held)).await,
-            Mode::Async => events::submit(door, (caller, asked), (request, manner)).await,
+            Mode::Sync => events::run(client, request, manner, held).await,
+            Mode::Async => events::submit(client, request, manner).await,
         };
     }
     let mut execution = match mode {
-        Mode::Sync => door.engine.run_as(&caller, request, manner).await?,
-        Mode::Async => door.engine.submit(&caller, request, manner).await?,
+        Mode::Sync => state.engine.run_as(&caller, request, manner).await?,
+        Mode::Async => state.engine.submit(&caller, request, manner).await?,
     };
     if let Some(wait) = wait {
-        execution = door
+        execution = state
             .engine
             .execution_within(&caller, execution.new.id, wait)
             .await?;
     }
     drop(held);
     tracing::Span::current().record(field::EXECUTION_ID, tracing::field::display(execution.new.id));
-    let envelope = envelope(&door, &execution, &asked);
-    let answer = answer::json_always(&door.answers, caller.tenant(), &envelope)?;
+    let envelope = envelope(&state, &execution, &host);
+    let answer = response::json_always(&state.answers, caller.tenant(), &envelope)?;
     if execution.status.is_final() {
         return Ok(answer);
     }
@@ -175,10 +176,10 @@ pub(crate) struct ExecutionQuery {
 #[utoipa::path(get, path = "/v1/executions", tag = "executions", operation_id = "list_executions", params(ExecutionQuery),
     responses((status = OK, body = List<Summary>)))]
 pub(crate) async fn list(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Query(query): Query<ExecutionQuery>,
-) -> Result<axum::Json<List<Summary>>, Refusal> {
+) -> Result<axum::Json<List<Summary>>, ProblemResponse> {
     let page = page_request(query.limit.as_deref(), query.page_token.as_deref())?;
     let filter = ExecutionFilter {
         status: query.status,
@@ -186,7 +187,7 @@ pub(crate) async fn list(
         since: query.since,
         until: query.until,
     };
-    let page = door.engine.executions(&caller, filter, page).await?;
+    let page = state.engine.executions(&caller, filter, page).await?;
     Ok(axum::Json(List::of(&page)))
 }
 
@@ -197,20 +198,20 @@ pub(crate) async fn list(
     params(("id" = uuid::Uuid, Path, description = "The execution"), WaitQuery),
     responses((status = OK, body = Envelope)))]
 pub(crate) async fn show(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
-    Extension(asked): Extension<Asked>,
+    Extension(host): Extension<RequestedHost>,
     Path(id): Path<ExecutionId>,
     Query(query): Query<WaitQuery>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ProblemResponse> {
     let execution = match query.wait()? {
-        Some(wait) => door.engine.execution_within(&caller, id, wait).await?,
-        None => door.engine.execution(&caller, id).await?,
+        Some(wait) => state.engine.execution_within(&caller, id, wait).await?,
+        None => state.engine.execution(&caller, id).await?,
     };
-    Ok(answer::json(
-        &door.answers,
+    Ok(response::json(
+        &state.answers,
         caller.tenant(),
-        &envelope(&door, &execution, &asked),
+        &envelope(&state, &execution, &host),
     )?)
 }
 
@@ -221,23 +222,27 @@ pub(crate) async fn show(
     params(("id" = uuid::Uuid, Path, description = "The execution")),
     responses((status = OK, body = Envelope)))]
 pub(crate) async fn cancel(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
-    Extension(asked): Extension<Asked>,
+    Extension(host): Extension<RequestedHost>,
     Path(id): Path<ExecutionId>,
-) -> Result<Response, Refusal> {
-    let execution = door.engine.cancel(&caller, id).await?;
-    Ok(answer::json(
-        &door.answers,
+) -> Result<Response, ProblemResponse> {
+    let execution = state.engine.cancel(&caller, id).await?;
+    Ok(response::json(
+        &state.answers,
         caller.tenant(),
-        &envelope(&door, &execution, &asked),
+        &envelope(&state, &execution, &host),
     )?)
 }
 
-pub(crate) fn envelope(door: &Door, execution: &Execution, Asked(asked): &Asked) -> Envelope {
-    let links = links(&door.engine, execution, &door.base_url(asked));
+pub(crate) fn envelope(
+    state: &ApiState,
+    execution: &Execution,
+    RequestedHost(host): &RequestedHost,
+) -> Envelope {
+    let links = links(&state.engine, execution, &state.base_url(host));
     Envelope {
-        queue: door.engine.queue_place(execution),
+        queue: state.engine.queue_place(execution),
         ..Envelope::from_execution(execution, Some(&links))
     }
 }
@@ -312,27 +317,27 @@ pub struct StreamTexts {
     params(("id" = uuid::Uuid, Path, description = "The execution"), LogsQuery),
     responses((status = OK, content((String = "text/plain"), (StreamTexts = "application/json")))))]
 pub(crate) async fn logs(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Path(id): Path<ExecutionId>,
     Query(query): Query<LogsQuery>,
     headers: HeaderMap,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ProblemResponse> {
     let plain = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
     if query.follow {
         let buffering = [(HeaderName::from_static("x-accel-buffering"), "no")];
         let wanted = query.stream.one();
-        let body = events::plain(&door, &caller, (id, wanted)).await?;
+        let body = events::plain(&state, &caller, id, wanted).await?;
         return Ok((plain, buffering, body).into_response());
     }
-    let execution = door.engine.execution(&caller, id).await?;
+    let execution = state.engine.execution(&caller, id).await?;
     let logs = execution.outcome.map(|outcome| outcome.logs).unwrap_or_default();
     let truncated = [(
         HeaderName::from_static("x-skillbox-truncated"),
         logs.truncated().to_string(),
     )];
     if preferred(&headers, TEXTS) == Some(JSON) {
-        let texts = answer::json(&door.answers, caller.tenant(), &texts(&logs, query.stream))?;
+        let texts = response::json(&state.answers, caller.tenant(), &texts(&logs, query.stream))?;
         return Ok((truncated, texts).into_response());
     }
     let bytes = match query.stream {
@@ -340,7 +345,7 @@ pub(crate) async fn logs(
         Stream::Stderr => logs.stderr,
         Stream::Both => [logs.stdout, logs.stderr].concat(),
     };
-    let body = answer::body(&door.answers, caller.tenant(), bytes)?;
+    let body = response::body(&state.answers, caller.tenant(), bytes)?;
     Ok((truncated, plain, body).into_response())
 }
 

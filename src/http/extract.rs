@@ -9,18 +9,18 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 
+use super::authorization::FileTenant;
 use super::body;
-use super::budget::Held;
-use super::door::Door;
-use super::guard::Reader;
-use super::problem::Refusal;
+use super::budget::BudgetShare;
+use super::problem::ProblemResponse;
+use super::state::ApiState;
 use crate::error::{Code, Error};
 use crate::execution::check_depth;
 use crate::limits;
 
 /// A JSON request body, and the share of memory that it holds until the answer is made.
 #[derive(Debug)]
-pub(crate) struct Json<T>(pub(crate) T, pub(crate) Held);
+pub(crate) struct Json<T>(pub(crate) T, pub(crate) BudgetShare);
 
 /// A member that may also be `null`, as clients write what they leave out.
 pub(crate) fn unless_null<'de, D, T>(deserializer: D) -> Result<T, D::Error>
@@ -45,17 +45,17 @@ pub(crate) struct Path<T>(pub(crate) T);
 #[derive(Debug)]
 pub(crate) struct Query<T>(pub(crate) T);
 
-impl<T: Body> FromRequest<Arc<Door>> for Json<T> {
-    type Rejection = Refusal;
+impl<T: Body> FromRequest<Arc<ApiState>> for Json<T> {
+    type Rejection = ProblemResponse;
 
-    async fn from_request(request: Request, door: &Arc<Door>) -> Result<Self, Refusal> {
+    async fn from_request(request: Request, state: &Arc<ApiState>) -> Result<Self, ProblemResponse> {
         if !is_json(request.headers()) {
             let message = "send the body as `content-type: application/json`, in UTF-8";
             return Err(Error::new(Code::UnsupportedMediaType, message).into());
         }
         let (mut parts, body) = request.into_parts();
-        let Reader(tenant) = Reader::from_request_parts(&mut parts, door).await?;
-        let mut held = door.bodies.hold(&tenant, 0)?;
+        let FileTenant(tenant) = FileTenant::from_request_parts(&mut parts, state).await?;
+        let mut held = state.bodies.hold(&tenant, 0)?;
         let bytes = body::read(body, T::BYTES_MAX, &mut held).await?;
         // A large body takes long enough to hold up other requests of this thread.
         let value = if bytes.len() as u64 <= limits::INLINE_PARSE_BYTES_MAX {
@@ -69,11 +69,11 @@ impl<T: Body> FromRequest<Arc<Door>> for Json<T> {
     }
 }
 
-impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Door>> for Path<T> {
-    type Rejection = Refusal;
+impl<T: DeserializeOwned + Send> FromRequestParts<Arc<ApiState>> for Path<T> {
+    type Rejection = ProblemResponse;
 
-    async fn from_request_parts(parts: &mut Parts, door: &Arc<Door>) -> Result<Self, Refusal> {
-        let found = axum::extract::Path::<T>::from_request_parts(parts, door).await;
+    async fn from_request_parts(parts: &mut Parts, state: &Arc<ApiState>) -> Result<Self, ProblemResponse> {
+        let found = axum::extract::Path::<T>::from_request_parts(parts, state).await;
         match found {
             Ok(axum::extract::Path(value)) => Ok(Self(value)),
             Err(rejection) => Err(Error::invalid(path_message(&rejection)).into()),
@@ -81,10 +81,10 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Door>> for Path<T> {
     }
 }
 
-impl<T: DeserializeOwned> FromRequestParts<Arc<Door>> for Query<T> {
-    type Rejection = Refusal;
+impl<T: DeserializeOwned> FromRequestParts<Arc<ApiState>> for Query<T> {
+    type Rejection = ProblemResponse;
 
-    async fn from_request_parts(parts: &mut Parts, _door: &Arc<Door>) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, _state: &Arc<ApiState>) -> Result<Self, ProblemResponse> {
         match axum::extract::Query::<T>::try_from_uri(&parts.uri) {
             Ok(axum::extract::Query(value)) => Ok(Self(value)),
             Err(rejection) => {

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 
-use super::door::Door;
+use super::state::ApiState;
 
 /// Where to read on.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -68,8 +68,8 @@ pub(crate) async fn healthz() -> Json<Alive> {
 /// Names each part and whether it works. Why one does not is in the server's log; `skillbox doctor` tells, too.
 #[utoipa::path(get, path = "/readyz", tag = "server",
     responses((status = OK, body = Ready), (status = SERVICE_UNAVAILABLE, description = "Some part does not work", body = Ready)))]
-pub(crate) async fn readyz(State(door): State<Arc<Door>>) -> (StatusCode, Json<Ready>) {
-    let readiness = door.readiness().await;
+pub(crate) async fn readyz(State(state): State<Arc<ApiState>>) -> (StatusCode, Json<Ready>) {
+    let readiness = state.readiness().await;
     let status = if readiness.ready {
         StatusCode::OK
     } else {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 
-use super::door::Door;
+use super::authorization::Authenticated;
 use super::extract::{Json, Path, Query};
-use super::guard::Authenticated;
 use super::page::{List, PageQuery};
-use super::problem::Refusal;
-use super::wire::{CreateKey, FreshKey, Key};
+use super::problem::ProblemResponse;
+use super::state::ApiState;
+use super::types::{CreateKey, FreshKey, Key};
 use crate::engine::NewKey;
 use crate::ids::KeyId;
 
@@ -20,11 +20,11 @@ use crate::ids::KeyId;
 #[utoipa::path(post, path = "/v1/keys", tag = "keys", operation_id = "create_key", request_body = CreateKey,
     responses((status = CREATED, description = "Made", body = FreshKey)))]
 pub(crate) async fn create(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Json(body, _held): Json<CreateKey>,
-) -> Result<(StatusCode, axum::Json<FreshKey>), Refusal> {
-    let (record, key) = door.engine.create_key(&caller, NewKey::from(body)).await?;
+) -> Result<(StatusCode, axum::Json<FreshKey>), ProblemResponse> {
+    let (record, key) = state.engine.create_key(&caller, NewKey::from(body)).await?;
     Ok((StatusCode::CREATED, axum::Json(FreshKey::new(&record, &key))))
 }
 
@@ -34,11 +34,11 @@ pub(crate) async fn create(
 #[utoipa::path(get, path = "/v1/keys", tag = "keys", operation_id = "list_keys", params(PageQuery),
     responses((status = OK, body = List<Key>)))]
 pub(crate) async fn list(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Query(page): Query<PageQuery>,
-) -> Result<axum::Json<List<Key>>, Refusal> {
-    let page = door.engine.keys(&caller, page.into_request()?).await?;
+) -> Result<axum::Json<List<Key>>, ProblemResponse> {
+    let page = state.engine.keys(&caller, page.into_request()?).await?;
     Ok(axum::Json(List::of(&page)))
 }
 
@@ -49,11 +49,11 @@ pub(crate) async fn list(
     params(("id" = uuid::Uuid, Path, description = "The key's public id")),
     responses((status = OK, description = "Revoked", body = Key)))]
 pub(crate) async fn revoke(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Path(id): Path<KeyId>,
-) -> Result<axum::Json<Key>, Refusal> {
-    let record = door.engine.revoke_key(&caller, id).await?;
+) -> Result<axum::Json<Key>, ProblemResponse> {
+    let record = state.engine.revoke_key(&caller, id).await?;
     Ok(axum::Json(Key::from(&record)))
 }
 
@@ -64,10 +64,10 @@ pub(crate) async fn revoke(
     params(("id" = uuid::Uuid, Path, description = "The key's public id")),
     responses((status = CREATED, description = "Replaced", body = FreshKey)))]
 pub(crate) async fn rotate(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Path(id): Path<KeyId>,
-) -> Result<(StatusCode, axum::Json<FreshKey>), Refusal> {
-    let (record, key) = door.engine.rotate_key(&caller, id).await?;
+) -> Result<(StatusCode, axum::Json<FreshKey>), ProblemResponse> {
+    let (record, key) = state.engine.rotate_key(&caller, id).await?;
     Ok((StatusCode::CREATED, axum::Json(FreshKey::new(&record, &key))))
 }

@@ -24,7 +24,7 @@ pub(crate) struct Download {
 
 /// The query of a link.
 #[derive(Debug, Deserialize)]
-struct Presented {
+struct LinkQuery {
     expires: i64,
     tenant: Tenant,
     signature: String,
@@ -107,7 +107,7 @@ pub(crate) fn is_link(uri: &Uri) -> bool {
 pub(crate) fn check(engine: &Engine, download: &Download, uri: &Uri) -> Result<Tenant, Error> {
     let refused = || Error::new(Code::Forbidden, "the link's signature is not valid");
     let axum::extract::Query(presented) =
-        axum::extract::Query::<Presented>::try_from_uri(uri).map_err(|_| refused())?;
+        axum::extract::Query::<LinkQuery>::try_from_uri(uri).map_err(|_| refused())?;
     let expires_at = Timestamp::from_second(presented.expires).map_err(|_| refused())?;
     let link = download.link(presented.tenant, expires_at);
     engine.check_link(&link, &presented.signature)?;

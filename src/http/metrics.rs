@@ -8,10 +8,10 @@ use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::get;
 
-use super::door::Door;
-use super::guard::Authenticated;
-use super::problem::Refusal;
-use super::{App, Bounds, MetricsRoute};
+use super::authorization::Authenticated;
+use super::problem::ProblemResponse;
+use super::state::ApiState;
+use super::{App, ConnectionLimits, MetricsRoute};
 use crate::engine::Engine;
 use crate::error::{Code, Error};
 
@@ -23,14 +23,14 @@ const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 #[utoipa::path(get, path = "/metrics", tag = "server", operation_id = "metrics",
     responses((status = OK, body = String, content_type = "text/plain")))]
 pub(crate) async fn metrics(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
-) -> Result<impl IntoResponse, Refusal> {
-    if door.metrics == MetricsRoute::Closed {
+) -> Result<impl IntoResponse, ProblemResponse> {
+    if state.metrics == MetricsRoute::Closed {
         let message = "metrics are switched off; set metrics.enabled (SKILLBOX_METRICS_ENABLED)";
         return Err(Error::new(Code::NotFound, message).into());
     }
-    let text = door.engine.metrics_for(&caller)?;
+    let text = state.engine.metrics_for(&caller)?;
     Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], text))
 }
 
@@ -41,6 +41,6 @@ pub fn metrics_app(engine: Engine) -> App {
         async |State(engine): State<Engine>| ([(header::CONTENT_TYPE, MEDIA_TYPE)], engine.metrics_text());
     App {
         router: Router::new().route("/metrics", get(open)).with_state(engine),
-        bounds: Bounds::default(),
+        bounds: ConnectionLimits::default(),
     }
 }

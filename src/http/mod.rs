@@ -3,40 +3,40 @@
 mod accept;
 mod access;
 mod activity;
-mod answer;
 mod args;
 mod artifacts;
 mod attachment;
+mod authorization;
 mod blobs;
 mod body;
 mod budget;
 mod content;
 mod deps;
 mod document;
-mod door;
 mod events;
-mod exchange;
 mod executions;
 mod extract;
-mod gate;
-mod guard;
 mod health;
 mod host;
 mod keys;
 mod links;
 mod metrics;
+mod outer_layer;
 mod page;
 mod problem;
 mod range;
+mod request_filter;
+mod response;
 mod routes;
 mod secrets;
 mod serve;
 mod skills;
+mod state;
 mod throttle;
 mod tools;
+mod types;
 mod upload;
 mod webhooks;
-mod wire;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -50,13 +50,12 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::engine::Engine;
 use crate::error::Error;
 
-use door::Door;
 use host::Hosts;
+use state::ApiState;
 
 pub use access::{Access, Matrix};
 pub use blobs::{BLOB_CREATED_AT, BLOB_EXPIRES_AT, BlobInfo};
 pub use deps::Packages;
-pub use door::{MetricsRoute, Settings};
 pub use events::{EndEvent, EndReason, PrintedEvent, StatusEvent};
 pub use executions::StreamTexts;
 pub use health::{Part, Ready};
@@ -64,19 +63,20 @@ pub use metrics::metrics_app;
 pub use page::List;
 pub use problem::Problem;
 pub use secrets::Secret;
-pub use serve::{App, Bounds, Peer, serve};
+pub use serve::{App, ConnectionLimits, Peer, serve};
+pub use state::{MetricsRoute, Settings};
 pub use tools::ToolDefinition;
+pub use types::{FreshKey, Key, Skill, SkillSummary};
 pub use webhooks::{Delivery, SigningSecret};
-pub use wire::{FreshKey, Key, Skill, SkillSummary};
 
 /// The door to `engine`, ready to be served.
 #[must_use]
 pub fn app(engine: Engine, settings: &Settings) -> App {
-    let bounds = Bounds::default();
-    let door = Arc::new(Door::new(engine.clone(), settings));
+    let bounds = ConnectionLimits::default();
+    let state = Arc::new(ApiState::new(engine.clone(), settings));
     let table = routes::table();
-    let guard = guard::Guard {
-        door: Arc::clone(&door),
+    let guard = authorization::Authorizer {
+        state: Arc::clone(&state),
         matrix: Arc::new(table.matrix.clone()),
     };
     let document = document::written(&table);
@@ -85,16 +85,16 @@ pub fn app(engine: Engine, settings: &Settings) -> App {
         &settings.allowed_hosts,
     ));
     let router = Router::from(table.router)
-        .route_layer(from_fn_with_state(guard, guard::guard))
+        .route_layer(from_fn_with_state(guard, authorization::authorize))
         .fallback(|| async { axum::http::StatusCode::NOT_FOUND })
-        .with_state(door)
+        .with_state(state)
         // Each extractor has its own cap.
         .layer(DefaultBodyLimit::disable())
         .layer(Extension(document))
-        .layer(from_fn_with_state(hosts, gate::gate))
-        .layer(from_fn_with_state(bounds, body::patient))
+        .layer(from_fn_with_state(hosts, request_filter::filter_request))
+        .layer(from_fn_with_state(bounds, body::limit_body_time))
         .layer(CatchPanicLayer::custom(panicked))
-        .layer(from_fn_with_state(engine, exchange::exchange));
+        .layer(from_fn_with_state(engine, outer_layer::outer_layer));
     App { router, bounds }
 }
 
@@ -117,5 +117,5 @@ fn panicked(payload: Box<dyn Any + Send>) -> Response {
         .map(ToString::to_string)
         .or_else(|| payload.downcast_ref::<String>().cloned());
     let cause = format!("a handler panicked: {}", text.unwrap_or_default());
-    problem::Refusal::from(Error::internal(cause)).into_response()
+    problem::ProblemResponse::from(Error::internal(cause)).into_response()
 }

@@ -56,12 +56,12 @@ pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 
 /// An error on its way to the client. The outermost layer writes the document, since only it knows the request id.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct ProblemResponse {
     error: Error,
     header: Option<Box<(HeaderName, HeaderValue)>>,
 }
 
-impl Refusal {
+impl ProblemResponse {
     /// Adds a header to the answer.
     #[must_use]
     pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
@@ -70,31 +70,33 @@ impl Refusal {
     }
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for ProblemResponse {
     fn from(error: Error) -> Self {
         Self { error, header: None }
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ProblemResponse {
     fn into_response(self) -> Response {
         let mut response = status(self.error.code()).into_response();
         if let Some(header) = self.header {
             let (name, value) = *header;
             response.headers_mut().insert(name, value);
         }
-        response.extensions_mut().insert(Reason(Arc::new(self.error)));
+        response
+            .extensions_mut()
+            .insert(LoggedError(Arc::new(self.error)));
         response
     }
 }
 
 /// Why an answer is an error, carried in its extensions.
 #[derive(Clone, Debug)]
-struct Reason(Arc<Error>);
+struct LoggedError(Arc<Error>);
 
 /// The error behind `response`, if it is one: ours, or the framework's own refusal put into our words.
 pub(crate) fn reason(response: &Response) -> Option<Arc<Error>> {
-    if let Some(Reason(error)) = response.extensions().get() {
+    if let Some(LoggedError(error)) = response.extensions().get() {
         return Some(Arc::clone(error));
     }
     let refused = response.status().is_client_error() || response.status().is_server_error();
@@ -184,7 +186,7 @@ mod tests {
     use super::*;
 
     async fn rendered(error: Error) -> (StatusCode, axum::http::HeaderMap, Problem) {
-        let response = Refusal::from(error).into_response();
+        let response = ProblemResponse::from(error).into_response();
         let error = reason(&response).unwrap();
         let response = render(response, &error, "r-1");
         let (parts, body) = response.into_parts();

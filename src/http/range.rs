@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, HeaderName, header};
 
 /// What to answer of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Slice {
+pub(crate) enum ByteRange {
     /// All of it.
     Whole,
     /// These bytes.
@@ -16,11 +16,11 @@ pub(crate) enum Slice {
 }
 
 /// What `headers` ask for of a file of `size` bytes whose strong entity tag is `tag`.
-pub(crate) fn slice(headers: &HeaderMap, size: u64, tag: &str) -> Slice {
+pub(crate) fn requested_range(headers: &HeaderMap, size: u64, tag: &str) -> ByteRange {
     let still_valid = text(headers, &header::IF_RANGE).is_none_or(|condition| condition == tag);
     match text(headers, &header::RANGE) {
         Some(range) if still_valid => parse(range, size),
-        _ => Slice::Whole,
+        _ => ByteRange::Whole,
     }
 }
 
@@ -39,12 +39,12 @@ pub(crate) fn is_known(headers: &HeaderMap, tag: &str) -> bool {
 }
 
 /// A range that cannot be read is as if it were not there.
-fn parse(text: &str, size: u64) -> Slice {
+fn parse(text: &str, size: u64) -> ByteRange {
     let Some((first, last)) = text
         .strip_prefix("bytes=")
         .and_then(|range| range.split_once('-'))
     else {
-        return Slice::Whole;
+        return ByteRange::Whole;
     };
     let number = |digits: &str| {
         let decimal = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
@@ -55,12 +55,12 @@ fn parse(text: &str, size: u64) -> Slice {
         (Some(first), Some(last)) if first <= last => first..last.saturating_add(1).min(size),
         (Some(first), None) if last.trim().is_empty() => first..size,
         (None, Some(suffix)) if first.trim().is_empty() => size.saturating_sub(suffix)..size,
-        _ => return Slice::Whole,
+        _ => return ByteRange::Whole,
     };
     if range.is_empty() {
-        Slice::Beyond
+        ByteRange::Beyond
     } else {
-        Slice::Part(range)
+        ByteRange::Part(range)
     }
 }
 
@@ -83,20 +83,23 @@ mod tests {
             .collect()
     }
 
-    fn asked(range: &str) -> Slice {
-        slice(&headers(&[(header::RANGE, range)]), 10, TAG)
+    fn asked(range: &str) -> ByteRange {
+        requested_range(&headers(&[(header::RANGE, range)]), 10, TAG)
     }
 
     /// O-15.
     #[test]
     fn one_range_is_cut_to_the_file() {
-        assert_eq!(asked("bytes=0-0"), Slice::Part(0..1));
-        assert_eq!(asked("bytes=2-5"), Slice::Part(2..6));
-        assert_eq!(asked("bytes=2-"), Slice::Part(2..10));
-        assert_eq!(asked("bytes=-3"), Slice::Part(7..10));
-        assert_eq!(asked("bytes=-300"), Slice::Part(0..10));
-        assert_eq!(asked("bytes=5-18446744073709551615"), Slice::Part(5..10));
-        assert_eq!(asked("bytes=0-99999999999999999999999999"), Slice::Part(0..10));
+        assert_eq!(asked("bytes=0-0"), ByteRange::Part(0..1));
+        assert_eq!(asked("bytes=2-5"), ByteRange::Part(2..6));
+        assert_eq!(asked("bytes=2-"), ByteRange::Part(2..10));
+        assert_eq!(asked("bytes=-3"), ByteRange::Part(7..10));
+        assert_eq!(asked("bytes=-300"), ByteRange::Part(0..10));
+        assert_eq!(asked("bytes=5-18446744073709551615"), ByteRange::Part(5..10));
+        assert_eq!(
+            asked("bytes=0-99999999999999999999999999"),
+            ByteRange::Part(0..10)
+        );
     }
 
     /// O-15.
@@ -108,10 +111,10 @@ mod tests {
             "bytes=-0",
             "bytes=99999999999999999999999999-",
         ] {
-            assert_eq!(asked(range), Slice::Beyond, "{range}");
+            assert_eq!(asked(range), ByteRange::Beyond, "{range}");
         }
-        let empty = slice(&headers(&[(header::RANGE, "bytes=0-")]), 0, TAG);
-        assert_eq!(empty, Slice::Beyond);
+        let empty = requested_range(&headers(&[(header::RANGE, "bytes=0-")]), 0, TAG);
+        assert_eq!(empty, ByteRange::Beyond);
     }
 
     #[test]
@@ -128,7 +131,7 @@ mod tests {
             "0-1",
             "",
         ] {
-            assert_eq!(asked(range), Slice::Whole, "{range}");
+            assert_eq!(asked(range), ByteRange::Whole, "{range}");
         }
     }
 
@@ -136,12 +139,12 @@ mod tests {
     fn a_range_of_another_version_of_the_file_is_answered_whole() {
         let asked = |condition| {
             let headers = headers(&[(header::RANGE, "bytes=0-1"), (header::IF_RANGE, condition)]);
-            slice(&headers, 10, TAG)
+            requested_range(&headers, 10, TAG)
         };
-        assert_eq!(asked(TAG), Slice::Part(0..2));
-        assert_eq!(asked("W/\"0123\""), Slice::Whole);
-        assert_eq!(asked("\"other\""), Slice::Whole);
-        assert_eq!(asked("Wed, 21 Oct 2026 07:28:00 GMT"), Slice::Whole);
+        assert_eq!(asked(TAG), ByteRange::Part(0..2));
+        assert_eq!(asked("W/\"0123\""), ByteRange::Whole);
+        assert_eq!(asked("\"other\""), ByteRange::Whole);
+        assert_eq!(asked("Wed, 21 Oct 2026 07:28:00 GMT"), ByteRange::Whole);
     }
 
     /// O-15.

@@ -8,7 +8,7 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
 use super::access::{Access, Matrix};
-use super::door::Door;
+use super::state::ApiState;
 use super::{
     artifacts, blobs, deps, document, events, executions, health, keys, metrics, secrets, skills, tools,
     webhooks,
@@ -23,8 +23,8 @@ const RUN_OR_LINK: Access = Access::KeyOrLink(&[Scope::Run]);
 const ADMIN: Access = Access::Key(&[Scope::Admin]);
 
 /// The list.
-pub(crate) fn table() -> Table {
-    Table::default()
+pub(crate) fn table() -> RouteTable {
+    RouteTable::default()
         .route(OPEN, routes!(health::index))
         .route(OPEN, routes!(health::healthz))
         .route(OPEN, routes!(health::readyz))
@@ -69,13 +69,13 @@ pub(crate) fn table() -> Table {
 
 /// Routes with their handlers, their documents and their lines in the matrix.
 #[derive(Clone, Default)]
-pub(crate) struct Table {
-    pub(crate) router: OpenApiRouter<Arc<Door>>,
+pub(crate) struct RouteTable {
+    pub(crate) router: OpenApiRouter<Arc<ApiState>>,
     pub(crate) matrix: Matrix,
 }
 
-impl Table {
-    fn route(mut self, access: Access, route: UtoipaMethodRouter<Arc<Door>>) -> Self {
+impl RouteTable {
+    fn route(mut self, access: Access, route: UtoipaMethodRouter<Arc<ApiState>>) -> Self {
         let (schemas, mut paths, methods) = route;
         for (path, item) in &mut paths.paths {
             for (method, operation) in operations(item) {

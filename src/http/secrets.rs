@@ -9,11 +9,11 @@ use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::door::Door;
+use super::authorization::Authenticated;
 use super::extract::{Body, Json, Path, Query};
-use super::guard::Authenticated;
 use super::page::{List, PageQuery};
-use super::problem::Refusal;
+use super::problem::ProblemResponse;
+use super::state::ApiState;
 use crate::error::Error;
 use crate::limits;
 use crate::secret::SecretValue;
@@ -115,13 +115,13 @@ impl<'de> de::Visitor<'de> for OneMember {
     params(("name" = String, Path, description = "A variable's name, such as `API_TOKEN`", max_length = 64)),
     responses((status = CREATED, description = "Set for the first time"), (status = NO_CONTENT, description = "Replaced")))]
 pub(crate) async fn set(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Path(name): Path<SecretName>,
     Json(body, _held): Json<PutSecret>,
-) -> Result<StatusCode, Refusal> {
+) -> Result<StatusCode, ProblemResponse> {
     let value = SecretValue::new(body.value).map_err(|error| Error::invalid(format!("value: {error}")))?;
-    Ok(match door.engine.set_secret(&caller, &name, &value).await? {
+    Ok(match state.engine.set_secret(&caller, &name, &value).await? {
         Kept::New => StatusCode::CREATED,
         Kept::Again => StatusCode::NO_CONTENT,
     })
@@ -133,11 +133,11 @@ pub(crate) async fn set(
 #[utoipa::path(get, path = "/v1/secrets", tag = "secrets", operation_id = "list_secrets", params(PageQuery),
     responses((status = OK, body = List<Secret>)))]
 pub(crate) async fn list(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Query(page): Query<PageQuery>,
-) -> Result<axum::Json<List<Secret>>, Refusal> {
-    let page = door.engine.secrets(&caller, page.into_request()?).await?;
+) -> Result<axum::Json<List<Secret>>, ProblemResponse> {
+    let page = state.engine.secrets(&caller, page.into_request()?).await?;
     Ok(axum::Json(List::of(&page)))
 }
 
@@ -148,11 +148,11 @@ pub(crate) async fn list(
     params(("name" = String, Path, description = "Its name", max_length = 64)),
     responses((status = NO_CONTENT, description = "Deleted")))]
 pub(crate) async fn delete(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Path(name): Path<SecretName>,
-) -> Result<StatusCode, Refusal> {
-    door.engine.delete_secret(&caller, &name).await?;
+) -> Result<StatusCode, ProblemResponse> {
+    state.engine.delete_secret(&caller, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -24,7 +24,7 @@ use crate::telemetry::field;
 
 /// What clients may take of the server, one and all together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
+pub struct ConnectionLimits {
     /// Time to send the headers of a connection's first request; those of a further one have to come within `idle`.
     pub header: Duration,
     /// Longest pause within a request body.
@@ -39,7 +39,7 @@ pub struct Bounds {
     pub connections_max: usize,
 }
 
-impl Default for Bounds {
+impl Default for ConnectionLimits {
     fn default() -> Self {
         Self {
             header: limits::HEADER_READ_MAX,
@@ -62,21 +62,21 @@ pub struct App {
     /// Answers one request.
     pub router: Router,
     /// Holds off whoever takes too much.
-    pub bounds: Bounds,
+    pub bounds: ConnectionLimits,
 }
 
 /// Serves `app` on `listener` (HTTP/1.1, and HTTP/2 for clients that start with it) until `shutdown`; then lets
-/// requests in work end within [`Bounds::drain`]. Returns when no connection is left.
+/// requests in work end within [`ConnectionLimits::drain`]. Returns when no connection is left.
 pub async fn serve(listener: TcpListener, app: App, shutdown: CancellationToken) {
     let bounds = app.bounds;
-    let door = Arc::new(Loop {
+    let state = Arc::new(AcceptLoop {
         builder: builder(&bounds),
         app,
         shutdown,
         abort: CancellationToken::new(),
     });
     let connections = TaskTracker::new();
-    door.accept_all(&listener, &connections).await;
+    state.accept_all(&listener, &connections).await;
     drop(listener);
     connections.close();
     if tokio::time::timeout(bounds.drain, connections.wait())
@@ -84,19 +84,19 @@ pub async fn serve(listener: TcpListener, app: App, shutdown: CancellationToken)
         .is_err()
     {
         tracing::warn!("Cut {} connections at shutdown", connections.len());
-        door.abort.cancel();
+        state.abort.cancel();
         connections.wait().await;
     }
 }
 
-struct Loop {
+struct AcceptLoop {
     app: App,
     builder: Builder<TokioExecutor>,
     shutdown: CancellationToken,
     abort: CancellationToken,
 }
 
-impl Loop {
+impl AcceptLoop {
     async fn accept_all(self: &Arc<Self>, listener: &TcpListener, connections: &TaskTracker) {
         let slots = Arc::new(Semaphore::new(self.app.bounds.connections_max));
         let accept = async {
@@ -157,7 +157,7 @@ impl Loop {
     }
 }
 
-fn builder(bounds: &Bounds) -> Builder<TokioExecutor> {
+fn builder(bounds: &ConnectionLimits) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()

@@ -9,15 +9,15 @@ use axum::response::{IntoResponse, Response};
 use tokio_util::io::ReaderStream;
 
 use super::attachment::disposition;
+use super::authorization::Authenticated;
 use super::document::Raw;
-use super::door::{Door, to_the_end};
 use super::extract::{Path, Query};
-use super::guard::Authenticated;
 use super::page::{List, PageQuery};
-use super::problem::Refusal;
+use super::problem::ProblemResponse;
 use super::range::is_known;
+use super::state::{ApiState, run_detached};
+use super::types::{Skill, SkillSummary};
 use super::upload::{self, Upload};
-use super::wire::{Skill, SkillSummary};
 use crate::error::Error;
 use crate::limits;
 use crate::skill::{Selector, SkillName};
@@ -37,14 +37,14 @@ use crate::store::Published;
         (status = OK, description = "Already there with the same content", body = Skill),
     ))]
 pub(crate) async fn publish(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     request: Request,
-) -> Result<Response, Refusal> {
-    let Upload { file, name, slot } = upload::receive(&door, caller.tenant(), request).await?;
-    let engine = door.engine.clone();
+) -> Result<Response, ProblemResponse> {
+    let Upload { file, name, slot } = upload::receive(&state, caller.tenant(), request).await?;
+    let engine = state.engine.clone();
     let publish = async move { engine.publish(&caller, file, name.as_deref()).await };
-    let (record, published) = to_the_end(slot, publish).await?;
+    let (record, published) = run_detached(slot, publish).await?;
     let status = match published {
         Published::New => StatusCode::CREATED,
         Published::Same(_) => StatusCode::OK,
@@ -74,11 +74,11 @@ struct SkillForm {
 #[utoipa::path(get, path = "/v1/skills", tag = "skills", operation_id = "list_skills", params(PageQuery),
     responses((status = OK, body = List<SkillSummary>)))]
 pub(crate) async fn list(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Query(page): Query<PageQuery>,
-) -> Result<axum::Json<List<SkillSummary>>, Refusal> {
-    let page = door.engine.skills(&caller, page.into_request()?).await?;
+) -> Result<axum::Json<List<SkillSummary>>, ProblemResponse> {
+    let page = state.engine.skills(&caller, page.into_request()?).await?;
     Ok(axum::Json(List::of(&page)))
 }
 
@@ -89,12 +89,12 @@ pub(crate) async fn list(
     params(("name" = String, Path, description = "The skill"), PageQuery),
     responses((status = OK, body = List<SkillSummary>)))]
 pub(crate) async fn versions(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Path(name): Path<SkillName>,
     Query(page): Query<PageQuery>,
-) -> Result<axum::Json<List<SkillSummary>>, Refusal> {
-    let page = door
+) -> Result<axum::Json<List<SkillSummary>>, ProblemResponse> {
+    let page = state
         .engine
         .skill_versions(&caller, &name, page.into_request()?)
         .await?;
@@ -109,11 +109,11 @@ pub(crate) async fn versions(
     ),
     responses((status = OK, body = Skill)))]
 pub(crate) async fn show(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Path((name, selector)): Path<(SkillName, Selector)>,
-) -> Result<axum::Json<Skill>, Refusal> {
-    let record = door.engine.skill(&caller, &name, &selector).await?;
+) -> Result<axum::Json<Skill>, ProblemResponse> {
+    let record = state.engine.skill(&caller, &name, &selector).await?;
     Ok(axum::Json(record.into()))
 }
 
@@ -130,12 +130,12 @@ pub(crate) async fn show(
         (status = NOT_MODIFIED, description = "The client has it already"),
     ))]
 pub(crate) async fn archive(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Path((name, selector)): Path<(SkillName, Selector)>,
     headers: HeaderMap,
-) -> Result<Response, Refusal> {
-    let (record, object) = door.engine.skill_archive(&caller, &name, &selector).await?;
+) -> Result<Response, ProblemResponse> {
+    let (record, object) = state.engine.skill_archive(&caller, &name, &selector).await?;
     // Weak: the digest is of what the archive holds, however it was packed.
     let tag = format!("W/\"{}\"", record.digest.hex());
     let about = [
@@ -167,14 +167,14 @@ pub(crate) async fn archive(
     ),
     responses((status = NO_CONTENT, description = "Deleted")))]
 pub(crate) async fn delete(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Path((name, selector)): Path<(SkillName, Selector)>,
-) -> Result<StatusCode, Refusal> {
+) -> Result<StatusCode, ProblemResponse> {
     let version = match selector {
         Selector::Version(version) => version,
-        other => door.engine.skill(&caller, &name, &other).await?.version,
+        other => state.engine.skill(&caller, &name, &other).await?.version,
     };
-    door.engine.delete_skill(&caller, &name, &version).await?;
+    state.engine.delete_skill(&caller, &name, &version).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -7,12 +7,12 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
-use super::answer;
-use super::door::Door;
+use super::authorization::Authenticated;
 use super::extract::Query;
-use super::guard::Authenticated;
 use super::page::{List, PageQuery, page_request};
-use super::problem::Refusal;
+use super::problem::ProblemResponse;
+use super::response;
+use super::state::ApiState;
 use crate::error::Error;
 use crate::skill::{ToolFormat, prompt, prompt_entry, tool};
 use crate::store::{Cursor, SkillRecord};
@@ -68,12 +68,12 @@ impl ToolDefinition {
 #[utoipa::path(get, path = "/v1/tools", tag = "skills", operation_id = "list_tools", params(ToolQuery),
     responses((status = OK, body = List<ToolDefinition>)))]
 pub(crate) async fn list(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Query(query): Query<ToolQuery>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ProblemResponse> {
     let page = page_request(query.limit.as_deref(), query.page_token.as_deref())?;
-    let page = door.engine.skills(&caller, page).await?;
+    let page = state.engine.skills(&caller, page).await?;
     let tools = page.items.iter();
     let list = List {
         items: tools
@@ -81,7 +81,7 @@ pub(crate) async fn list(
             .collect(),
         next_page_token: page.next.as_ref().map(Cursor::to_string),
     };
-    Ok(answer::json(&door.answers, caller.tenant(), &list)?)
+    Ok(response::json(&state.answers, caller.tenant(), &list)?)
 }
 
 /// Skills for a prompt
@@ -90,13 +90,13 @@ pub(crate) async fn list(
 #[utoipa::path(get, path = "/v1/tools/prompt", tag = "skills", operation_id = "prompt_skills", params(PageQuery),
     responses((status = OK, body = String, content_type = "text/plain")))]
 pub(crate) async fn for_prompt(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Query(page): Query<PageQuery>,
-) -> Result<Response, Refusal> {
-    let page = door.engine.skills(&caller, page.into_request()?).await?;
+) -> Result<Response, ProblemResponse> {
+    let page = state.engine.skills(&caller, page.into_request()?).await?;
     let text = prompt(page.items.iter().map(|skill| prompt_entry(&skill.manifest)));
-    let body = answer::body(&door.answers, caller.tenant(), text.into_bytes())?;
+    let body = response::body(&state.answers, caller.tenant(), text.into_bytes())?;
     let mut response = ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], body).into_response();
     if let Some(next) = page.next {
         let next = HeaderValue::try_from(next.to_string()).map_err(Error::internal)?;

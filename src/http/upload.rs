@@ -12,8 +12,8 @@ use http_body_util::Limited;
 use tokio::io::AsyncWriteExt as _;
 
 use super::body::refusal;
-use super::budget::Held;
-use super::door::Door;
+use super::budget::BudgetShare;
+use super::state::ApiState;
 use crate::error::{Code, Error};
 use crate::ids::Tenant;
 use crate::limits;
@@ -26,17 +26,17 @@ pub(crate) struct Upload {
     /// The name it was uploaded as, without `.zip`.
     pub(crate) name: Option<String>,
     /// Keep it as long as the file.
-    pub(crate) slot: Held,
+    pub(crate) slot: BudgetShare,
 }
 
 /// Receives the archive that `request` carries: as its body, or as the one file of a form.
-pub(crate) async fn receive(door: &Door, tenant: &Tenant, request: Request) -> Result<Upload, Error> {
+pub(crate) async fn receive(state: &ApiState, tenant: &Tenant, request: Request) -> Result<Upload, Error> {
     let kind = kind(&request)?;
-    let slot = door.uploads.hold(tenant, 1)?;
+    let slot = state.uploads.hold(tenant, 1)?;
     // The parts of a form have lines of their own.
     let bytes_max = match kind {
-        Kind::Plain => limits::ARCHIVE_BYTES_MAX,
-        Kind::Form => limits::ARCHIVE_BYTES_MAX + limits::BODY_BYTES_MAX,
+        UploadKind::Plain => limits::ARCHIVE_BYTES_MAX,
+        UploadKind::Form => limits::ARCHIVE_BYTES_MAX + limits::BODY_BYTES_MAX,
     };
     let capped = usize::try_from(bytes_max).unwrap_or(usize::MAX);
     let declared = axum::body::HttpBody::size_hint(request.body()).lower();
@@ -44,24 +44,28 @@ pub(crate) async fn receive(door: &Door, tenant: &Tenant, request: Request) -> R
         return Err(too_large());
     }
     let request = request.map(|body| Body::new(Limited::new(body, capped)));
-    let file = tempfile::tempfile_in(&door.engine.settings().tmp_dir).map_err(storage)?;
+    let file = tempfile::tempfile_in(&state.engine.settings().tmp_dir).map_err(storage)?;
     let (file, name) = match kind {
-        Kind::Plain => (plain(request, file).await?, None),
-        Kind::Form => form(request, file).await?,
+        UploadKind::Plain => (plain(request, file).await?, None),
+        UploadKind::Form => form(request, file).await?,
     };
     Ok(Upload { file, name, slot })
 }
 
 /// Receives the body of `request`, whatever it is.
-pub(crate) async fn receive_blob(door: &Door, tenant: &Tenant, request: Request) -> Result<Upload, Error> {
-    let slot = door.uploads.hold(tenant, 1)?;
+pub(crate) async fn receive_blob(
+    state: &ApiState,
+    tenant: &Tenant,
+    request: Request,
+) -> Result<Upload, Error> {
+    let slot = state.uploads.hold(tenant, 1)?;
     let max = limits::BLOB_BYTES_MAX;
     if axum::body::HttpBody::size_hint(request.body()).lower() > max {
         return Err(blob_too_large());
     }
-    let file = tempfile::tempfile_in(&door.engine.settings().tmp_dir).map_err(storage)?;
+    let file = tempfile::tempfile_in(&state.engine.settings().tmp_dir).map_err(storage)?;
     let pieces = request.into_body().into_data_stream();
-    let cap = Cap {
+    let cap = SizeLimit {
         bytes: max,
         refusal: blob_too_large,
     };
@@ -75,12 +79,12 @@ pub(crate) async fn receive_blob(door: &Door, tenant: &Tenant, request: Request)
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum UploadKind {
     Plain,
     Form,
 }
 
-fn kind(request: &Request) -> Result<Kind, Error> {
+fn kind(request: &Request) -> Result<UploadKind, Error> {
     let mut types = request.headers().get_all(header::CONTENT_TYPE).iter();
     let essence = match (types.next(), types.next()) {
         (Some(only), None) => only.to_str().ok().and_then(|text| text.split(';').next()),
@@ -91,9 +95,9 @@ fn kind(request: &Request) -> Result<Kind, Error> {
         .as_deref()
     {
         Some("application/zip" | "application/x-zip-compressed" | "application/octet-stream") => {
-            Ok(Kind::Plain)
+            Ok(UploadKind::Plain)
         }
-        Some("multipart/form-data") => Ok(Kind::Form),
+        Some("multipart/form-data") => Ok(UploadKind::Form),
         _ => Err(Error::new(
             Code::UnsupportedMediaType,
             "send the archive as `content-type: application/zip`, or as the one file of `multipart/form-data`",
@@ -140,17 +144,21 @@ fn file_name(field: &Field<'_>) -> Option<Option<String>> {
 }
 
 /// How much is taken, and what is said of more.
-struct Cap {
+struct SizeLimit {
     bytes: u64,
     refusal: fn() -> Error,
 }
 
-const ARCHIVE: Cap = Cap {
+const ARCHIVE: SizeLimit = SizeLimit {
     bytes: limits::ARCHIVE_BYTES_MAX,
     refusal: too_large,
 };
 
-async fn copy(pieces: impl Stream<Item = Result<Bytes, Error>>, file: File, cap: Cap) -> Result<File, Error> {
+async fn copy(
+    pieces: impl Stream<Item = Result<Bytes, Error>>,
+    file: File,
+    cap: SizeLimit,
+) -> Result<File, Error> {
     let mut pieces = std::pin::pin!(pieces);
     // Each write is a word to another thread: pieces of a connection are too small for one each.
     let file = tokio::fs::File::from_std(file);

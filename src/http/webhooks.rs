@@ -7,11 +7,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 
-use super::door::Door;
+use super::authorization::Authenticated;
 use super::extract::{Path, Query};
-use super::guard::Authenticated;
 use super::page::{List, PageQuery};
-use super::problem::Refusal;
+use super::problem::ProblemResponse;
+use super::state::ApiState;
 use crate::engine::Signing;
 use crate::ids::{DeliveryId, ExecutionId};
 use crate::store;
@@ -77,11 +77,11 @@ impl fmt::Debug for SigningSecret {
 #[utoipa::path(get, path = "/v1/webhooks/deliveries", tag = "webhooks", operation_id = "list_deliveries", params(PageQuery),
     responses((status = OK, body = List<Delivery>)))]
 pub(crate) async fn list(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Query(page): Query<PageQuery>,
-) -> Result<axum::Json<List<Delivery>>, Refusal> {
-    let page = door.engine.deliveries(&caller, page.into_request()?).await?;
+) -> Result<axum::Json<List<Delivery>>, ProblemResponse> {
+    let page = state.engine.deliveries(&caller, page.into_request()?).await?;
     Ok(axum::Json(List::of(&page)))
 }
 
@@ -92,11 +92,11 @@ pub(crate) async fn list(
     params(("id" = uuid::Uuid, Path, description = "The execution")),
     responses((status = OK, body = List<Delivery>)))]
 pub(crate) async fn of_execution(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Path(id): Path<ExecutionId>,
-) -> Result<axum::Json<List<Delivery>>, Refusal> {
-    let delivery = door.engine.delivery_of(&caller, id).await?;
+) -> Result<axum::Json<List<Delivery>>, ProblemResponse> {
+    let delivery = state.engine.delivery_of(&caller, id).await?;
     Ok(axum::Json(List {
         items: delivery.iter().map(Delivery::from).collect(),
         next_page_token: None,
@@ -110,11 +110,11 @@ pub(crate) async fn of_execution(
     params(("id" = uuid::Uuid, Path, description = "The webhook")),
     responses((status = ACCEPTED, description = "It is about to be sent", body = Delivery)))]
 pub(crate) async fn redeliver(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Path(id): Path<DeliveryId>,
-) -> Result<(StatusCode, axum::Json<Delivery>), Refusal> {
-    let delivery = door.engine.redeliver(&caller, id).await?;
+) -> Result<(StatusCode, axum::Json<Delivery>), ProblemResponse> {
+    let delivery = state.engine.redeliver(&caller, id).await?;
     Ok((StatusCode::ACCEPTED, axum::Json(Delivery::from(&delivery))))
 }
 
@@ -124,10 +124,10 @@ pub(crate) async fn redeliver(
 #[utoipa::path(get, path = "/v1/webhooks/secret", tag = "webhooks", operation_id = "show_signing_secret",
     responses((status = OK, body = SigningSecret)))]
 pub(crate) async fn secret(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
-) -> Result<axum::Json<SigningSecret>, Refusal> {
-    let signing = door.engine.signing_secret(&caller).await?;
+) -> Result<axum::Json<SigningSecret>, ProblemResponse> {
+    let signing = state.engine.signing_secret(&caller).await?;
     Ok(axum::Json(SigningSecret::from(&signing)))
 }
 
@@ -137,10 +137,10 @@ pub(crate) async fn secret(
 #[utoipa::path(post, path = "/v1/webhooks/secret/rotate", tag = "webhooks", operation_id = "rotate_signing_secret",
     responses((status = OK, body = SigningSecret)))]
 pub(crate) async fn rotate(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
-) -> Result<axum::Json<SigningSecret>, Refusal> {
-    let signing = door.engine.rotate_signing_secret(&caller).await?;
+) -> Result<axum::Json<SigningSecret>, ProblemResponse> {
+    let signing = state.engine.rotate_signing_secret(&caller).await?;
     Ok(axum::Json(SigningSecret::from(&signing)))
 }
 

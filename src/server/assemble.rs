@@ -1,7 +1,7 @@
 //! From configuration to engine: the one place where the adapters are chosen.
 
 use crate::blob::{Blob, LinkSigner};
-use crate::config::{Backend, Config, DataFolder};
+use crate::config::{BackendChoice, Config, DataFolder};
 use crate::engine::{Engine, Parts};
 use crate::ids::InstanceId;
 use crate::sandbox::Sandbox;
@@ -64,10 +64,12 @@ fn sandbox(config: &Config, instance: InstanceId) -> Sandbox {
         waiting_max: 2 * config.limits.concurrency,
     };
     match wanted.backend {
-        Backend::Auto => Sandbox::auto(wanted.docker.clone(), native(Degraded::Refused), instance),
-        Backend::Docker => Sandbox::docker(wanted.docker.clone(), instance),
-        Backend::Native if wanted.native_degraded => Sandbox::native(native(Degraded::Allowed), instance),
-        Backend::Native => Sandbox::native(native(Degraded::Refused), instance),
+        BackendChoice::Auto => Sandbox::auto(wanted.docker.clone(), native(Degraded::Refused), instance),
+        BackendChoice::Docker => Sandbox::docker(wanted.docker.clone(), instance),
+        BackendChoice::Native if wanted.native_degraded => {
+            Sandbox::native(native(Degraded::Allowed), instance)
+        }
+        BackendChoice::Native => Sandbox::native(native(Degraded::Refused), instance),
     }
 }
 
@@ -75,7 +77,9 @@ fn sandbox(config: &Config, instance: InstanceId) -> Sandbox {
 #[cfg(not(target_os = "linux"))]
 fn sandbox(config: &Config, instance: InstanceId) -> Sandbox {
     match config.sandbox.backend {
-        Backend::Auto => Sandbox::auto(config.sandbox.docker.clone(), instance),
-        Backend::Docker | Backend::Native => Sandbox::docker(config.sandbox.docker.clone(), instance),
+        BackendChoice::Auto => Sandbox::auto(config.sandbox.docker.clone(), instance),
+        BackendChoice::Docker | BackendChoice::Native => {
+            Sandbox::docker(config.sandbox.docker.clone(), instance)
+        }
     }
 }

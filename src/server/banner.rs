@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::config::{Config, DataFolder};
 use crate::engine::Engine;
-use crate::server::FirstKey;
+use crate::server::AdminKey;
 
 /// Whether the banner is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(super) struct Facts<'a> {
     pub(super) config: &'a Config,
     pub(super) address: SocketAddr,
     pub(super) folder: &'a DataFolder,
-    pub(super) key: &'a FirstKey,
+    pub(super) key: &'a AdminKey,
     pub(super) engine: &'a Engine,
 }
 
@@ -93,14 +93,14 @@ fn text(facts: &Facts<'_>, sandbox: &Result<(), String>) -> String {
     }
     let file = folder.admin_key_path();
     match key {
-        FirstKey::Fresh(key) => {
+        AdminKey::Created(key) => {
             line(
                 "key",
                 &format!("{}  (shown this once; kept in {})", key.reveal(), file.display()),
             );
         }
-        FirstKey::Kept(_) => line("key", &format!("in {}", file.display())),
-        FirstKey::Unknown => line(
+        AdminKey::Existing(_) => line("key", &format!("in {}", file.display())),
+        AdminKey::Unknown => line(
             "key",
             "none in the data folder; use one that you were given, or `skillbox key recover`",
         ),

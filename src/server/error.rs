@@ -20,7 +20,7 @@ pub enum Error {
     #[error(transparent)]
     Logging(#[from] telemetry::Error),
     /// The database.
-    #[error("db.dsn: `{}`: {}", path.display(), Because(source))]
+    #[error("db.dsn: `{}`: {}", path.display(), Causes(source))]
     Database {
         /// Its file.
         path: PathBuf,
@@ -28,7 +28,7 @@ pub enum Error {
         source: store::Error,
     },
     /// The folder of files.
-    #[error("data_dir: `{}`: {}", path.display(), Because(source))]
+    #[error("data_dir: `{}`: {}", path.display(), Causes(source))]
     Files {
         /// The folder.
         path: PathBuf,
@@ -73,9 +73,9 @@ pub enum Error {
 }
 
 /// An error with its causes, on one line.
-struct Because<'a, E>(&'a E);
+struct Causes<'a, E>(&'a E);
 
-impl<E: std::error::Error> std::fmt::Display for Because<'_, E> {
+impl<E: std::error::Error> std::fmt::Display for Causes<'_, E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.0)?;
         let mut cause = self.0.source();

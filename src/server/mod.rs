@@ -1,14 +1,14 @@
 //! One process put together from its configuration, and the life of the one that serves.
 
+mod admin_key;
 mod assemble;
 mod banner;
 mod error;
-mod first_key;
+#[cfg(target_os = "linux")]
+mod idle_memory;
 #[cfg(target_os = "linux")]
 mod memory;
 mod observe;
-#[cfg(target_os = "linux")]
-mod rest;
 #[cfg_attr(windows, path = "signals_windows.rs")]
 mod signals;
 
@@ -22,10 +22,10 @@ use crate::engine::Engine;
 use crate::http;
 use crate::limits;
 
+pub use admin_key::{AdminKey, find_or_create_admin_key, recover_key};
 pub use assemble::{Assembled, assemble};
 pub use banner::Greeting;
 pub use error::Error;
-pub use first_key::{FirstKey, first_key, recover_key};
 pub use signals::Signals;
 
 /// Serves until it is asked to end, then lets what runs end in order (F-05).
@@ -47,7 +47,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
         })?;
     let address = listener.local_addr().map_err(Error::Signals)?;
     let courier = engine.courier()?;
-    let key = first_key(&engine, &folder).await?;
+    let key = find_or_create_admin_key(&engine, &folder).await?;
     let app = http::app(
         engine.clone(),
         &http::Settings {
@@ -59,7 +59,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
     let closing = CancellationToken::new();
     let serving = tokio::spawn(http::serve(listener, app, closing.clone()));
     let observed = observe::serve(&config, &engine, closing.clone()).await?;
-    let upkeep = tokio::spawn(keep_up(engine.clone(), closing.clone()));
+    let upkeep = tokio::spawn(maintain(engine.clone(), closing.clone()));
     let delivering = tokio::spawn(courier.deliver(closing.clone()));
     for notice in &config.notices {
         tracing::warn!("{notice}");
@@ -77,7 +77,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
     .await;
     // A start runs through a great part of the program once; a server that idles needs little of it.
     #[cfg(target_os = "linux")]
-    tokio::spawn(rest::rest(engine.clone(), closing.clone()));
+    tokio::spawn(idle_memory::release_when_idle(engine.clone(), closing.clone()));
 
     signals.next().await;
     tracing::info!(
@@ -101,7 +101,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
 }
 
 /// A round at once, for what dead processes left, and one every minute.
-async fn keep_up(engine: Engine, closing: CancellationToken) {
+async fn maintain(engine: Engine, closing: CancellationToken) {
     loop {
         let work = async {
             engine.upkeep_round().await;

@@ -11,13 +11,13 @@ use crate::server::Error;
 use crate::telemetry;
 
 /// Sends what is left of the traces when dropped.
-pub(super) struct Traces {
+pub(super) struct TraceGuard {
     #[cfg(feature = "otlp")]
     sent: Option<telemetry::Traces>,
 }
 
 #[cfg(feature = "otlp")]
-impl Drop for Traces {
+impl Drop for TraceGuard {
     fn drop(&mut self) {
         if let Some(sent) = &self.sent {
             tokio::task::block_in_place(|| sent.end());
@@ -26,15 +26,15 @@ impl Drop for Traces {
 }
 
 /// Sets up log and traces.
-pub(super) fn begin(config: &Config) -> Result<Traces, Error> {
+pub(super) fn begin(config: &Config) -> Result<TraceGuard, Error> {
     let (filter, format) = (config.log.filter.as_deref().unwrap_or("info"), config.log.format);
     #[cfg(feature = "otlp")]
     if let Some(collector) = &config.observe.collector {
         let sent = Some(telemetry::init_with_traces(filter, format, collector)?);
-        return Ok(Traces { sent });
+        return Ok(TraceGuard { sent });
     }
     telemetry::init(filter, format)?;
-    Ok(Traces {
+    Ok(TraceGuard {
         #[cfg(feature = "otlp")]
         sent: None,
     })

@@ -12,9 +12,9 @@ use tracing_subscriber::registry::LookupSpan;
 
 /// Fields of the event, above those of its span, above those of the spans around that.
 #[derive(Debug)]
-pub(super) struct Flat;
+pub(super) struct FlatJson;
 
-impl<S> FormatEvent<S, JsonFields> for Flat
+impl<S> FormatEvent<S, JsonFields> for FlatJson
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {

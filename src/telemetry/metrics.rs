@@ -13,8 +13,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use super::measured::{Answered, Ended, Kept, Latency, Now, OpenStream};
-use super::process::Process;
+use super::measurements::{
+    CurrentValues, ExecutionCompletion, Latency, OpenStream, RequestCompletion, StoredBytes,
+};
+use super::process::ProcessMetrics;
 use super::text_format::classic;
 
 /// Upper bounds of what takes as long as a program, in seconds.
@@ -43,60 +45,60 @@ fn long() -> Histogram {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfExecution {
+struct ExecutionLabels {
     status: &'static str,
     backend: String,
     language: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfProgram {
+struct ProgramLabels {
     backend: String,
     language: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfPhase {
+struct PhaseLabels {
     phase: &'static str,
     backend: String,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfReason {
+struct ReasonLabels {
     reason: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfRequest {
+struct RequestLabels {
     method: &'static str,
     route: String,
     status: u16,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfRoute {
+struct RouteLabels {
     method: &'static str,
     route: String,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfCode {
+struct CodeLabels {
     code: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfInstall {
+struct InstallLabels {
     language: &'static str,
     result: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfOutcome {
+struct OutcomeLabels {
     outcome: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfBuild {
+struct BuildLabels {
     version: &'static str,
     otlp: &'static str,
 }
@@ -105,19 +107,19 @@ struct OfBuild {
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
-    executions: Family<OfExecution, Counter>,
-    execution_seconds: Histograms<OfProgram>,
-    phase_seconds: Histograms<OfPhase>,
-    sandbox_failures: Family<OfReason, Counter>,
-    requests: Family<OfRequest, Counter>,
-    request_seconds: Histograms<OfRoute>,
-    refusals: Family<OfCode, Counter>,
-    installs: Family<OfInstall, Counter>,
+    executions: Family<ExecutionLabels, Counter>,
+    execution_seconds: Histograms<ProgramLabels>,
+    phase_seconds: Histograms<PhaseLabels>,
+    sandbox_failures: Family<ReasonLabels, Counter>,
+    requests: Family<RequestLabels, Counter>,
+    request_seconds: Histograms<RouteLabels>,
+    refusals: Family<CodeLabels, Counter>,
+    installs: Family<InstallLabels, Counter>,
     install_seconds: Histogram,
-    webhook_attempts: Family<OfOutcome, Counter>,
+    webhook_attempts: Family<OutcomeLabels, Counter>,
     streams: Gauge,
     gauges: Gauges,
-    process: Process,
+    process: ProcessMetrics,
 }
 
 /// Set when they are read.
@@ -135,7 +137,7 @@ struct Gauges {
 impl Metrics {
     /// Nothing counted yet, but by those who count for themselves.
     #[must_use]
-    pub fn new(store: &Latency, kept: &Kept) -> Self {
+    pub fn new(store: &Latency, kept: &StoredBytes) -> Self {
         let mut metrics = Self {
             registry: Registry::default(),
             executions: Family::default(),
@@ -150,7 +152,7 @@ impl Metrics {
             webhook_attempts: Family::default(),
             streams: Gauge::default(),
             gauges: Gauges::default(),
-            process: Process::default(),
+            process: ProcessMetrics::default(),
         };
         metrics.register(store, kept);
         metrics.begin();
@@ -159,12 +161,12 @@ impl Metrics {
 
     /// The names and their words; `docs/OBSERVABILITY.md` has the same.
     #[rustfmt::skip]
-    fn register(&mut self, store: &Latency, kept: &Kept) {
+    fn register(&mut self, store: &Latency, kept: &StoredBytes) {
         let (r, g) = (&mut self.registry, &self.gauges);
-        let build = Family::<OfBuild, Gauge>::default();
+        let build = Family::<BuildLabels, Gauge>::default();
         let otlp = if cfg!(feature = "otlp") { "yes" } else { "no" };
         let version = env!("CARGO_PKG_VERSION");
-        build.get_or_create(&OfBuild { version, otlp }).set(1);
+        build.get_or_create(&BuildLabels { version, otlp }).set(1);
         r.register("skillbox_build_info", "Always 1; the labels say what runs", build);
         r.register("skillbox_executions", "Executions that have ended", self.executions.clone());
         r.register("skillbox_execution_seconds", "How long executions took, the wait for their turn included",
@@ -198,30 +200,30 @@ impl Metrics {
     /// Labels that are known are there from the start: a rate of what has never been counted would have no first value.
     fn begin(&self) {
         for reason in [NO_SANDBOX, LOST, NOT_STARTED] {
-            drop(self.sandbox_failures.get_or_create(&OfReason { reason }));
+            drop(self.sandbox_failures.get_or_create(&ReasonLabels { reason }));
         }
         for outcome in [DELIVERED, GONE, TRIED_AGAIN, GIVEN_UP] {
-            drop(self.webhook_attempts.get_or_create(&OfOutcome { outcome }));
+            drop(self.webhook_attempts.get_or_create(&OutcomeLabels { outcome }));
         }
         for language in ["python", "node"] {
             for result in ["kept", "failed"] {
-                drop(self.installs.get_or_create(&OfInstall { language, result }));
+                drop(self.installs.get_or_create(&InstallLabels { language, result }));
             }
         }
     }
 
     /// Counts an execution that has ended.
-    pub fn ended(&self, ended: &Ended<'_>) {
-        let Ended { status, language, .. } = *ended;
+    pub fn ended(&self, ended: &ExecutionCompletion<'_>) {
+        let ExecutionCompletion { status, language, .. } = *ended;
         let backend = || ended.backend.to_owned();
-        let labels = OfExecution {
+        let labels = ExecutionLabels {
             status,
             backend: backend(),
             language,
         };
         self.executions.get_or_create(&labels).inc();
         for (phase, milliseconds) in ended.phases {
-            let labels = OfPhase {
+            let labels = PhaseLabels {
                 phase,
                 backend: backend(),
             };
@@ -234,7 +236,7 @@ impl Metrics {
             .iter()
             .map(|(_, milliseconds)| milliseconds / 1000.0)
             .sum();
-        let labels = OfProgram {
+        let labels = ProgramLabels {
             backend: backend(),
             language,
         };
@@ -243,19 +245,25 @@ impl Metrics {
 
     /// Counts an execution that got no sandbox or lost it; the reason is one of ours.
     pub fn sandbox_failed(&self, reason: &'static str) {
-        self.sandbox_failures.get_or_create(&OfReason { reason }).inc();
+        self.sandbox_failures
+            .get_or_create(&ReasonLabels { reason })
+            .inc();
     }
 
     /// Counts an attempt to install packages.
     pub fn installed(&self, language: &'static str, result: Result<(), ()>, took: Duration) {
         let result = if result.is_ok() { "kept" } else { "failed" };
-        self.installs.get_or_create(&OfInstall { language, result }).inc();
+        self.installs
+            .get_or_create(&InstallLabels { language, result })
+            .inc();
         self.install_seconds.observe(took.as_secs_f64());
     }
 
     /// Counts an attempt to deliver a webhook; the outcome is one of ours.
     pub fn webhook_tried(&self, outcome: &'static str) {
-        self.webhook_attempts.get_or_create(&OfOutcome { outcome }).inc();
+        self.webhook_attempts
+            .get_or_create(&OutcomeLabels { outcome })
+            .inc();
     }
 
     /// Counts a stream of events or logs for as long as it is open.
@@ -265,16 +273,16 @@ impl Metrics {
     }
 
     /// Counts a request that was answered.
-    pub fn answered(&self, answered: &Answered<'_>) {
+    pub fn answered(&self, answered: &RequestCompletion<'_>) {
         let method = method(answered.method);
         let route = || answered.route.to_owned();
-        let labels = OfRequest {
+        let labels = RequestLabels {
             method,
             route: route(),
             status: answered.status,
         };
         self.requests.get_or_create(&labels).inc();
-        let labels = OfRoute {
+        let labels = RouteLabels {
             method,
             route: route(),
         };
@@ -282,13 +290,13 @@ impl Metrics {
             .get_or_create(&labels)
             .observe(answered.took.as_secs_f64());
         if let Some(code) = answered.code {
-            self.refusals.get_or_create(&OfCode { code }).inc();
+            self.refusals.get_or_create(&CodeLabels { code }).inc();
         }
     }
 
     /// Everything in the text format of Prometheus, version 0.0.4.
     #[must_use]
-    pub fn text(&self, now: &Now) -> String {
+    pub fn text(&self, now: &CurrentValues) -> String {
         let gauge = |gauge: &Gauge, value: u64| gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
         gauge(&self.gauges.running, now.running);
         gauge(&self.gauges.queued, now.queued);
@@ -298,7 +306,7 @@ impl Metrics {
         let counter = |counter: &Counter, value: u64| counter.inner().store(value, Ordering::Relaxed);
         counter(&self.gauges.warm_hits, now.warm.hits);
         counter(&self.gauges.warm_misses, now.warm.misses);
-        self.process.look();
+        self.process.update();
         let mut text = String::new();
         encode_registry(&mut text, &self.registry).expect("a text takes all that is written");
         classic(&text)
@@ -319,19 +327,19 @@ mod tests {
     use crate::telemetry::WarmPoolStats;
 
     fn metrics() -> Metrics {
-        Metrics::new(&Latency::default(), &Kept::default())
+        Metrics::new(&Latency::default(), &StoredBytes::default())
     }
 
     #[test]
     fn an_execution_is_counted_and_measured_by_phase() {
         let metrics = metrics();
-        metrics.ended(&Ended {
+        metrics.ended(&ExecutionCompletion {
             status: "success",
             backend: "native",
             language: "python",
             phases: [("queue", 0.0), ("sandbox", 2.0), ("run", 20.0), ("collect", 1.0)],
         });
-        let text = metrics.text(&Now::default());
+        let text = metrics.text(&CurrentValues::default());
         for line in [
             "skillbox_executions_total{status=\"success\",backend=\"native\",language=\"python\"} 1",
             "skillbox_execution_seconds_sum{backend=\"native\",language=\"python\"} 0.023",
@@ -348,14 +356,14 @@ mod tests {
     #[test]
     fn every_sample_is_described_under_its_own_name() {
         let metrics = metrics();
-        metrics.answered(&Answered {
+        metrics.answered(&RequestCompletion {
             method: "BREW",
             route: "/v1/skills",
             status: 405,
             code: Some("method_not_allowed"),
             took: Duration::from_millis(1),
         });
-        let text = metrics.text(&Now::default());
+        let text = metrics.text(&CurrentValues::default());
         let described: HashSet<&str> = text
             .lines()
             .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())
@@ -379,13 +387,13 @@ mod tests {
     #[test]
     fn what_is_so_now_is_asked_for_when_it_is_read() {
         let metrics = metrics();
-        let now = |running, hits| Now {
+        let now = |running, hits| CurrentValues {
             running,
             warm: WarmPoolStats {
                 hits,
                 ..WarmPoolStats::default()
             },
-            ..Now::default()
+            ..CurrentValues::default()
         };
         assert!(
             metrics

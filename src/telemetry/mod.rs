@@ -1,7 +1,7 @@
 //! Logging: set up once, field names in one place.
 
 mod json;
-mod measured;
+mod measurements;
 mod metrics;
 #[cfg_attr(not(feature = "otlp"), path = "no_otlp.rs")]
 mod otlp;
@@ -15,7 +15,9 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-pub use measured::{Answered, Ended, Kept, Latency, Now, OpenStream, WarmPoolStats};
+pub use measurements::{
+    CurrentValues, ExecutionCompletion, Latency, OpenStream, RequestCompletion, StoredBytes, WarmPoolStats,
+};
 pub use metrics::{DELIVERED, GIVEN_UP, GONE, LOST, Metrics, NO_SANDBOX, NOT_STARTED, TRIED_AGAIN};
 
 #[cfg(feature = "otlp")]
@@ -66,7 +68,7 @@ pub mod field {
 
 /// How log lines look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Format {
+pub enum LogFormat {
     /// For people.
     #[default]
     Text,
@@ -97,7 +99,7 @@ pub enum Error {
 /// # Errors
 ///
 /// The directives cannot be read, or logging is already set up.
-pub fn init(directives: &str, format: Format) -> Result<(), Error> {
+pub fn init(directives: &str, format: LogFormat) -> Result<(), Error> {
     subscriber(lines(directives, format)?, std::io::stderr)
         .try_init()
         .map_err(Error::Twice)
@@ -109,7 +111,7 @@ pub fn init(directives: &str, format: Format) -> Result<(), Error> {
 ///
 /// As of [`init`], or the endpoint is no URL.
 #[cfg(feature = "otlp")]
-pub fn init_with_traces(directives: &str, format: Format, endpoint: &str) -> Result<Traces, Error> {
+pub fn init_with_traces(directives: &str, format: LogFormat, endpoint: &str) -> Result<Traces, Error> {
     use tracing_subscriber::Layer as _;
     use tracing_subscriber::filter::{LevelFilter, Targets};
 
@@ -125,11 +127,16 @@ pub fn init_with_traces(directives: &str, format: Format, endpoint: &str) -> Res
     let registry = tracing_subscriber::registry().with(layer.with_filter(ours));
     let written = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     match lines.format {
-        Format::Text => registry
+        LogFormat::Text => registry
             .with(written.with_ansi(lines.colour).with_filter(lines.filter))
             .try_init(),
-        Format::Json => registry
-            .with(written.json().event_format(json::Flat).with_filter(lines.filter))
+        LogFormat::Json => registry
+            .with(
+                written
+                    .json()
+                    .event_format(json::FlatJson)
+                    .with_filter(lines.filter),
+            )
             .try_init(),
     }
     .map_err(Error::Twice)?;
@@ -146,7 +153,7 @@ pub fn check(directives: &str) -> Result<(), String> {
     read.map_err(|error| error.to_string())
 }
 
-fn lines(directives: &str, format: Format) -> Result<Lines, Error> {
+fn lines(directives: &str, format: LogFormat) -> Result<Lines, Error> {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     Ok(Lines {
         format,
@@ -161,7 +168,7 @@ fn filter(directives: &str) -> Result<EnvFilter, Error> {
 
 /// Which lines are written, and how they look.
 struct Lines {
-    format: Format,
+    format: LogFormat,
     filter: EnvFilter,
     colour: bool,
 }
@@ -173,8 +180,8 @@ where
     let layer = tracing_subscriber::fmt::layer().with_writer(writer);
     let registry = tracing_subscriber::registry().with(lines.filter);
     match lines.format {
-        Format::Text => Box::new(registry.with(layer.with_ansi(lines.colour))),
-        Format::Json => Box::new(registry.with(layer.json().event_format(json::Flat))),
+        LogFormat::Text => Box::new(registry.with(layer.with_ansi(lines.colour))),
+        LogFormat::Json => Box::new(registry.with(layer.json().event_format(json::FlatJson))),
     }
 }
 
@@ -198,7 +205,7 @@ mod tests {
         }
     }
 
-    fn logged(format: Format, directives: &str, log: impl FnOnce()) -> String {
+    fn logged(format: LogFormat, directives: &str, log: impl FnOnce()) -> String {
         let memory = Memory::default();
         let writer = memory.clone();
         let lines = Lines {
@@ -213,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_json_line_is_one_object_with_the_named_fields() {
-        let text = logged(Format::Json, "info", || {
+        let text = logged(LogFormat::Json, "info", || {
             let span = tracing::info_span!("request", { field::REQUEST_ID } = "r-1");
             let _inside = span.enter();
             let span = tracing::info_span!("execution", { field::EXECUTION_ID } = tracing::field::Empty);
@@ -239,9 +246,9 @@ mod tests {
             tracing::info!(target: "refinery_core::traits", "no migrations to apply");
             tracing::debug!("detail");
         };
-        assert_eq!(logged(Format::Text, "info", log), "");
-        assert!(!logged(Format::Text, "debug", log).contains("migrations"));
-        assert!(logged(Format::Text, "debug", log).contains("detail"));
+        assert_eq!(logged(LogFormat::Text, "info", log), "");
+        assert!(!logged(LogFormat::Text, "debug", log).contains("migrations"));
+        assert!(logged(LogFormat::Text, "debug", log).contains("detail"));
     }
 
     #[test]

@@ -37,7 +37,7 @@ impl Traces {
         };
         let exporter = SpanExporter::builder()
             .with_http()
-            .with_http_client(Client::new())
+            .with_http_client(CollectorClient::new())
             .with_endpoint(url)
             .with_timeout(COLLECTOR_MAX)
             .build()?;
@@ -113,9 +113,9 @@ pub fn trace_phases(phases: &[(&'static str, f64)]) {
 
 /// The HTTP client that the command line has, too.
 #[derive(Debug)]
-struct Client(ureq::Agent);
+struct CollectorClient(ureq::Agent);
 
-impl Client {
+impl CollectorClient {
     fn new() -> Self {
         let config = ureq::Agent::config_builder()
             .timeout_global(Some(COLLECTOR_MAX))
@@ -132,7 +132,7 @@ impl Client {
     }
 }
 
-impl HttpClient for Client {
+impl HttpClient for CollectorClient {
     /// Blocks: it is asked on the thread of the exporter, which does nothing else.
     fn send_bytes<'a, 'b>(
         &'a self,

@@ -3,18 +3,18 @@
 use prometheus_client::registry::Registry;
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::Process;
+pub(super) use linux::ProcessMetrics;
 
 /// Elsewhere the system has to be asked in another way.
 #[cfg(not(target_os = "linux"))]
 #[derive(Debug, Default)]
-pub(super) struct Process;
+pub(super) struct ProcessMetrics;
 
 #[cfg(not(target_os = "linux"))]
-impl Process {
+impl ProcessMetrics {
     pub(super) fn register(&self, _registry: &mut Registry) {}
 
-    pub(super) fn look(&self) {}
+    pub(super) fn update(&self) {}
 }
 
 #[cfg(target_os = "linux")]
@@ -28,7 +28,7 @@ mod linux {
     use super::Registry;
 
     #[derive(Debug, Default)]
-    pub(crate) struct Process {
+    pub(crate) struct ProcessMetrics {
         cpu_seconds: Counter<f64, AtomicU64>,
         resident_bytes: Gauge,
         virtual_bytes: Gauge,
@@ -38,7 +38,7 @@ mod linux {
         start_time: Gauge<f64, AtomicU64>,
     }
 
-    impl Process {
+    impl ProcessMetrics {
         pub(crate) fn register(&self, r: &mut Registry) {
             r.register(
                 "process_cpu_seconds",
@@ -66,15 +66,15 @@ mod linux {
         }
 
         /// Asks the kernel; what it does not tell stays as it was.
-        pub(crate) fn look(&self) {
-            if let Some(seen) = Seen::now() {
+        pub(crate) fn update(&self) {
+            if let Some(stat_now) = ProcStat::now() {
                 self.cpu_seconds
                     .inner()
-                    .store(seen.cpu_seconds.to_bits(), Ordering::Relaxed);
-                self.resident_bytes.set(seen.resident_bytes);
-                self.virtual_bytes.set(seen.virtual_bytes);
-                self.threads.set(seen.threads);
-                self.start_time.set(seen.start_time);
+                    .store(stat_now.cpu_seconds.to_bits(), Ordering::Relaxed);
+                self.resident_bytes.set(stat_now.resident_bytes);
+                self.virtual_bytes.set(stat_now.virtual_bytes);
+                self.threads.set(stat_now.threads);
+                self.start_time.set(stat_now.start_time);
             }
             if let Ok(open) = std::fs::read_dir("/proc/self/fd") {
                 // Without the one that looks.
@@ -88,7 +88,7 @@ mod linux {
     }
 
     /// The fields of `/proc/self/stat` that count.
-    struct Seen {
+    struct ProcStat {
         cpu_seconds: f64,
         resident_bytes: i64,
         virtual_bytes: i64,
@@ -96,7 +96,7 @@ mod linux {
         start_time: f64,
     }
 
-    impl Seen {
+    impl ProcStat {
         fn now() -> Option<Self> {
             let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
             let system = std::fs::read_to_string("/proc/stat").ok()?;
@@ -129,11 +129,11 @@ mod linux {
 
         #[test]
         fn the_kernel_tells_of_this_process() {
-            let seen = Seen::now().unwrap();
-            assert!(seen.resident_bytes > 1 << 20 && seen.virtual_bytes > seen.resident_bytes);
-            assert!(seen.threads >= 1 && seen.cpu_seconds >= 0.0);
+            let stat_now = ProcStat::now().unwrap();
+            assert!(stat_now.resident_bytes > 1 << 20 && stat_now.virtual_bytes > stat_now.resident_bytes);
+            assert!(stat_now.threads >= 1 && stat_now.cpu_seconds >= 0.0);
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-            let age = now.unwrap().as_secs_f64() - seen.start_time;
+            let age = now.unwrap().as_secs_f64() - stat_now.start_time;
             assert!((-2.0..86_400.0).contains(&age), "{age}");
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use skillbox::execution::{Bookmark, News, Status};
-use skillbox::http::Bounds;
+use skillbox::http::ConnectionLimits;
 use skillbox::limits;
 use skillbox::secret::SecretValue;
 use skillbox::skill::Language;
@@ -32,7 +32,7 @@ time.sleep(100)
 
 #[tokio::test]
 async fn what_is_printed_comes_while_the_program_runs_and_the_end_always_does() {
-    let Some(door) = Watched::on(super::BACKEND, Bounds::default()).await else {
+    let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {
         return;
     };
     for version in [Version::Http1, Version::Http2] {
@@ -82,7 +82,7 @@ async fn what_is_printed_comes_while_the_program_runs_and_the_end_always_does() 
 /// From every place, in memory and from the record, the rest is what an uninterrupted reader hears.
 #[tokio::test]
 async fn a_reader_goes_on_exactly_where_it_was() {
-    let Some(door) = Watched::on(super::BACKEND, Bounds::default()).await else {
+    let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {
         return;
     };
     let mut coming = door.run(Version::Http1, &code(TALKS)).await;
@@ -129,7 +129,7 @@ async fn a_reader_goes_on_exactly_where_it_was() {
 /// While it still runs: from its beginning, and whoever asked first may go.
 #[tokio::test]
 async fn who_asks_again_under_the_same_key_joins_in() {
-    let Some(door) = Watched::on(super::BACKEND, Bounds::default()).await else {
+    let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {
         return;
     };
     let key = [("idempotency-key", "once")];
@@ -154,7 +154,7 @@ async fn who_asks_again_under_the_same_key_joins_in() {
 
 #[tokio::test]
 async fn what_is_refused_is_refused_as_ever_and_an_early_end_is_told() {
-    let Some(door) = Watched::on(super::BACKEND, Bounds::default()).await else {
+    let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {
         return;
     };
     for (body, status) in [(json!({"skill": "not-there"}), 404), (json!({}), 400)] {
@@ -171,7 +171,7 @@ async fn what_is_refused_is_refused_as_ever_and_an_early_end_is_told() {
 /// C-09.
 #[tokio::test]
 async fn two_hundred_readers_of_one_execution_get_the_same_bytes() {
-    let Some(door) = Watched::on(super::BACKEND, Bounds::default()).await else {
+    let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {
         return;
     };
     let program = "import sys, time\nfor n in range(300):\n    print(n, 'ß' * 500, flush=True)\n    if n == 100: time.sleep(1)";
@@ -205,9 +205,9 @@ async fn two_hundred_readers_of_one_execution_get_the_same_bytes() {
 /// who stops reading is dropped; the execution and everybody else go on.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_that_does_not_read_is_dropped_while_the_program_floods() {
-    let bounds = Bounds {
+    let bounds = ConnectionLimits {
         idle: Duration::from_secs(2),
-        ..Bounds::default()
+        ..ConnectionLimits::default()
     };
     let Some(door) = Watched::on(super::BACKEND, bounds).await else {
         return;
@@ -245,7 +245,7 @@ async fn a_reader_that_does_not_read_is_dropped_while_the_program_floods() {
 /// O-21: what is watched is what is recorded, and never more.
 #[tokio::test]
 async fn a_secret_is_never_seen_live() {
-    let Some(door) = Watched::on(super::BACKEND, Bounds::default()).await else {
+    let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {
         return;
     };
     let world = &door.world;
@@ -299,7 +299,7 @@ time.sleep(0.2)
 
 #[tokio::test]
 async fn logs_are_followed_to_their_end_byte_for_byte() {
-    let Some(door) = Watched::on(super::BACKEND, Bounds::default()).await else {
+    let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {
         return;
     };
     let mut coming = door.run(Version::Http1, &code(TALKS)).await;

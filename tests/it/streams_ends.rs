@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use skillbox::execution::{Bookmark, News, Reason, Status};
-use skillbox::http::Bounds;
+use skillbox::http::ConnectionLimits;
 use skillbox::skill::Language;
 
 use crate::watching::{Version, Watched, id_of, path_of, until_printed};
@@ -16,7 +16,7 @@ const SLEEPS: &str = "import time\nprint('on', flush=True)\ntime.sleep(100)";
 /// Whoever asked for it to be cancelled has only to go; whoever watches beside it hears so.
 #[tokio::test]
 async fn who_goes_takes_along_what_was_to_go_with_them() {
-    let Some(door) = Watched::on(super::BACKEND, Bounds::default()).await else {
+    let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {
         return;
     };
     for (version, on_disconnect) in [
@@ -46,7 +46,7 @@ async fn who_goes_takes_along_what_was_to_go_with_them() {
 
 #[tokio::test]
 async fn who_waits_hears_the_place_in_the_line() {
-    let Some(door) = Watched::on(super::BACKEND, Bounds::default()).await else {
+    let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {
         return;
     };
     let later = json!({ "code": SLEEPS, "mode": "async" });

@@ -12,7 +12,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 use skillbox::auth::{Scope, Scopes};
 use skillbox::engine::{Engine, NewKey};
-use skillbox::http::{App, Bounds, Settings, app, serve};
+use skillbox::http::{App, ConnectionLimits, Settings, app, serve};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -56,7 +56,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Watched {
     /// A door to a world on this backend.
-    pub(crate) async fn on(backend: Backend, bounds: Bounds) -> Option<Self> {
+    pub(crate) async fn on(backend: Backend, bounds: ConnectionLimits) -> Option<Self> {
         let world = World::on(backend).await?;
         let key = key(&world.engine, &world).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

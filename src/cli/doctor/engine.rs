@@ -3,19 +3,23 @@
 #[cfg(target_os = "linux")]
 use super::native::{self, Need};
 use super::trial;
-use super::{Finding, Report};
+use super::{CheckResult, DoctorReport};
+use crate::cli::client::EmbeddedClient;
 use crate::cli::failure::Result;
-use crate::cli::place::Local;
 use crate::cli::progress::Spinner;
 use crate::config::Config;
 use crate::sandbox::Sandbox;
 use crate::sandbox::docker::{Docker, EngineFacts};
 use crate::skill::{ApprovedImage, Language};
 
-pub(super) fn look(local: &Result<Local>, config: &Config, report: &mut Report<'_>) -> Result<()> {
+pub(super) fn check(
+    local: &Result<EmbeddedClient>,
+    config: &Config,
+    report: &mut DoctorReport<'_>,
+) -> Result<()> {
     let local = match local {
         Ok(local) => local,
-        Err(failure) => return report.add(Finding::failed("API key", failure)),
+        Err(failure) => return report.add(CheckResult::failed("API key", failure)),
     };
     for check in local
         .readiness()
@@ -30,38 +34,38 @@ pub(super) fn look(local: &Result<Local>, config: &Config, report: &mut Report<'
         };
         let message = check.message.unwrap_or_default();
         report.add(if check.ok {
-            Finding::ok(part, "can be read and written")
+            CheckResult::ok(part, "can be read and written")
         } else {
-            Finding::failed(part, message)
+            CheckResult::failed(part, message)
         })?;
     }
     match local.engine().sandbox() {
-        Sandbox::Docker(docker) => Looked {
+        Sandbox::Docker(docker) => EngineCheck {
             local,
             docker,
             config,
         }
-        .look(report),
+        .check(report),
         #[cfg(target_os = "linux")]
-        Sandbox::Native(native) => match native::look(local, native, Need::Only, report)? {
+        Sandbox::Native(native) => match native::check(local, native, Need::Only, report)? {
             true => trial::run_each(local, &Language::ALL, report),
             false => Ok(()),
         },
         Sandbox::Auto(auto) => {
             #[cfg(target_os = "linux")]
-            if native::look(local, auto.native(), Need::OneOfTwo, report)?
+            if native::check(local, auto.native(), Need::OneOfTwo, report)?
                 && let Err(error) = local.wait(auto.docker().facts())
             {
                 let remedy = "nothing is wrong without one: the native sandbox serves";
-                report.add(Finding::warning("container engine", error, remedy))?;
+                report.add(CheckResult::warning("container engine", error, remedy))?;
                 return trial::run_each(local, &Language::ALL, report);
             }
-            Looked {
+            EngineCheck {
                 local,
                 docker: auto.docker(),
                 config,
             }
-            .look(report)
+            .check(report)
         }
         #[cfg(feature = "testing")]
         Sandbox::Scripted(_) => trial::run_each(local, &Language::ALL, report),
@@ -69,17 +73,17 @@ pub(super) fn look(local: &Result<Local>, config: &Config, report: &mut Report<'
 }
 
 /// The engine, and what is to be run on it.
-struct Looked<'a> {
-    local: &'a Local,
+struct EngineCheck<'a> {
+    local: &'a EmbeddedClient,
     docker: &'a Docker,
     config: &'a Config,
 }
 
-impl Looked<'_> {
-    fn look(&self, report: &mut Report<'_>) -> Result<()> {
+impl EngineCheck<'_> {
+    fn check(&self, report: &mut DoctorReport<'_>) -> Result<()> {
         let facts = match self.local.wait(self.docker.facts()) {
             Ok(facts) => facts,
-            Err(error) => return report.add(Finding::failed("container engine", error)),
+            Err(error) => return report.add(CheckResult::failed("container engine", error)),
         };
         let EngineFacts {
             version,
@@ -89,7 +93,7 @@ impl Looked<'_> {
             kernel,
             ..
         } = &facts;
-        report.add(Finding::ok(
+        report.add(CheckResult::ok(
             "container engine",
             format!("Docker {version}, API {api_version}, {os}/{architecture}, kernel {kernel}"),
         ))?;
@@ -100,7 +104,7 @@ impl Looked<'_> {
             security_options,
             ..
         } = &facts;
-        report.add(Finding::ok(
+        report.add(CheckResult::ok(
             "engine set-up",
             format!(
                 "cgroup v{cgroup_version}, storage {storage_driver}, runtime {runtime}, security {}",
@@ -110,14 +114,14 @@ impl Looked<'_> {
         for finding in limits(&facts) {
             report.add(finding)?;
         }
-        report.add(Finding::ok(
+        report.add(CheckResult::ok(
             "guest",
             format!("{} is static and fits the engine", facts.guest.display()),
         ))?;
         let mut ready = Vec::new();
         for language in Language::ALL {
             let finding = self.image(language);
-            if finding.state == super::State::Ok {
+            if finding.state == super::CheckState::Ok {
                 ready.push(language);
             }
             report.add(finding)?;
@@ -125,30 +129,30 @@ impl Looked<'_> {
         trial::run_each(self.local, &ready, report)
     }
 
-    fn image(&self, language: Language) -> Finding {
+    fn image(&self, language: Language) -> CheckResult {
         let name = self.config.sandbox.images.of(language);
         let approved: ApprovedImage = match self.config.sandbox.allowlist.approve(name) {
             Ok(approved) => approved,
             Err(refused) => {
-                return Finding::warning("image", refused, "allow it, or do without this language");
+                return CheckResult::warning("image", refused, "allow it, or do without this language");
             }
         };
         let _spinner = Spinner::start(format!("looking for image {name}"));
         match self.local.wait(self.docker.ensure_image(&approved, None)) {
-            Ok(()) => Finding::ok("image", format!("{name} for {language} is there")),
-            Err(error) => Finding::failed("image", error),
+            Ok(()) => CheckResult::ok("image", format!("{name} for {language} is there")),
+            Err(error) => CheckResult::failed("image", error),
         }
     }
 }
 
 /// Which limits the engine can hold: without one of them a promise is broken.
-fn limits(facts: &EngineFacts) -> Vec<Finding> {
+fn limits(facts: &EngineFacts) -> Vec<CheckResult> {
     let missing = |name: &str| facts.limits.iter().any(|(limit, held)| *limit == name && !held);
     let mut findings = Vec::new();
     for (name, promise) in [("memory", "P6"), ("pids", "P5"), ("cpu", "P7")] {
         if missing(name) {
             let found = format!("the engine cannot limit {name} (promise {promise})");
-            findings.push(Finding::failed_with(
+            findings.push(CheckResult::failed_with(
                 "limits",
                 found,
                 "enable this cgroup controller in the kernel and restart the engine",
@@ -157,7 +161,7 @@ fn limits(facts: &EngineFacts) -> Vec<Finding> {
     }
     if missing("swap") {
         let remedy = "turn swap off, or boot with swapaccount=1";
-        findings.push(Finding::warning(
+        findings.push(CheckResult::warning(
             "limits",
             "the engine cannot limit swap: memory may be exceeded by it",
             remedy,
@@ -169,14 +173,14 @@ fn limits(facts: &EngineFacts) -> Vec<Finding> {
         .any(|option| option.contains("seccomp"))
     {
         let remedy = "use an engine and a kernel with seccomp";
-        findings.push(Finding::failed_with(
+        findings.push(CheckResult::failed_with(
             "limits",
             "the engine has no seccomp (promise P13)",
             remedy,
         ));
     }
     if findings.is_empty() {
-        findings.push(Finding::ok(
+        findings.push(CheckResult::ok(
             "limits",
             "memory, swap, processes and CPU can be limited; seccomp is there",
         ));

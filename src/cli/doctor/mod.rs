@@ -8,19 +8,19 @@ mod trial;
 use serde::Serialize;
 use tempfile::TempDir;
 
+use crate::cli::client::{self, EmbeddedClient};
 use crate::cli::console::{Console, Format, Mark, Rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
-use crate::cli::place::{self, Local};
 use crate::config::Config;
 use crate::http::Ready;
 use crate::server::{self, Assembled};
 
 /// What was found out about one part.
 #[derive(Debug, Serialize)]
-pub(super) struct Finding {
+pub(super) struct CheckResult {
     part: &'static str,
-    state: State,
+    state: CheckState,
     found: String,
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,18 +29,18 @@ pub(super) struct Finding {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum State {
+enum CheckState {
     Ok,
     /// It works, less well than it could.
     Warning,
     Failed,
 }
 
-impl Finding {
+impl CheckResult {
     fn ok(part: &'static str, found: impl ToString) -> Self {
         Self {
             part,
-            state: State::Ok,
+            state: CheckState::Ok,
             found: found.to_string(),
             remedy: None,
         }
@@ -48,7 +48,7 @@ impl Finding {
 
     fn warning(part: &'static str, found: impl ToString, remedy: &str) -> Self {
         Self {
-            state: State::Warning,
+            state: CheckState::Warning,
             remedy: Some(remedy.to_owned()),
             ..Self::ok(part, found)
         }
@@ -57,7 +57,7 @@ impl Finding {
     /// `found` says what to do itself.
     fn failed(part: &'static str, found: impl ToString) -> Self {
         Self {
-            state: State::Failed,
+            state: CheckState::Failed,
             ..Self::ok(part, found)
         }
     }
@@ -71,18 +71,18 @@ impl Finding {
 }
 
 /// Findings, told as they come to people and all at once to programs.
-pub(super) struct Report<'a> {
+pub(super) struct DoctorReport<'a> {
     console: &'a Console,
-    findings: Vec<Finding>,
+    findings: Vec<CheckResult>,
 }
 
-impl Report<'_> {
-    fn add(&mut self, finding: Finding) -> Result<()> {
+impl DoctorReport<'_> {
+    fn add(&mut self, finding: CheckResult) -> Result<()> {
         if self.console.format_or(Format::Table) == Format::Table {
             let mark = match finding.state {
-                State::Ok => Mark::Good,
-                State::Warning => Mark::Doubtful,
-                State::Failed => Mark::Bad,
+                CheckState::Ok => Mark::Good,
+                CheckState::Warning => Mark::Doubtful,
+                CheckState::Failed => Mark::Bad,
             };
             let remedy = finding
                 .remedy
@@ -98,11 +98,11 @@ impl Report<'_> {
 }
 
 pub(crate) fn doctor(config: Result<Config>, console: &Console) -> Result<Exit> {
-    let mut report = Report {
+    let mut report = DoctorReport {
         console,
         findings: Vec::new(),
     };
-    look(config, &mut report)?;
+    check(config, &mut report)?;
     if console.format_or(Format::Table) != Format::Table {
         console.data(Format::Json, &report.findings, |_| Rows::default())?;
     } else {
@@ -111,50 +111,54 @@ pub(crate) fn doctor(config: Result<Config>, console: &Console) -> Result<Exit> 
     let failed = report
         .findings
         .iter()
-        .any(|finding| finding.state == State::Failed);
+        .any(|finding| finding.state == CheckState::Failed);
     Ok(if failed { Exit::Failed } else { Exit::Success })
 }
 
-fn look(config: Result<Config>, report: &mut Report<'_>) -> Result<()> {
+fn check(config: Result<Config>, report: &mut DoctorReport<'_>) -> Result<()> {
     let config = match config {
         Ok(config) => config,
-        Err(failure) => return report.add(Finding::failed("configuration", failure)),
+        Err(failure) => return report.add(CheckResult::failed("configuration", failure)),
     };
     let set = config
         .effective
         .iter()
         .filter(|row| row.source != "default")
         .count();
-    report.add(Finding::ok(
+    report.add(CheckResult::ok(
         "configuration",
         format!("valid, settings changed: {set}; `skillbox config` lists them"),
     ))?;
     for notice in &config.notices {
-        report.add(Finding::warning("configuration", notice, "remove the setting"))?;
+        report.add(CheckResult::warning(
+            "configuration",
+            notice,
+            "remove the setting",
+        ))?;
     }
     if let Some(url) = &config.server_url {
-        report.add(ask_server(&config, url, report.console))?;
+        report.add(check_server(&config, url, report.console))?;
     }
     let (config, _temporary) = own_folder(config, report)?;
     let runtime = server::runtime()?;
     let Assembled { engine, folder } = match runtime.block_on(server::assemble(&config)) {
         Ok(assembled) => assembled,
-        Err(error) => return report.add(Finding::failed("data folder", error)),
+        Err(error) => return report.add(CheckResult::failed("data folder", error)),
     };
-    report.add(Finding::ok(
+    report.add(CheckResult::ok(
         "data folder",
         format!("{} is private and writable", folder.path().display()),
     ))?;
-    let local = Local::over(runtime, Assembled { engine, folder }, &config);
-    engine::look(&local, &config, report)
+    let local = EmbeddedClient::over(runtime, Assembled { engine, folder }, &config);
+    engine::check(&local, &config, report)
 }
 
 /// Where a server has the data folder for itself, as a service with a user of its own has, the rest is tried in a temporary one.
-fn own_folder(mut config: Config, report: &mut Report<'_>) -> Result<(Config, Option<TempDir>)> {
+fn own_folder(mut config: Config, report: &mut DoctorReport<'_>) -> Result<(Config, Option<TempDir>)> {
     let Some(refused) = config.server_url.as_ref().and(config.data_folder().err()) else {
         return Ok((config, None));
     };
-    report.add(Finding::warning(
+    report.add(CheckResult::warning(
         "data folder",
         refused,
         "no matter if it is the server's: what follows is tried in a temporary one",
@@ -166,14 +170,14 @@ fn own_folder(mut config: Config, report: &mut Report<'_>) -> Result<(Config, Op
     Ok((config, Some(temporary)))
 }
 
-fn ask_server(config: &Config, url: &str, console: &Console) -> Finding {
-    let asked = place::server(config, url, console).and_then(|server| {
+fn check_server(config: &Config, url: &str, console: &Console) -> CheckResult {
+    let asked = client::server(config, url, console).and_then(|server| {
         server.skills(1)?;
         server.readiness()
     });
     match asked {
         Ok(Ready { ready: true, .. }) => {
-            Finding::ok("server", format!("{url} takes the API key and is ready"))
+            CheckResult::ok("server", format!("{url} takes the API key and is ready"))
         }
         Ok(Ready { checks, .. }) => {
             let parts: Vec<_> = checks
@@ -181,12 +185,12 @@ fn ask_server(config: &Config, url: &str, console: &Console) -> Finding {
                 .filter(|part| !part.ok)
                 .map(|part| part.name)
                 .collect();
-            Finding::failed_with(
+            CheckResult::failed_with(
                 "server",
                 format!("{url} takes the API key and is not ready: {}", parts.join(", ")),
                 "read its log, which says why, or run `skillbox doctor` with its settings",
             )
         }
-        Err(failure) => Finding::failed("server", failure),
+        Err(failure) => CheckResult::failed("server", failure),
     }
 }

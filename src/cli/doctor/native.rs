@@ -1,8 +1,8 @@
 //! Which mechanism of this kernel holds each promise of the native sandbox.
 
-use super::{Finding, Report};
+use super::{CheckResult, DoctorReport};
+use crate::cli::client::EmbeddedClient;
 use crate::cli::failure::Result;
-use crate::cli::place::Local;
 use crate::sandbox::linux::{Native, Setup};
 
 /// What a sandbox that cannot be made means.
@@ -15,7 +15,12 @@ pub(super) enum Need {
 }
 
 /// Tells about the native sandbox, and makes one. Whether it can serve.
-pub(super) fn look(local: &Local, native: &Native, need: Need, report: &mut Report<'_>) -> Result<bool> {
+pub(super) fn check(
+    local: &EmbeddedClient,
+    native: &Native,
+    need: Need,
+    report: &mut DoctorReport<'_>,
+) -> Result<bool> {
     let Setup { mechanisms, refused } = local.wait(native.setup());
     let refused = match refused {
         Some(why) => Some(why),
@@ -23,25 +28,25 @@ pub(super) fn look(local: &Local, native: &Native, need: Need, report: &mut Repo
     };
     if let Some(why) = refused {
         report.add(match need {
-            Need::Only => Finding::failed("native sandbox", why),
+            Need::Only => CheckResult::failed("native sandbox", why),
             Need::OneOfTwo => {
                 let remedy = "do as it says, or leave it to the container engine";
-                Finding::warning("native sandbox", why, remedy)
+                CheckResult::warning("native sandbox", why, remedy)
             }
         })?;
         return Ok(false);
     }
-    report.add(Finding::ok(
+    report.add(CheckResult::ok(
         "native sandbox",
         "one was made and every step was performed",
     ))?;
     for mechanism in mechanisms {
         let found = format!("{}: {}", mechanism.promise, mechanism.by);
         report.add(if mechanism.kept {
-            Finding::ok("promise", found)
+            CheckResult::ok("promise", found)
         } else {
             let remedy = "delegate a cgroup subtree: systemd-run --user --scope -p Delegate=yes";
-            Finding::warning("promise", format!("{found} (degraded)"), remedy)
+            CheckResult::warning("promise", format!("{found} (degraded)"), remedy)
         })?;
     }
     Ok(true)

@@ -1,36 +1,40 @@
 //! A real run of a small skill in each language.
 
-use super::{Finding, Report};
-use crate::cli::author::write_scaffold;
+use super::{CheckResult, DoctorReport};
+use crate::cli::arguments;
+use crate::cli::authoring::write_scaffold;
+use crate::cli::client::{EmbeddedClient, RunResult};
 use crate::cli::failure::{Failure, Result};
-use crate::cli::given;
-use crate::cli::place::{Local, Ran};
 use crate::cli::progress::Spinner;
 use crate::engine::{Ask, What};
 use crate::execution::Status;
 use crate::skill::Language;
 
-pub(super) fn run_each(local: &Local, languages: &[Language], report: &mut Report<'_>) -> Result<()> {
+pub(super) fn run_each(
+    local: &EmbeddedClient,
+    languages: &[Language],
+    report: &mut DoctorReport<'_>,
+) -> Result<()> {
     for language in languages {
         let _spinner = Spinner::start(format!("running a {language} skill"));
         report.add(match run(local, *language) {
             Ok(finding) => finding,
-            Err(failure) => Finding::failed("run", format!("{language}: {failure}")),
+            Err(failure) => CheckResult::failed("run", format!("{language}: {failure}")),
         })?;
     }
     Ok(())
 }
 
-fn run(local: &Local, language: Language) -> Result<Finding> {
+fn run(local: &EmbeddedClient, language: Language) -> Result<CheckResult> {
     let folder = tempfile::tempdir().map_err(|error| Failure::internal("making a skill to try", error))?;
     let name = "doctor".parse().expect("it keeps to the rule of names");
     write_scaffold(folder.path(), &name, language)?;
-    let archive = given::pack(folder.path())?;
+    let archive = arguments::pack(folder.path())?;
     let ask = Ask {
-        input: Some(given::input("{\"name\": \"Doctor\"}")?),
+        input: Some(arguments::input("{\"name\": \"Doctor\"}")?),
         ..Ask::default()
     };
-    let Ran { envelope, .. } = local.run(
+    let RunResult { envelope, .. } = local.run(
         What::Archive {
             archive,
             fallback_name: None,
@@ -46,7 +50,7 @@ fn run(local: &Local, language: Language) -> Result<Finding> {
     Ok(match envelope.status {
         Status::Success if output.contains(expected) => {
             let duration = envelope.duration_ms.unwrap_or_default();
-            Finding::ok(
+            CheckResult::ok(
                 "run",
                 format!(
                     "a {language} skill ran in {} in {duration} ms",
@@ -58,7 +62,7 @@ fn run(local: &Local, language: Language) -> Result<Finding> {
             let why = envelope
                 .error
                 .map_or_else(|| format!("its output was {output:?}"), |error| error.message);
-            Finding::failed("run", format!("a {language} skill ended as {status}: {why}"))
+            CheckResult::failed("run", format!("a {language} skill ended as {status}: {why}"))
         }
     })
 }

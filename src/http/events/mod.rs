@@ -1,7 +1,7 @@
 //! What an execution tells, while it tells it: as server-sent events, or as plain text. Nothing is kept for a reader but its
 //! place; one that does not take what it is sent loses its connection as with any other answer.
 
-mod wire;
+mod types;
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -17,26 +17,26 @@ use serde::Deserialize;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::answer;
-use super::budget::Held;
-use super::door::{Door, Reader};
+use super::authorization::Authenticated;
+use super::budget::BudgetShare;
 use super::executions::envelope;
 use super::extract::{Path, Query};
-use super::gate::Asked;
-use super::guard::Authenticated;
-use super::problem::Refusal;
+use super::problem::ProblemResponse;
+use super::request_filter::RequestedHost;
+use super::response;
+use super::state::{ApiState, StreamPermit};
 use crate::auth::Caller;
 use crate::engine::{Manner, RunRequest, Subscription};
 use crate::error::Error;
 use crate::execution::{Bookmark, Execution, News, Phase, Reason, Stream};
-use crate::ids::{ExecutionId, Tenant};
+use crate::ids::ExecutionId;
 use crate::limits;
 use crate::telemetry::field;
 
-use wire::{Name, event, written};
+use types::{EventName, encode_event, event};
 
-pub(crate) use wire::Events;
-pub use wire::{EndEvent, EndReason, PrintedEvent, StatusEvent};
+pub(crate) use types::Events;
+pub use types::{EndEvent, EndReason, PrintedEvent, StatusEvent};
 
 /// The media type of a stream of events.
 pub(crate) const MEDIA_TYPE: &str = "text/event-stream";
@@ -61,90 +61,126 @@ pub(crate) struct EventsQuery {
         (status = NO_CONTENT, description = "All of it was told already")))]
 #[expect(clippy::too_many_arguments, reason = "each parameter is an extractor of axum")]
 pub(crate) async fn events(
-    State(door): State<Arc<Door>>,
+    State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
-    Extension(asked): Extension<Asked>,
+    Extension(host): Extension<RequestedHost>,
     Path(id): Path<ExecutionId>,
     Query(query): Query<EventsQuery>,
     headers: HeaderMap,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ProblemResponse> {
     let from = last_event_id(&headers, query.last_event_id.as_deref())?;
-    let place = door.reader(caller.tenant())?;
-    let follow = door.engine.follow(&caller, id, from).await?;
+    let permit = state.stream_permit(caller.tenant())?;
+    let subscription = state.engine.follow(&caller, id, from).await?;
     if from.phase == Phase::End {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let telling = Telling::new((door, caller.tenant()), asked, follow, (place, None));
-    Ok(telling.into_response())
+    let client = EventClient { state, caller, host };
+    Ok(EventResponse {
+        client,
+        subscription,
+        result: None,
+        _permit: permit,
+        _run: None,
+    }
+    .into_response())
 }
 
 /// Runs what was asked for and answers with its events. What is refused before it was recorded is refused as ever.
 pub(crate) async fn run(
-    door: Arc<Door>,
-    (caller, asked): (Caller, Asked),
-    (request, manner, body): (RunRequest, Manner, Held),
-) -> Result<Response, Refusal> {
-    let place = door.reader(caller.tenant())?;
+    client: EventClient,
+    request: RunRequest,
+    manner: Manner,
+    body: BudgetShare,
+) -> Result<Response, ProblemResponse> {
+    let permit = client.state.stream_permit(client.caller.tenant())?;
     let (watcher, watched) = oneshot::channel();
-    let (engine, who) = (door.engine.clone(), caller.clone());
+    let (engine, who) = (client.state.engine.clone(), client.caller.clone());
     let mut run = Box::pin(async move {
         let done = engine.run_watched(&who, (request, manner), watcher).await;
         drop(body);
         done
     });
-    let follow = tokio::select! {
+    let subscription = tokio::select! {
         biased;
-        Ok(follow) = watched => follow,
+        Ok(subscription) = watched => subscription,
         done = &mut run => {
             let id = done?.new.id;
-            door.engine.follow(&caller, id, Bookmark::default()).await?
+            client.state.engine.follow(&client.caller, id, Bookmark::default()).await?
         }
     };
     // It goes with the client, as it would if the client waited for its end.
     let run = Box::pin(async { drop(run.await) });
-    tracing::Span::current().record(field::EXECUTION_ID, tracing::field::display(follow.id()));
-    let telling = Telling::new((door, caller.tenant()), asked, follow, (place, Some(run)));
-    Ok(telling.into_response())
+    tracing::Span::current().record(field::EXECUTION_ID, tracing::field::display(subscription.id()));
+    Ok(EventResponse {
+        client,
+        subscription,
+        result: None,
+        _permit: permit,
+        _run: Some(run),
+    }
+    .into_response())
 }
 
 /// Records what was asked for and answers with its events from there on. Who goes away has only stopped to listen.
 pub(crate) async fn submit(
-    door: Arc<Door>,
-    (caller, asked): (Caller, Asked),
-    (request, manner): (RunRequest, Manner),
-) -> Result<Response, Refusal> {
-    let place = door.reader(caller.tenant())?;
-    let id = door.engine.submit(&caller, request, manner).await?.new.id;
-    let follow = door.engine.follow(&caller, id, Bookmark::default()).await?;
-    let telling = Telling::new((door, caller.tenant()), asked, follow, (place, None));
-    Ok(telling.into_response())
+    client: EventClient,
+    request: RunRequest,
+    manner: Manner,
+) -> Result<Response, ProblemResponse> {
+    let permit = client.state.stream_permit(client.caller.tenant())?;
+    let id = client
+        .state
+        .engine
+        .submit(&client.caller, request, manner)
+        .await?
+        .new
+        .id;
+    let subscription = client
+        .state
+        .engine
+        .follow(&client.caller, id, Bookmark::default())
+        .await?;
+    Ok(EventResponse {
+        client,
+        subscription,
+        result: None,
+        _permit: permit,
+        _run: None,
+    }
+    .into_response())
 }
 
 /// What an execution prints, as plain text, to its end.
 pub(crate) async fn plain(
-    door: &Door,
+    state: &ApiState,
     caller: &Caller,
-    (id, wanted): (ExecutionId, Option<Stream>),
+    id: ExecutionId,
+    wanted: Option<Stream>,
 ) -> Result<Body, Error> {
-    let place = door.reader(caller.tenant())?;
-    let follow = door.engine.follow(caller, id, Bookmark::default()).await?;
-    let pieces = stream::try_unfold((follow, place), move |(mut follow, place)| async move {
-        loop {
-            match timeout(limits::EVENTS_KEEP_ALIVE, follow.next()).await {
-                Ok(Some(News::Printed { stream, bytes })) if wanted.is_none_or(|wanted| wanted == stream) => {
-                    return Ok(Some((Bytes::from(bytes), (follow, place))));
+    let permit = state.stream_permit(caller.tenant())?;
+    let subscription = state.engine.follow(caller, id, Bookmark::default()).await?;
+    let pieces = stream::try_unfold(
+        (subscription, permit),
+        move |(mut subscription, permit)| async move {
+            loop {
+                match timeout(limits::EVENTS_KEEP_ALIVE, subscription.next()).await {
+                    Ok(Some(News::Printed { stream, bytes }))
+                        if wanted.is_none_or(|wanted| wanted == stream) =>
+                    {
+                        return Ok(Some((Bytes::from(bytes), (subscription, permit))));
+                    }
+                    // Cut off, or it would pass for whole.
+                    Ok(Some(News::End {
+                        reason: Reason::Shutdown,
+                        ..
+                    })) => return Err(Error::internal("the server stops")),
+                    Ok(None) => return Ok(None),
+                    // That we look counts as a sign of life of ours: a program may be silent for long.
+                    Ok(Some(_)) | Err(_) => {}
                 }
-                // Cut off, or it would pass for whole.
-                Ok(Some(News::End {
-                    reason: Reason::Shutdown,
-                    ..
-                })) => return Err(Error::internal("the server stops")),
-                Ok(None) => return Ok(None),
-                // That we look counts as a sign of life of ours: a program may be silent for long.
-                Ok(Some(_)) | Err(_) => {}
             }
-        }
-    });
+        },
+    );
     Ok(Body::from_stream(pieces))
 }
 
@@ -166,39 +202,27 @@ fn last_event_id(headers: &HeaderMap, query: Option<&str>) -> Result<Bookmark, E
     }
 }
 
-/// A run that is not to end before whoever reads does.
-type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// Runs as long as its reader stays connected.
+type AttachedRun = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// One reader of events.
-struct Telling {
-    door: Arc<Door>,
-    tenant: Tenant,
-    asked: Asked,
-    follow: Subscription,
-    /// What is still to be told when there is room for it.
-    result: Option<Arc<Execution>>,
-    _place: Reader,
-    _run: Option<Running>,
+/// Who reads events, and the host name that links in the result start with.
+pub(crate) struct EventClient {
+    pub(crate) state: Arc<ApiState>,
+    pub(crate) caller: Caller,
+    pub(crate) host: RequestedHost,
 }
 
-impl Telling {
-    fn new(
-        (door, tenant): (Arc<Door>, &Tenant),
-        asked: Asked,
-        follow: Subscription,
-        (place, run): (Reader, Option<Running>),
-    ) -> Self {
-        Self {
-            door,
-            tenant: tenant.clone(),
-            asked,
-            follow,
-            result: None,
-            _place: place,
-            _run: run,
-        }
-    }
+/// One stream of events.
+struct EventResponse {
+    client: EventClient,
+    subscription: Subscription,
+    /// Waits until the memory budget has room for it.
+    result: Option<Arc<Execution>>,
+    _permit: StreamPermit,
+    _run: Option<AttachedRun>,
+}
 
+impl EventResponse {
     /// The next piece of the stream.
     async fn piece(&mut self) -> Option<Bytes> {
         let next = timeout(limits::EVENTS_KEEP_ALIVE, self.event()).await;
@@ -209,26 +233,28 @@ impl Telling {
         if self.result.is_some() {
             return self.result().await;
         }
-        let news = self.follow.next().await?;
-        let id = self.follow.bookmark();
+        let news = self.subscription.next().await?;
+        let id = self.subscription.bookmark();
         Some(match news {
             News::Status(status) => {
                 let value = StatusEvent {
-                    execution_id: self.follow.id(),
+                    execution_id: self.subscription.id(),
                     status,
-                    queue_position: self.follow.queue_position(),
+                    queue_position: self.subscription.queue_position(),
                 };
-                event(id, Name::Status, &value)
+                event(id, EventName::Status, &value)
             }
-            News::Printed { stream, bytes } => event(id, Name::Printed(stream), &PrintedEvent::of(bytes)),
-            News::Logged(line) => event(id, Name::Log, &line),
+            News::Printed { stream, bytes } => {
+                event(id, EventName::Printed(stream), &PrintedEvent::of(bytes))
+            }
+            News::Logged(line) => event(id, EventName::Log, &line),
             News::Result(execution) => {
                 self.result = Some(execution);
                 return self.result().await;
             }
             News::End { status, reason } => {
                 let reason = reason.into();
-                event(id, Name::End, &EndEvent { status, reason })
+                event(id, EventName::End, &EndEvent { status, reason })
             }
         })
     }
@@ -237,23 +263,28 @@ impl Telling {
     async fn result(&mut self) -> Option<Bytes> {
         let execution = Arc::clone(self.result.as_ref()?);
         let write = || {
-            let envelope = envelope(&self.door, &execution, &self.asked);
-            let text = answer::text(&envelope)?;
-            Ok(written(self.follow.bookmark(), Name::Result, &text))
+            let envelope = envelope(&self.client.state, &execution, &self.client.host);
+            let text = response::text(&envelope)?;
+            Ok(encode_event(
+                self.subscription.bookmark(),
+                EventName::Result,
+                &text,
+            ))
         };
-        let told = answer::when_there_is_room((&self.door.answers, &self.tenant), write).await;
+        let told =
+            response::wait_for_budget(&self.client.state.answers, self.client.caller.tenant(), write).await;
         self.result = None;
         told.ok()
     }
 }
 
-impl IntoResponse for Telling {
+impl IntoResponse for EventResponse {
     fn into_response(self) -> Response {
         // No event of its own: some readers make one of every empty line.
         let retry = format!("retry: {}\n", limits::EVENTS_RETRY.as_millis());
         let begin = stream::iter([Ok::<_, Infallible>(Bytes::from(retry))]);
-        let events = stream::unfold(self, async |mut telling| {
-            telling.piece().await.map(|piece| (Ok(piece), telling))
+        let events = stream::unfold(self, async |mut response| {
+            response.piece().await.map(|piece| (Ok(piece), response))
         });
         let headers = [
             (header::CONTENT_TYPE, MEDIA_TYPE),
@@ -277,19 +308,19 @@ mod tests {
         for value in header {
             headers.append("last-event-id", HeaderValue::from_static(value));
         }
-        let place = last_event_id(&headers, query);
-        place
-            .map(|place| place.to_string())
+        let permit = last_event_id(&headers, query);
+        permit
+            .map(|permit| permit.to_string())
             .map_err(|error| error.to_string())
     }
 
     #[test]
     fn the_header_counts_before_the_query_and_nothing_else_is_an_id() {
-        let (start, place) = ("0-0-0-start".to_owned(), "1-2-3-running".to_owned());
+        let (start, permit) = ("0-0-0-start".to_owned(), "1-2-3-running".to_owned());
         assert_eq!(from(&[], None), Ok(start.clone()));
         assert_eq!(from(&[""], None), Ok(start));
-        assert_eq!(from(&[], Some("1-2-3-running")), Ok(place.clone()));
-        assert_eq!(from(&["1-2-3-running"], Some("9-9-9-end")), Ok(place));
+        assert_eq!(from(&[], Some("1-2-3-running")), Ok(permit.clone()));
+        assert_eq!(from(&["1-2-3-running"], Some("9-9-9-end")), Ok(permit));
         for wrong in [
             from(&["7"], None),
             from(&[], Some("7")),

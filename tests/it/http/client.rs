@@ -11,7 +11,7 @@ use skillbox::auth::{Caller, Scope, Scopes};
 use skillbox::bundle::artifacts::ArtifactTar;
 use skillbox::engine::{Engine, NewKey, RetentionPolicy};
 use skillbox::execution::{JsonText, Logs};
-use skillbox::http::{App, Bounds, Settings, app, serve};
+use skillbox::http::{App, ConnectionLimits, Settings, app, serve};
 use skillbox::ids::Tenant;
 use skillbox::sandbox::{Completion, Error, Job, ProgramOutput, Report, Sandbox};
 use skillbox::skill::Language;
@@ -77,7 +77,7 @@ impl Door {
         let address = listener.local_addr().unwrap();
         let app = App {
             router: self.router.clone(),
-            bounds: Bounds::default(),
+            bounds: ConnectionLimits::default(),
         };
         tokio::spawn(serve(listener, app, shutdown));
         address

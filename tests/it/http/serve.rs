@@ -6,7 +6,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::routing::get;
 use futures::stream;
-use skillbox::http::{App, Bounds, serve};
+use skillbox::http::{App, ConnectionLimits, serve};
 use skillbox::limits;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -24,17 +24,17 @@ struct Server {
 }
 
 /// Bounds that a test can wait for.
-fn quick() -> Bounds {
-    Bounds {
+fn quick() -> ConnectionLimits {
+    ConnectionLimits {
         header: Duration::from_millis(100),
         idle: Duration::from_millis(300),
         drain: Duration::from_millis(500),
-        ..Bounds::default()
+        ..ConnectionLimits::default()
     }
 }
 
 impl Server {
-    async fn start(router: Router, bounds: Bounds) -> Self {
+    async fn start(router: Router, bounds: ConnectionLimits) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
@@ -46,7 +46,7 @@ impl Server {
         }
     }
 
-    async fn hello(bounds: Bounds) -> Self {
+    async fn hello(bounds: ConnectionLimits) -> Self {
         Self::start(Router::new().route("/", get(|| async { "hello" })), bounds).await
     }
 
@@ -132,7 +132,7 @@ async fn hello(stream: &mut TcpStream) {
 /// Between two requests a client may pause for longer than headers may take.
 #[tokio::test]
 async fn a_kept_connection_is_closed_when_it_is_idle_and_not_before() {
-    let bounds = Bounds {
+    let bounds = ConnectionLimits {
         idle: Duration::from_secs(3),
         ..quick()
     };
@@ -149,7 +149,7 @@ async fn a_kept_connection_is_closed_when_it_is_idle_and_not_before() {
 /// A-14, A-15: the parser's own refusals, each followed by the end of the connection.
 #[tokio::test]
 async fn malformed_requests_are_refused_and_the_connection_closed() {
-    let server = Server::hello(Bounds::default()).await;
+    let server = Server::hello(ConnectionLimits::default()).await;
     let many = format!(
         "GET / HTTP/1.1\r\nHost: localhost\r\n{}\r\n",
         "a: b\r\n".repeat(1000)
@@ -202,7 +202,7 @@ async fn malformed_requests_are_refused_and_the_connection_closed() {
 /// A-15: with both lengths given the chunks count, and nothing that follows on the connection is taken as a request.
 #[tokio::test]
 async fn a_smuggled_request_is_never_answered() {
-    let server = Server::hello(Bounds::default()).await;
+    let server = Server::hello(ConnectionLimits::default()).await;
     let request = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60\r\nTransfer-Encoding: chunked\r\n\r\n\
                    0\r\n\r\nGET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let answer = server.exchange(request.as_bytes()).await;
@@ -212,7 +212,7 @@ async fn a_smuggled_request_is_never_answered() {
 
 #[tokio::test]
 async fn a_client_may_start_with_http2() {
-    let server = Server::hello(Bounds::default()).await;
+    let server = Server::hello(ConnectionLimits::default()).await;
     let mut stream = server.connect().await;
     let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
     stream
@@ -258,7 +258,7 @@ async fn an_idle_http2_connection_is_closed() {
 
 #[tokio::test]
 async fn connections_beyond_the_cap_wait_their_turn() {
-    let bounds = Bounds {
+    let bounds = ConnectionLimits {
         connections_max: 1,
         ..quick()
     };
@@ -313,7 +313,7 @@ async fn requests_in_work_are_answered_at_shutdown() {
             "worked"
         }
     };
-    let server = Server::start(Router::new().route("/", get(slow)), Bounds::default()).await;
+    let server = Server::start(Router::new().route("/", get(slow)), ConnectionLimits::default()).await;
     let idle = server.connect().await;
     let mut busy = server.connect().await;
     busy.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")

@@ -6,7 +6,7 @@ use axum::http::uri::Authority;
 use tokio::sync::Mutex;
 use tracing::Instrument as _;
 
-use super::budget::{Budget, Held};
+use super::budget::{Budget, BudgetShare};
 use super::throttle::Throttle;
 use crate::engine::{Engine, Readiness};
 use crate::error::Error;
@@ -38,14 +38,14 @@ pub enum MetricsRoute {
 
 /// Somebody who watches an execution, until dropped.
 #[derive(Debug)]
-pub(crate) struct Reader {
-    _place: Held,
+pub(crate) struct StreamPermit {
+    _permit: BudgetShare,
     _counted: OpenStream,
 }
 
 /// The state of every handler.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct ApiState {
     pub(crate) engine: Engine,
     pub(crate) throttle: Throttle,
     /// Memory for request bodies.
@@ -62,7 +62,7 @@ pub(crate) struct Door {
     readiness: Mutex<Option<(Instant, Readiness)>>,
 }
 
-impl Door {
+impl ApiState {
     pub(crate) fn new(engine: Engine, settings: &Settings) -> Self {
         let server_url = settings.server_url.as_deref();
         Self {
@@ -79,18 +79,18 @@ impl Door {
     }
 
     /// A place for one who watches an execution, counted as long as it is held.
-    pub(crate) fn reader(&self, tenant: &Tenant) -> Result<Reader, Error> {
-        Ok(Reader {
-            _place: self.readers.hold(tenant, 1)?,
+    pub(crate) fn stream_permit(&self, tenant: &Tenant) -> Result<StreamPermit, Error> {
+        Ok(StreamPermit {
+            _permit: self.readers.hold(tenant, 1)?,
             _counted: self.engine.metrics().stream_opens(),
         })
     }
 
     /// What links start with: the configured URL, else the (checked) name that this request was sent to.
-    pub(crate) fn base_url(&self, asked: &Authority) -> String {
+    pub(crate) fn base_url(&self, host: &Authority) -> String {
         self.server_url
             .clone()
-            .unwrap_or_else(|| format!("http://{asked}"))
+            .unwrap_or_else(|| format!("http://{host}"))
     }
 
     /// Whether the server can do its work, as of a moment ago. A change is logged, with what lies behind it.
@@ -125,7 +125,7 @@ fn log_change(before: Option<&Readiness>, now: &Readiness) {
 
 /// Does `work` to its end even if the client goes away, and keeps `held` as long: whoever hangs up does not get back at
 /// once what its request still takes.
-pub(crate) async fn to_the_end<T: Send + 'static>(
+pub(crate) async fn run_detached<T: Send + 'static>(
     held: impl Send + 'static,
     work: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> Result<T, Error> {
@@ -153,7 +153,7 @@ mod tests {
         let slot = Arc::clone(&slots).try_acquire_owned().unwrap();
         let (begin, begun) = oneshot::channel();
         let (release, released) = oneshot::channel::<()>();
-        let work = to_the_end(slot, async move {
+        let work = run_detached(slot, async move {
             begin.send(()).unwrap();
             released.await.map_err(Error::internal)
         });

@@ -14,7 +14,7 @@ const SHORT: [f64; 12] = [
 ];
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-pub(super) struct OfKind {
+pub(super) struct KindLabels {
     kind: &'static str,
 }
 
@@ -49,18 +49,18 @@ impl Latency {
 
 /// How much was kept, by what it is.
 #[derive(Clone, Debug, Default)]
-pub struct Kept(pub(super) Family<OfKind, Counter>);
+pub struct StoredBytes(pub(super) Family<KindLabels, Counter>);
 
-impl Kept {
+impl StoredBytes {
     /// Bytes of a `kind` of ours.
     pub fn add(&self, kind: &'static str, bytes: u64) {
-        self.0.get_or_create(&OfKind { kind }).inc_by(bytes);
+        self.0.get_or_create(&KindLabels { kind }).inc_by(bytes);
     }
 }
 
 /// One execution that has ended.
 #[derive(Clone, Copy, Debug)]
-pub struct Ended<'a> {
+pub struct ExecutionCompletion<'a> {
     /// How, in the word of its result.
     pub status: &'static str,
     /// What ran it.
@@ -73,7 +73,7 @@ pub struct Ended<'a> {
 
 /// One request that was answered.
 #[derive(Clone, Copy, Debug)]
-pub struct Answered<'a> {
+pub struct RequestCompletion<'a> {
     /// Its method.
     pub method: &'a str,
     /// The route that it matched.
@@ -105,7 +105,7 @@ impl Drop for OpenStream {
 
 /// What is so at this moment, rather than counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Now {
+pub struct CurrentValues {
     /// Executions that run.
     pub running: u64,
     /// Executions that wait for their turn.

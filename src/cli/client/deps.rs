@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::json;
 use ureq::http::Method;
 
-use super::remote::{Call, Sent, read_json};
-use super::{Listed, Local, Place, Remote};
+use super::remote::{ApiCall, RequestBody, read_json};
+use super::{Client, EmbeddedClient, Listed, RemoteClient};
 use crate::cli::failure::Result;
 use crate::cli::progress::Spinner;
 use crate::http::{List, Packages};
@@ -15,35 +15,35 @@ use crate::limits;
 use crate::sandbox::Progress;
 use crate::skill::{Selector, SkillName};
 
-impl Place {
+impl Client {
     pub(crate) fn packages(&self, rows: usize) -> Result<Listed<Packages>> {
         match self {
-            Self::Here(local) => local.packages(rows),
-            Self::There(remote) => remote.listed("/v1/deps", &[], rows),
+            Self::Embedded(local) => local.packages(rows),
+            Self::Remote(remote) => remote.listed("/v1/deps", &[], rows),
         }
     }
 
     pub(crate) fn prefetch(&self, name: &SkillName, selector: &Selector) -> Result<Vec<Packages>> {
         match self {
-            Self::Here(local) => local.prefetch(name, selector),
-            Self::There(remote) => remote.prefetch(name, selector),
+            Self::Embedded(local) => local.prefetch(name, selector),
+            Self::Remote(remote) => remote.prefetch(name, selector),
         }
     }
 
     pub(crate) fn delete_packages(&self, key: &Digest) -> Result<()> {
         match self {
-            Self::Here(local) => Ok(local.wait(local.engine().delete_packages(local.caller(), key))?),
-            Self::There(remote) => remote
-                .call(&Call::new(Method::DELETE, &format!("/v1/deps/{key}")))
+            Self::Embedded(local) => Ok(local.wait(local.engine().delete_packages(local.caller(), key))?),
+            Self::Remote(remote) => remote
+                .call(&ApiCall::new(Method::DELETE, &format!("/v1/deps/{key}")))
                 .map(drop),
         }
     }
 }
 
-impl Local {
+impl EmbeddedClient {
     fn packages(&self, rows: usize) -> Result<Listed<Packages>> {
         let pages = async |page| self.engine().package_sets(self.caller(), page).await;
-        let listed = self.wait(super::local::listed(rows, pages))?;
+        let listed = self.wait(super::embedded::listed(rows, pages))?;
         Ok(listed.map(|set| Packages::from(&set)))
     }
 
@@ -54,7 +54,7 @@ impl Local {
         let sets = self.wait(async {
             let told = async {
                 while let Some(progress) = progress.recv().await {
-                    spinner.say(said(progress));
+                    spinner.say(progress_message(progress));
                 }
                 std::future::pending().await
             };
@@ -67,21 +67,22 @@ impl Local {
     }
 }
 
-impl Remote {
+impl RemoteClient {
     fn prefetch(&self, name: &SkillName, selector: &Selector) -> Result<Vec<Packages>> {
         let _spinner = Spinner::start(format!("installing what {name} asks for"));
-        let call = Call {
+        let call = ApiCall {
             answer_max: limits::CLIENT_RUN_MAX,
-            ..Call::new(Method::POST, "/v1/deps/prefetch")
+            ..ApiCall::new(Method::POST, "/v1/deps/prefetch")
         };
         let body = json!({ "skill": name, "version": selector });
-        let sets: List<Packages> = read_json(self.send(&call, Sent::json(body.to_string().into_bytes()))?)?;
+        let sets: List<Packages> =
+            read_json(self.send(&call, RequestBody::json(body.to_string().into_bytes()))?)?;
         Ok(sets.items)
     }
 }
 
 /// What takes long, for people.
-pub(super) fn said(progress: Progress) -> String {
+pub(super) fn progress_message(progress: Progress) -> String {
     match progress {
         Progress::Pulling { image, detail } => format!("pulling {image}: {detail}"),
         Progress::Installing { packages } => format!("installing {packages}"),

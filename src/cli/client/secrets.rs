@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use super::local::listed;
-use super::remote::{Call, Sent};
-use super::{Listed, Local, Remote};
+use super::embedded::listed;
+use super::remote::{ApiCall, RequestBody};
+use super::{EmbeddedClient, Listed, RemoteClient};
 use crate::cli::failure::{Failure, Result};
 use crate::engine::{AskedBlob, NewBlob};
 use crate::http::Secret;
@@ -13,7 +13,7 @@ use crate::secret::SecretValue;
 use crate::skill::SecretName;
 use crate::store::Kept;
 
-impl Local {
+impl EmbeddedClient {
     pub(crate) fn set_secret(&self, name: &SecretName, value: &SecretValue) -> Result<Kept> {
         Ok(self.wait(self.engine().set_secret(self.caller(), name, value))?)
     }
@@ -30,14 +30,14 @@ impl Local {
     }
 }
 
-impl Remote {
+impl RemoteClient {
     /// The ids of these blobs, which are sent to the server where it has none.
-    pub(super) fn kept(&self, asked: &[AskedBlob]) -> Result<Value> {
+    pub(super) fn upload_blobs(&self, asked: &[AskedBlob]) -> Result<Value> {
         let kept = |blob: &AskedBlob| match blob {
             AskedBlob::Kept(id) => Ok(Value::from(id.to_string())),
             AskedBlob::Content(file) => {
                 let content = file.try_clone();
-                let (kept, _) = self.keep_blob(NewBlob {
+                let (kept, _) = self.upload_blob(NewBlob {
                     content: content.map_err(|error| Failure::internal("reading a blob", error))?,
                     media_type: None,
                     life: None,
@@ -51,7 +51,10 @@ impl Remote {
     pub(crate) fn set_secret(&self, name: &SecretName, value: &SecretValue) -> Result<Kept> {
         let path = format!("/v1/secrets/{name}");
         let body = json!({ "value": value.reveal() }).to_string();
-        let answer = self.send(&Call::new(Method::PUT, &path), Sent::json(body.into_bytes()))?;
+        let answer = self.send(
+            &ApiCall::new(Method::PUT, &path),
+            RequestBody::json(body.into_bytes()),
+        )?;
         Ok(match answer.status().as_u16() {
             201 => Kept::New,
             _ => Kept::Again,
@@ -64,6 +67,6 @@ impl Remote {
 
     pub(crate) fn delete_secret(&self, name: &SecretName) -> Result<()> {
         let path = format!("/v1/secrets/{name}");
-        self.call(&Call::new(Method::DELETE, &path)).map(drop)
+        self.call(&ApiCall::new(Method::DELETE, &path)).map(drop)
     }
 }

@@ -1,12 +1,12 @@
 //! Where commands are carried out: by an engine inside this process, or by a server over REST.
 
-mod asked;
 mod blobs;
 mod deps;
-mod kept;
-mod local;
+mod embedded;
 mod remote;
+mod run_body;
 mod runs;
+mod secrets;
 mod tools;
 mod watch;
 mod webhooks;
@@ -17,11 +17,10 @@ use std::time::Duration;
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-use crate::auth::Scopes;
 use crate::cli::console::Console;
+use crate::cli::event_printer::OnEvent;
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
-use crate::cli::watched::Hear;
 use crate::config::Config;
 use crate::engine::{Ask, NewKey, What};
 use crate::execution::{Envelope, FileLink, LogLine, Status, Summary};
@@ -31,16 +30,16 @@ use crate::secret::SecretValue;
 use crate::skill::{SecretName, Selector, SkillName, ToolFormat};
 use crate::store::Kept;
 
-pub(crate) use local::Local;
-pub(crate) use remote::Remote;
+pub(crate) use embedded::EmbeddedClient;
+pub(crate) use remote::RemoteClient;
 
 /// Carries out commands.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum Client {
     /// An engine of our own over the data folder.
-    Here(Local),
+    Embedded(EmbeddedClient),
     /// A server.
-    There(Remote),
+    Remote(RemoteClient),
 }
 
 /// Rows of a list, and whether there are more.
@@ -52,7 +51,7 @@ pub(crate) struct Listed<T> {
 
 /// Which executions to list.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct ExecutionListFilter {
     pub(crate) status: Option<Status>,
     pub(crate) skill: Option<SkillName>,
     pub(crate) rows: usize,
@@ -60,7 +59,7 @@ pub(crate) struct Wanted {
 
 /// What a program printed.
 #[derive(Debug)]
-pub(crate) struct Printed {
+pub(crate) struct ProgramOutput {
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
     pub(crate) truncated: bool,
@@ -71,7 +70,7 @@ pub(crate) struct Printed {
 
 /// An archive that was published.
 #[derive(Debug)]
-pub(crate) struct Pushed {
+pub(crate) struct PublishedArchive {
     pub(crate) skill: Skill,
     /// The same content was there already.
     pub(crate) again: bool,
@@ -79,120 +78,114 @@ pub(crate) struct Pushed {
 
 /// How a run ended.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct RunResult {
     pub(crate) envelope: Envelope,
     /// Ctrl-C ended it.
     pub(crate) interrupted: bool,
 }
 
-/// An API key as asked for.
-#[derive(Debug)]
-pub(crate) struct KeyWanted {
-    pub(crate) name: String,
-    pub(crate) scopes: Scopes,
-    pub(crate) tenant: Option<crate::ids::Tenant>,
-    pub(crate) expires_at: Option<jiff::Timestamp>,
-}
-
-macro_rules! at {
-    ($place:expr, $it:ident => $call:expr) => {
-        match $place {
-            Place::Here($it) => $call,
-            Place::There($it) => $call,
+macro_rules! on_client {
+    ($client:expr, $inner:ident => $call:expr) => {
+        match $client {
+            Client::Embedded($inner) => $call,
+            Client::Remote($inner) => $call,
         }
     };
 }
 
-impl Place {
+impl Client {
     /// The configured server, or this process where none is.
     pub(crate) fn open(config: &Config, console: &Console) -> Result<Self> {
         match &config.server_url {
-            Some(url) => server(config, url, console).map(Self::There),
-            None => Self::here(config),
+            Some(url) => server(config, url, console).map(Self::Remote),
+            None => Self::embedded(config),
         }
     }
 
     /// This process, whatever is configured: for skills that are not published.
-    pub(crate) fn here(config: &Config) -> Result<Self> {
-        Local::open(config).map(Self::Here)
+    pub(crate) fn embedded(config: &Config) -> Result<Self> {
+        EmbeddedClient::open(config).map(Self::Embedded)
     }
 
     /// Ends what is left to the background.
     pub(crate) fn close(self) {
         match self {
-            Self::Here(local) => local.close(),
-            Self::There(_) => {}
+            Self::Embedded(local) => local.close(),
+            Self::Remote(_) => {}
         }
     }
 
-    pub(crate) fn publish(&self, archive: File, name: Option<&SkillName>) -> Result<Pushed> {
-        at!(self, place => place.publish(archive, name))
+    pub(crate) fn publish(&self, archive: File, name: Option<&SkillName>) -> Result<PublishedArchive> {
+        on_client!(self, client => client.publish(archive, name))
     }
 
     pub(crate) fn skills(&self, rows: usize) -> Result<Listed<SkillSummary>> {
-        at!(self, place => place.skills(rows))
+        on_client!(self, client => client.skills(rows))
     }
 
     pub(crate) fn versions(&self, name: &SkillName, rows: usize) -> Result<Listed<SkillSummary>> {
-        at!(self, place => place.versions(name, rows))
+        on_client!(self, client => client.versions(name, rows))
     }
 
     pub(crate) fn skill(&self, name: &SkillName, selector: &Selector) -> Result<Skill> {
-        at!(self, place => place.skill(name, selector))
+        on_client!(self, client => client.skill(name, selector))
     }
 
     /// All skills that can be called, as tools.
     pub(crate) fn tools(&self, format: ToolFormat) -> Result<Vec<ToolDefinition>> {
-        at!(self, place => place.tools(format))
+        on_client!(self, client => client.tools(format))
     }
 
     /// All skills, as a prompt lists them.
     pub(crate) fn prompt(&self) -> Result<String> {
-        at!(self, place => place.prompt())
+        on_client!(self, client => client.prompt())
     }
 
     pub(crate) fn archive(&self, name: &SkillName, selector: &Selector, into: &mut File) -> Result<()> {
-        at!(self, place => place.archive(name, selector, into))
+        on_client!(self, client => client.archive(name, selector, into))
     }
 
     pub(crate) fn delete(&self, name: &SkillName, version: &crate::skill::Version) -> Result<()> {
-        at!(self, place => place.delete(name, version))
+        on_client!(self, client => client.delete(name, version))
     }
 
     /// Runs something to its end; `hear` is told what it tells meanwhile.
-    pub(crate) fn run(&self, what: What, ask: Ask, hear: Option<&mut Hear<'_>>) -> Result<Ran> {
+    pub(crate) fn run(&self, what: What, ask: Ask, on_event: Option<&mut OnEvent<'_>>) -> Result<RunResult> {
         match (self, what) {
-            (Self::Here(_), _) if ask.callback_url.is_some() => Err(Failure::new(
+            (Self::Embedded(_), _) if ask.callback_url.is_some() => Err(Failure::new(
                 Exit::Usage,
                 "--callback-url: nothing stays here to tell anybody, and you see the end yourself; name a server by --server, or leave it out",
             )),
-            (Self::Here(local), what) => local.run(what, ask, hear),
-            (Self::There(remote), what) => remote.run(asked::what(what)?, &ask, hear),
+            (Self::Embedded(local), what) => local.run(what, ask, on_event),
+            (Self::Remote(remote), what) => {
+                let (name, what) = run_body::what(what)?;
+                remote.run(&name, what, &ask, on_event)
+            }
         }
     }
 
-    pub(crate) fn executions(&self, wanted: &Wanted) -> Result<Listed<Summary>> {
-        at!(self, place => place.executions(wanted))
+    pub(crate) fn executions(&self, filter: &ExecutionListFilter) -> Result<Listed<Summary>> {
+        on_client!(self, client => client.executions(filter))
     }
 
     pub(crate) fn execution(&self, id: ExecutionId) -> Result<Envelope> {
-        at!(self, place => place.execution(id))
+        on_client!(self, client => client.execution(id))
     }
 
-    pub(crate) fn printed(&self, id: ExecutionId) -> Result<Printed> {
-        at!(self, place => place.printed(id))
+    pub(crate) fn printed(&self, id: ExecutionId) -> Result<ProgramOutput> {
+        on_client!(self, client => client.printed(id))
     }
 
     /// Tells all of an execution, from its beginning to its end.
-    pub(crate) fn watch(&self, id: ExecutionId, hear: &mut Hear<'_>) -> Result<()> {
-        at!(self, place => place.watch(id, hear))
+    pub(crate) fn watch(&self, id: ExecutionId, on_event: &mut OnEvent<'_>) -> Result<()> {
+        on_client!(self, client => client.watch(id, on_event))
     }
 
     /// Asks for an execution that nobody waits for.
     pub(crate) fn submit(&self, what: What, ask: &Ask) -> Result<Envelope> {
-        match (self, asked::what(what)?) {
-            (Self::There(remote), (_, what)) => remote.submit(what, ask),
-            (Self::Here(_), _) => Err(Failure::new(
+        match (self, run_body::what(what)?) {
+            (Self::Remote(remote), (_, what)) => remote.submit(what, ask),
+            (Self::Embedded(_), _) => Err(Failure::new(
                 Exit::Usage,
                 "--async: nothing stays here to run it later; name a server by --server, or leave it out",
             )),
@@ -201,67 +194,50 @@ impl Place {
 
     /// An execution when it has ended, or as it stands after `within`.
     pub(crate) fn ended_within(&self, id: ExecutionId, within: Duration) -> Result<Envelope> {
-        at!(self, place => place.ended_within(id, within))
+        on_client!(self, client => client.ended_within(id, within))
     }
 
     pub(crate) fn cancel(&self, id: ExecutionId) -> Result<Envelope> {
-        at!(self, place => place.cancel(id))
+        on_client!(self, client => client.cancel(id))
     }
 
     /// Copies one file artifact; what was promised of its size and digest is for the caller to check.
     pub(crate) fn file(&self, id: ExecutionId, file: &FileLink, into: &mut dyn Write) -> Result<()> {
-        at!(self, place => place.file(id, file, into))
+        on_client!(self, client => client.file(id, file, into))
     }
 
-    pub(crate) fn create_key(&self, wanted: KeyWanted) -> Result<FreshKey> {
-        at!(self, place => place.create_key(wanted))
+    pub(crate) fn create_key(&self, new: NewKey) -> Result<FreshKey> {
+        on_client!(self, client => client.create_key(new))
     }
 
     pub(crate) fn keys(&self, rows: usize) -> Result<Listed<Key>> {
-        at!(self, place => place.keys(rows))
+        on_client!(self, client => client.keys(rows))
     }
 
     pub(crate) fn revoke_key(&self, id: KeyId) -> Result<Key> {
-        at!(self, place => place.revoke_key(id))
+        on_client!(self, client => client.revoke_key(id))
     }
 
     pub(crate) fn rotate_key(&self, id: KeyId) -> Result<FreshKey> {
-        at!(self, place => place.rotate_key(id))
+        on_client!(self, client => client.rotate_key(id))
     }
 
     pub(crate) fn set_secret(&self, name: &SecretName, value: &SecretValue) -> Result<Kept> {
-        at!(self, place => place.set_secret(name, value))
+        on_client!(self, client => client.set_secret(name, value))
     }
 
     pub(crate) fn secrets(&self, rows: usize) -> Result<Listed<Secret>> {
-        at!(self, place => place.secrets(rows))
+        on_client!(self, client => client.secrets(rows))
     }
 
     pub(crate) fn delete_secret(&self, name: &SecretName) -> Result<()> {
-        at!(self, place => place.delete_secret(name))
-    }
-}
-
-impl From<KeyWanted> for NewKey {
-    fn from(wanted: KeyWanted) -> Self {
-        let KeyWanted {
-            name,
-            scopes,
-            tenant,
-            expires_at,
-        } = wanted;
-        Self {
-            name,
-            scopes,
-            tenant,
-            expires_at,
-        }
+        on_client!(self, client => client.delete_secret(name))
     }
 }
 
 /// The server at `url`, with the key for it.
-pub(crate) fn server(config: &Config, url: &str, console: &Console) -> Result<Remote> {
-    let remote = Remote::new(url, key_for(config, url)?)?;
+pub(crate) fn server(config: &Config, url: &str, console: &Console) -> Result<RemoteClient> {
+    let remote = RemoteClient::new(url, key_for(config, url)?)?;
     if !remote.is_private() {
         console.say("warning: the API key travels unencrypted; use https");
     }

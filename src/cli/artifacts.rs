@@ -6,41 +6,43 @@ use std::path::Path;
 use sha2::Digest as _;
 
 use crate::bundle::check_path;
+use crate::cli::atomic_file::{AtomicFile, TargetFolder};
+use crate::cli::client::Client;
 use crate::cli::console::Console;
 use crate::cli::failure::{Failure, Result};
-use crate::cli::landing::{Landing, Root};
-use crate::cli::place::Place;
 use crate::error::quoted;
 use crate::execution::FileLink;
 use crate::ids::{Digest, ExecutionId};
 use crate::limits;
 
 /// Where to save, and from where.
-pub(crate) struct Saver<'a> {
-    pub(crate) place: &'a Place,
+pub(crate) struct ArtifactSaver<'a> {
+    pub(crate) client: &'a Client,
     pub(crate) folder: &'a Path,
     pub(crate) console: &'a Console,
 }
 
-impl Saver<'_> {
+impl ArtifactSaver<'_> {
     /// Saves all `files` of an execution below the folder, which is made where it is missing. Existing files are
     /// replaced; links are never followed.
     pub(crate) fn save(&self, id: ExecutionId, files: &[FileLink]) -> Result<()> {
         let folder = self.folder;
         let files = check(files, self.console)?;
         std::fs::create_dir_all(folder).map_err(|error| Failure::file(folder, &error))?;
-        let root = Root::open(folder).map_err(|error| Failure::file(folder, &error))?;
+        let root = TargetFolder::open(folder).map_err(|error| Failure::file(folder, &error))?;
         for file in &files {
-            let mut target = Target::create(&root, &file.path).map_err(|error| refused(file, &error))?;
-            self.place.file(id, file, &mut target)?;
-            target.keep(file)?;
+            let mut target = PendingFile::create(&root, &file.path).map_err(|error| refused(file, &error))?;
+            self.client.file(id, file, &mut target)?;
+            target.commit(file)?;
         }
         match files.len() {
             0 => {}
-            1 => self.console.good(format!("saved 1 file to {}", folder.display())),
+            1 => self
+                .console
+                .success(format!("saved 1 file to {}", folder.display())),
             count => self
                 .console
-                .good(format!("saved {count} files to {}", folder.display())),
+                .success(format!("saved {count} files to {}", folder.display())),
         }
         Ok(())
     }
@@ -94,23 +96,23 @@ fn refused(file: &FileLink, error: &io::Error) -> Failure {
 }
 
 /// A file being written under another name in the folder that it belongs into.
-struct Target {
-    landing: Landing,
+struct PendingFile {
+    output: AtomicFile,
     hash: sha2::Sha256,
     size: u64,
 }
 
-impl Target {
-    fn create(root: &Root, path: &str) -> io::Result<Self> {
+impl PendingFile {
+    fn create(root: &TargetFolder, path: &str) -> io::Result<Self> {
         Ok(Self {
-            landing: Landing::create(root, path)?,
+            output: AtomicFile::create(root, path)?,
             hash: sha2::Sha256::new(),
             size: 0,
         })
     }
 
     /// Gives the file its name, if it is what was promised. A link of that name is replaced, not followed.
-    fn keep(self, file: &FileLink) -> Result<()> {
+    fn commit(self, file: &FileLink) -> Result<()> {
         let digest = Digest::from_bytes(self.hash.clone().finalize().into());
         if self.size != file.size || digest != file.sha256 {
             return Err(Failure::refused(format!(
@@ -118,20 +120,20 @@ impl Target {
                 quoted(&file.path)
             )));
         }
-        self.landing.keep().map_err(|error| refused(file, &error))
+        self.output.commit().map_err(|error| refused(file, &error))
     }
 }
 
-impl Write for Target {
+impl Write for PendingFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.landing.file.write(bytes)?;
+        let written = self.output.file.write(bytes)?;
         self.hash.update(&bytes[..written]);
         self.size += written as u64;
         Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.landing.file.flush()
+        self.output.file.flush()
     }
 }
 
@@ -151,14 +153,14 @@ mod tests {
 
     fn write(root: &Path, path: &str, content: &[u8]) -> Result<()> {
         let file = link(path, content);
-        let root = Root::open(root).unwrap();
-        let mut target = Target::create(&root, path).map_err(|error| refused(&file, &error))?;
+        let root = TargetFolder::open(root).unwrap();
+        let mut target = PendingFile::create(&root, path).map_err(|error| refused(&file, &error))?;
         target.write_all(content).unwrap();
-        target.keep(&file)
+        target.commit(&file)
     }
 
     fn console() -> Console {
-        Console::new(None, crate::cli::console::Foreign::Escaped)
+        Console::new(None, crate::cli::console::ForeignText::Escaped)
     }
 
     /// O-14.
@@ -210,10 +212,10 @@ mod tests {
     #[test]
     fn what_is_not_as_announced_is_not_kept() {
         let folder = tempfile::tempdir().unwrap();
-        let root = Root::open(folder.path()).unwrap();
-        let mut target = Target::create(&root, "a/b").unwrap();
+        let root = TargetFolder::open(folder.path()).unwrap();
+        let mut target = PendingFile::create(&root, "a/b").unwrap();
         target.write_all(b"other").unwrap();
-        assert!(target.keep(&link("a/b", b"promised")).is_err());
+        assert!(target.commit(&link("a/b", b"promised")).is_err());
         assert_eq!(std::fs::read_dir(folder.path().join("a")).unwrap().count(), 0);
         write(folder.path(), "a/b", b"promised").unwrap();
         write(folder.path(), "a/b", b"replaced").unwrap();

@@ -15,12 +15,12 @@ use crate::engine::Engine;
 use crate::error::{Error, causes};
 use crate::ids::ExecutionId;
 use crate::limits;
-use crate::telemetry::{self, Answered, field};
+use crate::telemetry::{self, RequestCompletion, field};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Wraps one request and its answer.
-pub(crate) async fn exchange(State(engine): State<Engine>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn outer_layer(State(engine): State<Engine>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let id = request_id(request.headers());
     // So that whatever is proxied or recorded further in carries the same id.
@@ -28,14 +28,14 @@ pub(crate) async fn exchange(State(engine): State<Engine>, mut request: Request,
         REQUEST_ID,
         HeaderValue::from_str(&id).expect("an id is plain ASCII"),
     );
-    let seen = Seen::of(&request);
+    let logged = LoggedRequest::of(&request);
     let span = tracing::info_span!(
         "request",
         { field::REQUEST_ID } = %id,
-        { field::PEER } = seen.peer.map(tracing::field::display),
+        { field::PEER } = logged.peer.map(tracing::field::display),
         { field::TENANT } = Empty,
         { field::KEY_ID } = Empty,
-        { field::EXECUTION_ID } = seen.execution.map(tracing::field::display),
+        { field::EXECUTION_ID } = logged.execution.map(tracing::field::display),
     );
     telemetry::continue_trace(&span, |name| request.headers().get(name)?.to_str().ok());
     let mut response = next.run(request).instrument(span.clone()).await;
@@ -43,10 +43,10 @@ pub(crate) async fn exchange(State(engine): State<Engine>, mut request: Request,
     if let Some(error) = &error {
         response = problem::render(response, error, &id);
     }
-    span.in_scope(|| log(&seen, &response, error.as_deref(), started));
-    engine.metrics().answered(&Answered {
-        method: seen.method.as_str(),
-        route: &seen.route,
+    span.in_scope(|| log(&logged, &response, error.as_deref(), started));
+    engine.metrics().answered(&RequestCompletion {
+        method: logged.method.as_str(),
+        route: &logged.route,
         status: response.status().as_u16(),
         code: error.as_ref().map(|error| error.code().as_str()),
         took: started.elapsed(),
@@ -60,7 +60,7 @@ pub(crate) async fn exchange(State(engine): State<Engine>, mut request: Request,
 }
 
 /// What the log says of a request: never its query, where a signed link has its signature.
-struct Seen {
+struct LoggedRequest {
     method: Method,
     route: String,
     peer: Option<SocketAddr>,
@@ -68,7 +68,7 @@ struct Seen {
     execution: Option<ExecutionId>,
 }
 
-impl Seen {
+impl LoggedRequest {
     fn of(request: &Request) -> Self {
         let extensions = request.extensions();
         let route = extensions.get::<MatchedPath>().map(MatchedPath::as_str);
@@ -99,9 +99,9 @@ fn request_id(headers: &HeaderMap) -> String {
 }
 
 /// The one place where an error of the door is logged.
-fn log(seen: &Seen, response: &Response, error: Option<&Error>, started: Instant) {
-    let method: String = seen.method.as_str().chars().take(16).collect();
-    let route = seen.route.as_str();
+fn log(logged: &LoggedRequest, response: &Response, error: Option<&Error>, started: Instant) {
+    let method: String = logged.method.as_str().chars().take(16).collect();
+    let route = logged.route.as_str();
     let status = response.status().as_u16();
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let code = error.map(|error| error.code().as_str());

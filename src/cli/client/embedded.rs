@@ -9,27 +9,27 @@ use secrecy::ExposeSecret as _;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::runtime::Runtime;
 
-use super::deps::said;
-use super::watch::Telling;
-use super::{KeyWanted, Listed, Printed, Pushed, Ran, Wanted};
+use super::deps::progress_message;
+use super::watch::RunEvents;
+use super::{ExecutionListFilter, Listed, ProgramOutput, PublishedArchive, RunResult};
 use crate::auth::Caller;
+use crate::cli::event_printer::{OnEvent, RunEvent};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::progress::Spinner;
-use crate::cli::watched::{Hear, Told};
 use crate::config::Config;
-use crate::engine::{Ask, Engine, Manner, PageRequest, Readiness, RunRequest, What};
+use crate::engine::{Ask, Engine, Manner, NewKey, PageRequest, Readiness, RunRequest, What};
 use crate::execution::{Envelope, FileLink, Stream, Summary};
 use crate::http::{FreshKey, Key, Skill, SkillSummary};
 use crate::ids::{ExecutionId, KeyId};
 use crate::limits;
-use crate::server::{self, Assembled, FirstKey, Signals};
+use crate::server::{self, AdminKey, Assembled, Signals};
 use crate::skill::{Selector, SkillName, Version};
 use crate::store::{ExecutionFilter, Page, Published, SkillRecord};
 
 /// An engine of our own.
 #[derive(Debug)]
-pub(crate) struct Local {
+pub(crate) struct EmbeddedClient {
     runtime: Runtime,
     engine: Engine,
     caller: Caller,
@@ -41,7 +41,7 @@ pub(crate) struct Local {
 const CLOSING_MAX: Duration = Duration::from_secs(10);
 const PROGRESS_WAITING: usize = 64;
 
-impl Local {
+impl EmbeddedClient {
     pub(crate) fn open(config: &Config) -> Result<Self> {
         let runtime = server::runtime()?;
         let assembled = runtime.block_on(server::assemble(config))?;
@@ -52,10 +52,10 @@ impl Local {
     pub(crate) fn over(runtime: Runtime, assembled: Assembled, config: &Config) -> Result<Self> {
         let Assembled { engine, folder } = assembled;
         let caller = runtime.block_on(async {
-            let key = match (server::first_key(&engine, &folder).await?, &config.api_key) {
-                (FirstKey::Fresh(key) | FirstKey::Kept(key), _) => key.reveal().to_owned(),
-                (FirstKey::Unknown, Some(key)) => key.expose_secret().to_owned(),
-                (FirstKey::Unknown, None) => {
+            let key = match (server::find_or_create_admin_key(&engine, &folder).await?, &config.api_key) {
+                (AdminKey::Created(key) | AdminKey::Existing(key), _) => key.reveal().to_owned(),
+                (AdminKey::Unknown, Some(key)) => key.expose_secret().to_owned(),
+                (AdminKey::Unknown, None) => {
                     let file = folder.admin_key_path();
                     return Err(Failure::refused(format!(
                         "`{}` holds no valid key and SKILLBOX_API_KEY is not set; put a key of scope `admin` into one of them, or make a fresh one with `skillbox key recover`",
@@ -106,12 +106,12 @@ impl Local {
         server::end_runtime(runtime);
     }
 
-    pub(crate) fn publish(&self, archive: File, name: Option<&SkillName>) -> Result<Pushed> {
+    pub(crate) fn publish(&self, archive: File, name: Option<&SkillName>) -> Result<PublishedArchive> {
         let name = name.map(SkillName::as_str);
         let (record, published) = self
             .runtime
             .block_on(self.engine.publish(&self.caller, archive, name))?;
-        Ok(Pushed {
+        Ok(PublishedArchive {
             skill: record.into(),
             again: matches!(published, Published::Same(_)),
         })
@@ -160,13 +160,18 @@ impl Local {
             .block_on(self.engine.delete_skill(&self.caller, name, version))?)
     }
 
-    pub(crate) fn run(&self, what: What, ask: Ask, hear: Option<&mut Hear<'_>>) -> Result<Ran> {
+    pub(crate) fn run(&self, what: What, ask: Ask, on_event: Option<&mut OnEvent<'_>>) -> Result<RunResult> {
         self.ran.set(true);
-        self.runtime.block_on(self.run_until_signal(what, ask, hear))
+        self.runtime.block_on(self.run_until_signal(what, ask, on_event))
     }
 
     /// Ctrl-C ends the execution and waits until nothing of it is left; a second one ends this process.
-    async fn run_until_signal(&self, what: What, ask: Ask, mut hear: Option<&mut Hear<'_>>) -> Result<Ran> {
+    async fn run_until_signal(
+        &self,
+        what: What,
+        ask: Ask,
+        mut on_event: Option<&mut OnEvent<'_>>,
+    ) -> Result<RunResult> {
         let mut signals = Signals::new()?;
         let (sender, mut progress) = tokio::sync::mpsc::channel(PROGRESS_WAITING);
         let mut spinner = Some(Spinner::start("running"));
@@ -179,17 +184,17 @@ impl Local {
         let run = self
             .engine
             .run_watched(&self.caller, (request, Manner::default()), watcher);
-        let mut telling = Telling::once(watched);
+        let mut telling = RunEvents::once(watched);
         tokio::pin!(run);
         let mut interrupted = false;
         loop {
             tokio::select! {
                 biased;
-                told = telling.next(), if hear.is_some() => if let Some(hear) = &mut hear {
-                    if !matches!(told, Told::Status(..) | Told::Printed(Stream::Stdout, _)) {
+                told = telling.next(), if on_event.is_some() => if let Some(on_event) = &mut on_event {
+                    if !matches!(told, RunEvent::Status(..) | RunEvent::Printed(Stream::Stdout, _)) {
                         spinner = None;
                     }
-                    hear(told)?;
+                    on_event(told)?;
                 },
                 execution = &mut run => {
                     let execution = match execution {
@@ -200,10 +205,10 @@ impl Local {
                         ran => ran?,
                     };
                     let envelope = Envelope::from_execution(&execution, None);
-                    return Ok(Ran { envelope, interrupted });
+                    return Ok(RunResult { envelope, interrupted });
                 }
                 Some(progress) = progress.recv() => if let Some(spinner) = &spinner {
-                    spinner.say(said(progress));
+                    spinner.say(progress_message(progress));
                 },
                 () = signals.next() => {
                     if interrupted {
@@ -219,16 +224,17 @@ impl Local {
         }
     }
 
-    pub(crate) fn executions(&self, wanted: &Wanted) -> Result<Listed<Summary>> {
+    pub(crate) fn executions(&self, filter: &ExecutionListFilter) -> Result<Listed<Summary>> {
+        let rows = filter.rows;
         let filter = ExecutionFilter {
-            status: wanted.status,
-            skill: wanted.skill.clone(),
+            status: filter.status,
+            skill: filter.skill.clone(),
             ..ExecutionFilter::default()
         };
         let pages = async |page| self.engine.executions(&self.caller, filter.clone(), page).await;
         Ok(self
             .runtime
-            .block_on(listed(wanted.rows, pages))?
+            .block_on(listed(rows, pages))?
             .map(|execution| Summary::from(&execution)))
     }
 
@@ -237,10 +243,10 @@ impl Local {
         Ok(Envelope::from_execution(&execution, None))
     }
 
-    pub(crate) fn printed(&self, id: ExecutionId) -> Result<Printed> {
+    pub(crate) fn printed(&self, id: ExecutionId) -> Result<ProgramOutput> {
         let execution = self.runtime.block_on(self.engine.execution(&self.caller, id))?;
         let logs = execution.outcome.map(|outcome| outcome.logs).unwrap_or_default();
-        Ok(Printed {
+        Ok(ProgramOutput {
             truncated: logs.truncated(),
             stdout: logs.stdout,
             stderr: logs.stderr,
@@ -270,10 +276,8 @@ impl Local {
         })
     }
 
-    pub(crate) fn create_key(&self, wanted: KeyWanted) -> Result<FreshKey> {
-        let (record, key) = self
-            .runtime
-            .block_on(self.engine.create_key(&self.caller, wanted.into()))?;
+    pub(crate) fn create_key(&self, new: NewKey) -> Result<FreshKey> {
+        let (record, key) = self.runtime.block_on(self.engine.create_key(&self.caller, new))?;
         Ok(FreshKey::new(&record, &key))
     }
 

@@ -11,9 +11,9 @@ use rustix::io::Errno;
 use crate::ids::ExecutionId;
 
 /// An open folder of the user's; the way to it may lead through links.
-pub(super) struct Root(OwnedFd);
+pub(super) struct TargetFolder(OwnedFd);
 
-impl Root {
+impl TargetFolder {
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         Ok(Self(openat(rustix::fs::CWD, folder, flags, Mode::empty())?))
@@ -21,7 +21,7 @@ impl Root {
 }
 
 /// A file under another name in the folder that it belongs into; removed when dropped, unless it was kept.
-pub(super) struct Landing {
+pub(super) struct AtomicFile {
     folder: OwnedFd,
     temporary: String,
     name: String,
@@ -29,9 +29,9 @@ pub(super) struct Landing {
     kept: bool,
 }
 
-impl Landing {
+impl AtomicFile {
     /// Makes the folders on the way, and the file. `path` is plain and relative.
-    pub(super) fn create(root: &Root, path: &str) -> io::Result<Self> {
+    pub(super) fn create(root: &TargetFolder, path: &str) -> io::Result<Self> {
         let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
         let mut folder = root.0.try_clone().map_err(|_| Errno::MFILE)?;
         for part in folders.split('/').filter(|part| !part.is_empty()) {
@@ -50,7 +50,7 @@ impl Landing {
     }
 
     /// Gives the file its name. A link of that name is replaced, not followed.
-    pub(super) fn keep(mut self) -> io::Result<()> {
+    pub(super) fn commit(mut self) -> io::Result<()> {
         renameat(&self.folder, &self.temporary, &self.folder, &self.name)?;
         self.kept = true;
         Ok(())
@@ -67,7 +67,7 @@ fn enter(above: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
     openat(above, name, flags, Mode::empty())
 }
 
-impl Drop for Landing {
+impl Drop for AtomicFile {
     fn drop(&mut self) {
         if !self.kept {
             let _ = unlinkat(&self.folder, &self.temporary, AtFlags::empty());

@@ -82,7 +82,7 @@ impl PrintedEvent {
 
 /// The name of an event.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Name {
+pub(super) enum EventName {
     Status,
     Printed(Stream),
     Log,
@@ -90,7 +90,7 @@ pub(super) enum Name {
     End,
 }
 
-impl Name {
+impl EventName {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Status => "status",
@@ -104,13 +104,13 @@ impl Name {
 }
 
 /// An event with a value of ours.
-pub(super) fn event(id: Bookmark, name: Name, value: &impl Serialize) -> Bytes {
+pub(super) fn event(id: Bookmark, name: EventName, value: &impl Serialize) -> Bytes {
     let data = serde_json::to_vec(value).expect("texts and numbers always serialize");
-    written(id, name, &data).into()
+    encode_event(id, name, &data).into()
 }
 
 /// An event with JSON as it is. Line breaks between its tokens become lines of data.
-pub(super) fn written(id: Bookmark, name: Name, data: &[u8]) -> Vec<u8> {
+pub(super) fn encode_event(id: Bookmark, name: EventName, data: &[u8]) -> Vec<u8> {
     let mut event = Vec::with_capacity(data.len() + 96);
     event.extend_from_slice(format!("id: {id}\nevent: {}\n", name.as_str()).as_bytes());
     for line in data.split(|byte| matches!(byte, b'\n' | b'\r')) {
@@ -143,13 +143,17 @@ mod tests {
     #[test]
     fn nothing_in_an_event_begins_another() {
         let printed = PrintedEvent::of(b"a\n\nevent: end\ndata: {}\r\n\r\n".to_vec());
-        let text = event(Bookmark::default(), Name::Printed(Stream::Stdout), &printed);
+        let text = event(Bookmark::default(), EventName::Printed(Stream::Stdout), &printed);
         let text = String::from_utf8(text.to_vec()).unwrap();
         assert_eq!(
             text,
             "id: 0-0-0-start\nevent: stdout\ndata: {\"text\":\"a\\n\\nevent: end\\ndata: {}\\r\\n\\r\\n\"}\n\n"
         );
-        let result = written(Bookmark::default(), Name::Result, b"{\"output\":\n\r[1,\r\n2]}");
+        let result = encode_event(
+            Bookmark::default(),
+            EventName::Result,
+            b"{\"output\":\n\r[1,\r\n2]}",
+        );
         assert_eq!(
             String::from_utf8(result).unwrap(),
             "id: 0-0-0-start\nevent: result\ndata: {\"output\":\ndata: \ndata: [1,\ndata: \ndata: 2]}\n\n"

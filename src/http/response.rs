@@ -5,7 +5,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-use super::budget::{Budget, Held};
+use super::budget::{Budget, BudgetShare};
 use crate::error::Error;
 use crate::ids::Tenant;
 use crate::limits;
@@ -23,7 +23,7 @@ pub(crate) fn json_always(
     value: &impl Serialize,
 ) -> Result<Response, Error> {
     let text = text(value)?;
-    let held = countable(&text).map(|bytes| budget.take(tenant, bytes));
+    let held = budgeted_size(&text).map(|bytes| budget.take(tenant, bytes));
     Ok((JSON, counted(text, held)).into_response())
 }
 
@@ -36,33 +36,34 @@ pub(crate) fn text(value: &impl Serialize) -> Result<Vec<u8>, Error> {
 
 /// `content` for `tenant` as it is.
 pub(crate) fn body(budget: &Budget, tenant: &Tenant, content: Vec<u8>) -> Result<Body, Error> {
-    let held = countable(&content)
+    let held = budgeted_size(&content)
         .map(|bytes| budget.hold(tenant, bytes))
         .transpose()?;
     Ok(counted(content, held))
 }
 
 /// Its size, if it is large enough to be counted.
-fn countable(content: &[u8]) -> Option<u64> {
+fn budgeted_size(content: &[u8]) -> Option<u64> {
     let bytes = content.len() as u64;
     (bytes > limits::ANSWER_UNCOUNTED_BYTES_MAX).then_some(bytes)
 }
 
-fn counted(content: Vec<u8>, held: Option<Held>) -> Body {
+fn counted(content: Vec<u8>, held: Option<BudgetShare>) -> Body {
     Body::from(owned(content, held))
 }
 
-fn owned(content: Vec<u8>, held: Option<Held>) -> Bytes {
-    Bytes::from_owner(Counted { content, _held: held })
+fn owned(content: Vec<u8>, held: Option<BudgetShare>) -> Bytes {
+    Bytes::from_owner(BudgetedBytes { content, _held: held })
 }
 
 /// What `write` writes for a tenant, written again once there is room where there was none.
-pub(crate) async fn when_there_is_room(
-    (budget, tenant): (&Budget, &Tenant),
+pub(crate) async fn wait_for_budget(
+    budget: &Budget,
+    tenant: &Tenant,
     write: impl Fn() -> Result<Vec<u8>, Error>,
 ) -> Result<Bytes, Error> {
     let content = write()?;
-    let Some(bytes) = countable(&content) else {
+    let Some(bytes) = budgeted_size(&content) else {
         return Ok(owned(content, None));
     };
     if let Ok(held) = budget.hold(tenant, bytes) {
@@ -78,12 +79,12 @@ pub(crate) async fn when_there_is_room(
 }
 
 /// Content that gives its share back when the last piece of it is gone.
-struct Counted {
+struct BudgetedBytes {
     content: Vec<u8>,
-    _held: Option<Held>,
+    _held: Option<BudgetShare>,
 }
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for BudgetedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.content
     }

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use crate::bundle::{self, Listing};
+use crate::cli::arguments::{self, Archive};
 use crate::cli::console::{Console, Format, Rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
-use crate::cli::given::{self, Archive};
 use crate::cli::skill::keep;
 use crate::skill::{self as domain, File, Finding, Language, Severity, SkillName, Verdict};
 
@@ -14,7 +14,7 @@ pub(crate) fn init(name: &SkillName, lang: Language, console: &Console) -> Resul
     let folder = PathBuf::from(name.as_str());
     std::fs::create_dir(&folder).map_err(|error| Failure::file(&folder, &error))?;
     write_scaffold(&folder, name, lang)?;
-    console.good(format!(
+    console.success(format!(
         "made {0}; try `skillbox run ./{0} --input @{0}/input.json`",
         folder.display()
     ));
@@ -35,8 +35,8 @@ pub(crate) fn write_scaffold(folder: &Path, name: &SkillName, lang: Language) ->
 
 pub(crate) fn lint(path: &Path, console: &Console) -> Result<Exit> {
     // Packed and unpacked again, so that what is judged is what a push would send.
-    let checked = Checked::open(path)?;
-    let mut findings = checked.judge(|declared| Ok(domain::lint(declared)))?;
+    let checked = UnpackedSkill::open(path)?;
+    let mut findings = checked.with_declaration(|declared| Ok(domain::lint(declared)))?;
     let refused = bundle::refused_packages(checked.folder.path(), &checked.listing)?;
     findings.extend(refused.into_iter().map(Finding::from));
     if !findings.is_empty() || console.format_or(Format::Table) != Format::Table {
@@ -49,7 +49,7 @@ pub(crate) fn lint(path: &Path, console: &Console) -> Result<Exit> {
         .iter()
         .any(|finding| finding.verdict == Verdict::Skillbox && finding.severity == Severity::Error);
     if findings.is_empty() {
-        console.good("nothing to complain about");
+        console.success("nothing to complain about");
     }
     Ok(if refused { Exit::Failed } else { Exit::Success })
 }
@@ -83,7 +83,7 @@ pub(crate) fn package(folder: &Path, out: Option<PathBuf>, console: &Console) ->
         let message = format!("`{}` is no folder; name the folder of a skill", folder.display());
         return Err(Failure::refused(message));
     }
-    let mut archive = given::pack(folder)?;
+    let mut archive = arguments::pack(folder)?;
     let named = || {
         full.file_name()
             .map(|name| PathBuf::from(name).with_added_extension("zip"))
@@ -92,13 +92,13 @@ pub(crate) fn package(folder: &Path, out: Option<PathBuf>, console: &Console) ->
         .or_else(named)
         .ok_or_else(|| Failure::refused("this folder has no name; give --out"))?;
     keep(&mut archive, &out)?;
-    console.good(format!("packed {} into {}", folder.display(), out.display()));
+    console.success(format!("packed {} into {}", folder.display(), out.display()));
     Ok(Exit::Success)
 }
 
 /// How a skill is written out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ExportForm {
     /// As its author wrote it.
     AsItIs,
     /// By the letter of the Agent Skills specification.
@@ -106,13 +106,13 @@ pub(crate) enum Form {
 }
 
 /// An archive or folder, checked and unpacked as a push would.
-struct Checked {
+struct UnpackedSkill {
     folder: tempfile::TempDir,
     listing: Listing,
     name: Option<SkillName>,
 }
 
-impl Checked {
+impl UnpackedSkill {
     fn open(path: &Path) -> Result<Self> {
         let Archive { file, name } = Archive::open(path)?;
         let folder =
@@ -125,7 +125,7 @@ impl Checked {
         })
     }
 
-    fn judge<T>(
+    fn with_declaration<T>(
         &self,
         judge: impl FnOnce(&domain::Declaration<'_>) -> std::result::Result<T, bundle::Error>,
     ) -> Result<T> {
@@ -135,13 +135,15 @@ impl Checked {
 }
 
 /// Makes the folder whole or not at all.
-pub(crate) fn export(path: &Path, form: Form, out: &Path, console: &Console) -> Result<Exit> {
-    let checked = Checked::open(path)?;
+pub(crate) fn export(path: &Path, form: ExportForm, out: &Path, console: &Console) -> Result<Exit> {
+    let checked = UnpackedSkill::open(path)?;
     let from = checked.folder.path();
     let name = match form {
-        Form::AsItIs => checked.judge(|declared| Ok(declared.manifest()?.name.to_string()))?,
-        Form::Strict => {
-            let strict = checked.judge(|declared| Ok(declared.strict()?))?;
+        ExportForm::AsItIs => {
+            checked.with_declaration(|declared| Ok(declared.manifest()?.name.to_string()))?
+        }
+        ExportForm::Strict => {
+            let strict = checked.with_declaration(|declared| Ok(declared.strict()?))?;
             let write = |file: File, text: &str| {
                 let path = from.join(file.as_str());
                 std::fs::write(&path, text).map_err(|error| Failure::file(&path, &error))
@@ -164,12 +166,12 @@ pub(crate) fn export(path: &Path, form: Form, out: &Path, console: &Console) -> 
     std::fs::create_dir_all(out).map_err(|error| Failure::file(out, &error))?;
     let staging = tempfile::tempdir_in(out).map_err(|error| Failure::file(out, &error.kind().into()))?;
     let made = staging.path().join(&name);
-    let mut packed = given::pack(from)?;
+    let mut packed = arguments::pack(from)?;
     std::fs::create_dir(&made)
         .and_then(|()| std::io::Seek::rewind(&mut packed))
         .map_err(|error| Failure::file(&folder, &error))?;
     bundle::unpack(&packed, &made)?;
     std::fs::rename(&made, &folder).map_err(|error| Failure::file(&folder, &error))?;
-    console.good(format!("exported {name} to {}", folder.display()));
+    console.success(format!("exported {name} to {}", folder.display()));
     Ok(Exit::Success)
 }

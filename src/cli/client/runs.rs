@@ -8,54 +8,57 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use ureq::http::Method;
 
-use super::asked;
-use super::remote::{Call, Sent, read_json};
+use super::remote::{ApiCall, RequestBody, read_json};
+use super::run_body;
 use super::watch::EVENTS;
-use super::{Local, Ran, Remote};
+use super::{EmbeddedClient, RemoteClient, RunResult};
+use crate::cli::event_printer::{OnEvent, RunEvent};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::progress::Spinner;
-use crate::cli::watched::{Hear, Told};
 use crate::engine::Ask;
 use crate::execution::{Envelope, Stream};
 use crate::ids::ExecutionId;
 use crate::limits;
 use crate::server::Signals;
 
-impl Remote {
+impl RemoteClient {
     pub(crate) fn run(
         &self,
-        (name, mut what): (String, serde_json::Value),
+        name: &str,
+        mut what: serde_json::Value,
         ask: &Ask,
-        mut hear: Option<&mut Hear<'_>>,
-    ) -> Result<Ran> {
-        what["blobs"] = self.kept(&ask.blobs)?;
-        let sent = Sent::json(asked::body(what, ask)?.into_bytes());
+        mut on_event: Option<&mut OnEvent<'_>>,
+    ) -> Result<RunResult> {
+        what["blobs"] = self.upload_blobs(&ask.blobs)?;
+        let sent = RequestBody::json(run_body::body(what, ask)?.into_bytes());
         let spinner = Cell::new(Some(Spinner::start(format!("running {name} on {}", self.base))));
         // Told as it goes on also where nobody listens: what breaks off on the way is asked for again.
-        let call = Call {
+        let call = ApiCall {
             answer_max: limits::CLIENT_RUN_MAX,
             accept: EVENTS,
-            ..Call::new(Method::POST, "/v1/executions")
+            ..ApiCall::new(Method::POST, "/v1/executions")
         };
         let (id, mut envelope) = (Mutex::new(None), None);
         let act = || {
-            self.run_told(&call, sent, &mut |told| {
+            self.run_with_events(&call, sent, &mut |told| {
                 match &told {
-                    Told::Status(of, ..) => *locked(&id) = Some(*of),
-                    Told::Result(result) => envelope = Some((**result).clone()),
-                    Told::Printed(..) | Told::Logged(_) => {}
+                    RunEvent::Status(of, ..) => *locked(&id) = Some(*of),
+                    RunEvent::Result(result) => envelope = Some((**result).clone()),
+                    RunEvent::Printed(..) | RunEvent::Logged(_) => {}
                 }
-                let Some(hear) = &mut hear else { return Ok(()) };
-                if !matches!(told, Told::Status(..) | Told::Printed(Stream::Stdout, _)) {
+                let Some(on_event) = &mut on_event else {
+                    return Ok(());
+                };
+                if !matches!(told, RunEvent::Status(..) | RunEvent::Printed(Stream::Stdout, _)) {
                     spinner.take();
                 }
-                hear(told)
+                on_event(told)
             })
         };
-        let interrupted = self.cancelling_on_ctrl_c(&id, act)?;
+        let interrupted = self.cancel_on_ctrl_c(&id, act)?;
         let none = || Failure::new(Exit::Unavailable, "the server told no result");
-        Ok(Ran {
+        Ok(RunResult {
             envelope: envelope.ok_or_else(none)?,
             interrupted,
         })
@@ -63,7 +66,7 @@ impl Remote {
 
     /// Acts, and tells whether Ctrl-C came meanwhile: it ends the execution that runs, whose end is then waited for. A second one ends
     /// this process, as the first does where nothing runs yet: what waits for its turn leaves with the connection.
-    fn cancelling_on_ctrl_c(
+    fn cancel_on_ctrl_c(
         &self,
         id: &Mutex<Option<ExecutionId>>,
         act: impl FnOnce() -> Result<()>,
@@ -106,23 +109,23 @@ impl Remote {
     }
 
     pub(super) fn submit(&self, mut what: serde_json::Value, ask: &Ask) -> Result<Envelope> {
-        what["blobs"] = self.kept(&ask.blobs)?;
+        what["blobs"] = self.upload_blobs(&ask.blobs)?;
         what["mode"] = "async".into();
-        let sent = Sent::json(asked::body(what, ask)?.into_bytes());
-        read_json(self.send(&Call::new(Method::POST, "/v1/executions"), sent)?)
+        let sent = RequestBody::json(run_body::body(what, ask)?.into_bytes());
+        read_json(self.send(&ApiCall::new(Method::POST, "/v1/executions"), sent)?)
     }
 
     pub(super) fn ended_within(&self, id: ExecutionId, within: Duration) -> Result<Envelope> {
         let query = [("wait", within.as_secs_f64().to_string())];
-        self.json(&Call {
+        self.json(&ApiCall {
             query: &query,
             answer_max: limits::CLIENT_RUN_MAX,
-            ..Call::new(Method::GET, &format!("/v1/executions/{id}"))
+            ..ApiCall::new(Method::GET, &format!("/v1/executions/{id}"))
         })
     }
 }
 
-impl Local {
+impl EmbeddedClient {
     pub(super) fn ended_within(&self, id: ExecutionId, within: Duration) -> Result<Envelope> {
         let ended = self.engine().execution_within(self.caller(), id, within);
         Ok(Envelope::from_execution(&self.wait(ended)?, None))

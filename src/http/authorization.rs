@@ -11,11 +11,11 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use super::access::{Access, Matrix};
-use super::door::Door;
 use super::extract::Path;
 use super::links::{self, Download};
-use super::problem::Refusal;
+use super::problem::ProblemResponse;
 use super::serve::Peer;
+use super::state::ApiState;
 use crate::auth::Caller;
 use crate::engine::require;
 use crate::error::{Code, Error};
@@ -28,34 +28,34 @@ pub(crate) struct Authenticated(pub(crate) Caller);
 
 /// Whose files may be read: the key's tenant, or the one a link was made for.
 #[derive(Clone, Debug)]
-pub(crate) struct Reader(pub(crate) Tenant);
+pub(crate) struct FileTenant(pub(crate) Tenant);
 
 /// What the guard needs to know.
 #[derive(Clone, Debug)]
-pub(crate) struct Guard {
-    pub(crate) door: Arc<Door>,
+pub(crate) struct Authorizer {
+    pub(crate) state: Arc<ApiState>,
     pub(crate) matrix: Arc<Matrix>,
 }
 
 /// Lets a request through to its handler if the route's line in the matrix allows it; without a line nothing is let through.
-pub(crate) async fn guard(
-    State(guard): State<Guard>,
+pub(crate) async fn authorize(
+    State(authorizer): State<Authorizer>,
     request: Request,
     next: Next,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ProblemResponse> {
     let (mut parts, body) = request.into_parts();
-    let access = guard.access(&parts)?;
+    let access = authorizer.access(&parts)?;
     let (caller, tenant) = match access {
         Access::Open => (None, None),
         Access::KeyOrLink(_)
             if !parts.headers.contains_key(header::AUTHORIZATION) && links::is_link(&parts.uri) =>
         {
-            let Path(download) = Path::<Download>::from_request_parts(&mut parts, &guard.door).await?;
-            let tenant = links::check(&guard.door.engine, &download, &parts.uri)?;
+            let Path(download) = Path::<Download>::from_request_parts(&mut parts, &authorizer.state).await?;
+            let tenant = links::check(&authorizer.state.engine, &download, &parts.uri)?;
             (None, Some(tenant))
         }
         Access::Key(scopes) | Access::KeyOrLink(scopes) => {
-            let caller = guard.caller(&parts).await?;
+            let caller = authorizer.caller(&parts).await?;
             require(&caller, scopes)?;
             let tenant = caller.tenant().clone();
             (Some(caller), Some(tenant))
@@ -68,14 +68,14 @@ pub(crate) async fn guard(
     }
     if let Some(tenant) = tenant {
         span.record(field::TENANT, tracing::field::display(&tenant));
-        parts.extensions.insert(Reader(tenant));
+        parts.extensions.insert(FileTenant(tenant));
     }
     Ok(next.run(Request::from_parts(parts, body)).await)
 }
 
-impl Guard {
+impl Authorizer {
     /// The route's line in the matrix; the router brings us other methods of a known path, too.
-    fn access(&self, parts: &Parts) -> Result<Access, Refusal> {
+    fn access(&self, parts: &Parts) -> Result<Access, ProblemResponse> {
         let method = match &parts.method {
             // Answered by the handler for GET.
             &Method::HEAD => &Method::GET,
@@ -89,7 +89,8 @@ impl Guard {
             let message = "this path does not take this method; the `Allow` header lists what it takes";
             let allow =
                 HeaderValue::from_str(&self.matrix.allow(path)).unwrap_or(HeaderValue::from_static(""));
-            Refusal::from(Error::new(Code::MethodNotAllowed, message)).with_header(header::ALLOW, allow)
+            ProblemResponse::from(Error::new(Code::MethodNotAllowed, message))
+                .with_header(header::ALLOW, allow)
         })
     }
 
@@ -97,7 +98,7 @@ impl Guard {
     async fn caller(&self, parts: &Parts) -> Result<Caller, Error> {
         let presented = bearer(&parts.headers)?;
         let refused = match presented {
-            Some(key) => match self.door.engine.authenticate(key).await {
+            Some(key) => match self.state.engine.authenticate(key).await {
                 Ok(caller) => return Ok(caller),
                 Err(error) if error.code() == Code::Unauthenticated => error,
                 Err(error) => return Err(error),
@@ -108,7 +109,7 @@ impl Guard {
             .extensions
             .get::<Peer>()
             .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |Peer(address)| address.ip());
-        match self.door.throttle.wrong_key(source, Instant::now()) {
+        match self.state.throttle.wrong_key(source, Instant::now()) {
             Ok(()) => Err(refused),
             Err(wait) => Err(Error::new(
                 Code::RateLimited,
@@ -140,10 +141,10 @@ fn unauthenticated() -> Error {
     )
 }
 
-impl FromRequestParts<Arc<Door>> for Authenticated {
-    type Rejection = Refusal;
+impl FromRequestParts<Arc<ApiState>> for Authenticated {
+    type Rejection = ProblemResponse;
 
-    async fn from_request_parts(parts: &mut Parts, _door: &Arc<Door>) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, _state: &Arc<ApiState>) -> Result<Self, ProblemResponse> {
         parts
             .extensions
             .get::<Self>()
@@ -152,10 +153,10 @@ impl FromRequestParts<Arc<Door>> for Authenticated {
     }
 }
 
-impl FromRequestParts<Arc<Door>> for Reader {
-    type Rejection = Refusal;
+impl FromRequestParts<Arc<ApiState>> for FileTenant {
+    type Rejection = ProblemResponse;
 
-    async fn from_request_parts(parts: &mut Parts, _door: &Arc<Door>) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, _state: &Arc<ApiState>) -> Result<Self, ProblemResponse> {
         parts
             .extensions
             .get::<Self>()

@@ -3,14 +3,14 @@
 use ureq::Body;
 use ureq::http::{Method, Response};
 
-use super::remote::{Call, copy, read_json};
-use super::{Local, Remote};
+use super::remote::{ApiCall, copy, read_json};
+use super::{EmbeddedClient, RemoteClient};
 use crate::cli::failure::Result;
 use crate::http::{List, ToolDefinition};
 use crate::limits;
 use crate::skill::{ToolFormat, prompt, prompt_entries, prompt_entry};
 
-impl Local {
+impl EmbeddedClient {
     pub(crate) fn tools(&self, format: ToolFormat) -> Result<Vec<ToolDefinition>> {
         let skills = self.latest(limits::ROWS_LISTED_MAX)?.items;
         let tools = skills
@@ -25,7 +25,7 @@ impl Local {
     }
 }
 
-impl Remote {
+impl RemoteClient {
     /// A page of them may be empty though there are more.
     pub(crate) fn tools(&self, format: ToolFormat) -> Result<Vec<ToolDefinition>> {
         let mut tools = Vec::new();
@@ -63,10 +63,10 @@ impl Remote {
             let mut query = filter.to_vec();
             query.push(("limit", limits::PAGE_ROWS_MAX.to_string()));
             query.extend(token.take().map(|token| ("page_token", token)));
-            let call = Call {
+            let call = ApiCall {
                 query: &query,
                 accept: "*/*",
-                ..Call::new(Method::GET, path)
+                ..ApiCall::new(Method::GET, path)
             };
             token = read(self.call(&call)?)?;
             if token.is_none() {

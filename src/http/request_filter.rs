@@ -9,28 +9,28 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use super::host::Hosts;
-use super::problem::Refusal;
+use super::problem::ProblemResponse;
 use crate::error::{Code, Error};
 
 /// The host name and port that a request was sent to, checked.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked(pub(crate) Authority);
+pub(crate) struct RequestedHost(pub(crate) Authority);
 
 /// Lets a request in, or not.
-pub(crate) async fn gate(
+pub(crate) async fn filter_request(
     State(hosts): State<Arc<Hosts>>,
     request: Request,
     next: Next,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ProblemResponse> {
     let (mut parts, body) = request.into_parts();
     if parts.method == Method::CONNECT {
         let allow = HeaderValue::from_static("GET, HEAD, POST, DELETE");
         let error = Error::new(Code::MethodNotAllowed, "this server is not a proxy");
-        return Err(Refusal::from(error).with_header(header::ALLOW, allow));
+        return Err(ProblemResponse::from(error).with_header(header::ALLOW, allow));
     }
-    let asked = hosts.check(&parts)?;
+    let host = hosts.check(&parts)?;
     refuse_encoding(&parts.headers)?;
-    parts.extensions.insert(Asked(asked));
+    parts.extensions.insert(RequestedHost(host));
     Ok(next.run(Request::from_parts(parts, body)).await)
 }
 

@@ -2,32 +2,34 @@
 
 use ureq::http::Method;
 
-use super::local::listed;
-use super::remote::{Call, read_json};
-use super::{Listed, Place};
+use super::embedded::listed;
+use super::remote::{ApiCall, read_json};
+use super::{Client, Listed};
 use crate::cli::failure::Result;
 use crate::http::{Delivery, List, SigningSecret};
 use crate::ids::{DeliveryId, ExecutionId};
 
-impl Place {
+impl Client {
     pub(crate) fn signing_secret(&self) -> Result<SigningSecret> {
         match self {
-            Self::Here(local) => {
+            Self::Embedded(local) => {
                 let signing = local.wait(local.engine().signing_secret(local.caller()))?;
                 Ok(SigningSecret::from(&signing))
             }
-            Self::There(remote) => read_json(remote.call(&Call::new(Method::GET, "/v1/webhooks/secret"))?),
+            Self::Remote(remote) => {
+                read_json(remote.call(&ApiCall::new(Method::GET, "/v1/webhooks/secret"))?)
+            }
         }
     }
 
     pub(crate) fn rotate_signing_secret(&self) -> Result<SigningSecret> {
         match self {
-            Self::Here(local) => {
+            Self::Embedded(local) => {
                 let signing = local.wait(local.engine().rotate_signing_secret(local.caller()))?;
                 Ok(SigningSecret::from(&signing))
             }
-            Self::There(remote) => {
-                read_json(remote.call(&Call::new(Method::POST, "/v1/webhooks/secret/rotate"))?)
+            Self::Remote(remote) => {
+                read_json(remote.call(&ApiCall::new(Method::POST, "/v1/webhooks/secret/rotate"))?)
             }
         }
     }
@@ -35,19 +37,19 @@ impl Place {
     /// Those of all executions, or of one.
     pub(crate) fn deliveries(&self, of: Option<ExecutionId>, rows: usize) -> Result<Listed<Delivery>> {
         match (self, of) {
-            (Self::Here(local), None) => {
+            (Self::Embedded(local), None) => {
                 let pages = async |page| local.engine().deliveries(local.caller(), page).await;
                 let listed = local.wait(listed(rows, pages))?;
                 Ok(listed.map(|delivery| Delivery::from(&delivery)))
             }
-            (Self::Here(local), Some(id)) => {
+            (Self::Embedded(local), Some(id)) => {
                 let found = local.wait(local.engine().delivery_of(local.caller(), id))?;
                 Ok(all(found.iter().map(Delivery::from).collect()))
             }
-            (Self::There(remote), None) => remote.listed("/v1/webhooks/deliveries", &[], rows),
-            (Self::There(remote), Some(id)) => {
+            (Self::Remote(remote), None) => remote.listed("/v1/webhooks/deliveries", &[], rows),
+            (Self::Remote(remote), Some(id)) => {
                 let path = format!("/v1/executions/{id}/deliveries");
-                let found: List<Delivery> = read_json(remote.call(&Call::new(Method::GET, &path))?)?;
+                let found: List<Delivery> = read_json(remote.call(&ApiCall::new(Method::GET, &path))?)?;
                 Ok(all(found.items))
             }
         }
@@ -55,13 +57,13 @@ impl Place {
 
     pub(crate) fn redeliver(&self, id: DeliveryId) -> Result<Delivery> {
         match self {
-            Self::Here(local) => {
+            Self::Embedded(local) => {
                 let delivery = local.wait(local.engine().redeliver(local.caller(), id))?;
                 Ok(Delivery::from(&delivery))
             }
-            Self::There(remote) => {
+            Self::Remote(remote) => {
                 let path = format!("/v1/webhooks/deliveries/{id}/redeliver");
-                read_json(remote.call(&Call::new(Method::POST, &path))?)
+                read_json(remote.call(&ApiCall::new(Method::POST, &path))?)
             }
         }
     }

@@ -16,14 +16,14 @@ use crate::skill::{Language, SkillName};
 
 /// A skill as it is named on a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Named {
+pub(crate) enum SkillArgument {
     /// A published skill.
     Published(SkillName),
     /// A folder or an archive.
     Path(PathBuf),
 }
 
-impl Named {
+impl SkillArgument {
     /// What has a slash or ends in `.zip`, and `.` and `..`, is a path; everything else must be a name.
     pub(crate) fn parse(text: &str) -> std::result::Result<Self, String> {
         let is_path =
@@ -255,13 +255,21 @@ mod tests {
     #[test]
     fn a_path_is_told_from_a_name_by_its_looks() {
         for path in [".", "..", "./a", "a/b", "/a", "a.zip", "A.ZIP"] {
-            assert_eq!(Named::parse(path), Ok(Named::Path(path.into())), "{path}");
+            assert_eq!(
+                SkillArgument::parse(path),
+                Ok(SkillArgument::Path(path.into())),
+                "{path}"
+            );
         }
         assert_eq!(
-            Named::parse("a-b.c"),
-            Ok(Named::Published("a-b.c".parse().unwrap()))
+            SkillArgument::parse("a-b.c"),
+            Ok(SkillArgument::Published("a-b.c".parse().unwrap()))
         );
-        assert!(Named::parse("My_Skill").unwrap_err().contains("./My_Skill"));
+        assert!(
+            SkillArgument::parse("My_Skill")
+                .unwrap_err()
+                .contains("./My_Skill")
+        );
     }
 
     #[test]

@@ -6,67 +6,67 @@ use std::io::{Seek as _, Write};
 use ureq::Body;
 use ureq::http::{Method, Response};
 
-use super::local::{self, listed};
-use super::remote::{self, Call, SentFile, read_json};
-use super::{Listed, Local, Place, Remote};
+use super::embedded::{self, listed};
+use super::remote::{self, ApiCall, FileBody, read_json};
+use super::{Client, EmbeddedClient, Listed, RemoteClient};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
-use crate::cli::progress::Watched;
+use crate::cli::progress::ProgressWriter;
 use crate::engine::NewBlob;
 use crate::http::{BLOB_CREATED_AT, BLOB_EXPIRES_AT, BlobInfo};
 use crate::ids::Digest;
 use crate::limits;
 use crate::store::Kept;
 
-impl Place {
-    pub(crate) fn keep_blob(&self, new: NewBlob) -> Result<(BlobInfo, Kept)> {
+impl Client {
+    pub(crate) fn upload_blob(&self, new: NewBlob) -> Result<(BlobInfo, Kept)> {
         match self {
-            Self::Here(local) => {
+            Self::Embedded(local) => {
                 let (record, kept) = local.wait(local.engine().add_blob(local.caller(), new))?;
                 Ok((BlobInfo::from(&record), kept))
             }
-            Self::There(remote) => remote.keep_blob(new),
+            Self::Remote(remote) => remote.upload_blob(new),
         }
     }
 
     pub(crate) fn blobs(&self, rows: usize) -> Result<Listed<BlobInfo>> {
         match self {
-            Self::Here(local) => local.blobs(rows),
-            Self::There(remote) => remote.listed("/v1/blobs", &[], rows),
+            Self::Embedded(local) => local.blobs(rows),
+            Self::Remote(remote) => remote.listed("/v1/blobs", &[], rows),
         }
     }
 
     pub(crate) fn blob(&self, id: &Digest) -> Result<BlobInfo> {
         match self {
-            Self::Here(local) => {
+            Self::Embedded(local) => {
                 let record = local.wait(local.engine().blob(local.caller(), id))?;
                 Ok(BlobInfo::from(&record))
             }
             // Headers say it all; `HEAD` would not say why there is none.
-            Self::There(remote) => told(id, &remote.blob(id)?),
+            Self::Remote(remote) => info_from_headers(id, &remote.blob(id)?),
         }
     }
 
     /// Copies the content; whether it is what its id says is for the caller to check.
     pub(crate) fn blob_content(&self, id: &Digest, into: &mut File) -> Result<()> {
-        let mut into = Watched::new(into, "downloading");
+        let mut into = ProgressWriter::new(into, "downloading");
         match self {
-            Self::Here(local) => local.blob_content(id, &mut into),
-            Self::There(remote) => remote::copy(remote.blob(id)?, &mut into, limits::BLOB_BYTES_MAX),
+            Self::Embedded(local) => local.blob_content(id, &mut into),
+            Self::Remote(remote) => remote::copy(remote.blob(id)?, &mut into, limits::BLOB_BYTES_MAX),
         }
     }
 
     pub(crate) fn delete_blob(&self, id: &Digest) -> Result<()> {
         match self {
-            Self::Here(local) => Ok(local.wait(local.engine().delete_blob(local.caller(), id))?),
-            Self::There(remote) => remote
-                .call(&Call::new(Method::DELETE, &format!("/v1/blobs/{id}")))
+            Self::Embedded(local) => Ok(local.wait(local.engine().delete_blob(local.caller(), id))?),
+            Self::Remote(remote) => remote
+                .call(&ApiCall::new(Method::DELETE, &format!("/v1/blobs/{id}")))
                 .map(drop),
         }
     }
 }
 
-impl Local {
+impl EmbeddedClient {
     fn blobs(&self, rows: usize) -> Result<Listed<BlobInfo>> {
         let pages = async |page| self.engine().blobs(self.caller(), page).await;
         Ok(self
@@ -79,13 +79,13 @@ impl Local {
             let (record, object) = self.engine().blob_content(self.caller(), id).await?;
             let reader = object.into_reader(0..record.size).await;
             let reader = reader.map_err(|error| Failure::internal("reading the blob", error))?;
-            local::copy(reader, into).await
+            embedded::copy(reader, into).await
         })
     }
 }
 
-impl Remote {
-    pub(super) fn keep_blob(&self, new: NewBlob) -> Result<(BlobInfo, Kept)> {
+impl RemoteClient {
+    pub(super) fn upload_blob(&self, new: NewBlob) -> Result<(BlobInfo, Kept)> {
         let NewBlob {
             mut content,
             media_type,
@@ -99,11 +99,11 @@ impl Remote {
             .map(|life| ("ttl", life.as_secs().to_string()))
             .into_iter()
             .collect();
-        let call = Call {
+        let call = ApiCall {
             query: &ttl,
-            ..Call::new(Method::POST, "/v1/blobs")
+            ..ApiCall::new(Method::POST, "/v1/blobs")
         };
-        let sent = SentFile {
+        let sent = FileBody {
             content_type: media_type.unwrap_or_else(|| "application/octet-stream".to_owned()),
             size,
             content,
@@ -117,15 +117,15 @@ impl Remote {
     }
 
     fn blob(&self, id: &Digest) -> Result<Response<Body>> {
-        self.call(&Call {
+        self.call(&ApiCall {
             accept: "*/*",
-            ..Call::new(Method::GET, &format!("/v1/blobs/{id}"))
+            ..ApiCall::new(Method::GET, &format!("/v1/blobs/{id}"))
         })
     }
 }
 
 /// What the head of a download says of the blob.
-fn told(id: &Digest, answer: &Response<Body>) -> Result<BlobInfo> {
+fn info_from_headers(id: &Digest, answer: &Response<Body>) -> Result<BlobInfo> {
     let header = |name: &str| answer.headers().get(name)?.to_str().ok();
     let moment = |name: &str| header(name)?.parse().ok();
     let info = || {

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use crate::ids::ExecutionId;
 
 /// A folder of the user's; the way to it may lead through links.
-pub(super) struct Root(PathBuf);
+pub(super) struct TargetFolder(PathBuf);
 
-impl Root {
+impl TargetFolder {
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         // Literal from here on, of any length.
         fs::canonicalize(folder).map(Self)
@@ -18,16 +18,16 @@ impl Root {
 }
 
 /// A file under another name in the folder that it belongs into; removed when dropped, unless it was kept.
-pub(super) struct Landing {
+pub(super) struct AtomicFile {
     temporary: PathBuf,
     path: PathBuf,
     pub(super) file: File,
     kept: bool,
 }
 
-impl Landing {
+impl AtomicFile {
     /// Makes the folders on the way, and the file. `path` is plain and relative, and each part is a name that Windows keeps.
-    pub(super) fn create(root: &Root, path: &str) -> io::Result<Self> {
+    pub(super) fn create(root: &TargetFolder, path: &str) -> io::Result<Self> {
         let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
         let mut folder = root.0.clone();
         for part in folders.split('/').filter(|part| !part.is_empty()) {
@@ -44,7 +44,7 @@ impl Landing {
     }
 
     /// Gives the file its name. A link of that name is replaced, not followed.
-    pub(super) fn keep(mut self) -> io::Result<()> {
+    pub(super) fn commit(mut self) -> io::Result<()> {
         fs::rename(&self.temporary, &self.path)?;
         self.kept = true;
         Ok(())
@@ -64,7 +64,7 @@ fn enter(folder: &Path) -> io::Result<()> {
     }
 }
 
-impl Drop for Landing {
+impl Drop for AtomicFile {
     fn drop(&mut self) {
         if !self.kept {
             let _ = fs::remove_file(&self.temporary);

@@ -7,9 +7,9 @@ use crate::limits;
 use crate::sys;
 
 /// Lets go of what only work needs whenever there has been none for a while; the system gives it back when it is needed.
-pub(super) async fn rest(engine: Engine, closing: CancellationToken) {
+pub(super) async fn release_when_idle(engine: Engine, closing: CancellationToken) {
     let look = async {
-        let_go(&engine).await;
+        release_memory(&engine).await;
         let mut has_worked = true;
         loop {
             let before = sys::cpu_time().unwrap_or_default();
@@ -17,7 +17,7 @@ pub(super) async fn rest(engine: Engine, closing: CancellationToken) {
             let used = sys::cpu_time().unwrap_or_default().saturating_sub(before);
             let is_idle = used < limits::IDLE_CPU_MAX;
             if is_idle && has_worked {
-                let_go(&engine).await;
+                release_memory(&engine).await;
             }
             has_worked = !is_idle;
         }
@@ -25,14 +25,14 @@ pub(super) async fn rest(engine: Engine, closing: CancellationToken) {
     closing.run_until_cancelled(look).await;
 }
 
-async fn let_go(engine: &Engine) {
+async fn release_memory(engine: &Engine) {
     let engine = engine.clone();
-    let let_go = move || {
+    let release_memory = move || {
         engine.rest();
         sys::trim_heap();
         sys::release_code_pages()
     };
-    match tokio::task::spawn_blocking(let_go).await {
+    match tokio::task::spawn_blocking(release_memory).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::debug!(%error, "The program's pages stay in memory"),
         Err(error) => tracing::debug!(%error, "Memory was not given back"),

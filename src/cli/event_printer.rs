@@ -9,7 +9,7 @@ use crate::ids::ExecutionId;
 
 /// Something that an execution tells.
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum RunEvent {
     /// Where it stands, and how many are before it.
     Status(ExecutionId, Status, Option<usize>),
     /// What it printed.
@@ -21,11 +21,11 @@ pub(crate) enum Told {
 }
 
 /// Takes what is told.
-pub(crate) type Hear<'a> = dyn FnMut(Told) -> Result<()> + 'a;
+pub(crate) type OnEvent<'a> = dyn FnMut(RunEvent) -> Result<()> + 'a;
 
 /// Which parts of it are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub(crate) enum ShownEvents {
     /// Its standard error and its log: of what `run` waits for.
     Aside,
     /// The same, and where it stands.
@@ -36,7 +36,7 @@ pub(crate) enum Shown {
     All,
 }
 
-impl Shown {
+impl ShownEvents {
     fn has_status(self) -> bool {
         matches!(self, Self::Talk | Self::All)
     }
@@ -48,9 +48,9 @@ impl Shown {
 
 /// Shows an execution.
 #[derive(Debug)]
-pub(crate) struct Watcher<'a> {
+pub(crate) struct EventPrinter<'a> {
     console: &'a Console,
-    shown: Shown,
+    shown: ShownEvents,
     /// Whether what stands last on standard error is a whole line.
     at_line_start: bool,
     /// Whether anything of the program's standard error was shown.
@@ -59,8 +59,8 @@ pub(crate) struct Watcher<'a> {
     pub(crate) envelope: Option<Envelope>,
 }
 
-impl<'a> Watcher<'a> {
-    pub(crate) fn new(console: &'a Console, shown: Shown) -> Self {
+impl<'a> EventPrinter<'a> {
+    pub(crate) fn new(console: &'a Console, shown: ShownEvents) -> Self {
         Self {
             console,
             shown,
@@ -71,27 +71,27 @@ impl<'a> Watcher<'a> {
     }
 
     /// Shows what is told.
-    pub(crate) fn hear(&mut self, told: Told) -> Result<()> {
+    pub(crate) fn print(&mut self, told: RunEvent) -> Result<()> {
         match told {
-            Told::Status(id, status, position) if self.shown.has_status() && !status.is_final() => {
-                let place =
+            RunEvent::Status(id, status, position) if self.shown.has_status() && !status.is_final() => {
+                let client =
                     position.map_or_else(String::new, |position| format!(", number {position} in line"));
-                self.say(format!("execution {id} is {status}{place}"));
+                self.say(format!("execution {id} is {status}{client}"));
             }
-            Told::Printed(Stream::Stdout, bytes) if self.shown.has_stdout() => {
+            RunEvent::Printed(Stream::Stdout, bytes) if self.shown.has_stdout() => {
                 self.console.bytes_while_read(&bytes)?;
             }
-            Told::Printed(Stream::Stderr, bytes) => {
+            RunEvent::Printed(Stream::Stderr, bytes) => {
                 self.at_line_start = bytes.ends_with(b"\n");
                 self.has_shown = true;
                 self.console.talk_bytes(&bytes);
             }
-            Told::Logged(line) => self.talk_line(line),
-            Told::Result(envelope) => {
+            RunEvent::Logged(line) => self.talk_line(line),
+            RunEvent::Result(envelope) => {
                 self.end_line();
                 self.envelope = Some(*envelope);
             }
-            Told::Status(..) | Told::Printed(Stream::Stdout, _) => {}
+            RunEvent::Status(..) | RunEvent::Printed(Stream::Stdout, _) => {}
         }
         Ok(())
     }

@@ -11,10 +11,11 @@ use serde_json::json;
 use ureq::http::{Method, Request, Response, Uri};
 use ureq::{Agent, AsSendBody, Body, SendBody};
 
-use super::{KeyWanted, Listed, Printed, Pushed, Wanted};
+use super::{ExecutionListFilter, Listed, ProgramOutput, PublishedArchive};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
-use crate::cli::progress::{Spinner, Watched};
+use crate::cli::progress::{ProgressWriter, Spinner};
+use crate::engine::NewKey;
 use crate::error::Code;
 use crate::execution::{Envelope, FileLink, Summary};
 use crate::http::{FreshKey, Key, List, Problem, Ready, Skill, SkillSummary, StreamTexts};
@@ -24,14 +25,14 @@ use crate::skill::{Selector, SkillName, Version};
 
 /// A server and the key for it.
 #[derive(Debug)]
-pub(crate) struct Remote {
+pub(crate) struct RemoteClient {
     pub(super) base: String,
     key: SecretString,
     agent: Agent,
 }
 
 /// One request without its body.
-pub(super) struct Call<'a> {
+pub(super) struct ApiCall<'a> {
     pub(super) method: Method,
     pub(super) path: &'a str,
     pub(super) query: &'a [(&'a str, String)],
@@ -40,13 +41,13 @@ pub(super) struct Call<'a> {
 }
 
 /// The body of a request and its type.
-pub(super) struct Sent {
+pub(super) struct RequestBody {
     pub(super) content_type: String,
     pub(super) bytes: Vec<u8>,
 }
 
 /// A file as the body of a request.
-pub(super) struct SentFile {
+pub(super) struct FileBody {
     pub(super) content_type: String,
     pub(super) size: u64,
     /// From the beginning.
@@ -74,7 +75,7 @@ pub(super) fn is_loopback(url: &str) -> bool {
             .is_ok_and(|ip| ip.is_loopback())
 }
 
-impl Remote {
+impl RemoteClient {
     pub(super) fn new(base: &str, key: SecretString) -> Result<Self> {
         let loopback = is_loopback(base);
         let mut config = Agent::config_builder()
@@ -101,7 +102,7 @@ impl Remote {
         self.base.starts_with("https://") || is_loopback(&self.base)
     }
 
-    pub(crate) fn publish(&self, mut archive: File, name: Option<&SkillName>) -> Result<Pushed> {
+    pub(crate) fn publish(&self, mut archive: File, name: Option<&SkillName>) -> Result<PublishedArchive> {
         let mut zip = Vec::new();
         (&mut archive)
             .take(limits::ARCHIVE_BYTES_MAX + 1)
@@ -110,14 +111,14 @@ impl Remote {
         let _spinner = Spinner::start("uploading");
         let sent = match name {
             Some(name) => form(&format!("{name}.zip"), &zip),
-            None => Sent {
+            None => RequestBody {
                 content_type: "application/zip".to_owned(),
                 bytes: zip,
             },
         };
-        let answer = self.send(&Call::new(Method::POST, "/v1/skills"), sent)?;
+        let answer = self.send(&ApiCall::new(Method::POST, "/v1/skills"), sent)?;
         let again = answer.status().as_u16() == 200;
-        Ok(Pushed {
+        Ok(PublishedArchive {
             skill: read_json(answer)?,
             again,
         })
@@ -132,43 +133,43 @@ impl Remote {
     }
 
     pub(crate) fn skill(&self, name: &SkillName, selector: &Selector) -> Result<Skill> {
-        self.json(&Call::new(Method::GET, &skill_path(name, selector)))
+        self.json(&ApiCall::new(Method::GET, &skill_path(name, selector)))
     }
 
     pub(crate) fn archive(&self, name: &SkillName, selector: &Selector, into: &mut File) -> Result<()> {
         let path = format!("{}/archive", skill_path(name, selector));
-        let answer = self.call(&Call {
+        let answer = self.call(&ApiCall {
             accept: "application/zip",
-            ..Call::new(Method::GET, &path)
+            ..ApiCall::new(Method::GET, &path)
         })?;
         copy(answer, into, limits::ARCHIVE_BYTES_MAX)
     }
 
     pub(crate) fn delete(&self, name: &SkillName, version: &Version) -> Result<()> {
         let path = skill_path(name, &Selector::Version(version.clone()));
-        self.call(&Call::new(Method::DELETE, &path)).map(drop)
+        self.call(&ApiCall::new(Method::DELETE, &path)).map(drop)
     }
 
     /// Runs `what`, which people know by `name`.
-    pub(crate) fn executions(&self, wanted: &Wanted) -> Result<Listed<Summary>> {
-        let status = wanted.status.map(|status| ("status", status.to_string()));
-        let skill = wanted.skill.as_ref().map(|skill| ("skill", skill.to_string()));
+    pub(crate) fn executions(&self, filter: &ExecutionListFilter) -> Result<Listed<Summary>> {
+        let status = filter.status.map(|status| ("status", status.to_string()));
+        let skill = filter.skill.as_ref().map(|skill| ("skill", skill.to_string()));
         let query: Vec<_> = status.into_iter().chain(skill).collect();
-        self.listed("/v1/executions", &query, wanted.rows)
+        self.listed("/v1/executions", &query, filter.rows)
     }
 
     pub(crate) fn execution(&self, id: ExecutionId) -> Result<Envelope> {
-        self.json(&Call::new(Method::GET, &format!("/v1/executions/{id}")))
+        self.json(&ApiCall::new(Method::GET, &format!("/v1/executions/{id}")))
     }
 
-    pub(crate) fn printed(&self, id: ExecutionId) -> Result<Printed> {
+    pub(crate) fn printed(&self, id: ExecutionId) -> Result<ProgramOutput> {
         let path = format!("/v1/executions/{id}/logs");
         let stream = |name: &str| -> Result<(Vec<u8>, bool)> {
             let query = [("stream", name.to_owned())];
-            let answer = self.call(&Call {
+            let answer = self.call(&ApiCall {
                 query: &query,
                 accept: "text/plain",
-                ..Call::new(Method::GET, &path)
+                ..ApiCall::new(Method::GET, &path)
             })?;
             let truncated = answer
                 .headers()
@@ -179,8 +180,8 @@ impl Remote {
             Ok((bytes, truncated))
         };
         let ((stdout, truncated), (stderr, _)) = (stream("stdout")?, stream("stderr")?);
-        let texts: StreamTexts = self.json(&Call::new(Method::GET, &path))?;
-        Ok(Printed {
+        let texts: StreamTexts = self.json(&ApiCall::new(Method::GET, &path))?;
+        Ok(ProgramOutput {
             stdout,
             stderr,
             truncated,
@@ -190,7 +191,10 @@ impl Remote {
     }
 
     pub(crate) fn cancel(&self, id: ExecutionId) -> Result<Envelope> {
-        self.json(&Call::new(Method::POST, &format!("/v1/executions/{id}/cancel")))
+        self.json(&ApiCall::new(
+            Method::POST,
+            &format!("/v1/executions/{id}/cancel"),
+        ))
     }
 
     /// By id and path: where the answer's own `url` points is not for us to follow with a key.
@@ -201,24 +205,24 @@ impl Remote {
             .map(|part| utf8_percent_encode(part, SEGMENT).to_string())
             .collect();
         let path = format!("/v1/executions/{id}/files/{}", segments.join("/"));
-        let answer = self.call(&Call {
+        let answer = self.call(&ApiCall {
             accept: "*/*",
-            ..Call::new(Method::GET, &path)
+            ..ApiCall::new(Method::GET, &path)
         })?;
         copy(answer, into, file.size)
     }
 
-    pub(crate) fn create_key(&self, wanted: KeyWanted) -> Result<FreshKey> {
-        let mut body = json!({ "name": wanted.name, "scopes": wanted.scopes });
-        if let Some(tenant) = wanted.tenant {
+    pub(crate) fn create_key(&self, new: NewKey) -> Result<FreshKey> {
+        let mut body = json!({ "name": new.name, "scopes": new.scopes });
+        if let Some(tenant) = new.tenant {
             body["tenant"] = tenant.to_string().into();
         }
-        if let Some(at) = wanted.expires_at {
+        if let Some(at) = new.expires_at {
             body["expires_at"] = at.to_string().into();
         }
         read_json(self.send(
-            &Call::new(Method::POST, "/v1/keys"),
-            Sent::json(body.to_string().into_bytes()),
+            &ApiCall::new(Method::POST, "/v1/keys"),
+            RequestBody::json(body.to_string().into_bytes()),
         )?)
     }
 
@@ -227,20 +231,20 @@ impl Remote {
     }
 
     pub(crate) fn revoke_key(&self, id: KeyId) -> Result<Key> {
-        self.json(&Call::new(Method::DELETE, &format!("/v1/keys/{id}")))
+        self.json(&ApiCall::new(Method::DELETE, &format!("/v1/keys/{id}")))
     }
 
     pub(crate) fn rotate_key(&self, id: KeyId) -> Result<FreshKey> {
-        self.json(&Call::new(Method::POST, &format!("/v1/keys/{id}/rotate")))
+        self.json(&ApiCall::new(Method::POST, &format!("/v1/keys/{id}/rotate")))
     }
 
     /// Whether the server can do its work, and which part cannot; that it cannot is an answer too.
     pub(crate) fn readiness(&self) -> Result<Ready> {
         let request = self
-            .request(&Call::new(Method::GET, "/readyz"))
+            .request(&ApiCall::new(Method::GET, "/readyz"))
             .body(())
             .map_err(|error| Failure::internal("writing the request", error))?;
-        read_json(self.answered(self.agent.run(request))?)
+        read_json(self.check_answer(self.agent.run(request))?)
     }
 
     /// Page after page until `rows` are there; a server that never stops is cut there too.
@@ -257,9 +261,9 @@ impl Remote {
             let mut query = filter.to_vec();
             query.push(("limit", missing.to_string()));
             query.extend(token.take().map(|token| ("page_token", token)));
-            let page: List<T> = self.json(&Call {
+            let page: List<T> = self.json(&ApiCall {
                 query: &query,
-                ..Call::new(Method::GET, path)
+                ..ApiCall::new(Method::GET, path)
             })?;
             let nothing = page.items.is_empty();
             items.extend(page.items.into_iter().take(missing));
@@ -273,32 +277,32 @@ impl Remote {
         }
     }
 
-    pub(super) fn json<T: DeserializeOwned>(&self, call: &Call<'_>) -> Result<T> {
+    pub(super) fn json<T: DeserializeOwned>(&self, call: &ApiCall<'_>) -> Result<T> {
         read_json(self.call(call)?)
     }
 
-    pub(super) fn call(&self, call: &Call<'_>) -> Result<Response<Body>> {
-        self.perform(call, self.request(call).body(()))
+    pub(super) fn call(&self, call: &ApiCall<'_>) -> Result<Response<Body>> {
+        self.send_with(call, self.request(call).body(()))
     }
 
-    pub(super) fn send(&self, call: &Call<'_>, sent: Sent) -> Result<Response<Body>> {
+    pub(super) fn send(&self, call: &ApiCall<'_>, sent: RequestBody) -> Result<Response<Body>> {
         let request = self.request(call).header("content-type", sent.content_type);
-        self.perform(call, request.body(sent.bytes))
+        self.send_with(call, request.body(sent.bytes))
     }
 
     /// Sends a file as it is read.
-    pub(super) fn send_file(&self, call: &Call<'_>, sent: SentFile) -> Result<Response<Body>> {
+    pub(super) fn send_file(&self, call: &ApiCall<'_>, sent: FileBody) -> Result<Response<Body>> {
         let request = self
             .request(call)
             .header("content-type", sent.content_type)
             .header("content-length", sent.size);
-        let content = Watched::new(sent.content.take(sent.size), "uploading");
-        self.perform(call, request.body(SendBody::from_owned_reader(content)))
+        let content = ProgressWriter::new(sent.content.take(sent.size), "uploading");
+        self.send_with(call, request.body(SendBody::from_owned_reader(content)))
     }
 
-    fn perform<B: AsSendBody>(
+    fn send_with<B: AsSendBody>(
         &self,
-        call: &Call<'_>,
+        call: &ApiCall<'_>,
         request: std::result::Result<Request<B>, ureq::http::Error>,
     ) -> Result<Response<Body>> {
         let request = request.map_err(|error| Failure::internal("writing the request", error))?;
@@ -307,10 +311,10 @@ impl Remote {
             .configure_request(request)
             .timeout_recv_response(Some(call.answer_max))
             .build();
-        self.judge(self.agent.run(request))
+        self.check_status(self.agent.run(request))
     }
 
-    fn request(&self, call: &Call<'_>) -> ureq::http::request::Builder {
+    fn request(&self, call: &ApiCall<'_>) -> ureq::http::request::Builder {
         let query: Vec<_> = call
             .query
             .iter()
@@ -325,7 +329,10 @@ impl Remote {
     }
 
     /// Any answer at all.
-    fn answered(&self, answer: std::result::Result<Response<Body>, ureq::Error>) -> Result<Response<Body>> {
+    fn check_answer(
+        &self,
+        answer: std::result::Result<Response<Body>, ureq::Error>,
+    ) -> Result<Response<Body>> {
         answer.map_err(|error| {
             let message = format!(
                 "server_url: {} does not answer ({error}); is the server running?",
@@ -336,8 +343,11 @@ impl Remote {
     }
 
     /// An answer that is a success, or the server's own words why not.
-    fn judge(&self, answer: std::result::Result<Response<Body>, ureq::Error>) -> Result<Response<Body>> {
-        let answer = self.answered(answer)?;
+    fn check_status(
+        &self,
+        answer: std::result::Result<Response<Body>, ureq::Error>,
+    ) -> Result<Response<Body>> {
+        let answer = self.check_answer(answer)?;
         let status = answer.status();
         if status.is_success() {
             return Ok(answer);
@@ -364,7 +374,7 @@ impl Remote {
     }
 }
 
-impl<'a> Call<'a> {
+impl<'a> ApiCall<'a> {
     pub(super) fn new(method: Method, path: &'a str) -> Self {
         Self {
             method,
@@ -376,7 +386,7 @@ impl<'a> Call<'a> {
     }
 }
 
-impl Sent {
+impl RequestBody {
     pub(super) fn json(bytes: Vec<u8>) -> Self {
         Self {
             content_type: "application/json".to_owned(),
@@ -393,13 +403,13 @@ fn skill_path(name: &SkillName, selector: &Selector) -> String {
 }
 
 /// A form with one file, so that the server learns its name.
-fn form(name: &str, content: &[u8]) -> Sent {
+fn form(name: &str, content: &[u8]) -> RequestBody {
     let boundary = format!("skillbox-{}", ExecutionId::generate());
     let head = format!(
         "--{boundary}\r\ncontent-disposition: form-data; name=\"file\"; filename=\"{name}\"\r\ncontent-type: application/zip\r\n\r\n"
     );
     let tail = format!("\r\n--{boundary}--\r\n");
-    Sent {
+    RequestBody {
         content_type: format!("multipart/form-data; boundary={boundary}"),
         bytes: [head.as_bytes(), content, tail.as_bytes()].concat(),
     }

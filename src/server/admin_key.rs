@@ -8,11 +8,11 @@ use crate::server::Error;
 
 /// What is known of the administrator's key.
 #[derive(Debug)]
-pub enum FirstKey {
+pub enum AdminKey {
     /// This process made it.
-    Fresh(ApiKey),
+    Created(ApiKey),
     /// It was there, and it is good.
-    Kept(ApiKey),
+    Existing(ApiKey),
     /// There are keys, but none in the data folder that is good: it was revoked, rotated or taken away.
     Unknown,
 }
@@ -24,23 +24,23 @@ pub enum FirstKey {
 /// # Errors
 ///
 /// The file or the store cannot be used.
-pub async fn first_key(engine: &Engine, folder: &DataFolder) -> Result<FirstKey, Error> {
-    if let Some(key) = kept(engine, folder).await? {
-        return Ok(FirstKey::Kept(key));
+pub async fn find_or_create_admin_key(engine: &Engine, folder: &DataFolder) -> Result<AdminKey, Error> {
+    if let Some(key) = valid_key(engine, folder).await? {
+        return Ok(AdminKey::Existing(key));
     }
     let _one = folder.lock_first_key()?;
-    if let Some(key) = kept(engine, folder).await? {
-        return Ok(FirstKey::Kept(key));
+    if let Some(key) = valid_key(engine, folder).await? {
+        return Ok(AdminKey::Existing(key));
     }
     let was_there = folder.admin_key()?.is_some();
     let key = folder.admin_key_or_fresh()?;
     if engine.adopt_first_key(&key).await? {
-        return Ok(FirstKey::Fresh(key));
+        return Ok(AdminKey::Created(key));
     }
     if !was_there {
         folder.remove_admin_key()?;
     }
-    Ok(FirstKey::Unknown)
+    Ok(AdminKey::Unknown)
 }
 
 /// Makes a fresh administrator's key where the one in the data folder is lost or ended. Whoever owns the folder may: the store is theirs.
@@ -50,7 +50,7 @@ pub async fn first_key(engine: &Engine, folder: &DataFolder) -> Result<FirstKey,
 /// The folder holds a good key, or the file or the store cannot be used.
 pub async fn recover_key(engine: &Engine, folder: &DataFolder) -> Result<(), Error> {
     let _one = folder.lock_first_key()?;
-    if kept(engine, folder).await?.is_some() {
+    if valid_key(engine, folder).await?.is_some() {
         let file = folder.admin_key_path();
         let message = format!(
             "`{}` holds a valid key; use it, or remove the file first",
@@ -65,7 +65,7 @@ pub async fn recover_key(engine: &Engine, folder: &DataFolder) -> Result<(), Err
     Ok(engine.adopt_recovered_key(&key).await?)
 }
 
-async fn kept(engine: &Engine, folder: &DataFolder) -> Result<Option<ApiKey>, Error> {
+async fn valid_key(engine: &Engine, folder: &DataFolder) -> Result<Option<ApiKey>, Error> {
     let Some(key) = folder.admin_key()? else {
         return Ok(None);
     };

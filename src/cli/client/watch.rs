@@ -8,11 +8,11 @@ use tokio::sync::oneshot;
 use ureq::http::{Method, Response};
 use ureq::{Body, BodyReader};
 
-use super::remote::{Call, Sent};
-use super::{Local, Remote};
+use super::remote::{ApiCall, RequestBody};
+use super::{EmbeddedClient, RemoteClient};
+use crate::cli::event_printer::{OnEvent, RunEvent};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
-use crate::cli::watched::{Hear, Told};
 use crate::engine::Subscription;
 use crate::execution::{Bookmark, Envelope, News, Reason, Stream};
 use crate::http::{EndEvent, EndReason, PrintedEvent, StatusEvent};
@@ -21,12 +21,12 @@ use crate::limits;
 
 /// What a run tells, once it is recorded.
 #[derive(Debug)]
-pub(super) struct Telling {
+pub(super) struct RunEvents {
     watched: Option<oneshot::Receiver<Subscription>>,
     follow: Option<Subscription>,
 }
 
-impl Telling {
+impl RunEvents {
     pub(super) fn once(watched: oneshot::Receiver<Subscription>) -> Self {
         Self {
             watched: Some(watched),
@@ -35,7 +35,7 @@ impl Telling {
     }
 
     /// The next thing that it tells; never comes when there is no more.
-    pub(super) async fn next(&mut self) -> Told {
+    pub(super) async fn next(&mut self) -> RunEvent {
         loop {
             if let Some(watched) = &mut self.watched {
                 self.follow = watched.await.ok();
@@ -46,8 +46,8 @@ impl Telling {
             };
             match follow.next().await {
                 Some(news) => {
-                    if let Some(told) = told(follow, news) {
-                        return told;
+                    if let Some(run_event) = run_event(follow, news) {
+                        return run_event;
                     }
                 }
                 None => self.follow = None,
@@ -57,12 +57,14 @@ impl Telling {
 }
 
 /// What is heard of a followed execution; `None` at the end of it.
-fn told(follow: &Subscription, news: News) -> Option<Told> {
+fn run_event(follow: &Subscription, news: News) -> Option<RunEvent> {
     match news {
-        News::Status(status) => Some(Told::Status(follow.id(), status, follow.queue_position())),
-        News::Printed { stream, bytes } => Some(Told::Printed(stream, bytes)),
-        News::Logged(line) => Some(Told::Logged(line)),
-        News::Result(execution) => Some(Told::Result(Box::new(Envelope::from_execution(&execution, None)))),
+        News::Status(status) => Some(RunEvent::Status(follow.id(), status, follow.queue_position())),
+        News::Printed { stream, bytes } => Some(RunEvent::Printed(stream, bytes)),
+        News::Logged(line) => Some(RunEvent::Logged(line)),
+        News::Result(execution) => Some(RunEvent::Result(Box::new(Envelope::from_execution(
+            &execution, None,
+        )))),
         News::End {
             reason: Reason::Finished | Reason::Shutdown,
             ..
@@ -70,15 +72,15 @@ fn told(follow: &Subscription, news: News) -> Option<Told> {
     }
 }
 
-impl Local {
+impl EmbeddedClient {
     /// Tells all of an execution, to its end.
-    pub(crate) fn watch(&self, id: ExecutionId, hear: &mut Hear<'_>) -> Result<()> {
+    pub(crate) fn watch(&self, id: ExecutionId, on_event: &mut OnEvent<'_>) -> Result<()> {
         let from = Bookmark::default();
         self.wait(async {
             let mut follow = self.engine().follow(self.caller(), id, from).await?;
             while let Some(news) = follow.next().await {
-                if let Some(told) = told(&follow, news) {
-                    hear(told)?;
+                if let Some(run_event) = run_event(&follow, news) {
+                    on_event(run_event)?;
                 }
             }
             Ok(())
@@ -86,21 +88,26 @@ impl Local {
     }
 }
 
-impl Remote {
+impl RemoteClient {
     /// Tells all of an execution, to its end.
-    pub(crate) fn watch(&self, id: ExecutionId, hear: &mut Hear<'_>) -> Result<()> {
+    pub(crate) fn watch(&self, id: ExecutionId, on_event: &mut OnEvent<'_>) -> Result<()> {
         let first = self.events(id, "")?;
-        self.watch_from(first, Some(id), hear)
+        self.watch_from(first, Some(id), on_event)
     }
 
     /// Runs something and tells all of it; a server that knows no events answers with how it ended.
-    pub(super) fn run_told(&self, call: &Call<'_>, sent: Sent, hear: &mut Hear<'_>) -> Result<()> {
+    pub(super) fn run_with_events(
+        &self,
+        call: &ApiCall<'_>,
+        sent: RequestBody,
+        on_event: &mut OnEvent<'_>,
+    ) -> Result<()> {
         let answer = self.send(call, sent)?;
         let kind = answer.headers().get("content-type");
         if kind.is_none_or(|kind| kind != EVENTS) {
-            return hear(Told::Result(super::remote::read_json(answer)?));
+            return on_event(RunEvent::Result(super::remote::read_json(answer)?));
         }
-        self.watch_from(answer, None, hear)
+        self.watch_from(answer, None, on_event)
     }
 
     /// Hears a stream to its end, and what follows where it breaks off.
@@ -108,24 +115,24 @@ impl Remote {
         &self,
         answer: Response<Body>,
         mut id: Option<ExecutionId>,
-        hear: &mut Hear<'_>,
+        on_event: &mut OnEvent<'_>,
     ) -> Result<()> {
-        let mut stream = Events::of(answer, String::new());
+        let mut stream = EventStream::of(answer, String::new());
         let mut failures = 0;
         loop {
             let last = stream.last_id.clone();
             match stream.next()? {
                 Some(event) => {
                     failures = 0;
-                    match event.told()? {
-                        Heard::Told(told) => {
-                            if let Told::Status(of, ..) = &told {
+                    match event.parse()? {
+                        ParsedEvent::Run(run_event) => {
+                            if let RunEvent::Status(of, ..) = &run_event {
                                 id = Some(*of);
                             }
-                            hear(told)?;
+                            on_event(run_event)?;
                         }
-                        Heard::End => return Ok(()),
-                        Heard::Nothing => {}
+                        ParsedEvent::End => return Ok(()),
+                        ParsedEvent::Ignored => {}
                     }
                 }
                 None => {
@@ -135,8 +142,8 @@ impl Remote {
                     failures += 1;
                     sleep(limits::EVENTS_RETRY);
                     stream = match self.events(id, &last) {
-                        Ok(answer) => Events::of(answer, last),
-                        Err(failure) if failure.exit() == Exit::Unavailable => Events::none(last),
+                        Ok(answer) => EventStream::of(answer, last),
+                        Err(failure) if failure.exit() == Exit::Unavailable => EventStream::none(last),
                         Err(failure) => return Err(failure),
                     };
                 }
@@ -147,10 +154,10 @@ impl Remote {
     fn events(&self, id: ExecutionId, last_id: &str) -> Result<Response<Body>> {
         let query = [("last_event_id", last_id.to_owned())];
         let path = format!("/v1/executions/{id}/events");
-        self.call(&Call {
+        self.call(&ApiCall {
             query: if last_id.is_empty() { &[] } else { &query },
             accept: EVENTS,
-            ..Call::new(Method::GET, &path)
+            ..ApiCall::new(Method::GET, &path)
         })
     }
 }
@@ -166,7 +173,7 @@ fn broken() -> Failure {
 }
 
 /// A stream of events that is read as it comes.
-struct Events {
+struct EventStream {
     reader: Option<BufReader<BodyReader<'static>>>,
     /// Of the last whole event.
     last_id: String,
@@ -174,19 +181,19 @@ struct Events {
 
 /// One event as it came.
 #[derive(Debug, Default, PartialEq)]
-struct Event {
+struct RawEvent {
     name: String,
     data: Vec<u8>,
 }
 
 /// What an event says.
-enum Heard {
-    Told(Told),
+enum ParsedEvent {
+    Run(RunEvent),
     End,
-    Nothing,
+    Ignored,
 }
 
-impl Events {
+impl EventStream {
     fn of(answer: Response<Body>, last_id: String) -> Self {
         let reader = answer.into_body().into_with_config().limit(u64::MAX).reader();
         let reader = Some(BufReader::new(reader));
@@ -200,7 +207,7 @@ impl Events {
     }
 
     /// The next event; `None` where the stream ends or breaks off.
-    fn next(&mut self) -> Result<Option<Event>> {
+    fn next(&mut self) -> Result<Option<RawEvent>> {
         match &mut self.reader {
             Some(reader) => read_event(reader, &mut self.last_id),
             None => Ok(None),
@@ -209,8 +216,8 @@ impl Events {
 }
 
 /// Reads one event. What is foreign is bounded as any answer is.
-fn read_event(reader: &mut impl BufRead, last_id: &mut String) -> Result<Option<Event>> {
-    let (mut event, mut id, mut left) = (Event::default(), None, limits::ANSWER_BYTES_MAX);
+fn read_event(reader: &mut impl BufRead, last_id: &mut String) -> Result<Option<RawEvent>> {
+    let (mut event, mut id, mut left) = (RawEvent::default(), None, limits::ANSWER_BYTES_MAX);
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -242,8 +249,8 @@ fn read_event(reader: &mut impl BufRead, last_id: &mut String) -> Result<Option<
     }
 }
 
-impl Event {
-    fn told(&self) -> Result<Heard> {
+impl RawEvent {
+    fn parse(&self) -> Result<ParsedEvent> {
         Ok(match self.name.as_str() {
             "status" => {
                 let StatusEvent {
@@ -251,25 +258,25 @@ impl Event {
                     status,
                     queue_position,
                 } = self.read()?;
-                Heard::Told(Told::Status(execution_id, status, queue_position))
+                ParsedEvent::Run(RunEvent::Status(execution_id, status, queue_position))
             }
-            "stdout" => Heard::Told(self.printed(Stream::Stdout)?),
-            "stderr" => Heard::Told(self.printed(Stream::Stderr)?),
-            "log" => Heard::Told(Told::Logged(self.read()?)),
-            "result" => Heard::Told(Told::Result(self.read()?)),
+            "stdout" => ParsedEvent::Run(self.printed(Stream::Stdout)?),
+            "stderr" => ParsedEvent::Run(self.printed(Stream::Stderr)?),
+            "log" => ParsedEvent::Run(RunEvent::Logged(self.read()?)),
+            "result" => ParsedEvent::Run(RunEvent::Result(self.read()?)),
             "end" => match self.read::<EndEvent>()?.reason {
-                EndReason::Finished => Heard::End,
-                EndReason::Shutdown => Heard::Nothing,
+                EndReason::Finished => ParsedEvent::End,
+                EndReason::Shutdown => ParsedEvent::Ignored,
             },
             // Of a newer server.
-            _ => Heard::Nothing,
+            _ => ParsedEvent::Ignored,
         })
     }
 
-    fn printed(&self, stream: Stream) -> Result<Told> {
+    fn printed(&self, stream: Stream) -> Result<RunEvent> {
         let bytes = self.read::<PrintedEvent>()?.into_bytes();
         bytes
-            .map(|bytes| Told::Printed(stream, bytes))
+            .map(|bytes| RunEvent::Printed(stream, bytes))
             .ok_or_else(|| not_understood(&"no base64"))
     }
 
@@ -295,7 +302,7 @@ mod tests {
         let mut next = || (read_event(&mut reader, &mut id).unwrap(), id.clone());
         let event = |name: &str, data: &[u8]| {
             let (name, data) = (name.to_owned(), data.to_vec());
-            Some(Event { name, data })
+            Some(RawEvent { name, data })
         };
         let first = event("stdout", b"{\"text\":\n\"a\"}\n");
         assert_eq!(next(), (first, "1-0-0-running".to_owned()));
