@@ -17,10 +17,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use container::{ByHand, Program};
-use skillbox::engine::{Ask, RunRequest, What};
+use skillbox::engine::RunSpec;
 use skillbox::execution::Status;
 use skillbox::sandbox::seccomp;
-use skillbox::skill::{Language, Selector};
+use skillbox::skill::{Language, Selector, SkillRef};
 use world::{Backend, World};
 
 const ROUNDS: usize = 30;
@@ -73,11 +73,11 @@ async fn main() {
 }
 
 async fn skillbox_once(world: &World) -> (f64, [f64; 3]) {
-    let ask = Ask {
+    let ask = RunSpec {
         input: Some(world::json("{\"n\": 1}")),
-        ..Ask::default()
+        ..RunSpec::default()
     };
-    let what = What::Skill {
+    let skill = SkillRef {
         name: "probe".parse().unwrap(),
         selector: Selector::Latest,
     };
@@ -86,10 +86,9 @@ async fn skillbox_once(world: &World) -> (f64, [f64; 3]) {
         .engine
         .run(
             &world.admin,
-            RunRequest {
-                what,
-                ask,
-                progress: None,
+            RunSpec {
+                skill: Some(skill),
+                ..ask
             },
         )
         .await

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use bubblewrap::bubblewrap;
 use measure::{Bar, Row, Served, milliseconds, timed};
-use skillbox::engine::Ask;
+use skillbox::engine::RunSpec;
 use skillbox::execution::Status;
 use skillbox::skill::Language;
 use world::{Backend, World};
@@ -154,7 +154,7 @@ async fn world_with_skills() -> Option<World> {
 
 async fn engine_once(world: &World, name: &str) -> (f64, [f64; 3]) {
     let started = Instant::now();
-    let execution = world.run_latest(name, Ask::default()).await.unwrap();
+    let execution = world.run_latest(name, RunSpec::default()).await.unwrap();
     let total = milliseconds(started);
     let outcome = execution.outcome.unwrap();
     assert_eq!(outcome.status, Status::Success, "{:?}", outcome.error);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use skillbox::engine::Ask;
+use skillbox::engine::RunSpec;
 use skillbox::execution::Status;
 use skillbox::sandbox::WarmPoolSettings;
 use tokio::runtime::Runtime;
@@ -192,9 +192,9 @@ fn local_peers<'a>(spoken: &'a Spoken, folder: &Path) -> Vec<Way<'a>> {
 
 fn engine_once(runtime: &Runtime, world: &World, spoken: &Spoken) -> f64 {
     runtime.block_on(async {
-        let ask = Ask {
+        let ask = RunSpec {
             input: Some(world::json("{\"x\": 1}")),
-            ..Ask::default()
+            ..RunSpec::default()
         };
         let started = Instant::now();
         let execution = world.run_latest(spoken.name, ask).await.unwrap();

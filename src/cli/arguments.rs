@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use crate::bundle;
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
-use crate::engine::{AskedBlob, CalledCode};
 use crate::error::quoted;
 use crate::execution::JsonText;
+use crate::ids::Digest;
 use crate::limits;
 use crate::sandbox::InputFile;
 use crate::skill::{Language, SkillName};
@@ -127,7 +127,7 @@ pub(crate) fn stdin(text: &str) -> Result<bytes::Bytes> {
 }
 
 /// `--code FILE|-` and `--lang`.
-pub(crate) fn code(from: &str, language: Option<Language>) -> Result<CalledCode> {
+pub(crate) fn code(from: &str, language: Option<Language>) -> Result<(Language, String)> {
     let max = limits::CODE_BYTES_MAX as u64;
     let bytes = match from {
         "-" => read_capped(io::stdin().lock(), max)
@@ -145,7 +145,7 @@ pub(crate) fn code(from: &str, language: Option<Language>) -> Result<CalledCode>
         Some(_) | None => None,
     };
     let language = language.or(told).unwrap_or(Language::Python);
-    Ok(CalledCode { text, language })
+    Ok((language, text))
 }
 
 /// `--lang`.
@@ -186,20 +186,20 @@ pub(crate) fn files(given: &[String]) -> Result<Vec<InputFile>> {
 }
 
 /// `--blob ID|@FILE`.
-pub(crate) fn blobs(given: &[String]) -> Result<Vec<AskedBlob>> {
-    let blob = |text: &String| match text.strip_prefix('@') {
-        Some(path) => {
-            let file = blob_file(Path::new(path))?;
-            Ok(AskedBlob::Content(file))
+pub(crate) fn blobs(given: &[String]) -> Result<(Vec<Digest>, Vec<File>)> {
+    let (mut ids, mut contents) = (Vec::new(), Vec::new());
+    for text in given {
+        match text.strip_prefix('@') {
+            Some(path) => contents.push(blob_file(Path::new(path))?),
+            None => ids.push(text.parse().map_err(|_| {
+                let text = quoted(text);
+                Failure::refused(format!(
+                    "--blob: {text} is no id sha256:…; a file is written @FILE"
+                ))
+            })?),
         }
-        None => text.parse().map(AskedBlob::Kept).map_err(|_| {
-            let text = quoted(text);
-            Failure::refused(format!(
-                "--blob: {text} is no id sha256:…; a file is written @FILE"
-            ))
-        }),
-    };
-    given.iter().map(blob).collect()
+    }
+    Ok((ids, contents))
 }
 
 /// A file that can be a blob.

@@ -1,5 +1,6 @@
 //! `skillbox run`: one skill, run to its end; its result on standard output.
 
+use std::mem::take;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::cli::event_printer::{EventPrinter, ShownEvents};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::config::Config;
-use crate::engine::{Ask, What};
+use crate::engine::{RunRequest, RunSpec, UnpublishedArchive};
 use crate::error::quoted;
 use crate::execution::{Envelope, Status};
 use crate::skill::{Language, Selector, SkillName, SkillRef, parse_timeout};
@@ -93,7 +94,6 @@ pub(crate) fn run(mut args: RunArgs, config: &Config, console: &Console) -> Resu
             "a script of the skill is named by --script PATH, and arguments of a program follow after --",
         ));
     }
-    args.args = [args.of_script, args.args].concat();
     arguments::read_once(&[
         ("--code", args.code.as_deref()),
         ("--input", args.input.as_deref()),
@@ -106,23 +106,14 @@ pub(crate) fn run(mut args: RunArgs, config: &Config, console: &Console) -> Resu
             out.display()
         )));
     }
-    let ask = Ask {
-        input: args.input.as_deref().map(arguments::input).transpose()?,
-        args: args.args,
-        files: arguments::files(&args.files)?,
-        blobs: arguments::blobs(&args.blobs)?,
-        script: args.script,
-        stdin: args.stdin.as_deref().map(arguments::stdin).transpose()?,
-        mount_skills: args.mount_skills,
-        requirements: args.requirements,
-        timeout: args.timeout,
-        callback_url: args.callback_url,
-    };
-    let (client, what) = match (args.skill, &args.code) {
+    let mut request = args.request()?;
+    let client = match (args.skill, &args.code) {
         (None, code) => {
             let code = code.as_deref().unwrap_or("-");
-            let what = What::Code(arguments::code(code, args.lang)?);
-            (Client::open(config, console)?, what)
+            let (language, code) = arguments::code(code, args.lang)?;
+            request.spec.language = Some(language);
+            request.spec.code = Some(code);
+            Client::open(config, console)?
         }
         (Some(SkillArgument::Path(_)), _) if args.version.is_some() => {
             return Err(Failure::new(
@@ -132,21 +123,20 @@ pub(crate) fn run(mut args: RunArgs, config: &Config, console: &Console) -> Resu
         }
         (Some(SkillArgument::Path(path)), _) => {
             let Archive { file, name } = Archive::open(&path)?;
-            let fallback_name = name.map(|name| name.to_string());
-            let what = What::Archive {
-                archive: file,
-                fallback_name,
-            };
-            (Client::embedded(config)?, what)
+            request.archive = Some(UnpublishedArchive {
+                zip: file,
+                fallback_name: name.map(|name| name.to_string()),
+            });
+            Client::embedded(config)?
         }
         (Some(SkillArgument::Published(name)), _) => {
             let selector = args.version.unwrap_or_default();
-            (Client::open(config, console)?, What::Skill { name, selector })
+            request.spec.skill = Some(SkillRef { name, selector });
+            Client::open(config, console)?
         }
     };
     let prepared = PreparedRun {
-        what,
-        ask,
+        request,
         out: args.out,
     };
     let result = if args.later {
@@ -158,16 +148,39 @@ pub(crate) fn run(mut args: RunArgs, config: &Config, console: &Console) -> Resu
     result
 }
 
+impl RunArgs {
+    /// The request, without what is run.
+    fn request(&mut self) -> Result<RunRequest> {
+        let (blobs, blob_contents) = arguments::blobs(&self.blobs)?;
+        let spec = RunSpec {
+            input: self.input.as_deref().map(arguments::input).transpose()?,
+            args: [take(&mut self.of_script), take(&mut self.args)].concat(),
+            files: arguments::files(&self.files)?,
+            blobs,
+            script: self.script.take(),
+            stdin: self.stdin.as_deref().map(arguments::stdin).transpose()?,
+            mount_skills: take(&mut self.mount_skills),
+            requirements: take(&mut self.requirements),
+            timeout: self.timeout,
+            callback_url: self.callback_url.take(),
+            ..RunSpec::default()
+        };
+        Ok(RunRequest {
+            blob_contents,
+            ..spec.into()
+        })
+    }
+}
+
 /// What to run, with what, and where its files go.
 struct PreparedRun {
-    what: What,
-    ask: Ask,
+    request: RunRequest,
     out: Option<PathBuf>,
 }
 
 impl PreparedRun {
     fn submit(self, client: &Client, console: &Console) -> Result<Exit> {
-        let envelope = client.submit(self.what, &self.ask)?;
+        let envelope = client.submit(self.request)?;
         match console.format() {
             Some(_) => console.data(Format::Json, &envelope, rows)?,
             None => console.text(&format!("{}\n", envelope.execution_id))?,
@@ -176,18 +189,15 @@ impl PreparedRun {
     }
 
     fn run_to_end(self, client: &Client, console: &Console) -> Result<Exit> {
-        let Self { what, ask, out } = self;
+        let Self { request, out } = self;
         // A script says all by what it prints.
-        let has_output = ask.script.is_none() && !matches!(what, What::Code(_));
-        let name = match &what {
-            What::Skill { name, .. } => Some(name.clone()),
-            What::Archive { .. } | What::Code(_) => None,
-        };
+        let has_output = request.spec.script.is_none() && request.spec.code.is_none();
+        let name = request.spec.skill.as_ref().map(|skill| skill.name.clone());
         let mut watcher = EventPrinter::new(console, ShownEvents::Aside);
         let ran = if Console::draws_progress() {
-            client.run(what, ask, Some(&mut |told| watcher.print(told)))
+            client.run(request, Some(&mut |told| watcher.print(told)))
         } else {
-            client.run(what, ask, None)
+            client.run(request, None)
         };
         let RunResult {
             envelope,

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -50,15 +51,6 @@ pub struct NewBlob {
     pub life: Option<Duration>,
 }
 
-/// A blob that an execution is given.
-#[derive(Debug)]
-pub enum AskedBlob {
-    /// One that is kept.
-    Kept(Digest),
-    /// The content itself; it is not kept.
-    Content(File),
-}
-
 impl Engine {
     /// Keeps a blob of the caller's tenant. The same content again is the same blob: it is only kept longer.
     pub async fn add_blob(&self, caller: &Caller, new: NewBlob) -> Result<(BlobRecord, Kept), Error> {
@@ -81,30 +73,11 @@ impl Engine {
             return Err(Error::invalid(message));
         }
         let (content, digest, size) = on_disk(move || measured(content)).await?;
-        let record = self.blob_record(caller.tenant(), (digest, size), media_type, life);
+        let record = blob_record(caller.tenant(), digest, size, media_type, life);
         // To its end: a client that goes away must not leave bytes that nothing names.
         let engine = self.clone();
-        self.to_the_end(async move { engine.keep(record, content).await })
+        self.run_detached(async move { engine.keep(record, content).await })
             .await
-    }
-
-    fn blob_record(
-        &self,
-        tenant: &Tenant,
-        (digest, size): (Digest, u64),
-        media_type: String,
-        life: Duration,
-    ) -> BlobRecord {
-        let now = clock::now();
-        BlobRecord {
-            tenant: tenant.clone(),
-            digest,
-            object: BlobObject::generate(),
-            size,
-            media_type,
-            created_at: now,
-            expires_at: later(now, life),
-        }
     }
 
     /// The bytes first: a row is never without them. What the row does not take is removed again.
@@ -242,37 +215,38 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives a planned job its blobs, all of them or an error that names what is missing.
-    pub(super) async fn lend_blobs(
+    /// Adds the blobs of a request to its job; a missing one is an error.
+    pub(super) async fn add_input_blobs(
         &self,
         tenant: &Tenant,
         job: &mut Job,
-        asked: Vec<AskedBlob>,
+        ids: &[Digest],
+        contents: Vec<File>,
     ) -> Result<(), Error> {
         let max = limits::INPUT_BLOBS_MAX;
-        if asked.len() > max {
+        let count = ids.len() + contents.len();
+        if count > max {
             return Err(Error::invalid(format!(
-                "blobs: {} blobs, the limit is {max}",
-                asked.len()
+                "blobs: {count} blobs, the limit is {max}"
             )));
         }
         let mut bytes = 0;
-        for blob in asked {
-            let lent = match blob {
-                AskedBlob::Kept(id) => self.lent(tenant, &id).await?,
-                AskedBlob::Content(content) => {
-                    let (content, digest, size) = on_disk(move || measured(content)).await?;
-                    InputBlob {
-                        digest,
-                        size,
-                        content,
-                    }
-                }
-            };
-            if job.blobs.iter().all(|blob| blob.digest != lent.digest) {
-                bytes += lent.size;
-                job.blobs.push(lent);
+        let mut add = |blob: InputBlob| {
+            if job.blobs.iter().all(|known| known.digest != blob.digest) {
+                bytes += blob.size;
+                job.blobs.push(blob);
             }
+        };
+        for id in ids {
+            add(self.input_blob(tenant, id).await?);
+        }
+        for content in contents {
+            let (content, digest, size) = on_disk(move || measured(content)).await?;
+            add(InputBlob {
+                digest,
+                size,
+                content,
+            });
         }
         if bytes > limits::INPUT_BLOBS_BYTES_MAX {
             let max = limits::INPUT_BLOBS_BYTES_MAX;
@@ -289,7 +263,7 @@ impl Engine {
         Ok(())
     }
 
-    async fn lent(&self, tenant: &Tenant, id: &Digest) -> Result<InputBlob, Error> {
+    async fn input_blob(&self, tenant: &Tenant, id: &Digest) -> Result<InputBlob, Error> {
         let record = self.find_blob(tenant, id).await?;
         let content = self.open_blob(&record).await?.into_file();
         Ok(InputBlob {
@@ -340,11 +314,11 @@ impl Engine {
     async fn take_blob(&self, tenant: &Tenant, tar: &File, blob: &FileEntry) -> Result<(), Error> {
         let folder = self.0.settings.tmp_dir.clone();
         let tar = tar.try_clone().map_err(failure::of_io)?;
-        let (offset, size) = (blob.offset, blob.size);
-        let content = on_disk(move || cut_out(tar, (offset, size), &folder)).await?;
+        let (start, size) = (blob.offset, blob.size);
+        let content = on_disk(move || cut_out(tar, start..start + size, &folder)).await?;
         let media_type = "application/octet-stream".to_owned();
         let life = self.0.settings.blobs.life;
-        let record = self.blob_record(tenant, (blob.sha256, size), media_type, life);
+        let record = blob_record(tenant, blob.sha256, size, media_type, life);
         self.keep(record, content).await.map(drop)
     }
 }
@@ -384,6 +358,19 @@ fn is_old(object: &BlobObject) -> bool {
     let age = object.named_at().map(|at| clock::now().duration_since(at));
     let age = age.and_then(|age| Duration::try_from(age).ok());
     age.is_some_and(|age| age >= limits::BLOB_BYTES_UNNAMED_MAX)
+}
+
+fn blob_record(tenant: &Tenant, digest: Digest, size: u64, media_type: String, life: Duration) -> BlobRecord {
+    let now = clock::now();
+    BlobRecord {
+        tenant: tenant.clone(),
+        digest,
+        object: BlobObject::generate(),
+        size,
+        media_type,
+        created_at: now,
+        expires_at: later(now, life),
+    }
 }
 
 fn key(tenant: &Tenant, object: BlobObject) -> blob::Key {
@@ -431,9 +418,9 @@ fn measured(mut file: File) -> io::Result<(File, Digest, u64)> {
 }
 
 /// A range of `tar` as a file without a name.
-fn cut_out(mut tar: File, (offset, size): (u64, u64), folder: &Path) -> io::Result<File> {
+fn cut_out(mut tar: File, range: Range<u64>, folder: &Path) -> io::Result<File> {
     let mut file = tempfile::tempfile_in(folder)?;
-    tar.seek(SeekFrom::Start(offset))?;
-    io::copy(&mut tar.take(size), &mut file)?;
+    tar.seek(SeekFrom::Start(range.start))?;
+    io::copy(&mut tar.take(range.end - range.start), &mut file)?;
     Ok(file)
 }

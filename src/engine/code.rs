@@ -1,46 +1,29 @@
-//! How a shim of ours is told what to call: code that comes with a request, or a function of a skill.
+//! Commands for the shims that call code of a request or a function of a skill.
 
-use crate::engine::plan::{self, Plan};
-use crate::engine::schemas::Schemas;
-use crate::engine::{Ask, Settings};
-use crate::error::{Code, Error};
-use crate::limits;
+use crate::engine::plan::{self, PlannedRun};
+use crate::engine::{RunSpec, Settings};
+use crate::error::Error;
+use crate::ids::{Digest, Tenant};
 use crate::sandbox::{Collect, Job};
 use crate::skill::{Function, Language};
 
-/// Code that comes with a request.
-#[derive(Debug)]
-pub struct CalledCode {
-    /// Its text.
-    pub text: String,
-    /// What it is written in.
-    pub language: Language,
-}
-
-impl CalledCode {
-    /// Refuses what no shim could read.
-    pub(super) fn check(&self) -> Result<(), Error> {
-        if self.text.len() > limits::CODE_BYTES_MAX {
-            let (bytes, max) = (self.text.len(), limits::CODE_BYTES_MAX);
-            let message = format!("code has {bytes} bytes, the limit is {max}; put data into input or files");
-            return Err(Error::new(Code::TooLarge, message));
-        }
-        Ok(())
-    }
-}
-
-/// Plans one call of code.
-pub(super) fn plan(code: CalledCode, ask: &Ask, settings: &Settings) -> Result<Plan, Error> {
-    if ask.script.is_some() {
+pub(super) fn plan(
+    tenant: &Tenant,
+    code: String,
+    spec: &RunSpec,
+    settings: &Settings,
+) -> Result<PlannedRun, Error> {
+    if spec.script.is_some() {
         return Err(Error::invalid(
             "script: names a file of a skill; leave it out with code",
         ));
     }
-    let CalledCode { text, language } = code;
-    // Editors on Windows begin a file with a mark that not every interpreter takes.
-    let code = match text.strip_prefix('\u{feff}') {
+    let language = spec.language.unwrap_or(Language::Python);
+    let digest = Digest::of(code.as_bytes());
+    // Editors on Windows begin a file with a byte order mark, which not every interpreter accepts.
+    let code = match code.strip_prefix('\u{feff}') {
         Some(code) => code.to_owned(),
-        None => text,
+        None => code,
     };
     let mut argv: Vec<_> = match language {
         Language::Python => vec!["python3", PYTHON, "code"],
@@ -50,29 +33,23 @@ pub(super) fn plan(code: CalledCode, ask: &Ask, settings: &Settings) -> Result<P
     .into_iter()
     .map(ToOwned::to_owned)
     .collect();
-    argv.extend(ask.args.iter().cloned());
+    argv.extend(spec.args.iter().cloned());
     let base = plan::job(
         plan::approve(settings.images.of(language), None, settings)?,
-        ask,
+        spec,
         settings,
     )?;
     let job = Job {
         argv,
         code: Some(code),
         env: plan::environment(None, &base.input).into(),
-        stdin: plan::stdin_unless_input(ask),
-        // What code saves, it saves beside itself.
+        stdin: plan::stdin_unless_input(spec),
+        // Code saves files next to itself.
         collect: Collect::Workspace,
         recurs: true,
         ..base
     };
-    Ok(Plan {
-        job,
-        language,
-        entrypoint: None,
-        // Code has none.
-        schemas: Schemas::default(),
-    })
+    Ok(PlannedRun::new(tenant.clone(), digest, job, language))
 }
 
 /// The command that calls a function of a skill, if there is a shim for its language.

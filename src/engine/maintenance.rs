@@ -136,7 +136,7 @@ impl Engine {
             match self.0.store.finish(&tenant, id, outcome::unsaved()).await {
                 Ok(_) | Err(store::Error::NotFound) => {}
                 Err(error) => {
-                    self.0.running.add_unsaved((tenant, id));
+                    self.0.running.add_unsaved(tenant, id);
                     closed = Err(failure::of_store(error, "execution"));
                 }
             }

@@ -15,7 +15,6 @@ mod mounts;
 mod outcome;
 mod plan;
 mod queue;
-mod queued_request;
 mod request;
 mod resolve;
 mod run;
@@ -56,13 +55,12 @@ use cache::SkillCache;
 use deps::Builds;
 use running::RunningExecutions;
 
-pub use blobs::{AskedBlob, BlobPolicy, NewBlob};
-pub use code::CalledCode;
+pub use blobs::{BlobPolicy, NewBlob};
 pub use deps::{DependencySettings, Host, Index, NamedBy, Upstream};
 pub use executions::{ArtifactFile, Artifacts};
 pub use keys::NewKey;
 pub use maintenance::{Check, Readiness};
-pub use request::{Ask, Manner, OnDisconnect, RunRequest, What};
+pub use request::{OnDisconnect, RunOptions, RunRequest, RunSpec, UnpublishedArchive};
 pub use subscription::Subscription;
 pub use webhooks::{Courier, Resolver, Signing, WebhookSettings};
 
@@ -270,8 +268,8 @@ impl Engine {
         Caller::check(&record, clock::now()).map_err(|_| refused())
     }
 
-    /// Does `work` to its end even if whoever asked for it goes away; what it logs belongs to the request all the same.
-    async fn to_the_end<T: Send + 'static>(
+    /// Runs `work` to its end even if the caller disconnects; its logs still belong to the request.
+    async fn run_detached<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {

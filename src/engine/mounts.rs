@@ -1,14 +1,14 @@
-//! The other skills that an execution sees.
+//! Mounts other skills into an execution.
 
 use crate::auth::Caller;
 use crate::engine::Engine;
-use crate::engine::plan::{self, Plan};
+use crate::engine::plan::{self, PlannedRun};
 use crate::error::{Code, Error};
 use crate::limits;
 use crate::sandbox::{ImageOf, SkillFiles};
 use crate::skill::{Language, SkillRef};
 
-/// Refuses what cannot be seen side by side: every skill has one place.
+/// Rejects duplicate names: each skill has one folder.
 pub(super) fn check(mounts: &[SkillRef]) -> Result<(), Error> {
     let max = limits::MOUNTED_SKILLS_MAX;
     if mounts.len() > max {
@@ -29,16 +29,16 @@ pub(super) fn check(mounts: &[SkillRef]) -> Result<(), Error> {
 }
 
 impl Engine {
-    /// Adds the skills to the job; the one that is run is there already.
+    /// Adds the skills to the job, except the one that is run.
     pub(super) async fn mount(
         &self,
         caller: &Caller,
-        plan: &mut Plan,
+        planned: &mut PlannedRun,
         mounts: &[SkillRef],
     ) -> Result<(), Error> {
         let mut actions = Vec::new();
         for SkillRef { name, selector } in mounts {
-            let job = &mut plan.job;
+            let job = &mut planned.job;
             if job.skill.as_ref().is_some_and(|own| own.name == *name) {
                 continue;
             }
@@ -58,19 +58,19 @@ impl Engine {
         }
         // A shell that has scripts of other languages beside it is there to call them.
         match plan::called_by_shell(actions.iter()) {
-            Some(other) => self.surround_shell(plan, other),
+            Some(other) => self.surround_shell(planned, other),
             None => Ok(()),
         }
     }
 
-    /// Gives a shell that is alone so far the image of a language that it will call.
-    pub(super) fn surround_shell(&self, plan: &mut Plan, other: Language) -> Result<(), Error> {
+    /// Gives a plain shell the image of a language that it will call.
+    pub(super) fn surround_shell(&self, planned: &mut PlannedRun, other: Language) -> Result<(), Error> {
         let images = &self.0.settings.images;
-        let is_plain_shell = plan.language == Language::Bash
-            && plan.job.image_of == ImageOf::Language
-            && plan.job.image.as_str() == images.of(Language::Bash);
+        let is_plain_shell = planned.language == Language::Bash
+            && planned.job.image_of == ImageOf::Language
+            && planned.job.image.as_str() == images.of(Language::Bash);
         if is_plain_shell {
-            plan.job.image = plan::approve(images.of(other), None, &self.0.settings)?;
+            planned.job.image = plan::approve(images.of(other), None, &self.0.settings)?;
         }
         Ok(())
     }

@@ -1,25 +1,32 @@
-//! From a skill and a request to a job: pure, so that what runs can be read off a value.
+//! Plans an execution from a skill and a request. Pure: the result is a value that can be inspected.
 
+use crate::engine::cache::Unpacked;
+use crate::engine::run::{RecordedState, Watcher};
 use crate::engine::schemas::Schemas;
-use crate::engine::{Ask, Settings, code};
+use crate::engine::{OnDisconnect, RunSpec, Settings, clock, code};
 use crate::error::Error;
 use crate::execution::{JsonText, ResourceLimits};
-use crate::ids::ExecutionId;
+use crate::ids::{Digest, ExecutionId, Tenant};
 use crate::limits;
-use crate::sandbox::{Collect, ImageOf, Job, SkillFiles, Urgency};
+use crate::sandbox::{Collect, ImageOf, Job, ProgressSender, SkillFiles, Urgency};
 use crate::secret::Mask;
-use crate::skill::{Action, ApprovedImage, Called, Language, Manifest, Module, Resources, Script, Version};
+use crate::skill::{
+    Action, ApprovedImage, Called, Language, Manifest, Module, Resources, Script, SecretName, SkillName,
+    Version,
+};
+use crate::webhook::CallbackUrl;
 
-/// The skill that a job is made for.
+/// A skill whose files are on this host.
 #[derive(Debug)]
 pub(super) struct Subject<'a> {
+    pub(super) tenant: &'a Tenant,
     pub(super) manifest: &'a Manifest,
     pub(super) version: &'a Version,
     pub(super) files: SkillFiles,
     pub(super) target: Target,
 }
 
-/// What of a skill is run.
+/// The part of a skill that is run.
 #[derive(Debug)]
 pub(super) enum Target {
     /// Its program or function, as it declares.
@@ -73,14 +80,60 @@ impl Target {
     }
 }
 
-/// A job, and what of it is recorded.
+/// An execution that was checked and planned, and runs when it gets a slot.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct PlannedRun {
+    pub(super) tenant: Tenant,
+    /// `None` for code.
+    pub(super) name: Option<SkillName>,
+    pub(super) version: Option<Version>,
+    /// Of the skill's files or the code.
+    pub(super) digest: Digest,
     pub(super) job: Job,
     pub(super) language: Language,
     /// The file of the skill that is run or called.
     pub(super) entrypoint: Option<String>,
     pub(super) schemas: Schemas,
+    /// Declared by the skill, not yet granted.
+    pub(super) secrets: Vec<SecretName>,
+    /// Packages of the request.
+    pub(super) requirements: Vec<String>,
+    pub(super) progress: Option<ProgressSender>,
+    pub(super) accepted_at: jiff::Timestamp,
+    pub(super) callback_url: Option<CallbackUrl>,
+    pub(super) recorded: RecordedState,
+    pub(super) on_disconnect: OnDisconnect,
+    pub(super) watcher: Option<Watcher>,
+    /// The files of an unpublished archive, removed after the execution.
+    pub(super) _unpacked: Option<Unpacked>,
+}
+
+impl PlannedRun {
+    pub(super) fn new(tenant: Tenant, digest: Digest, job: Job, language: Language) -> Self {
+        Self {
+            tenant,
+            name: None,
+            version: None,
+            digest,
+            job,
+            language,
+            entrypoint: None,
+            schemas: Schemas::default(),
+            secrets: Vec::new(),
+            requirements: Vec::new(),
+            progress: None,
+            accepted_at: clock::now(),
+            callback_url: None,
+            recorded: RecordedState::Nothing,
+            on_disconnect: OnDisconnect::default(),
+            watcher: None,
+            _unpacked: None,
+        }
+    }
+
+    pub(super) fn id(&self) -> ExecutionId {
+        self.job.execution
+    }
 }
 
 /// Fixed by us; nobody else may set it (P11). What packages bring is found last: it replaces no program of the system.
@@ -89,14 +142,16 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 /// What runs a script as a module, written by the guest.
 const PYTHON_MODULE: &str = "/sandbox/runtime/_skillbox/module.py";
 
-/// Plans one execution. Refuses what has nothing to run and images that are not allowed.
-pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Result<Plan, Error> {
+/// Plans one execution. Rejects skills without a program and images that are not allowed.
+pub(super) fn plan(subject: Subject<'_>, spec: &RunSpec, settings: &Settings) -> Result<PlannedRun, Error> {
     let Subject {
+        tenant,
         manifest,
         version,
         files,
         target,
     } = subject;
+    let digest = files.digest;
     let (language, entrypoint, mut argv) = target.command(manifest)?;
     let own_image = manifest
         .image
@@ -105,11 +160,11 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
     let default = || {
         settings
             .images
-            .of(surroundings(manifest, (language, &entrypoint)))
+            .of(image_language(manifest, language, &entrypoint))
     };
     let image = approve(own_image.unwrap_or_else(default), Some(manifest), settings)?;
-    argv.extend(ask.args.iter().cloned());
-    let base = job(image, ask, settings)?;
+    argv.extend(spec.args.iter().cloned());
+    let base = job(image, spec, settings)?;
     let mut env = environment(Some((manifest, version)), &base.input);
     if target.is_script() {
         add_import_paths(&mut env, &imported_from(manifest), &entrypoint);
@@ -120,9 +175,9 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
         env: env.into(),
         skill: Some(files),
         stdin: if target.is_script() {
-            stdin_unless_input(ask)
+            stdin_unless_input(spec)
         } else {
-            ask.stdin.clone()
+            spec.stdin.clone()
         },
         collect: if target.is_script() {
             Collect::Workspace
@@ -132,7 +187,7 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
         limits: ResourceLimits::clamp(
             &manifest.resources,
             manifest.timeout,
-            ask.timeout,
+            spec.timeout,
             &settings.maxima,
         ),
         ..base
@@ -142,11 +197,13 @@ pub(super) fn plan(subject: Subject<'_>, ask: &Ask, settings: &Settings) -> Resu
         Target::Declared => Schemas::of(manifest),
         Target::Script(_) | Target::Module(_) => Schemas::default(),
     };
-    Ok(Plan {
-        job,
-        language,
+    Ok(PlannedRun {
+        name: Some(manifest.name.clone()),
+        version: Some(version.clone()),
         entrypoint: Some(entrypoint),
         schemas,
+        secrets: manifest.permissions.secrets.clone(),
+        ..PlannedRun::new(tenant.clone(), digest, job, language)
     })
 }
 
@@ -182,8 +239,8 @@ fn add_import_paths(env: &mut [(String, String)], skill: &str, script: &str) {
 }
 
 /// What every job takes from the request.
-pub(super) fn job(image: ApprovedImage, ask: &Ask, settings: &Settings) -> Result<Job, Error> {
-    let input = match &ask.input {
+pub(super) fn job(image: ApprovedImage, spec: &RunSpec, settings: &Settings) -> Result<Job, Error> {
+    let input = match &spec.input {
         Some(input) => input.clone(),
         None => JsonText::parse(b"{}").map_err(|error| Error::internal(error.to_string()))?,
     };
@@ -200,19 +257,19 @@ pub(super) fn job(image: ApprovedImage, ask: &Ask, settings: &Settings) -> Resul
         input,
         code: None,
         stdin: None,
-        files: ask.files.clone(),
+        files: spec.files.clone(),
         blobs: Vec::new(),
         collect: Collect::Out,
         egress: None,
         recurs: false,
         urgency: Urgency::default(),
-        limits: ResourceLimits::clamp(&Resources::default(), None, ask.timeout, &settings.maxima),
+        limits: ResourceLimits::clamp(&Resources::default(), None, spec.timeout, &settings.maxima),
     })
 }
 
 /// What finds nothing on its standard input must not find an empty object there.
-pub(super) fn stdin_unless_input(ask: &Ask) -> Option<bytes::Bytes> {
-    match (&ask.stdin, &ask.input) {
+pub(super) fn stdin_unless_input(spec: &RunSpec) -> Option<bytes::Bytes> {
+    match (&spec.stdin, &spec.input) {
         (Some(stdin), _) => Some(stdin.clone()),
         (None, None) => Some(bytes::Bytes::new()),
         (None, Some(_)) => None,
@@ -261,7 +318,7 @@ pub(super) fn approve(
 
 /// The language whose image a program runs in: a shell script is there to call the others of its skill, and their images
 /// have a bash, too.
-fn surroundings(manifest: &Manifest, (language, entrypoint): (Language, &str)) -> Language {
+fn image_language(manifest: &Manifest, language: Language, entrypoint: &str) -> Language {
     if language != Language::Bash {
         return language;
     }

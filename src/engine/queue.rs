@@ -1,18 +1,15 @@
-//! Executions that nobody waits for, and requests that are sent again: recorded before their turn comes.
+//! Queued executions and repeated requests, recorded before they get a slot.
 
-use tokio::sync::oneshot;
-use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::auth::{Caller, Scope};
 use crate::engine::admission::{Lane, Request, Slot, Ticket};
-use crate::engine::run::{Accepted, Standing, Turn, Watcher, span};
+use crate::engine::plan::PlannedRun;
+use crate::engine::run::{Attached, RecordedState, span};
 use crate::engine::running::Registration;
-use crate::engine::{
-    Engine, Manner, OnDisconnect, RunRequest, What, clock, failure, outcome, queued_request, require,
-};
+use crate::engine::{Engine, RunOptions, RunRequest, RunSpec, clock, failure, outcome, require};
 use crate::error::{Code, Error};
-use crate::execution::{Bookmark, Execution, NewExecution, Outcome, QueuePlace, Status};
+use crate::execution::{Bookmark, Execution, Outcome, QueuePlace, Status};
 use crate::ids::{Digest, ExecutionId, IdempotencyKey, Tenant};
 use crate::limits;
 use crate::sandbox::Urgency;
@@ -20,16 +17,17 @@ use crate::skill::Selector;
 use crate::store::{self, Enqueued, KeyedRequest, Queued};
 
 impl Engine {
-    /// Records what is asked for and returns at once; it runs when its turn comes, also if the server is started again meanwhile.
+    /// Records a request and returns at once; it runs when it gets a slot, also after a restart.
     pub async fn submit(
         &self,
         caller: &Caller,
-        request: RunRequest,
-        manner: Manner,
+        request: impl Into<RunRequest>,
+        options: RunOptions,
     ) -> Result<Execution, Error> {
+        let request = request.into();
         self.0.rate.take(caller.tenant(), std::time::Instant::now())?;
-        // Whoever goes away before that has not asked: what waits here is bounded by who is there.
-        let turn = self.0.submissions.acquire(caller.tenant()).await?;
+        // A caller that disconnects here has submitted nothing, so connections limit how many wait.
+        let permit = self.0.submissions.acquire(caller.tenant()).await?;
         let slot_request = Request {
             tenant: caller.tenant().clone(),
             lane: Lane::Queued,
@@ -38,61 +36,60 @@ impl Engine {
         self.0.admission.yield_to_interactive(&slot_request).await;
         let (engine, caller) = (self.clone(), caller.clone());
         let submit = async move {
-            let _until_recorded = turn;
-            Box::pin(engine.submit_attached(&caller, request, manner)).await
+            let _until_recorded = permit;
+            Box::pin(engine.submit_attached(&caller, request, options)).await
         };
-        self.to_the_end(submit.instrument(span())).await
+        self.run_detached(submit.instrument(span())).await
     }
 
     async fn submit_attached(
         &self,
         caller: &Caller,
         request: RunRequest,
-        manner: Manner,
+        options: RunOptions,
     ) -> Result<Execution, Error> {
-        let kept = queued_request::write(&request.what, &request.ask)?;
-        let key = manner.key.map(|key| keyed(key, &kept));
-        if let Some(id) = self.asked_before(caller, key.as_ref()).await? {
+        let stored = request.to_stored()?;
+        let key = options.idempotency_key.map(|key| keyed(key, &stored));
+        if let Some(id) = self.find_repeated(caller, key.as_ref()).await? {
             return self.find_execution(caller.tenant(), id).await;
         }
-        let accepted = Box::pin(self.accept(caller, request)).await?;
-        accepted.name_span();
-        let kept = queued_request::pinned(kept, &accepted.found.plan.job.mounted)?;
-        let lined_up = self.line_up((&accepted.tenant, accepted.id()), Lane::Queued)?;
-        match self.enqueue(&accepted, (Some(kept), key)).await? {
-            Recorded::Now(execution) => {
-                self.run_in_turn(lined_up);
+        let planned = Box::pin(self.accept(caller, request)).await?;
+        planned.record_span();
+        let stored = RunSpec::pin_mounts(stored, &planned.job.mounted)?;
+        let waiting = self.enter_queue(&planned.tenant, planned.id(), Lane::Queued)?;
+        match self.enqueue(&planned, Some(stored), key).await? {
+            Enqueue::Recorded(execution) => {
+                self.run_when_granted(waiting);
                 Ok(*execution)
             }
-            Recorded::Before(id) => self.find_execution(&accepted.tenant, id).await,
+            Enqueue::Repeated(id) => self.find_execution(&planned.tenant, id).await,
         }
     }
 
-    /// Runs what is asked for, unless the same was asked for before: then that is waited for.
+    /// Runs an execution, unless the same was requested before: then waits for that one.
     pub(super) async fn run_once(
         &self,
-        (accepted, keyed): (Accepted, KeyedRequest),
-        (on_disconnect, watcher): (OnDisconnect, Watcher),
-        gone: &CancellationToken,
+        mut planned: PlannedRun,
+        keyed: KeyedRequest,
+        attached: Attached,
     ) -> Result<Execution, Error> {
-        let (tenant, id) = (accepted.tenant.clone(), accepted.id());
-        let (place, mut registration) = self.line_up((&tenant, id), Lane::Interactive)?;
-        if let Recorded::Before(id) = self.enqueue(&accepted, (None, Some(keyed))).await? {
-            drop((place, registration, accepted));
-            return self.join(&tenant, id, (gone, watcher)).await;
+        let (tenant, id) = (planned.tenant.clone(), planned.id());
+        let waiting = self.enter_queue(&tenant, id, Lane::Interactive)?;
+        if let Enqueue::Repeated(id) = self.enqueue(&planned, None, Some(keyed)).await? {
+            drop((waiting, planned));
+            return self.join(&tenant, id, attached).await;
         }
-        let turn = gone.run_until_cancelled(self.0.admission.wait(place)).await;
-        let turn = turn.unwrap_or_else(|| Err(Error::new(Code::Busy, "the caller left the queue")));
-        let ran = match turn {
-            Ok(slot) => {
-                let turn = Turn {
-                    slot,
-                    standing: Standing::Queued,
-                    on_disconnect,
-                    watcher,
-                };
-                Box::pin(self.execute(accepted, turn, (&mut registration, gone))).await
-            }
+        let WaitingExecution {
+            ticket,
+            mut registration,
+        } = waiting;
+        let Attached { gone, watcher } = attached;
+        planned.recorded = RecordedState::Queued;
+        planned.watcher = watcher;
+        let slot = gone.run_until_cancelled(self.0.admission.wait(ticket)).await;
+        let slot = slot.unwrap_or_else(|| Err(Error::new(Code::Busy, "the caller left the queue")));
+        let ran = match slot {
+            Ok(slot) => Box::pin(self.execute(planned, slot, &mut registration, &gone)).await,
             Err(error) => Err(error),
         };
         let error = match ran {
@@ -103,9 +100,9 @@ impl Engine {
             Err(error) => error,
         };
         match self.0.store.withdraw(&tenant, id).await {
-            // It never ran: as if it had not been asked for, so that asking again is no repetition.
+            // It never ran: forget it, so that the same request may be sent again.
             Ok(true) => Err(error),
-            // Cancelled while it waited, or recorded as it ended. What stands as running is ended by who looks after that.
+            // Cancelled while it waited, or ended. Maintenance closes a row that still says `running`.
             Ok(false) => match self.find_execution(&tenant, id).await {
                 Ok(execution) if execution.status.is_final() => {
                     registration.complete(&execution);
@@ -123,8 +120,8 @@ impl Engine {
         }
     }
 
-    /// The execution of the same request, if one was asked for under this key: whatever has changed since, that is its answer.
-    pub(super) async fn asked_before(
+    /// The execution of the same request, if one was recorded under this key.
+    pub(super) async fn find_repeated(
         &self,
         caller: &Caller,
         key: Option<&KeyedRequest>,
@@ -135,20 +132,23 @@ impl Engine {
         known.map_err(of_keyed)
     }
 
-    /// Waits with whoever asked for the same before.
+    /// Waits for an execution that an earlier request started.
     pub(super) async fn join(
         &self,
         tenant: &Tenant,
         id: ExecutionId,
-        (gone, watcher): (&CancellationToken, Watcher),
+        attached: Attached,
     ) -> Result<Execution, Error> {
-        if let Ok(follow) = self.follow_for(tenant, id, Bookmark::default()).await {
-            let _ = watcher.send(follow);
+        let Attached { gone, watcher } = attached;
+        if let Some(watcher) = watcher
+            && let Ok(subscription) = self.subscribe_for(tenant, id, Bookmark::default()).await
+        {
+            let _ = watcher.send(subscription);
         }
-        self.await_other(tenant, id, gone).await
+        self.await_other(tenant, id, &gone).await
     }
 
-    fn enter_line(&self, (tenant, id): (&Tenant, ExecutionId), lane: Lane) -> Result<Ticket, Error> {
+    fn request_slot(&self, tenant: &Tenant, id: ExecutionId, lane: Lane) -> Result<Ticket, Error> {
         self.0.admission.request(Request {
             tenant: tenant.clone(),
             lane,
@@ -156,43 +156,37 @@ impl Engine {
         })
     }
 
-    /// A place in the line, and among what can be watched and cancelled.
-    fn line_up(
-        &self,
-        (tenant, id): (&Tenant, ExecutionId),
-        lane: Lane,
-    ) -> Result<(Ticket, Registration), Error> {
-        let place = self.enter_line((tenant, id), lane)?;
+    /// Enters the queue, and registers the execution so that it can be watched and cancelled.
+    fn enter_queue(&self, tenant: &Tenant, id: ExecutionId, lane: Lane) -> Result<WaitingExecution, Error> {
+        let ticket = self.request_slot(tenant, id, lane)?;
         let registration = self.0.running.register(tenant.clone(), id);
         registration.set_queued();
-        Ok((place, registration))
+        Ok(WaitingExecution { ticket, registration })
     }
 
     async fn enqueue(
         &self,
-        accepted: &Accepted,
-        (request, key): (Option<Vec<u8>>, Option<KeyedRequest>),
-    ) -> Result<Recorded, Error> {
-        let execution = NewExecution {
-            callback_url: accepted.callback_url.clone(),
-            ..self.new_execution((&accepted.tenant, accepted.accepted_at), &accepted.found, None)
-        };
+        planned: &PlannedRun,
+        request: Option<Vec<u8>>,
+        key: Option<KeyedRequest>,
+    ) -> Result<Enqueue, Error> {
+        let execution = planned.new_execution(self, None);
         let queued = Queued {
             execution: execution.clone(),
             request,
             key,
         };
         match self.0.store.enqueue(queued).await {
-            Ok(Enqueued::New) => Ok(Recorded::Now(Box::new(Execution {
+            Ok(Enqueued::New) => Ok(Enqueue::Recorded(Box::new(Execution {
                 new: execution,
                 status: Status::Queued,
                 outcome: None,
             }))),
-            Ok(Enqueued::Known(id)) => Ok(Recorded::Before(id)),
+            Ok(Enqueued::Known(id)) => Ok(Enqueue::Repeated(id)),
             Err(store::Error::Quota) => {
                 let mebibytes = limits::QUEUED_BYTES_MAX / limits::MIB;
                 let message = format!(
-                    "requests of yours that wait would have more than {mebibytes} MiB together; send data as blobs, or try again when some have ended"
+                    "waiting requests of this tenant would exceed {mebibytes} MiB together; send data as blobs, or try again when some have ended"
                 );
                 Err(Error::new(Code::RateLimited, message).with_retry_after(limits::QUEUE_RETRY_AFTER))
             }
@@ -200,23 +194,27 @@ impl Engine {
         }
     }
 
-    /// Lets a recorded execution wait for its turn; nobody waits with it.
-    fn run_in_turn(&self, (place, registration): (Ticket, Registration)) {
+    /// Runs a recorded execution in the background when it gets a slot.
+    fn run_when_granted(&self, waiting: WaitingExecution) {
         let engine = self.clone();
         self.0
             .tasks
-            .spawn(async move { engine.run_queued(registration, place).await });
+            .spawn(async move { engine.run_queued(waiting).await });
     }
 
-    /// Runs a recorded execution when its turn comes. What may be otherwise in a moment is waited for in the line; whatever else goes
-    /// wrong is recorded as its end, unless the process ends.
-    async fn run_queued(&self, mut registration: Registration, mut ticket: Ticket) {
+    /// Runs a recorded execution when it gets a slot. After a temporary failure it waits again; any other failure is recorded as
+    /// its outcome, unless the process shuts down.
+    async fn run_queued(&self, waiting: WaitingExecution) {
+        let WaitingExecution {
+            mut ticket,
+            mut registration,
+        } = waiting;
         let (tenant, id) = (registration.tenant().clone(), registration.id());
         let mut tries = 0;
         let error = loop {
             let ended = match ticket.slot().await {
                 Some(slot) => Box::pin(self.execute_queued(slot, &mut registration).instrument(span())).await,
-                // Cancelled, or the process ends: the next one finds it in the database.
+                // Cancelled, or the process shuts down: the next one finds it in the database.
                 None => self.find_execution(&tenant, id).await,
             };
             let error = match ended {
@@ -224,8 +222,8 @@ impl Engine {
                 Ok(_) => return,
                 Err(error) => error,
             };
-            let is_early = !registration.has_started() && !registration.cancel().is_cancelled();
-            if tries == limits::QUEUED_AGAIN_MAX || !is_early || !may_pass(&error) {
+            let can_retry = !registration.has_started() && !registration.cancel().is_cancelled();
+            if tries == limits::QUEUED_AGAIN_MAX || !can_retry || !is_temporary(&error) {
                 break error;
             }
             tracing::warn!(execution.id = %id, %error, "Execution {id} cannot begin yet; it waits again");
@@ -233,17 +231,17 @@ impl Engine {
             tries += 1;
             let cancel = registration.cancel();
             let _ = cancel.run_until_cancelled(tokio::time::sleep(pause)).await;
-            // It was let in before; only the process's end keeps it out.
-            let Ok(again) = self.enter_line((&tenant, id), Lane::Recovered) else {
+            // It was admitted before, so only a shutdown rejects it.
+            let Ok(again) = self.request_slot(&tenant, id, Lane::Recovered) else {
                 return;
             };
             ticket = again;
         };
-        tracing::warn!(execution.id = %id, %error, source = ?std::error::Error::source(&error), "Execution {id} was not let in");
+        tracing::warn!(execution.id = %id, %error, source = ?std::error::Error::source(&error), "Execution {id} rejected when its turn came");
         self.end_queued(registration, outcome::rejected(&error)).await;
     }
 
-    /// Ends one that waits and never will run. Nobody else knows of it: this tries until the process ends, whose successor finds it.
+    /// Ends a queued execution that will never run. Retries until the process shuts down; the next process finds it otherwise.
     async fn end_queued(&self, registration: Registration, outcome: Outcome) {
         let (tenant, id) = (registration.tenant().clone(), registration.id());
         let stopping = self.0.running.stopping();
@@ -255,7 +253,7 @@ impl Engine {
             };
             match ended {
                 Ok(execution) if execution.status.is_final() => return registration.complete(&execution),
-                // It stands as running, and is ended by who looks after those.
+                // Maintenance closes a row that still says `running`.
                 Ok(_) => return,
                 Err(error) if error.code() == Code::NotFound => return,
                 Err(error) => {
@@ -276,47 +274,32 @@ impl Engine {
         }
         let recorded = execution.new;
         let request = self.0.store.queued_request(tenant, id).await;
-        let request = request.map_err(|error| failure::of_store(error, "what it was to be given"))?;
-        let (what, mut ask) = queued_request::read(&request)?;
-        // Written down with the execution, and judged once more when it is sent.
-        ask.callback_url = None;
-        // What was latest then.
-        let what = match (what, &recorded.version) {
-            (What::Skill { name, .. }, Some(version)) => What::Skill {
-                name,
-                selector: Selector::Version(version.clone()),
-            },
-            (what, _) => what,
-        };
-        let request = RunRequest {
-            what,
-            ask,
-            progress: None,
-        };
+        let request = request.map_err(|error| failure::of_store(error, "the stored request"))?;
+        let mut spec = RunSpec::from_stored(&request)?;
+        // Recorded with the execution, and checked again before it is called.
+        spec.callback_url = None;
+        // The version that was the latest when it was recorded.
+        if let (Some(skill), Some(version)) = (&mut spec.skill, &recorded.version) {
+            skill.selector = Selector::Version(version.clone());
+        }
         let caller = Caller::of_accepted(tenant.clone());
-        let mut accepted = Box::pin(self.accept(&caller, request)).await?;
-        if Some(accepted.found.digest) != recorded.digest {
+        let mut planned = Box::pin(self.accept(&caller, spec.into())).await?;
+        if Some(planned.digest) != recorded.digest {
             let message =
-                "the skill's version was deleted and published anew while this waited; run it again";
+                "the skill's version was deleted and published again while this waited; run it again";
             return Err(Error::new(Code::Conflict, message));
         }
-        accepted.found.plan.job.execution = id;
-        accepted.found.plan.job.urgency = Urgency::Deferred;
-        accepted.accepted_at = recorded.created_at;
-        accepted.callback_url = recorded.callback_url;
-        accepted.name_span();
-        let (nobody, _) = oneshot::channel();
-        let turn = Turn {
-            slot,
-            standing: Standing::Queued,
-            on_disconnect: OnDisconnect::Continue,
-            watcher: nobody,
-        };
+        planned.job.execution = id;
+        planned.job.urgency = Urgency::Deferred;
+        planned.accepted_at = recorded.created_at;
+        planned.callback_url = recorded.callback_url;
+        planned.recorded = RecordedState::Queued;
+        planned.record_span();
         let cancel = registration.cancel();
-        Box::pin(self.execute(accepted, turn, (registration, &cancel))).await
+        Box::pin(self.execute(planned, slot, registration, &cancel)).await
     }
 
-    /// Lets what waited in dead processes wait in this one, in the order it came.
+    /// Adopts the queues of dead processes, in order.
     pub async fn resume_queue(&self) -> Result<(), Error> {
         let of_store = |error| failure::of_store(error, "execution");
         let owners = self.0.store.queue_owners().await.map_err(of_store)?;
@@ -334,7 +317,7 @@ impl Engine {
                 tracing::info!("{} executions of an earlier process wait again", adopted.len());
             }
             for (tenant, execution) in adopted {
-                self.run_in_turn(self.line_up((&tenant, execution), Lane::Recovered)?);
+                self.run_when_granted(self.enter_queue(&tenant, execution, Lane::Recovered)?);
             }
         }
         Ok(())
@@ -345,7 +328,7 @@ impl Engine {
         let left = self.leave_queue(tenant, id, outcome::cancelled()).await?;
         if left {
             self.0.admission.remove(tenant, id);
-            // One that has its turn may be at its preparations.
+            // One that has a slot may still be preparing.
             drop(self.0.running.cancel(tenant, id));
         }
         Ok(left)
@@ -362,7 +345,7 @@ impl Engine {
         Ok(left)
     }
 
-    /// Where a queued execution stands; `None` for one that does not wait in this process.
+    /// The position of a queued execution; `None` if it does not wait in this process.
     #[must_use]
     pub fn queue_place(&self, execution: &Execution) -> Option<QueuePlace> {
         let new = &execution.new;
@@ -376,7 +359,7 @@ impl Engine {
         })
     }
 
-    /// Refuses a tenant that keeps as much as it may, or would with so many bytes more.
+    /// Rejects a tenant whose stored data would exceed its quota with `more` bytes.
     pub(super) async fn check_storage(&self, tenant: &Tenant, more: u64) -> Result<(), Error> {
         let Some(max) = self.0.settings.tenant_storage else {
             return Ok(());
@@ -397,9 +380,8 @@ impl Engine {
         ))
     }
 
-    /// Keys of requests hold for a day.
     pub(super) async fn forget_keys(&self) -> Result<(), Error> {
-        let forgotten = self.0.store.forget_idempotency_keys(a_life_ago()).await;
+        let forgotten = self.0.store.forget_idempotency_keys(oldest_key()).await;
         forgotten.map_err(|error| failure::of_store(error, "keys of requests"))
     }
 }
@@ -414,32 +396,36 @@ fn of_keyed(error: store::Error) -> Error {
     }
 }
 
-/// Whether what went wrong may be right in a moment: an engine that starts again, a database that others hold.
-fn may_pass(error: &Error) -> bool {
+/// Whether a retry may succeed: an engine that restarts, a locked database.
+fn is_temporary(error: &Error) -> bool {
     matches!(
         error.code(),
         Code::SandboxUnavailable | Code::Busy | Code::Internal
     )
 }
 
-/// A key and what it stands for.
 pub(super) fn keyed(key: IdempotencyKey, request: &[u8]) -> KeyedRequest {
     KeyedRequest {
         key,
         fingerprint: Digest::of(request),
-        since: a_life_ago(),
+        since: oldest_key(),
     }
 }
 
-/// Keys of requests that were made before this hold no more.
-fn a_life_ago() -> jiff::Timestamp {
+/// Keys that were recorded before this have expired.
+fn oldest_key() -> jiff::Timestamp {
     let life = jiff::SignedDuration::try_from(limits::IDEMPOTENCY_KEY_LIFE).unwrap_or_default();
     clock::now().checked_sub(life).unwrap_or(jiff::Timestamp::MIN)
 }
 
-/// An execution that is recorded.
-enum Recorded {
-    Now(Box<Execution>),
-    /// By an earlier request that was the same.
-    Before(ExecutionId),
+/// A recorded execution that waits for a slot.
+struct WaitingExecution {
+    ticket: Ticket,
+    registration: Registration,
+}
+
+enum Enqueue {
+    Recorded(Box<Execution>),
+    /// An earlier identical request recorded this one.
+    Repeated(ExecutionId),
 }

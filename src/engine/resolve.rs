@@ -1,129 +1,82 @@
-//! What a request names, found, unpacked and planned. Nothing is recorded yet, so every refusal is an error to the caller.
+//! Finds and unpacks what a request names, and plans it. Nothing is recorded yet, so every rejection is an error to the caller.
 
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
 use crate::auth::Caller;
-use crate::engine::cache::Unpacked;
-use crate::engine::plan::{self, Plan, Subject, Target};
-use crate::engine::{Ask, Engine, Settings, What, code, secret_guard};
+use crate::engine::plan::{self, PlannedRun, Subject, Target};
+use crate::engine::{Engine, RunSpec, UnpublishedArchive, code, secret_guard};
 use crate::error::Error;
-use crate::ids::Digest;
 use crate::sandbox::SkillFiles;
 use crate::skill::{
-    Dialect, InvalidScript, Language, Manifest, Permissions, SCRIPT_HEAD_BYTES_MAX, Script, SkillName,
-    Version, module_at,
+    Dialect, InvalidScript, Language, Manifest, SCRIPT_HEAD_BYTES_MAX, Script, SkillRef, Version, module_at,
 };
 
-/// What is run, found and unpacked.
-pub(super) struct Found {
-    pub(super) name: Option<SkillName>,
-    pub(super) version: Option<Version>,
-    pub(super) digest: Digest,
-    pub(super) plan: Plan,
-    /// What its skill declares and has not got yet.
-    pub(super) permissions: Permissions,
-    /// An archive that was not published lives as long as its execution.
-    _unpacked: Option<Unpacked>,
-}
-
-/// A skill whose files are on this host.
-struct Unfolded<'a> {
-    manifest: &'a Manifest,
-    version: &'a Version,
-    digest: Digest,
-    folder: &'a Path,
-}
-
 impl Engine {
-    /// Finds what is asked for and plans the job.
-    pub(super) async fn find(&self, caller: &Caller, what: What, ask: &Ask) -> Result<Found, Error> {
-        let mut found = match what {
-            What::Skill { name, selector } => {
-                let record = self.skill(caller, &name, &selector).await?;
-                let unfolded = Unfolded {
-                    manifest: &record.manifest,
-                    version: &record.version,
-                    digest: record.digest,
-                    folder: &self.folder(&record).await?,
-                };
-                let mut found = found(unfolded, ask, &self.0.settings).await?;
-                found.plan.job.recurs = true;
-                found
-            }
-            What::Archive {
-                archive,
-                fallback_name,
-            } => {
-                let (unpacked, manifest) = self.unpack(archive, fallback_name).await?;
-                let digest = unpacked.listing.digest();
-                let declared = manifest.version.clone();
-                let unfolded = Unfolded {
-                    manifest: &manifest,
-                    version: &declared.unwrap_or_else(|| Version::unnamed(&digest)),
+    /// Finds what is requested and plans its execution.
+    pub(super) async fn resolve(
+        &self,
+        caller: &Caller,
+        archive: Option<UnpublishedArchive>,
+        spec: &mut RunSpec,
+    ) -> Result<PlannedRun, Error> {
+        let (tenant, settings) = (caller.tenant(), &self.0.settings);
+        let mut planned = if let Some(UnpublishedArchive { zip, fallback_name }) = archive {
+            let (unpacked, manifest) = self.unpack(zip, fallback_name).await?;
+            let digest = unpacked.listing.digest();
+            let declared = manifest.version.clone();
+            let subject = Subject {
+                tenant,
+                manifest: &manifest,
+                version: &declared.unwrap_or_else(|| Version::unnamed(&digest)),
+                files: SkillFiles {
+                    name: manifest.name.clone(),
                     digest,
-                    folder: unpacked.folder(),
-                };
-                let found = found(unfolded, ask, &self.0.settings).await?;
-                Found {
-                    _unpacked: Some(unpacked),
-                    ..found
-                }
+                    folder: unpacked.folder().to_owned(),
+                },
+                target: target(spec, &manifest, unpacked.folder()).await?,
+            };
+            PlannedRun {
+                _unpacked: Some(unpacked),
+                ..plan::plan(subject, spec, settings)?
             }
-            What::Code(code) => {
-                code.check()?;
-                Found {
-                    name: None,
-                    version: None,
-                    digest: Digest::of(code.text.as_bytes()),
-                    plan: code::plan(code, ask, &self.0.settings)?,
-                    permissions: Permissions::default(),
-                    _unpacked: None,
-                }
-            }
+        } else if let Some(SkillRef { name, selector }) = &spec.skill {
+            let record = self.skill(caller, name, selector).await?;
+            let folder = self.folder(&record).await?;
+            let target = target(spec, &record.manifest, &folder).await?;
+            let subject = Subject {
+                tenant,
+                manifest: &record.manifest,
+                version: &record.version,
+                files: SkillFiles {
+                    name: record.name.clone(),
+                    digest: record.digest,
+                    folder,
+                },
+                target,
+            };
+            let mut planned = plan::plan(subject, spec, settings)?;
+            planned.job.recurs = true;
+            planned
+        } else {
+            let code = spec.code.take().unwrap_or_default();
+            code::plan(tenant, code, spec, settings)?
         };
-        self.mount(caller, &mut found.plan, &ask.mount_skills).await?;
-        if !ask.requirements.is_empty() {
-            self.surround_shell(&mut found.plan, Language::Python)?;
+        self.mount(caller, &mut planned, &spec.mount_skills).await?;
+        if !spec.requirements.is_empty() {
+            self.surround_shell(&mut planned, Language::Python)?;
         }
-        Ok(found)
+        Ok(planned)
     }
 }
 
-async fn found(skill: Unfolded<'_>, ask: &Ask, settings: &Settings) -> Result<Found, Error> {
-    let Unfolded {
-        manifest,
-        version,
-        digest,
-        folder,
-    } = skill;
+/// The part of the skill to run. Checks first that the request adds nothing executable to a skill with secrets.
+async fn target(spec: &RunSpec, manifest: &Manifest, folder: &Path) -> Result<Target, Error> {
     if !manifest.permissions.secrets.is_empty() {
-        secret_guard::check(ask, folder).await?;
+        secret_guard::check(spec, folder).await?;
     }
-    let subject = Subject {
-        manifest,
-        version,
-        files: SkillFiles {
-            name: manifest.name.clone(),
-            digest,
-            folder: folder.to_owned(),
-        },
-        target: target(ask, manifest, folder).await?,
-    };
-    Ok(Found {
-        name: Some(manifest.name.clone()),
-        version: Some(version.clone()),
-        digest,
-        plan: plan::plan(subject, ask, settings)?,
-        permissions: manifest.permissions.clone(),
-        _unpacked: None,
-    })
-}
-
-/// What of the skill is run: what it declares, or the script that is asked for, found in its folder.
-async fn target(ask: &Ask, manifest: &Manifest, folder: &Path) -> Result<Target, Error> {
-    let Some(asked) = ask.script.as_deref() else {
+    let Some(asked) = spec.script.as_deref() else {
         return Ok(Target::Declared);
     };
     let (path, folder) = (asked.to_owned(), folder.to_owned());

@@ -1,4 +1,4 @@
-//! One execution from request to record. Once recorded it always ends in exactly one final state.
+//! One execution from request to record. A recorded execution always ends in exactly one final state.
 
 use std::time::Instant;
 
@@ -14,14 +14,11 @@ use crate::engine::admission::Slot;
 use crate::engine::blobs::with_blobs;
 use crate::engine::deps::Waiting;
 use crate::engine::outcome::{failed, from_report, without_artifacts};
-use crate::engine::plan::Plan;
-use crate::engine::resolve::Found;
+use crate::engine::plan::PlannedRun;
 use crate::engine::running::Registration;
 use crate::engine::secrets::masked;
 use crate::engine::subscription::Subscription;
-use crate::engine::{
-    Engine, Manner, OnDisconnect, RunRequest, clock, failure, metrics, queue, queued_request, require,
-};
+use crate::engine::{Engine, RunOptions, RunRequest, clock, failure, metrics, queue, require};
 use crate::error::{Code, Error};
 use crate::execution::{ChosenBackend, Execution, FileEntry, NewExecution, Outcome, Timings, milliseconds};
 use crate::ids::{ExecutionId, Tenant};
@@ -29,44 +26,8 @@ use crate::limits;
 use crate::sandbox::{BackendChoice, Job, ProgressSender, Run};
 use crate::store::{self, Store};
 use crate::telemetry::field;
-use crate::webhook::CallbackUrl;
 
-/// What may run when its turn comes.
-pub(super) struct Accepted {
-    pub(super) tenant: Tenant,
-    pub(super) found: Found,
-    pub(super) requirements: Vec<String>,
-    pub(super) progress: Option<ProgressSender>,
-    pub(super) accepted_at: jiff::Timestamp,
-    /// Where its end is told.
-    pub(super) callback_url: Option<CallbackUrl>,
-}
-
-impl Accepted {
-    /// The execution that it will be.
-    pub(super) fn id(&self) -> ExecutionId {
-        self.found.plan.job.execution
-    }
-
-    /// Names it in all that is logged from here on.
-    pub(super) fn name_span(&self) {
-        let span = tracing::Span::current();
-        span.record(field::EXECUTION_ID, display(self.id()));
-        span.record(field::SKILL, self.found.name.as_ref().map(display));
-    }
-}
-
-/// The turn of one execution.
-pub(super) struct Turn {
-    pub(super) slot: Slot,
-    /// What is recorded of it before.
-    pub(super) standing: Standing,
-    pub(super) on_disconnect: OnDisconnect,
-    /// Gets what follows it once it is recorded as running.
-    pub(super) watcher: Watcher,
-}
-
-/// What is logged within it belongs to one execution.
+/// The span of one execution.
 pub(super) fn span() -> tracing::Span {
     tracing::info_span!(
         "execution",
@@ -75,33 +36,31 @@ pub(super) fn span() -> tracing::Span {
     )
 }
 
-/// Who wants to hear what an execution tells.
+/// Receives a subscription once the execution is recorded.
 pub(super) type Watcher = oneshot::Sender<Subscription>;
 
-/// What is recorded of an execution before its turn.
+/// How an execution is recorded before it gets a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// Nothing.
-    New,
-    /// That it waits.
+pub(super) enum RecordedState {
+    Nothing,
     Queued,
 }
 
-impl Standing {
-    /// Records that it runs, and calls `recorded` then; `false` if it has left the queue.
-    async fn begin(
+impl RecordedState {
+    /// Records the execution as running and then calls `on_visible`; `false` if it has left the queue.
+    async fn set_running(
         self,
         store: &Store,
         new: NewExecution,
-        recorded: impl FnOnce() + Send,
+        on_visible: impl FnOnce() + Send,
     ) -> Result<bool, store::Error> {
         match self {
-            Self::New => store.begin_telling(new, recorded).await.map(|()| true),
-            // It must not be taken for one that waits, and run again, after whatever happens.
+            Self::Nothing => store.begin_telling(new, on_visible).await.map(|()| true),
+            // Only after the row has changed: a row that still says `queued` would run again after a crash.
             Self::Queued => {
                 let started = store.start(new).await?;
                 if started {
-                    recorded();
+                    on_visible();
                 }
                 Ok(started)
             }
@@ -109,179 +68,183 @@ impl Standing {
     }
 }
 
+impl PlannedRun {
+    /// Adds the ids to the current span.
+    pub(super) fn record_span(&self) {
+        let span = tracing::Span::current();
+        span.record(field::EXECUTION_ID, display(self.id()));
+        span.record(field::SKILL, self.name.as_ref().map(display));
+    }
+
+    pub(super) fn new_execution(&self, engine: &Engine, backend: Option<&BackendChoice>) -> NewExecution {
+        NewExecution {
+            id: self.job.execution,
+            tenant: self.tenant.clone(),
+            skill: self.name.clone(),
+            version: self.version.clone(),
+            digest: Some(self.digest),
+            language: self.language,
+            image: self.job.image.to_string(),
+            backend: backend.map(|choice| ChosenBackend {
+                name: choice.kind.as_str().to_owned(),
+                reason: choice.reason.clone(),
+                degraded: choice.degraded.iter().map(ToString::to_string).collect(),
+            }),
+            limits: self.job.limits,
+            instance: engine.instance(),
+            created_at: self.accepted_at,
+            callback_url: self.callback_url.clone(),
+        }
+    }
+}
+
 impl Engine {
-    /// Runs a skill to its end, even when the caller goes away; one that goes before its turn leaves the queue. A failing
-    /// skill is no error: its execution says so.
-    pub async fn run(&self, caller: &Caller, request: RunRequest) -> Result<Execution, Error> {
-        self.run_as(caller, request, Manner::default()).await
+    /// Runs a request to its end even if the caller disconnects; one that disconnects while it waits leaves the queue. A
+    /// failing skill is not an error but an outcome.
+    pub async fn run(&self, caller: &Caller, request: impl Into<RunRequest>) -> Result<Execution, Error> {
+        self.run_watched(caller, request.into(), RunOptions::default(), None)
+            .await
     }
 
-    /// The same, and the caller says under which key it is asked for and what becomes of it when the caller goes away.
-    pub async fn run_as(
-        &self,
-        caller: &Caller,
-        request: RunRequest,
-        manner: Manner,
-    ) -> Result<Execution, Error> {
-        let (nobody, _) = oneshot::channel();
-        self.run_watched(caller, (request, manner), nobody).await
-    }
-
-    /// As [`run_as`](Self::run_as); `watcher` gets what follows the execution once it is recorded, and nothing if it never is.
+    /// As [`run`](Self::run); `watcher` receives a subscription once the execution is recorded.
     pub async fn run_watched(
         &self,
         caller: &Caller,
-        asked: (RunRequest, Manner),
-        watcher: oneshot::Sender<Subscription>,
+        request: RunRequest,
+        options: RunOptions,
+        watcher: Option<oneshot::Sender<Subscription>>,
     ) -> Result<Execution, Error> {
         let (engine, caller) = (self.clone(), caller.clone());
         let gone = CancellationToken::new();
-        let _goes_with_the_caller = gone.clone().drop_guard();
-        // Boxed, for it is large, and would be copied on the stack of whoever asks.
-        let run = async move { Box::pin(engine.run_attached(&caller, asked, (&gone, watcher))).await };
-        self.to_the_end(run.instrument(span())).await
+        let _cancelled_with_caller = gone.clone().drop_guard();
+        // Boxed: the future is large and would be copied on the caller's stack.
+        let run = async move {
+            Box::pin(engine.run_attached(&caller, request, options, Attached { gone, watcher })).await
+        };
+        self.run_detached(run.instrument(span())).await
     }
 
     async fn run_attached(
         &self,
         caller: &Caller,
-        (request, manner): (RunRequest, Manner),
-        (gone, watcher): (&CancellationToken, Watcher),
+        request: RunRequest,
+        options: RunOptions,
+        attached: Attached,
     ) -> Result<Execution, Error> {
         self.0.rate.take(caller.tenant(), Instant::now())?;
-        let keyed = match manner.key {
-            Some(key) => Some(queue::keyed(
-                key,
-                &queued_request::write(&request.what, &request.ask)?,
-            )),
+        let keyed = match options.idempotency_key {
+            Some(key) => Some(queue::keyed(key, &request.to_stored()?)),
             None => None,
         };
-        if let Some(id) = self.asked_before(caller, keyed.as_ref()).await? {
-            return self.join(caller.tenant(), id, (gone, watcher)).await;
+        if let Some(id) = self.find_repeated(caller, keyed.as_ref()).await? {
+            return self.join(caller.tenant(), id, attached).await;
         }
-        // Boxed like the whole, each part for itself: they follow one another.
-        let accepted = Box::pin(self.accept(caller, request)).await?;
-        accepted.name_span();
+        // Each part is boxed on its own, because they run one after the other.
+        let mut planned = Box::pin(self.accept(caller, request)).await?;
+        planned.on_disconnect = options.on_disconnect;
+        planned.record_span();
         if let Some(keyed) = keyed {
-            let manner = (manner.on_disconnect, watcher);
-            return Box::pin(self.run_once((accepted, keyed), manner, gone)).await;
+            return Box::pin(self.run_once(planned, keyed, attached)).await;
         }
-        let slot = self.0.admission.admit_unless_gone(&accepted.tenant, gone).await?;
-        let turn = Turn {
-            slot,
-            standing: Standing::New,
-            on_disconnect: manner.on_disconnect,
-            watcher,
-        };
-        // Before the row: one that is there always has somebody who ends it.
-        let mut registration = self.0.running.register(accepted.tenant.clone(), accepted.id());
-        let execution = Box::pin(self.execute(accepted, turn, (&mut registration, gone))).await?;
-        // It leaves only now: whoever waits for its end finds it recorded.
+        let Attached { gone, watcher } = attached;
+        planned.watcher = watcher;
+        let slot = self.0.admission.admit_unless_gone(&planned.tenant, &gone).await?;
+        // Register before the insert, so that every `running` row has an owner.
+        let mut registration = self.0.running.register(planned.tenant.clone(), planned.id());
+        let execution = Box::pin(self.execute(planned, slot, &mut registration, &gone)).await?;
+        // Only now: whoever waits for the end must find it recorded.
         registration.complete(&execution);
         Ok(execution)
     }
 
-    /// Checks and plans what is asked for. Nothing is recorded yet: every refusal is the caller's.
-    pub(super) async fn accept(&self, caller: &Caller, request: RunRequest) -> Result<Accepted, Error> {
+    /// Checks and plans a request. Nothing is recorded yet, so every rejection is an error to the caller.
+    pub(super) async fn accept(&self, caller: &Caller, request: RunRequest) -> Result<PlannedRun, Error> {
         require(caller, &[Scope::Run])?;
         let RunRequest {
-            what,
-            mut ask,
+            mut spec,
+            archive,
+            blob_contents,
             progress,
         } = request;
-        ask.check()?;
+        spec.check()?;
         self.check_storage(caller.tenant(), 0).await?;
-        let callback_url = self.accept_callback(ask.callback_url.as_deref())?;
-        let asked_blobs = std::mem::take(&mut ask.blobs);
-        let mut found = self.find(caller, what, &ask).await?;
-        let job = &mut found.plan.job;
-        self.grant(caller.tenant(), job, &found.permissions).await?;
-        self.lend_blobs(caller.tenant(), job, asked_blobs).await?;
-        Ok(Accepted {
-            tenant: caller.tenant().clone(),
-            found,
-            requirements: ask.requirements,
+        let callback_url = self.accept_callback(spec.callback_url.as_deref())?;
+        let mut planned = self.resolve(caller, archive, &mut spec).await?;
+        let secrets = std::mem::take(&mut planned.secrets);
+        self.grant(caller.tenant(), &mut planned.job, &secrets).await?;
+        self.add_input_blobs(caller.tenant(), &mut planned.job, &spec.blobs, blob_contents)
+            .await?;
+        Ok(PlannedRun {
+            requirements: spec.requirements,
             progress,
             accepted_at: clock::now(),
             callback_url,
+            ..planned
         })
     }
 
-    /// Runs what was accepted and has its turn, and records how it ended.
+    /// Runs an accepted execution in its slot and records the outcome.
     pub(super) async fn execute(
         &self,
-        accepted: Accepted,
-        turn: Turn,
-        (registration, gone): (&mut Registration, &CancellationToken),
+        mut planned: PlannedRun,
+        _slot: Slot,
+        registration: &mut Registration,
+        gone: &CancellationToken,
     ) -> Result<Execution, Error> {
-        let Accepted {
-            tenant,
-            mut found,
-            requirements,
-            progress,
-            accepted_at,
-            callback_url,
-        } = accepted;
-        let Turn {
-            slot: _until_the_end,
-            standing,
-            on_disconnect,
-            watcher,
-        } = turn;
-        let queue_ms = milliseconds(clock::since(accepted_at));
-        // In its turn: a check may take as long as a short program.
-        found.plan.schemas.check_input(&found.plan.job.input).await?;
-        let choice = self.prepare(&found.plan.job, progress.as_ref()).await?;
+        let queue_ms = milliseconds(clock::since(planned.accepted_at));
+        // In the slot: validation may take as long as a short program.
+        planned.schemas.check_input(&planned.job.input).await?;
+        let progress = planned.progress.take();
+        let choice = self.prepare(&planned.job, progress.as_ref()).await?;
         let waiting = Waiting {
             progress: progress.as_ref(),
             gone,
         };
-        let planned = (&mut found.plan, &choice);
-        self.add_packages(&tenant, planned, &requirements, waiting)
-            .await?;
-        let Plan { job, schemas, .. } = &found.plan;
-        let new = NewExecution {
-            callback_url,
-            ..self.new_execution((&tenant, accepted_at), &found, Some(&choice))
-        };
+        self.add_packages(&mut planned, &choice, waiting).await?;
+        let watcher = planned.watcher.take();
+        let planned = planned;
+        let new = planned.new_execution(self, Some(&choice));
         registration.set_running();
         let registration = &*registration;
         // The sandbox is made meanwhile; the program waits for the row.
-        let (word, go) = oneshot::channel();
-        let begin = async {
-            let go = || {
-                // Who waits for it may have failed by now, and says so itself.
-                let _ = word.send(());
+        let (start_signal, start) = oneshot::channel();
+        let record_running = async {
+            let on_visible = || {
+                // The receiver may have failed by now, which it reports itself.
+                let _ = start_signal.send(());
             };
-            let begun = standing.begin(&self.0.store, new.clone(), go).await?;
-            if begun && !watcher.is_closed() {
+            let recorded = planned.recorded;
+            let is_running = recorded
+                .set_running(&self.0.store, new.clone(), on_visible)
+                .await?;
+            if is_running && let Some(watcher) = watcher.filter(|watcher| !watcher.is_closed()) {
                 let _ = watcher.send(self.subscribe_to(registration));
             }
-            Ok(begun)
+            Ok(is_running)
         };
-        // Boxed: what makes and watches a sandbox is the largest part of all.
-        let perform = Box::pin(self.perform(&tenant, (job, &choice), (registration, go)));
-        let both = async { tokio::join!(begin, perform) };
+        // Boxed: making and watching a sandbox is the largest part of the future.
+        let run = Box::pin(self.run_in_sandbox(&planned, &choice, registration, start));
+        let both = async { tokio::join!(record_running, run) };
         let cancel = registration.cancel();
-        let (begun, (outcome, fault)) = tokio::select! {
+        let (is_running, (outcome, fault)) = tokio::select! {
             done = both => done,
-            never = on_disconnect.follow(gone, &cancel) => match never {},
+            never = planned.on_disconnect.watch(gone, &cancel) => match never {},
         };
-        if !begun.map_err(|error| failure::of_store(error, "execution"))? {
-            // Cancelled just before its turn came.
-            return self.find_execution(&tenant, new.id).await;
+        if !is_running.map_err(|error| failure::of_store(error, "execution"))? {
+            // Cancelled just before it got its slot.
+            return self.find_execution(&planned.tenant, new.id).await;
         }
         self.count_failure(fault);
-        let outcome = schemas.check_output(outcome).await;
+        let outcome = planned.schemas.check_output(outcome).await;
         let timings = Timings {
             queue_ms,
             ..outcome.timings
         };
-        let outcome = masked(Outcome { timings, ..outcome }, &job.mask).await?;
+        let outcome = masked(Outcome { timings, ..outcome }, &planned.job.mask).await?;
         self.record(new, outcome).await
     }
 
-    /// Makes ready what may take long; ends when the process does.
+    /// Prepares what may take long; stops when the process shuts down.
     pub(super) async fn prepare(
         &self,
         job: &Job,
@@ -294,47 +257,22 @@ impl Engine {
         }
     }
 
-    pub(super) fn new_execution(
+    /// Runs the job and stores its artifacts. Every failure becomes an outcome; a fault of the sandbox is returned with it.
+    async fn run_in_sandbox(
         &self,
-        (tenant, created_at): (&Tenant, jiff::Timestamp),
-        found: &Found,
-        choice: Option<&BackendChoice>,
-    ) -> NewExecution {
-        let job = &found.plan.job;
-        NewExecution {
-            id: job.execution,
-            tenant: tenant.clone(),
-            skill: found.name.clone(),
-            version: found.version.clone(),
-            digest: Some(found.digest),
-            language: found.plan.language,
-            image: job.image.to_string(),
-            backend: choice.map(|choice| ChosenBackend {
-                name: choice.kind.as_str().to_owned(),
-                reason: choice.reason.clone(),
-                degraded: choice.degraded.iter().map(ToString::to_string).collect(),
-            }),
-            limits: job.limits,
-            instance: self.0.instance.id(),
-            created_at,
-            callback_url: None,
-        }
-    }
-
-    /// Runs the job and stores its artifacts. Whatever goes wrong becomes an outcome; what the sandbox failed at comes with it.
-    async fn perform(
-        &self,
-        tenant: &Tenant,
-        (job, choice): (&Job, &BackendChoice),
-        (registration, go): (&Registration, oneshot::Receiver<()>),
+        planned: &PlannedRun,
+        choice: &BackendChoice,
+        registration: &Registration,
+        start: oneshot::Receiver<()>,
     ) -> (Outcome, Option<&'static str>) {
+        let (tenant, job) = (&planned.tenant, &planned.job);
         let tar = || ArtifactTar::create_in(&self.0.settings.tmp_dir);
         let (mut artifacts, mut blobs) = (tar(), tar());
         let run = Run {
             artifacts: &mut artifacts,
             blobs: &mut blobs,
             cancel: registration.cancel(),
-            go,
+            go: start,
             transcript: registration.transcript(),
         };
         let report = self.0.sandbox.run(choice, job, run).await;
@@ -385,7 +323,7 @@ impl Engine {
             .map_err(|error| failure::of_blob(error, "artifacts"))
     }
 
-    /// Records the end. If somebody else ended it meanwhile, theirs counts and ours is not told.
+    /// Records the outcome. If another process recorded one first, that one is returned.
     async fn record(&self, new: NewExecution, outcome: Outcome) -> Result<Execution, Error> {
         let id = new.id;
         let ours = self.finish(&new, &outcome).await;
@@ -403,7 +341,7 @@ impl Engine {
         })
     }
 
-    /// Tries for long: what is not recorded is lost, and the program would have to run again (F-13).
+    /// Retries for long: an outcome that is not recorded is lost, and the program would have to run again (F-13).
     async fn finish(&self, new: &NewExecution, outcome: &Outcome) -> Result<bool, store::Error> {
         let give_up = Instant::now() + limits::RECORD_MAX;
         loop {
@@ -416,4 +354,10 @@ impl Engine {
             }
         }
     }
+}
+
+/// The caller of an execution, as long as it is connected.
+pub(super) struct Attached {
+    pub(super) gone: CancellationToken,
+    pub(super) watcher: Option<Watcher>,
 }

@@ -112,8 +112,8 @@ impl RunningExecutions {
     }
 
     /// Gives one back.
-    pub(super) fn add_unsaved(&self, execution: (Tenant, ExecutionId)) {
-        locked(&self.unsaved).push(execution);
+    pub(super) fn add_unsaved(&self, tenant: Tenant, id: ExecutionId) {
+        locked(&self.unsaved).push((tenant, id));
     }
 }
 
@@ -170,7 +170,7 @@ impl Drop for Registration {
     /// However it ended, by a panic or because the database is full: it is not forgotten as running.
     fn drop(&mut self) {
         if self.may_be_running {
-            self.running.add_unsaved((self.tenant.clone(), self.id));
+            self.running.add_unsaved(self.tenant.clone(), self.id);
         }
         locked(&self.running.live).remove(&self.id);
     }

@@ -1,31 +1,27 @@
-//! What a request may add to a program that is given secrets: data, and nothing that would be executed in its place.
+//! Keeps a request from adding code to a skill that is given secrets: data only.
 //!
-//! Who may run a skill must not thereby read the secrets that it was entrusted with.
+//! A caller who may run a skill must not be able to read its secrets.
 
 use std::path::{Path, PathBuf};
 
-use crate::engine::Ask;
+use crate::engine::RunSpec;
 use crate::error::{Error, quoted};
 
-/// Refuses packages and files that could change what is executed; `folder` holds the skill's files.
-///
-/// # Errors
-///
-/// The first of them, with what to do instead.
-pub(super) async fn check(ask: &Ask, folder: &Path) -> Result<(), Error> {
-    if !ask.requirements.is_empty() {
+/// Rejects packages and files that could change what is executed; `folder` holds the skill's files.
+pub(super) async fn check(spec: &RunSpec, folder: &Path) -> Result<(), Error> {
+    if !spec.requirements.is_empty() {
         return Err(Error::invalid(
             "requirements: this skill is given secrets, so that no request adds packages to it; name them in the skill, by its requirements.txt or package.json",
         ));
     }
-    let paths: Vec<_> = ask.files.iter().map(|file| file.path.clone()).collect();
+    let paths: Vec<_> = spec.files.iter().map(|file| file.path.clone()).collect();
     if let Some(code) = paths.iter().find(|path| is_code(path)) {
-        return Err(refused(code, "may be executed", "publish it with the skill"));
+        return Err(rejected(code, "may be executed", "publish it with the skill"));
     }
     let folder = folder.to_owned();
-    let looking = tokio::task::spawn_blocking(move || paths.into_iter().find(|path| replaces(&folder, path)));
-    match looking.await.map_err(Error::internal)? {
-        Some(path) => Err(refused(
+    let lookup = tokio::task::spawn_blocking(move || paths.into_iter().find(|path| replaces(&folder, path)));
+    match lookup.await.map_err(Error::internal)? {
+        Some(path) => Err(rejected(
             &path,
             "would take the place of a file of the skill",
             "choose another path",
@@ -34,7 +30,7 @@ pub(super) async fn check(ask: &Ask, folder: &Path) -> Result<(), Error> {
     }
 }
 
-fn refused(path: &str, why: &str, remedy: &str) -> Error {
+fn rejected(path: &str, why: &str, remedy: &str) -> Error {
     let path = quoted(path);
     Error::invalid(format!(
         "files: {path} {why}, and this skill is given secrets, so that a request brings it nothing but data; {remedy}"

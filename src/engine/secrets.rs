@@ -11,7 +11,7 @@ use crate::ids::Tenant;
 use crate::limits;
 use crate::sandbox::Job;
 use crate::secret::{Ending, Mask, Owner, SecretValue};
-use crate::skill::{Permissions, SecretName};
+use crate::skill::SecretName;
 use crate::store::{self, Kept, NewSecret, Page, SecretRecord};
 
 impl Engine {
@@ -68,9 +68,9 @@ impl Engine {
         &self,
         tenant: &Tenant,
         job: &mut Job,
-        permissions: &Permissions,
+        secrets: &[SecretName],
     ) -> Result<(), Error> {
-        let granted = self.granted(tenant, &permissions.secrets).await?;
+        let granted = self.granted(tenant, secrets).await?;
         job.mask = Mask::new(granted.iter().map(|(_, value)| value));
         let variables = granted
             .iter()

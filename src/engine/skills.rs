@@ -30,7 +30,7 @@ impl Engine {
         require(caller, &[Scope::Skills])?;
         let (engine, caller, fallback) = (self.clone(), caller.clone(), fallback_name.map(ToOwned::to_owned));
         // An uploader that goes away must not leave a row without its bytes.
-        self.to_the_end(async move { engine.publish_attached(&caller, archive, fallback).await })
+        self.run_detached(async move { engine.publish_attached(&caller, archive, fallback).await })
             .await
     }
 
@@ -255,7 +255,7 @@ impl Engine {
             .await?;
         let engine = self.clone();
         // A client that goes away must not leave half a version.
-        self.to_the_end(async move { engine.delete_attached(&record).await })
+        self.run_detached(async move { engine.delete_attached(&record).await })
             .await
     }
 

@@ -39,11 +39,11 @@ impl Engine {
         from: Bookmark,
     ) -> Result<Subscription, Error> {
         require(caller, &[Scope::Run])?;
-        self.follow_for(caller.tenant(), id, from).await
+        self.subscribe_for(caller.tenant(), id, from).await
     }
 
     /// The same for whoever may follow it.
-    pub(super) async fn follow_for(
+    pub(super) async fn subscribe_for(
         &self,
         tenant: &Tenant,
         id: ExecutionId,

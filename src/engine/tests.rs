@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::blob::{Blob, LinkSigner};
-use crate::engine::{Ask, CalledCode, Manner, RunRequest, What};
+use crate::engine::{RunOptions, RunRequest, RunSpec};
 use crate::execution::{Bookmark, News, Reason, Status};
 use crate::ids::Tenant;
 use crate::sandbox::{Completion, Report};
@@ -44,15 +44,7 @@ pub(super) async fn engine(folder: &Path, sandbox: Sandbox) -> Engine {
 }
 
 fn some_code() -> RunRequest {
-    let code = CalledCode {
-        text: "1".to_owned(),
-        language: Language::Python,
-    };
-    RunRequest {
-        what: What::Code(code),
-        ask: Ask::default(),
-        progress: None,
-    }
+    RunSpec::of_code(Language::Python, "1".to_owned()).into()
 }
 
 /// F-06: an engine that starts again, say, ends nothing of what waits.
@@ -62,7 +54,7 @@ async fn what_cannot_begin_yet_waits_again() {
     let sandbox = Sandbox::scripted_late(|_, _| Ok(Report::bare(Completion::Exited(0))), 1);
     let engine = engine(folder.path(), sandbox).await;
     let caller = Caller::of_accepted(Tenant::default_tenant());
-    let submitted = engine.submit(&caller, some_code(), Manner::default()).await;
+    let submitted = engine.submit(&caller, some_code(), RunOptions::default()).await;
     let id = submitted.unwrap().new.id;
     let ended = engine
         .execution_within(&caller, id, Duration::from_secs(20))
@@ -84,7 +76,7 @@ async fn what_has_its_turn_as_the_process_ends_runs_in_the_next_one() {
     // As `shutdown` does while somebody is let in.
     first.0.running.stop();
     let submitted = first
-        .submit(&caller, some_code(), Manner::default())
+        .submit(&caller, some_code(), RunOptions::default())
         .await
         .unwrap();
     let mut follow = first

@@ -95,8 +95,11 @@ pub(crate) async fn prefetch(
     Authenticated(caller): Authenticated,
     Json(body, _held): Json<Prefetch>,
 ) -> Result<axum::Json<List<Packages>>, ProblemResponse> {
-    let which = (body.skill, body.version.unwrap_or_default());
-    let sets = state.engine.prefetch_packages(&caller, which, None).await?;
+    let selector = body.version.unwrap_or_default();
+    let sets = state
+        .engine
+        .prefetch_packages(&caller, body.skill, selector, None)
+        .await?;
     Ok(axum::Json(List {
         items: sets.iter().map(Packages::from).collect(),
         next_page_token: None,

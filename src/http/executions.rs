@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::accept::preferred;
 use super::authorization::Authenticated;
+use super::create_execution::{CreateExecution, Mode};
 use super::events::{self, Events};
 use super::extract::{Json, Path, Query};
 use super::links::links;
@@ -19,8 +20,8 @@ use super::problem::ProblemResponse;
 use super::request_filter::RequestedHost;
 use super::response;
 use super::state::ApiState;
-use super::types::{CreateExecution, Mode, time};
-use crate::engine::{Manner, OnDisconnect, RunRequest};
+use super::types::time;
+use crate::engine::{OnDisconnect, RunOptions, RunSpec};
 use crate::error::Error;
 use crate::execution::{self, Envelope, Execution, LogLine, Logs, Status, Summary};
 use crate::ids::{ExecutionId, IdempotencyKey};
@@ -84,23 +85,23 @@ pub(crate) async fn create(
         let message = "wait: is not for `Accept: text/event-stream`, which is answered with events as they come; leave one of the two out";
         return Err(Error::invalid(message).into());
     }
-    let manner = Manner {
-        key: idempotency_key(&headers)?,
+    let options = RunOptions {
+        idempotency_key: idempotency_key(&headers)?,
         on_disconnect: on_disconnect.unwrap_or_default(),
     };
-    let request = RunRequest::try_from(body)?;
+    let request = RunSpec::try_from(body)?.into();
     // Refused now if there is no room for an answer: what has run is told in any case.
     drop(state.answers.hold(caller.tenant(), limits::ANSWER_BYTES_MAX)?);
     if wants_events {
         let client = events::EventClient { state, caller, host };
         return match mode {
-            Mode::Sync => events::run(client, request, manner, held).await,
-            Mode::Async => events::submit(client, request, manner).await,
+            Mode::Sync => events::run(client, request, options, held).await,
+            Mode::Async => events::submit(client, request, options).await,
         };
     }
     let mut execution = match mode {
-        Mode::Sync => state.engine.run_as(&caller, request, manner).await?,
-        Mode::Async => state.engine.submit(&caller, request, manner).await?,
+        Mode::Sync => state.engine.run_watched(&caller, request, options, None).await?,
+        Mode::Async => state.engine.submit(&caller, request, options).await?,
     };
     if let Some(wait) = wait {
         execution = state

@@ -11,6 +11,7 @@ mod blobs;
 mod body;
 mod budget;
 mod content;
+mod create_execution;
 mod deps;
 mod document;
 mod events;
@@ -55,6 +56,7 @@ use state::ApiState;
 
 pub use access::{Access, Matrix};
 pub use blobs::{BLOB_CREATED_AT, BLOB_EXPIRES_AT, BlobInfo};
+pub(crate) use create_execution::{CreateExecution, Mode};
 pub use deps::Packages;
 pub use events::{EndEvent, EndReason, PrintedEvent, StatusEvent};
 pub use executions::StreamTexts;

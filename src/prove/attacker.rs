@@ -14,12 +14,12 @@ use super::surroundings::Surroundings;
 use super::verdict::Observation;
 use crate::auth::Caller;
 use crate::bundle;
-use crate::engine::{Ask, Engine, RunRequest, What};
+use crate::engine::{Engine, RunRequest, RunSpec, UnpublishedArchive};
 use crate::error::{Code, Error};
 use crate::execution::{Execution, JsonText, Outcome, Status};
 use crate::limits;
 use crate::sandbox::InputFile;
-use crate::skill::{Language, Selector};
+use crate::skill::{Language, Selector, SkillRef};
 
 /// Beyond its deadline an execution may queue, start and be collected for this long, whatever it does.
 const PATIENCE: Duration = Duration::from_secs(150);
@@ -114,38 +114,39 @@ impl Attacker<'_> {
         input_values.extend(input.clone());
         let input = JsonText::parse(Value::Object(input_values).to_string().as_bytes())
             .map_err(|error| Error::internal(error.to_string()))?;
-        let request = |what| {
-            let files = attack.files.iter().map(|(path, content)| InputFile {
-                path: path.clone(),
-                content: content.clone().into(),
-            });
-            let ask = Ask {
-                input: Some(input.clone()),
-                files: files.collect(),
-                timeout: Some(Duration::from_secs_f64(attack.seconds)),
-                ..Ask::default()
-            };
-            RunRequest {
-                what,
-                ask,
-                progress: None,
-            }
+        let files = attack.files.iter().map(|(path, content)| InputFile {
+            path: path.clone(),
+            content: content.clone().into(),
+        });
+        let spec = RunSpec {
+            input: Some(input),
+            files: files.collect(),
+            timeout: Some(Duration::from_secs_f64(attack.seconds)),
+            ..RunSpec::default()
         };
         if self.origin == Origin::Cold {
-            let what = What::Archive {
-                archive,
+            let archive = UnpublishedArchive {
+                zip: archive,
                 fallback_name: None,
             };
-            return self.engine.run(self.caller, request(what)).await;
+            let request = RunRequest {
+                archive: Some(archive),
+                ..spec.into()
+            };
+            return self.engine.run(self.caller, request).await;
         }
         let (record, _) = self.engine.publish(self.caller, archive, None).await?;
+        let skill = SkillRef {
+            name: record.manifest.name,
+            selector: Selector::Digest(record.digest),
+        };
         let mut left = TRIES;
         loop {
-            let what = What::Skill {
-                name: record.manifest.name.clone(),
-                selector: Selector::Digest(record.digest),
+            let spec = RunSpec {
+                skill: Some(skill.clone()),
+                ..spec.clone()
             };
-            let execution = self.engine.run(self.caller, request(what)).await?;
+            let execution = self.engine.run(self.caller, spec).await?;
             left -= 1;
             let waited = execution
                 .outcome

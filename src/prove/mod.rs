@@ -24,7 +24,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::auth::Caller;
-use crate::engine::{Ask, Engine, RunRequest, What};
+use crate::engine::{Engine, RunRequest, UnpublishedArchive};
 use crate::error::{Code, Error};
 use crate::execution::{Outcome, Status};
 use crate::sandbox::WarmPoolSettings;
@@ -250,14 +250,12 @@ async fn neighbour(target: &Target<'_>) -> Result<(), Option<String>> {
         beside: &BTreeMap::new(),
     };
     let archive = skill.archive(target.folder);
-    let what = What::Archive {
-        archive: archive.map_err(|error| Some(error.to_string()))?,
-        fallback_name: None,
-    };
     let request = RunRequest {
-        what,
-        ask: Ask::default(),
-        progress: None,
+        archive: Some(UnpublishedArchive {
+            zip: archive.map_err(|error| Some(error.to_string()))?,
+            fallback_name: None,
+        }),
+        ..RunRequest::default()
     };
     match target.engine.run(target.caller, request).await {
         Err(error) if error.code() == Code::SandboxUnavailable => Err(None),

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use serde_json::json;
-use skillbox::engine::{Ask, AskedBlob, NewBlob};
+use skillbox::engine::{NewBlob, RunRequest, RunSpec};
 use skillbox::error::Code;
 use skillbox::execution::Status;
 use skillbox::ids::Digest;
@@ -29,10 +29,10 @@ async fn keep(world: &World, content: &[u8]) -> Digest {
     record.digest
 }
 
-fn with(blobs: Vec<AskedBlob>) -> Ask {
-    Ask {
+fn with(blobs: Vec<Digest>) -> RunSpec {
+    RunSpec {
         blobs,
-        ..Ask::default()
+        ..RunSpec::default()
     }
 }
 
@@ -51,13 +51,11 @@ async fn a_program_finds_its_blobs_by_their_digest_and_nothing_else() {
     };
     let (kept, empty) = (keep(&world, &vec![7; 3 << 20]).await, keep(&world, b"").await);
     keep(&world, b"another").await;
-    let blobs = vec![
-        AskedBlob::Kept(kept),
-        AskedBlob::Content(file(b"given")),
-        AskedBlob::Kept(empty),
-        AskedBlob::Kept(kept),
-    ];
-    let execution = world.run(Language::Python, LOOK, with(blobs)).await;
+    let request = RunRequest {
+        blob_contents: vec![file(b"given")],
+        ..with(vec![kept, empty, kept]).into()
+    };
+    let execution = world.run(Language::Python, LOOK, request).await;
     let outcome = execution.outcome.unwrap();
     let seen = output(&outcome);
     assert_eq!(
@@ -69,7 +67,7 @@ async fn a_program_finds_its_blobs_by_their_digest_and_nothing_else() {
         })
     );
     let none = world
-        .run(Language::Python, LOOK, Ask::default())
+        .run(Language::Python, LOOK, RunSpec::default())
         .await
         .outcome
         .unwrap();
@@ -85,17 +83,17 @@ async fn as_many_bytes_as_may_be_sent_fit_and_one_more_is_refused() {
         return;
     };
     let most = usize::try_from(limits::INPUT_BLOBS_BYTES_MAX).unwrap();
-    let blobs = || {
-        let half = |byte| AskedBlob::Content(file(&vec![byte; most / 2]));
-        vec![half(1), half(2)]
+    let request = || {
+        let half = |byte| file(&vec![byte; most / 2]);
+        RunRequest {
+            blob_contents: vec![half(1), half(2)],
+            ..RunRequest::default()
+        }
     };
-    succeeded(world.run(Language::Python, LOOK, with(blobs())).await);
-    let mut one_more = blobs();
-    one_more.push(AskedBlob::Content(file(b"x")));
-    let refused = world
-        .try_run(Language::Python, LOOK, with(one_more))
-        .await
-        .unwrap_err();
+    succeeded(world.run(Language::Python, LOOK, request()).await);
+    let mut one_more = request();
+    one_more.blob_contents.push(file(b"x"));
+    let refused = world.try_run(Language::Python, LOOK, one_more).await.unwrap_err();
     assert_eq!(refused.code(), Code::TooLarge);
 }
 
@@ -105,9 +103,7 @@ async fn a_missing_blob_is_named_before_anything_starts_or_is_recorded() {
         return;
     };
     let missing = Digest::of(b"nowhere");
-    let refused = world
-        .try_run(Language::Python, LOOK, with(vec![AskedBlob::Kept(missing)]))
-        .await;
+    let refused = world.try_run(Language::Python, LOOK, with(vec![missing])).await;
     let refused = refused.unwrap_err();
     assert_eq!(refused.code(), Code::NotFound);
     assert!(refused.to_string().contains(&missing.to_string()), "{refused}");
@@ -125,7 +121,7 @@ async fn what_a_program_leaves_under_its_digest_is_kept_and_told() {
         return;
     };
     let program = format!("{MAKE}put(b'hello'); put(bytes(1 << 20)); put(b'')");
-    let execution = world.run(Language::Python, &program, Ask::default()).await;
+    let execution = world.run(Language::Python, &program, RunSpec::default()).await;
     let outcome = execution.outcome.as_ref().unwrap();
     assert_eq!(
         (outcome.status, outcome.skipped_total),
@@ -155,7 +151,7 @@ async fn what_a_program_leaves_under_its_digest_is_kept_and_told() {
     assert_eq!(recorded.outcome.unwrap().blobs, outcome.blobs);
     // And the next one finds it.
     let next = "import os; print(open('/blobs/' + os.listdir('/blobs')[0]).read())";
-    let ask = with(vec![AskedBlob::Kept(Digest::of(b"hello"))]);
+    let ask = with(vec![Digest::of(b"hello")]);
     let outcome = world.run(Language::Python, next, ask).await.outcome.unwrap();
     assert_eq!(stdout(&outcome), "hello\n");
 }
@@ -177,7 +173,7 @@ os.mkfifo('/sandbox/out/blobs/' + 'c' * 64)
 os.mkdir('/sandbox/out/blobs/' + 'd' * 64)"
     );
     let outcome = world
-        .run(Language::Python, &program, Ask::default())
+        .run(Language::Python, &program, RunSpec::default())
         .await
         .outcome
         .unwrap();
@@ -224,7 +220,7 @@ async fn blobs_beyond_the_quota_are_left_out_and_said() {
     keep(&world, &vec![2; 20 << 20]).await;
     let program = format!("{MAKE}put(bytes(8 << 20)); put(b'small')");
     let outcome = world
-        .run(Language::Python, &program, Ask::default())
+        .run(Language::Python, &program, RunSpec::default())
         .await
         .outcome
         .unwrap();
@@ -236,7 +232,7 @@ async fn blobs_beyond_the_quota_are_left_out_and_said() {
     );
     let many = format!("{MAKE}[put(str(n).encode()) for n in range(103)]");
     let outcome = world
-        .run(Language::Python, &many, Ask::default())
+        .run(Language::Python, &many, RunSpec::default())
         .await
         .outcome
         .unwrap();

@@ -1,12 +1,12 @@
 //! Packages that programs ask for: installed once in a sandbox of their own, then mounted.
 
 use skillbox::auth::Caller;
-use skillbox::engine::{Ask, DependencySettings, Engine, RunRequest, What};
+use skillbox::engine::{DependencySettings, Engine, RunRequest, RunSpec};
 use skillbox::error::{Code, Error};
 use skillbox::execution::{Execution, Outcome, Status};
 
 use crate::index::OwnIndex;
-use crate::world::{self, World, missing, output, succeeded, zip_of};
+use crate::world::{self, World, missing, output, succeeded, unpublished, zip_of};
 
 /// A skill whose program is in Python, with further files.
 pub(super) fn python(program: &str, files: &[(&str, &str)]) -> std::fs::File {
@@ -29,7 +29,7 @@ pub(super) fn node(program: &str, package_json: &str) -> std::fs::File {
     ])
 }
 
-pub(super) async fn run(world: &World, archive: std::fs::File, ask: Ask) -> Result<Execution, Error> {
+pub(super) async fn run(world: &World, archive: std::fs::File, ask: RunSpec) -> Result<Execution, Error> {
     world.run_archive(archive, ask).await
 }
 
@@ -37,22 +37,18 @@ pub(super) async fn run_in(
     engine: &Engine,
     caller: &Caller,
     archive: std::fs::File,
-    ask: Ask,
+    ask: RunSpec,
 ) -> Result<Execution, Error> {
-    let what = What::Archive {
-        archive,
-        fallback_name: None,
-    };
+    let archive = unpublished(archive);
     let request = RunRequest {
-        what,
-        ask,
-        progress: None,
+        archive,
+        ..RunRequest::from(ask)
     };
     engine.run(caller, request).await
 }
 
 /// Runs what needs the Internet; `None` (and a word about it) where this machine has no package index.
-pub(super) async fn ended(world: &World, archive: std::fs::File, ask: Ask) -> Option<Outcome> {
+pub(super) async fn ended(world: &World, archive: std::fs::File, ask: RunSpec) -> Option<Outcome> {
     let ended = run(world, archive, ask).await;
     if let Err(error) = &ended
         && error.to_string().contains("cannot be reached")
@@ -90,10 +86,10 @@ pub(super) async fn world_with(
     Some((world, index))
 }
 
-pub(super) fn asking(requirements: &[&str]) -> Ask {
-    Ask {
+pub(super) fn asking(requirements: &[&str]) -> RunSpec {
+    RunSpec {
         requirements: requirements.iter().map(|name| (*name).to_owned()).collect(),
-        ..Ask::default()
+        ..RunSpec::default()
     }
 }
 
@@ -129,7 +125,7 @@ async fn an_es_module_and_a_script_import_what_package_json_names() {
     let Some(world) = world().await else { return };
     let program = "import ms from 'ms';\nimport {createRequire} from 'module';\nconst seen = [ms('2 days'), createRequire('/')('ms/package.json').version, import.meta.resolve ? import.meta.resolve('ms') : ''];";
     let package_json = r#"{"type": "module", "scripts": {"postinstall": "touch /sandbox/out/files/evil"}, "dependencies": {"ms": "2.1.3"}}"#;
-    let Some(outcome) = ended(&world, node(program, package_json), Ask::default()).await else {
+    let Some(outcome) = ended(&world, node(program, package_json), RunSpec::default()).await else {
         return;
     };
     let seen = output(&outcome);
@@ -144,7 +140,7 @@ async fn numpy_pandas_and_matplotlib_are_installed_once_and_work() {
     let mut took = Vec::new();
     for _ in 0..3 {
         let begun = std::time::Instant::now();
-        let Some(outcome) = ended(&world, python(program, &list), Ask::default()).await else {
+        let Some(outcome) = ended(&world, python(program, &list), RunSpec::default()).await else {
             return;
         };
         let seen = output(&outcome);
@@ -167,7 +163,7 @@ async fn what_was_installed_is_used_without_an_index() {
     index.wheel("alpha", &[("alpha.py", "x = 1\n")]);
     let program = || python("import alpha\nseen = alpha.x", &[("requirements.txt", "alpha\n")]);
     assert_eq!(
-        output(&ended(&world, program(), Ask::default()).await.unwrap()),
+        output(&ended(&world, program(), RunSpec::default()).await.unwrap()),
         1
     );
     let settings = |data: &std::path::Path| index.settings(data);
@@ -179,10 +175,10 @@ async fn what_was_installed_is_used_without_an_index() {
     };
     drop(index);
     assert_eq!(
-        output(&ended(&world, program(), Ask::default()).await.unwrap()),
+        output(&ended(&world, program(), RunSpec::default()).await.unwrap()),
         1
     );
-    let outcome = run_in(&other_server, &world.admin, program(), Ask::default()).await;
+    let outcome = run_in(&other_server, &world.admin, program(), RunSpec::default()).await;
     assert_eq!(output(&outcome.unwrap().outcome.unwrap()), 1);
 
     // What was not installed cannot be, and that is said before anything is recorded.
@@ -211,7 +207,7 @@ async fn many_at_once_install_once() {
     };
     index.wheel("alpha", &[("alpha.py", "x = 1\n")]);
     let program = || python("import alpha\nseen = alpha.x", &[("requirements.txt", "alpha\n")]);
-    let runs = (0..4).map(|_| run(&world, program(), Ask::default()));
+    let runs = (0..4).map(|_| run(&world, program(), RunSpec::default()));
     for ended in futures::future::join_all(runs).await {
         assert_eq!(ended.unwrap().status, Status::Success);
     }
@@ -222,7 +218,7 @@ async fn many_at_once_install_once() {
         &[("scripts/requirements.txt", "Alpha # x\n")],
     );
     assert_eq!(
-        run(&world, other, Ask::default()).await.unwrap().status,
+        run(&world, other, RunSpec::default()).await.unwrap().status,
         Status::Success
     );
     assert_eq!(index.fetched("alpha-1.0-py3-none-any.whl"), 1);
@@ -248,7 +244,7 @@ async fn nothing_but_wheels_of_the_index_is_installed_and_none_leads_out() {
         ("absent", "No matching distribution"),
     ] {
         let program = python("seen = 1", &[("requirements.txt", asked)]);
-        let error = run(&world, program, Ask::default()).await.unwrap_err();
+        let error = run(&world, program, RunSpec::default()).await.unwrap_err();
         let text = error.to_string();
         assert_eq!(error.code(), Code::DependenciesFailed, "{asked}: {text}");
         assert!(text.contains(part), "{asked}: {text}");
@@ -263,7 +259,7 @@ async fn nothing_but_wheels_of_the_index_is_installed_and_none_leads_out() {
     ] {
         let before = index.asked().len();
         let program = python("seen = 1", &[("requirements.txt", asked)]);
-        let error = run(&world, program, Ask::default())
+        let error = run(&world, program, RunSpec::default())
             .await
             .unwrap_err()
             .to_string();
@@ -282,7 +278,7 @@ async fn an_ordinary_program_has_no_way_out() {
     let program = "import socket\nseen = []\nfor port in (3128,):\n    with socket.socket() as s:\n        s.settimeout(2)\n        seen.append(s.connect_ex(('127.0.0.1', port)))\nimport errno\nseen.append(errno.ECONNREFUSED)";
     let list = [("requirements.txt", "alpha\n")];
     let seen = output(
-        &ended(&world, python(program, &list), Ask::default())
+        &ended(&world, python(program, &list), RunSpec::default())
             .await
             .unwrap(),
     );

@@ -1,6 +1,6 @@
 //! Where packages are asked for: by a Bash script's skill, in a module's header, by mounted skills, in advance.
 
-use skillbox::engine::{Ask, CalledCode, RunRequest, What};
+use skillbox::engine::RunSpec;
 use skillbox::error::Code;
 use skillbox::execution::Outcome;
 use skillbox::skill::{Language, Selector};
@@ -32,15 +32,21 @@ async fn publish(world: &World, files: &[(&str, &str)]) {
 }
 
 async fn run_code(world: &World, language: Language, text: &str, mounts: &[&str]) -> Outcome {
-    let ask = Ask {
+    let ask = RunSpec {
         mount_skills: mounts.iter().map(|name| name.parse().unwrap()).collect(),
-        ..Ask::default()
+        ..RunSpec::default()
     };
-    let what = What::Code(CalledCode {
-        text: text.to_owned(),
-        language,
-    });
-    succeeded(world.run_what(what, ask).await.unwrap())
+    let (language, code) = (language, text.to_owned());
+    succeeded(
+        world
+            .run_request(RunSpec {
+                language: Some(language),
+                code: Some(code),
+                ..ask
+            })
+            .await
+            .unwrap(),
+    )
 }
 
 #[tokio::test]
@@ -56,9 +62,9 @@ async fn what_a_bash_script_calls_finds_its_skills_packages() {
         ("requirements.txt", "alpha\n"),
     ];
     for script in [None, Some("scripts/tool.sh".to_owned())] {
-        let ask = Ask {
+        let ask = RunSpec {
             script,
-            ..Ask::default()
+            ..RunSpec::default()
         };
         let outcome = ended(&world, zip_of(&python), ask).await.unwrap();
         assert_eq!(stdout(&outcome), "python 1\n");
@@ -72,7 +78,7 @@ async fn what_a_bash_script_calls_finds_its_skills_packages() {
         ("lib/x.mjs", NODE),
         ("package.json", r#"{"dependencies": {"beta": "1"}}"#),
     ];
-    let outcome = ended(&world, zip_of(&node), Ask::default()).await.unwrap();
+    let outcome = ended(&world, zip_of(&node), RunSpec::default()).await.unwrap();
     assert_eq!(stdout(&outcome), "node 1\n1\n");
 }
 
@@ -83,14 +89,11 @@ async fn what_is_asked_for_with_a_bash_program_is_for_the_python_that_it_calls()
         return;
     };
     let text = "python3 - <<END\nimport alpha\nprint('python', alpha.x)\nEND\n";
-    let what = What::Code(CalledCode {
-        text: text.to_owned(),
-        language: Language::Bash,
-    });
-    let request = RunRequest {
-        what,
-        ask: asking(&["alpha"]),
-        progress: None,
+    let (language, code) = (Language::Bash, text.to_owned());
+    let request = RunSpec {
+        language: Some(language),
+        code: Some(code),
+        ..asking(&["alpha"])
     };
     let outcome = succeeded(world.engine.run(&world.admin, request).await.unwrap());
     assert_eq!(stdout(&outcome), "python 1\n");
@@ -127,7 +130,7 @@ async fn a_bash_script_gets_the_packages_of_each_interpreter_that_is_there() {
         ("requirements.txt", "alpha\n"),
         ("package.json", r#"{"dependencies": {"beta": "1"}}"#),
     ];
-    let outcome = ended(&world, zip_of(&both), Ask::default()).await.unwrap();
+    let outcome = ended(&world, zip_of(&both), RunSpec::default()).await.unwrap();
     let expected = match super::BACKEND {
         Backend::Docker => "python 1\n",
         Backend::Native => "python 1\nnode 1\n",
@@ -160,9 +163,9 @@ async fn a_program_that_calls_one_of_the_other_language_finds_that_ones_packages
         ("scripts/tool.py", from_python, "node 1\n"),
         ("scripts/tool.mjs", from_node, "python 1\n"),
     ] {
-        let ask = Ask {
+        let ask = RunSpec {
             script: Some(script.to_owned()),
-            ..Ask::default()
+            ..RunSpec::default()
         };
         let outcome = ended(&world, of_both(script, text), ask).await.unwrap();
         let expected = match super::BACKEND {
@@ -193,9 +196,9 @@ async fn a_program_runs_without_the_other_languages_packages_where_they_cannot_b
             r#"{"dependencies": {"none": "git+ssh://somewhere/none"}}"#,
         ),
     ];
-    let asked = |script: &str| Ask {
+    let asked = |script: &str| RunSpec {
         script: Some(script.to_owned()),
-        ..Ask::default()
+        ..RunSpec::default()
     };
     let outcome = ended(&world, zip_of(&files), asked("scripts/tool.py"))
         .await
@@ -235,7 +238,7 @@ async fn packages_for_what_a_skills_own_image_lacks_are_left_out() {
         ];
         for _ in 0..2 {
             let archive = zip_of(&[&files[..], &packages].concat());
-            let outcome = ended(&world, archive, Ask::default()).await.unwrap();
+            let outcome = ended(&world, archive, RunSpec::default()).await.unwrap();
             assert_eq!(stdout(&outcome), "python 1\n");
         }
     }
@@ -245,7 +248,7 @@ async fn packages_for_what_a_skills_own_image_lacks_are_left_out() {
     );
     let files = [("SKILL.md", skill_md.as_str()), ("scripts/main.mjs", NODE)];
     let archive = zip_of(&[&files[..], &packages].concat());
-    let error = run(&world, archive, Ask::default()).await.unwrap_err();
+    let error = run(&world, archive, RunSpec::default()).await.unwrap_err();
     assert!(
         error.code() == Code::DependenciesFailed && error.to_string().contains("`node`"),
         "{error}"
@@ -286,7 +289,7 @@ async fn a_header_is_read_however_its_file_is_called() {
         ("skill.toml", "name = 'needs'\ndescription = 'Needs packages.'\n"),
         ("code/main.py", &function),
     ];
-    let outcome = ended(&world, zip_of(&files), Ask::default()).await.unwrap();
+    let outcome = ended(&world, zip_of(&files), RunSpec::default()).await.unwrap();
     assert_eq!(output(&outcome), 1);
 
     let module = format!("{header}from .other import y\nprint(alpha.x, y)\n");
@@ -298,9 +301,9 @@ async fn a_header_is_read_however_its_file_is_called() {
         ("scripts/count.py", &module),
         ("scripts/other.py", "y = 2\n"),
     ];
-    let ask = Ask {
+    let ask = RunSpec {
         script: Some("scripts/count.py".to_owned()),
-        ..Ask::default()
+        ..RunSpec::default()
     };
     let outcome = ended(&world, zip_of(&files), ask).await.unwrap();
     assert_eq!(stdout(&outcome), "1 2\n");
@@ -342,9 +345,9 @@ async fn packages_of_mounted_node_skills_are_installed_with_the_programs_own() {
         ("scripts/main.mjs", code),
         ("package.json", r#"{"dependencies": {"beta": "^1.0.0"}}"#),
     ];
-    let mounting = |name: &str| Ask {
+    let mounting = |name: &str| RunSpec {
         mount_skills: vec![name.parse().unwrap()],
-        ..Ask::default()
+        ..RunSpec::default()
     };
     let outcome = ended(&world, zip_of(&own), mounting("tools")).await.unwrap();
     assert_eq!(stdout(&outcome), "1 g\n");
@@ -370,14 +373,14 @@ async fn packages_are_installed_in_advance_without_the_skills_secrets() {
         ("requirements.txt", "alpha\n"),
     ];
     publish(&world, &files).await;
-    let which = ("needs".parse().unwrap(), Selector::Latest);
+    let name = "needs".parse().unwrap();
     let sets = world
         .engine
-        .prefetch_packages(&world.admin, which, None)
+        .prefetch_packages(&world.admin, name, Selector::Latest, None)
         .await
         .unwrap();
     assert_eq!((sets.len(), index.fetched("alpha-1.0-py3-none-any.whl")), (1, 1));
     // To run, it needs them all the same.
-    let error = run(&world, zip_of(&files), Ask::default()).await.unwrap_err();
+    let error = run(&world, zip_of(&files), RunSpec::default()).await.unwrap_err();
     assert!(error.to_string().contains("API_TOKEN"), "{error}");
 }

@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use skillbox::auth::{Caller, Scope, Scopes};
-use skillbox::engine::{Ask, DependencySettings, Index, NamedBy, NewKey, PageRequest, Upstream};
+use skillbox::engine::{DependencySettings, Index, NamedBy, NewKey, PageRequest, RunSpec, Upstream};
 use skillbox::error::Code;
 use skillbox::execution::Status;
 use skillbox::store::PackageSet;
@@ -47,7 +47,7 @@ async fn links_in_packages_lead_nowhere() {
     let links = [("linked/passwd", "/etc/passwd"), ("linked/up", "../../../..")];
     index.wheel_with_links("linked", &[("linked/__init__.py", "")], &links);
     let program = "import linked\nseen = [p for p in ('passwd', 'up') if os.path.islink('/sandbox/deps/linked/' + p) or os.path.isdir('/sandbox/deps/linked/' + p) or (os.path.exists('/sandbox/deps/linked/' + p) and 'root:' in open('/sandbox/deps/linked/' + p).read())]";
-    let outcome = ended(&world, asks_for(program, "linked"), Ask::default())
+    let outcome = ended(&world, asks_for(program, "linked"), RunSpec::default())
         .await
         .unwrap();
     assert_eq!(output(&outcome), serde_json::json!([]));
@@ -56,7 +56,7 @@ async fn links_in_packages_lead_nowhere() {
     index.node_package_with_links("linked", "1.0.0", &[("index.js", "")], &links);
     let program = "import 'linked';\nconst seen = ['passwd', 'up'].filter((name) => fs.existsSync('/node_modules/linked/' + name));";
     let archive = node(program, r#"{"dependencies": {"linked": "1"}}"#);
-    let outcome = ended(&world, archive, Ask::default()).await.unwrap();
+    let outcome = ended(&world, archive, RunSpec::default()).await.unwrap();
     assert_eq!(output(&outcome), serde_json::json!([]));
 }
 
@@ -70,7 +70,7 @@ async fn no_script_of_an_npm_package_is_run() {
     index.node_package("hooked", "1.0.0", &[("package.json", about), ("index.js", "")]);
     let program = "import 'hooked';\nconst seen = fs.readdirSync('/node_modules/hooked').sort();";
     let archive = node(program, r#"{"dependencies": {"hooked": "1"}}"#);
-    let outcome = ended(&world, archive, Ask::default()).await.unwrap();
+    let outcome = ended(&world, archive, RunSpec::default()).await.unwrap();
     assert_eq!(output(&outcome), serde_json::json!(["index.js", "package.json"]));
 }
 
@@ -105,10 +105,12 @@ async fn a_lock_says_what_is_installed_and_what_it_must_hash_to() {
             ("package-lock.json", &lock.to_string()),
         ])
     };
-    let outcome = ended(&world, locked(&integrity), Ask::default()).await.unwrap();
+    let outcome = ended(&world, locked(&integrity), RunSpec::default())
+        .await
+        .unwrap();
     assert_eq!(output(&outcome), "1.0.0");
     let other = format!("sha512-{}==", "A".repeat(86));
-    let error = run(&world, locked(&other), Ask::default()).await.unwrap_err();
+    let error = run(&world, locked(&other), RunSpec::default()).await.unwrap_err();
     let text = error.to_string();
     assert!(
         error.code() == Code::DependenciesFailed && text.contains("EINTEGRITY"),
@@ -131,7 +133,7 @@ async fn an_installer_that_was_changed_on_its_way_is_not_run() {
         return;
     }
     let archive = node("const seen = 1;", r#"{"dependencies": {"beta": "1"}}"#);
-    let error = run(&world, archive, Ask::default()).await.unwrap_err();
+    let error = run(&world, archive, RunSpec::default()).await.unwrap_err();
     assert!(
         error.code() == Code::DependenciesFailed && error.to_string().contains("npm was damaged"),
         "{error}"
@@ -148,7 +150,9 @@ async fn a_caller_who_leaves_during_an_installation_leaves_nothing() {
     index.hold("/simple/alpha/");
     let (engine, admin) = (world.engine.clone(), world.admin.clone());
     let left =
-        tokio::spawn(async move { run_in(&engine, &admin, asks_for(ALPHA, "alpha"), Ask::default()).await });
+        tokio::spawn(
+            async move { run_in(&engine, &admin, asks_for(ALPHA, "alpha"), RunSpec::default()).await },
+        );
     let is_asked = || index.asked().iter().any(|path| path == "/simple/alpha/");
     let started = std::time::Instant::now();
     while !is_asked() {
@@ -159,7 +163,7 @@ async fn a_caller_who_leaves_during_an_installation_leaves_nothing() {
     assert!(left.await.unwrap_err().is_cancelled());
     // It waits for the one that is being ended, which nobody answers any more.
     index.hold("/nothing/");
-    let outcome = ended(&world, asks_for(ALPHA, "alpha"), Ask::default())
+    let outcome = ended(&world, asks_for(ALPHA, "alpha"), RunSpec::default())
         .await
         .unwrap();
     assert_eq!(output(&outcome), 1);
@@ -188,7 +192,7 @@ async fn the_longest_unused_packages_go_when_they_are_too_much_together() {
     for name in ["alpha", "beta"] {
         index.wheel(name, &[(&format!("{name}.py"), &large)]);
         let program = format!("import {name}\nseen = {name}.x");
-        ended(&world, asks_for(&program, name), Ask::default())
+        ended(&world, asks_for(&program, name), RunSpec::default())
             .await
             .unwrap();
     }
@@ -199,7 +203,7 @@ async fn the_longest_unused_packages_go_when_they_are_too_much_together() {
         (left.len(), left[0].wanted.as_slice()),
         (1, &["beta".to_owned()][..])
     );
-    ended(&world, asks_for(ALPHA, "alpha"), Ask::default())
+    ended(&world, asks_for(ALPHA, "alpha"), RunSpec::default())
         .await
         .unwrap();
     assert_eq!(index.fetched(WHEEL), 2);
@@ -225,7 +229,7 @@ async fn packages_that_are_too_much_are_refused_with_the_bound_and_what_to_do() 
         ("much", "may have 64 MiB (deps.set_size)"),
         ("read", "killed for want of memory"),
     ] {
-        let error = run(&world, asks_for("seen = 1", package), Ask::default())
+        let error = run(&world, asks_for("seen = 1", package), RunSpec::default())
             .await
             .unwrap_err();
         let text = error.to_string();
@@ -253,11 +257,17 @@ async fn tenants_share_no_packages() {
     };
     let (_, key) = world.engine.create_key(&world.admin, new).await.unwrap();
     let other = world.engine.authenticate(key.reveal()).await.unwrap();
-    ended(&world, asks_for(ALPHA, "alpha"), Ask::default())
+    ended(&world, asks_for(ALPHA, "alpha"), RunSpec::default())
         .await
         .unwrap();
     assert!(sets(&world, &other).await.is_empty());
-    let ran = run_in(&world.engine, &other, asks_for(ALPHA, "alpha"), Ask::default()).await;
+    let ran = run_in(
+        &world.engine,
+        &other,
+        asks_for(ALPHA, "alpha"),
+        RunSpec::default(),
+    )
+    .await;
     assert_eq!(ran.unwrap().status, Status::Success);
     assert_eq!(index.fetched(WHEEL), 2);
     let (mine, theirs) = (sets(&world, &world.admin).await, sets(&world, &other).await);
@@ -269,7 +279,7 @@ async fn tenants_share_no_packages() {
         .unwrap();
     assert!(sets(&world, &other).await.is_empty());
     assert_eq!(sets(&world, &world.admin).await.len(), 1);
-    ended(&world, asks_for(ALPHA, "alpha"), Ask::default())
+    ended(&world, asks_for(ALPHA, "alpha"), RunSpec::default())
         .await
         .unwrap();
     assert_eq!(index.fetched(WHEEL), 2);
@@ -323,7 +333,7 @@ async fn packages_come_through_the_servers_own_proxy() {
         return;
     };
     index.wheel("alpha", &[("alpha.py", "x = 1\n")]);
-    let outcome = ended(&world, asks_for(ALPHA, "alpha"), Ask::default())
+    let outcome = ended(&world, asks_for(ALPHA, "alpha"), RunSpec::default())
         .await
         .unwrap();
     assert_eq!(output(&outcome), 1);

@@ -1,6 +1,6 @@
 //! Programs that packages bring: found by name, and never waiting for a network.
 
-use skillbox::engine::Ask;
+use skillbox::engine::RunSpec;
 use skillbox::execution::Outcome;
 
 use crate::index::OwnIndex;
@@ -9,9 +9,9 @@ use crate::world::{self, World, missing, stdout, succeeded, zip_of};
 const SKILL_MD: (&str, &str) = ("SKILL.md", "---\nname: needs\ndescription: Needs programs\n---\n");
 
 async fn run(world: &World, files: &[(&str, &str)], script: &str) -> Option<Outcome> {
-    let ask = Ask {
+    let ask = RunSpec {
         script: Some(script.to_owned()),
-        ..Ask::default()
+        ..RunSpec::default()
     };
     let archive = zip_of(&[&[SKILL_MD], files].concat());
     match world.run_archive(archive, ask).await {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use skillbox::engine::Ask;
+use skillbox::engine::RunSpec;
 
 use super::deps::world_with_index;
 use crate::world::{World, succeeded, zip_of};
@@ -28,7 +28,7 @@ async fn publish(world: &World, name: &str, more: &[(&str, &str)]) {
 /// Milliseconds until the program was started, and in all.
 async fn run(world: &World, name: &str) -> [f64; 2] {
     let begun = Instant::now();
-    let execution = world.run_latest(name, Ask::default()).await.unwrap();
+    let execution = world.run_latest(name, RunSpec::default()).await.unwrap();
     let total = begun.elapsed().as_secs_f64() * 1000.0;
     [succeeded(execution).timings.sandbox_ms, total]
 }

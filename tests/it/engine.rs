@@ -7,15 +7,13 @@ use std::time::Duration;
 
 use skillbox::auth::{Caller, KeyRecord, Scope, Scopes};
 use skillbox::bundle::artifacts::ArtifactTar;
-use skillbox::engine::{
-    Ask, CalledCode, Engine, Manner, NewKey, PageRequest, RetentionPolicy, RunRequest, What,
-};
+use skillbox::engine::{Engine, NewKey, PageRequest, RetentionPolicy, RunOptions, RunSpec};
 use skillbox::error::{Code, Error};
 use skillbox::execution::{Execution, Status};
 use skillbox::ids::{Digest, KeyId};
 use skillbox::limits;
 use skillbox::sandbox::{self, Completion, Job, Report, Sandbox};
-use skillbox::skill::{Language, Selector};
+use skillbox::skill::{Language, Selector, SkillRef};
 use skillbox::store::{ExecutionFilter, Store};
 
 use crate::world::{World, archive, engine_that_keeps, instance_in};
@@ -70,18 +68,17 @@ async fn world() -> World {
 }
 
 async fn run(engine: &Engine, caller: &Caller, arg: &str) -> Result<Execution, Error> {
-    let what = What::Skill {
+    let skill = SkillRef {
         name: "probe".parse().unwrap(),
         selector: Selector::Latest,
     };
-    let ask = Ask {
+    let ask = RunSpec {
         args: vec![arg.to_owned()],
-        ..Ask::default()
+        ..RunSpec::default()
     };
-    let request = RunRequest {
-        what,
-        ask,
-        progress: None,
+    let request = RunSpec {
+        skill: Some(skill),
+        ..ask
     };
     engine.run(caller, request).await
 }
@@ -272,18 +269,10 @@ async fn what_was_not_let_in_is_told_once_that_can_be_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let instance = instance_in(folder.path());
     let world = World::over(folder, instance, Sandbox::scripted_late(script, 1)).await;
-    let code = CalledCode {
-        text: "1".to_owned(),
-        language: Language::Python,
-    };
-    let request = RunRequest {
-        what: What::Code(code),
-        ask: Ask::default(),
-        progress: None,
-    };
+    let request = RunSpec::of_code(Language::Python, "1".to_owned());
     let submitted = world
         .engine
-        .submit(&world.admin, request, Manner::default())
+        .submit(&world.admin, request, RunOptions::default())
         .await;
     let id = submitted.unwrap().new.id;
     let database = world.folder.path().join("skillbox.db");

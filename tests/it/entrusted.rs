@@ -1,6 +1,6 @@
 //! A request cannot make a program that is given secrets execute anything but its skill.
 
-use skillbox::engine::Ask;
+use skillbox::engine::RunSpec;
 use skillbox::error::{Code, Error};
 use skillbox::execution::{Execution, Status};
 use skillbox::sandbox::InputFile;
@@ -26,26 +26,26 @@ async fn call(world: &World, skill_md: &str, files: &[(&str, &str)]) -> Result<E
     ask(
         world,
         skill_md,
-        Ask {
+        RunSpec {
             files: [("data.csv", "1")]
                 .iter()
                 .chain(files)
                 .map(|(path, text)| file(path, text))
                 .collect(),
-            ..Ask::default()
+            ..RunSpec::default()
         },
     )
     .await
 }
 
-async fn ask(world: &World, skill_md: &str, ask: Ask) -> Result<Execution, Error> {
+async fn ask(world: &World, skill_md: &str, ask: RunSpec) -> Result<Execution, Error> {
     let archive = zip_of(&[
         ("SKILL.md", skill_md),
         ("scripts/x.py", SCRIPT),
         ("scripts/near.py", "NEAR = 'near'\n"),
     ]);
     let script = Some("scripts/x.py".to_owned());
-    world.run_archive(archive, Ask { script, ..ask }).await
+    world.run_archive(archive, RunSpec { script, ..ask }).await
 }
 
 fn file(path: &str, text: &str) -> InputFile {
@@ -94,9 +94,9 @@ async fn a_request_brings_data_and_no_code_to_a_program_with_secrets() {
         assert_eq!(refused.code(), Code::Invalid, "{path}");
         assert!(text.contains(path) && text.contains(part), "{path}: {text}");
     }
-    let packages = Ask {
+    let packages = RunSpec {
         requirements: vec!["six".to_owned()],
-        ..Ask::default()
+        ..RunSpec::default()
     };
     let refused = ask(&world, WITH, packages).await.unwrap_err();
     assert_eq!(refused.code(), Code::Invalid);

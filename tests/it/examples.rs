@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use skillbox::bundle;
-use skillbox::engine::{Ask, AskedBlob};
+use skillbox::engine::{RunRequest, RunSpec};
 use skillbox::execution::{Outcome, Status};
 use skillbox::ids::Digest;
 use skillbox::sandbox::InputFile;
@@ -22,11 +22,11 @@ fn read(name: &str, file: &str) -> String {
 }
 
 /// Runs an example; `None` (and a word about it) where it needs packages and this machine has no index.
-async fn ended(world: &World, name: &str, ask: Ask) -> Option<Outcome> {
+async fn ended(world: &World, name: &str, request: impl Into<RunRequest>) -> Option<Outcome> {
     let mut archive = tempfile::tempfile().unwrap();
     bundle::pack(&folder(name), &mut archive).unwrap();
     std::io::Seek::rewind(&mut archive).unwrap();
-    match world.run_archive(archive, ask).await {
+    match world.run_archive(archive, request).await {
         Ok(execution) => execution.outcome,
         Err(error) if error.to_string().contains("cannot be reached") => {
             missing("packages", &error.to_string());
@@ -38,9 +38,9 @@ async fn ended(world: &World, name: &str, ask: Ask) -> Option<Outcome> {
 
 /// With its own input; it gives its expected output and these files.
 async fn gives(world: &World, name: &str, files: &[&str]) -> Option<Outcome> {
-    let ask = Ask {
+    let ask = RunSpec {
         input: Some(json(&read(name, "input.json"))),
-        ..Ask::default()
+        ..RunSpec::default()
     };
     let outcome = ended(world, name, ask).await?;
     assert_eq!(
@@ -72,12 +72,12 @@ async fn a_table_is_analysed_and_drawn() {
         path: "sales.csv".to_owned(),
         content: given["csv"].as_str().unwrap().to_owned().into(),
     };
-    let by = |column: &str| Ask {
+    let by = |column: &str| RunSpec {
         input: Some(json(&format!(
             "{{\"path\": \"sales.csv\", \"group\": \"{column}\", \"how\": \"count\"}}"
         ))),
         files: vec![file.clone()],
-        ..Ask::default()
+        ..RunSpec::default()
     };
     let outcome = ended(&world, "data-analysis", by("date")).await.unwrap();
     let months = &output(&outcome)["groups"]["rows"];
@@ -103,13 +103,13 @@ async fn the_text_of_a_pdf_is_extracted_page_by_page() {
     }
     let given: Value = serde_json::from_str(&read("pdf-extract", "input.json")).unwrap();
     let pdf = base64::engine::general_purpose::STANDARD.decode(given["base64"].as_str().unwrap());
-    let ask = Ask {
+    let ask = RunSpec {
         input: Some(json("{\"path\": \"lease.pdf\", \"pages\": \"2-\"}")),
         files: vec![InputFile {
             path: "lease.pdf".to_owned(),
             content: pdf.unwrap().into(),
         }],
-        ..Ask::default()
+        ..RunSpec::default()
     };
     let outcome = ended(&world, "pdf-extract", ask).await.unwrap();
     let pages = &output(&outcome)["pages"];
@@ -138,15 +138,18 @@ async fn leads_are_scored_by_a_function_and_the_ranking_is_a_blob() {
     let table = "name,email,visits\nAda,ada@a.example,12\n,nobody@a.example,3\nBen,ada@A.example,1\n";
     let mut content = tempfile::tempfile().unwrap();
     content.write_all(table.as_bytes()).unwrap();
-    let ask = Ask {
+    let spec = RunSpec {
         input: Some(json(&format!(
             "{{\"blob\": \"{}\"}}",
             Digest::of(table.as_bytes())
         ))),
-        blobs: vec![AskedBlob::Content(content)],
-        ..Ask::default()
+        ..RunSpec::default()
     };
-    let outcome = ended(&world, "lead-scoring", ask).await.unwrap();
+    let request = RunRequest {
+        blob_contents: vec![content],
+        ..spec.into()
+    };
+    let outcome = ended(&world, "lead-scoring", request).await.unwrap();
     assert_eq!(outcome.status, Status::Success, "{:?}", outcome.error);
     let told = output(&outcome);
     assert_eq!((&told["leads"], &told["duplicates"]), (&1.into(), &1.into()));

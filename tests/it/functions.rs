@@ -1,8 +1,8 @@
 //! Skills whose function is called, and the skills that they import.
 
-use skillbox::engine::{Ask, CalledCode, RunRequest, What};
+use skillbox::engine::RunSpec;
 use skillbox::execution::{Execution, Failure, Outcome, Status};
-use skillbox::skill::{Language, Selector};
+use skillbox::skill::{Language, Selector, SkillRef};
 
 use crate::world::{World, json, output, stdout, succeeded, zip_of};
 
@@ -52,31 +52,30 @@ async fn publish(world: &World, files: &[(&str, &str)]) {
         .unwrap();
 }
 
-async fn run(world: &World, name: &str, ask: Ask) -> Execution {
-    let what = What::Skill {
+async fn run(world: &World, name: &str, ask: RunSpec) -> Execution {
+    let skill = SkillRef {
         name: name.parse().unwrap(),
         selector: Selector::Latest,
     };
-    let request = RunRequest {
-        what,
-        ask,
-        progress: None,
+    let request = RunSpec {
+        skill: Some(skill),
+        ..ask
     };
     world.engine.run(&world.admin, request).await.unwrap()
 }
 
-async fn call(world: &World, name: &str, ask: Ask) -> Outcome {
+async fn call(world: &World, name: &str, ask: RunSpec) -> Outcome {
     run(world, name, ask).await.outcome.unwrap()
 }
 
-fn with(input: &str) -> Ask {
-    Ask {
+fn with(input: &str) -> RunSpec {
+    RunSpec {
         input: Some(json(input)),
-        ..Ask::default()
+        ..RunSpec::default()
     }
 }
 
-async fn value(world: &World, name: &str, ask: Ask) -> serde_json::Value {
+async fn value(world: &World, name: &str, ask: RunSpec) -> serde_json::Value {
     output(&succeeded(run(world, name, ask).await))
 }
 
@@ -99,7 +98,7 @@ async fn a_function_is_called_with_the_input_and_its_value_is_the_output() {
     });
     assert_eq!(found, expected);
     // Another module of it by its path.
-    let named = Ask {
+    let named = RunSpec {
         script: Some("code/parts/rules.py".to_owned()),
         ..with(r#"{"lead": " X "}"#)
     };
@@ -116,7 +115,7 @@ async fn a_function_imports_the_skills_that_are_mounted() {
     };
     publish(&world, &LEADS).await;
     publish(&world, &REPORT).await;
-    let mounting = |mounts: &[&str]| Ask {
+    let mounting = |mounts: &[&str]| RunSpec {
         mount_skills: mounts.iter().map(|mount| mount.parse().unwrap()).collect(),
         ..with(r#"{"leads": ["a", "b"]}"#)
     };
@@ -128,14 +127,13 @@ async fn a_function_imports_the_skills_that_are_mounted() {
         (alone.code.as_str(), exception.name.as_str()),
         ("exception", "ModuleNotFoundError")
     );
-    let what = What::Skill {
+    let skill = SkillRef {
         name: "report".parse().unwrap(),
         selector: Selector::Latest,
     };
-    let request = RunRequest {
-        what,
-        ask: mounting(&["no-such-skill"]),
-        progress: None,
+    let request = RunSpec {
+        skill: Some(skill),
+        ..mounting(&["no-such-skill"])
     };
     let refused = world
         .engine
@@ -174,9 +172,9 @@ async fn many_skills_are_mounted_at_once() {
         .publish(&world.admin, zip_of(&files), None)
         .await
         .unwrap();
-    let ask = Ask {
+    let ask = RunSpec {
         mount_skills: names.iter().map(|name| name.parse().unwrap()).collect(),
-        ..Ask::default()
+        ..RunSpec::default()
     };
     let listed = succeeded(world.run_latest("lists", ask).await.unwrap());
     assert_eq!(stdout(&listed).lines().count(), names.len() + 1);
@@ -189,7 +187,7 @@ async fn what_a_function_cannot_return_or_raises_is_told_where_it_is() {
     };
     publish(&world, &LEADS).await;
     publish(&world, &REPORT).await;
-    let mounting = |input: &str| Ask {
+    let mounting = |input: &str| RunSpec {
         mount_skills: vec!["sales.leads-eu".parse().unwrap()],
         ..with(input)
     };
@@ -314,11 +312,12 @@ async fn members_that_do_not_fit_a_function_are_an_error() {
 
 /// The value that this code gives.
 async fn code(world: &World, text: &str, input: &str) -> Result<serde_json::Value, Failure> {
-    let called = CalledCode {
-        text: text.to_owned(),
-        language: Language::Python,
+    let spec = RunSpec {
+        language: Some(Language::Python),
+        code: Some(text.to_owned()),
+        ..with(input)
     };
-    let ran = world.run_what(What::Code(called), with(input)).await;
+    let ran = world.run_request(spec).await;
     let outcome = ran.unwrap().outcome.unwrap();
     match outcome.error.clone() {
         Some(error) => Err(error),

@@ -1,7 +1,7 @@
 //! What gVisor keeps of the promises, where the engine of this machine has it. `docs/GVISOR.md` says by what other means.
 
 use serde_json::json;
-use skillbox::engine::Ask;
+use skillbox::engine::RunSpec;
 use skillbox::execution::{Outcome, Status};
 use skillbox::sandbox::{Sandbox, docker};
 use skillbox::skill::Language;
@@ -65,16 +65,7 @@ async fn bash(world: &World, program: &str) -> Outcome {
         "timeout: 3\nresources: { memory: 96MiB }\n",
         program,
     );
-    let what = skillbox::engine::What::Archive {
-        archive,
-        fallback_name: None,
-    };
-    let request = skillbox::engine::RunRequest {
-        what,
-        ask: Ask::default(),
-        progress: None,
-    };
-    let execution = world.engine.run(&world.admin, request).await.unwrap();
+    let execution = world.run_archive(archive, RunSpec::default()).await.unwrap();
     execution.outcome.unwrap()
 }
 
@@ -97,7 +88,7 @@ async fn on_gvisor_every_language_runs_and_answers() {
     ];
     for (language, program) in programs {
         let outcome = world
-            .run(language, program, Ask::default())
+            .run(language, program, RunSpec::default())
             .await
             .outcome
             .unwrap();
@@ -186,7 +177,7 @@ async fn on_gvisor_a_fork_bomb_ends() {
     assert_ne!(outcome.status, Status::Success);
     assert!(outcome.timings.run_ms < 5000.0, "{:?}", outcome.timings);
     let next = world
-        .run(Language::Bash, "echo 1 >$SANDBOX_OUTPUT", Ask::default())
+        .run(Language::Bash, "echo 1 >$SANDBOX_OUTPUT", RunSpec::default())
         .await;
     assert_eq!(next.outcome.unwrap().status, Status::Success);
 }

@@ -10,7 +10,7 @@ use axum::routing::get;
 use bollard::query_parameters::RemoveImageOptionsBuilder;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use skillbox::engine::{Ask, Images};
+use skillbox::engine::{Images, RunSpec};
 use skillbox::error::Code;
 use skillbox::execution::Status;
 use skillbox::sandbox::{Progress, Sandbox};
@@ -146,7 +146,7 @@ async fn a_missing_image_is_pulled_with_progress_and_runs() {
     };
     let (sender, mut progress) = tokio::sync::mpsc::channel(64);
     let execution = world
-        .try_run_watched(Language::Bash, "true", Ask::default(), Some(sender))
+        .try_run_watched(Language::Bash, "true", RunSpec::default(), Some(sender))
         .await
         .unwrap();
     let outcome = execution.outcome.unwrap();
@@ -173,7 +173,7 @@ async fn an_image_that_cannot_be_pulled_is_an_error_that_says_what_to_do() {
         return;
     };
     let refused = world
-        .try_run(Language::Bash, "true", Ask::default())
+        .try_run(Language::Bash, "true", RunSpec::default())
         .await
         .unwrap_err();
     assert_eq!(refused.code(), Code::SandboxUnavailable, "{refused}");

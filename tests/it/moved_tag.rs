@@ -7,7 +7,7 @@ use bollard::query_parameters::{
     CommitContainerOptionsBuilder, RemoveContainerOptionsBuilder, RemoveImageOptionsBuilder,
     TagImageOptionsBuilder,
 };
-use skillbox::engine::Ask;
+use skillbox::engine::RunSpec;
 use skillbox::execution::Status;
 
 use crate::index::OwnIndex;
@@ -65,7 +65,7 @@ async fn packages_are_installed_anew_for_an_image_that_a_tag_was_moved_to() {
             ("scripts/main.py", "import alpha"),
             ("requirements.txt", "alpha"),
         ]);
-        let execution = world.run_archive(archive, Ask::default()).await.unwrap();
+        let execution = world.run_archive(archive, RunSpec::default()).await.unwrap();
         assert_eq!(execution.status, Status::Success);
         index.fetched("alpha-1.0-py3-none-any.whl")
     };

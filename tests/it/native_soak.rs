@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use skillbox::engine::{Ask, What};
+use skillbox::engine::RunSpec;
 use skillbox::execution::Status;
-use skillbox::skill::{Language, Selector};
+use skillbox::skill::{Language, Selector, SkillRef};
 
 use crate::server::own_memory_kib;
 use crate::world::{Backend, World, alone, archive, output, stderr};
@@ -196,15 +196,23 @@ async fn run(world: &World, number: usize) -> Option<String> {
     let kind = number % PARTS.len();
     let (_, parts) = PARTS[kind];
     let part = parts[number / PARTS.len() % parts.len()];
-    let what = What::Skill {
+    let skill = SkillRef {
         name: "probe".parse().unwrap(),
         selector: Selector::Version(format!("{}.0.0", kind + 1).parse().unwrap()),
     };
-    let ask = Ask {
+    let ask = RunSpec {
         args: vec![part.to_owned()],
-        ..Ask::default()
+        ..RunSpec::default()
     };
-    let outcome = world.run_what(what, ask).await.unwrap().outcome.unwrap();
+    let outcome = world
+        .run_request(RunSpec {
+            skill: Some(skill),
+            ..ask
+        })
+        .await
+        .unwrap()
+        .outcome
+        .unwrap();
     if outcome.status != Status::Success {
         return Some(format!("{part}: {:?} {}", outcome.error, stderr(&outcome)));
     }

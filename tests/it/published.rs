@@ -1,6 +1,6 @@
 //! Scripts of skills in the shapes in which they are published, each run by its documented command line.
 
-use skillbox::engine::Ask;
+use skillbox::engine::RunSpec;
 use skillbox::execution::Outcome;
 use skillbox::sandbox::InputFile;
 
@@ -22,11 +22,11 @@ async fn run(world: &World, pieces: &[Piece<'_>], command: &[&str]) -> Outcome {
         path: path.to_owned(),
         content: text.as_bytes().into(),
     };
-    let ask = Ask {
+    let ask = RunSpec {
         script: Some(command[0].to_owned()),
         args: command[1..].iter().map(|arg| (*arg).to_owned()).collect(),
         files: vec![file("in.csv", "n\n1\n2\n")],
-        ..Ask::default()
+        ..RunSpec::default()
     };
     let ran = world.run_archive(packed(&folder).unwrap(), ask).await;
     succeeded(ran.unwrap_or_else(|refused| panic!("{command:?}: {refused}")))

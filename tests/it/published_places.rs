@@ -1,6 +1,6 @@
 //! Where scripts of published skills stand and work, and what becomes of the files that they leave there.
 
-use skillbox::engine::Ask;
+use skillbox::engine::RunSpec;
 use skillbox::execution::Outcome;
 use skillbox::sandbox::InputFile;
 
@@ -21,11 +21,11 @@ async fn run(world: &World, pieces: &[Piece<'_>], command: &[&str]) -> Outcome {
         path: path.to_owned(),
         content: text.as_bytes().into(),
     };
-    let ask = Ask {
+    let ask = RunSpec {
         script: Some(command[0].to_owned()),
         args: command[1..].iter().map(|arg| (*arg).to_owned()).collect(),
         files: vec![file("in.csv", "n\n1\n2\n"), file("data/own.txt", "request")],
-        ..Ask::default()
+        ..RunSpec::default()
     };
     let ran = world
         .run_archive(packed(&folder_of(&[&[SKILL_MD], pieces].concat())).unwrap(), ask)
@@ -165,9 +165,9 @@ pathlib.Path(os.environ['SANDBOX_FILES_DIR'], 'new.bin').write_bytes(b'x' * (1 <
         .into_iter()
         .chain(assets)
         .collect();
-    let ask = Ask {
+    let ask = RunSpec {
         script: Some("run.py".to_owned()),
-        ..Ask::default()
+        ..RunSpec::default()
     };
     let ran = world.run_archive(packed(&folder_of(&pieces)).unwrap(), ask).await;
     let outcome = succeeded(ran.unwrap());
@@ -326,9 +326,9 @@ async fn a_failure_names_the_stream_that_has_something() {
         ("echo why >&2; exit 3\n", "its stderr may say why"),
         ("exit 3\n", "it wrote nothing to stdout and stderr"),
     ] {
-        let ask = Ask {
+        let ask = RunSpec {
             script: Some("run.sh".to_owned()),
-            ..Ask::default()
+            ..RunSpec::default()
         };
         let archive = packed(&folder_of(&[SKILL_MD, Plain("run.sh", script)])).unwrap();
         let failure = world

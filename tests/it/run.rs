@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use skillbox::engine::{Ask, RunRequest, What};
+use skillbox::engine::{RunRequest, RunSpec};
 use skillbox::error::Code;
 use skillbox::execution::Status;
 use skillbox::sandbox::InputFile;
-use skillbox::skill::{Language, Selector};
+use skillbox::skill::{Language, Selector, SkillRef};
 
-use crate::world::{World, archive, json, output, stderr, stdout};
+use crate::world::{World, archive, json, output, stderr, stdout, unpublished};
 
 const ECHO: &str = r#"
 import json, os, pathlib, sys
@@ -30,11 +30,11 @@ async fn input_args_and_files_go_in_and_output_logs_and_files_come_back() {
         path: "data/in.txt".to_owned(),
         content: "inside".into(),
     };
-    let ask = Ask {
+    let ask = RunSpec {
         input: Some(json(r#"{"x": 1.10}"#)),
         args: vec!["--flag".to_owned(), "ü".to_owned()],
         files: vec![file],
-        ..Ask::default()
+        ..RunSpec::default()
     };
     let execution = world.run(Language::Python, ECHO, ask).await;
     let outcome = execution.outcome.as_ref().unwrap();
@@ -98,13 +98,13 @@ async fn every_language_runs() {
     let node = "require('fs').writeFileSync(process.env.SANDBOX_OUTPUT, JSON.stringify({node: process.argv.length}))";
     let bash = r#"printf '{"bash": "%s"}' "$SKILL_NAME" > "$SANDBOX_OUTPUT""#;
     let node = world
-        .run(Language::Node, node, Ask::default())
+        .run(Language::Node, node, RunSpec::default())
         .await
         .outcome
         .unwrap();
     assert_eq!(output(&node), serde_json::json!({"node": 2}));
     let bash = world
-        .run(Language::Bash, bash, Ask::default())
+        .run(Language::Bash, bash, RunSpec::default())
         .await
         .outcome
         .unwrap();
@@ -127,14 +127,13 @@ async fn a_published_skill_runs_by_name_version_and_digest() {
         Selector::Version(record.version.clone()),
         Selector::Digest(record.digest),
     ] {
-        let what = What::Skill {
+        let skill = SkillRef {
             name: record.name.clone(),
             selector,
         };
-        let request = RunRequest {
-            what,
-            ask: Ask::default(),
-            progress: None,
+        let request = RunSpec {
+            skill: Some(skill),
+            ..RunSpec::default()
         };
         let execution = world.engine.run(&world.admin, request).await.unwrap();
         assert_eq!(output(execution.outcome.as_ref().unwrap()), "one");
@@ -173,9 +172,9 @@ async fn each_end_has_its_own_name() {
             outcome.usage
         );
     }
-    let ask = Ask {
+    let ask = RunSpec {
         timeout: Some(Duration::from_secs(3)),
-        ..Ask::default()
+        ..RunSpec::default()
     };
     let late = "import time; print('early', flush=True); open('/sandbox/out/output.json','w').write('1')\nwhile True: pass";
     let outcome = world.run(Language::Python, late, ask).await.outcome.unwrap();
@@ -198,17 +197,13 @@ async fn a_cancelled_execution_ends_within_a_second() {
         "print('on', flush=True)\nimport time; time.sleep(60)",
     );
     let run = tokio::spawn(async move {
-        let what = What::Archive {
-            archive: file,
-            fallback_name: None,
-        };
+        let archive = unpublished(file);
         engine
             .run(
                 &admin,
                 RunRequest {
-                    what,
-                    ask: Ask::default(),
-                    progress: None,
+                    archive,
+                    ..RunRequest::from(RunSpec::default())
                 },
             )
             .await
@@ -244,14 +239,10 @@ async fn a_shutdown_interrupts_what_does_not_end() {
     let (engine, admin) = (world.engine.clone(), world.admin.clone());
     let file = archive(Language::Bash, "", "sleep 60");
     let run = tokio::spawn(async move {
-        let what = What::Archive {
-            archive: file,
-            fallback_name: None,
-        };
+        let archive = unpublished(file);
         let request = RunRequest {
-            what,
-            ask: Ask::default(),
-            progress: None,
+            archive,
+            ..RunRequest::from(RunSpec::default())
         };
         engine.run(&admin, request).await.unwrap()
     });
@@ -269,7 +260,7 @@ async fn a_shutdown_interrupts_what_does_not_end() {
     world.engine.shutdown(Duration::ZERO).await;
     assert_eq!(run.await.unwrap().status, Status::Interrupted);
     assert_eq!(listed().await[0].status, Status::Interrupted);
-    let refused = world.try_run(Language::Bash, "true", Ask::default()).await;
+    let refused = world.try_run(Language::Bash, "true", RunSpec::default()).await;
     assert_eq!(refused.unwrap_err().code(), Code::Busy);
 }
 
@@ -286,9 +277,9 @@ json.dump({'size': len(data), 'sha256': hashlib.sha256(data).hexdigest()}, open(
     for size in [2, 131_056, 131_057, 131_058, 1 << 20, cap] {
         let text = format!("\"{}\"", "y".repeat(size - 2));
         let digest = skillbox::ids::Digest::of(text.as_bytes()).hex();
-        let ask = Ask {
+        let ask = RunSpec {
             input: Some(json(&text)),
-            ..Ask::default()
+            ..RunSpec::default()
         };
         let outcome = world.run(Language::Python, program, ask).await.outcome.unwrap();
         assert_eq!(
@@ -297,9 +288,9 @@ json.dump({'size': len(data), 'sha256': hashlib.sha256(data).hexdigest()}, open(
         );
     }
     let text = format!("\"{}\"", "y".repeat(cap - 1));
-    let ask = Ask {
+    let ask = RunSpec {
         input: Some(json(&text)),
-        ..Ask::default()
+        ..RunSpec::default()
     };
     let refused = world.try_run(Language::Python, program, ask).await.unwrap_err();
     assert_eq!(refused.code(), Code::TooLarge);

@@ -4,29 +4,21 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use skillbox::engine::{Ask, CalledCode, RunRequest, What};
+use skillbox::engine::{RunRequest, RunSpec};
 use skillbox::execution::{Envelope, Status};
-use skillbox::skill::Language;
+use skillbox::skill::{Language, SkillRef};
 
-use crate::world::{World, output, stderr};
+use crate::world::{World, output, stderr, unpublished};
 
 /// What every sample is given.
 const INPUT: &str = r#"{"numbers": [1, 2, 3]}"#;
 
 /// Code in a language.
-pub(crate) fn code(language: Language, text: &str) -> What {
-    What::Code(CalledCode {
-        text: text.to_owned(),
-        language,
-    })
+pub(crate) fn code(language: Language, text: &str) -> RunSpec {
+    RunSpec::of_code(language, text.to_owned())
 }
 
-async fn run(world: &World, what: What, ask: Ask) -> Envelope {
-    let request = RunRequest {
-        what,
-        ask,
-        progress: None,
-    };
+async fn run(world: &World, request: impl Into<RunRequest>) -> Envelope {
     let execution = world.engine.run(&world.admin, request).await.unwrap();
     // What is told is what was kept.
     let kept = world
@@ -50,7 +42,7 @@ pub(crate) fn samples(folder: &str) -> Vec<PathBuf> {
 }
 
 /// A sample, and how it is run: its extension tells the language, its first line the deadline.
-pub(crate) fn sample(path: &Path) -> (What, Ask) {
+pub(crate) fn sample(path: &Path) -> RunSpec {
     let text = std::fs::read_to_string(path).unwrap();
     let language = match path.extension().unwrap().to_str().unwrap() {
         "py" => Language::Python,
@@ -61,12 +53,11 @@ pub(crate) fn sample(path: &Path) -> (What, Ask) {
         .lines()
         .next()
         .and_then(|line| line.strip_prefix("# timeout: "));
-    let ask = Ask {
+    RunSpec {
         input: Some(crate::world::json(INPUT)),
         timeout: seconds.map(|seconds| Duration::from_secs(seconds.parse().unwrap())),
-        ..Ask::default()
-    };
-    (code(language, &text), ask)
+        ..code(language, &text)
+    }
 }
 
 /// What of an envelope is the same each time.
@@ -144,9 +135,9 @@ async fn every_sample_ends_as_documented() {
         return;
     };
     for path in samples("samples") {
-        let (what, ask) = sample(&path);
+        let spec = sample(&path);
         println!("{}", path.display());
-        assert_told(&path, &run(&world, what, ask).await);
+        assert_told(&path, &run(&world, spec).await);
     }
 }
 
@@ -193,15 +184,16 @@ async fn mounted_skills_are_imported_by_their_names() {
             .await
             .unwrap();
         mount_skills.push(record.name.to_string().parse().unwrap());
-        let what = What::Skill {
+        let skill = SkillRef {
             name: record.name,
             selector: skillbox::skill::Selector::Latest,
         };
-        let ask = Ask {
+        let ask = RunSpec {
             input: Some(crate::world::json("{\"n\": 21}")),
-            ..Ask::default()
+            skill: Some(skill),
+            ..RunSpec::default()
         };
-        let envelope = run(&world, what, ask).await;
+        let envelope = run(&world, ask).await;
         assert_eq!(
             serde_json::to_value(&envelope.output).unwrap(),
             expected,
@@ -224,11 +216,11 @@ async fn assert_imported(world: &World, mount_skills: Vec<skillbox::skill::Skill
             json!([[2, true], true]),
         ),
     ] {
-        let ask = Ask {
+        let spec = RunSpec {
             mount_skills: mount_skills.clone(),
-            ..Ask::default()
+            ..code(language, text)
         };
-        let envelope = run(world, code(language, text), ask).await;
+        let envelope = run(world, spec).await;
         assert_eq!(
             serde_json::to_value(&envelope.output).unwrap(),
             expected,
@@ -250,15 +242,16 @@ async fn a_function_that_fails_tells_where() {
         ("x = 1\n", "AttributeError"),
         ("import nothing\n", "ModuleNotFoundError"),
     ] {
-        let what = What::Archive {
-            archive: crate::world::zip_of(&[
-                ("SKILL.md", skill_md),
-                ("skill.toml", ""),
-                ("code/main.py", module),
-            ]),
-            fallback_name: None,
+        let archive = unpublished(crate::world::zip_of(&[
+            ("SKILL.md", skill_md),
+            ("skill.toml", ""),
+            ("code/main.py", module),
+        ]));
+        let request = RunRequest {
+            archive,
+            ..RunRequest::default()
         };
-        let envelope = run(&world, what, Ask::default()).await;
+        let envelope = run(&world, request).await;
         let error = envelope.error.unwrap();
         let exception = error.exception.unwrap();
         assert_eq!(
@@ -287,7 +280,7 @@ async fn an_error_of_node_names_its_place_in_the_code() {
         ("let a = 1; undefinedFn(a)", "at <code>:1:12"),
         ("const a = 1\n\nfunction f() { null.x }\nf()", "at <code>:4:1"),
     ] {
-        let envelope = run(&world, code(Language::Node, text), Ask::default()).await;
+        let envelope = run(&world, code(Language::Node, text)).await;
         let traceback = envelope.error.unwrap().exception.unwrap().traceback;
         assert!(
             traceback.contains(place) && !traceback.contains("async") && !traceback.contains("})"),
@@ -303,7 +296,7 @@ async fn an_await_of_what_never_comes_is_told() {
         return;
     };
     let text = "await new Promise(() => {})";
-    let envelope = run(&world, code(Language::Node, text), Ask::default()).await;
+    let envelope = run(&world, code(Language::Node, text)).await;
     assert!(
         envelope.logs.stderr.contains("never comes"),
         "{:?}",
@@ -323,7 +316,7 @@ async fn a_byte_order_mark_hinders_no_language() {
         (Language::Node, "\u{feff}console.log('well')"),
         (Language::Bash, "\u{feff}echo well"),
     ] {
-        let envelope = run(&world, code(language, text), Ask::default()).await;
+        let envelope = run(&world, code(language, text)).await;
         assert_eq!(envelope.logs.stdout, "well\n", "{:?}", envelope.error);
     }
 }
@@ -348,7 +341,7 @@ for n in range(3000): log.info("line", n=n)
 for thread in threads: thread.join()
 "survived"
 "#;
-    let envelope = run(&world, code(Language::Python, flood), Ask::default()).await;
+    let envelope = run(&world, code(Language::Python, flood)).await;
     assert_eq!(envelope.status, Status::Success, "{:?}", envelope.error);
     let kept: usize = envelope.logs.lines.iter().map(|line| line.message.len()).sum();
     assert!(envelope.logs.lines_truncated && kept <= 256 * 1024 && !envelope.logs.lines.is_empty());
@@ -361,7 +354,7 @@ log.error("to standard error")
 os.mkfifo("/sandbox/log")
 "survived"
 "#;
-    let envelope = run(&world, code(Language::Python, gone), Ask::default()).await;
+    let envelope = run(&world, code(Language::Python, gone)).await;
     assert_eq!(envelope.status, Status::Success, "{:?}", envelope.error);
     assert_eq!(envelope.logs.stderr, "ERROR to standard error\n");
 }
@@ -381,7 +374,7 @@ with open(path, "wb") as file:
     for _ in range(20):
         file.write(line)
 "#;
-    let envelope = run(&world, code(Language::Python, forged), Ask::default()).await;
+    let envelope = run(&world, code(Language::Python, forged)).await;
     assert_eq!(envelope.status, Status::Success, "{:?}", envelope.error);
     assert!(
         envelope.results_truncated && envelope.results.len() == 16,
@@ -394,7 +387,7 @@ with open(path, "wb") as file:
         "os.mkdir(path)",
     ] {
         let text = format!("import os\npath = '/sandbox/out/results.jsonl'\nos.unlink(path)\n{instead}\n");
-        let envelope = run(&world, code(Language::Python, &text), Ask::default()).await;
+        let envelope = run(&world, code(Language::Python, &text)).await;
         assert_eq!(
             (envelope.status, envelope.results.len()),
             (Status::Success, 0),
@@ -413,7 +406,7 @@ async fn plain_programs_find_the_helpers() {
     let node = "const { blobs, log } = require('runtime');\nlog.info('plain');\nrequire('fs').writeFileSync(process.env.SANDBOX_OUTPUT, JSON.stringify([blobs.writeText('x'), false]));";
     for (language, program) in [(Language::Python, python), (Language::Node, node)] {
         let outcome = world
-            .run(language, program, Ask::default())
+            .run(language, program, RunSpec::default())
             .await
             .outcome
             .unwrap();

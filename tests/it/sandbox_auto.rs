@@ -8,7 +8,7 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Json, Response};
 use serde_json::json;
-use skillbox::engine::{Ask, RunRequest, What};
+use skillbox::engine::{RunRequest, RunSpec};
 use skillbox::error::{Code, Error};
 use skillbox::execution::{Execution, Status};
 use skillbox::sandbox::{Sandbox, docker, linux};
@@ -16,6 +16,7 @@ use skillbox::skill::Language;
 
 use crate::world::{
     Backend, IMAGE_WITH_WISHES, World, archive, docker_settings, instance_in, missing, native_settings,
+    unpublished,
 };
 
 /// Something that answers, or does not, where an engine should be.
@@ -102,15 +103,11 @@ async fn world_with(host: &str, native: linux::Settings) -> World {
 }
 
 async fn run(world: &World, front_matter: &str) -> Result<Execution, Error> {
-    let what = What::Archive {
-        archive: archive(Language::Bash, front_matter, "true"),
-        fallback_name: None,
-    };
-    let ask = Ask::default();
+    let archive = unpublished(archive(Language::Bash, front_matter, "true"));
+    let ask = RunSpec::default();
     let request = RunRequest {
-        what,
-        ask,
-        progress: None,
+        archive,
+        ..RunRequest::from(ask)
     };
     world.engine.run(&world.admin, request).await
 }

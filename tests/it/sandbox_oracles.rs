@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bollard::models::EventMessage;
 use bollard::query_parameters::{EventsOptionsBuilder, ListVolumesOptionsBuilder};
 use futures::StreamExt as _;
-use skillbox::engine::{Ask, PageRequest, RunRequest, What};
+use skillbox::engine::{PageRequest, RunRequest, RunSpec};
 use skillbox::error::Error;
 use skillbox::execution::{Execution, Outcome, Status};
 use skillbox::skill::Language;
@@ -16,7 +16,7 @@ use skillbox::store::ExecutionFilter;
 use tokio::sync::watch;
 
 use crate::canaries::{Canary, assert_not_stored, assert_untold};
-use crate::world::{Backend, World, archive, docker_settings, json, output};
+use crate::world::{Backend, World, archive, docker_settings, json, output, unpublished};
 
 /// What every Python probe starts with.
 const PRELUDE: &str = include_str!("../../src/prove/probes/prelude.py");
@@ -28,7 +28,7 @@ pub(crate) struct Attack {
     language: Language,
     program: String,
     front_matter: String,
-    pub(crate) ask: Ask,
+    pub(crate) ask: RunSpec,
 }
 
 impl Attack {
@@ -43,7 +43,7 @@ impl Attack {
             language,
             program: program.to_owned(),
             front_matter: String::new(),
-            ask: Ask::default(),
+            ask: RunSpec::default(),
         }
     }
 
@@ -134,18 +134,14 @@ impl Watched {
 
     pub(crate) async fn try_execution(&self, attack: Attack) -> Result<Execution, Error> {
         let archive = archive(attack.language, &attack.front_matter, &attack.program);
-        let what = What::Archive {
-            archive,
-            fallback_name: None,
-        };
+        let archive = unpublished(archive);
         self.world
             .engine
             .run(
                 &self.world.admin,
                 RunRequest {
-                    what,
-                    ask: attack.ask,
-                    progress: None,
+                    archive,
+                    ..RunRequest::from(attack.ask)
                 },
             )
             .await

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::json;
-use skillbox::engine::{Ask, RunRequest, What};
+use skillbox::engine::{RunRequest, RunSpec};
 use skillbox::error::{Code, Error};
 use skillbox::execution::{Execution, Outcome, Status};
 use skillbox::secret::SecretValue;
 use skillbox::skill::Language;
 
 use crate::server::Server;
-use crate::world::{Backend, World, archive, docker_settings, output, stderr, stdout};
+use crate::world::{Backend, World, archive, docker_settings, output, stderr, stdout, unpublished};
 
 const DECLARED: &str = "version: 1.0.0\npermissions:\n  secrets: [API_TOKEN]\n";
 
@@ -24,14 +24,14 @@ async fn set(world: &World, name: &str, value: &str) {
         .unwrap();
 }
 
-async fn run(world: &World, front_matter: &str, program: &str, ask: Ask) -> Result<Execution, Error> {
+async fn run(world: &World, front_matter: &str, program: &str, ask: RunSpec) -> Result<Execution, Error> {
     world
         .run_archive(archive(Language::Python, front_matter, program), ask)
         .await
 }
 
 async fn ended(world: &World, front_matter: &str, program: &str) -> Outcome {
-    run(world, front_matter, program, Ask::default())
+    run(world, front_matter, program, RunSpec::default())
         .await
         .unwrap()
         .outcome
@@ -86,9 +86,9 @@ async fn the_largest_environment_and_arguments_start_a_program() {
         set(&world, name, &"\u{1}".repeat(skillbox::limits::SECRET_BYTES_MAX)).await;
     }
     let front_matter = format!("permissions: {{secrets: [{}]}}\n", names.join(","));
-    let ask = || Ask {
+    let ask = || RunSpec {
         args: vec!["\u{1}".repeat(skillbox::limits::ARG_BYTES_MAX); 8],
-        ..Ask::default()
+        ..RunSpec::default()
     };
     let program = "import os, sys; print(sum(len(os.environ[f'S{n}']) for n in range(8)), len(sys.argv))";
     let outcome = run(&world, &front_matter, program, ask())
@@ -142,14 +142,10 @@ print('API_TOKEN' in os.environ, 'OTHER_TOKEN' in os.environ, b'OTHER_TOKEN' in 
     };
     let (_, key) = world.engine.create_key(&world.admin, key).await.unwrap();
     let stranger = world.engine.authenticate(key.reveal()).await.unwrap();
-    let what = What::Archive {
-        archive: archive(Language::Python, DECLARED, "print()"),
-        fallback_name: None,
-    };
+    let archive = unpublished(archive(Language::Python, DECLARED, "print()"));
     let request = RunRequest {
-        what,
-        ask: Ask::default(),
-        progress: None,
+        archive,
+        ..RunRequest::from(RunSpec::default())
     };
     let refused = world.engine.run(&stranger, request).await.unwrap_err();
     assert!(refused.to_string().contains("`API_TOKEN`"), "{refused}");
@@ -162,7 +158,7 @@ async fn a_missing_secret_is_named_before_anything_starts_or_is_recorded() {
     };
     set(&world, "THERE", "value").await;
     let front_matter = "permissions: {secrets: [THERE, GONE, LOST]}\n";
-    let refused = run(&world, front_matter, "print()", Ask::default())
+    let refused = run(&world, front_matter, "print()", RunSpec::default())
         .await
         .unwrap_err();
     assert_eq!(refused.code(), Code::Invalid);
@@ -291,9 +287,9 @@ async fn afterwards_the_secret_is_nowhere() {
     let since = SystemTime::now() - Duration::from_secs(2);
     let secret = planted();
     set(&world, "API_TOKEN", &secret).await;
-    let seconds = |seconds| Ask {
+    let seconds = |seconds| RunSpec {
         timeout: Some(Duration::from_secs(seconds)),
-        ..Ask::default()
+        ..RunSpec::default()
     };
     for (program, status) in [
         ("import os; print(os.environ['API_TOKEN'])", Status::Success),
@@ -475,7 +471,7 @@ exports.main = () => {
             (name, program),
         ];
         let archive = crate::world::zip_of(&files);
-        let execution = world.run_archive(archive, Ask::default()).await.unwrap();
+        let execution = world.run_archive(archive, RunSpec::default()).await.unwrap();
         let outcome = execution.outcome.unwrap();
         let told = format!(
             "{:?} {:?} {:?}",

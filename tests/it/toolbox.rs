@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use skillbox::engine::Ask;
+use skillbox::engine::RunSpec;
 use skillbox::error::Error;
 use skillbox::execution::{Execution, Outcome};
 use skillbox::sandbox::InputFile;
@@ -47,24 +47,24 @@ const FILES: [(&str, &str); 7] = [
     ("templates/head.txt", "Report: "),
 ];
 
-fn ask(script: &str, args: &[&str]) -> Ask {
+fn ask(script: &str, args: &[&str]) -> RunSpec {
     let file = |path: &str, text: &'static str| InputFile {
         path: path.to_owned(),
         content: text.as_bytes().into(),
     };
-    Ask {
+    RunSpec {
         script: Some(script.to_owned()),
         args: args.iter().map(|arg| (*arg).to_owned()).collect(),
         files: vec![file("a.csv", "n\n1\n2\n"), file("data/b.csv", "n\n")],
-        ..Ask::default()
+        ..RunSpec::default()
     }
 }
 
-async fn call(world: &World, ask: Ask) -> Result<Execution, Error> {
+async fn call(world: &World, ask: RunSpec) -> Result<Execution, Error> {
     world.run_archive(zip_of(&FILES), ask).await
 }
 
-async fn ended(world: &World, ask: Ask) -> Outcome {
+async fn ended(world: &World, ask: RunSpec) -> Outcome {
     succeeded(call(world, ask).await.unwrap())
 }
 
@@ -127,7 +127,7 @@ async fn a_script_reads_what_it_is_sent_and_nothing_else() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
-    let sent = Ask {
+    let sent = RunSpec {
         stdin: Some("abc".into()),
         ..ask("scripts/upper", &[])
     };
@@ -164,7 +164,7 @@ async fn a_path_that_is_no_script_is_refused_before_anything_runs() {
         "{error}"
     );
     // Without a word it is told what there is.
-    let nothing = Ask {
+    let nothing = RunSpec {
         script: None,
         ..ask("", &[])
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use skillbox::engine::{Ask, CalledCode, What};
+use skillbox::engine::RunSpec;
 use skillbox::execution::{Outcome, Status};
 use skillbox::sandbox::WarmPoolSettings;
 use skillbox::skill::Language;
@@ -116,8 +116,8 @@ async fn world() -> Option<World> {
     Some(world)
 }
 
-fn ask() -> Ask {
-    Ask {
+fn ask() -> RunSpec {
+    RunSpec {
         input: Some(json(r#"{"x": [1, "ü"]}"#)),
         args: vec![
             "--flag".to_owned(),
@@ -125,7 +125,7 @@ fn ask() -> Ask {
             String::new(),
             "ü".to_owned(),
         ],
-        ..Ask::default()
+        ..RunSpec::default()
     }
 }
 
@@ -134,12 +134,17 @@ async fn publish(world: &World, archive: std::fs::File) {
     world.engine.publish(&world.admin, archive, None).await.unwrap();
 }
 
-async fn run(world: &World, ask: Ask) -> Outcome {
+async fn run(world: &World, ask: RunSpec) -> Outcome {
     world.run_latest("probe", ask).await.unwrap().outcome.unwrap()
 }
 
 /// The same program once in a sandbox of the moment and once in one that waited for it.
-async fn cold_and_warm(world: &World, language: Language, program: &str, ask: fn() -> Ask) -> [Outcome; 2] {
+async fn cold_and_warm(
+    world: &World,
+    language: Language,
+    program: &str,
+    ask: fn() -> RunSpec,
+) -> [Outcome; 2] {
     publish(world, archive(language, "", program)).await;
     let mut cold = None;
     for _ in 0..TRIES {
@@ -156,7 +161,7 @@ async fn cold_and_warm(world: &World, language: Language, program: &str, ask: fn
 /// Runs what was published until it found a sandbox that had waited.
 async fn assert_prints_cold_and_warm(world: &World, expected: &str) {
     for _ in 0..TRIES {
-        let outcome = run(world, Ask::default()).await;
+        let outcome = run(world, RunSpec::default()).await;
         assert_eq!(stdout(&outcome), expected, "{}", stderr(&outcome));
         if outcome.timings.warm {
             return;
@@ -230,7 +235,7 @@ async fn every_end_is_the_same() {
         (Language::Bash, "kill -TERM $$\nsleep 60\n"),
     ];
     for (language, program) in programs {
-        let [cold, warm] = cold_and_warm(&world, language, program, Ask::default).await;
+        let [cold, warm] = cold_and_warm(&world, language, program, RunSpec::default).await;
         let told = |outcome: &Outcome| {
             (
                 outcome.status,
@@ -301,7 +306,7 @@ async fn one_that_died_while_it_waited_is_given_to_nobody() {
         }
         // Its PID 1 goes, too, in a moment.
         tokio::time::sleep(while_it_is_made).await;
-        let ran = world.run_latest(NAME, Ask::default()).await.unwrap();
+        let ran = world.run_latest(NAME, RunSpec::default()).await.unwrap();
         assert_eq!(stdout(&succeeded(ran)), "ran\n");
         if killed > 3 {
             return;
@@ -316,24 +321,16 @@ async fn a_skill_and_code_that_mounts_it_wait_apart() {
     let Some(world) = world().await else { return };
     let program = "test -d /sandbox/scripts && echo scripts\n";
     publish(&world, archive(Language::Bash, "", program)).await;
-    let code = || {
-        let what = What::Code(CalledCode {
-            text: program.to_owned(),
-            language: Language::Bash,
-        });
-        let ask = Ask {
-            mount_skills: vec!["probe".parse().unwrap()],
-            ..Ask::default()
-        };
-        (what, ask)
+    let code = || RunSpec {
+        mount_skills: vec!["probe".parse().unwrap()],
+        ..RunSpec::of_code(Language::Bash, program.to_owned())
     };
     let mut warm = [0, 0];
     for _ in 0..TRIES {
-        let (what, ask) = code();
-        let outcome = world.run_what(what, ask).await.unwrap().outcome.unwrap();
+        let outcome = world.run_request(code()).await.unwrap().outcome.unwrap();
         assert_eq!(stdout(&outcome), "", "as code");
         warm[0] += usize::from(outcome.timings.warm);
-        let outcome = run(&world, Ask::default()).await;
+        let outcome = run(&world, RunSpec::default()).await;
         assert_eq!(stdout(&outcome), "scripts\n", "as a skill");
         warm[1] += usize::from(outcome.timings.warm);
         if warm.iter().all(|count| *count > 0) {
@@ -364,7 +361,7 @@ json.dump(seen, open(os.environ["SANDBOX_OUTPUT"], "w"))
     let mut warm = 0;
     publish(&world, archive(Language::Python, "", PROGRAM)).await;
     for _ in 0..TRIES {
-        let outcome = run(&world, Ask::default()).await;
+        let outcome = run(&world, RunSpec::default()).await;
         assert_eq!(outcome.status, Status::Success, "{}", stderr(&outcome));
         let seen = output(&outcome);
         assert_eq!(seen["left"], serde_json::json!([]));
@@ -394,7 +391,7 @@ sleep 60 &
     publish(&world, archive(Language::Bash, "", PROGRAM)).await;
     let mut warm = 0;
     for _ in 0..TRIES {
-        let outcome = run(&world, Ask::default()).await;
+        let outcome = run(&world, RunSpec::default()).await;
         assert_eq!(outcome.status, Status::Success, "{}", stderr(&outcome));
         // PID 1 and itself.
         assert_eq!(stdout(&outcome), "2\n");

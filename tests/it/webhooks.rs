@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use skillbox::bundle::artifacts::ArtifactTar;
-use skillbox::engine::{Ask, CalledCode, Engine, Manner, PageRequest, RunRequest, WebhookSettings, What};
+use skillbox::engine::{Engine, PageRequest, RunOptions, RunSpec, WebhookSettings};
 use skillbox::execution::{Execution, JsonText, Logs};
 use skillbox::sandbox::{Completion, Error, Job, ProgramOutput, Report, Sandbox};
 use skillbox::skill::Language;
@@ -63,17 +63,10 @@ pub(crate) async fn try_run(world: &World, url: &str) -> Result<Execution, skill
     world.engine.run(&world.admin, asking(url)).await
 }
 
-fn asking(url: &str) -> RunRequest {
-    RunRequest {
-        what: What::Code(CalledCode {
-            text: "1".to_owned(),
-            language: Language::Python,
-        }),
-        ask: Ask {
-            callback_url: Some(url.to_owned()),
-            ..Ask::default()
-        },
-        progress: None,
+fn asking(url: &str) -> RunSpec {
+    RunSpec {
+        callback_url: Some(url.to_owned()),
+        ..RunSpec::of_code(Language::Python, "1".to_owned())
     }
 }
 
@@ -229,10 +222,10 @@ async fn a_busy_receiver_is_left_alone_for_as_long_as_it_asks() {
 async fn an_execution_that_nobody_waits_for_is_told() {
     let (world, _courier) = telling(settings()).await;
     let mut receiver = Receiver::open(&[Answer::status(200)]).await;
-    let manner = Manner::default();
+    let options = RunOptions::default();
     let submitted = world
         .engine
-        .submit(&world.admin, asking(&receiver.url()), manner)
+        .submit(&world.admin, asking(&receiver.url()), options)
         .await;
     let id = submitted.unwrap().new.id.to_string();
     let told = receiver.next().await.json();

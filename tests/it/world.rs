@@ -7,14 +7,14 @@ use std::time::Duration;
 use skillbox::auth::Caller;
 use skillbox::blob::{Blob, LinkSigner};
 use skillbox::engine::{
-    Ask, BlobPolicy, DependencySettings, Engine, Images, Index, Manner, NamedBy, PageRequest, Parts,
-    RetentionPolicy, RunRequest, Settings, Subscription, Upstream, WebhookSettings, What,
+    BlobPolicy, DependencySettings, Engine, Images, Index, NamedBy, PageRequest, Parts, RetentionPolicy,
+    RunOptions, RunRequest, RunSpec, Settings, Subscription, UnpublishedArchive, Upstream, WebhookSettings,
 };
 use skillbox::error::Error;
 use skillbox::execution::{Execution, JsonText, Maxima, Outcome, Status};
 use skillbox::sandbox::{ProgressSender, Sandbox, docker};
 use skillbox::secret::MasterKey;
-use skillbox::skill::{ImageAllowlist, Language, Selector};
+use skillbox::skill::{ImageAllowlist, Language, Selector, SkillRef};
 use skillbox::store::{Instance, Store};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -164,8 +164,13 @@ impl World {
     }
 
     /// Runs a program as a skill of its own.
-    pub(crate) async fn run(&self, language: Language, program: &str, ask: Ask) -> Execution {
-        self.try_run(language, program, ask).await.unwrap()
+    pub(crate) async fn run(
+        &self,
+        language: Language,
+        program: &str,
+        request: impl Into<RunRequest>,
+    ) -> Execution {
+        self.try_run(language, program, request).await.unwrap()
     }
 
     /// As [`run`](Self::run), where a refusal is expected.
@@ -173,9 +178,9 @@ impl World {
         &self,
         language: Language,
         program: &str,
-        ask: Ask,
+        request: impl Into<RunRequest>,
     ) -> Result<Execution, Error> {
-        self.try_run_watched(language, program, ask, None).await
+        self.try_run_watched(language, program, request, None).await
     }
 
     /// As [`try_run`](Self::try_run), and tells what takes long.
@@ -183,26 +188,29 @@ impl World {
         &self,
         language: Language,
         program: &str,
-        ask: Ask,
+        request: impl Into<RunRequest>,
         progress: Option<ProgressSender>,
     ) -> Result<Execution, Error> {
-        let archive = archive(language, "", program);
-        let what = What::Archive {
-            archive,
-            fallback_name: None,
+        let request = RunRequest {
+            archive: unpublished(archive(language, "", program)),
+            progress,
+            ..request.into()
         };
-        self.engine
-            .run(&self.admin, RunRequest { what, ask, progress })
-            .await
+        self.engine.run(&self.admin, request).await
     }
 
     /// Runs an archive that is not published.
-    pub(crate) async fn run_archive(&self, archive: std::fs::File, ask: Ask) -> Result<Execution, Error> {
-        let what = What::Archive {
+    pub(crate) async fn run_archive(
+        &self,
+        archive: std::fs::File,
+        request: impl Into<RunRequest>,
+    ) -> Result<Execution, Error> {
+        let archive = unpublished(archive);
+        self.run_request(RunRequest {
             archive,
-            fallback_name: None,
-        };
-        self.run_what(what, ask).await
+            ..request.into()
+        })
+        .await
     }
 
     /// Runs an archive and follows it from its beginning; its end comes with the task.
@@ -210,38 +218,35 @@ impl World {
         &self,
         archive: std::fs::File,
     ) -> (Subscription, JoinHandle<Result<Execution, Error>>) {
-        let what = What::Archive {
-            archive,
-            fallback_name: None,
-        };
+        let archive = unpublished(archive);
         let request = RunRequest {
-            what,
-            ask: Ask::default(),
-            progress: None,
+            archive,
+            ..RunRequest::default()
         };
-        let asked = (request, Manner::default());
         let (engine, admin) = (self.engine.clone(), self.admin.clone());
         let (watcher, watched) = oneshot::channel();
-        let run = tokio::spawn(async move { engine.run_watched(&admin, asked, watcher).await });
+        let run = tokio::spawn(async move {
+            engine
+                .run_watched(&admin, request, RunOptions::default(), Some(watcher))
+                .await
+        });
         (watched.await.unwrap(), run)
     }
 
     /// Runs the latest version of a published skill.
-    pub(crate) async fn run_latest(&self, name: &str, ask: Ask) -> Result<Execution, Error> {
-        let what = What::Skill {
+    pub(crate) async fn run_latest(&self, name: &str, ask: RunSpec) -> Result<Execution, Error> {
+        let skill = SkillRef {
             name: name.parse().unwrap(),
             selector: Selector::Latest,
         };
-        self.run_what(what, ask).await
+        self.run_request(RunSpec {
+            skill: Some(skill),
+            ..ask
+        })
+        .await
     }
 
-    /// Runs it, whatever it is.
-    pub(crate) async fn run_what(&self, what: What, ask: Ask) -> Result<Execution, Error> {
-        let request = RunRequest {
-            what,
-            ask,
-            progress: None,
-        };
+    pub(crate) async fn run_request(&self, request: impl Into<RunRequest>) -> Result<Execution, Error> {
         self.engine.run(&self.admin, request).await
     }
 
@@ -257,11 +262,19 @@ impl World {
 
     /// Runs a Python program and returns how it ended.
     pub(crate) async fn python(&self, program: &str) -> Outcome {
-        self.run(Language::Python, program, Ask::default())
+        self.run(Language::Python, program, RunSpec::default())
             .await
             .outcome
             .unwrap()
     }
+}
+
+/// The `archive` of a request.
+pub(crate) fn unpublished(zip: std::fs::File) -> Option<UnpublishedArchive> {
+    Some(UnpublishedArchive {
+        zip,
+        fallback_name: None,
+    })
 }
 
 /// A sandbox of this backend, or `None` (and a word about it) where this machine has none.

@@ -50,7 +50,7 @@ impl EmbeddedClient {
     fn prefetch(&self, name: &SkillName, selector: &Selector) -> Result<Vec<Packages>> {
         let (sender, mut progress) = tokio::sync::mpsc::channel(limits::PROGRESS_QUEUE);
         let spinner = Arc::new(Spinner::start("looking for packages"));
-        let which = (name.clone(), selector.clone());
+        let (name, selector) = (name.clone(), selector.clone());
         let sets = self.wait(async {
             let told = async {
                 while let Some(progress) = progress.recv().await {
@@ -59,7 +59,7 @@ impl EmbeddedClient {
                 std::future::pending().await
             };
             tokio::select! {
-                sets = self.engine().prefetch_packages(self.caller(), which, Some(sender)) => sets,
+                sets = self.engine().prefetch_packages(self.caller(), name, selector, Some(sender)) => sets,
                 sets = told => sets,
             }
         })?;

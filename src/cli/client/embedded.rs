@@ -18,7 +18,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::progress::Spinner;
 use crate::config::Config;
-use crate::engine::{Ask, Engine, Manner, NewKey, PageRequest, Readiness, RunRequest, What};
+use crate::engine::{Engine, NewKey, PageRequest, Readiness, RunOptions, RunRequest};
 use crate::execution::{Envelope, FileLink, Stream, Summary};
 use crate::http::{FreshKey, Key, Skill, SkillSummary};
 use crate::ids::{ExecutionId, KeyId};
@@ -160,30 +160,28 @@ impl EmbeddedClient {
             .block_on(self.engine.delete_skill(&self.caller, name, version))?)
     }
 
-    pub(crate) fn run(&self, what: What, ask: Ask, on_event: Option<&mut OnEvent<'_>>) -> Result<RunResult> {
+    pub(crate) fn run(&self, request: RunRequest, on_event: Option<&mut OnEvent<'_>>) -> Result<RunResult> {
         self.ran.set(true);
-        self.runtime.block_on(self.run_until_signal(what, ask, on_event))
+        self.runtime.block_on(self.run_until_signal(request, on_event))
     }
 
     /// Ctrl-C ends the execution and waits until nothing of it is left; a second one ends this process.
     async fn run_until_signal(
         &self,
-        what: What,
-        ask: Ask,
+        request: RunRequest,
         mut on_event: Option<&mut OnEvent<'_>>,
     ) -> Result<RunResult> {
         let mut signals = Signals::new()?;
         let (sender, mut progress) = tokio::sync::mpsc::channel(PROGRESS_WAITING);
         let mut spinner = Some(Spinner::start("running"));
         let request = RunRequest {
-            what,
-            ask,
             progress: Some(sender),
+            ..request
         };
         let (watcher, watched) = tokio::sync::oneshot::channel();
         let run = self
             .engine
-            .run_watched(&self.caller, (request, Manner::default()), watcher);
+            .run_watched(&self.caller, request, RunOptions::default(), Some(watcher));
         let mut telling = RunEvents::once(watched);
         tokio::pin!(run);
         let mut interrupted = false;

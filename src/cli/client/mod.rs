@@ -22,7 +22,7 @@ use crate::cli::event_printer::OnEvent;
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::config::Config;
-use crate::engine::{Ask, NewKey, What};
+use crate::engine::{NewKey, RunRequest};
 use crate::execution::{Envelope, FileLink, LogLine, Status, Summary};
 use crate::http::{FreshKey, Key, Secret, Skill, SkillSummary, ToolDefinition};
 use crate::ids::{ExecutionId, KeyId};
@@ -150,17 +150,14 @@ impl Client {
     }
 
     /// Runs something to its end; `hear` is told what it tells meanwhile.
-    pub(crate) fn run(&self, what: What, ask: Ask, on_event: Option<&mut OnEvent<'_>>) -> Result<RunResult> {
-        match (self, what) {
-            (Self::Embedded(_), _) if ask.callback_url.is_some() => Err(Failure::new(
+    pub(crate) fn run(&self, request: RunRequest, on_event: Option<&mut OnEvent<'_>>) -> Result<RunResult> {
+        match self {
+            Self::Embedded(_) if request.spec.callback_url.is_some() => Err(Failure::new(
                 Exit::Usage,
                 "--callback-url: nothing stays here to tell anybody, and you see the end yourself; name a server by --server, or leave it out",
             )),
-            (Self::Embedded(local), what) => local.run(what, ask, on_event),
-            (Self::Remote(remote), what) => {
-                let (name, what) = run_body::what(what)?;
-                remote.run(&name, what, &ask, on_event)
-            }
+            Self::Embedded(local) => local.run(request, on_event),
+            Self::Remote(remote) => remote.run(request, on_event),
         }
     }
 
@@ -182,10 +179,10 @@ impl Client {
     }
 
     /// Asks for an execution that nobody waits for.
-    pub(crate) fn submit(&self, what: What, ask: &Ask) -> Result<Envelope> {
-        match (self, run_body::what(what)?) {
-            (Self::Remote(remote), (_, what)) => remote.submit(what, ask),
-            (Self::Embedded(_), _) => Err(Failure::new(
+    pub(crate) fn submit(&self, request: RunRequest) -> Result<Envelope> {
+        match self {
+            Self::Remote(remote) => remote.submit(request),
+            Self::Embedded(_) => Err(Failure::new(
                 Exit::Usage,
                 "--async: nothing stays here to run it later; name a server by --server, or leave it out",
             )),

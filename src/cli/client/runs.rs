@@ -16,23 +16,24 @@ use crate::cli::event_printer::{OnEvent, RunEvent};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::progress::Spinner;
-use crate::engine::Ask;
+use crate::engine::RunRequest;
 use crate::execution::{Envelope, Stream};
+use crate::http::{CreateExecution, Mode};
 use crate::ids::ExecutionId;
 use crate::limits;
 use crate::server::Signals;
+use crate::skill::SkillName;
 
 impl RemoteClient {
     pub(crate) fn run(
         &self,
-        name: &str,
-        mut what: serde_json::Value,
-        ask: &Ask,
+        request: RunRequest,
         mut on_event: Option<&mut OnEvent<'_>>,
     ) -> Result<RunResult> {
-        what["blobs"] = self.upload_blobs(&ask.blobs)?;
-        let sent = RequestBody::json(run_body::body(what, ask)?.into_bytes());
+        let body = self.body(request)?;
+        let name = body.skill.as_ref().map_or("code", SkillName::as_str);
         let spinner = Cell::new(Some(Spinner::start(format!("running {name} on {}", self.base))));
+        let sent = RequestBody::json(run_body::to_json(&body)?);
         // Told as it goes on also where nobody listens: what breaks off on the way is asked for again.
         let call = ApiCall {
             answer_max: limits::CLIENT_RUN_MAX,
@@ -108,10 +109,12 @@ impl RemoteClient {
         acted.map(|()| interrupted.load(Ordering::Relaxed))
     }
 
-    pub(super) fn submit(&self, mut what: serde_json::Value, ask: &Ask) -> Result<Envelope> {
-        what["blobs"] = self.upload_blobs(&ask.blobs)?;
-        what["mode"] = "async".into();
-        let sent = RequestBody::json(run_body::body(what, ask)?.into_bytes());
+    pub(super) fn submit(&self, request: RunRequest) -> Result<Envelope> {
+        let body = CreateExecution {
+            mode: Mode::Async,
+            ..self.body(request)?
+        };
+        let sent = RequestBody::json(run_body::to_json(&body)?);
         read_json(self.send(&ApiCall::new(Method::POST, "/v1/executions"), sent)?)
     }
 

@@ -1,13 +1,12 @@
 //! What is kept for skills, in both places: secrets, and the blobs of a run.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use ureq::http::Method;
 
 use super::embedded::listed;
 use super::remote::{ApiCall, RequestBody};
 use super::{EmbeddedClient, Listed, RemoteClient};
-use crate::cli::failure::{Failure, Result};
-use crate::engine::{AskedBlob, NewBlob};
+use crate::cli::failure::Result;
 use crate::http::Secret;
 use crate::secret::SecretValue;
 use crate::skill::SecretName;
@@ -31,23 +30,6 @@ impl EmbeddedClient {
 }
 
 impl RemoteClient {
-    /// The ids of these blobs, which are sent to the server where it has none.
-    pub(super) fn upload_blobs(&self, asked: &[AskedBlob]) -> Result<Value> {
-        let kept = |blob: &AskedBlob| match blob {
-            AskedBlob::Kept(id) => Ok(Value::from(id.to_string())),
-            AskedBlob::Content(file) => {
-                let content = file.try_clone();
-                let (kept, _) = self.upload_blob(NewBlob {
-                    content: content.map_err(|error| Failure::internal("reading a blob", error))?,
-                    media_type: None,
-                    life: None,
-                })?;
-                Ok(Value::from(kept.blob_id.to_string()))
-            }
-        };
-        asked.iter().map(kept).collect()
-    }
-
     pub(crate) fn set_secret(&self, name: &SecretName, value: &SecretValue) -> Result<Kept> {
         let path = format!("/v1/secrets/{name}");
         let body = json!({ "value": value.reveal() }).to_string();

@@ -6,7 +6,7 @@ use crate::cli::authoring::write_scaffold;
 use crate::cli::client::{EmbeddedClient, RunResult};
 use crate::cli::failure::{Failure, Result};
 use crate::cli::progress::Spinner;
-use crate::engine::{Ask, What};
+use crate::engine::{RunRequest, RunSpec, UnpublishedArchive};
 use crate::execution::Status;
 use crate::skill::Language;
 
@@ -30,18 +30,18 @@ fn run(local: &EmbeddedClient, language: Language) -> Result<CheckResult> {
     let name = "doctor".parse().expect("it keeps to the rule of names");
     write_scaffold(folder.path(), &name, language)?;
     let archive = arguments::pack(folder.path())?;
-    let ask = Ask {
+    let spec = RunSpec {
         input: Some(arguments::input("{\"name\": \"Doctor\"}")?),
-        ..Ask::default()
+        ..RunSpec::default()
     };
-    let RunResult { envelope, .. } = local.run(
-        What::Archive {
-            archive,
+    let request = RunRequest {
+        archive: Some(UnpublishedArchive {
+            zip: archive,
             fallback_name: None,
-        },
-        ask,
-        None,
-    )?;
+        }),
+        ..spec.into()
+    };
+    let RunResult { envelope, .. } = local.run(request, None)?;
     let expected = r#""Hello, Doctor!""#;
     let output = envelope
         .output

@@ -13,8 +13,8 @@ use crate::bundle::artifacts::ArtifactTar;
 use crate::engine::deps::declared::Wanted;
 use crate::engine::deps::proxy::Proxy;
 use crate::engine::deps::verdict::Verdict;
-use crate::engine::deps::{SetName, Waiting, nobody_waits, packages_of, pip_file};
-use crate::engine::plan::Plan;
+use crate::engine::deps::{Installation, SetName, Waiting, nobody_waits, packages_of, pip_file};
+use crate::engine::plan::PlannedRun;
 use crate::engine::{Engine, failure};
 use crate::error::{Code, Error};
 use crate::execution::{JsonText, ResourceLimits, Transcript};
@@ -44,11 +44,15 @@ impl Engine {
     /// Installs packages for the program of `plan`, and keeps them; `None` if the skill's image lacks their interpreter, which is not the program's own.
     pub(super) async fn build(
         &self,
-        (plan, choice): (&Plan, &BackendChoice),
+        installation: Installation<'_>,
         wanted: &Wanted,
         name: &SetName,
-        waiting: Waiting<'_>,
     ) -> Result<Option<Dependencies>, Error> {
+        let Installation {
+            plan,
+            choice,
+            waiting,
+        } = installation;
         if let Some(progress) = waiting.progress {
             let packages = wanted.names().join(", ");
             let _ = progress.try_send(Progress::Installing { packages });
@@ -125,7 +129,7 @@ impl Engine {
     }
 
     /// The job that installs: no secrets, no inputs, nothing of the caller's but the names of packages.
-    async fn builder(&self, plan: &Plan, wanted: &Wanted, egress: Egress) -> Result<Job, Error> {
+    async fn builder(&self, plan: &PlannedRun, wanted: &Wanted, egress: Egress) -> Result<Job, Error> {
         let deps = &self.0.settings.deps;
         let (program, installer, files, index) = match wanted {
             Wanted::Python(requirements) => {

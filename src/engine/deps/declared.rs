@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::engine::deps::RECIPE;
-use crate::engine::plan::Plan;
+use crate::engine::plan::PlannedRun;
 use crate::error::{Code, Error};
 use crate::ids::Digest;
 use crate::limits;
@@ -112,7 +112,7 @@ type OfKind = (Language, Result<Wanted, Error>);
 /// What the planned program asks for, at most one of each kind; `requirements` are the request's own. Every program gets the
 /// packages of both kinds, for it may call programs of its skill that are in the other language.
 pub(super) async fn wanted(
-    plan: &Plan,
+    plan: &PlannedRun,
     requirements: &[String],
     remembered: &Remembered,
 ) -> Result<Vec<OfKind>, Error> {
@@ -149,7 +149,7 @@ pub(super) async fn wanted(
 const HEADER: &str = "# /// script";
 
 /// Everything that says what is asked for, in one word.
-fn content(plan: &Plan) -> Digest {
+fn content(plan: &PlannedRun) -> Digest {
     let job = &plan.job;
     let mut text = format!("{}\n", plan.language.as_str());
     for skill in job.skill.iter().chain(&job.mounted) {
@@ -164,7 +164,7 @@ fn content(plan: &Plan) -> Digest {
     Digest::of(text.as_bytes())
 }
 
-fn sources(plan: &Plan) -> Vec<Source> {
+fn sources(plan: &PlannedRun) -> Vec<Source> {
     let job = &plan.job;
     let own = job.skill.as_ref().map(|skill| Source {
         mounted: None,

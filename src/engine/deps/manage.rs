@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::auth::{Caller, Scope};
 use crate::engine::deps::{Waiting, declared};
-use crate::engine::{Ask, Engine, PageRequest, What, failure, require, rows};
+use crate::engine::{Engine, PageRequest, RunSpec, failure, require, rows};
 use crate::error::{Code, Error};
 use crate::ids::Digest;
 use crate::limits;
@@ -29,20 +29,21 @@ impl Engine {
     pub async fn prefetch_packages(
         &self,
         caller: &Caller,
-        (name, selector): (SkillName, Selector),
+        name: SkillName,
+        selector: Selector,
         progress: Option<ProgressSender>,
     ) -> Result<Vec<PackageSet>, Error> {
         require(caller, &[Scope::Skills])?;
         let (engine, caller) = (self.clone(), caller.clone());
         let gone = CancellationToken::new();
         let _goes_with_the_caller = gone.clone().drop_guard();
-        self.to_the_end(async move {
+        self.run_detached(async move {
             let prefetch = async |gone: &CancellationToken| {
                 let waiting = Waiting {
                     progress: progress.as_ref(),
                     gone,
                 };
-                Box::pin(engine.prefetch_attached(&caller, (name, selector), waiting)).await
+                Box::pin(engine.prefetch_attached(&caller, name, selector, waiting)).await
             };
             until(limits::PREFETCH_MAX, &gone, prefetch).await
         })
@@ -53,7 +54,8 @@ impl Engine {
     async fn prefetch_attached(
         &self,
         caller: &Caller,
-        (name, selector): (SkillName, Selector),
+        name: SkillName,
+        selector: Selector,
         waiting: Waiting<'_>,
     ) -> Result<Vec<PackageSet>, Error> {
         let record = self.skill(caller, &name, &selector).await?;
@@ -66,26 +68,21 @@ impl Engine {
         let Waiting { progress, gone } = waiting;
         let mut keys = BTreeSet::new();
         for script in program.into_iter().chain(scripts) {
-            let what = What::Skill {
-                name: name.clone(),
-                selector: Selector::Digest(record.digest),
-            };
-            let ask = Ask {
+            let mut spec = RunSpec {
                 script,
-                ..Ask::default()
+                ..RunSpec::of_skill(name.clone(), Selector::Digest(record.digest))
             };
-            let mut found = self.find(caller, what, &ask).await?;
+            let mut planned = self.resolve(caller, None, &mut spec).await?;
             // Whether it asks for anything is told without an image or an engine.
-            if declared::wanted(&found.plan, &[], &self.0.builds.remembered)
+            if declared::wanted(&planned, &[], &self.0.builds.remembered)
                 .await?
                 .is_empty()
             {
                 continue;
             }
             let _slot = self.0.admission.admit_unless_gone(caller.tenant(), gone).await?;
-            let choice = self.prepare(&found.plan.job, progress).await?;
-            let planned = (&mut found.plan, &choice);
-            keys.extend(self.add_packages(caller.tenant(), planned, &[], waiting).await?);
+            let choice = self.prepare(&planned.job, progress).await?;
+            keys.extend(self.add_packages(&mut planned, &choice, waiting).await?);
         }
         let mut sets = Vec::with_capacity(keys.len());
         for key in keys {
@@ -107,7 +104,7 @@ impl Engine {
         };
         let engine = self.clone();
         // A client that goes away must not leave bytes that nobody finds.
-        self.to_the_end(async move { engine.forget_packages(&set).await })
+        self.run_detached(async move { engine.forget_packages(&set).await })
             .await
     }
 }

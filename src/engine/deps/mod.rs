@@ -19,7 +19,7 @@ use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::cache::SkillCache;
-use crate::engine::plan::Plan;
+use crate::engine::plan::PlannedRun;
 use crate::engine::{Engine, clock, failure};
 use crate::error::{Code, Error};
 use crate::ids::{Digest, Tenant};
@@ -53,6 +53,14 @@ pub(super) struct Waiting<'a> {
     pub(super) progress: Option<&'a ProgressSender>,
     /// Cancelled when nobody waits any more.
     pub(super) gone: &'a CancellationToken,
+}
+
+/// The execution that packages are installed for.
+#[derive(Clone, Copy)]
+struct Installation<'a> {
+    plan: &'a PlannedRun,
+    choice: &'a BackendChoice,
+    waiting: Waiting<'a>,
 }
 
 /// Raise it when the same packages would be installed in another way.
@@ -96,13 +104,13 @@ impl Engine {
     /// Gives the planned job the packages that its program asks for, installed now if they never were; returns their keys.
     pub(super) async fn add_packages(
         &self,
-        tenant: &Tenant,
-        (plan, choice): (&mut Plan, &BackendChoice),
-        requirements: &[String],
+        plan: &mut PlannedRun,
+        choice: &BackendChoice,
         waiting: Waiting<'_>,
     ) -> Result<Vec<Digest>, Error> {
+        let requirements = std::mem::take(&mut plan.requirements);
         let mut keys = Vec::new();
-        for (language, wanted) in declared::wanted(plan, requirements, &self.0.builds.remembered).await? {
+        for (language, wanted) in declared::wanted(plan, &requirements, &self.0.builds.remembered).await? {
             // Else the program may call no other, or only the one that is there.
             let is_asked_for = !requirements.is_empty() && declared::of_request(plan.language) == language;
             let is_needed = plan.language == language || is_asked_for;
@@ -115,8 +123,18 @@ impl Engine {
             let installed = async {
                 let wanted = wanted?;
                 let key = wanted.key(&base);
-                let name = (tenant.clone(), key);
-                let installed = self.installed((plan, choice), &wanted, &name, waiting).await?;
+                let name = (plan.tenant.clone(), key);
+                let installed = self
+                    .installed(
+                        Installation {
+                            plan,
+                            choice,
+                            waiting,
+                        },
+                        &wanted,
+                        &name,
+                    )
+                    .await?;
                 Ok::<_, Error>(installed.map(|installed| (key, installed)))
             };
             match installed.await {
@@ -145,7 +163,7 @@ impl Engine {
     }
 
     /// What packages for this language are built for, as far as the sandbox has its interpreter.
-    fn base(&self, plan: &mut Plan, choice: &BackendChoice, language: Language) -> Option<String> {
+    fn base(&self, plan: &mut PlannedRun, choice: &BackendChoice, language: Language) -> Option<String> {
         let job = &mut plan.job;
         let images = &self.0.settings.images;
         // The image of one language has the interpreter of no other; of a skill's own it is seen when packages are installed.
@@ -165,10 +183,9 @@ impl Engine {
     /// The set of this name, installed now if it never was; `None` if the image lacks its interpreter.
     async fn installed(
         &self,
-        planned: (&Plan, &BackendChoice),
+        installation: Installation<'_>,
         wanted: &Wanted,
         name: &SetName,
-        waiting: Waiting<'_>,
     ) -> Result<Option<Dependencies>, Error> {
         if let Some(set) = self.kept_packages(name).await?
             && let Some(folder) = self.packages_here(&set).await?
@@ -178,7 +195,7 @@ impl Engine {
         let lock = self.0.builds.lock(name);
         let _once = tokio::select! {
             locked = lock.lock() => locked,
-            () = waiting.gone.cancelled() => return Err(nobody_waits()),
+            () = installation.waiting.gone.cancelled() => return Err(nobody_waits()),
         };
         if let Some(set) = self.kept_packages(name).await?
             && let Some(folder) = self.packages_folder(&set).await?
@@ -186,7 +203,7 @@ impl Engine {
             return self.use_packages(name, set, folder).await.map(Some);
         }
         let began = Instant::now();
-        let built = self.build(planned, wanted, name, waiting).await;
+        let built = self.build(installation, wanted, name).await;
         self.count_install(wanted.language(), began, &built);
         built
     }

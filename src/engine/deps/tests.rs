@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::bundle::artifacts::ArtifactTar;
-use crate::engine::{Ask, CalledCode, code};
+use crate::engine::{RunSpec, code};
 use crate::ids::Tenant;
 use crate::limits;
 use crate::sandbox::{Sandbox, SkillFiles};
@@ -20,12 +20,10 @@ async fn engine(folder: &Path) -> Engine {
     crate::engine::tests::engine(folder, sandbox).await
 }
 
-fn plan(engine: &Engine) -> Plan {
-    let code = CalledCode {
-        text: String::new(),
-        language: Language::Python,
-    };
-    code::plan(code, &Ask::default(), &engine.0.settings).unwrap()
+fn plan(engine: &Engine) -> PlannedRun {
+    let spec = RunSpec::default();
+    let tenant = Tenant::default_tenant();
+    code::plan(&tenant, String::new(), &spec, &engine.0.settings).unwrap()
 }
 
 fn six() -> (SetName, Wanted) {
@@ -83,8 +81,13 @@ async fn of_many_that_miss_a_kept_set_one_fetches_it() {
         progress: None,
         gone: &gone,
     };
+    let installation = Installation {
+        plan: &plan,
+        choice: &choice,
+        waiting,
+    };
     let both = async {
-        let one = || engine.installed((&plan, &choice), &wanted, &name, waiting);
+        let one = || engine.installed(installation, &wanted, &name);
         tokio::join!(one(), one())
     };
     tokio::pin!(both);
@@ -114,7 +117,7 @@ async fn what_a_skill_asks_for_is_read_once() {
         });
         plan
     };
-    let names = async |plan: &Plan, requirements: &[String]| {
+    let names = async |plan: &PlannedRun, requirements: &[String]| {
         let found = declared::wanted(plan, requirements, &engine.0.builds.remembered).await;
         let found = found.unwrap().into_iter();
         found

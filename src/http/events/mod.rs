@@ -26,7 +26,7 @@ use super::request_filter::RequestedHost;
 use super::response;
 use super::state::{ApiState, StreamPermit};
 use crate::auth::Caller;
-use crate::engine::{Manner, RunRequest, Subscription};
+use crate::engine::{RunOptions, RunRequest, Subscription};
 use crate::error::Error;
 use crate::execution::{Bookmark, Execution, News, Phase, Reason, Stream};
 use crate::ids::ExecutionId;
@@ -89,14 +89,14 @@ pub(crate) async fn events(
 pub(crate) async fn run(
     client: EventClient,
     request: RunRequest,
-    manner: Manner,
+    options: RunOptions,
     body: BudgetShare,
 ) -> Result<Response, ProblemResponse> {
     let permit = client.state.stream_permit(client.caller.tenant())?;
     let (watcher, watched) = oneshot::channel();
     let (engine, who) = (client.state.engine.clone(), client.caller.clone());
     let mut run = Box::pin(async move {
-        let done = engine.run_watched(&who, (request, manner), watcher).await;
+        let done = engine.run_watched(&who, request, options, Some(watcher)).await;
         drop(body);
         done
     });
@@ -125,13 +125,13 @@ pub(crate) async fn run(
 pub(crate) async fn submit(
     client: EventClient,
     request: RunRequest,
-    manner: Manner,
+    options: RunOptions,
 ) -> Result<Response, ProblemResponse> {
     let permit = client.state.stream_permit(client.caller.tenant())?;
     let id = client
         .state
         .engine
-        .submit(&client.caller, request, manner)
+        .submit(&client.caller, request, options)
         .await?
         .new
         .id;
