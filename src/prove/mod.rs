@@ -174,6 +174,7 @@ async fn attack_in_time(attacker: &Attacker<'_>, attack: &Attack, traits: &[Stri
         if !is_only_late(&attack.probes, &observation, traits) {
             break;
         }
+        tracing::warn!(probe = attack.probes[0].id, "Probe took too long, tried again");
         observation = attacker.attack(attack).await;
     }
     observation

@@ -6,8 +6,7 @@ use skillbox::execution::{Outcome, Status};
 use skillbox::sandbox::{Sandbox, docker};
 use skillbox::skill::Language;
 
-use crate::cli_shell::Shell;
-use crate::sandbox_contract::{PROVE_DOCKER, Proof};
+use crate::sandbox_contract::{PROVE_DOCKER, Proof, prover};
 use crate::sandbox_oracles::connect;
 use crate::world::{Backend, World, docker_settings, instance_in, missing, output, stdout};
 
@@ -188,9 +187,7 @@ async fn on_gvisor_prove_finds_less_only_where_the_documentation_does() {
     if !has_gvisor().await {
         return;
     }
-    let shell = Shell::new()
-        .with_engine()
-        .with("SKILLBOX_DOCKER_RUNTIME", RUNTIME);
+    let shell = prover().with_engine().with("SKILLBOX_DOCKER_RUNTIME", RUNTIME);
     let said = shell.run(&PROVE_DOCKER);
     Proof::of(said).assert_kept_but(&documented_as_weaker());
 }

@@ -4,6 +4,7 @@
     reason = "a test that cannot go on has failed; clippy sees tests only in functions marked so"
 )]
 
+mod attempts;
 mod baseline;
 mod canaries;
 mod cli_blobs;

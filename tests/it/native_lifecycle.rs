@@ -155,7 +155,7 @@ async fn an_ordinary_user_with_a_delegated_subtree_gets_every_promise() {
     if World::on(Backend::Native).await.is_none() {
         return;
     }
-    tokio::task::spawn_blocking(|| assert_native_tests_pass(AS_DELEGATED, &[], &[]))
+    tokio::task::spawn_blocking(|| assert_native_tests_pass(AS_DELEGATED, &[]))
         .await
         .unwrap();
 }

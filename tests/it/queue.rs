@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use skillbox::skill::Language;
 
+use crate::attempts::print_forgiven;
 use crate::server::{Answer, Server, eventually};
 use crate::world::{Backend, World, archive};
 
@@ -197,9 +198,10 @@ fn within_a_second<T>(attempt: impl Fn() -> (Duration, T)) -> T {
     while took.len() < 3 {
         let (time, result) = attempt();
         if time < Duration::from_secs(1) {
+            print_forgiven(&took);
             return result;
         }
-        took.push(time);
+        took.push(format!("{time:.1?} of at most 1 s"));
     }
     panic!("it took {took:?}");
 }

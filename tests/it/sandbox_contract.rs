@@ -5,6 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::attempts::print_forgiven;
 use crate::cli_shell::{Said, Shell, has_docker, said};
 #[cfg(target_os = "linux")]
 use crate::ordinary::{AS_DELEGATED, AS_ORDINARY, home_of_ordinary};
@@ -21,6 +22,8 @@ impl Proof {
         let report: Value = serde_json::from_str(&said.stdout)
             .unwrap_or_else(|error| panic!("{error}: {}\n{}", said.stdout, said.stderr));
         assert_eq!(report["backends"].as_array().unwrap().len(), 1, "{report:#}");
+        let late = said.stderr.lines().filter(|line| line.contains("tried again"));
+        print_forgiven(&late.map(str::to_owned).collect::<Vec<_>>());
         let backend = report["backends"][0].clone();
         Self { said, backend }
     }
@@ -59,15 +62,21 @@ impl Proof {
     }
 }
 
+/// Makes `prove` log the probes that it runs again because they took too long.
+const LOG_RETRIES: (&str, &str) = ("SKILLBOX_LOG", "skillbox::prove=warn");
 pub(crate) const PROVE_DOCKER: [&str; 5] = ["prove", "--backend", "docker", "--format", "json"];
 const PROVE_NATIVE: [&str; 5] = ["prove", "--backend", "native", "--format", "json"];
+
+pub(crate) fn prover() -> Shell {
+    Shell::new().with(LOG_RETRIES.0, LOG_RETRIES.1)
+}
 
 #[test]
 fn containers_keep_every_promise() {
     if !has_docker() {
         return;
     }
-    let shell = Shell::new().with_engine();
+    let shell = prover().with_engine();
     let said = shell.run(&PROVE_DOCKER);
     Proof::of(said).assert_kept_but(&[]);
     assert!(!shell.data().exists(), "the operator's data folder was touched");
@@ -76,7 +85,7 @@ fn containers_keep_every_promise() {
 #[cfg(target_os = "linux")]
 #[test]
 fn native_sandboxes_keep_every_promise() {
-    let said = Shell::new().run(&PROVE_NATIVE);
+    let said = prover().run(&PROVE_NATIVE);
     if said.code == 69 {
         return missing("linux", &said.stderr);
     }
@@ -89,7 +98,7 @@ fn containers_that_have_waited_keep_every_promise() {
     if !has_docker() {
         return;
     }
-    let shell = Shell::new().with_engine();
+    let shell = prover().with_engine();
     let said = shell.run(&[&PROVE_DOCKER[..], &["--warm"]].concat());
     Proof::of(said).assert_waited().assert_kept_but(&[]);
 }
@@ -97,7 +106,7 @@ fn containers_that_have_waited_keep_every_promise() {
 #[cfg(target_os = "linux")]
 #[test]
 fn native_sandboxes_that_have_waited_keep_every_promise() {
-    let said = Shell::new().run(&[&PROVE_NATIVE[..], &["--warm"]].concat());
+    let said = prover().run(&[&PROVE_NATIVE[..], &["--warm"]].concat());
     if said.code == 69 {
         return missing("linux", &said.stderr);
     }
@@ -122,6 +131,7 @@ fn as_ordinary(way: &[&str], degraded: &str) -> Option<Said> {
         .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
         .env("HOME", folder.path())
         .env("TMPDIR", folder.path())
+        .env(LOG_RETRIES.0, LOG_RETRIES.1)
         .env("SKILLBOX_NATIVE_ALLOW_DEGRADED", degraded);
     let said = said(command.output().unwrap());
     assert_empty_but_for_caches(folder.path());

@@ -3,8 +3,8 @@
 use skillbox::execution::{Outcome, Status};
 use skillbox::skill::Language;
 
+use crate::attempts::in_time;
 use crate::sandbox_oracles::{Attack, Watched};
-use crate::world::in_time;
 
 fn code(outcome: &Outcome) -> (Status, Option<&str>) {
     (

@@ -4,8 +4,9 @@ use serde_json::json;
 use skillbox::execution::{Outcome, Status};
 use skillbox::skill::Language;
 
+use crate::attempts::in_time;
 use crate::sandbox_oracles::{Attack, Watched};
-use crate::world::{Backend, in_time, output};
+use crate::world::{Backend, output};
 
 /// P8 allows one second from the deadline.
 const OVERTIME_MS: f64 = 1000.0;

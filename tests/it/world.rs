@@ -494,16 +494,3 @@ pub(crate) fn stdout(outcome: &Outcome) -> String {
 pub(crate) fn stderr(outcome: &Outcome) -> String {
     String::from_utf8_lossy(&outcome.logs.stderr).into_owned()
 }
-
-/// Tries what may take no more than `most` ms: a machine that is busy with other tests may be late once, a fault is late each time.
-pub(crate) async fn in_time(most: f64, attempt: impl AsyncFn() -> f64) {
-    let mut took = Vec::new();
-    while took.len() < 3 {
-        let ms = attempt().await;
-        if ms <= most {
-            return;
-        }
-        took.push(ms);
-    }
-    panic!("it took {took:.0?} ms, at most {most}");
-}
