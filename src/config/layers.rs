@@ -1,10 +1,8 @@
 //! The layers that settings come from, one above the other: defaults, files, variables, flags.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
-
-use figment::value::{Dict, Map, Value};
-use figment::{Figment, Metadata, Profile, Provider};
 
 use super::error::Error;
 use super::settings::{self, SETTINGS, Setting, SettingKind};
@@ -53,25 +51,27 @@ impl Sources {
         }
     }
 
-    /// One above the other.
-    pub(super) fn stack(&self) -> Result<Figment, Error> {
-        let mut figment = Figment::new();
+    /// The topmost value of every setting that a layer sets.
+    pub(super) fn merge(&self) -> Result<Layers, Error> {
+        let mut layers = Layers::new();
         for setting in SETTINGS.iter().filter(|setting| !setting.default.is_empty()) {
-            figment = figment.merge(SingleSetting::new(setting, setting.default, "default".to_owned()));
+            layers.insert(setting.key, Layered::parse(setting, setting.default, "default"));
         }
         for file in &self.files {
-            if let Some(layer) = yaml::read(file)? {
-                figment = figment.merge(layer);
+            let origin = file.path().display().to_string();
+            for (key, value) in yaml::read(file)? {
+                let origin = origin.clone();
+                layers.insert(key, Layered { value, origin });
             }
         }
         for (setting, value, name) in self.variables()? {
-            figment = figment.merge(SingleSetting::new(setting, &value, name));
+            layers.insert(setting.key, Layered::parse(setting, &value, &name));
         }
         for (key, value) in &self.flags {
-            let setting = settings::of_key(key).expect("flags are made for settings that exist");
-            figment = figment.merge(SingleSetting::new(setting, value, "command line".to_owned()));
+            let setting = settings::of_key(key).expect("flags exist for known settings only");
+            layers.insert(setting.key, Layered::parse(setting, value, "command line"));
         }
-        Ok(figment)
+        Ok(layers)
     }
 
     /// What variables set; an unknown one, or two that contradict each other, are refused (F-24).
@@ -132,20 +132,28 @@ fn is_of_kubernetes(name: &str, value: &str) -> bool {
         || (name.ends_with("_PORT") && address)
 }
 
-/// One setting from one place.
-struct SingleSetting {
-    setting: &'static Setting,
-    value: Value,
-    name: String,
+/// Settings by key.
+pub(super) type Layers = BTreeMap<&'static str, Layered>;
+
+/// The value of a setting, and the file, variable or flag that set it.
+pub(super) struct Layered {
+    pub(super) value: SettingValue,
+    pub(super) origin: String,
 }
 
-impl SingleSetting {
-    fn new(setting: &'static Setting, text: &str, name: String) -> Self {
+pub(super) enum SettingValue {
+    Text(String),
+    List(Vec<String>),
+}
+
+impl Layered {
+    fn parse(setting: &Setting, text: &str, origin: &str) -> Self {
         let value = match setting.kind {
-            SettingKind::Text | SettingKind::Secret => Value::from(text.to_owned()),
-            SettingKind::List => Value::from(split(text)),
+            SettingKind::Text | SettingKind::Secret => SettingValue::Text(text.to_owned()),
+            SettingKind::List => SettingValue::List(split(text)),
         };
-        Self { setting, value, name }
+        let origin = origin.to_owned();
+        Self { value, origin }
     }
 }
 
@@ -155,21 +163,6 @@ fn split(text: &str) -> Vec<String> {
         .filter(|item| !item.is_empty())
         .map(str::to_owned)
         .collect()
-}
-
-impl Provider for SingleSetting {
-    fn metadata(&self) -> Metadata {
-        Metadata::named(self.name.clone())
-    }
-
-    fn data(&self) -> Result<Map<Profile, Dict>, figment::Error> {
-        let mut value = self.value.clone();
-        for part in self.setting.key.split('.').rev() {
-            value = Value::from(Dict::from([(part.to_owned(), value)]));
-        }
-        let dict = value.into_dict().expect("a key has at least one part");
-        Ok(Map::from([(Profile::Default, dict)]))
-    }
 }
 
 #[cfg(test)]

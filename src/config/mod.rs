@@ -153,7 +153,7 @@ impl Config {
     ///
     /// One line that names the setting, what set it, and the remedy (F-24).
     pub fn load(sources: &Sources) -> Result<Self, Error> {
-        read::config(&sources.stack()?)
+        read::config(&sources.merge()?)
     }
 
     /// The data folder, made where it is missing and checked.

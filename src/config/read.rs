@@ -4,11 +4,8 @@ use std::fmt::Display;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use figment::Figment;
-use figment::value::Value;
-
 use super::error::Error;
-use super::layers::{COLLECTOR, COLLECTOR_VARIABLE};
+use super::layers::{COLLECTOR, COLLECTOR_VARIABLE, Layers, SettingValue};
 use super::settings::{self, SETTINGS, SettingKind};
 use super::{
     BackendChoice, Config, DepsConfig, LimitsConfig, LogConfig, ObserveConfig, SandboxConfig, values,
@@ -40,8 +37,8 @@ pub struct Effective {
 const MORE_IMAGES: [&str; 2] = ["python:3.11-slim", "node:18-slim"];
 
 /// Checks everything; the first thing wrong is told.
-pub(super) fn config(figment: &Figment) -> Result<Config, Error> {
-    let reader = SettingsReader(figment);
+pub(super) fn config(layers: &Layers) -> Result<Config, Error> {
+    let reader = SettingsReader(layers);
     let config = Config {
         data_dir: reader.optional("data_dir", values::absolute)?,
         server_url: reader.optional("server_url", values::server_url)?,
@@ -279,30 +276,30 @@ fn refuse_s3(reader: &SettingsReader<'_>) -> Result<(), Error> {
     }
 }
 
-pub(super) struct SettingsReader<'a>(&'a Figment);
+pub(super) struct SettingsReader<'a>(&'a Layers);
 
 impl SettingsReader<'_> {
-    fn text(&self, key: &str) -> Option<String> {
-        let text = self.0.find_value(key).ok()?.into_string()?;
-        (!text.is_empty()).then_some(text)
+    fn text(&self, key: &str) -> Option<&str> {
+        match &self.0.get(key)?.value {
+            SettingValue::Text(text) => (!text.is_empty()).then_some(text),
+            SettingValue::List(_) => None,
+        }
     }
 
     pub(super) fn list(&self, key: &str) -> Option<Vec<String>> {
-        let Value::Array(_, items) = self.0.find_value(key).ok()? else {
-            return None;
-        };
-        Some(items.into_iter().filter_map(Value::into_string).collect())
+        match &self.0.get(key)?.value {
+            SettingValue::List(items) => Some(items.clone()),
+            SettingValue::Text(_) => None,
+        }
     }
 
     /// Whether anything above the defaults sets it.
     pub(super) fn is_set(&self, key: &str) -> bool {
-        self.0.contains(key) && self.origin(key) != "default"
+        self.origin(key) != "default"
     }
 
-    fn origin(&self, key: &str) -> String {
-        self.0
-            .find_metadata(key)
-            .map_or_else(|| "default".to_owned(), |metadata| metadata.name.to_string())
+    fn origin(&self, key: &str) -> &str {
+        self.0.get(key).map_or("default", |layered| &layered.origin)
     }
 
     fn wrong(&self, key: &str, problem: impl Display) -> Error {
@@ -319,7 +316,7 @@ impl SettingsReader<'_> {
         parse: impl FnOnce(&str) -> Result<T, String>,
     ) -> Result<Option<T>, Error> {
         self.text(key)
-            .map(|text| self.check(key, parse(&text)))
+            .map(|text| self.check(key, parse(text)))
             .transpose()
     }
 
@@ -331,19 +328,19 @@ impl SettingsReader<'_> {
         let text = self
             .text(key)
             .ok_or_else(|| Error::new(key, "has no value; set it"))?;
-        self.check(key, parse(&text))
+        self.check(key, parse(text))
     }
 
     fn effective(&self, setting: &'static settings::Setting) -> Effective {
         let value = match setting.kind {
-            SettingKind::Text => self.text(setting.key),
+            SettingKind::Text => self.text(setting.key).map(str::to_owned),
             SettingKind::List => self.list(setting.key).map(|items| items.join(",")),
             SettingKind::Secret => self.text(setting.key).map(|_| "***".to_owned()),
         };
         Effective {
             key: setting.key,
             value,
-            source: self.origin(setting.key),
+            source: self.origin(setting.key).to_owned(),
             variable: setting.variable,
         }
     }

@@ -1,23 +1,18 @@
-//! A configuration file as a layer: our own reader, since figment's pulls in an archived YAML crate that hostile text keeps busy.
+//! Reads a configuration file as text values of known settings.
 
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use figment::value::{Dict, Map, Value};
-use figment::{Metadata, Profile, Provider};
 use serde_json::Value as Json;
 
 use super::error::Error;
+use super::layers::SettingValue;
 use super::settings::{self, SETTINGS, SettingKind};
 use crate::limits;
 
-/// A read and checked file.
-#[derive(Debug)]
-pub(super) struct Layer {
-    path: PathBuf,
-    settings: Dict,
-}
+/// The settings of one file.
+type Settings = Vec<(&'static str, SettingValue)>;
 
 /// A configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,30 +23,30 @@ pub enum ConfigFile {
     Required(PathBuf),
 }
 
-/// Reads a file; `None` where an optional one is not there. Every unknown key is refused by name.
-pub(super) fn read(source: &ConfigFile) -> Result<Option<Layer>, Error> {
-    let (path, optional) = match source {
-        ConfigFile::Optional(path) => (path, true),
-        ConfigFile::Required(path) => (path, false),
-    };
-    let text = match read_text(path) {
-        Ok(text) => text,
-        Err(error)
-            if optional
-                && matches!(
-                    error.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-                ) =>
-        {
-            return Ok(None);
+impl ConfigFile {
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Self::Optional(path) | Self::Required(path) => path,
         }
-        Err(error) => return Err(Error::new(path.display(), format!("cannot be read ({error})"))),
+    }
+}
+
+/// Reads a file. A missing optional file sets nothing; unknown keys are errors.
+pub(super) fn read(file: &ConfigFile) -> Result<Settings, Error> {
+    let path = file.path();
+    let text = match (read_text(path), file) {
+        (Ok(text), _) => text,
+        (Err(error), ConfigFile::Optional(_))
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            return Ok(Settings::new());
+        }
+        (Err(error), _) => return Err(Error::new(path.display(), format!("cannot be read ({error})"))),
     };
-    let settings = parse(&text).map_err(|problem| Error::new(path.display(), problem))?;
-    Ok(Some(Layer {
-        path: path.clone(),
-        settings,
-    }))
+    parse(&text).map_err(|problem| Error::new(path.display(), problem))
 }
 
 fn read_text(path: &Path) -> io::Result<String> {
@@ -66,9 +61,9 @@ fn read_text(path: &Path) -> io::Result<String> {
 }
 
 /// The settings of a file, every scalar as its text.
-fn parse(text: &str) -> Result<Dict, String> {
+fn parse(text: &str) -> Result<Settings, String> {
     if text.trim().is_empty() {
-        return Ok(Dict::new());
+        return Ok(Settings::new());
     }
     let tree: Json = serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
         use serde_saphyr::MessageFormatter as _;
@@ -82,8 +77,12 @@ fn parse(text: &str) -> Result<Dict, String> {
         format!("{line}{message}")
     })?;
     match tree {
-        Json::Null => Ok(Dict::new()),
-        Json::Object(members) => folder(&members, ""),
+        Json::Null => Ok(Settings::new()),
+        Json::Object(members) => {
+            let mut settings = Settings::new();
+            read_members(&members, "", &mut settings)?;
+            Ok(settings)
+        }
         Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Array(_) => {
             Err("must be a mapping of settings, such as `api: {port: 8080}`".to_owned())
         }
@@ -107,38 +106,38 @@ fn options() -> serde_saphyr::Options {
     }
 }
 
-fn folder(members: &serde_json::Map<String, Json>, above: &str) -> Result<Dict, String> {
-    let mut dict = Dict::new();
+fn read_members(
+    members: &serde_json::Map<String, Json>,
+    above: &str,
+    settings: &mut Settings,
+) -> Result<(), String> {
     for (name, value) in members {
         let key = if above.is_empty() {
             name.clone()
         } else {
             format!("{above}.{name}")
         };
-        if let Some(value) = member(&key, value)? {
-            dict.insert(name.clone(), value);
-        }
+        read_member(&key, value, settings)?;
     }
-    Ok(dict)
+    Ok(())
 }
 
-/// `None` for a setting that is left empty.
-fn member(key: &str, value: &Json) -> Result<Option<Value>, String> {
+/// A setting or a mapping without a value sets nothing.
+fn read_member(key: &str, value: &Json, settings: &mut Settings) -> Result<(), String> {
     if let Some(setting) = settings::of_key(key) {
-        return match (setting.kind, value) {
-            (_, Json::Null) => Ok(None),
+        let value = match (setting.kind, value) {
+            (_, Json::Null) => return Ok(()),
             (SettingKind::List, Json::Array(items)) => {
                 let items: Option<Vec<String>> = items.iter().map(scalar).collect();
-                items
-                    .map(|items| Some(Value::from(items)))
-                    .ok_or_else(|| format!("{key} must be a list of texts"))
+                SettingValue::List(items.ok_or_else(|| format!("{key} must be a list of texts"))?)
             }
-            (SettingKind::List, _) => Err(format!("{key} must be a list, such as `[a, b]`")),
+            (SettingKind::List, _) => return Err(format!("{key} must be a list, such as `[a, b]`")),
             (SettingKind::Text | SettingKind::Secret, value) => {
-                let text = scalar(value).ok_or_else(|| format!("{key} must be one value"))?;
-                Ok(Some(Value::from(text)))
+                SettingValue::Text(scalar(value).ok_or_else(|| format!("{key} must be one value"))?)
             }
         };
+        settings.push((setting.key, value));
+        return Ok(());
     }
     let inside = format!("{key}.");
     let first = SETTINGS
@@ -148,9 +147,8 @@ fn member(key: &str, value: &Json) -> Result<Option<Value>, String> {
         (None, _) => Err(format!(
             "unknown key `{key}`; `skillbox config` lists all settings"
         )),
-        // All that stood in it may be commented out.
-        (Some(_), Json::Null) => Ok(None),
-        (Some(_), Json::Object(members)) => folder(members, key).map(|dict| Some(Value::from(dict))),
+        (Some(_), Json::Null) => Ok(()),
+        (Some(_), Json::Object(members)) => read_members(members, key, settings),
         (Some(first), _) => Err(format!("`{key}` must hold settings, such as `{first}: …`")),
     }
 }
@@ -161,16 +159,6 @@ fn scalar(value: &Json) -> Option<String> {
         Json::Number(number) => Some(number.to_string()),
         Json::Bool(flag) => Some(flag.to_string()),
         Json::Null | Json::Array(_) | Json::Object(_) => None,
-    }
-}
-
-impl Provider for Layer {
-    fn metadata(&self) -> Metadata {
-        Metadata::named(self.path.display().to_string())
-    }
-
-    fn data(&self) -> Result<Map<Profile, Dict>, figment::Error> {
-        Ok(Map::from([(Profile::Default, self.settings.clone())]))
     }
 }
 
@@ -202,7 +190,7 @@ mod tests {
             ("sandbox: {images: {ruby: x}}", "`sandbox.images.ruby`"),
             ("api: 8080", "`api`"),
         ] {
-            let refused = parse(text).unwrap_err();
+            let refused = parse(text).err().unwrap();
             assert!(refused.contains(key), "{refused}");
         }
     }

@@ -1,14 +1,14 @@
 //! Blobs, here and on a server: as streams, never whole in memory.
 
 use std::fs::File;
-use std::io::{Seek as _, Write};
+use std::io::Seek as _;
 
 use ureq::Body;
 use ureq::http::{Method, Response};
 
-use super::embedded::{self, listed};
+use super::embedded;
 use super::remote::{self, ApiCall, FileBody, read_json};
-use super::{Client, EmbeddedClient, Listed, RemoteClient};
+use super::{Client, Listed, RemoteClient};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::progress::ProgressWriter;
@@ -31,7 +31,9 @@ impl Client {
 
     pub(crate) fn blobs(&self, rows: usize) -> Result<Listed<BlobInfo>> {
         match self {
-            Self::Embedded(local) => local.blobs(rows),
+            Self::Embedded(local) => local.list(rows, async |page| {
+                local.engine().blobs(local.caller(), page).await
+            }),
             Self::Remote(remote) => remote.listed("/v1/blobs", &[], rows),
         }
     }
@@ -51,7 +53,10 @@ impl Client {
     pub(crate) fn blob_content(&self, id: &Digest, into: &mut File) -> Result<()> {
         let mut into = ProgressWriter::new(into, "downloading");
         match self {
-            Self::Embedded(local) => local.blob_content(id, &mut into),
+            Self::Embedded(local) => local.wait(async {
+                let (record, object) = local.engine().blob_content(local.caller(), id).await?;
+                embedded::copy_object(object, 0..record.size, &mut into).await
+            }),
             Self::Remote(remote) => remote::copy(remote.blob(id)?, &mut into, limits::BLOB_BYTES_MAX),
         }
     }
@@ -59,28 +64,8 @@ impl Client {
     pub(crate) fn delete_blob(&self, id: &Digest) -> Result<()> {
         match self {
             Self::Embedded(local) => Ok(local.wait(local.engine().delete_blob(local.caller(), id))?),
-            Self::Remote(remote) => remote
-                .call(&ApiCall::new(Method::DELETE, &format!("/v1/blobs/{id}")))
-                .map(drop),
+            Self::Remote(remote) => remote.delete(&format!("/v1/blobs/{id}")),
         }
-    }
-}
-
-impl EmbeddedClient {
-    fn blobs(&self, rows: usize) -> Result<Listed<BlobInfo>> {
-        let pages = async |page| self.engine().blobs(self.caller(), page).await;
-        Ok(self
-            .wait(listed(rows, pages))?
-            .map(|record| BlobInfo::from(&record)))
-    }
-
-    fn blob_content(&self, id: &Digest, into: &mut dyn Write) -> Result<()> {
-        self.wait(async {
-            let (record, object) = self.engine().blob_content(self.caller(), id).await?;
-            let reader = object.into_reader(0..record.size).await;
-            let reader = reader.map_err(|error| Failure::internal("reading the blob", error))?;
-            embedded::copy(reader, into).await
-        })
     }
 }
 
@@ -109,10 +94,7 @@ impl RemoteClient {
             content,
         };
         let answer = self.send_file(&call, sent)?;
-        let kept = match answer.status().as_u16() {
-            201 => Kept::New,
-            _ => Kept::Again,
-        };
+        let kept = remote::kept(&answer);
         Ok((read_json(answer)?, kept))
     }
 

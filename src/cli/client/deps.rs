@@ -18,7 +18,9 @@ use crate::skill::{Selector, SkillName};
 impl Client {
     pub(crate) fn packages(&self, rows: usize) -> Result<Listed<Packages>> {
         match self {
-            Self::Embedded(local) => local.packages(rows),
+            Self::Embedded(local) => local.list(rows, async |page| {
+                local.engine().package_sets(local.caller(), page).await
+            }),
             Self::Remote(remote) => remote.listed("/v1/deps", &[], rows),
         }
     }
@@ -33,20 +35,12 @@ impl Client {
     pub(crate) fn delete_packages(&self, key: &Digest) -> Result<()> {
         match self {
             Self::Embedded(local) => Ok(local.wait(local.engine().delete_packages(local.caller(), key))?),
-            Self::Remote(remote) => remote
-                .call(&ApiCall::new(Method::DELETE, &format!("/v1/deps/{key}")))
-                .map(drop),
+            Self::Remote(remote) => remote.delete(&format!("/v1/deps/{key}")),
         }
     }
 }
 
 impl EmbeddedClient {
-    fn packages(&self, rows: usize) -> Result<Listed<Packages>> {
-        let pages = async |page| self.engine().package_sets(self.caller(), page).await;
-        let listed = self.wait(super::embedded::listed(rows, pages))?;
-        Ok(listed.map(|set| Packages::from(&set)))
-    }
-
     fn prefetch(&self, name: &SkillName, selector: &Selector) -> Result<Vec<Packages>> {
         let (sender, mut progress) = tokio::sync::mpsc::channel(limits::PROGRESS_QUEUE);
         let spinner = Arc::new(Spinner::start("looking for packages"));
@@ -75,8 +69,7 @@ impl RemoteClient {
             ..ApiCall::new(Method::POST, "/v1/deps/prefetch")
         };
         let body = json!({ "skill": name, "version": selector });
-        let sets: List<Packages> =
-            read_json(self.send(&call, RequestBody::json(body.to_string().into_bytes()))?)?;
+        let sets: List<Packages> = read_json(self.send(&call, RequestBody::json(&body))?)?;
         Ok(sets.items)
     }
 }

@@ -1,31 +1,29 @@
 //! Commands carried out by an engine inside this process, over the same data folder as a server's.
 
 use std::cell::Cell;
-use std::fs::File;
 use std::io::Write;
+use std::ops::Range;
 use std::time::Duration;
 
 use secrecy::ExposeSecret as _;
-use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::io::AsyncReadExt as _;
 use tokio::runtime::Runtime;
 
 use super::deps::progress_message;
 use super::watch::RunEvents;
-use super::{ExecutionListFilter, Listed, ProgramOutput, PublishedArchive, RunResult};
+use super::{Listed, RunResult};
 use crate::auth::Caller;
+use crate::blob::Object;
 use crate::cli::event_printer::{OnEvent, RunEvent};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::progress::Spinner;
 use crate::config::Config;
-use crate::engine::{Engine, NewKey, PageRequest, Readiness, RunOptions, RunRequest};
-use crate::execution::{Envelope, FileLink, Stream, Summary};
-use crate::http::{FreshKey, Key, Skill, SkillSummary};
-use crate::ids::{ExecutionId, KeyId};
+use crate::engine::{Engine, PageRequest, Readiness, RunOptions, RunRequest};
+use crate::execution::{Envelope, Stream};
 use crate::limits;
 use crate::server::{self, AdminKey, Assembled, Signals};
-use crate::skill::{Selector, SkillName, Version};
-use crate::store::{ExecutionFilter, Page, Published, SkillRecord};
+use crate::store::Page;
 
 /// An engine of our own.
 #[derive(Debug)]
@@ -106,58 +104,15 @@ impl EmbeddedClient {
         server::end_runtime(runtime);
     }
 
-    pub(crate) fn publish(&self, archive: File, name: Option<&SkillName>) -> Result<PublishedArchive> {
-        let name = name.map(SkillName::as_str);
-        let (record, published) = self
-            .runtime
-            .block_on(self.engine.publish(&self.caller, archive, name))?;
-        Ok(PublishedArchive {
-            skill: record.into(),
-            again: matches!(published, Published::Same(_)),
-        })
-    }
-
-    pub(crate) fn skills(&self, rows: usize) -> Result<Listed<SkillSummary>> {
-        Ok(self.latest(rows)?.map(|record| SkillSummary::from(&record)))
-    }
-
-    pub(super) fn latest(&self, rows: usize) -> Result<Listed<SkillRecord>> {
-        self.runtime.block_on(listed(rows, async |page| {
-            self.engine.skills(&self.caller, page).await
-        }))
-    }
-
-    pub(crate) fn versions(&self, name: &SkillName, rows: usize) -> Result<Listed<SkillSummary>> {
-        let pages = async |page| self.engine.skill_versions(&self.caller, name, page).await;
-        Ok(self
-            .runtime
-            .block_on(listed(rows, pages))?
-            .map(|record| SkillSummary::from(&record)))
-    }
-
-    pub(crate) fn skill(&self, name: &SkillName, selector: &Selector) -> Result<Skill> {
-        Ok(self
-            .runtime
-            .block_on(self.engine.skill(&self.caller, name, selector))?
-            .into())
-    }
-
-    pub(crate) fn archive(&self, name: &SkillName, selector: &Selector, into: &mut File) -> Result<()> {
-        self.runtime.block_on(async {
-            let (_, object) = self.engine.skill_archive(&self.caller, name, selector).await?;
-            let size = object.size();
-            let reader = object
-                .into_reader(0..size)
-                .await
-                .map_err(|error| Failure::internal("reading the archive", error))?;
-            copy(reader, into).await
-        })
-    }
-
-    pub(crate) fn delete(&self, name: &SkillName, version: &Version) -> Result<()> {
-        Ok(self
-            .runtime
-            .block_on(self.engine.delete_skill(&self.caller, name, version))?)
+    /// Page after page until `rows` records are there.
+    pub(super) fn list<T, U: for<'a> From<&'a T>>(
+        &self,
+        rows: usize,
+        pages: impl AsyncFnMut(PageRequest) -> std::result::Result<Page<T>, crate::error::Error>,
+    ) -> Result<Listed<U>> {
+        let Listed { items, more } = self.wait(listed(rows, pages))?;
+        let items = items.iter().map(U::from).collect();
+        Ok(Listed { items, more })
     }
 
     pub(crate) fn run(&self, request: RunRequest, on_event: Option<&mut OnEvent<'_>>) -> Result<RunResult> {
@@ -221,81 +176,6 @@ impl EmbeddedClient {
             }
         }
     }
-
-    pub(crate) fn executions(&self, filter: &ExecutionListFilter) -> Result<Listed<Summary>> {
-        let rows = filter.rows;
-        let filter = ExecutionFilter {
-            status: filter.status,
-            skill: filter.skill.clone(),
-            ..ExecutionFilter::default()
-        };
-        let pages = async |page| self.engine.executions(&self.caller, filter.clone(), page).await;
-        Ok(self
-            .runtime
-            .block_on(listed(rows, pages))?
-            .map(|execution| Summary::from(&execution)))
-    }
-
-    pub(crate) fn execution(&self, id: ExecutionId) -> Result<Envelope> {
-        let execution = self.runtime.block_on(self.engine.execution(&self.caller, id))?;
-        Ok(Envelope::from_execution(&execution, None))
-    }
-
-    pub(crate) fn printed(&self, id: ExecutionId) -> Result<ProgramOutput> {
-        let execution = self.runtime.block_on(self.engine.execution(&self.caller, id))?;
-        let logs = execution.outcome.map(|outcome| outcome.logs).unwrap_or_default();
-        Ok(ProgramOutput {
-            truncated: logs.truncated(),
-            stdout: logs.stdout,
-            stderr: logs.stderr,
-            lines: logs.lines,
-            lines_truncated: logs.lines_truncated,
-        })
-    }
-
-    pub(crate) fn cancel(&self, id: ExecutionId) -> Result<Envelope> {
-        let execution = self.runtime.block_on(self.engine.cancel(&self.caller, id))?;
-        Ok(Envelope::from_execution(&execution, None))
-    }
-
-    pub(crate) fn file(&self, id: ExecutionId, file: &FileLink, into: &mut dyn Write) -> Result<()> {
-        self.runtime.block_on(async {
-            let found = self
-                .engine
-                .artifact_file(self.caller.tenant(), id, &file.path)
-                .await?;
-            let range = found.range();
-            let reader = found
-                .object
-                .into_reader(range)
-                .await
-                .map_err(|error| Failure::internal("reading the file", error))?;
-            copy(reader, into).await
-        })
-    }
-
-    pub(crate) fn create_key(&self, new: NewKey) -> Result<FreshKey> {
-        let (record, key) = self.runtime.block_on(self.engine.create_key(&self.caller, new))?;
-        Ok(FreshKey::new(&record, &key))
-    }
-
-    pub(crate) fn keys(&self, rows: usize) -> Result<Listed<Key>> {
-        let listed = self.runtime.block_on(listed(rows, async |page| {
-            self.engine.keys(&self.caller, page).await
-        }))?;
-        Ok(listed.map(|record| Key::from(&record)))
-    }
-
-    pub(crate) fn revoke_key(&self, id: KeyId) -> Result<Key> {
-        Ok(Key::from(
-            &self.runtime.block_on(self.engine.revoke_key(&self.caller, id))?,
-        ))
-    }
-
-    pub(crate) fn rotate_key(&self, id: KeyId) -> Result<FreshKey> {
-        let (record, key) = self.runtime.block_on(self.engine.rotate_key(&self.caller, id))?;
-        Ok(FreshKey::new(&record, &key))
-    }
 }
 
 /// Interrupts what runs. What has not started yet, such as a pull, is not waited for: nothing of it needs us.
@@ -303,15 +183,6 @@ async fn end(engine: Engine) {
     let ended = tokio::time::timeout(CLOSING_MAX, engine.shutdown(Duration::ZERO)).await;
     if ended.is_err() {
         Exit::Interrupted.at_once();
-    }
-}
-
-impl<T> Listed<T> {
-    pub(super) fn map<U>(self, change: impl FnMut(T) -> U) -> Listed<U> {
-        Listed {
-            items: self.items.into_iter().map(change).collect(),
-            more: self.more,
-        }
     }
 }
 
@@ -338,14 +209,17 @@ pub(super) async fn listed<T>(
     }
 }
 
-pub(super) async fn copy(mut reader: impl AsyncRead + Unpin, into: &mut dyn Write) -> Result<()> {
+/// Copies a range of a stored object.
+pub(super) async fn copy_object(object: Object, range: Range<u64>, into: &mut dyn Write) -> Result<()> {
     const CHUNK: usize = 64 * 1024;
+    let reader = object.into_reader(range).await;
+    let mut reader = reader.map_err(|error| Failure::internal("opening a stored file", error))?;
     let mut buffer = vec![0; CHUNK];
     loop {
         let read = reader
             .read(&mut buffer)
             .await
-            .map_err(|error| Failure::internal("reading a kept file", error))?;
+            .map_err(|error| Failure::internal("reading a stored file", error))?;
         if read == 0 {
             return Ok(());
         }

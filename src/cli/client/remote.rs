@@ -7,21 +7,17 @@ use std::time::Duration;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::de::DeserializeOwned;
-use serde_json::json;
 use ureq::http::{Method, Request, Response, Uri};
 use ureq::{Agent, AsSendBody, Body, SendBody};
 
-use super::{ExecutionListFilter, Listed, ProgramOutput, PublishedArchive};
+use super::Listed;
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
-use crate::cli::progress::{ProgressWriter, Spinner};
-use crate::engine::NewKey;
+use crate::cli::progress::ProgressWriter;
 use crate::error::Code;
-use crate::execution::{Envelope, FileLink, Summary};
-use crate::http::{FreshKey, Key, List, Problem, Ready, Skill, SkillSummary, StreamTexts};
-use crate::ids::{ExecutionId, KeyId};
+use crate::http::{List, Problem, Ready};
 use crate::limits;
-use crate::skill::{Selector, SkillName, Version};
+use crate::store::Kept;
 
 /// A server and the key for it.
 #[derive(Debug)]
@@ -55,7 +51,7 @@ pub(super) struct FileBody {
 }
 
 /// What stands in a path segment as it is (RFC 3986, unreserved).
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
+pub(super) const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
@@ -102,142 +98,6 @@ impl RemoteClient {
         self.base.starts_with("https://") || is_loopback(&self.base)
     }
 
-    pub(crate) fn publish(&self, mut archive: File, name: Option<&SkillName>) -> Result<PublishedArchive> {
-        let mut zip = Vec::new();
-        (&mut archive)
-            .take(limits::ARCHIVE_BYTES_MAX + 1)
-            .read_to_end(&mut zip)
-            .map_err(|error| Failure::internal("reading the archive", error))?;
-        let _spinner = Spinner::start("uploading");
-        let sent = match name {
-            Some(name) => form(&format!("{name}.zip"), &zip),
-            None => RequestBody {
-                content_type: "application/zip".to_owned(),
-                bytes: zip,
-            },
-        };
-        let answer = self.send(&ApiCall::new(Method::POST, "/v1/skills"), sent)?;
-        let again = answer.status().as_u16() == 200;
-        Ok(PublishedArchive {
-            skill: read_json(answer)?,
-            again,
-        })
-    }
-
-    pub(crate) fn skills(&self, rows: usize) -> Result<Listed<SkillSummary>> {
-        self.listed("/v1/skills", &[], rows)
-    }
-
-    pub(crate) fn versions(&self, name: &SkillName, rows: usize) -> Result<Listed<SkillSummary>> {
-        self.listed(&format!("/v1/skills/{name}"), &[], rows)
-    }
-
-    pub(crate) fn skill(&self, name: &SkillName, selector: &Selector) -> Result<Skill> {
-        self.json(&ApiCall::new(Method::GET, &skill_path(name, selector)))
-    }
-
-    pub(crate) fn archive(&self, name: &SkillName, selector: &Selector, into: &mut File) -> Result<()> {
-        let path = format!("{}/archive", skill_path(name, selector));
-        let answer = self.call(&ApiCall {
-            accept: "application/zip",
-            ..ApiCall::new(Method::GET, &path)
-        })?;
-        copy(answer, into, limits::ARCHIVE_BYTES_MAX)
-    }
-
-    pub(crate) fn delete(&self, name: &SkillName, version: &Version) -> Result<()> {
-        let path = skill_path(name, &Selector::Version(version.clone()));
-        self.call(&ApiCall::new(Method::DELETE, &path)).map(drop)
-    }
-
-    /// Runs `what`, which people know by `name`.
-    pub(crate) fn executions(&self, filter: &ExecutionListFilter) -> Result<Listed<Summary>> {
-        let status = filter.status.map(|status| ("status", status.to_string()));
-        let skill = filter.skill.as_ref().map(|skill| ("skill", skill.to_string()));
-        let query: Vec<_> = status.into_iter().chain(skill).collect();
-        self.listed("/v1/executions", &query, filter.rows)
-    }
-
-    pub(crate) fn execution(&self, id: ExecutionId) -> Result<Envelope> {
-        self.json(&ApiCall::new(Method::GET, &format!("/v1/executions/{id}")))
-    }
-
-    pub(crate) fn printed(&self, id: ExecutionId) -> Result<ProgramOutput> {
-        let path = format!("/v1/executions/{id}/logs");
-        let stream = |name: &str| -> Result<(Vec<u8>, bool)> {
-            let query = [("stream", name.to_owned())];
-            let answer = self.call(&ApiCall {
-                query: &query,
-                accept: "text/plain",
-                ..ApiCall::new(Method::GET, &path)
-            })?;
-            let truncated = answer
-                .headers()
-                .get("x-skillbox-truncated")
-                .is_some_and(|value| value == "true");
-            let mut bytes = Vec::new();
-            copy(answer, &mut bytes, limits::LOG_BYTES_MAX)?;
-            Ok((bytes, truncated))
-        };
-        let ((stdout, truncated), (stderr, _)) = (stream("stdout")?, stream("stderr")?);
-        let texts: StreamTexts = self.json(&ApiCall::new(Method::GET, &path))?;
-        Ok(ProgramOutput {
-            stdout,
-            stderr,
-            truncated,
-            lines: texts.lines,
-            lines_truncated: texts.lines_truncated,
-        })
-    }
-
-    pub(crate) fn cancel(&self, id: ExecutionId) -> Result<Envelope> {
-        self.json(&ApiCall::new(
-            Method::POST,
-            &format!("/v1/executions/{id}/cancel"),
-        ))
-    }
-
-    /// By id and path: where the answer's own `url` points is not for us to follow with a key.
-    pub(crate) fn file(&self, id: ExecutionId, file: &FileLink, into: &mut dyn Write) -> Result<()> {
-        let segments: Vec<_> = file
-            .path
-            .split('/')
-            .map(|part| utf8_percent_encode(part, SEGMENT).to_string())
-            .collect();
-        let path = format!("/v1/executions/{id}/files/{}", segments.join("/"));
-        let answer = self.call(&ApiCall {
-            accept: "*/*",
-            ..ApiCall::new(Method::GET, &path)
-        })?;
-        copy(answer, into, file.size)
-    }
-
-    pub(crate) fn create_key(&self, new: NewKey) -> Result<FreshKey> {
-        let mut body = json!({ "name": new.name, "scopes": new.scopes });
-        if let Some(tenant) = new.tenant {
-            body["tenant"] = tenant.to_string().into();
-        }
-        if let Some(at) = new.expires_at {
-            body["expires_at"] = at.to_string().into();
-        }
-        read_json(self.send(
-            &ApiCall::new(Method::POST, "/v1/keys"),
-            RequestBody::json(body.to_string().into_bytes()),
-        )?)
-    }
-
-    pub(crate) fn keys(&self, rows: usize) -> Result<Listed<Key>> {
-        self.listed("/v1/keys", &[], rows)
-    }
-
-    pub(crate) fn revoke_key(&self, id: KeyId) -> Result<Key> {
-        self.json(&ApiCall::new(Method::DELETE, &format!("/v1/keys/{id}")))
-    }
-
-    pub(crate) fn rotate_key(&self, id: KeyId) -> Result<FreshKey> {
-        self.json(&ApiCall::new(Method::POST, &format!("/v1/keys/{id}/rotate")))
-    }
-
     /// Whether the server can do its work, and which part cannot; that it cannot is an answer too.
     pub(crate) fn readiness(&self) -> Result<Ready> {
         let request = self
@@ -248,7 +108,7 @@ impl RemoteClient {
     }
 
     /// Page after page until `rows` are there; a server that never stops is cut there too.
-    pub(super) fn listed<T: DeserializeOwned>(
+    pub(crate) fn listed<T: DeserializeOwned>(
         &self,
         path: &str,
         filter: &[(&str, String)],
@@ -275,6 +135,23 @@ impl RemoteClient {
                 });
             }
         }
+    }
+
+    pub(super) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
+        self.request_json(Method::GET, path)
+    }
+
+    pub(super) fn delete(&self, path: &str) -> Result<()> {
+        self.call(&ApiCall::new(Method::DELETE, path)).map(drop)
+    }
+
+    pub(super) fn post<T: DeserializeOwned>(&self, path: &str, body: &impl ToString) -> Result<T> {
+        read_json(self.send(&ApiCall::new(Method::POST, path), RequestBody::json(body))?)
+    }
+
+    /// Sends a request without a body.
+    pub(super) fn request_json<T: DeserializeOwned>(&self, method: Method, path: &str) -> Result<T> {
+        self.json(&ApiCall::new(method, path))
     }
 
     pub(super) fn json<T: DeserializeOwned>(&self, call: &ApiCall<'_>) -> Result<T> {
@@ -387,31 +264,19 @@ impl<'a> ApiCall<'a> {
 }
 
 impl RequestBody {
-    pub(super) fn json(bytes: Vec<u8>) -> Self {
+    pub(super) fn json(value: &impl ToString) -> Self {
         Self {
             content_type: "application/json".to_owned(),
-            bytes,
+            bytes: value.to_string().into_bytes(),
         }
     }
 }
 
-fn skill_path(name: &SkillName, selector: &Selector) -> String {
-    format!(
-        "/v1/skills/{name}/{}",
-        utf8_percent_encode(&selector.to_string(), SEGMENT)
-    )
-}
-
-/// A form with one file, so that the server learns its name.
-fn form(name: &str, content: &[u8]) -> RequestBody {
-    let boundary = format!("skillbox-{}", ExecutionId::generate());
-    let head = format!(
-        "--{boundary}\r\ncontent-disposition: form-data; name=\"file\"; filename=\"{name}\"\r\ncontent-type: application/zip\r\n\r\n"
-    );
-    let tail = format!("\r\n--{boundary}--\r\n");
-    RequestBody {
-        content_type: format!("multipart/form-data; boundary={boundary}"),
-        bytes: [head.as_bytes(), content, tail.as_bytes()].concat(),
+/// Whether a `PUT` or `POST` created something or found it.
+pub(super) fn kept(answer: &Response<Body>) -> Kept {
+    match answer.status().as_u16() {
+        201 => Kept::New,
+        _ => Kept::Again,
     }
 }
 

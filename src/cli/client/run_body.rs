@@ -33,6 +33,6 @@ impl RemoteClient {
     }
 }
 
-pub(super) fn to_json(body: &CreateExecution) -> Result<Vec<u8>> {
-    serde_json::to_vec(body).map_err(|error| Failure::internal("writing the request", error))
+pub(super) fn to_json(body: &CreateExecution) -> Result<String> {
+    serde_json::to_string(body).map_err(|error| Failure::internal("writing the request", error))
 }

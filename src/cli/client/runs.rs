@@ -3,15 +3,14 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::oneshot;
 use ureq::http::Method;
 
-use super::remote::{ApiCall, RequestBody, read_json};
+use super::remote::{ApiCall, RequestBody};
 use super::run_body;
 use super::watch::EVENTS;
-use super::{EmbeddedClient, RemoteClient, RunResult};
+use super::{RemoteClient, RunResult};
 use crate::cli::event_printer::{OnEvent, RunEvent};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
@@ -33,7 +32,7 @@ impl RemoteClient {
         let body = self.body(request)?;
         let name = body.skill.as_ref().map_or("code", SkillName::as_str);
         let spinner = Cell::new(Some(Spinner::start(format!("running {name} on {}", self.base))));
-        let sent = RequestBody::json(run_body::to_json(&body)?);
+        let sent = RequestBody::json(&run_body::to_json(&body)?);
         // Told as it goes on also where nobody listens: what breaks off on the way is asked for again.
         let call = ApiCall {
             answer_max: limits::CLIENT_RUN_MAX,
@@ -114,24 +113,7 @@ impl RemoteClient {
             mode: Mode::Async,
             ..self.body(request)?
         };
-        let sent = RequestBody::json(run_body::to_json(&body)?);
-        read_json(self.send(&ApiCall::new(Method::POST, "/v1/executions"), sent)?)
-    }
-
-    pub(super) fn ended_within(&self, id: ExecutionId, within: Duration) -> Result<Envelope> {
-        let query = [("wait", within.as_secs_f64().to_string())];
-        self.json(&ApiCall {
-            query: &query,
-            answer_max: limits::CLIENT_RUN_MAX,
-            ..ApiCall::new(Method::GET, &format!("/v1/executions/{id}"))
-        })
-    }
-}
-
-impl EmbeddedClient {
-    pub(super) fn ended_within(&self, id: ExecutionId, within: Duration) -> Result<Envelope> {
-        let ended = self.engine().execution_within(self.caller(), id, within);
-        Ok(Envelope::from_execution(&self.wait(ended)?, None))
+        self.post("/v1/executions", &run_body::to_json(&body)?)
     }
 }
 

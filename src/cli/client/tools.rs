@@ -3,31 +3,52 @@
 use ureq::Body;
 use ureq::http::{Method, Response};
 
+use super::embedded::listed;
 use super::remote::{ApiCall, copy, read_json};
-use super::{EmbeddedClient, RemoteClient};
+use super::{Client, EmbeddedClient, RemoteClient};
 use crate::cli::failure::Result;
 use crate::http::{List, ToolDefinition};
 use crate::limits;
 use crate::skill::{ToolFormat, prompt, prompt_entries, prompt_entry};
+use crate::store::SkillRecord;
 
-impl EmbeddedClient {
+impl Client {
+    /// All callable skills as tools.
     pub(crate) fn tools(&self, format: ToolFormat) -> Result<Vec<ToolDefinition>> {
-        let skills = self.latest(limits::ROWS_LISTED_MAX)?.items;
-        let tools = skills
-            .iter()
-            .filter_map(|record| ToolDefinition::of(record, format));
-        Ok(tools.collect())
+        match self {
+            Self::Embedded(local) => {
+                let skills = local.latest_skills()?;
+                let tools = skills
+                    .iter()
+                    .filter_map(|record| ToolDefinition::of(record, format));
+                Ok(tools.collect())
+            }
+            Self::Remote(remote) => remote.tools(format),
+        }
     }
 
+    /// All skills as the section of a prompt.
     pub(crate) fn prompt(&self) -> Result<String> {
-        let skills = self.latest(limits::ROWS_LISTED_MAX)?.items;
-        Ok(prompt(skills.iter().map(|record| prompt_entry(&record.manifest))))
+        match self {
+            Self::Embedded(local) => {
+                let skills = local.latest_skills()?;
+                Ok(prompt(skills.iter().map(|record| prompt_entry(&record.manifest))))
+            }
+            Self::Remote(remote) => remote.prompt(),
+        }
+    }
+}
+
+impl EmbeddedClient {
+    fn latest_skills(&self) -> Result<Vec<SkillRecord>> {
+        let pages = async |page| self.engine().skills(self.caller(), page).await;
+        Ok(self.wait(listed(limits::ROWS_LISTED_MAX, pages))?.items)
     }
 }
 
 impl RemoteClient {
     /// A page of them may be empty though there are more.
-    pub(crate) fn tools(&self, format: ToolFormat) -> Result<Vec<ToolDefinition>> {
+    fn tools(&self, format: ToolFormat) -> Result<Vec<ToolDefinition>> {
         let mut tools = Vec::new();
         self.pages("/v1/tools", &[("format", format.as_str().to_owned())], |answer| {
             let page: List<ToolDefinition> = read_json(answer)?;
@@ -37,7 +58,7 @@ impl RemoteClient {
         Ok(tools)
     }
 
-    pub(crate) fn prompt(&self) -> Result<String> {
+    fn prompt(&self) -> Result<String> {
         let mut entries = Vec::new();
         self.pages("/v1/tools/prompt", &[], |answer| {
             let next = answer.headers().get("x-next-page-token");

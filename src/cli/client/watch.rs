@@ -9,7 +9,7 @@ use ureq::http::{Method, Response};
 use ureq::{Body, BodyReader};
 
 use super::remote::{ApiCall, RequestBody};
-use super::{EmbeddedClient, RemoteClient};
+use super::{Client, RemoteClient};
 use crate::cli::event_printer::{OnEvent, RunEvent};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
@@ -72,29 +72,26 @@ fn run_event(follow: &Subscription, news: News) -> Option<RunEvent> {
     }
 }
 
-impl EmbeddedClient {
-    /// Tells all of an execution, to its end.
+impl Client {
+    /// Reports all events of an execution, from its beginning to its end.
     pub(crate) fn watch(&self, id: ExecutionId, on_event: &mut OnEvent<'_>) -> Result<()> {
-        let from = Bookmark::default();
-        self.wait(async {
-            let mut follow = self.engine().follow(self.caller(), id, from).await?;
-            while let Some(news) = follow.next().await {
-                if let Some(run_event) = run_event(&follow, news) {
-                    on_event(run_event)?;
+        match self {
+            Self::Embedded(local) => local.wait(async {
+                let from = Bookmark::default();
+                let mut subscription = local.engine().follow(local.caller(), id, from).await?;
+                while let Some(news) = subscription.next().await {
+                    if let Some(run_event) = run_event(&subscription, news) {
+                        on_event(run_event)?;
+                    }
                 }
-            }
-            Ok(())
-        })
+                Ok(())
+            }),
+            Self::Remote(remote) => remote.watch_from(remote.events(id, "")?, Some(id), on_event),
+        }
     }
 }
 
 impl RemoteClient {
-    /// Tells all of an execution, to its end.
-    pub(crate) fn watch(&self, id: ExecutionId, on_event: &mut OnEvent<'_>) -> Result<()> {
-        let first = self.events(id, "")?;
-        self.watch_from(first, Some(id), on_event)
-    }
-
     /// Runs something and tells all of it; a server that knows no events answers with how it ended.
     pub(super) fn run_with_events(
         &self,

@@ -2,8 +2,6 @@
 
 use ureq::http::Method;
 
-use super::embedded::listed;
-use super::remote::{ApiCall, read_json};
 use super::{Client, Listed};
 use crate::cli::failure::Result;
 use crate::http::{Delivery, List, SigningSecret};
@@ -16,9 +14,7 @@ impl Client {
                 let signing = local.wait(local.engine().signing_secret(local.caller()))?;
                 Ok(SigningSecret::from(&signing))
             }
-            Self::Remote(remote) => {
-                read_json(remote.call(&ApiCall::new(Method::GET, "/v1/webhooks/secret"))?)
-            }
+            Self::Remote(remote) => remote.get("/v1/webhooks/secret"),
         }
     }
 
@@ -28,9 +24,7 @@ impl Client {
                 let signing = local.wait(local.engine().rotate_signing_secret(local.caller()))?;
                 Ok(SigningSecret::from(&signing))
             }
-            Self::Remote(remote) => {
-                read_json(remote.call(&ApiCall::new(Method::POST, "/v1/webhooks/secret/rotate"))?)
-            }
+            Self::Remote(remote) => remote.request_json(Method::POST, "/v1/webhooks/secret/rotate"),
         }
     }
 
@@ -39,8 +33,7 @@ impl Client {
         match (self, of) {
             (Self::Embedded(local), None) => {
                 let pages = async |page| local.engine().deliveries(local.caller(), page).await;
-                let listed = local.wait(listed(rows, pages))?;
-                Ok(listed.map(|delivery| Delivery::from(&delivery)))
+                local.list(rows, pages)
             }
             (Self::Embedded(local), Some(id)) => {
                 let found = local.wait(local.engine().delivery_of(local.caller(), id))?;
@@ -49,7 +42,7 @@ impl Client {
             (Self::Remote(remote), None) => remote.listed("/v1/webhooks/deliveries", &[], rows),
             (Self::Remote(remote), Some(id)) => {
                 let path = format!("/v1/executions/{id}/deliveries");
-                let found: List<Delivery> = read_json(remote.call(&ApiCall::new(Method::GET, &path))?)?;
+                let found: List<Delivery> = remote.get(&path)?;
                 Ok(all(found.items))
             }
         }
@@ -63,7 +56,7 @@ impl Client {
             }
             Self::Remote(remote) => {
                 let path = format!("/v1/webhooks/deliveries/{id}/redeliver");
-                read_json(remote.call(&ApiCall::new(Method::POST, &path))?)
+                remote.request_json(Method::POST, &path)
             }
         }
     }

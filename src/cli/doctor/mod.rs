@@ -13,7 +13,7 @@ use crate::cli::console::{Console, Format, Mark, Rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::config::Config;
-use crate::http::Ready;
+use crate::http::{Ready, SkillSummary};
 use crate::server::{self, Assembled};
 
 /// What was found out about one part.
@@ -172,7 +172,7 @@ fn own_folder(mut config: Config, report: &mut DoctorReport<'_>) -> Result<(Conf
 
 fn check_server(config: &Config, url: &str, console: &Console) -> CheckResult {
     let asked = client::server(config, url, console).and_then(|server| {
-        server.skills(1)?;
+        server.listed::<SkillSummary>("/v1/skills", &[], 1)?;
         server.readiness()
     });
     match asked {

@@ -1,0 +1,210 @@
+//! Executions: run, submitted, listed, inspected and cancelled, by the embedded engine or a server.
+
+use std::io::Write;
+use std::time::Duration;
+
+use percent_encoding::utf8_percent_encode;
+use ureq::http::Method;
+
+use super::embedded::copy_object;
+use super::remote::{ApiCall, SEGMENT, copy};
+use super::{Client, Listed, RemoteClient};
+use crate::cli::event_printer::OnEvent;
+use crate::cli::exit::Exit;
+use crate::cli::failure::{Failure, Result};
+use crate::engine::RunRequest;
+use crate::execution::{Envelope, FileLink, LogLine, Status, Summary};
+use crate::http::StreamTexts;
+use crate::ids::ExecutionId;
+use crate::limits;
+use crate::skill::SkillName;
+use crate::store::ExecutionFilter;
+
+/// Which executions to list.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ExecutionListFilter {
+    pub(crate) status: Option<Status>,
+    pub(crate) skill: Option<SkillName>,
+    pub(crate) rows: usize,
+}
+
+/// The recorded output and log of a program.
+#[derive(Debug)]
+pub(crate) struct ProgramOutput {
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+    pub(crate) truncated: bool,
+    /// Written by the program with the helper `log`.
+    pub(crate) lines: Vec<LogLine>,
+    pub(crate) lines_truncated: bool,
+}
+
+/// The result of a run.
+#[derive(Debug)]
+pub(crate) struct RunResult {
+    pub(crate) envelope: Envelope,
+    /// Ctrl-C cancelled it.
+    pub(crate) interrupted: bool,
+}
+
+impl Client {
+    /// Runs to completion. `on_event` receives events meanwhile.
+    pub(crate) fn run(&self, request: RunRequest, on_event: Option<&mut OnEvent<'_>>) -> Result<RunResult> {
+        match self {
+            Self::Embedded(_) if request.spec.callback_url.is_some() => Err(Failure::new(
+                Exit::Usage,
+                "--callback-url needs a server (`--server`): a local run sends no webhooks",
+            )),
+            Self::Embedded(local) => local.run(request, on_event),
+            Self::Remote(remote) => remote.run(request, on_event),
+        }
+    }
+
+    /// Submits an async execution.
+    pub(crate) fn submit(&self, request: RunRequest) -> Result<Envelope> {
+        match self {
+            Self::Remote(remote) => remote.submit(request),
+            Self::Embedded(_) => Err(Failure::new(
+                Exit::Usage,
+                "--async needs a server (`--server`): a local run ends with this command",
+            )),
+        }
+    }
+
+    pub(crate) fn executions(&self, filter: &ExecutionListFilter) -> Result<Listed<Summary>> {
+        let ExecutionListFilter { status, skill, rows } = filter.clone();
+        match self {
+            Self::Embedded(local) => {
+                let filter = ExecutionFilter {
+                    status,
+                    skill,
+                    ..ExecutionFilter::default()
+                };
+                local.list(rows, async |page| {
+                    local
+                        .engine()
+                        .executions(local.caller(), filter.clone(), page)
+                        .await
+                })
+            }
+            Self::Remote(remote) => {
+                let status = status.map(|status| ("status", status.to_string()));
+                let skill = skill.map(|skill| ("skill", skill.to_string()));
+                let query: Vec<_> = status.into_iter().chain(skill).collect();
+                remote.listed("/v1/executions", &query, rows)
+            }
+        }
+    }
+
+    pub(crate) fn execution(&self, id: ExecutionId) -> Result<Envelope> {
+        match self {
+            Self::Embedded(local) => {
+                let execution = local.wait(local.engine().execution(local.caller(), id))?;
+                Ok(Envelope::from_execution(&execution, None))
+            }
+            Self::Remote(remote) => remote.get(&format!("/v1/executions/{id}")),
+        }
+    }
+
+    /// The execution once it has ended, or its state after `within`.
+    pub(crate) fn ended_within(&self, id: ExecutionId, within: Duration) -> Result<Envelope> {
+        match self {
+            Self::Embedded(local) => {
+                let ended = local.engine().execution_within(local.caller(), id, within);
+                Ok(Envelope::from_execution(&local.wait(ended)?, None))
+            }
+            Self::Remote(remote) => remote.json(&ApiCall {
+                query: &[("wait", within.as_secs_f64().to_string())],
+                answer_max: limits::CLIENT_RUN_MAX,
+                ..ApiCall::new(Method::GET, &format!("/v1/executions/{id}"))
+            }),
+        }
+    }
+
+    pub(crate) fn printed(&self, id: ExecutionId) -> Result<ProgramOutput> {
+        match self {
+            Self::Embedded(local) => {
+                let execution = local.wait(local.engine().execution(local.caller(), id))?;
+                let logs = execution.outcome.map(|outcome| outcome.logs).unwrap_or_default();
+                Ok(ProgramOutput {
+                    truncated: logs.truncated(),
+                    stdout: logs.stdout,
+                    stderr: logs.stderr,
+                    lines: logs.lines,
+                    lines_truncated: logs.lines_truncated,
+                })
+            }
+            Self::Remote(remote) => remote.printed(id),
+        }
+    }
+
+    pub(crate) fn cancel(&self, id: ExecutionId) -> Result<Envelope> {
+        match self {
+            Self::Embedded(local) => {
+                let execution = local.wait(local.engine().cancel(local.caller(), id))?;
+                Ok(Envelope::from_execution(&execution, None))
+            }
+            Self::Remote(remote) => remote.cancel(id),
+        }
+    }
+
+    /// Copies one file artifact. The caller must check its size and digest.
+    pub(crate) fn file(&self, id: ExecutionId, file: &FileLink, into: &mut dyn Write) -> Result<()> {
+        match self {
+            Self::Embedded(local) => local.wait(async {
+                let found = local
+                    .engine()
+                    .artifact_file(local.caller().tenant(), id, &file.path);
+                let found = found.await?;
+                let range = found.range();
+                copy_object(found.object, range, into).await
+            }),
+            Self::Remote(remote) => remote.file(id, file, into),
+        }
+    }
+}
+
+impl RemoteClient {
+    pub(super) fn cancel(&self, id: ExecutionId) -> Result<Envelope> {
+        self.request_json(Method::POST, &format!("/v1/executions/{id}/cancel"))
+    }
+
+    fn printed(&self, id: ExecutionId) -> Result<ProgramOutput> {
+        let path = format!("/v1/executions/{id}/logs");
+        let stream = |name: &str| -> Result<(Vec<u8>, bool)> {
+            let answer = self.call(&ApiCall {
+                query: &[("stream", name.to_owned())],
+                accept: "text/plain",
+                ..ApiCall::new(Method::GET, &path)
+            })?;
+            let truncated = answer.headers().get("x-skillbox-truncated");
+            let truncated = truncated.is_some_and(|value| value == "true");
+            let mut bytes = Vec::new();
+            copy(answer, &mut bytes, limits::LOG_BYTES_MAX)?;
+            Ok((bytes, truncated))
+        };
+        let ((stdout, truncated), (stderr, _)) = (stream("stdout")?, stream("stderr")?);
+        let texts: StreamTexts = self.get(&path)?;
+        Ok(ProgramOutput {
+            stdout,
+            stderr,
+            truncated,
+            lines: texts.lines,
+            lines_truncated: texts.lines_truncated,
+        })
+    }
+
+    /// Builds the address itself: sending the key to the answer's own `url` would let the server choose who receives it.
+    fn file(&self, id: ExecutionId, file: &FileLink, into: &mut dyn Write) -> Result<()> {
+        let segments = file.path.split('/');
+        let segments: Vec<_> = segments
+            .map(|part| utf8_percent_encode(part, SEGMENT).to_string())
+            .collect();
+        let path = format!("/v1/executions/{id}/files/{}", segments.join("/"));
+        let answer = self.call(&ApiCall {
+            accept: "*/*",
+            ..ApiCall::new(Method::GET, &path)
+        })?;
+        copy(answer, into, file.size)
+    }
+}

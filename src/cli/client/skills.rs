@@ -1,0 +1,140 @@
+//! Skills: published, listed, fetched and deleted, by the embedded engine or a server.
+
+use std::fs::File;
+use std::io::Read as _;
+
+use ureq::http::Method;
+
+use super::embedded::copy_object;
+use super::remote::{ApiCall, RequestBody, SEGMENT, copy, read_json};
+use super::{Client, Listed, RemoteClient};
+use crate::cli::failure::{Failure, Result};
+use crate::cli::progress::Spinner;
+use crate::http::{Skill, SkillSummary};
+use crate::ids::ExecutionId;
+use crate::limits;
+use crate::skill::{Selector, SkillName, Version};
+use crate::store::Published;
+
+/// An archive that was published.
+#[derive(Debug)]
+pub(crate) struct PublishedArchive {
+    pub(crate) skill: Skill,
+    /// The same content was already published.
+    pub(crate) again: bool,
+}
+
+impl Client {
+    pub(crate) fn publish(&self, archive: File, name: Option<&SkillName>) -> Result<PublishedArchive> {
+        match self {
+            Self::Embedded(local) => {
+                let name = name.map(SkillName::as_str);
+                let (record, published) =
+                    local.wait(local.engine().publish(local.caller(), archive, name))?;
+                Ok(PublishedArchive {
+                    skill: record.into(),
+                    again: matches!(published, Published::Same(_)),
+                })
+            }
+            Self::Remote(remote) => remote.publish(archive, name),
+        }
+    }
+
+    pub(crate) fn skills(&self, rows: usize) -> Result<Listed<SkillSummary>> {
+        match self {
+            Self::Embedded(local) => local.list(rows, async |page| {
+                local.engine().skills(local.caller(), page).await
+            }),
+            Self::Remote(remote) => remote.listed("/v1/skills", &[], rows),
+        }
+    }
+
+    pub(crate) fn versions(&self, name: &SkillName, rows: usize) -> Result<Listed<SkillSummary>> {
+        match self {
+            Self::Embedded(local) => local.list(rows, async |page| {
+                local.engine().skill_versions(local.caller(), name, page).await
+            }),
+            Self::Remote(remote) => remote.listed(&format!("/v1/skills/{name}"), &[], rows),
+        }
+    }
+
+    pub(crate) fn skill(&self, name: &SkillName, selector: &Selector) -> Result<Skill> {
+        match self {
+            Self::Embedded(local) => {
+                let record = local.wait(local.engine().skill(local.caller(), name, selector))?;
+                Ok(record.into())
+            }
+            Self::Remote(remote) => remote.get(&skill_path(name, selector)),
+        }
+    }
+
+    pub(crate) fn archive(&self, name: &SkillName, selector: &Selector, into: &mut File) -> Result<()> {
+        match self {
+            Self::Embedded(local) => local.wait(async {
+                let archive = local.engine().skill_archive(local.caller(), name, selector);
+                let (_, object) = archive.await?;
+                let size = object.size();
+                copy_object(object, 0..size, into).await
+            }),
+            Self::Remote(remote) => {
+                let answer = remote.call(&ApiCall {
+                    accept: "application/zip",
+                    ..ApiCall::new(Method::GET, &format!("{}/archive", skill_path(name, selector)))
+                })?;
+                copy(answer, into, limits::ARCHIVE_BYTES_MAX)
+            }
+        }
+    }
+
+    pub(crate) fn delete(&self, name: &SkillName, version: &Version) -> Result<()> {
+        match self {
+            Self::Embedded(local) => {
+                Ok(local.wait(local.engine().delete_skill(local.caller(), name, version))?)
+            }
+            Self::Remote(remote) => remote.delete(&skill_path(name, &Selector::Version(version.clone()))),
+        }
+    }
+}
+
+impl RemoteClient {
+    fn publish(&self, mut archive: File, name: Option<&SkillName>) -> Result<PublishedArchive> {
+        let mut zip = Vec::new();
+        (&mut archive)
+            .take(limits::ARCHIVE_BYTES_MAX + 1)
+            .read_to_end(&mut zip)
+            .map_err(|error| Failure::internal("reading the archive", error))?;
+        let _spinner = Spinner::start("uploading");
+        let sent = match name {
+            Some(name) => form(&format!("{name}.zip"), &zip),
+            None => RequestBody {
+                content_type: "application/zip".to_owned(),
+                bytes: zip,
+            },
+        };
+        let answer = self.send(&ApiCall::new(Method::POST, "/v1/skills"), sent)?;
+        let again = answer.status().as_u16() == 200;
+        Ok(PublishedArchive {
+            skill: read_json(answer)?,
+            again,
+        })
+    }
+}
+
+fn skill_path(name: &SkillName, selector: &Selector) -> String {
+    let selector = selector.to_string();
+    let selector = percent_encoding::utf8_percent_encode(&selector, SEGMENT);
+    format!("/v1/skills/{name}/{selector}")
+}
+
+/// A form with one file, so that the server learns its name.
+fn form(name: &str, content: &[u8]) -> RequestBody {
+    let boundary = format!("skillbox-{}", ExecutionId::generate());
+    let head = format!(
+        "--{boundary}\r\ncontent-disposition: form-data; name=\"file\"; filename=\"{name}\"\r\ncontent-type: application/zip\r\n\r\n"
+    );
+    let tail = format!("\r\n--{boundary}--\r\n");
+    RequestBody {
+        content_type: format!("multipart/form-data; boundary={boundary}"),
+        bytes: [head.as_bytes(), content, tail.as_bytes()].concat(),
+    }
+}
