@@ -1,4 +1,4 @@
-//! What the user hands over: JSON, files, skills by name or as folder or archive.
+//! Parses arguments: JSON, files, skills by name, folder or archive.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _};
@@ -24,7 +24,7 @@ pub(crate) enum SkillArgument {
 }
 
 impl SkillArgument {
-    /// What has a slash or ends in `.zip`, and `.` and `..`, is a path; everything else must be a name.
+    /// An argument with a slash or the ending `.zip`, and `.` and `..`, is a path; everything else must be a name.
     pub(crate) fn parse(text: &str) -> std::result::Result<Self, String> {
         let is_path =
             text.contains('/') || matches!(text, "." | "..") || text.to_ascii_lowercase().ends_with(".zip");
@@ -33,7 +33,7 @@ impl SkillArgument {
         }
         text.parse()
             .map(Self::Published)
-            .map_err(|error| format!("{error}; a folder is written with a slash, as in `./{text}`"))
+            .map_err(|error| format!("{error}; write a folder with a slash, as in `./{text}`"))
     }
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn pack(folder: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// What a skill without a name of its own is called that lies in this folder or archive.
+/// The fallback name of a skill in this folder or archive.
 fn name_of(path: &Path) -> Option<SkillName> {
     let path = std::path::absolute(path).ok()?;
     let path = path.canonicalize().unwrap_or(path);
@@ -108,7 +108,7 @@ pub(crate) fn input(text: &str) -> Result<JsonText> {
         (_, Some(path)) => read_file(Path::new(path), limits::INPUT_BYTES_MAX)?,
         (text, None) => text.as_bytes().to_vec(),
     };
-    // Editors on Windows begin a file with a mark that is no JSON.
+    // Editors on Windows write a byte order mark, which is not JSON.
     JsonText::parse(bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes)).map_err(|error| {
         let hint = "give JSON, @file, or - for standard input";
         Failure::new(Exit::Refused, format!("--input: {error}")).hint(hint)
@@ -154,9 +154,9 @@ pub(crate) fn language(text: &str) -> std::result::Result<Language, String> {
         .ok_or_else(|| format!("one of {}", Language::ALL.map(Language::as_str).join(", ")))
 }
 
-/// `--value-file FILE|-`: text, which no message repeats.
+/// `--value-file FILE|-`: text that must not appear in messages.
 pub(crate) fn value(file: &str) -> Result<String> {
-    // One byte more than fits, and a line end, so that what is too long is told as such.
+    // Read one byte and a line end more than allowed, so that a value that is too long is reported as such.
     let max = limits::SECRET_BYTES_MAX as u64 + 3;
     let bytes = if file == "-" {
         read_capped(io::stdin().lock(), max)
@@ -165,7 +165,7 @@ pub(crate) fn value(file: &str) -> Result<String> {
         read_file(Path::new(file), max)?
     };
     String::from_utf8(bytes).map_err(|_| {
-        Failure::refused("--value-file: the value is no text in UTF-8; encode it, for example in base64")
+        Failure::refused("--value-file: the value is not UTF-8 text; encode it, for example as base64")
     })
 }
 
@@ -194,7 +194,7 @@ pub(crate) fn blobs(given: &[String]) -> Result<(Vec<Digest>, Vec<File>)> {
             None => ids.push(text.parse().map_err(|_| {
                 let text = quoted(text);
                 Failure::refused(format!(
-                    "--blob: {text} is no id sha256:…; a file is written @FILE"
+                    "--blob: {text} is not an id (sha256:…); use @FILE for a file"
                 ))
             })?),
         }
@@ -208,7 +208,7 @@ pub(crate) fn blob_file(path: &Path) -> Result<File> {
     let metadata = file.metadata().map_err(|error| Failure::file(path, &error))?;
     let max = limits::BLOB_BYTES_MAX;
     if !metadata.is_file() || metadata.len() > max {
-        let message = format!("blob: `{}` is no file of at most {max} bytes", path.display());
+        let message = format!("blob: `{}` is not a file of at most {max} bytes", path.display());
         return Err(Failure::refused(message));
     }
     Ok(file)

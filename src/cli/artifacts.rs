@@ -1,4 +1,4 @@
-//! File artifacts written below a folder of the user's, and nowhere else, whatever their names and whoever sends them (O-14).
+//! Saves file artifacts inside one folder, even if a server sends hostile paths (O-14).
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -15,7 +15,6 @@ use crate::execution::FileLink;
 use crate::ids::{Digest, ExecutionId};
 use crate::limits;
 
-/// Where to save, and from where.
 pub(crate) struct ArtifactSaver<'a> {
     pub(crate) client: &'a Client,
     pub(crate) folder: &'a Path,
@@ -23,8 +22,8 @@ pub(crate) struct ArtifactSaver<'a> {
 }
 
 impl ArtifactSaver<'_> {
-    /// Saves all `files` of an execution below the folder, which is made where it is missing. Existing files are
-    /// replaced; links are never followed.
+    /// Saves all `files` of an execution in the folder, which is created if missing. Replaces existing files and never
+    /// follows links.
     pub(crate) fn save(&self, id: ExecutionId, files: &[FileLink]) -> Result<()> {
         let folder = self.folder;
         let files = check(files, self.console)?;
@@ -48,7 +47,7 @@ impl ArtifactSaver<'_> {
     }
 }
 
-/// The files to write. A name that leads out comes from no honest server: nothing is written then. One that is only odd is left out.
+/// The files to write. A path outside the folder rejects all of them, an unsupported name only that file.
 fn check<'a>(files: &'a [FileLink], console: &Console) -> Result<Vec<&'a FileLink>> {
     if files.len() > limits::FILES_MAX {
         return Err(Failure::refused(format!(
@@ -68,7 +67,7 @@ fn check<'a>(files: &'a [FileLink], console: &Console) -> Result<Vec<&'a FileLin
     }
     if let Some(file) = files.iter().find(|file| leads_out(&file.path)) {
         return Err(Failure::refused(format!(
-            "file {} does not lie below the folder; nothing was written",
+            "file {} has a path outside the folder; nothing was written",
             quoted(&file.path)
         )));
     }
@@ -95,7 +94,7 @@ fn refused(file: &FileLink, error: &io::Error) -> Failure {
     Failure::refused(format!("file {} cannot be written: {error}", quoted(&file.path)))
 }
 
-/// A file being written under another name in the folder that it belongs into.
+/// A file that is written under a temporary name in its folder.
 struct PendingFile {
     output: AtomicFile,
     hash: sha2::Sha256,
@@ -111,12 +110,12 @@ impl PendingFile {
         })
     }
 
-    /// Gives the file its name, if it is what was promised. A link of that name is replaced, not followed.
+    /// Renames the file if size and digest match. Replaces a link of that name instead of following it.
     fn commit(self, file: &FileLink) -> Result<()> {
         let digest = Digest::from_bytes(self.hash.clone().finalize().into());
         if self.size != file.size || digest != file.sha256 {
             return Err(Failure::refused(format!(
-                "file {} is not what was announced; it was not kept",
+                "file {} does not match its announced size and digest; it was not saved",
                 quoted(&file.path)
             )));
         }

@@ -1,4 +1,4 @@
-//! Where a received file is written below a folder: every step on the way is opened on its own and never through a link (O-14).
+//! Writes a received file inside a folder: opens each folder of its path separately and never through a link (O-14).
 
 use std::fs::File;
 use std::io;
@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::ids::ExecutionId;
 
-/// An open folder of the user's; the way to it may lead through links.
+/// The open target folder. The path to it may contain links.
 pub(super) struct TargetFolder(OwnedFd);
 
 impl TargetFolder {
@@ -20,7 +20,7 @@ impl TargetFolder {
     }
 }
 
-/// A file under another name in the folder that it belongs into; removed when dropped, unless it was kept.
+/// A file under a temporary name in its folder; removed on drop unless committed.
 pub(super) struct AtomicFile {
     folder: OwnedFd,
     temporary: String,
@@ -49,7 +49,7 @@ impl AtomicFile {
         })
     }
 
-    /// Gives the file its name. A link of that name is replaced, not followed.
+    /// Renames the file. Replaces a link of that name instead of following it.
     pub(super) fn commit(mut self) -> io::Result<()> {
         renameat(&self.folder, &self.temporary, &self.folder, &self.name)?;
         self.kept = true;
@@ -57,7 +57,7 @@ impl AtomicFile {
     }
 }
 
-/// Opens a folder, making it where it is missing; a link in its place is refused.
+/// Opens a folder, creating it if missing. A link in its place is an error.
 fn enter(above: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
     match mkdirat(above, name, Mode::from_raw_mode(0o755)) {
         Ok(()) | Err(Errno::EXIST) => {}

@@ -1,5 +1,5 @@
 //! Where a received file is written below a folder on Windows, by path. No link or junction on the way is followed that was there
-//! before; whoever can put one there meanwhile can write to the folder anyway.
+//! before; a process that can place one there meanwhile can write to the folder anyway.
 
 use std::fs::{self, File};
 use std::io;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::ids::ExecutionId;
 
-/// A folder of the user's; the way to it may lead through links.
+/// The target folder. The path to it may contain links.
 pub(super) struct TargetFolder(PathBuf);
 
 impl TargetFolder {
@@ -17,7 +17,7 @@ impl TargetFolder {
     }
 }
 
-/// A file under another name in the folder that it belongs into; removed when dropped, unless it was kept.
+/// A file under a temporary name in its folder; removed on drop unless committed.
 pub(super) struct AtomicFile {
     temporary: PathBuf,
     path: PathBuf,
@@ -43,7 +43,7 @@ impl AtomicFile {
         })
     }
 
-    /// Gives the file its name. A link of that name is replaced, not followed.
+    /// Renames the file. Replaces a link of that name instead of following it.
     pub(super) fn commit(mut self) -> io::Result<()> {
         fs::rename(&self.temporary, &self.path)?;
         self.kept = true;

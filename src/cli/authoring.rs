@@ -1,4 +1,4 @@
-//! What a skill's author does without anybody who keeps skills: `skillbox skill init`, `lint`, `package`, `export`.
+//! Commands for skill authors that need no engine: `skillbox skill init`, `lint`, `package`, `export`.
 
 use std::path::{Path, PathBuf};
 
@@ -34,7 +34,7 @@ pub(crate) fn write_scaffold(folder: &Path, name: &SkillName, lang: Language) ->
 }
 
 pub(crate) fn lint(path: &Path, console: &Console) -> Result<Exit> {
-    // Packed and unpacked again, so that what is judged is what a push would send.
+    // Pack and unpack, so that the checked files are those that a push would send.
     let checked = UnpackedSkill::open(path)?;
     let mut findings = checked.with_declaration(|declared| Ok(domain::lint(declared)))?;
     let refused = bundle::refused_packages(checked.folder.path(), &checked.listing)?;
@@ -49,7 +49,7 @@ pub(crate) fn lint(path: &Path, console: &Console) -> Result<Exit> {
         .iter()
         .any(|finding| finding.verdict == Verdict::Skillbox && finding.severity == Severity::Error);
     if findings.is_empty() {
-        console.success("nothing to complain about");
+        console.success("no problems found");
     }
     Ok(if refused { Exit::Failed } else { Exit::Success })
 }
@@ -80,7 +80,10 @@ pub(crate) fn package(folder: &Path, out: Option<PathBuf>, console: &Console) ->
         .canonicalize()
         .map_err(|error| Failure::file(folder, &error))?;
     if !full.is_dir() {
-        let message = format!("`{}` is no folder; name the folder of a skill", folder.display());
+        let message = format!(
+            "`{}` is not a folder; give the folder of a skill",
+            folder.display()
+        );
         return Err(Failure::refused(message));
     }
     let mut archive = arguments::pack(folder)?;
@@ -90,18 +93,17 @@ pub(crate) fn package(folder: &Path, out: Option<PathBuf>, console: &Console) ->
     };
     let out = out
         .or_else(named)
-        .ok_or_else(|| Failure::refused("this folder has no name; give --out"))?;
+        .ok_or_else(|| Failure::refused("cannot derive an archive name from this folder; give --out"))?;
     keep(&mut archive, &out)?;
     console.success(format!("packed {} into {}", folder.display(), out.display()));
     Ok(Exit::Success)
 }
 
-/// How a skill is written out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExportForm {
-    /// As its author wrote it.
+    /// Unchanged.
     AsItIs,
-    /// By the letter of the Agent Skills specification.
+    /// Strictly by the Agent Skills specification.
     Strict,
 }
 
@@ -134,7 +136,7 @@ impl UnpackedSkill {
     }
 }
 
-/// Makes the folder whole or not at all.
+/// Creates the folder completely or not at all.
 pub(crate) fn export(path: &Path, form: ExportForm, out: &Path, console: &Console) -> Result<Exit> {
     let checked = UnpackedSkill::open(path)?;
     let from = checked.folder.path();
@@ -158,7 +160,7 @@ pub(crate) fn export(path: &Path, form: ExportForm, out: &Path, console: &Consol
     let folder = out.join(&name);
     if folder.exists() {
         let message = format!(
-            "`{}` is there already; name another place by --out",
+            "`{}` already exists; choose another parent folder with --out",
             folder.display()
         );
         return Err(Failure::refused(message));

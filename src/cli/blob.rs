@@ -25,7 +25,7 @@ use crate::store::Kept;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BlobCommand {
-    /// Keep a file, or what comes on standard input, and print its id
+    /// Store a file or standard input as a blob and print its id
     #[command(after_help = "\
 The id is the digest of the content: the same content again is the same blob, and only kept longer.
 
@@ -37,42 +37,42 @@ Examples:
         /// A file, or - for standard input
         #[arg(value_name = "FILE|-")]
         file: String,
-        /// What it is; by default what the file's name says
+        /// Media type; by default derived from the file name
         #[arg(long = "type", value_name = "MEDIA-TYPE")]
         media_type: Option<String>,
-        /// How long it is kept, such as 90s, 24h or 7d; the operator's choice if left out
+        /// Lifetime, such as 90s, 24h or 7d; by default `blobs.ttl` of the server
         #[arg(long, value_name = "TIME", value_parser = life)]
         ttl: Option<Duration>,
     },
-    /// Fetch a blob's content, checked against its id
+    /// Download a blob and verify it against its id
     #[command(after_help = "\
 Examples:
   skillbox blob get sha256:… --out sales.csv
   skillbox blob get sha256:… | head")]
     Get {
-        /// The blob: sha256:…
+        /// ID of the blob: sha256:…
         id: Digest,
-        /// Where to write it; standard output if left out, or -
+        /// File to write; by default, or with -, standard output
         #[arg(long, short, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// List blobs, the newest first
+    /// List blobs, newest first
     #[command(after_help = "Example:\n  skillbox blob list --format json")]
     List {
-        /// Rows at most
+        /// Maximum number of rows
         #[arg(long, default_value_t = limits::PAGE_ROWS as usize, value_parser = rows)]
         limit: usize,
     },
     /// Show size, type and expiry of a blob
     #[command(after_help = "Example:\n  skillbox blob show sha256:…")]
     Show {
-        /// The blob: sha256:…
+        /// ID of the blob: sha256:…
         id: Digest,
     },
-    /// Delete a blob, at once
+    /// Delete a blob immediately
     #[command(after_help = "Example:\n  skillbox blob rm sha256:…")]
     Rm {
-        /// The blob: sha256:…
+        /// ID of the blob: sha256:…
         id: Digest,
     },
 }
@@ -113,13 +113,13 @@ fn put(client: &Client, new: NewBlob, console: &Console) -> Result<()> {
     }
     let until = moment(blob.expires_at);
     match kept {
-        Kept::New => console.success(format!("kept {} bytes until {until}", blob.size)),
-        Kept::Again => console.success(format!("it was there; it is kept until {until}")),
+        Kept::New => console.success(format!("stored {} bytes, retained until {until}", blob.size)),
+        Kept::Again => console.success(format!("already stored; retained until {until}")),
     }
     Ok(())
 }
 
-/// Fetched whole before a byte of it is told: what a server sends is foreign, and may not be what was asked for.
+/// Downloads the whole blob and verifies it before printing any of it, since a server is not trusted.
 fn get(client: &Client, id: &Digest, out: Option<&Path>, console: &Console) -> Result<()> {
     let mut content = temporary()?;
     client.blob_content(id, &mut content)?;
@@ -131,7 +131,7 @@ fn get(client: &Client, id: &Digest, out: Option<&Path>, console: &Console) -> R
     if Digest::from_bytes(hash.finalize().into()) != *id {
         return Err(Failure::new(
             Exit::Unavailable,
-            format!("what came is not blob {id}; nothing was written"),
+            format!("the received content does not match blob {id}; nothing was written"),
         ));
     }
     match out.filter(|out| *out != Path::new("-")) {

@@ -37,7 +37,6 @@ const BAD: Style = AnsiColor::Red.on_default().bold();
 const DOUBTFUL: Style = AnsiColor::Yellow.on_default();
 const HEADING: Style = Style::new().bold();
 
-/// What a check found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
     Good,
@@ -53,7 +52,7 @@ pub(crate) struct Rows {
     pub(crate) rows: Vec<Vec<String>>,
 }
 
-/// Whether foreign text is let through to a terminal as it is.
+/// Whether untrusted text is printed to a terminal unescaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ForeignText {
     /// Escaped.
@@ -165,7 +164,7 @@ impl Console {
         self.text(&String::from_utf8_lossy(bytes))
     }
 
-    /// The same of what goes on: once nobody reads any more this process ends, as it would by `SIGPIPE`.
+    /// As [`Self::bytes`] for continuous output: ends this process when the pipe closes, as `SIGPIPE` would.
     pub(crate) fn bytes_while_read(&self, bytes: &[u8]) -> Result<()> {
         if self.guarded {
             return self.bytes(bytes);
@@ -185,7 +184,7 @@ impl Console {
         } else {
             bytes
         };
-        // There is nobody left to tell if this fails.
+        // A failed write to standard error cannot be reported.
         let _ = io::stderr().lock().write_all(bytes);
     }
 

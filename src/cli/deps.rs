@@ -14,14 +14,14 @@ use crate::skill::{Selector, SkillName};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DepsCommand {
-    /// List installed packages, the newest first
+    /// List installed packages, newest first
     #[command(after_help = "Example:\n  skillbox deps list --format json")]
     List {
-        /// Rows at most
+        /// Maximum number of rows
         #[arg(long, default_value_t = limits::PAGE_ROWS as usize, value_parser = rows)]
         limit: usize,
     },
-    /// Install what a skill's program and scripts ask for, so that they run without a network later
+    /// Install the packages of a skill's program and scripts, so that later runs need no network
     #[command(after_help = "Example:\n  skillbox deps prefetch data-analysis")]
     Prefetch {
         /// Name of a published skill
@@ -30,10 +30,10 @@ pub(crate) enum DepsCommand {
         #[arg(long)]
         version: Option<Selector>,
     },
-    /// Forget installed packages: those of these keys, else all
+    /// Delete installed packages: the given sets, or all
     #[command(after_help = "Example:\n  skillbox deps prune")]
     Prune {
-        /// Keys, as in the list
+        /// Keys of package sets, as shown by `deps list`
         #[arg(value_name = "KEY")]
         keys: Vec<Digest>,
     },
@@ -52,7 +52,7 @@ pub(crate) fn deps(command: DepsCommand, client: &Client, console: &Console) -> 
             let sets = client.prefetch(&skill, &version.unwrap_or_default())?;
             console.data(Format::Table, &sets, |items| table(items))?;
             if sets.is_empty() {
-                console.say(format!("{skill} asks for no packages"));
+                console.say(format!("{skill} needs no packages"));
             }
         }
         DepsCommand::Prune { keys } => {
@@ -65,7 +65,7 @@ pub(crate) fn deps(command: DepsCommand, client: &Client, console: &Console) -> 
             for key in &keys {
                 client.delete_packages(key)?;
             }
-            console.success(format!("forgot {} sets of packages", keys.len()));
+            console.success(format!("deleted {} package sets", keys.len()));
         }
     }
     Ok(Exit::Success)

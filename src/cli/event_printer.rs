@@ -1,4 +1,4 @@
-//! What an execution tells, shown while it tells it: its output, its log, and where it stands.
+//! Prints the events of an execution as they arrive: output, log and state.
 
 use std::fmt;
 
@@ -7,32 +7,28 @@ use crate::cli::failure::Result;
 use crate::execution::{Envelope, LogLine, Status, Stream};
 use crate::ids::ExecutionId;
 
-/// Something that an execution tells.
+/// An event of an execution.
 #[derive(Debug)]
 pub(crate) enum RunEvent {
-    /// Where it stands, and how many are before it.
+    /// Its state, and its position in the queue.
     Status(ExecutionId, Status, Option<usize>),
-    /// What it printed.
     Printed(Stream, Vec<u8>),
-    /// What it logged.
     Logged(LogLine),
-    /// How it ended.
     Result(Box<Envelope>),
 }
 
-/// Takes what is told.
 pub(crate) type OnEvent<'a> = dyn FnMut(RunEvent) -> Result<()> + 'a;
 
-/// Which parts of it are shown.
+/// Which events are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShownEvents {
-    /// Its standard error and its log: of what `run` waits for.
+    /// Standard error and log, for `run`.
     Aside,
-    /// The same, and where it stands.
+    /// Standard error, log and state.
     Talk,
-    /// What it prints and logs.
+    /// Output and log.
     Printed,
-    /// All.
+    /// Output, log and state.
     All,
 }
 
@@ -46,16 +42,15 @@ impl ShownEvents {
     }
 }
 
-/// Shows an execution.
 #[derive(Debug)]
 pub(crate) struct EventPrinter<'a> {
     console: &'a Console,
     shown: ShownEvents,
-    /// Whether what stands last on standard error is a whole line.
+    /// Whether standard error ends with a complete line.
     at_line_start: bool,
-    /// Whether anything of the program's standard error was shown.
+    /// Whether some of the program's standard error was printed.
     pub(crate) has_shown: bool,
-    /// How it ended, once that was told.
+    /// The result, once received.
     pub(crate) envelope: Option<Envelope>,
 }
 
@@ -70,12 +65,12 @@ impl<'a> EventPrinter<'a> {
         }
     }
 
-    /// Shows what is told.
     pub(crate) fn print(&mut self, told: RunEvent) -> Result<()> {
         match told {
             RunEvent::Status(id, status, position) if self.shown.has_status() && !status.is_final() => {
-                let client =
-                    position.map_or_else(String::new, |position| format!(", number {position} in line"));
+                let client = position.map_or_else(String::new, |position| {
+                    format!(", position {position} in the queue")
+                });
                 self.say(format!("execution {id} is {status}{client}"));
             }
             RunEvent::Printed(Stream::Stdout, bytes) if self.shown.has_stdout() => {

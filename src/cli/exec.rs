@@ -21,38 +21,38 @@ use crate::skill::{SkillName, parse_timeout};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExecCommand {
-    /// List executions, the newest first
+    /// List executions, newest first
     #[command(after_help = "Example:\n  skillbox exec list --status failed --limit 20")]
     List {
-        /// Only those in this state
+        /// Show only executions in this state
         #[arg(long, value_parser = status)]
         status: Option<Status>,
-        /// Only those of this skill
+        /// Show only executions of this skill
         #[arg(long, value_name = "NAME")]
         skill: Option<SkillName>,
-        /// Rows at most
+        /// Maximum number of rows
         #[arg(long, default_value_t = limits::PAGE_ROWS as usize, value_parser = rows)]
         limit: usize,
     },
     /// Show an execution with output, logs and files
     #[command(after_help = "Example:\n  skillbox exec show 019a0000-0000-7000-8000-000000000000")]
     Show {
-        /// The execution
+        /// ID of the execution
         id: ExecutionId,
     },
-    /// Print what the program printed: its standard output to standard output, its standard error and its log to standard error
+    /// Print the program's output: standard output to standard output, standard error and log to standard error
     #[command(after_help = "\
 Examples:
   skillbox exec logs 019a0000-0000-7000-8000-000000000000 2> errors.txt
   skillbox exec logs -f 019a0000-0000-7000-8000-000000000000")]
     Logs {
-        /// The execution
+        /// ID of the execution
         id: ExecutionId,
-        /// Print it while the program prints it, until it has ended
+        /// Follow the output until the execution ends
         #[arg(short, long)]
         follow: bool,
     },
-    /// Watch an execution to its end: where it stands, what it prints and logs, and how it ended; the exit code is that of `run`
+    /// Watch state, output and log of an execution until it ends; the exit code is that of `run`
     #[command(after_help = "\
 Its standard output goes to standard output; with --format that is where the result goes, as of `run`.
 
@@ -60,38 +60,38 @@ Examples:
   skillbox exec watch 019a0000-0000-7000-8000-000000000000
   skillbox exec watch 019a0000-0000-7000-8000-000000000000 --format json | jq .output")]
     Watch {
-        /// The execution
+        /// ID of the execution
         id: ExecutionId,
     },
-    /// Wait for the end of an execution, show it, and end as `run` would
+    /// Wait until an execution ends, show it, and exit as `run` would
     #[command(
         after_help = "Example:\n  skillbox exec wait 019a0000-0000-7000-8000-000000000000 --timeout 5m | jq .output"
     )]
     Wait {
-        /// The execution
+        /// ID of the execution
         id: ExecutionId,
-        /// Give up after so long, such as 30s or 5m; what runs goes on
+        /// Stop waiting after this time, such as 30s or 5m; the execution continues
         #[arg(long, value_parser = span)]
         timeout: Option<Duration>,
     },
-    /// List the file artifacts, or save them
+    /// List file artifacts, or save them
     #[command(
         after_help = "Example:\n  skillbox exec files 019a0000-0000-7000-8000-000000000000 --out reports report.md"
     )]
     Files {
-        /// The execution
+        /// ID of the execution
         id: ExecutionId,
-        /// Save below this folder
+        /// Folder to save the files in
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
-        /// Only these
+        /// Only these files
         #[arg(value_name = "PATH")]
         paths: Vec<String>,
     },
-    /// End a running execution
+    /// Cancel an execution
     #[command(after_help = "Example:\n  skillbox exec cancel 019a0000-0000-7000-8000-000000000000")]
     Cancel {
-        /// The execution
+        /// ID of the execution
         id: ExecutionId,
     },
 }
@@ -181,7 +181,7 @@ fn watch(client: &Client, id: ExecutionId, console: &Console) -> Result<Exit> {
     let mut watcher = EventPrinter::new(console, shown);
     client.watch(id, &mut |told| watcher.print(told))?;
     let Some(envelope) = watcher.envelope.take() else {
-        let message = format!("execution {id} has not ended, and nobody tells more of it; ask again later");
+        let message = format!("execution {id} has not ended, but its events ended; try again later");
         return Err(Failure::new(Exit::Unavailable, message));
     };
     if console.format().is_some() {
@@ -201,7 +201,7 @@ fn watch(client: &Client, id: ExecutionId, console: &Console) -> Result<Exit> {
 fn wait(client: &Client, id: ExecutionId, timeout: Option<Duration>, console: &Console) -> Result<Exit> {
     let spinner = Spinner::start(format!("waiting for execution {id}"));
     let until = timeout.map(|timeout| Instant::now() + timeout);
-    // An address that is wrong is told at once; a server that was there will be again, and goes on with what it was given.
+    // Fail at once for a wrong address. Retry later failures: a restarted server continues the execution.
     client.execution(id)?;
     let mut failures = 0;
     let envelope = loop {
@@ -225,12 +225,15 @@ fn wait(client: &Client, id: ExecutionId, timeout: Option<Duration>, console: &C
         if left.is_zero() {
             let message = format!("execution {id} is still {}", envelope.status);
             return Err(Failure::new(Exit::Unavailable, message)
-                .hint("it goes on; wait again, or end it by `skillbox exec cancel`"));
+                .hint("the execution continues; wait again, or cancel it with `skillbox exec cancel`"));
         }
         // A server that is about to stop waits for nothing.
         std::thread::sleep(limits::EVENTS_RETRY.saturating_sub(asked.elapsed()).min(left));
         if let Some(queue) = envelope.queue {
-            spinner.say(format!("number {} of {} in line", queue.position, queue.waiting));
+            spinner.say(format!(
+                "position {} of {} in the queue",
+                queue.position, queue.waiting
+            ));
         }
     };
     drop(spinner);
@@ -251,10 +254,10 @@ fn span(text: &str) -> std::result::Result<Duration, String> {
 
 fn cut_short(logs: &LogTexts, console: &Console) {
     if logs.truncated {
-        console.say("the program printed more than was kept");
+        console.say("output truncated: the program printed more than the limit");
     }
     if logs.lines_truncated {
-        console.say("the program logged more than was kept");
+        console.say("log truncated: the program logged more than the limit");
     }
 }
 
@@ -277,10 +280,10 @@ fn logs(printed: &ProgramOutput, console: &Console) -> Result<()> {
         console.talk_bytes(format!("{line}\n").as_bytes());
     }
     if printed.truncated {
-        console.say("the program printed more than was kept");
+        console.say("output truncated: the program printed more than the limit");
     }
     if printed.lines_truncated {
-        console.say("the program logged more than was kept");
+        console.say("log truncated: the program logged more than the limit");
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::error::Code;
 use crate::execution::Status;
 
-/// How a command ends.
+/// Exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// It did what was asked; an execution ended as `success`.

@@ -8,7 +8,6 @@ use crate::config;
 use crate::error;
 use crate::server;
 
-/// A command's failure.
 #[derive(Debug)]
 pub(crate) struct Failure {
     exit: Exit,
@@ -18,7 +17,6 @@ pub(crate) struct Failure {
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// Ends with `exit`; `message` says what is wrong and what to do.
     pub(crate) fn new(exit: Exit, message: impl fmt::Display) -> Self {
         Self {
             exit,
@@ -26,39 +24,36 @@ impl Failure {
         }
     }
 
-    /// What the user gave is not acceptable.
+    /// The user's input is not acceptable.
     pub(crate) fn refused(message: impl fmt::Display) -> Self {
         Self::new(Exit::Refused, message)
     }
 
-    /// A file or folder of the user's could not be used.
     pub(crate) fn file(path: &std::path::Path, error: &std::io::Error) -> Self {
         use std::io::ErrorKind;
         let path = path.display();
         Self::refused(match error.kind() {
-            ErrorKind::NotFound => format!("`{path}` is not there; look for a typing mistake"),
+            ErrorKind::NotFound => format!("no such file or folder: `{path}`"),
             ErrorKind::AlreadyExists => {
-                format!("`{path}` is there already; take another name, or remove it first")
+                format!("`{path}` already exists; choose another name or remove it first")
             }
             ErrorKind::PermissionDenied => {
-                format!("`{path}`: this user may not do that; check its permissions")
+                format!("permission denied: `{path}`")
             }
             ErrorKind::IsADirectory => format!("`{path}` is a folder; name a file"),
             _ => format!("`{path}`: {error}"),
         })
     }
 
-    /// This machine failed us.
+    /// An operation of this machine failed.
     pub(crate) fn internal(doing: &str, error: impl fmt::Display) -> Self {
         Self::new(Exit::Internal, format!("{doing} failed: {error}"))
     }
 
-    /// The code that the process ends with.
     pub(crate) fn exit(&self) -> Exit {
         self.exit
     }
 
-    /// Adds what may help.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl fmt::Display) -> Self {
         self.message = format!("{}; {hint}", self.message);
@@ -75,7 +70,7 @@ impl fmt::Display for Failure {
 impl From<error::Error> for Failure {
     fn from(error: error::Error) -> Self {
         let exit = Exit::of_code(error.code());
-        // Here nobody else reads a log: the cause belongs to the one line.
+        // A command has no log: the message must contain the cause.
         let mut message = error.to_string();
         if error.code() == error::Code::Internal {
             "internal error".clone_into(&mut message);

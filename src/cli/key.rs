@@ -19,7 +19,7 @@ use crate::server::{self, Assembled};
 pub(crate) enum KeyCommand {
     #[command(flatten)]
     Managed(KeyManagement),
-    /// Make a fresh administrator's key in the data folder, when every other is lost
+    /// Create a new administrator key in the data folder if every other key is lost
     #[command(after_help = "\
 The folder's owner needs no key for it. Whatever server is configured, this works on the data folder of this machine.
 
@@ -28,41 +28,40 @@ Example:
     Recover,
 }
 
-/// What an administrator does with keys.
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyManagement {
-    /// Make a key; its secret is printed once
+    /// Create an API key; its secret is printed once
     #[command(after_help = "Example:\n  skillbox key create ci --scope run --expires 2030-01-01T00:00:00Z")]
     Create {
-        /// What you call it
+        /// Name of the key
         name: String,
-        /// What it may do: run, skills or admin; may be repeated
+        /// Scope: run, skills or admin; may be repeated
         #[arg(long = "scope", value_parser = scope, default_value = "run")]
         scopes: Vec<Scope>,
-        /// Whose it is; yours if left out
+        /// Tenant of the key; by default your own
         #[arg(long)]
         tenant: Option<Tenant>,
-        /// When it stops working, as in 2030-01-01T00:00:00Z
+        /// Expiry, such as 2030-01-01T00:00:00Z
         #[arg(long, value_name = "TIME", value_parser = moment_given)]
         expires: Option<jiff::Timestamp>,
     },
-    /// List keys, the newest first, revoked ones included
+    /// List keys, newest first, including revoked ones
     #[command(after_help = "Example:\n  skillbox key list --format json")]
     List {
-        /// Rows at most
+        /// Maximum number of rows
         #[arg(long, default_value_t = limits::PAGE_ROWS as usize, value_parser = rows)]
         limit: usize,
     },
-    /// End a key's life, at once and for good
+    /// Revoke a key permanently, with immediate effect
     #[command(after_help = "Example:\n  skillbox key revoke 019a0000-0000-7000-8000-000000000000")]
     Revoke {
-        /// The key's id, as in the list
+        /// ID of the key, as shown by `key list`
         id: KeyId,
     },
-    /// Replace a key by a fresh one with the same name, scopes and expiry; the old one ends at once
+    /// Replace a key by a new one with the same name, scopes and expiry; the old key stops working immediately
     #[command(after_help = "Example:\n  skillbox key rotate 019a0000-0000-7000-8000-000000000000")]
     Rotate {
-        /// The key's id, as in the list
+        /// ID of the key, as shown by `key list`
         id: KeyId,
     },
 }
@@ -121,8 +120,9 @@ pub(crate) fn recover(config: &Config, console: &Console) -> Result<Exit> {
     });
     server::end_runtime(runtime);
     let file = recovered?;
-    console.success(format!("a fresh administrator's key is in {}", file.display()));
-    console.say("if another may have the lost one, `skillbox key list` and `skillbox key revoke` end it");
+    console.success(format!("new administrator key saved in {}", file.display()));
+    console
+        .say("if the lost key may have leaked, revoke it with `skillbox key list` and `skillbox key revoke`");
     Ok(Exit::Success)
 }
 
@@ -135,7 +135,7 @@ fn print_fresh(fresh: &FreshKey, console: &Console) -> Result<()> {
             fresh.api_key.clone(),
         ]],
     })?;
-    console.say("keep the secret now: it is not shown again");
+    console.say("save the secret now: it is not shown again");
     Ok(())
 }
 

@@ -60,26 +60,26 @@ struct Cli {
     command: Command,
 }
 
-/// Flags of every command.
+/// Global options.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 struct Global {
     /// Configuration file, instead of ~/.skillbox/config.yaml
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Folder for everything that is kept
+    /// Data folder
     #[arg(long, global = true, value_name = "DIR")]
     data_dir: Option<String>,
-    /// Server to talk to; without one the command does its work itself
+    /// Server to use; without one the command runs its own engine
     #[arg(long, global = true, value_name = "URL")]
     server: Option<String>,
-    /// API key for the server; SKILLBOX_API_KEY is not seen by other users of this machine
+    /// API key for the server; prefer SKILLBOX_API_KEY, which other users of this machine cannot see
     #[arg(long, global = true, value_name = "KEY")]
     api_key: Option<String>,
-    /// How data is printed
+    /// Output format
     #[arg(long, global = true, value_enum)]
     format: Option<Format>,
-    /// Print foreign text to a terminal as it is, control characters included
+    /// Print untrusted text to a terminal unescaped, including control characters
     #[arg(long, global = true)]
     raw: bool,
 }
@@ -94,35 +94,35 @@ enum Command {
     Server(ServerCommand),
     /// Run a skill and print its result
     Run(Box<run::RunArgs>),
-    /// Make, check, publish and look at skills
+    /// Create, check, publish and inspect skills
     #[command(subcommand, after_help = "Example:\n  skillbox skill init my-skill")]
     Skill(skill::SkillCommand),
-    /// Print skills as the tools of a model
+    /// Print skills as tool definitions for a model
     Tools(tools::ToolsArgs),
-    /// Look at executions
+    /// Inspect, wait for and cancel executions
     #[command(subcommand, after_help = "Example:\n  skillbox exec list")]
     Exec(exec::ExecCommand),
-    /// Look after installed packages
+    /// Manage installed packages
     #[command(subcommand, after_help = "Example:\n  skillbox deps list")]
     Deps(deps::DepsCommand),
-    /// Look after blobs: bytes that executions are given, and that they leave
+    /// Manage blobs: input and output files of executions
     #[command(subcommand, after_help = "Example:\n  skillbox blob put sales.csv")]
     Blob(blob::BlobCommand),
     /// Manage API keys
     #[command(subcommand, after_help = "Example:\n  skillbox key create ci --scope run")]
     Key(KeyCommand),
-    /// Manage secrets: values that skills declare and find among their variables
+    /// Manage secrets: values that skills declare and read from environment variables
     #[command(subcommand, after_help = "Example:\n  skillbox secret set API_TOKEN")]
     Secret(secret::SecretCommand),
-    /// Look at webhooks: what executions tell when they end
+    /// Inspect webhook deliveries and the signing secret
     #[command(subcommand, after_help = "Example:\n  skillbox webhook deliveries")]
     Webhook(webhook::WebhookCommand),
-    /// Check this machine: data folder, database, container engine, images, a real run
+    /// Check this machine: data folder, database, container engine, images, test runs
     #[command(after_help = "Example:\n  skillbox doctor --format json")]
     Doctor,
-    /// Attack sandboxes of its own on this machine, and say which promises hold
+    /// Attack test sandboxes on this machine and report which promises hold
     Prove(prove::ProveArgs),
-    /// Show every setting, its value and where it came from
+    /// Show every setting, its value and its source
     #[command(after_help = "Example:\n  skillbox config --format json")]
     Config,
     /// Print a completion script
@@ -144,10 +144,10 @@ struct ServeArgs {
     /// Address to listen on
     #[arg(long, value_name = "ADDRESS")]
     host: Option<String>,
-    /// Port to listen on; 0 takes a free one
+    /// Port to listen on; 0 selects a free port
     #[arg(long, value_name = "PORT")]
     port: Option<String>,
-    /// Print no banner: where standard output is kept as a log, the first key would stay there
+    /// Print no banner, so that the first API key does not end up in a log
     #[arg(long)]
     quiet: bool,
 }
@@ -165,7 +165,6 @@ fn after_help() -> String {
     text
 }
 
-/// Does what the command line says.
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -240,7 +239,6 @@ fn dispatch(cli: Cli, console: &Console) -> Result<Exit> {
 }
 
 impl Global {
-    /// The configuration with these flags and `more` on top.
     fn load(self, more: Vec<(&'static str, String)>) -> Result<Config> {
         let own = [
             ("data_dir", self.data_dir),
@@ -253,7 +251,7 @@ impl Global {
     }
 }
 
-/// The configuration of a command; only errors are logged unless more is asked for.
+/// Loads the configuration of a command. Only errors are logged unless `log.level` is set.
 fn load_config(global: Global) -> Result<Config> {
     let config = global.load(Vec::new())?;
     telemetry::init(config.log.filter.as_deref().unwrap_or("error"), config.log.format)
@@ -261,7 +259,7 @@ fn load_config(global: Global) -> Result<Config> {
     Ok(config)
 }
 
-/// Goes on in a cgroup of its own where native sandboxes need that and the user's service manager gives it.
+/// Restarts in a delegated cgroup where native sandboxes need one and the user's service manager provides it.
 fn enter_scope(config: &Config) {
     #[cfg(target_os = "linux")]
     scope::enter(config);

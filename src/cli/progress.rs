@@ -11,7 +11,6 @@ use crate::cli::console::Console;
 use crate::cli::terminal_text;
 use crate::limits;
 
-/// Shown until dropped.
 #[derive(Debug)]
 pub(crate) struct Spinner(Option<(Sender<String>, JoinHandle<()>)>);
 
@@ -46,7 +45,7 @@ impl Drop for Spinner {
     }
 }
 
-/// Bytes on their way, with a spinner that says how many have gone by.
+/// Counts transferred bytes in a spinner.
 #[derive(Debug)]
 pub(crate) struct ProgressWriter<T> {
     inner: T,

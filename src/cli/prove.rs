@@ -24,13 +24,13 @@ Examples:
   skillbox prove --backend native --only P1 --only S-10
   skillbox prove --format json | jq '.backends[].findings[] | select(.verdict != \"kept\")'")]
 pub(crate) struct ProveArgs {
-    /// What makes the sandboxes; all that can run here unless one is named
+    /// Sandbox backend; by default every backend that is available here
     #[arg(long, value_enum, default_value_t = BackendChoice::All)]
     backend: BackendChoice,
-    /// Attack from sandboxes that have waited, as a server makes them in advance for what is run again
+    /// Attack from warm sandboxes, as a server keeps them for recently used skills
     #[arg(long)]
     warm: bool,
-    /// Only a promise (P7), an entry of the catalogue of attacks (S-10) or one probe (S-10b); may be repeated
+    /// Only this promise (P7), attack of the catalogue (S-10) or probe (S-10b); may be repeated
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
 }
@@ -61,7 +61,7 @@ struct SkippedBackend {
     reason: String,
 }
 
-/// What is left to the background must not keep the shell waiting for long.
+/// Background work must not delay the shell prompt for long.
 const CLOSING_MAX: Duration = Duration::from_secs(30);
 
 pub(crate) fn prove(args: &ProveArgs, config: &Config, console: &Console) -> Result<Exit> {
@@ -203,7 +203,7 @@ fn print(proof: &Proof, console: &Console) -> Result<()> {
     console.check(mark(proof.total.verdict()), &text)
 }
 
-/// Longer names are told in full and push the mechanism aside.
+/// Longer names are printed in full and shift the mechanism column.
 const NAME_WIDTH_MAX: usize = 72;
 
 fn line(finding: &Finding, width: usize) -> String {

@@ -21,8 +21,8 @@ use crate::skill::{Language, Selector, SkillName, SkillRef, parse_timeout};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A folder or archive is run on this machine without being published. A published skill is run by the configured server, \
-or on this machine where none is configured.
+A folder or archive runs on this machine without being published. A published skill runs on the configured server, \
+or on this machine if no server is configured.
 
 Examples:
   skillbox run ./my-skill --input '{\"name\": \"World\"}'
@@ -37,10 +37,10 @@ pub(crate) struct RunArgs {
     /// Name of a published skill, or path of a folder or zip archive (with a slash, or ending in .zip)
     #[arg(value_name = "NAME|DIR|ZIP", value_parser = SkillArgument::parse, required_unless_present = "code")]
     skill: Option<SkillArgument>,
-    /// Run this code instead of a skill: a file, or - for standard input
+    /// Run code instead of a skill: a file, or - for standard input
     #[arg(long, value_name = "FILE|-", conflicts_with_all = ["skill", "version", "script"])]
     code: Option<String>,
-    /// What the code is written in: python, node or bash; by default what its file's extension says, else python
+    /// Language of the code: python, node or bash; by default from the file extension, else python
     #[arg(long, value_parser = arguments::language, requires = "code")]
     lang: Option<Language>,
     /// Input of the skill: JSON, @file, or - for standard input
@@ -49,37 +49,37 @@ pub(crate) struct RunArgs {
     /// Version of a published skill: 1.2.0, latest, or a digest sha256:…
     #[arg(long)]
     version: Option<Selector>,
-    /// File placed into the program's working directory, under its own name or NAME; may be repeated
+    /// File to place in the program's working directory, under its own name or NAME; may be repeated
     #[arg(long = "file", value_name = "[NAME=]PATH")]
     files: Vec<String>,
-    /// Blob placed in /blobs: the id of one that is kept, or @FILE; may be repeated
+    /// Blob to place in /blobs: the id of a stored blob, or @FILE; may be repeated
     #[arg(long = "blob", value_name = "ID|@FILE")]
     blobs: Vec<String>,
-    /// Run this script of the skill, such as scripts/fill.py, instead of the skill's own program; its arguments may follow
+    /// Run this script of the skill, such as scripts/fill.py, instead of its entrypoint; arguments may follow
     #[arg(long, value_name = "PATH")]
     script: Option<String>,
     /// Standard input of the program: text, @file, or - for standard input
     #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true)]
     stdin: Option<String>,
-    /// Let it see and import this published skill, too; may be repeated
+    /// Also mount this published skill, so that the program can import it; may be repeated
     #[arg(long = "mount", value_name = "NAME[@VERSION]")]
     mount_skills: Vec<SkillRef>,
-    /// Package that the program needs besides those that the skill asks for, such as 'pandas>=2'; may be repeated
+    /// Additional package, such as 'pandas>=2'; may be repeated
     #[arg(long = "requirement", value_name = "PACKAGE")]
     requirements: Vec<String>,
-    /// Have the server tell the end to this address, signed; only for what a server runs
+    /// Send a signed webhook to this URL when the execution ends; needs a server
     #[arg(long, value_name = "URL")]
     callback_url: Option<String>,
-    /// Do not wait for its end: print the execution's id; it runs when its turn comes, also if the server is started again meanwhile
+    /// Print the execution id and do not wait; the queued execution survives a restart of the server
     #[arg(long = "async", conflicts_with = "out")]
     later: bool,
-    /// Save the file artifacts below this folder
+    /// Folder to save file artifacts in
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Wall clock, such as 30s or 2m; only shortens
+    /// Time limit, such as 30s or 2m; can only shorten the configured limit
     #[arg(long, value_parser = parse_timeout)]
     timeout: Option<Duration>,
-    /// Arguments of the script that --script names
+    /// Arguments of the script named by --script
     #[arg(value_name = "ARG", hide = true)]
     of_script: Vec<String>,
     /// Arguments of the program
@@ -99,7 +99,7 @@ pub(crate) fn run(mut args: RunArgs, config: &Config, console: &Console) -> Resu
         ("--input", args.input.as_deref()),
         ("--stdin", args.stdin.as_deref()),
     ])?;
-    // Before the work is done, not when its files have nowhere to go.
+    // Check before the run, not when its files cannot be saved.
     if let Some(out) = args.out.as_deref().filter(|out| out.exists() && !out.is_dir()) {
         return Err(Failure::refused(format!(
             "--out: `{}` is not a folder; name another",
@@ -172,7 +172,6 @@ impl RunArgs {
     }
 }
 
-/// What to run, with what, and where its files go.
 struct PreparedRun {
     request: RunRequest,
     out: Option<PathBuf>,
@@ -190,7 +189,7 @@ impl PreparedRun {
 
     fn run_to_end(self, client: &Client, console: &Console) -> Result<Exit> {
         let Self { request, out } = self;
-        // A script says all by what it prints.
+        // The output of a script is what it prints.
         let has_output = request.spec.script.is_none() && request.spec.code.is_none();
         let name = request.spec.skill.as_ref().map(|skill| skill.name.clone());
         let mut watcher = EventPrinter::new(console, ShownEvents::Aside);
@@ -209,7 +208,7 @@ impl PreparedRun {
         console.data(Format::Json, &envelope, rows)?;
         if !envelope.degraded.is_empty() {
             console.say(format!(
-                "this host keeps {} only as well as a watchdog can; `skillbox doctor` says why",
+                "degraded: this host enforces {} only with a watchdog; `skillbox doctor` shows the reason",
                 envelope.degraded.join(" and ")
             ));
         }
@@ -220,11 +219,11 @@ impl PreparedRun {
             console.say(blobs_made(&envelope));
         }
         if interrupted {
-            console.bad("the execution was ended by Ctrl-C, or by a signal to this command");
+            console.bad("execution cancelled by Ctrl-C or a signal");
         } else if envelope.status != Status::Success {
             explain_failure(&envelope, &watcher, console);
         } else if has_output && envelope.output.is_none() && envelope.files.is_empty() {
-            console.say("it wrote no output; JSON in the file that SANDBOX_OUTPUT names becomes the output");
+            console.say("the program wrote no output; write JSON to the file named by SANDBOX_OUTPUT");
         }
         if let Some(folder) = &out {
             let saver = ArtifactSaver {
@@ -242,41 +241,40 @@ impl PreparedRun {
     }
 }
 
-/// A name that is not published may be meant as the folder beside it.
+/// Suggests the folder of that name if the skill is not published.
 fn hint_at_folder(failure: Failure, client: &Client, name: &SkillName) -> Failure {
     let is_folder = std::path::Path::new(name.as_str()).join("SKILL.md").is_file();
     if is_folder && failure.exit() == Exit::Refused && client.skill(name, &Selector::Latest).is_err() {
-        failure.hint(format!("to run the folder, write `skillbox run ./{name}`"))
+        failure.hint(format!("to run the folder, use `skillbox run ./{name}`"))
     } else {
         failure
     }
 }
 
-/// P9: what was left out is said.
+/// P9: reports skipped files.
 fn left_out(envelope: &Envelope) -> String {
     let total = envelope.files_skipped_total;
     let first = envelope.files_skipped.first();
     let first = first.map_or_else(String::new, |skipped| {
         format!(", the first is {} ({})", skipped.path, skipped.reason)
     });
-    format!("{total} of its files were not kept{first}; `files_skipped` lists them")
+    format!("{total} output files were skipped{first}; `files_skipped` lists them")
 }
 
-/// Where the blobs of an execution are now.
 fn blobs_made(envelope: &Envelope) -> String {
     let (count, first) = (envelope.output_blobs.len(), &envelope.output_blobs[0].blob_id);
     let made = if count == 1 {
-        "it made a blob".to_owned()
+        "1 output blob".to_owned()
     } else {
-        format!("it made {count} blobs, `output_blobs` lists them")
+        format!("{count} output blobs, listed in `output_blobs`")
     };
-    format!("{made}; fetch with `skillbox blob get {first} --out FILE`")
+    format!("{made}; download with `skillbox blob get {first} --out FILE`")
 }
 
-/// Lines of a failed program's standard error that are told besides the result: Node.js says what was wrong above ten lines of stack.
+/// Lines of a failed program's standard error that are printed: Node.js prints the error above ten lines of stack.
 const LAST_LINES: usize = 20;
 
-/// For people, a word about an end that is not a success.
+/// Prints why an execution failed.
 pub(crate) fn explain_failure(envelope: &Envelope, watcher: &EventPrinter<'_>, console: &Console) {
     let lines: Vec<_> = envelope.logs.stderr.lines().collect();
     let told = if watcher.has_shown {
@@ -290,7 +288,7 @@ pub(crate) fn explain_failure(envelope: &Envelope, watcher: &EventPrinter<'_>, c
     let reason = envelope
         .error
         .as_ref()
-        .map_or("no reason was recorded", |error| error.message.as_str());
+        .map_or("no reason recorded", |error| error.message.as_str());
     console.bad(format!("the execution ended as {}: {reason}", envelope.status));
 }
 

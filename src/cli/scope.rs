@@ -9,11 +9,11 @@ use std::process::Command;
 use crate::config::{BackendChoice, Config};
 use crate::sandbox::linux;
 
-/// Set in the environment of a command that was started anew, so that it is not started again.
+/// Set in the environment of a restarted command, so that it is not restarted again.
 const STARTED_ANEW: &str = "_SKILLBOX_IN_SCOPE";
 
-/// Starts this very command anew in a delegated scope where that is what it lacks, and then does not return. Where it
-/// cannot, nothing has changed, and whoever needs a cgroup says so.
+/// Restarts this command in a delegated scope if it lacks only that, and then does not return. If that fails, it
+/// changes nothing, and creating a cgroup fails later with the reason.
 pub(super) fn enter(config: &Config) {
     if env::var_os(STARTED_ANEW).is_some() || config.server_url.is_some() || !is_native_likely(config) {
         return;
@@ -37,10 +37,10 @@ pub(super) fn enter(config: &Config) {
         .args(env::args_os().skip(1))
         .env(STARTED_ANEW, "1")
         .exec();
-    tracing::debug!(%error, "Could not be started anew by systemd-run");
+    tracing::debug!(%error, "Restart with systemd-run failed");
 }
 
-/// Whether the native sandbox is wanted, or is what `auto` will take for want of any engine.
+/// Whether the native sandbox is configured, or `auto` selects it because no engine exists.
 fn is_native_likely(config: &Config) -> bool {
     match config.sandbox.backend {
         BackendChoice::Native => !config.sandbox.native_degraded,

@@ -36,14 +36,14 @@ Examples:
         #[arg(long, requires = "value_file")]
         exact: bool,
     },
-    /// List the names of secrets; nobody is told a value
+    /// List the names of secrets; values are never shown
     #[command(after_help = "Example:\n  skillbox secret list --format json")]
     List {
-        /// Rows at most
+        /// Maximum number of rows
         #[arg(long, default_value_t = limits::PAGE_ROWS as usize, value_parser = rows)]
         limit: usize,
     },
-    /// Delete a secret for good
+    /// Delete a secret permanently
     #[command(after_help = "Example:\n  skillbox secret delete API_TOKEN")]
     Delete {
         /// Its name
@@ -108,7 +108,7 @@ fn asked(name: &SecretName) -> Result<String> {
         .map_err(|error| Failure::internal("asking for the value", error))
 }
 
-/// Editors and `echo` end a file with a line end that nobody means.
+/// Editors and `echo` append a line break that is not part of the value.
 fn without_line_end(text: &str) -> &str {
     let text = text.strip_suffix('\n').unwrap_or(text);
     text.strip_suffix('\r').unwrap_or(text)

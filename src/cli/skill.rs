@@ -21,54 +21,54 @@ use crate::skill::{Language, Selector, SkillName, Version};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SkillCommand {
-    /// Make a small working skill to start from
+    /// Create a small working skill
     #[command(after_help = "Example:\n  skillbox skill init my-skill --lang python")]
     Init {
-        /// Its name; the folder of this name is made here
+        /// Name of the skill and of the new folder
         name: SkillName,
-        /// The language of its program: python, node or bash
+        /// Language of the program: python, node or bash
         #[arg(long, value_parser = language, default_value = "python")]
         lang: Language,
     },
-    /// Check a skill as a push would, and against the Agent Skills specification
+    /// Check a skill as `push` would, and against the Agent Skills specification
     #[command(
         after_help = "Ends with 1 if a push would be refused.\n\nExample:\n  skillbox skill lint ./my-skill"
     )]
     Lint {
-        /// The skill's folder, or a zip archive
+        /// Folder or zip archive of the skill
         #[arg(value_name = "DIR|ZIP")]
         path: PathBuf,
     },
-    /// Pack a skill's folder into a zip archive, always the same for the same content
+    /// Pack a skill folder into a reproducible zip archive
     #[command(after_help = "Example:\n  skillbox skill package ./my-skill --out my-skill.zip")]
     Package {
-        /// The skill's folder
+        /// Folder of the skill
         #[arg(value_name = "DIR")]
         folder: PathBuf,
-        /// The archive; the folder's name and .zip if left out
+        /// Archive to write; by default the folder's name with .zip
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Write a skill's files into a new folder, as other products take them
+    /// Write the files of a skill into a new folder, for use in other products
     #[command(
         after_help = "With --strict only the keys of the Agent Skills specification stay in SKILL.md; the others move to skill.toml.\n\n\
                       Example:\n  skillbox skill export ./my-skill --strict --out ./published"
     )]
     Export {
-        /// The skill's folder, or a zip archive
+        /// Folder or zip archive of the skill
         #[arg(value_name = "DIR|ZIP")]
         path: PathBuf,
         /// By the letter of the Agent Skills specification
         #[arg(long)]
         strict: bool,
-        /// Where the skill's folder, named after the skill, is made
+        /// Parent folder of the new folder
         #[arg(long, value_name = "DIR", default_value = ".")]
         out: PathBuf,
     },
     /// Publish a skill's folder or zip archive
     #[command(after_help = "Example:\n  skillbox skill push ./my-skill")]
     Push {
-        /// The skill's folder, or a zip archive
+        /// Folder or zip archive of the skill
         #[arg(value_name = "DIR|ZIP")]
         path: PathBuf,
     },
@@ -77,44 +77,44 @@ pub(crate) enum SkillCommand {
         after_help = "Examples:\n  skillbox skill list\n  skillbox skill list text-summary --format json"
     )]
     List {
-        /// List the versions of this skill, the most recent push first
+        /// List the versions of this skill, most recent push first
         name: Option<SkillName>,
-        /// Rows at most
+        /// Maximum number of rows
         #[arg(long, default_value_t = limits::PAGE_ROWS as usize, value_parser = rows)]
         limit: usize,
     },
-    /// Show a version of a skill with all that its author declared
+    /// Show a version of a skill with its manifest
     #[command(after_help = "Example:\n  skillbox skill show text-summary --version 1.0.0")]
     Show {
-        /// The skill
+        /// Name of the skill
         name: SkillName,
-        /// 1.2.0, latest, or a digest sha256:…
+        /// Version: 1.2.0, latest, or a digest sha256:…
         #[arg(long, default_value = "latest")]
         version: Selector,
     },
-    /// Fetch a version's archive
+    /// Download the archive of a version
     #[command(
         after_help = "Examples:\n  skillbox skill pull text-summary --out text-summary.zip\n  skillbox skill pull text-summary --unpack ./text-summary"
     )]
     Pull {
-        /// The skill
+        /// Name of the skill
         name: SkillName,
-        /// 1.2.0, latest, or a digest sha256:…
+        /// Version: 1.2.0, latest, or a digest sha256:…
         #[arg(long, default_value = "latest")]
         version: Selector,
-        /// Where to write the archive; NAME.zip if left out
+        /// Archive to write; by default NAME.zip
         #[arg(long, value_name = "FILE", conflicts_with = "unpack")]
         out: Option<PathBuf>,
-        /// Unpack into this folder instead, which must not exist
+        /// Unpack into this new folder instead
         #[arg(long, value_name = "DIR")]
         unpack: Option<PathBuf>,
     },
     /// Delete a version of a skill
     #[command(after_help = "Example:\n  skillbox skill delete text-summary --version 1.0.0")]
     Delete {
-        /// The skill
+        /// Name of the skill
         name: SkillName,
-        /// Exactly this version
+        /// Version to delete
         #[arg(long)]
         version: Version,
     },
@@ -151,7 +151,7 @@ pub(crate) fn skill(
     }
 }
 
-/// The commands that need somebody who keeps skills.
+/// Commands on published skills.
 fn at(command: SkillCommand, client: &Client, console: &Console) -> Result<Exit> {
     match command {
         SkillCommand::Push { path } => {
@@ -213,13 +213,12 @@ fn at(command: SkillCommand, client: &Client, console: &Console) -> Result<Exit>
         | SkillCommand::Lint { .. }
         | SkillCommand::Package { .. }
         | SkillCommand::Export { .. } => {
-            unreachable!("these need nobody and were carried out before")
+            unreachable!("these commands need no client and ran before")
         }
     }
     Ok(Exit::Success)
 }
 
-/// What to fetch and where to put it.
 struct Fetched {
     name: SkillName,
     version: Selector,
@@ -260,7 +259,7 @@ fn pull(client: &Client, fetched: &Fetched, console: &Console) -> Result<()> {
     Ok(())
 }
 
-/// Gives a nameless file a name: complete, or not at all.
+/// Saves a nameless file completely or not at all.
 pub(super) fn keep(archive: &mut File, path: &Path) -> Result<()> {
     let failed = |error: &std::io::Error| Failure::file(path, error);
     let folder = path
@@ -273,7 +272,7 @@ pub(super) fn keep(archive: &mut File, path: &Path) -> Result<()> {
     }
     let mut file = readable_file()
         .tempfile_in(folder)
-        // The error knows the temporary name only, which says nothing to anybody.
+        // The error contains only the temporary name, which means nothing to the user.
         .map_err(|error| failed(&error.kind().into()))?;
     std::io::copy(archive, &mut file).map_err(|error| failed(&error))?;
     file.persist(path).map_err(|error| failed(&error.error))?;

@@ -1,4 +1,4 @@
-//! Foreign text made safe for a terminal: nothing in it can move the cursor, set the clipboard or reorder what is read (W-12).
+//! Escapes untrusted text for terminals, so that it cannot move the cursor, set the clipboard or reorder text (W-12).
 
 use std::borrow::Cow;
 
@@ -28,7 +28,7 @@ pub(crate) fn line(text: &str) -> Cow<'_, str> {
     )
 }
 
-/// JSON text: stays JSON, and the same value. What is hidden can only stand inside strings there.
+/// JSON text of the same value: hidden characters occur only inside strings.
 pub(crate) fn json(text: &str) -> Cow<'_, str> {
     escape(
         text,

@@ -14,12 +14,12 @@ use crate::skill::ToolFormat;
     after_help = "The name of a tool is the skill's, with _ for each dot. Skills that are instructions only have nothing to call; `prompt` lists them, too.\n\nExamples:\n  skillbox tools --for openai\n  skillbox tools --for prompt"
 )]
 pub(crate) struct ToolsArgs {
-    /// Whose shape they have
+    /// Format of the definitions
     #[arg(long = "for", value_name = "PRODUCT", value_enum, default_value = "mcp")]
     product: Product,
 }
 
-/// Who is told of skills.
+/// Products that read tool definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Product {
     /// tools/list of the Model Context Protocol

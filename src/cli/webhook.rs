@@ -25,7 +25,7 @@ pub(crate) enum WebhookCommand {
         /// Only that of this execution
         #[arg(value_name = "EXECUTION")]
         execution: Option<ExecutionId>,
-        /// Rows at most
+        /// Maximum number of rows
         #[arg(long, default_value_t = limits::PAGE_ROWS as usize, value_parser = rows)]
         limit: usize,
     },
@@ -44,7 +44,7 @@ pub(crate) fn webhook(command: WebhookCommand, client: &Client, console: &Consol
             let fresh = client.rotate_signing_secret()?;
             secret(&fresh, console)?;
             if let Some(until) = fresh.previous_until {
-                console.say(format!("the one before signs too until {}", moment(until)));
+                console.say(format!("the previous secret also signs until {}", moment(until)));
             }
         }
         WebhookCommand::Deliveries { execution, limit } => {

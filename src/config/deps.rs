@@ -62,7 +62,7 @@ impl DepsConfig {
         })
     }
 
-    /// What the engine is told; the proxy of this process is its environment's.
+    /// Settings for the engine; the proxy comes from the environment of this process.
     pub(super) fn settings(&self, folder: PathBuf) -> DependencySettings {
         let variable = |names: [&str; 2]| {
             let set = names.into_iter().filter_map(|name| std::env::var(name).ok());

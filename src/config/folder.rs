@@ -93,7 +93,7 @@ impl DataFolder {
             .map_err(|error| Error::new(path.display(), format!("cannot be removed ({error})")))
     }
 
-    /// The secret that signs links: made once, whoever comes first (T-14).
+    /// The secret that signs links, created once by the first process (T-14).
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ impl DataFolder {
         key_file::signing_key(&self.path.join("signing.key"))
     }
 
-    /// The key that seals secrets: made once, whoever comes first.
+    /// The key that encrypts secrets, created once by the first process.
     ///
     /// # Errors
     ///

@@ -41,7 +41,7 @@ pub(super) fn master_key(path: &Path) -> Result<MasterKey, Error> {
     let text = std::str::from_utf8(&bytes).unwrap_or_default();
     text.parse().map_err(|error: InvalidMasterKey| {
         let problem =
-            format!("{error}; put back the key that was there, or delete the file and set all secrets anew");
+            format!("{error}; restore the previous key, or delete the file and set all secrets again");
         Error::new(path.display(), problem)
     })
 }

@@ -65,11 +65,11 @@ pub struct Config {
     pub blobs: BlobPolicy,
     /// Life of a signed link.
     pub link_life: Duration,
-    /// Who is told of ends, and how often that is tried.
+    /// Webhook receivers and retries.
     pub webhooks: WebhookSettings,
     /// The key that seals secrets, where it is not in the data folder.
     pub master_key: Option<MasterKey>,
-    /// What the server tells of itself.
+    /// Metrics and traces.
     pub observe: ObserveConfig,
     /// Logging.
     pub log: LogConfig,
@@ -122,16 +122,16 @@ pub struct LimitsConfig {
     pub tenant_storage: Option<u64>,
     /// Callers of one tenant who wait.
     pub queue: usize,
-    /// Executions of one tenant that nobody waits for.
+    /// Async executions in the queue of one tenant.
     pub async_queue: usize,
 }
 
-/// What the server tells of itself beside its log.
+/// Metrics and traces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObserveConfig {
-    /// Whether anybody may read metrics.
+    /// Whether metrics are enabled.
     pub metrics: bool,
-    /// The address that serves them to whoever reaches it.
+    /// Address that serves metrics without authentication.
     pub metrics_listen: Option<SocketAddr>,
     /// The collector that traces are sent to.
     pub collector: Option<String>,
@@ -225,7 +225,7 @@ impl Config {
         }
     }
 
-    /// The part that the engine is told, with its folders in `folder`.
+    /// Settings of the engine, with its folders in `folder`.
     #[must_use]
     pub fn engine_settings(&self, folder: &Path) -> engine::Settings {
         engine::Settings {

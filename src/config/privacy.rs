@@ -57,7 +57,7 @@ pub(super) fn private_file() -> OpenOptions {
     options
 }
 
-/// What is wrong with the file of a secret: somebody else could read it.
+/// Why a secret file is rejected: other users could read it.
 pub(super) fn check_file(path: &Path, file: &File) -> io::Result<Result<(), String>> {
     let metadata = file.metadata()?;
     let user = rustix::process::geteuid();
@@ -67,7 +67,7 @@ pub(super) fn check_file(path: &Path, file: &File) -> io::Result<Result<(), Stri
         return Ok(Ok(()));
     }
     Ok(Err(format!(
-        "must belong to user {} and to nobody else; run `chmod 600 {}`",
+        "must belong to user {} and be private; run `chmod 600 {}`",
         user.as_raw(),
         path.display()
     )))

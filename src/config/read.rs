@@ -36,7 +36,7 @@ pub struct Effective {
 /// Images that may run besides those of the languages.
 const MORE_IMAGES: [&str; 2] = ["python:3.11-slim", "node:18-slim"];
 
-/// Checks everything; the first thing wrong is told.
+/// Checks all settings and reports the first error.
 pub(super) fn config(layers: &Layers) -> Result<Config, Error> {
     let reader = SettingsReader(layers);
     let config = Config {

@@ -1,4 +1,4 @@
-//! Who may be told of ends, as the operator set it.
+//! Webhook settings.
 
 use std::time::Duration;
 

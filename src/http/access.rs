@@ -9,11 +9,11 @@ use crate::auth::Scope;
 /// Who may call a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Anybody.
+    /// No key is needed.
     Open,
-    /// Whoever has a key with one of these scopes (`admin` includes all).
+    /// A key with one of these scopes is needed (`admin` includes all).
     Key(&'static [Scope]),
-    /// As `Key`, and whoever has a signed link.
+    /// A key with one of these scopes or a signed link is needed.
     KeyOrLink(&'static [Scope]),
 }
 

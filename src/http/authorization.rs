@@ -1,4 +1,4 @@
-//! Who may call a route: checked before a handler, or a body, is looked at.
+//! Authorizes a request before any handler or body is read.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -22,22 +22,21 @@ use crate::error::{Code, Error};
 use crate::ids::Tenant;
 use crate::telemetry::field;
 
-/// The caller behind the request's API key; there is no other way to one.
+/// The caller of a valid API key; created only by [`authorize`].
 #[derive(Clone, Debug)]
 pub(crate) struct Authenticated(pub(crate) Caller);
 
-/// Whose files may be read: the key's tenant, or the one a link was made for.
+/// The tenant whose files may be read: that of the key or of the signed link.
 #[derive(Clone, Debug)]
 pub(crate) struct FileTenant(pub(crate) Tenant);
 
-/// What the guard needs to know.
 #[derive(Clone, Debug)]
 pub(crate) struct Authorizer {
     pub(crate) state: Arc<ApiState>,
     pub(crate) matrix: Arc<Matrix>,
 }
 
-/// Lets a request through to its handler if the route's line in the matrix allows it; without a line nothing is let through.
+/// Passes a request to its handler if the access matrix allows it. A route without an entry is closed.
 pub(crate) async fn authorize(
     State(authorizer): State<Authorizer>,
     request: Request,
@@ -74,7 +73,7 @@ pub(crate) async fn authorize(
 }
 
 impl Authorizer {
-    /// The route's line in the matrix; the router brings us other methods of a known path, too.
+    /// The entry of the route in the access matrix. The router also passes other methods of a known path.
     fn access(&self, parts: &Parts) -> Result<Access, ProblemResponse> {
         let method = match &parts.method {
             // Answered by the handler for GET.
@@ -86,7 +85,7 @@ impl Authorizer {
             .get::<MatchedPath>()
             .map_or("", MatchedPath::as_str);
         self.matrix.access(method, path).ok_or_else(|| {
-            let message = "this path does not take this method; the `Allow` header lists what it takes";
+            let message = "method not allowed for this path; see the `Allow` header";
             let allow =
                 HeaderValue::from_str(&self.matrix.allow(path)).unwrap_or(HeaderValue::from_static(""));
             ProblemResponse::from(Error::new(Code::MethodNotAllowed, message))
@@ -94,7 +93,7 @@ impl Authorizer {
         })
     }
 
-    /// The caller, or why there is none; wrong keys are counted by where they come from.
+    /// Authenticates the caller. Counts invalid keys by source address.
     async fn caller(&self, parts: &Parts) -> Result<Caller, Error> {
         let presented = bearer(&parts.headers)?;
         let refused = match presented {
@@ -120,7 +119,7 @@ impl Authorizer {
     }
 }
 
-/// The one bearer token: `None` where the header holds something else, an error where there is no header or two (T-06).
+/// The bearer token: `None` for another header value, an error for no or several headers (T-06).
 fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Error> {
     let mut given = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(only), None) = (given.next(), given.next()) else {

@@ -1,4 +1,4 @@
-//! Request bodies: never slower, larger or more than agreed.
+//! Limits time, size and total memory of request bodies.
 
 use std::error::Error as StdError;
 use std::pin::Pin;
@@ -37,7 +37,6 @@ pub(crate) async fn limit_body_time(
     next.run(request).await
 }
 
-/// The client paused for too long, or took too long in all.
 #[derive(Debug, thiserror::Error)]
 #[error("the request body took too long to arrive")]
 struct TooSlow;
@@ -54,13 +53,13 @@ impl DiscardRest {
     }
 }
 
-/// A body with an idle and a total deadline. Dropped half read, it is read on for a while: otherwise the kernel resets
-/// the connection, and a client that is still sending never sees why it was refused.
+/// A body with an idle and a total deadline. If dropped half read, the rest is read for a while: otherwise the kernel
+/// resets the connection, and a client that is still sending never sees the error.
 struct TimedBody {
     inner: Body,
     idle_max: Duration,
     deadline: Instant,
-    /// Set while we wait for the client, not while the client waits for us.
+    /// Set while waiting for the client.
     pause: Option<Pin<Box<Sleep>>>,
     linger: DiscardRest,
 }

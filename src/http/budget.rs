@@ -68,7 +68,7 @@ impl BudgetShare {
         let own = held.get(&self.tenant).copied().unwrap_or_default();
         let (alone_max, shared_max) = (shared.total / 4 * 3, shared.total / 2);
         let others = held.iter().filter(|(tenant, _)| **tenant != self.tenant);
-        // What somebody took beyond its share is not at the cost of the others.
+        // A share that one tenant exceeded does not reduce the shares of others.
         let others: u64 = others.map(|(_, amount)| (*amount).min(alone_max)).sum();
         let own_max = if others == 0 { alone_max } else { shared_max };
         let wanted = own.saturating_add(more);

@@ -1,4 +1,4 @@
-//! Bytes that somebody else made: whole, in part or not at all, and never run by a browser under our name (O-15).
+//! Serves untrusted bytes, whole or in part, so that no browser runs them under this server's origin (O-15).
 
 use std::ops::Range;
 

@@ -108,7 +108,7 @@ pub(crate) async fn prefetch(
 
 /// Forget installed packages
 ///
-/// Who asks for them next has them installed anew. Running programs keep theirs.
+/// The next run that needs them installs them again. Running programs are not affected.
 #[utoipa::path(delete, path = "/v1/deps/{key}", tag = "deps", operation_id = "delete_deps",
     params(("key" = String, Path, description = "As in the list")),
     responses((status = NO_CONTENT, description = "Forgotten, or never known")))]

@@ -114,10 +114,7 @@ pub(crate) fn document(table: &RouteTable) -> OpenApi {
                 "deps",
                 "Installed packages: listed, installed in advance, forgotten.",
             ),
-            tag(
-                "webhooks",
-                "Told ends of executions: how far that has come, and what is signed with.",
-            ),
+            tag("webhooks", "Webhook deliveries and the secret that signs them."),
             tag("keys", "API keys: made, listed, revoked, rotated."),
             tag("server", "Health and documents; no key needed."),
         ]))

@@ -65,7 +65,7 @@ impl WaitQuery {
 #[utoipa::path(post, path = "/v1/executions", tag = "executions", operation_id = "create_execution",
     params(WaitQuery, ("Idempotency-Key" = Option<String>, Header, description = "Any name for this request, such as a UUID")),
     request_body = CreateExecution,
-    responses((status = OK, description = "How it ended; or what it tells, as it comes",
+    responses((status = OK, description = "The result, or the events as they occur",
             content((Envelope = "application/json"), (Events = "text/event-stream"))),
         (status = ACCEPTED, description = "It waits or runs; `Location` says where to ask", body = Envelope)))]
 #[expect(clippy::too_many_arguments, reason = "each parameter is an extractor of axum")]
@@ -90,7 +90,7 @@ pub(crate) async fn create(
         on_disconnect: on_disconnect.unwrap_or_default(),
     };
     let request = RunSpec::try_from(body)?.into();
-    // Refused now if there is no room for an answer: what has run is told in any case.
+    // Reject before the run if the response would not fit into memory: afterwards it is sent in any case.
     drop(state.answers.hold(caller.tenant(), limits::ANSWER_BYTES_MAX)?);
     if wants_events {
         let client = events::EventClient { state, caller, host };
@@ -126,7 +126,7 @@ fn check_mode(mode: Mode, on_disconnect: Option<OnDisconnect>, wait: Option<Dura
             "wait: is for `\"mode\": \"async\"`; without it the answer comes when the execution has ended",
         )),
         Mode::Async if on_disconnect == Some(OnDisconnect::Cancel) => Err(Error::invalid(
-            "on_disconnect: nobody stays connected with `\"mode\": \"async\"`; leave one of the two out",
+            "on_disconnect: cannot be used with `\"mode\": \"async\"`, which keeps no connection; omit one of them",
         )),
         Mode::Sync | Mode::Async => Ok(()),
     }

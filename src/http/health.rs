@@ -28,7 +28,7 @@ pub(crate) struct Alive {
     status: &'static str,
 }
 
-/// Whether the server can do its work. Why not is in its log, and in `skillbox doctor`: anybody may ask here.
+/// Readiness of the server. The reasons for a failed check are in its log and in `skillbox doctor`, since this route needs no key.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Ready {
     /// Whether every check passed.
@@ -65,7 +65,7 @@ pub(crate) async fn healthz() -> Json<Alive> {
 
 /// Whether the server can do its work
 ///
-/// Names each part and whether it works. Why one does not is in the server's log; `skillbox doctor` tells, too.
+/// Lists each part and whether it works. The reasons for a failed check are in the server's log and in `skillbox doctor`.
 #[utoipa::path(get, path = "/readyz", tag = "server",
     responses((status = OK, body = Ready), (status = SERVICE_UNAVAILABLE, description = "Some part does not work", body = Ready)))]
 pub(crate) async fn readyz(State(state): State<Arc<ApiState>>) -> (StatusCode, Json<Ready>) {

@@ -16,7 +16,7 @@ use crate::ids::KeyId;
 
 /// Make an API key
 ///
-/// The answer holds the secret; it is told here and never again.
+/// The response contains the secret, which is never shown again.
 #[utoipa::path(post, path = "/v1/keys", tag = "keys", operation_id = "create_key", request_body = CreateKey,
     responses((status = CREATED, description = "Made", body = FreshKey)))]
 pub(crate) async fn create(
@@ -44,7 +44,7 @@ pub(crate) async fn list(
 
 /// Revoke an API key
 ///
-/// It ends at once and for good. Revoking again changes nothing.
+/// The key stops working immediately and permanently. Revoking it again has no effect.
 #[utoipa::path(delete, path = "/v1/keys/{id}", tag = "keys", operation_id = "revoke_key",
     params(("id" = uuid::Uuid, Path, description = "The key's public id")),
     responses((status = OK, description = "Revoked", body = Key)))]

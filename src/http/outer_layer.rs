@@ -1,4 +1,4 @@
-//! The outermost layer: a request id, one log line, safe headers, and every refusal as a problem document.
+//! The outermost layer: request id, log line, security headers, and errors as problem documents.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -19,11 +19,10 @@ use crate::telemetry::{self, RequestCompletion, field};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Wraps one request and its answer.
 pub(crate) async fn outer_layer(State(engine): State<Engine>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let id = request_id(request.headers());
-    // So that whatever is proxied or recorded further in carries the same id.
+    // Inner layers must see the same id.
     request.headers_mut().insert(
         REQUEST_ID,
         HeaderValue::from_str(&id).expect("an id is plain ASCII"),
@@ -59,12 +58,11 @@ pub(crate) async fn outer_layer(State(engine): State<Engine>, mut request: Reque
     response
 }
 
-/// What the log says of a request: never its query, where a signed link has its signature.
+/// The logged parts of a request, without the query, which can contain the signature of a link.
 struct LoggedRequest {
     method: Method,
     route: String,
     peer: Option<SocketAddr>,
-    /// The execution that it is about.
     execution: Option<ExecutionId>,
 }
 
@@ -82,7 +80,7 @@ impl LoggedRequest {
     }
 }
 
-/// The client's own id if there is exactly one and it is harmless in a log, else a fresh one.
+/// The client's id if there is exactly one and it is safe to log, else a new one.
 fn request_id(headers: &HeaderMap) -> String {
     let harmless = |id: &&str| {
         (1..=limits::REQUEST_ID_CHARS_MAX).contains(&id.len())
@@ -98,7 +96,7 @@ fn request_id(headers: &HeaderMap) -> String {
     .unwrap_or_else(|| uuid::Uuid::now_v7().to_string())
 }
 
-/// The one place where an error of the door is logged.
+/// The one place that logs errors of requests.
 fn log(logged: &LoggedRequest, response: &Response, error: Option<&Error>, started: Instant) {
     let method: String = logged.method.as_str().chars().take(16).collect();
     let route = logged.route.as_str();
@@ -107,7 +105,7 @@ fn log(logged: &LoggedRequest, response: &Response, error: Option<&Error>, start
     let code = error.map(|error| error.code().as_str());
     let cause = error.and_then(|error| causes(error));
     if matches!(route, "/healthz" | "/readyz") || (route == "/metrics" && status < 400) {
-        // Asked every few seconds; that the server is not ready is logged when it changes.
+        // Probes come every few seconds; changes of readiness are logged elsewhere.
         tracing::debug!({ field::REQUEST_METHOD } = %method, { field::REQUEST_ROUTE } = route, { field::STATUS } = status,
             { field::DURATION_MS } = duration_ms, "Answered {method} {route}");
     } else if status >= 500 {
@@ -119,7 +117,7 @@ fn log(logged: &LoggedRequest, response: &Response, error: Option<&Error>, start
     }
 }
 
-/// Headers of every answer; a handler may have chosen its own.
+/// Sets security headers that the handler has not set.
 fn protect(headers: &mut HeaderMap) {
     const DEFAULTS: [(HeaderName, &str); 6] = [
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),

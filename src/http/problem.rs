@@ -111,7 +111,7 @@ pub(crate) fn reason(response: &Response) -> Option<Arc<Error>> {
 /// Turns `response` into the document for `error`; headers that a handler set stay.
 pub(crate) fn render(response: Response, error: &Error, request_id: &str) -> Response {
     let code = error.code();
-    // Rounded up, so that a client that waits as told is not early.
+    // Rounded up, so that a client that waits this long is not early.
     let retry_after = error.retry_after().map(|wait| {
         wait.as_secs()
             .saturating_add(u64::from(wait.subsec_nanos() > 0))
@@ -163,7 +163,7 @@ fn framework_error(status: StatusCode) -> Error {
         ),
         StatusCode::METHOD_NOT_ALLOWED => Error::new(
             Code::MethodNotAllowed,
-            "this path does not take this method; the `Allow` header lists what it takes",
+            "method not allowed for this path; see the `Allow` header",
         ),
         StatusCode::PAYLOAD_TOO_LARGE => Error::new(Code::TooLarge, "the body is too large"),
         StatusCode::UNSUPPORTED_MEDIA_TYPE => {

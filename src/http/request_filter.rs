@@ -1,4 +1,4 @@
-//! Turns away what no handler should see: foreign host names, tunnels, encoded bodies.
+//! Rejects requests with foreign host names, tunnels and encoded bodies before any handler.
 
 use std::sync::Arc;
 
@@ -16,7 +16,6 @@ use crate::error::{Code, Error};
 #[derive(Clone, Debug)]
 pub(crate) struct RequestedHost(pub(crate) Authority);
 
-/// Lets a request in, or not.
 pub(crate) async fn filter_request(
     State(hosts): State<Arc<Hosts>>,
     request: Request,
@@ -45,7 +44,7 @@ fn refuse_encoding(headers: &HeaderMap) -> Result<(), Error> {
     } else {
         Err(Error::new(
             Code::UnsupportedMediaType,
-            "`content-encoding` is not taken here; send the body as it is",
+            "`content-encoding` is not supported; send the body unencoded",
         ))
     }
 }

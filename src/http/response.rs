@@ -1,4 +1,4 @@
-//! Answers that can be large: each holds its share of memory until the client has taken it.
+//! Large responses: each holds its share of the memory budget until the client has read it.
 
 use axum::body::{Body, Bytes};
 use axum::http::header;
@@ -16,7 +16,7 @@ pub(crate) fn json(budget: &Budget, tenant: &Tenant, value: &impl Serialize) -> 
     Ok((JSON, body).into_response())
 }
 
-/// As [`json`], for what has to be told in any case.
+/// As [`json`], but never rejected: the result of a finished execution must be sent.
 pub(crate) fn json_always(
     budget: &Budget,
     tenant: &Tenant,
@@ -42,7 +42,7 @@ pub(crate) fn body(budget: &Budget, tenant: &Tenant, content: Vec<u8>) -> Result
     Ok(counted(content, held))
 }
 
-/// Its size, if it is large enough to be counted.
+/// The size, if it is large enough to count.
 fn budgeted_size(content: &[u8]) -> Option<u64> {
     let bytes = content.len() as u64;
     (bytes > limits::ANSWER_UNCOUNTED_BYTES_MAX).then_some(bytes)
@@ -56,7 +56,7 @@ fn owned(content: Vec<u8>, held: Option<BudgetShare>) -> Bytes {
     Bytes::from_owner(BudgetedBytes { content, _held: held })
 }
 
-/// What `write` writes for a tenant, written again once there is room where there was none.
+/// The output of `write`. Waits for the budget if it is exhausted, and then writes again.
 pub(crate) async fn wait_for_budget(
     budget: &Budget,
     tenant: &Tenant,
@@ -78,7 +78,7 @@ pub(crate) async fn wait_for_budget(
     }
 }
 
-/// Content that gives its share back when the last piece of it is gone.
+/// Content that releases its share of the budget when dropped.
 struct BudgetedBytes {
     content: Vec<u8>,
     _held: Option<BudgetShare>,

@@ -129,7 +129,7 @@ pub(crate) async fn set(
 
 /// List secrets
 ///
-/// By name, without their values, which nobody is told.
+/// Sorted by name, without their values, which are never returned.
 #[utoipa::path(get, path = "/v1/secrets", tag = "secrets", operation_id = "list_secrets", params(PageQuery),
     responses((status = OK, body = List<Secret>)))]
 pub(crate) async fn list(
@@ -143,7 +143,7 @@ pub(crate) async fn list(
 
 /// Delete a secret
 ///
-/// For good. Skills that declare it are refused until it is set again.
+/// Permanent. Skills that declare it are rejected until it is set again.
 #[utoipa::path(delete, path = "/v1/secrets/{name}", tag = "secrets", operation_id = "delete_secret",
     params(("name" = String, Path, description = "Its name", max_length = 64)),
     responses((status = NO_CONTENT, description = "Deleted")))]

@@ -61,7 +61,7 @@ pub struct Peer(pub SocketAddr);
 pub struct App {
     /// Answers one request.
     pub router: Router,
-    /// Holds off whoever takes too much.
+    /// Limits of one tenant.
     pub bounds: ConnectionLimits,
 }
 

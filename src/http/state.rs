@@ -1,4 +1,4 @@
-//! What all handlers share, and what the operator sets for this door.
+//! State shared by all handlers, and the settings of the API.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::ids::Tenant;
 use crate::limits;
 use crate::telemetry::{OpenStream, field};
 
-/// What the operator sets for this door.
+/// Settings of the API.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
@@ -22,21 +22,20 @@ pub struct Settings {
     pub server_url: Option<String>,
     /// Further host names that are answered for, besides loopback names; `*` stands for every name.
     pub allowed_hosts: Vec<String>,
-    /// Whether administrators may read metrics.
     pub metrics: MetricsRoute,
 }
 
-/// Whether administrators may read metrics.
+/// Whether administrators can read metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum MetricsRoute {
     /// At `/metrics`.
     #[default]
     Served,
-    /// Nobody may.
+    /// Not served.
     Closed,
 }
 
-/// Somebody who watches an execution, until dropped.
+/// One open event or log stream, until dropped.
 #[derive(Debug)]
 pub(crate) struct StreamPermit {
     _permit: BudgetShare,
@@ -50,15 +49,15 @@ pub(crate) struct ApiState {
     pub(crate) throttle: Throttle,
     /// Memory for request bodies.
     pub(crate) bodies: Budget,
-    /// Memory for answers that clients have not taken yet.
+    /// Memory for responses that clients have not read yet.
     pub(crate) answers: Budget,
-    /// Places for archives that are being received.
+    /// Slots for uploads.
     pub(crate) uploads: Budget,
-    /// Places for those who watch executions.
+    /// Slots for event and log streams.
     readers: Budget,
     pub(crate) metrics: MetricsRoute,
     server_url: Option<String>,
-    /// Anybody may ask whether we are ready, so one answer serves all for a moment.
+    /// Readiness needs no key, so one check serves all requests for a moment.
     readiness: Mutex<Option<(Instant, Readiness)>>,
 }
 
@@ -78,7 +77,7 @@ impl ApiState {
         }
     }
 
-    /// A place for one who watches an execution, counted as long as it is held.
+    /// Takes a slot for an event or log stream.
     pub(crate) fn stream_permit(&self, tenant: &Tenant) -> Result<StreamPermit, Error> {
         Ok(StreamPermit {
             _permit: self.readers.hold(tenant, 1)?,
@@ -86,14 +85,14 @@ impl ApiState {
         })
     }
 
-    /// What links start with: the configured URL, else the (checked) name that this request was sent to.
+    /// The base of links: the configured URL, else the checked host of the request.
     pub(crate) fn base_url(&self, host: &Authority) -> String {
         self.server_url
             .clone()
             .unwrap_or_else(|| format!("http://{host}"))
     }
 
-    /// Whether the server can do its work, as of a moment ago. A change is logged, with what lies behind it.
+    /// Readiness, cached for a moment. Logs changes with their causes.
     pub(crate) async fn readiness(&self) -> Readiness {
         let mut known = self.readiness.lock().await;
         if let Some((at, readiness)) = &*known
@@ -123,8 +122,8 @@ fn log_change(before: Option<&Readiness>, now: &Readiness) {
     }
 }
 
-/// Does `work` to its end even if the client goes away, and keeps `held` as long: whoever hangs up does not get back at
-/// once what its request still takes.
+/// Completes `work` even if the client disconnects, and holds `held` until then: disconnecting must not free resources
+/// that the work still uses.
 pub(crate) async fn run_detached<T: Send + 'static>(
     held: impl Send + 'static,
     work: impl Future<Output = Result<T, Error>> + Send + 'static,

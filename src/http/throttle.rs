@@ -1,4 +1,4 @@
-//! Slows down whoever guesses keys, without touching anybody who has one (T-10).
+//! Rate limits clients that guess keys, without affecting clients with valid keys (T-10).
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};

@@ -133,7 +133,7 @@ pub struct Key {
     pub revoked_at: Option<jiff::Timestamp>,
 }
 
-/// A fresh API key. The secret is told here and never again.
+/// A new API key. Its secret is never shown again.
 #[derive(Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct FreshKey {
     /// What is known of it.

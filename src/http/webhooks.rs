@@ -22,7 +22,7 @@ pub struct Delivery {
     /// Its id, the `webhook-id` of every attempt.
     #[schema(value_type = String, format = Uuid)]
     pub delivery_id: DeliveryId,
-    /// The execution that it tells of.
+    /// Execution that the webhook reports.
     #[schema(value_type = String, format = Uuid)]
     pub execution_id: ExecutionId,
     /// Where it goes.
@@ -146,7 +146,7 @@ pub(crate) async fn rotate(
 
 impl From<&store::Delivery> for Delivery {
     fn from(delivery: &store::Delivery) -> Self {
-        // While it is sent, that is when whoever sends it is given up.
+        // While it is being sent, this is when its sender is considered dead.
         let is_next = delivery.status == store::DeliveryStatus::Pending;
         Self {
             delivery_id: delivery.id,

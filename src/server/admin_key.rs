@@ -1,4 +1,4 @@
-//! The administrator's key of an installation: minted once, whoever starts first, and kept in the data folder (T-16).
+//! The administrator key of an installation, created once by the first process and stored in the data folder (T-16).
 
 use crate::auth::ApiKey;
 use crate::config::DataFolder;
@@ -6,14 +6,14 @@ use crate::engine::Engine;
 use crate::error;
 use crate::server::Error;
 
-/// What is known of the administrator's key.
+/// State of the administrator key.
 #[derive(Debug)]
 pub enum AdminKey {
-    /// This process made it.
+    /// Created by this process.
     Created(ApiKey),
-    /// It was there, and it is good.
+    /// Valid, from the data folder.
     Existing(ApiKey),
-    /// There are keys, but none in the data folder that is good: it was revoked, rotated or taken away.
+    /// Keys exist, but the data folder holds no valid one: it was revoked, rotated or removed.
     Unknown,
 }
 
@@ -43,7 +43,7 @@ pub async fn find_or_create_admin_key(engine: &Engine, folder: &DataFolder) -> R
     Ok(AdminKey::Unknown)
 }
 
-/// Makes a fresh administrator's key where the one in the data folder is lost or ended. Whoever owns the folder may: the store is theirs.
+/// Creates a new administrator key if the one in the data folder is lost or revoked. The owner of the folder may do this, since the store is theirs.
 ///
 /// # Errors
 ///

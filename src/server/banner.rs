@@ -47,7 +47,7 @@ pub(super) async fn greet(greeting: Greeting, facts: &Facts<'_>) {
         );
     }
     if greeting == Greeting::Banner {
-        // Nobody reads it any more if this fails, and the server serves all the same.
+        // The server runs even if its standard output is closed.
         let _ = std::io::stdout()
             .lock()
             .write_all(text(facts, &sandbox).as_bytes());
@@ -86,7 +86,7 @@ fn text(facts: &Facts<'_>, sandbox: &Result<(), String>) -> String {
         Err(why) => line(
             "sandbox",
             &format!(
-                "{}: NOT READY: {why}; `skillbox doctor` tells more",
+                "{}: NOT READY: {why}; run `skillbox doctor` for details",
                 engine.sandbox().name()
             ),
         ),
@@ -114,7 +114,7 @@ fn text(facts: &Facts<'_>, sandbox: &Result<(), String>) -> String {
     text
 }
 
-/// An address that can be typed: nobody connects to 0.0.0.0.
+/// An address for clients, which cannot connect to 0.0.0.0.
 fn reachable(address: SocketAddr) -> SocketAddr {
     if !address.ip().is_unspecified() {
         return address;

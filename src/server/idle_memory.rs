@@ -1,4 +1,4 @@
-//! A server that has nothing to do holds little memory.
+//! Releases memory of an idle server.
 
 use tokio_util::sync::CancellationToken;
 
@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::limits;
 use crate::sys;
 
-/// Lets go of what only work needs whenever there has been none for a while; the system gives it back when it is needed.
+/// Releases memory when the server has been idle for a while. The system restores pages when they are needed.
 pub(super) async fn release_when_idle(engine: Engine, closing: CancellationToken) {
     let look = async {
         release_memory(&engine).await;

@@ -1,4 +1,4 @@
-//! One process put together from its configuration, and the life of the one that serves.
+//! Assembles a process from its configuration, and runs the server.
 
 mod admin_key;
 mod assemble;
@@ -28,14 +28,14 @@ pub use banner::Greeting;
 pub use error::Error;
 pub use signals::Signals;
 
-/// Serves until it is asked to end, then lets what runs end in order (F-05).
+/// Serves until a signal arrives, then drains running executions (F-05).
 ///
 /// # Errors
 ///
 /// It could not start; nothing was changed then but the data folder.
 pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
     let _traces = observe::begin(&config)?;
-    // Before anything else: a signal that comes early must not find the default action.
+    // Register signal handlers first: an early signal must not trigger the default action.
     let mut signals = Signals::new()?;
     let Assembled { engine, folder } = assemble(&config).await?;
     engine.keep_warm(config.sandbox.pool);
@@ -75,17 +75,17 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
         },
     )
     .await;
-    // A start runs through a great part of the program once; a server that idles needs little of it.
+    // Starting loads code pages that an idle server does not need.
     #[cfg(target_os = "linux")]
     tokio::spawn(idle_memory::release_when_idle(engine.clone(), closing.clone()));
 
     signals.next().await;
     tracing::info!(
-        "Ending: waiting for what runs, at most {} s; signal again to end at once",
+        "Shutting down: waiting up to {} s for running executions; signal again to stop immediately",
         limits::DRAIN_SERVER_MAX.as_secs()
     );
     let ending = async {
-        // Readiness says no from here on, while the door still answers: whoever balances load looks elsewhere first.
+        // `/readyz` fails from here on while requests are still served, so that load balancers stop sending requests.
         engine.shutdown(limits::DRAIN_SERVER_MAX).await;
         closing.cancel();
         let _ = tokio::join!(serving, observed, upkeep, delivering);
@@ -93,23 +93,23 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
     tokio::select! {
         () = ending => tracing::info!("Ended"),
         () = signals.next() => {
-            tracing::warn!("Ending at once; the next start cleans up");
+            tracing::warn!("Stopped immediately; the next start cleans up");
             std::process::exit(130);
         }
     }
     Ok(())
 }
 
-/// A round at once, for what dead processes left, and one every minute.
+/// Runs maintenance at start, to clean up after dead processes, and every minute.
 async fn maintain(engine: Engine, closing: CancellationToken) {
     loop {
         let work = async {
             engine.upkeep_round().await;
             if let Err(error) = engine.resume_queue().await {
-                tracing::warn!(%error, "Could not look for executions of earlier processes that wait");
+                tracing::warn!(%error, "Resuming queued executions of earlier processes failed");
             }
         };
-        // Slots are given out meanwhile.
+        // Executions start meanwhile.
         let round = async { tokio::join!(work, engine.until_next_round()) };
         if closing.run_until_cancelled(round).await.is_none() {
             return;
@@ -129,7 +129,7 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, Error> {
         .map_err(Error::Runtime)
 }
 
-/// Ends a runtime without waiting for what hangs in it.
+/// Ends a runtime without waiting for blocked tasks.
 pub fn end_runtime(runtime: tokio::runtime::Runtime) {
     const PATIENCE: Duration = Duration::from_secs(2);
     runtime.shutdown_timeout(PATIENCE);

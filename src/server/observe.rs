@@ -1,4 +1,4 @@
-//! What a server tells of itself: its log, its metrics, its traces.
+//! Log, metrics and traces of a server.
 
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -40,7 +40,7 @@ pub(super) fn begin(config: &Config) -> Result<TraceGuard, Error> {
     })
 }
 
-/// Whether administrators may read metrics.
+/// Whether administrators can read metrics.
 pub(super) fn route(config: &Config) -> MetricsRoute {
     if config.observe.metrics {
         MetricsRoute::Served
@@ -62,7 +62,7 @@ pub(super) async fn serve(
         .await
         .map_err(|source| Error::ListenForMetrics { address, source })?;
     let address = listener.local_addr().map_err(Error::Signals)?;
-    tracing::info!(%address, "Serving metrics on {address} to whoever reaches it");
+    tracing::info!(%address, "Serving metrics on {address} without authentication");
     Ok(tokio::spawn(http::serve(
         listener,
         http::metrics_app(engine.clone()),

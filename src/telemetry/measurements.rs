@@ -1,4 +1,4 @@
-//! What rooms tell those who count.
+//! Measurements that modules report to the metrics.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 
-/// Upper bounds of what the database takes, in seconds.
+/// Histogram buckets for database times, in seconds.
 const SHORT: [f64; 12] = [
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5, 10.0,
 ];
@@ -18,7 +18,7 @@ pub(super) struct KindLabels {
     kind: &'static str,
 }
 
-/// How long a database takes.
+/// Durations of database operations.
 #[derive(Clone, Debug)]
 pub struct Latency {
     pub(super) read: Histogram,
@@ -47,42 +47,32 @@ impl Latency {
     }
 }
 
-/// How much was kept, by what it is.
+/// Stored bytes by kind.
 #[derive(Clone, Debug, Default)]
 pub struct StoredBytes(pub(super) Family<KindLabels, Counter>);
 
 impl StoredBytes {
-    /// Bytes of a `kind` of ours.
     pub fn add(&self, kind: &'static str, bytes: u64) {
         self.0.get_or_create(&KindLabels { kind }).inc_by(bytes);
     }
 }
 
-/// One execution that has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct ExecutionCompletion<'a> {
-    /// How, in the word of its result.
     pub status: &'static str,
-    /// What ran it.
     pub backend: &'a str,
-    /// What it is written in.
     pub language: &'static str,
     /// Its phases in their order, in milliseconds.
     pub phases: [(&'static str, f64); 4],
 }
 
-/// One request that was answered.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestCompletion<'a> {
-    /// Its method.
     pub method: &'a str,
-    /// The route that it matched.
     pub route: &'a str,
-    /// The answer's status.
     pub status: u16,
-    /// Why it was refused, if it was.
     pub code: Option<&'static str>,
-    /// Until the head of the answer was there.
+    /// Until the response head was ready.
     pub took: Duration,
 }
 
@@ -103,29 +93,25 @@ impl Drop for OpenStream {
     }
 }
 
-/// What is so at this moment, rather than counted.
+/// Current values, for gauges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CurrentValues {
-    /// Executions that run.
     pub running: u64,
-    /// Executions that wait for their turn.
     pub queued: u64,
-    /// Executions that may run at once.
     pub slots: u64,
-    /// Sandboxes made in advance.
     pub warm: WarmPoolStats,
 }
 
-/// Sandboxes made in advance.
+/// Statistics of the warm pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WarmPoolStats {
-    /// Executions that found one, since the process started.
+    /// Executions that found a warm sandbox, since the process started.
     pub hits: u64,
-    /// Executions for which one could have waited and none did.
+    /// Executions that could have used a warm sandbox and found none.
     pub misses: u64,
-    /// That wait now.
+    /// Warm sandboxes now.
     pub waiting: u64,
-    /// What is counted for those that wait.
+    /// Memory accounted for warm sandboxes.
     pub bytes: u64,
 }
 

@@ -8,5 +8,5 @@ pub const CAN_TRACE: bool = false;
 /// Lets `span` go on with the trace that a request belongs to; `_header` reads a header of it.
 pub fn continue_trace<'a>(_span: &Span, _header: impl Fn(&str) -> Option<&'a str>) {}
 
-/// Tells the phases of the current span, which have just ended, each with its milliseconds.
+/// Records the phases of the current span, in milliseconds.
 pub fn trace_phases(_phases: &[(&'static str, f64)]) {}

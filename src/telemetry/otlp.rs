@@ -23,7 +23,7 @@ const COLLECTOR_MAX: Duration = Duration::from_secs(10);
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 const NAME: &str = "skillbox";
 
-/// Sends traces until it is told to end.
+/// Sends traces until [`Self::end`].
 #[derive(Debug)]
 pub struct Traces(SdkTracerProvider);
 
@@ -91,7 +91,7 @@ impl Extractor for Headers<'_> {
     }
 }
 
-/// Tells the phases of the current span, which have just ended, each with its milliseconds.
+/// Records the phases of the current span, in milliseconds.
 pub fn trace_phases(phases: &[(&'static str, f64)]) {
     let context = Span::current().context();
     if !context.span().span_context().is_sampled() {

@@ -1,11 +1,11 @@
-//! What this process takes of its host, under the names that Prometheus gives to that everywhere.
+//! Resource use of this process, under the standard Prometheus names.
 
 use prometheus_client::registry::Registry;
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::ProcessMetrics;
 
-/// Elsewhere the system has to be asked in another way.
+/// Not implemented outside Linux.
 #[cfg(not(target_os = "linux"))]
 #[derive(Debug, Default)]
 pub(super) struct ProcessMetrics;
@@ -65,7 +65,7 @@ mod linux {
             );
         }
 
-        /// Asks the kernel; what it does not tell stays as it was.
+        /// Reads current values. A value that cannot be read stays unchanged.
         pub(crate) fn update(&self) {
             if let Some(stat_now) = ProcStat::now() {
                 self.cpu_seconds
@@ -77,7 +77,7 @@ mod linux {
                 self.start_time.set(stat_now.start_time);
             }
             if let Ok(open) = std::fs::read_dir("/proc/self/fd") {
-                // Without the one that looks.
+                // Without the descriptor of this listing.
                 self.open_fds
                     .set(i64::try_from(open.count()).unwrap_or(i64::MAX) - 1);
             }
@@ -101,7 +101,7 @@ mod linux {
             let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
             let system = std::fs::read_to_string("/proc/stat").ok()?;
             let booted = system.lines().find_map(|line| line.strip_prefix("btime "))?;
-            // Behind the name, which may hold anything; the first is field 3 of proc(5).
+            // After the name, which may contain anything; the first is field 3 of proc(5).
             let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
             let field = |number: usize| fields.get(number - 3)?.trim().parse::<i64>().ok();
             let pages = i64::try_from(rustix::param::page_size()).ok()?;

@@ -10,7 +10,7 @@ fn are_managed(shell: &Shell) {
     assert_eq!(shell.run(&["webhook", "secret"]).stdout, secret.stdout);
     let rotated = shell.run(&["webhook", "rotate"]);
     assert_ne!(rotated.stdout, secret.stdout);
-    assert!(rotated.stderr.contains("signs too until"), "{}", rotated.stderr);
+    assert!(rotated.stderr.contains("also signs until"), "{}", rotated.stderr);
     let shown = shell.json(&["webhook", "secret"]);
     assert_eq!(shown["secret"], rotated.stdout.trim());
     assert!(shown["previous_until"].is_string());

@@ -122,7 +122,7 @@ fn info_from_headers(id: &Digest, answer: &Response<Body>) -> Result<BlobInfo> {
     info().ok_or_else(|| {
         Failure::new(
             Exit::Unavailable,
-            "the server says too little of the blob; is it of another version?",
+            "the server's response lacks blob metadata; does the server run another version?",
         )
     })
 }

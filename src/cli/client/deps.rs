@@ -63,7 +63,7 @@ impl EmbeddedClient {
 
 impl RemoteClient {
     fn prefetch(&self, name: &SkillName, selector: &Selector) -> Result<Vec<Packages>> {
-        let _spinner = Spinner::start(format!("installing what {name} asks for"));
+        let _spinner = Spinner::start(format!("installing packages of {name}"));
         let call = ApiCall {
             answer_max: limits::CLIENT_RUN_MAX,
             ..ApiCall::new(Method::POST, "/v1/deps/prefetch")

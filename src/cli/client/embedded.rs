@@ -1,4 +1,4 @@
-//! Commands carried out by an engine inside this process, over the same data folder as a server's.
+//! An engine inside this process, over the same data folder as a server's.
 
 use std::cell::Cell;
 use std::io::Write;
@@ -25,17 +25,16 @@ use crate::limits;
 use crate::server::{self, AdminKey, Assembled, Signals};
 use crate::store::Page;
 
-/// An engine of our own.
 #[derive(Debug)]
 pub(crate) struct EmbeddedClient {
     runtime: Runtime,
     engine: Engine,
     caller: Caller,
-    /// Something ran: leftovers of dead processes are worth a look.
+    /// Something ran: clean up after dead processes before closing.
     ran: Cell<bool>,
 }
 
-/// What is left to the background must not keep the shell waiting for long.
+/// Background work must not delay the shell prompt for long.
 const CLOSING_MAX: Duration = Duration::from_secs(10);
 const PROGRESS_WAITING: usize = 64;
 
@@ -46,7 +45,7 @@ impl EmbeddedClient {
         Self::over(runtime, assembled, config)
     }
 
-    /// Enters as administrator.
+    /// Authenticates as administrator.
     pub(crate) fn over(runtime: Runtime, assembled: Assembled, config: &Config) -> Result<Self> {
         let Assembled { engine, folder } = assembled;
         let caller = runtime.block_on(async {
@@ -83,7 +82,6 @@ impl EmbeddedClient {
         self.runtime.block_on(self.engine.readiness())
     }
 
-    /// Waits for something of the engine's.
     pub(crate) fn wait<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(future)
     }
@@ -151,7 +149,7 @@ impl EmbeddedClient {
                 },
                 execution = &mut run => {
                     let execution = match execution {
-                        // What Ctrl-C kept from beginning was refused by our own shutdown.
+                        // Ctrl-C before the start: our own shutdown rejected the execution.
                         Err(_) if interrupted => {
                             return Err(Failure::new(Exit::Interrupted, "ended by Ctrl-C"));
                         }
@@ -178,7 +176,7 @@ impl EmbeddedClient {
     }
 }
 
-/// Interrupts what runs. What has not started yet, such as a pull, is not waited for: nothing of it needs us.
+/// Interrupts running executions. Does not wait for preparations such as an image pull.
 async fn end(engine: Engine) {
     let ended = tokio::time::timeout(CLOSING_MAX, engine.shutdown(Duration::ZERO)).await;
     if ended.is_err() {

@@ -1,4 +1,4 @@
-//! Where commands are carried out: by an engine inside this process, or by a server over REST.
+//! Executes commands with an engine inside this process or with a server over REST.
 
 mod blobs;
 mod deps;
@@ -24,16 +24,14 @@ pub(crate) use embedded::EmbeddedClient;
 pub(crate) use executions::{ExecutionListFilter, ProgramOutput, RunResult};
 pub(crate) use remote::RemoteClient;
 
-/// Carries out commands.
 #[derive(Debug)]
 pub(crate) enum Client {
-    /// An engine of our own over the data folder.
+    /// An engine inside this process, over the data folder.
     Embedded(EmbeddedClient),
-    /// A server.
     Remote(RemoteClient),
 }
 
-/// Rows of a list, and whether there are more.
+/// Rows of a list, and whether more exist.
 #[derive(Debug)]
 pub(crate) struct Listed<T> {
     pub(crate) items: Vec<T>,
@@ -41,7 +39,7 @@ pub(crate) struct Listed<T> {
 }
 
 impl Client {
-    /// The configured server, or this process where none is.
+    /// Connects to the configured server, or starts an engine if none is configured.
     pub(crate) fn open(config: &Config, console: &Console) -> Result<Self> {
         match &config.server_url {
             Some(url) => server(config, url, console).map(Self::Remote),
@@ -49,12 +47,11 @@ impl Client {
         }
     }
 
-    /// This process, whatever is configured: for skills that are not published.
+    /// Starts an engine regardless of the configuration, for unpublished skills.
     pub(crate) fn embedded(config: &Config) -> Result<Self> {
         EmbeddedClient::open(config).map(Self::Embedded)
     }
 
-    /// Ends what is left to the background.
     pub(crate) fn close(self) {
         match self {
             Self::Embedded(local) => local.close(),
@@ -63,7 +60,6 @@ impl Client {
     }
 }
 
-/// The server at `url`, with the key for it.
 pub(crate) fn server(config: &Config, url: &str, console: &Console) -> Result<RemoteClient> {
     let remote = RemoteClient::new(url, key_for(config, url)?)?;
     if !remote.is_private() {
@@ -72,7 +68,7 @@ pub(crate) fn server(config: &Config, url: &str, console: &Console) -> Result<Re
     Ok(remote)
 }
 
-/// The configured key; for a server on this machine the one in the data folder does.
+/// The configured key. A server on this machine also accepts the key in the data folder.
 fn key_for(config: &Config, url: &str) -> Result<SecretString> {
     if let Some(key) = &config.api_key {
         return Ok(key.expose_secret().into());

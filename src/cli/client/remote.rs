@@ -1,4 +1,4 @@
-//! Commands carried out by a server over REST. Its answers are foreign: bounded, and believed only as far as they can be checked.
+//! A server over REST. Its responses are untrusted: limited in size and checked.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write};
@@ -19,7 +19,6 @@ use crate::http::{List, Problem, Ready};
 use crate::limits;
 use crate::store::Kept;
 
-/// A server and the key for it.
 #[derive(Debug)]
 pub(crate) struct RemoteClient {
     pub(super) base: String,
@@ -46,11 +45,10 @@ pub(super) struct RequestBody {
 pub(super) struct FileBody {
     pub(super) content_type: String,
     pub(super) size: u64,
-    /// From the beginning.
     pub(super) content: File,
 }
 
-/// What stands in a path segment as it is (RFC 3986, unreserved).
+/// Escapes all but the unreserved characters of RFC 3986.
 pub(super) const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -76,7 +74,7 @@ impl RemoteClient {
         let loopback = is_loopback(base);
         let mut config = Agent::config_builder()
             .http_status_as_error(false)
-            // Our key goes to the server that was named and nowhere else.
+            // A redirect would send the key to another server.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .timeout_connect(Some(limits::CLIENT_CONNECT_MAX))
@@ -93,12 +91,12 @@ impl RemoteClient {
         })
     }
 
-    /// Whether nobody on the way can read along.
+    /// Whether the connection is encrypted or local.
     pub(super) fn is_private(&self) -> bool {
         self.base.starts_with("https://") || is_loopback(&self.base)
     }
 
-    /// Whether the server can do its work, and which part cannot; that it cannot is an answer too.
+    /// The readiness report, also of a server that is not ready.
     pub(crate) fn readiness(&self) -> Result<Ready> {
         let request = self
             .request(&ApiCall::new(Method::GET, "/readyz"))
@@ -107,7 +105,7 @@ impl RemoteClient {
         read_json(self.check_answer(self.agent.run(request))?)
     }
 
-    /// Page after page until `rows` are there; a server that never stops is cut there too.
+    /// Page after page until `rows` rows are read, also from a server whose pages never end.
     pub(crate) fn listed<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -205,7 +203,7 @@ impl RemoteClient {
             .header("accept", call.accept)
     }
 
-    /// Any answer at all.
+    /// A response of any status.
     fn check_answer(
         &self,
         answer: std::result::Result<Response<Body>, ureq::Error>,
@@ -219,7 +217,7 @@ impl RemoteClient {
         })
     }
 
-    /// An answer that is a success, or the server's own words why not.
+    /// A successful response, or the server's error.
     fn check_status(
         &self,
         answer: std::result::Result<Response<Body>, ureq::Error>,
@@ -286,12 +284,12 @@ pub(super) fn read_json<T: DeserializeOwned>(answer: Response<Body>) -> Result<T
     serde_json::from_slice(&bytes).map_err(|error| {
         Failure::new(
             Exit::Unavailable,
-            format!("the server's answer is not understood ({error}); is it of another version?"),
+            format!("cannot parse the server's response ({error}); does the server run another version?"),
         )
     })
 }
 
-/// Copies an answer's body of at most `max` bytes.
+/// Copies a response body of at most `max` bytes.
 pub(super) fn copy(answer: Response<Body>, into: &mut dyn Write, max: u64) -> Result<()> {
     let mut reader = answer
         .into_body()
@@ -302,7 +300,7 @@ pub(super) fn copy(answer: Response<Body>, into: &mut dyn Write, max: u64) -> Re
     let copied = io::copy(&mut reader, into).map_err(|error| {
         Failure::new(
             Exit::Unavailable,
-            format!("the server's answer broke off ({error})"),
+            format!("the server's response was interrupted ({error})"),
         )
     })?;
     if copied > max {

@@ -16,7 +16,7 @@ impl RemoteClient {
         } = request;
         if archive.is_some() {
             return Err(Failure::refused(
-                "a server runs published skills only; push it first",
+                "a server runs only published skills; publish it with `skillbox skill push`",
             ));
         }
         for content in blob_contents {
@@ -28,7 +28,7 @@ impl RemoteClient {
             spec.blobs.push(blob.blob_id);
         }
         CreateExecution::try_from(spec).map_err(|_| {
-            Failure::refused("--stdin: a server takes text in UTF-8; send anything else by --file")
+            Failure::refused("--stdin: a server accepts only UTF-8 text; send other content with --file")
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Executions as they are asked for, now or later, and waited for.
+//! Runs and submits executions on a server.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +33,7 @@ impl RemoteClient {
         let name = body.skill.as_ref().map_or("code", SkillName::as_str);
         let spinner = Cell::new(Some(Spinner::start(format!("running {name} on {}", self.base))));
         let sent = RequestBody::json(&run_body::to_json(&body)?);
-        // Told as it goes on also where nobody listens: what breaks off on the way is asked for again.
+        // Ask for events even if nothing is printed: an interrupted stream can be resumed, an interrupted response cannot.
         let call = ApiCall {
             answer_max: limits::CLIENT_RUN_MAX,
             accept: EVENTS,
@@ -57,15 +57,15 @@ impl RemoteClient {
             })
         };
         let interrupted = self.cancel_on_ctrl_c(&id, act)?;
-        let none = || Failure::new(Exit::Unavailable, "the server told no result");
+        let none = || Failure::new(Exit::Unavailable, "the server sent no result");
         Ok(RunResult {
             envelope: envelope.ok_or_else(none)?,
             interrupted,
         })
     }
 
-    /// Acts, and tells whether Ctrl-C came meanwhile: it ends the execution that runs, whose end is then waited for. A second one ends
-    /// this process, as the first does where nothing runs yet: what waits for its turn leaves with the connection.
+    /// Returns whether Ctrl-C cancelled the execution meanwhile. A second Ctrl-C ends this process, as does the first
+    /// before the execution starts: a queued execution leaves the queue when its connection closes.
     fn cancel_on_ctrl_c(
         &self,
         id: &Mutex<Option<ExecutionId>>,
@@ -88,7 +88,7 @@ impl RemoteClient {
                     Exit::Interrupted.at_once();
                 };
                 interrupted.store(true, Ordering::Relaxed);
-                // Where it fails there is the second Ctrl-C.
+                // If this fails, the user can press Ctrl-C again.
                 let _ = self.cancel(id);
                 signals.next().await;
                 Exit::Interrupted.at_once();

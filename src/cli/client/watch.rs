@@ -1,4 +1,4 @@
-//! Executions watched in both places. A stream from a server may break off at any time: it is asked for again, from where it was.
+//! Watches executions. An interrupted event stream of a server is resumed after the last received event.
 
 use std::io::{BufRead, BufReader, Read as _};
 use std::thread::sleep;
@@ -19,7 +19,7 @@ use crate::http::{EndEvent, EndReason, PrintedEvent, StatusEvent};
 use crate::ids::ExecutionId;
 use crate::limits;
 
-/// What a run tells, once it is recorded.
+/// Events of an embedded run, from the moment it is recorded.
 #[derive(Debug)]
 pub(super) struct RunEvents {
     watched: Option<oneshot::Receiver<Subscription>>,
@@ -34,7 +34,7 @@ impl RunEvents {
         }
     }
 
-    /// The next thing that it tells; never comes when there is no more.
+    /// The next event. Pending forever after the last one.
     pub(super) async fn next(&mut self) -> RunEvent {
         loop {
             if let Some(watched) = &mut self.watched {
@@ -56,7 +56,7 @@ impl RunEvents {
     }
 }
 
-/// What is heard of a followed execution; `None` at the end of it.
+/// Converts an engine event; `None` at the end of the stream.
 fn run_event(follow: &Subscription, news: News) -> Option<RunEvent> {
     match news {
         News::Status(status) => Some(RunEvent::Status(follow.id(), status, follow.queue_position())),
@@ -92,7 +92,7 @@ impl Client {
 }
 
 impl RemoteClient {
-    /// Runs something and tells all of it; a server that knows no events answers with how it ended.
+    /// Runs something and reports its events. A server without event streams sends only the result.
     pub(super) fn run_with_events(
         &self,
         call: &ApiCall<'_>,
@@ -107,7 +107,7 @@ impl RemoteClient {
         self.watch_from(answer, None, on_event)
     }
 
-    /// Hears a stream to its end, and what follows where it breaks off.
+    /// Reads an event stream to its end and resumes it when interrupted.
     fn watch_from(
         &self,
         answer: Response<Body>,
@@ -165,25 +165,24 @@ pub(super) const EVENTS: &str = "text/event-stream";
 fn broken() -> Failure {
     Failure::new(
         Exit::Unavailable,
-        "the server's answer broke off and it does not go on; `skillbox exec list` shows what became of the execution",
+        "the server's event stream was interrupted and cannot be resumed; `skillbox exec list` shows the state of the execution",
     )
 }
 
 /// A stream of events that is read as it comes.
 struct EventStream {
     reader: Option<BufReader<BodyReader<'static>>>,
-    /// Of the last whole event.
+    /// ID of the last complete event.
     last_id: String,
 }
 
-/// One event as it came.
+/// One event as received.
 #[derive(Debug, Default, PartialEq)]
 struct RawEvent {
     name: String,
     data: Vec<u8>,
 }
 
-/// What an event says.
 enum ParsedEvent {
     Run(RunEvent),
     End,
@@ -197,13 +196,13 @@ impl EventStream {
         Self { reader, last_id }
     }
 
-    /// One that has broken off.
+    /// An interrupted stream.
     fn none(last_id: String) -> Self {
         let reader = None;
         Self { reader, last_id }
     }
 
-    /// The next event; `None` where the stream ends or breaks off.
+    /// The next event; `None` where the stream ends or is interrupted.
     fn next(&mut self) -> Result<Option<RawEvent>> {
         match &mut self.reader {
             Some(reader) => read_event(reader, &mut self.last_id),
@@ -212,7 +211,7 @@ impl EventStream {
     }
 }
 
-/// Reads one event. What is foreign is bounded as any answer is.
+/// Reads one event, limited in size like every response.
 fn read_event(reader: &mut impl BufRead, last_id: &mut String) -> Result<Option<RawEvent>> {
     let (mut event, mut id, mut left) = (RawEvent::default(), None, limits::ANSWER_BYTES_MAX);
     let mut line = Vec::new();
@@ -223,7 +222,7 @@ fn read_event(reader: &mut impl BufRead, last_id: &mut String) -> Result<Option<
         if left == 0 {
             return Err(not_understood(&"it has no end"));
         }
-        // What breaks off is no event.
+        // An incomplete event is dropped.
         if line.pop() != Some(b'\n') {
             return Ok(None);
         }
@@ -283,7 +282,7 @@ impl RawEvent {
 }
 
 fn not_understood(error: &dyn std::fmt::Display) -> Failure {
-    let message = format!("the server's event is not understood ({error}); is it of another version?");
+    let message = format!("cannot parse the server's event ({error}); does the server run another version?");
     Failure::new(Exit::Unavailable, message)
 }
 

@@ -56,7 +56,7 @@ pub(super) fn check(
             if native::check(local, auto.native(), Need::OneOfTwo, report)?
                 && let Err(error) = local.wait(auto.docker().facts())
             {
-                let remedy = "nothing is wrong without one: the native sandbox serves";
+                let remedy = "none needed: the native sandbox is available";
                 report.add(CheckResult::warning("container engine", error, remedy))?;
                 return trial::run_each(local, &Language::ALL, report);
             }
@@ -134,12 +134,16 @@ impl EngineCheck<'_> {
         let approved: ApprovedImage = match self.config.sandbox.allowlist.approve(name) {
             Ok(approved) => approved,
             Err(refused) => {
-                return CheckResult::warning("image", refused, "allow it, or do without this language");
+                return CheckResult::warning(
+                    "image",
+                    refused,
+                    "add it to `sandbox.image_allowlist` to use this language",
+                );
             }
         };
         let _spinner = Spinner::start(format!("looking for image {name}"));
         match self.local.wait(self.docker.ensure_image(&approved, None)) {
-            Ok(()) => CheckResult::ok("image", format!("{name} for {language} is there")),
+            Ok(()) => CheckResult::ok("image", format!("{name} for {language} exists")),
             Err(error) => CheckResult::failed("image", error),
         }
     }
@@ -160,7 +164,7 @@ fn limits(facts: &EngineFacts) -> Vec<CheckResult> {
         }
     }
     if missing("swap") {
-        let remedy = "turn swap off, or boot with swapaccount=1";
+        let remedy = "disable swap, or boot with swapaccount=1";
         findings.push(CheckResult::warning(
             "limits",
             "the engine cannot limit swap: memory may be exceeded by it",

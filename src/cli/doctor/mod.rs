@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::http::{Ready, SkillSummary};
 use crate::server::{self, Assembled};
 
-/// What was found out about one part.
+/// The result of one check.
 #[derive(Debug, Serialize)]
 pub(super) struct CheckResult {
     part: &'static str,
@@ -70,7 +70,7 @@ impl CheckResult {
     }
 }
 
-/// Findings, told as they come to people and all at once to programs.
+/// Results, printed as they occur in text mode and all at once as data.
 pub(super) struct DoctorReport<'a> {
     console: &'a Console,
     findings: Vec<CheckResult>,

@@ -14,7 +14,7 @@ pub(super) enum Need {
     OneOfTwo,
 }
 
-/// Tells about the native sandbox, and makes one. Whether it can serve.
+/// Reports on the native sandbox and starts one. Returns whether it works.
 pub(super) fn check(
     local: &EmbeddedClient,
     native: &Native,
@@ -30,7 +30,7 @@ pub(super) fn check(
         report.add(match need {
             Need::Only => CheckResult::failed("native sandbox", why),
             Need::OneOfTwo => {
-                let remedy = "do as it says, or leave it to the container engine";
+                let remedy = "fix this, or use the container engine";
                 CheckResult::warning("native sandbox", why, remedy)
             }
         })?;

@@ -1,5 +1,5 @@
-//! What an execution tells, while it tells it: as server-sent events, or as plain text. Nothing is kept for a reader but its
-//! place; one that does not take what it is sent loses its connection as with any other answer.
+//! Streams the events of an execution as server-sent events or plain text. A reader costs only its position in the
+//! transcript; one that reads too slowly is disconnected, as from any response.
 
 mod types;
 
@@ -58,7 +58,7 @@ pub(crate) struct EventsQuery {
     params(("id" = uuid::Uuid, Path, description = "The execution"), EventsQuery,
         ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was taken", example = "120-0-3-running")),
     responses((status = OK, description = "The events; the schema names them and what each carries as `data`", body = Events, content_type = "text/event-stream"),
-        (status = NO_CONTENT, description = "All of it was told already")))]
+        (status = NO_CONTENT, description = "All events were sent already")))]
 #[expect(clippy::too_many_arguments, reason = "each parameter is an extractor of axum")]
 pub(crate) async fn events(
     State(state): State<Arc<ApiState>>,
@@ -85,7 +85,7 @@ pub(crate) async fn events(
     .into_response())
 }
 
-/// Runs what was asked for and answers with its events. What is refused before it was recorded is refused as ever.
+/// Runs a request and responds with its events. Errors before the execution is recorded are ordinary error responses.
 pub(crate) async fn run(
     client: EventClient,
     request: RunRequest,
@@ -108,7 +108,7 @@ pub(crate) async fn run(
             client.state.engine.follow(&client.caller, id, Bookmark::default()).await?
         }
     };
-    // It goes with the client, as it would if the client waited for its end.
+    // Dropped on disconnect, as in a request that waits for the result.
     let run = Box::pin(async { drop(run.await) });
     tracing::Span::current().record(field::EXECUTION_ID, tracing::field::display(subscription.id()));
     Ok(EventResponse {
@@ -121,7 +121,7 @@ pub(crate) async fn run(
     .into_response())
 }
 
-/// Records what was asked for and answers with its events from there on. Who goes away has only stopped to listen.
+/// Queues a request and responds with its events. A disconnect only ends the stream.
 pub(crate) async fn submit(
     client: EventClient,
     request: RunRequest,
@@ -150,7 +150,7 @@ pub(crate) async fn submit(
     .into_response())
 }
 
-/// What an execution prints, as plain text, to its end.
+/// Streams the output of an execution as plain text.
 pub(crate) async fn plain(
     state: &ApiState,
     caller: &Caller,
@@ -169,13 +169,13 @@ pub(crate) async fn plain(
                     {
                         return Ok(Some((Bytes::from(bytes), (subscription, permit))));
                     }
-                    // Cut off, or it would pass for whole.
+                    // An error, so that the client does not take the output for complete.
                     Ok(Some(News::End {
                         reason: Reason::Shutdown,
                         ..
                     })) => return Err(Error::internal("the server stops")),
                     Ok(None) => return Ok(None),
-                    // That we look counts as a sign of life of ours: a program may be silent for long.
+                    // Polling counts as activity of the connection: a program may print nothing for long.
                     Ok(Some(_)) | Err(_) => {}
                 }
             }
@@ -184,7 +184,7 @@ pub(crate) async fn plain(
     Ok(Body::from_stream(pieces))
 }
 
-/// The place to go on from.
+/// The position to resume from.
 fn last_event_id(headers: &HeaderMap, query: Option<&str>) -> Result<Bookmark, Error> {
     const HEADER: HeaderName = HeaderName::from_static("last-event-id");
     let mut given = headers.get_all(HEADER).iter();
@@ -193,7 +193,7 @@ fn last_event_id(headers: &HeaderMap, query: Option<&str>) -> Result<Bookmark, E
         (Some(only), None) => Some(only.to_str().unwrap_or("?")),
         (Some(_), Some(_)) => Some("?"),
     };
-    // An empty one means that there was none.
+    // Empty means absent.
     match text.filter(|text| !text.is_empty()) {
         None => Ok(Bookmark::default()),
         Some(text) => text
@@ -259,7 +259,7 @@ impl EventResponse {
         })
     }
 
-    /// The result, once there is room for it: its readers may be many.
+    /// The result, once the memory budget allows it: many clients can read it at once.
     async fn result(&mut self) -> Option<Bytes> {
         let execution = Arc::clone(self.result.as_ref()?);
         let write = || {
@@ -280,7 +280,7 @@ impl EventResponse {
 
 impl IntoResponse for EventResponse {
     fn into_response(self) -> Response {
-        // No event of its own: some readers make one of every empty line.
+        // Without an empty line, from which some clients make an event.
         let retry = format!("retry: {}\n", limits::EVENTS_RETRY.as_millis());
         let begin = stream::iter([Ok::<_, Infallible>(Bytes::from(retry))]);
         let events = stream::unfold(self, async |mut response| {
@@ -289,7 +289,7 @@ impl IntoResponse for EventResponse {
         let headers = [
             (header::CONTENT_TYPE, MEDIA_TYPE),
             (header::CACHE_CONTROL, "no-store"),
-            // Some proxies hold answers back until they are whole unless they are told.
+            // Without this header some proxies buffer the whole response.
             (HeaderName::from_static("x-accel-buffering"), "no"),
         ];
         let body = Body::from_stream(futures::StreamExt::chain(begin, events));

@@ -43,9 +43,9 @@ pub struct EndEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EndReason {
-    /// The execution has ended, and all has been told.
+    /// The execution has ended and all events were sent.
     Finished,
-    /// The server stops. Come back with the last id; what runs then, or what became of it, is told from there on.
+    /// The server stops. Reconnect with the last id to receive the remaining events.
     Shutdown,
 }
 
