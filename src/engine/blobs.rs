@@ -232,9 +232,9 @@ impl Engine {
         }
         let mut bytes = 0;
         let mut add = |blob: InputBlob| {
-            if job.blobs.iter().all(|known| known.digest != blob.digest) {
+            if job.program.blobs.iter().all(|known| known.digest != blob.digest) {
                 bytes += blob.size;
-                job.blobs.push(blob);
+                job.program.blobs.push(blob);
             }
         };
         for id in ids {
@@ -253,8 +253,8 @@ impl Engine {
             let message = format!("blobs: {bytes} bytes together, the limit is {max}; send fewer at once");
             return Err(Error::new(Code::TooLarge, message));
         }
-        let sizes = job.blobs.iter().map(|blob| blob.size);
-        job.limits = job.limits.with_blobs(sizes).ok_or_else(|| {
+        let sizes = job.program.blobs.iter().map(|blob| blob.size);
+        job.sandbox.limits = job.sandbox.limits.with_blobs(sizes).ok_or_else(|| {
             let message = format!(
                 "blobs: {bytes} bytes need more memory than the skill has; raise `resources.memory` or send fewer"
             );

@@ -4,7 +4,7 @@ use crate::engine::plan::{self, PlannedRun};
 use crate::engine::{RunSpec, Settings};
 use crate::error::Error;
 use crate::ids::{Digest, Tenant};
-use crate::sandbox::{Collect, Job};
+use crate::sandbox::{Collect, Job, ProgramRun};
 use crate::skill::{Function, Language};
 
 pub(super) fn plan(
@@ -34,18 +34,19 @@ pub(super) fn plan(
     .map(ToOwned::to_owned)
     .collect();
     argv.extend(spec.args.iter().cloned());
-    let base = plan::job(
-        plan::approve(settings.images.of(language), None, settings)?,
-        spec,
-        settings,
-    )?;
-    let job = Job {
+    let image = plan::approve(settings.images.of(language), None, settings)?;
+    let base = plan::job(tenant, image, spec, settings)?;
+    let program = ProgramRun {
         argv,
         code: Some(code),
-        env: plan::environment(None, &base.input).into(),
+        env: plan::environment(None, &base.program.input).into(),
         stdin: plan::stdin_unless_input(spec),
         // Code saves files next to itself.
         collect: Collect::Workspace,
+        ..base.program
+    };
+    let job = Job {
+        program,
         recurs: true,
         ..base
     };

@@ -39,7 +39,7 @@ impl Engine {
         let mut actions = Vec::new();
         for SkillRef { name, selector } in mounts {
             let job = &mut planned.job;
-            if job.skill.as_ref().is_some_and(|own| own.name == *name) {
+            if job.sandbox.skill.as_ref().is_some_and(|own| own.name == *name) {
                 continue;
             }
             let record = self
@@ -49,7 +49,7 @@ impl Engine {
                     Code::NotFound => Error::new(Code::NotFound, format!("mount_skills: {error}")),
                     _ => error,
                 })?;
-            job.mounted.push(SkillFiles {
+            job.sandbox.mounted.push(SkillFiles {
                 folder: self.folder(&record).await?,
                 digest: record.digest,
                 name: record.name,
@@ -67,10 +67,10 @@ impl Engine {
     pub(super) fn surround_shell(&self, planned: &mut PlannedRun, other: Language) -> Result<(), Error> {
         let images = &self.0.settings.images;
         let is_plain_shell = planned.language == Language::Bash
-            && planned.job.image_of == ImageOf::Language
-            && planned.job.image.as_str() == images.of(Language::Bash);
+            && planned.job.sandbox.image_of == ImageOf::Language
+            && planned.job.sandbox.image.as_str() == images.of(Language::Bash);
         if is_plain_shell {
-            planned.job.image = plan::approve(images.of(other), None, &self.0.settings)?;
+            planned.job.sandbox.image = plan::approve(images.of(other), None, &self.0.settings)?;
         }
         Ok(())
     }

@@ -93,7 +93,7 @@ pub(super) fn without_artifacts(outcome: Outcome, error: &Error) -> Outcome {
 
 /// Judges how the program ended: the status, and why it is no success.
 fn classify(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<Failure>) {
-    let granted = &job.limits;
+    let granted = &job.sandbox.limits;
     let (status, code, message) = match (&report.end, &report.output) {
         (Completion::Exited(0), ProgramOutput::Missing | ProgramOutput::Json(_)) => {
             return (Status::Success, None);

@@ -8,7 +8,9 @@ use crate::error::Error;
 use crate::execution::{JsonText, ResourceLimits};
 use crate::ids::{Digest, ExecutionId, Tenant};
 use crate::limits;
-use crate::sandbox::{Collect, ImageOf, Job, ProgressSender, SkillFiles, Urgency};
+use crate::sandbox::{
+    Collect, ImageOf, Job, JobKind, ProgramRun, ProgressSender, SandboxSpec, SkillFiles, Urgency,
+};
 use crate::secret::Mask;
 use crate::skill::{
     Action, ApprovedImage, Called, Language, Manifest, Module, Resources, Script, SecretName, SkillName,
@@ -132,7 +134,7 @@ impl PlannedRun {
     }
 
     pub(super) fn id(&self) -> ExecutionId {
-        self.job.execution
+        self.job.program.execution
     }
 }
 
@@ -164,16 +166,25 @@ pub(super) fn plan(subject: Subject<'_>, spec: &RunSpec, settings: &Settings) ->
     };
     let image = approve(own_image.unwrap_or_else(default), Some(manifest), settings)?;
     argv.extend(spec.args.iter().cloned());
-    let base = job(image, spec, settings)?;
-    let mut env = environment(Some((manifest, version)), &base.input);
+    let base = job(tenant, image, spec, settings)?;
+    let mut env = environment(Some((manifest, version)), &base.program.input);
     if target.is_script() {
         add_import_paths(&mut env, &imported_from(manifest), &entrypoint);
     }
-    let job = Job {
-        argv,
+    let sandbox = SandboxSpec {
         image_of: own_image.map_or(ImageOf::Language, |_| ImageOf::Skill),
-        env: env.into(),
         skill: Some(files),
+        limits: ResourceLimits::clamp(
+            &manifest.resources,
+            manifest.timeout,
+            spec.timeout,
+            &settings.maxima,
+        ),
+        ..base.sandbox
+    };
+    let program = ProgramRun {
+        argv,
+        env: env.into(),
         stdin: if target.is_script() {
             stdin_unless_input(spec)
         } else {
@@ -184,12 +195,11 @@ pub(super) fn plan(subject: Subject<'_>, spec: &RunSpec, settings: &Settings) ->
         } else {
             Collect::Out
         },
-        limits: ResourceLimits::clamp(
-            &manifest.resources,
-            manifest.timeout,
-            spec.timeout,
-            &settings.maxima,
-        ),
+        ..base.program
+    };
+    let job = Job {
+        sandbox,
+        program,
         ..base
     };
     // Its schemas are for what it declares, not for its parts.
@@ -239,31 +249,41 @@ fn add_import_paths(env: &mut [(String, String)], skill: &str, script: &str) {
 }
 
 /// What every job takes from the request.
-pub(super) fn job(image: ApprovedImage, spec: &RunSpec, settings: &Settings) -> Result<Job, Error> {
+pub(super) fn job(
+    tenant: &Tenant,
+    image: ApprovedImage,
+    spec: &RunSpec,
+    settings: &Settings,
+) -> Result<Job, Error> {
     let input = match &spec.input {
         Some(input) => input.clone(),
         None => JsonText::parse(b"{}").map_err(|error| Error::internal(error.to_string()))?,
     };
     Ok(Job {
-        execution: ExecutionId::generate(),
-        image,
-        image_of: ImageOf::Language,
-        skill: None,
-        mounted: Vec::new(),
-        deps: Vec::new(),
-        argv: Vec::new(),
-        env: Vec::new().into(),
-        mask: Mask::default(),
-        input,
-        code: None,
-        stdin: None,
-        files: spec.files.clone(),
-        blobs: Vec::new(),
-        collect: Collect::Out,
-        egress: None,
+        sandbox: SandboxSpec {
+            tenant: tenant.clone(),
+            image,
+            image_of: ImageOf::Language,
+            skill: None,
+            mounted: Vec::new(),
+            deps: Vec::new(),
+            limits: ResourceLimits::clamp(&Resources::default(), None, spec.timeout, &settings.maxima),
+        },
+        program: ProgramRun {
+            execution: ExecutionId::generate(),
+            argv: Vec::new(),
+            env: Vec::new().into(),
+            mask: Mask::default(),
+            input,
+            code: None,
+            stdin: None,
+            files: spec.files.clone(),
+            blobs: Vec::new(),
+            collect: Collect::Out,
+        },
+        kind: JobKind::Run,
         recurs: false,
         urgency: Urgency::default(),
-        limits: ResourceLimits::clamp(&Resources::default(), None, spec.timeout, &settings.maxima),
     })
 }
 

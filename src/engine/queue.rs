@@ -55,7 +55,7 @@ impl Engine {
         }
         let planned = Box::pin(self.accept(caller, request)).await?;
         planned.record_span();
-        let stored = RunSpec::pin_mounts(stored, &planned.job.mounted)?;
+        let stored = RunSpec::pin_mounts(stored, &planned.job.sandbox.mounted)?;
         let waiting = self.enter_queue(&planned.tenant, planned.id(), Lane::Queued)?;
         match self.enqueue(&planned, Some(stored), key).await? {
             Enqueue::Recorded(execution) => {
@@ -289,7 +289,7 @@ impl Engine {
                 "the skill's version was deleted and published again while this waited; run it again";
             return Err(Error::new(Code::Conflict, message));
         }
-        planned.job.execution = id;
+        planned.job.program.execution = id;
         planned.job.urgency = Urgency::Deferred;
         planned.accepted_at = recorded.created_at;
         planned.callback_url = recorded.callback_url;

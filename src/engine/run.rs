@@ -23,7 +23,7 @@ use crate::error::{Code, Error};
 use crate::execution::{ChosenBackend, Execution, FileEntry, NewExecution, Outcome, Timings, milliseconds};
 use crate::ids::{ExecutionId, Tenant};
 use crate::limits;
-use crate::sandbox::{BackendChoice, Job, ProgressSender, Run};
+use crate::sandbox::{BackendChoice, Job, ProgressSender, RunContext};
 use crate::store::{self, Store};
 use crate::telemetry::field;
 
@@ -78,19 +78,19 @@ impl PlannedRun {
 
     pub(super) fn new_execution(&self, engine: &Engine, backend: Option<&BackendChoice>) -> NewExecution {
         NewExecution {
-            id: self.job.execution,
+            id: self.job.program.execution,
             tenant: self.tenant.clone(),
             skill: self.name.clone(),
             version: self.version.clone(),
             digest: Some(self.digest),
             language: self.language,
-            image: self.job.image.to_string(),
+            image: self.job.sandbox.image.to_string(),
             backend: backend.map(|choice| ChosenBackend {
                 name: choice.kind.as_str().to_owned(),
                 reason: choice.reason.clone(),
                 degraded: choice.degraded.iter().map(ToString::to_string).collect(),
             }),
-            limits: self.job.limits,
+            limits: self.job.sandbox.limits,
             instance: engine.instance(),
             created_at: self.accepted_at,
             callback_url: self.callback_url.clone(),
@@ -193,7 +193,7 @@ impl Engine {
     ) -> Result<Execution, Error> {
         let queue_ms = milliseconds(clock::since(planned.accepted_at));
         // In the slot: validation may take as long as a short program.
-        planned.schemas.check_input(&planned.job.input).await?;
+        planned.schemas.check_input(&planned.job.program.input).await?;
         let progress = planned.progress.take();
         let choice = self.prepare(&planned.job, progress.as_ref()).await?;
         let waiting = Waiting {
@@ -240,7 +240,7 @@ impl Engine {
             queue_ms,
             ..outcome.timings
         };
-        let outcome = masked(Outcome { timings, ..outcome }, &planned.job.mask).await?;
+        let outcome = masked(Outcome { timings, ..outcome }, &planned.job.program.mask).await?;
         self.record(new, outcome).await
     }
 
@@ -268,32 +268,32 @@ impl Engine {
         let (tenant, job) = (&planned.tenant, &planned.job);
         let tar = || ArtifactTar::create_in(&self.0.settings.tmp_dir);
         let (mut artifacts, mut blobs) = (tar(), tar());
-        let run = Run {
+        let context = RunContext {
             artifacts: &mut artifacts,
             blobs: &mut blobs,
             cancel: registration.cancel(),
-            go: start,
+            start,
             transcript: registration.transcript(),
         };
-        let report = self.0.sandbox.run(choice, job, run).await;
+        let report = self.0.sandbox.run(choice, job, context).await;
         let fault = metrics::fault_of(report.as_ref().map_err(drop));
         let report = match report {
             Ok(report) => report,
             Err(error) => {
-                tracing::error!(execution.id = %job.execution, ?error, "Execution {} got no sandbox", job.execution);
+                tracing::error!(execution.id = %job.program.execution, ?error, "Execution {} got no sandbox", job.program.execution);
                 return (failed(&failure::of_sandbox(error)), fault);
             }
         };
         let shutting_down = self.0.running.is_stopping();
         let stored = self
-            .store_artifacts(tenant, job.execution, artifacts, &report.files)
+            .store_artifacts(tenant, job.program.execution, artifacts, &report.files)
             .await;
         let (kept, not_kept) = self.take_blobs(tenant, blobs, &report.blobs).await;
         let outcome = with_blobs(from_report(report, job, shutting_down), kept, not_kept);
         let outcome = match stored {
             Ok(()) => outcome,
             Err(error) => {
-                tracing::error!(execution.id = %job.execution, ?error, "Artifacts of execution {} were not stored", job.execution);
+                tracing::error!(execution.id = %job.program.execution, ?error, "Artifacts of execution {} were not stored", job.program.execution);
                 without_artifacts(outcome, &error)
             }
         };

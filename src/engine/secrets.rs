@@ -71,11 +71,11 @@ impl Engine {
         secrets: &[SecretName],
     ) -> Result<(), Error> {
         let granted = self.granted(tenant, secrets).await?;
-        job.mask = Mask::new(granted.iter().map(|(_, value)| value));
+        job.program.mask = Mask::new(granted.iter().map(|(_, value)| value));
         let variables = granted
             .iter()
             .map(|(name, value)| (name.to_string(), value.reveal().to_owned()));
-        job.env.extend(variables);
+        job.program.env.extend(variables);
         Ok(())
     }
 

@@ -13,7 +13,8 @@ use super::docker::Docker;
 #[cfg(target_os = "linux")]
 use super::linux::Native;
 use super::{
-    Backend as _, BackendChoice, BackendKind, Error, Job, ProgressSender, Report, Run, WarmPoolSettings,
+    Backend as _, BackendChoice, BackendKind, Error, Job, ProgressSender, Report, RunContext,
+    WarmPoolSettings,
 };
 use crate::ids::InstanceId;
 use crate::limits;
@@ -106,7 +107,7 @@ impl Auto {
         let (sender, signs) = mpsc::channel(limits::PROGRESS_QUEUE);
         let prepared = self.docker.prepare(job, Some(&sender));
         let prepared = with_silence_timeout(prepared, signs, progress);
-        self.unless_missing(EnginePart::Image(job.image.clone()), prepared)
+        self.unless_missing(EnginePart::Image(job.sandbox.image.clone()), prepared)
             .await
     }
 
@@ -158,11 +159,16 @@ impl Auto {
         Err(docker)
     }
 
-    pub(super) async fn run(&self, choice: &BackendChoice, job: &Job, run: Run<'_>) -> Result<Report, Error> {
+    pub(super) async fn run(
+        &self,
+        choice: &BackendChoice,
+        job: &Job,
+        context: RunContext<'_>,
+    ) -> Result<Report, Error> {
         match choice.kind {
             #[cfg(target_os = "linux")]
-            BackendKind::Native => Box::pin(self.native.run(job, run)).await,
-            _ => Box::pin(self.docker.run(job, run)).await,
+            BackendKind::Native => Box::pin(self.native.run(job, context)).await,
+            _ => Box::pin(self.docker.run(job, context)).await,
         }
     }
 

@@ -16,6 +16,7 @@ mod report;
 #[cfg(feature = "testing")]
 mod scripted;
 pub mod seccomp;
+mod warm_key;
 mod warm_pool;
 
 use std::time::Duration;
@@ -33,7 +34,9 @@ pub use auto::Auto;
 pub use egress::{Egress, Tunnel};
 pub use environment::Environment;
 pub use input::{InputBlob, InputFile};
-pub use job::{Collect, Dependencies, ImageOf, Job, PackageKind, SkillFiles, Urgency};
+pub use job::{
+    Collect, Dependencies, ImageOf, Job, JobKind, PackageKind, ProgramRun, SandboxSpec, SkillFiles, Urgency,
+};
 #[cfg(feature = "testing")]
 pub use scripted::Script;
 pub use warm_pool::WarmPoolSettings;
@@ -149,18 +152,15 @@ pub enum Progress {
 /// Takes [`Progress`]; dropped messages do not matter.
 pub type ProgressSender = tokio::sync::mpsc::Sender<Progress>;
 
-/// What accompanies one run.
+/// Where the results of one run go, and what starts and cancels its program.
 #[derive(Debug)]
-pub struct Run<'a> {
-    /// Takes the file artifacts.
+pub struct RunContext<'a> {
     pub artifacts: &'a mut ArtifactTar,
-    /// Takes the blobs.
     pub blobs: &'a mut ArtifactTar,
-    /// Ends the program early.
     pub cancel: CancellationToken,
-    /// Once this is told, the program is started; if it never will be, the program never is. The sandbox is made meanwhile.
-    pub go: oneshot::Receiver<()>,
-    /// Is told what the program prints and logs, without secrets, as it comes.
+    /// The start signal. The sandbox is created before it; if the sender is dropped, the program never starts.
+    pub start: oneshot::Receiver<()>,
+    /// Gets what the program prints and logs as it comes, without secrets.
     pub transcript: &'a Transcript,
 }
 
@@ -201,7 +201,7 @@ impl BackendKind {
 /// What every backend can do. Private: callers see only [`Sandbox`].
 trait Backend {
     async fn prepare(&self, job: &Job, progress: Option<&ProgressSender>) -> Result<(), Error>;
-    async fn run(&self, job: &Job, run: Run<'_>) -> Result<Report, Error>;
+    async fn run(&self, job: &Job, context: RunContext<'_>) -> Result<Report, Error>;
     async fn check(&self) -> Result<(), Error>;
     async fn reconcile(&self, dead: &[InstanceId]) -> Result<usize, Error>;
     async fn drain(&self);
@@ -356,14 +356,19 @@ impl Sandbox {
     }
 
     /// Runs `job` to its end in a sandbox of its own, made by what was chosen when it was prepared.
-    pub async fn run(&self, choice: &BackendChoice, job: &Job, run: Run<'_>) -> Result<Report, Error> {
+    pub async fn run(
+        &self,
+        choice: &BackendChoice,
+        job: &Job,
+        context: RunContext<'_>,
+    ) -> Result<Report, Error> {
         match self {
-            Self::Docker(docker) => docker.run(job, run).await,
+            Self::Docker(docker) => docker.run(job, context).await,
             #[cfg(target_os = "linux")]
-            Self::Native(native) => native.run(job, run).await,
-            Self::Auto(auto) => Box::pin(auto.run(choice, job, run)).await,
+            Self::Native(native) => native.run(job, context).await,
+            Self::Auto(auto) => Box::pin(auto.run(choice, job, context)).await,
             #[cfg(feature = "testing")]
-            Self::Scripted(scripted) => scripted.run(job, run).await,
+            Self::Scripted(scripted) => scripted.run(job, context).await,
         }
     }
 

@@ -7,7 +7,7 @@ use crate::bundle::artifacts::ArtifactTar;
 use crate::execution::{Logs, Shown, Usage};
 use crate::ids::InstanceId;
 use crate::sandbox::{
-    Backend, Completion, Error, Job, ProgramOutput, ProgressSender, Report, Run, WarmPoolSettings,
+    Backend, Completion, Error, Job, ProgramOutput, ProgressSender, Report, RunContext, WarmPoolSettings,
 };
 use crate::telemetry::WarmPoolStats;
 
@@ -62,15 +62,15 @@ impl Report {
 }
 
 impl Backend for Scripted {
-    async fn run(&self, job: &Job, run: Run<'_>) -> Result<Report, Error> {
-        if run.go.await.is_err() {
+    async fn run(&self, job: &Job, context: RunContext<'_>) -> Result<Report, Error> {
+        if context.start.await.is_err() {
             return Err(Error::Unavailable(
                 "its execution could not be recorded".to_owned(),
             ));
         }
         // A script may block its thread, which is not to keep others waiting whom it has just woken.
         tokio::task::yield_now().await;
-        (self.script)(job, run.artifacts)
+        (self.script)(job, context.artifacts)
     }
 
     async fn prepare(&self, _job: &Job, _progress: Option<&ProgressSender>) -> Result<(), Error> {

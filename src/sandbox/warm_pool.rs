@@ -1,30 +1,29 @@
-//! Sandboxes that are made before anybody asks, each for one execution of what was run before: with the interpreter started,
-//! waiting in its own start-up, where it is one that can wait.
+//! The warm pool: sandboxes that are created before a run needs them, each used by one run, with the interpreter pre-started
+//! where it supports that.
 //!
-//! Nothing of a request is in them: no input, argument, secret or file of it. They are as restricted as any other.
+//! They hold no input, argument, secret or file of a request, and are as restricted as any other sandbox.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
 
-use crate::execution::{JsonText, ResourceLimits};
 use crate::guest::wire::{self, Warm};
-use crate::ids::{Digest, ExecutionId};
 use crate::limits;
-use crate::sandbox::{Collect, Environment, Error, Job, Urgency};
-use crate::secret::Mask;
+use crate::sandbox::warm_key::WarmKey;
+use crate::sandbox::{Error, Job, SandboxSpec};
 use crate::telemetry::WarmPoolStats;
 
-/// How many sandboxes may wait for a program, and for how long.
+/// Size of the warm pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WarmPoolSettings {
-    /// Sandboxes at most; none are made in advance if 0.
+    /// Most warm sandboxes; 0 disables the pool.
     pub slots: usize,
-    /// Bytes that they may take together, by [`limits::WARM_PYTHON_BYTES`] and its like.
+    /// Most bytes of all together, by [`limits::WARM_PYTHON_BYTES`] and its like.
     pub memory_bytes: u64,
-    /// How long one waits before it is given up.
+    /// An unused warm sandbox is evicted after this time.
     pub idle: Duration,
 }
 
@@ -38,319 +37,293 @@ impl Default for WarmPoolSettings {
     }
 }
 
-/// Says what a waiting sandbox is good for: everything about it but the request.
-pub(super) type Key = Digest;
+/// Creates sandboxes for the pool.
+pub(super) trait WarmFactory: Send + Sync + 'static {
+    type Sandbox: Send + 'static;
 
-/// A job that may come again.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct WarmKey {
-    key: Key,
-    /// Arguments that its interpreter is started with before anybody asks; of other programs nothing is started.
-    pre_started_arguments: usize,
-    /// What is in the sandbox takes while it waits.
-    bytes: u64,
+    /// A refill starts this long after the run: the run's result is recorded and answered first.
+    const REFILL_DELAY: Duration;
+    /// Whether [`Self::refill_others`] has work after a run that needs no warm sandbox.
+    const REFILLS_OTHERS: bool;
+
+    fn is_connected(sandbox: &mut Self::Sandbox) -> bool;
+
+    /// Creates a sandbox, and its pre-started interpreter.
+    fn create_warm(
+        self: &Arc<Self>,
+        pending: &PendingSandbox<Self::Sandbox>,
+    ) -> impl Future<Output = Result<Self::Sandbox, Error>> + Send;
+
+    /// Refills what the backend keeps besides warm sandboxes, until the tracker is closed.
+    fn refill_others(self: &Arc<Self>, background: &TaskTracker) -> impl Future<Output = ()> + Send;
+
+    /// Waits until nothing of evicted and ended sandboxes is left.
+    fn release(self: &Arc<Self>) -> impl Future<Output = ()> + Send;
 }
 
-/// Of a command, how many arguments an interpreter can be started with that waits for the rest, and what it takes then:
-/// `python3 FILE …`, `python3 -m MODULE …` and `node FILE …`.
-fn pre_started_arguments(argv: &[String]) -> (usize, u64) {
-    let [interpreter, file, ..] = argv else {
-        return (0, limits::WARM_SANDBOX_BYTES);
-    };
-    match (interpreter.as_str(), file.as_str()) {
-        ("python3", "-m") if argv.len() > 2 => (3, limits::WARM_PYTHON_BYTES),
-        ("python3", file) if !file.starts_with('-') => (2, limits::WARM_PYTHON_BYTES),
-        ("node", file) if !file.starts_with('-') => (2, limits::WARM_NODE_BYTES),
-        _ => (0, limits::WARM_SANDBOX_BYTES),
-    }
-}
-
-/// Variables that interpreters, their loader and their libraries read as they start.
-const START_UP_VARIABLES: [&str; 6] = ["PATH", "HOME", "LANG", "LANGUAGE", "TMPDIR", "TZ"];
-const START_UP_PREFIXES: [&str; 7] = ["PYTHON", "NODE_", "LC_", "LD_", "MALLOC_", "GLIBC_", "UV_"];
-
-/// Nothing is read where nothing is started.
-fn start_up_variables(pre_started_arguments: usize, env: &Environment) -> Vec<(String, String)> {
-    let is_read = |name: &str| {
-        START_UP_VARIABLES.contains(&name) || START_UP_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-    };
-    let all = env.variables().iter();
-    all.filter(|(name, _)| pre_started_arguments > 0 && is_read(name))
-        .cloned()
-        .collect()
-}
-
-impl WarmKey {
-    pub(super) fn of(job: &Job) -> Option<Self> {
-        if !job.recurs || job.egress.is_some() || job.collect == Collect::Packages {
-            return None;
-        }
-        let (pre_started_arguments, bytes) = pre_started_arguments(&job.argv);
-        let mounts = job.mounts().into_iter();
-        let mounts: Vec<_> = mounts.map(|mounted| (mounted.at, mounted.name)).collect();
-        let limits = ResourceLimits {
-            // Counted from its start, by the guest.
-            timeout: Duration::ZERO,
-            ..job.limits
-        };
-        let (argv, env) = (
-            job.argv.get(..pre_started_arguments)?,
-            start_up_variables(pre_started_arguments, &job.env),
-        );
-        // One of the mounts is the skill that runs, or none is.
-        let skill = job.skill.as_ref().map(|skill| &skill.name);
-        let text = format!("{} {skill:?} {argv:?} {env:?} {mounts:?} {limits:?}", job.image);
-        Some(Self {
-            key: Digest::of(text.as_bytes()),
-            pre_started_arguments,
-            bytes,
-        })
-    }
-
-    /// The job without its request: all that a sandbox is made from that waits for such a job.
-    fn without_request(&self, job: &Job) -> Job {
-        let nothing = JsonText::parse(b"{}");
-        Job {
-            execution: ExecutionId::generate(),
-            image: job.image.clone(),
-            image_of: job.image_of,
-            skill: job.skill.clone(),
-            mounted: job.mounted.clone(),
-            deps: job.deps.clone(),
-            argv: job.argv[..self.pre_started_arguments].to_vec(),
-            env: start_up_variables(self.pre_started_arguments, &job.env).into(),
-            mask: Mask::default(),
-            input: nothing.unwrap_or_else(|_| job.input.clone()),
-            code: None,
-            stdin: None,
-            files: Vec::new(),
-            blobs: Vec::new(),
-            collect: job.collect,
-            egress: None,
-            recurs: false,
-            urgency: Urgency::Deferred,
-            limits: ResourceLimits {
-                // Of the whole sandbox: it may wait before its time begins, which may be another's.
-                timeout: limits::TIMEOUT_MAX + limits::WARM_IDLE_MAX,
-                ..job.limits
-            },
-        }
-    }
-}
-
-/// One that is being made.
+/// A warm sandbox that is being created.
 #[derive(Debug)]
 pub(super) struct PendingSandbox<T> {
-    warm_key: WarmKey,
-    /// What it is made from.
-    pub(super) job: Job,
-    /// Those that make room for it, to be ended.
+    key: WarmKey,
+    pub(super) spec: SandboxSpec,
+    argv: Vec<String>,
+    env: Vec<(String, String)>,
+    /// Ended before the new one is created.
     evicted: Vec<T>,
 }
 
 impl<T> PendingSandbox<T> {
-    pub(super) fn drop_evicted(&mut self) {
-        self.evicted.clear();
+    fn new(key: WarmKey, job: &Job, evicted: Vec<T>) -> Self {
+        let mut spec = job.sandbox.clone();
+        // The sandbox may wait before its program's time begins, which may be another's.
+        spec.limits.timeout = limits::TIMEOUT_MAX + limits::WARM_IDLE_MAX;
+        Self {
+            key,
+            spec,
+            argv: key.argv(job),
+            env: key.env(job),
+            evicted,
+        }
     }
 
-    /// What its guest is told.
-    pub(super) fn warm(&self) -> Warm {
+    pub(super) fn command(&self) -> Warm {
         Warm {
             version: wire::VERSION,
-            skill: self.job.skill.as_ref().map(|skill| skill.name.to_string()),
-            argv: self.job.argv.clone(),
-            env: self.job.env.variables().to_vec(),
+            skill: self.spec.skill.as_ref().map(|skill| skill.name.to_string()),
+            argv: self.argv.clone(),
+            env: self.env.clone(),
         }
     }
 }
 
-/// Those that wait.
 #[derive(Debug)]
-pub(super) struct WarmPool<T>(Mutex<PoolState<T>>);
+pub(super) struct WarmPool<T> {
+    state: Arc<Mutex<PoolState<T>>>,
+    background: TaskTracker,
+}
 
 #[derive(Debug)]
 struct PoolState<T> {
-    pool: WarmPoolSettings,
-    waiting: Vec<WarmSandbox<T>>,
-    /// How many of each are being made.
-    pending: HashMap<Key, (usize, u64)>,
-    /// How many of each are worth their room: one more whenever one was missed, one less whenever one waited in vain.
-    wanted: HashMap<Key, usize>,
+    settings: WarmPoolSettings,
+    /// In the order of their creation.
+    sandboxes: Vec<WarmSandbox<T>>,
+    pending: HashMap<WarmKey, usize>,
+    /// How many sandboxes of a key are worth their memory: one more with each miss, one less with each that expires unused.
+    wanted: HashMap<WarmKey, usize>,
     hits: u64,
     misses: u64,
 }
 
 #[derive(Debug)]
 struct WarmSandbox<T> {
-    key: Key,
-    bytes: u64,
-    since: Instant,
-    item: T,
+    key: WarmKey,
+    created: Instant,
+    sandbox: T,
 }
 
-impl<T> WarmPool<T> {
-    /// One that takes nothing until it is allowed to.
-    pub(super) fn empty() -> Self {
-        Self(Mutex::new(PoolState {
-            pool: WarmPoolSettings {
+impl<T: Send + 'static> WarmPool<T> {
+    /// Disabled until it is configured. `background` runs refills.
+    pub(super) fn new(background: TaskTracker) -> Self {
+        let state = PoolState {
+            settings: WarmPoolSettings {
                 slots: 0,
                 ..WarmPoolSettings::default()
             },
-            waiting: Vec::new(),
+            sandboxes: Vec::new(),
             pending: HashMap::new(),
             wanted: HashMap::new(),
             hits: 0,
             misses: 0,
-        }))
-    }
-
-    pub(super) fn configure(&self, pool: WarmPoolSettings) {
-        self.state().pool = pool;
-    }
-
-    /// One that waits for this and is still there, and is nobody else's from now on.
-    pub(super) fn checkout(&self, warm_key: &WarmKey, is_connected: impl Fn(&mut T) -> bool) -> Option<T> {
-        let taken = std::iter::from_fn(|| self.checkout_any(&warm_key.key))
-            .find_map(|mut item| is_connected(&mut item).then_some(item));
-        let mut state = self.state();
-        if taken.is_some() {
-            state.hits += 1;
-        } else if state.pool.slots > 0 {
-            state.misses += 1;
+        };
+        Self {
+            state: Arc::new(Mutex::new(state)),
+            background,
         }
-        drop(state);
-        taken
     }
 
-    /// What became of the work.
+    pub(super) fn configure(&self, settings: WarmPoolSettings) {
+        self.state().settings = settings;
+    }
+
     pub(super) fn stats(&self) -> WarmPoolStats {
         let state = self.state();
         WarmPoolStats {
             hits: state.hits,
             misses: state.misses,
-            waiting: state.waiting.len() as u64,
-            bytes: state.waiting.iter().map(|slot| slot.bytes).sum(),
+            waiting: state.sandboxes.len() as u64,
+            bytes: state.sandboxes.iter().map(|warm| warm.key.bytes).sum(),
         }
     }
 
-    /// The youngest: its pages are in caches still.
-    fn checkout_any(&self, key: &Key) -> Option<T> {
+    /// Removes a warm sandbox of this key, if one is connected.
+    pub(super) fn checkout<F: WarmFactory<Sandbox = T>>(&self, key: WarmKey) -> Option<T> {
+        let found = std::iter::from_fn(|| self.checkout_any(key))
+            .find_map(|mut sandbox| F::is_connected(&mut sandbox).then_some(sandbox));
         let mut state = self.state();
-        let found = state.waiting.iter().rposition(|slot| slot.key == *key);
-        if found.is_none() && state.pool.slots > 0 {
-            let slots = state.pool.slots;
-            let wanted = state.wanted.entry(*key).or_insert(0);
+        if found.is_some() {
+            state.hits += 1;
+        } else if state.settings.slots > 0 {
+            state.misses += 1;
+        }
+        drop(state);
+        found
+    }
+
+    /// The newest: its pages are most likely in caches.
+    fn checkout_any(&self, key: WarmKey) -> Option<T> {
+        let mut state = self.state();
+        let found = state.sandboxes.iter().rposition(|warm| warm.key == key);
+        if found.is_none() && state.settings.slots > 0 {
+            let slots = state.settings.slots;
+            let wanted = state.wanted.entry(key).or_insert(0);
             *wanted = (*wanted + 1).min(slots);
             state.forget_unused();
         }
-        found.map(|place| state.waiting.remove(place).item)
+        found.map(|index| state.sandboxes.remove(index).sandbox)
     }
 
-    /// Leave to make one more for jobs like this, if one more is wanted.
-    pub(super) fn reserve_for(&self, warm_key: WarmKey, job: &Job) -> Option<PendingSandbox<T>> {
-        let evicted = self.reserve(&warm_key.key, warm_key.bytes)?;
-        Some(PendingSandbox {
-            warm_key,
-            job: warm_key.without_request(job),
-            evicted,
-        })
+    /// Creates one more sandbox for jobs like this in the background, if one is wanted.
+    pub(super) fn refill<F>(&self, factory: &Arc<F>, key: Option<WarmKey>, job: &Job)
+    where
+        F: WarmFactory<Sandbox = T>,
+    {
+        if self.background.is_closed() {
+            return;
+        }
+        let pending = key.and_then(|key| Some(PendingSandbox::new(key, job, self.reserve(key)?)));
+        if pending.is_none() && !F::REFILLS_OTHERS {
+            return;
+        }
+        let (factory, pool) = (factory.clone(), self.clone());
+        self.background.spawn(async move {
+            if !F::REFILL_DELAY.is_zero() {
+                tokio::time::sleep(F::REFILL_DELAY).await;
+            }
+            if let Some(mut pending) = pending {
+                pending.evicted.clear();
+                let created = factory.create_warm(&pending).await;
+                let created = created.inspect_err(
+                    |error| tracing::warn!(%error, "Warm sandbox not created; the next run creates its own"),
+                );
+                pool.complete(pending.key, created.ok());
+            }
+            factory.refill_others(&pool.background).await;
+        });
     }
 
-    /// Room for one more is made by those that have waited longest.
-    fn reserve(&self, key: &Key, bytes: u64) -> Option<Vec<T>> {
+    /// Counts one more as pending if it is wanted. Returns the oldest sandboxes of other keys, evicted to fit it in.
+    fn reserve(&self, key: WarmKey) -> Option<Vec<T>> {
         let mut state = self.state();
-        let wanted = state.wanted.get(key).copied().unwrap_or(0);
-        let pending = state.pending.get(key).map_or(0, |(count, _)| *count);
-        let there = state.waiting.iter().filter(|slot| slot.key == *key).count();
-        if there + pending >= wanted {
+        let wanted = state.wanted.get(&key).copied().unwrap_or(0);
+        let pending = state.pending.get(&key).copied().unwrap_or(0);
+        let ready = state.sandboxes.iter().filter(|warm| warm.key == key).count();
+        if ready + pending >= wanted {
             return None;
         }
-        if !state.has_capacity(bytes, |slot| slot.key != *key) {
+        // Evict only when eviction frees enough.
+        if !state.fits(key, |warm| warm.key == key) {
             return None;
         }
-        let mut ended = Vec::new();
-        while !state.has_capacity(bytes, |_| false) {
-            let others = state.waiting.iter().position(|slot| slot.key != *key)?;
-            ended.push(state.waiting.remove(others).item);
+        let mut evicted = Vec::new();
+        while !state.fits(key, |_| true) {
+            let oldest = state.sandboxes.iter().position(|warm| warm.key != key)?;
+            evicted.push(state.sandboxes.remove(oldest).sandbox);
         }
-        let (count, sum) = state.pending.entry(*key).or_insert((0, 0));
-        *count += 1;
-        *sum += bytes;
-        Some(ended)
+        *state.pending.entry(key).or_insert(0) += 1;
+        Some(evicted)
     }
 
-    /// It was made, or could not be.
-    pub(super) fn complete(&self, pending: PendingSandbox<T>, made: Result<T, Error>) {
-        let made = made.inspect_err(
-            |error| tracing::warn!(%error, "Could not make a sandbox in advance; the next run makes its own"),
-        );
-        self.release(&pending.warm_key.key, pending.warm_key.bytes, made.ok());
-    }
-
-    fn release(&self, key: &Key, bytes: u64, made: Option<T>) {
+    fn complete(&self, key: WarmKey, created: Option<T>) {
         let mut state = self.state();
-        if let Some((count, sum)) = state.pending.get_mut(key) {
+        if let Some(count) = state.pending.get_mut(&key) {
             *count = count.saturating_sub(1);
-            *sum = sum.saturating_sub(bytes);
         }
-        state.pending.retain(|_, (count, _)| *count > 0);
-        if let Some(item) = made {
-            state.waiting.push(WarmSandbox {
-                key: *key,
-                bytes,
-                since: Instant::now(),
-                item,
+        state.pending.retain(|_, count| *count > 0);
+        if let Some(sandbox) = created {
+            state.sandboxes.push(WarmSandbox {
+                key,
+                created: Instant::now(),
+                sandbox,
             });
         }
     }
 
-    /// Takes those that waited in vain.
     pub(super) fn evict_expired(&self) -> Vec<T> {
         let mut state = self.state();
-        let idle = state.pool.idle;
-        let old = state.waiting.extract_if(.., |slot| slot.since.elapsed() >= idle);
-        let old: Vec<_> = old.collect();
-        for slot in &old {
-            if let Some(wanted) = state.wanted.get_mut(&slot.key) {
+        let idle = state.settings.idle;
+        let expired = state
+            .sandboxes
+            .extract_if(.., |warm| warm.created.elapsed() >= idle);
+        let expired: Vec<_> = expired.collect();
+        for warm in &expired {
+            if let Some(wanted) = state.wanted.get_mut(&warm.key) {
                 *wanted = wanted.saturating_sub(1);
             }
         }
         state.wanted.retain(|_, wanted| *wanted > 0);
-        old.into_iter().map(|slot| slot.item).collect()
+        expired.into_iter().map(|warm| warm.sandbox).collect()
     }
 
-    /// Takes all.
-    pub(super) fn evict_all(&self) -> Vec<T> {
+    /// Ends all warm sandboxes and waits until nothing is left in the background.
+    pub(super) async fn drain<F>(&self, factory: Option<&Arc<F>>)
+    where
+        F: WarmFactory<Sandbox = T>,
+    {
+        self.background.close();
+        drop(self.evict_all());
+        self.background.wait().await;
+        // Sandboxes that were pending.
+        drop(self.evict_all());
+        self.background.wait().await;
+        if let Some(factory) = factory {
+            factory.release().await;
+        }
+        self.background.reopen();
+    }
+
+    fn evict_all(&self) -> Vec<T> {
         let mut state = self.state();
         state.wanted.clear();
-        let all = std::mem::take(&mut state.waiting);
-        all.into_iter().map(|slot| slot.item).collect()
+        let all = std::mem::take(&mut state.sandboxes);
+        all.into_iter().map(|warm| warm.sandbox).collect()
     }
 
     fn state(&self) -> MutexGuard<'_, PoolState<T>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Clone for WarmPool<T> {
+    fn clone(&self) -> Self {
+        Self {
+            state: self.state.clone(),
+            background: self.background.clone(),
+        }
     }
 }
 
 impl<T> PoolState<T> {
-    /// Of many that were wanted once, those remain that are there.
+    /// Limits the wanted keys to those with sandboxes, once there are too many.
     fn forget_unused(&mut self) {
         if self.wanted.len() > limits::WARM_KEYS_MAX {
-            let (waiting, pending) = (&self.waiting, &self.pending);
+            let (sandboxes, pending) = (&self.sandboxes, &self.pending);
             self.wanted
-                .retain(|key, _| pending.contains_key(key) || waiting.iter().any(|slot| slot.key == *key));
+                .retain(|key, _| pending.contains_key(key) || sandboxes.iter().any(|warm| warm.key == *key));
         }
     }
 
-    /// Whether there is room for one that takes so much, or would be without those that `goes` names.
-    fn has_capacity(&self, bytes: u64, goes: impl Fn(&WarmSandbox<T>) -> bool) -> bool {
-        let pending = self.pending.values().copied();
-        let waiting = self.waiting.iter().filter(|slot| !goes(slot));
-        let waiting = waiting.map(|slot| (1, slot.bytes));
-        let (count, sum) = pending
-            .chain(waiting)
-            .fold((0, 0), |sum, next| (sum.0 + next.0, sum.1 + next.1));
-        count < self.pool.slots && sum + bytes <= self.pool.memory_bytes
+    /// Whether one more of this key fits beside all pending sandboxes and those that stay.
+    fn fits(&self, key: WarmKey, stays: impl Fn(&WarmSandbox<T>) -> bool) -> bool {
+        let (mut count, mut bytes) = (0, key.bytes);
+        for (pending, sandboxes) in &self.pending {
+            count += sandboxes;
+            bytes += pending.bytes * *sandboxes as u64;
+        }
+        for warm in self.sandboxes.iter().filter(|warm| stays(warm)) {
+            count += 1;
+            bytes += warm.key.bytes;
+        }
+        count < self.settings.slots && bytes <= self.settings.memory_bytes
     }
 }
 
@@ -359,7 +332,7 @@ mod tests {
     use super::*;
 
     fn pool(slots: usize, memory_bytes: u64) -> WarmPool<&'static str> {
-        let pool = WarmPool::empty();
+        let pool = WarmPool::new(TaskTracker::new());
         pool.configure(WarmPoolSettings {
             slots,
             memory_bytes,
@@ -368,121 +341,103 @@ mod tests {
         pool
     }
 
-    fn key(text: &str) -> Key {
-        Digest::of(text.as_bytes())
+    fn key(name: &str) -> WarmKey {
+        WarmKey::named(name, 1)
     }
 
-    /// Makes one, if it may be made; returns what had to go.
-    fn make(pool: &WarmPool<&'static str>, text: &'static str) -> Option<Vec<&'static str>> {
-        let gone = pool.reserve(&key(text), 1)?;
-        pool.release(&key(text), 1, Some(text));
-        Some(gone)
-    }
-
-    #[test]
-    fn only_an_interpreter_with_a_file_or_a_module_is_started_ahead() {
-        let started = |command: &str| {
-            let argv: Vec<_> = command.split(' ').map(ToOwned::to_owned).collect();
-            pre_started_arguments(&argv).0
-        };
-        let commands = [
-            "python3 main.py -v",
-            "python3 -m pack.age",
-            "node main.js",
-            "python3 -c 1",
-            "python3",
-            "python3 -m",
-            "bash main.sh",
-            "./tool",
-        ];
-        assert_eq!(commands.map(started), [2, 3, 2, 0, 0, 0, 0, 0]);
+    /// Creates a sandbox if one is wanted; returns the evicted ones.
+    fn create(pool: &WarmPool<&'static str>, name: &'static str) -> Option<Vec<&'static str>> {
+        let evicted = pool.reserve(key(name))?;
+        pool.complete(key(name), Some(name));
+        Some(evicted)
     }
 
     #[test]
-    fn one_is_made_for_what_was_asked_for_and_missed() {
+    fn creates_one_sandbox_after_a_miss() {
         let pool = pool(4, 4);
-        assert_eq!(make(&pool, "a"), None);
-        assert_eq!(pool.checkout_any(&key("a")), None);
-        assert_eq!(make(&pool, "a"), Some(vec![]));
-        assert_eq!(make(&pool, "a"), None);
-        assert_eq!(pool.checkout_any(&key("b")), None);
-        assert_eq!(pool.checkout_any(&key("a")), Some("a"));
-        // Nobody else's.
-        assert_eq!(pool.checkout_any(&key("a")), None);
+        assert_eq!(create(&pool, "a"), None);
+        assert_eq!(pool.checkout_any(key("a")), None);
+        assert_eq!(create(&pool, "a"), Some(vec![]));
+        assert_eq!(create(&pool, "a"), None);
+        assert_eq!(pool.checkout_any(key("b")), None);
+        assert_eq!(pool.checkout_any(key("a")), Some("a"));
+        assert_eq!(pool.checkout_any(key("a")), None);
     }
 
     #[test]
-    fn more_are_made_for_what_was_missed_more_often() {
+    fn creates_more_sandboxes_after_more_misses() {
         let pool = pool(3, 9);
         for _ in 0..9 {
-            assert_eq!(pool.checkout_any(&key("a")), None);
+            assert_eq!(pool.checkout_any(key("a")), None);
         }
-        let made = std::iter::repeat_with(|| make(&pool, "a")).take_while(Option::is_some);
+        let made = std::iter::repeat_with(|| create(&pool, "a")).take_while(Option::is_some);
         assert_eq!(made.count(), 3);
     }
 
     #[test]
-    fn those_that_waited_longest_make_room() {
+    fn evicts_the_oldest_sandbox_of_another_key() {
         let pool = pool(2, 9);
         for name in ["a", "b", "c"] {
-            assert_eq!(pool.checkout_any(&key(name)), None);
+            assert_eq!(pool.checkout_any(key(name)), None);
         }
-        assert_eq!((make(&pool, "a"), make(&pool, "b")), (Some(vec![]), Some(vec![])));
-        assert_eq!(make(&pool, "c"), Some(vec!["a"]));
-        assert_eq!(pool.checkout_any(&key("b")), Some("b"));
+        assert_eq!(
+            (create(&pool, "a"), create(&pool, "b")),
+            (Some(vec![]), Some(vec![]))
+        );
+        assert_eq!(create(&pool, "c"), Some(vec!["a"]));
+        assert_eq!(pool.checkout_any(key("b")), Some("b"));
     }
 
     #[test]
-    fn memory_bounds_them_too() {
+    fn memory_limits_the_pool() {
         let pool = pool(9, 1);
         assert_eq!(
-            (pool.checkout_any(&key("a")), pool.checkout_any(&key("a"))),
+            (pool.checkout_any(key("a")), pool.checkout_any(key("a"))),
             (None, None)
         );
-        assert_eq!(make(&pool, "a"), Some(vec![]));
-        assert_eq!(make(&pool, "a"), None);
+        assert_eq!(create(&pool, "a"), Some(vec![]));
+        assert_eq!(create(&pool, "a"), None);
     }
 
-    /// Where that would not make enough room, nobody goes.
     #[test]
-    fn nobody_makes_room_in_vain() {
+    fn evicts_only_when_eviction_frees_enough() {
         let pool = pool(9, 4);
-        for name in ["a", "a", "b"] {
-            assert_eq!(pool.checkout_any(&key(name)), None);
+        let large = WarmKey::named("a", 3);
+        for key in [large, large, key("b")] {
+            assert_eq!(pool.checkout_any(key), None);
         }
-        let reserve = |name: &str, bytes| pool.reserve(&key(name), bytes);
-        assert_eq!(reserve("a", 3), Some(vec![]));
-        pool.release(&key("a"), 3, Some("a"));
-        assert_eq!(make(&pool, "b"), Some(vec![]));
-        assert_eq!(reserve("a", 3), None);
-        assert_eq!(pool.checkout_any(&key("b")), Some("b"));
+        assert_eq!(pool.reserve(large), Some(vec![]));
+        pool.complete(large, Some("a"));
+        assert_eq!(create(&pool, "b"), Some(vec![]));
+        assert_eq!(pool.reserve(large), None);
+        assert_eq!(pool.checkout_any(key("b")), Some("b"));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_waits_in_vain_goes_and_is_not_made_again() {
+    async fn expired_sandbox_is_evicted_and_not_created_again() {
         let pool = pool(4, 4);
-        assert_eq!(pool.checkout_any(&key("a")), None);
-        assert_eq!(make(&pool, "a"), Some(vec![]));
+        assert_eq!(pool.checkout_any(key("a")), None);
+        assert_eq!(create(&pool, "a"), Some(vec![]));
         assert_eq!(pool.evict_expired(), Vec::<&str>::new());
         tokio::time::advance(Duration::from_secs(60)).await;
         assert_eq!(pool.evict_expired(), ["a"]);
-        assert_eq!(make(&pool, "a"), None);
+        assert_eq!(create(&pool, "a"), None);
     }
 
     #[test]
-    fn nothing_is_made_where_it_is_switched_off() {
+    fn disabled_pool_creates_nothing() {
         let pool = pool(0, 9);
-        assert_eq!(pool.checkout_any(&key("a")), None);
-        assert_eq!(make(&pool, "a"), None);
+        assert_eq!(pool.checkout_any(key("a")), None);
+        assert_eq!(create(&pool, "a"), None);
     }
 
     #[test]
-    fn the_dropped_do_not_count_as_being_made() {
+    fn failed_creation_is_not_pending() {
         let pool = pool(1, 9);
-        assert_eq!(pool.checkout_any(&key("a")), None);
-        assert_eq!(pool.reserve(&key("a"), 1), Some(vec![]));
-        assert_eq!(pool.reserve(&key("a"), 1), None);
-        pool.release(&key("a"), 1, None);
-        assert_eq!(make(&pool, "a"), Some(vec![]));
+        assert_eq!(pool.checkout_any(key("a")), None);
+        assert_eq!(pool.reserve(key("a")), Some(vec![]));
+        assert_eq!(pool.reserve(key("a")), None);
+        pool.complete(key("a"), None);
+        assert_eq!(create(&pool, "a"), Some(vec![]));
     }
 }

@@ -38,9 +38,9 @@ fn hold_database(path: &str, longer: Duration) {
 
 /// Leaves one file behind; the argument `panic` panics, `gate` waits until the gate is open, `hold:` names a database.
 fn script(job: &Job, artifacts: &mut ArtifactTar) -> Result<Report, sandbox::Error> {
-    let asked = |what: &str| job.argv.iter().any(|arg| arg == what);
+    let asked = |what: &str| job.program.argv.iter().any(|arg| arg == what);
     assert!(!asked("panic"), "asked to panic");
-    if let Some(path) = job.argv.iter().find_map(|arg| arg.strip_prefix("hold:")) {
+    if let Some(path) = job.program.argv.iter().find_map(|arg| arg.strip_prefix("hold:")) {
         hold_database(path, Duration::from_secs(1));
     }
     if asked("gate") {

@@ -10,8 +10,8 @@ use skillbox::execution::{Maxima, ResourceLimits};
 use skillbox::ids::{Digest, ExecutionId};
 use skillbox::sandbox::linux::{self, Native};
 use skillbox::sandbox::{
-    BackendChoice, BackendKind, Collect, Completion, ImageOf, Job, ProgramOutput, Run, Sandbox, SkillFiles,
-    Urgency,
+    BackendChoice, BackendKind, Collect, Completion, ImageOf, Job, JobKind, ProgramOutput, ProgramRun,
+    RunContext, Sandbox, SandboxSpec, SkillFiles, Urgency,
 };
 use skillbox::skill::{ImageAllowlist, Resources, SkillName};
 
@@ -67,7 +67,7 @@ impl Laboratory {
         std::fs::create_dir(&skill).unwrap();
         std::fs::write(skill.join("probe.py"), PROBE).unwrap();
         let job = job(&skill);
-        let steps = linux::steps(&"probe".parse::<SkillName>().unwrap(), &job.limits);
+        let steps = linux::steps(&"probe".parse::<SkillName>().unwrap(), &job.sandbox.limits);
         Self {
             sandbox,
             job,
@@ -96,14 +96,14 @@ impl Laboratory {
         self.native().remove_steps(places).await.unwrap();
         let mut artifacts = ArtifactTar::create_in(&std::env::temp_dir());
         let mut blobs = ArtifactTar::create_in(&std::env::temp_dir());
-        let (word, go) = tokio::sync::oneshot::channel();
-        word.send(()).unwrap();
-        let run = Run {
+        let (go, start) = tokio::sync::oneshot::channel();
+        go.send(()).unwrap();
+        let run = RunContext {
             transcript: &skillbox::execution::Transcript::default(),
             artifacts: &mut artifacts,
             blobs: &mut blobs,
             cancel: tokio_util::sync::CancellationToken::new(),
-            go,
+            start,
         };
         let choice = BackendChoice {
             kind: BackendKind::Native,
@@ -128,31 +128,36 @@ impl Laboratory {
 fn job(skill: &Path) -> Job {
     let image = ImageAllowlist::new(["host".to_owned()]).approve("host").unwrap();
     Job {
-        execution: ExecutionId::generate(),
-        image,
-        image_of: ImageOf::Language,
-        skill: Some(SkillFiles {
-            name: "probe".parse().unwrap(),
-            digest: Digest::of(PROBE.as_bytes()),
-            folder: skill.to_owned(),
-        }),
-        mounted: Vec::new(),
-        deps: Vec::new(),
-        argv: ["/usr/bin/python3", "-I", "-S", "/skills/probe/probe.py"]
-            .map(ToOwned::to_owned)
-            .to_vec(),
-        env: Default::default(),
-        mask: Default::default(),
-        blobs: Vec::new(),
-        input: crate::world::json("{}"),
-        code: None,
-        stdin: None,
-        collect: Collect::Out,
-        egress: None,
+        sandbox: SandboxSpec {
+            tenant: "acme".parse().unwrap(),
+            image,
+            image_of: ImageOf::Language,
+            skill: Some(SkillFiles {
+                name: "probe".parse().unwrap(),
+                digest: Digest::of(PROBE.as_bytes()),
+                folder: skill.to_owned(),
+            }),
+            mounted: Vec::new(),
+            deps: Vec::new(),
+            limits: ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default()),
+        },
+        program: ProgramRun {
+            execution: ExecutionId::generate(),
+            argv: ["/usr/bin/python3", "-I", "-S", "/skills/probe/probe.py"]
+                .map(ToOwned::to_owned)
+                .to_vec(),
+            env: Default::default(),
+            mask: Default::default(),
+            input: crate::world::json("{}"),
+            code: None,
+            stdin: None,
+            files: Vec::new(),
+            blobs: Vec::new(),
+            collect: Collect::Out,
+        },
+        kind: JobKind::Run,
         recurs: false,
         urgency: Urgency::default(),
-        files: Vec::new(),
-        limits: ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default()),
     }
 }
 

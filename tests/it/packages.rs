@@ -8,8 +8,8 @@ use skillbox::bundle::artifacts::ArtifactTar;
 use skillbox::execution::{Maxima, ResourceLimits};
 use skillbox::ids::ExecutionId;
 use skillbox::sandbox::{
-    Collect, Completion, Dependencies, ImageOf, Job, PackageKind, ProgramOutput, Report, Run, Sandbox,
-    Urgency,
+    Collect, Completion, Dependencies, ImageOf, Job, JobKind, PackageKind, ProgramOutput, ProgramRun, Report,
+    RunContext, Sandbox, SandboxSpec, Urgency,
 };
 use skillbox::skill::{ImageAllowlist, Resources};
 use tokio_util::sync::CancellationToken;
@@ -58,14 +58,14 @@ impl Bare {
         let choice = self.sandbox.prepare(job, None).await.unwrap();
         let mut artifacts = ArtifactTar::create_in(&std::env::temp_dir());
         let mut blobs = ArtifactTar::create_in(&std::env::temp_dir());
-        let (word, go) = tokio::sync::oneshot::channel();
-        word.send(()).unwrap();
-        let run = Run {
+        let (go, start) = tokio::sync::oneshot::channel();
+        go.send(()).unwrap();
+        let run = RunContext {
             transcript: &skillbox::execution::Transcript::default(),
             artifacts: &mut artifacts,
             blobs: &mut blobs,
             cancel: CancellationToken::new(),
-            go,
+            start,
         };
         let report = self.sandbox.run(&choice, job, run).await.unwrap();
         println!(
@@ -92,33 +92,38 @@ pub(crate) fn job(program: &str, deps: Option<Dependencies>) -> Job {
         ("SANDBOX_OUTPUT", "/sandbox/out/output.json"),
     ];
     Job {
-        execution: ExecutionId::generate(),
-        image: ImageAllowlist::new([image.clone()]).approve(&image).unwrap(),
-        image_of: ImageOf::Language,
-        skill: None,
-        mounted: Vec::new(),
-        deps: deps.into_iter().collect(),
-        argv: ["python3", "-c", program].map(ToOwned::to_owned).to_vec(),
-        env: env
-            .map(|(key, value)| (key.to_owned(), value.to_owned()))
-            .to_vec()
-            .into(),
-        mask: Default::default(),
-        blobs: Vec::new(),
-        input: json("{}"),
-        code: None,
-        stdin: None,
-        collect: Collect::Out,
-        egress: None,
+        sandbox: SandboxSpec {
+            tenant: "acme".parse().unwrap(),
+            image: ImageAllowlist::new([image.clone()]).approve(&image).unwrap(),
+            image_of: ImageOf::Language,
+            skill: None,
+            mounted: Vec::new(),
+            deps: deps.into_iter().collect(),
+            limits: ResourceLimits::clamp(
+                &Resources::default(),
+                None,
+                Some(Duration::from_secs(120)),
+                &Maxima::default(),
+            ),
+        },
+        program: ProgramRun {
+            execution: ExecutionId::generate(),
+            argv: ["python3", "-c", program].map(ToOwned::to_owned).to_vec(),
+            env: env
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .to_vec()
+                .into(),
+            mask: Default::default(),
+            input: json("{}"),
+            code: None,
+            stdin: None,
+            files: Vec::new(),
+            blobs: Vec::new(),
+            collect: Collect::Out,
+        },
+        kind: JobKind::Run,
         recurs: false,
         urgency: Urgency::default(),
-        files: Vec::new(),
-        limits: ResourceLimits::clamp(
-            &Resources::default(),
-            None,
-            Some(Duration::from_secs(120)),
-            &Maxima::default(),
-        ),
     }
 }
 

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use serde_json::json;
 use skillbox::execution::{Raised, RichResult};
-use skillbox::sandbox::{Completion, Job, Report};
+use skillbox::sandbox::{Completion, Report};
 
 use crate::packages::{self, Bare};
 use crate::world::Backend;
@@ -46,15 +46,12 @@ struct Samples {
 impl Samples {
     async fn run(&self, name: &str) -> Report {
         let path = format!("{}/tests/samples/packages/{name}.py", env!("CARGO_MANIFEST_DIR"));
-        let job = packages::job("", Some(self.deps.clone()));
-        let job = Job {
-            argv: ["python3", "/sandbox/runtime/_skillbox/main.py", "code"]
-                .map(ToOwned::to_owned)
-                .to_vec(),
-            code: Some(std::fs::read_to_string(path).unwrap()),
-            input: crate::world::json(r#"{"numbers": [1, 2, 3]}"#),
-            ..job
-        };
+        let mut job = packages::job("", Some(self.deps.clone()));
+        job.program.argv = ["python3", "/sandbox/runtime/_skillbox/main.py", "code"]
+            .map(ToOwned::to_owned)
+            .to_vec();
+        job.program.code = Some(std::fs::read_to_string(path).unwrap());
+        job.program.input = crate::world::json(r#"{"numbers": [1, 2, 3]}"#);
         let report = self.bare.run(&job).await;
         println!(
             "{name}: {:?} {}",

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::json;
 
-use skillbox::sandbox::{Dependencies, Job, PackageKind};
+use skillbox::sandbox::{Dependencies, PackageKind};
 
 use crate::packages::{Bare, dependencies, job};
 
@@ -69,12 +69,9 @@ async fn the_same_files_may_be_packages_of_python_and_of_node() {
         (vec![node.clone()], "False True"),
         (vec![python, node], "True True"),
     ] {
-        let report = bare
-            .run(&Job {
-                deps,
-                ..job(listed, None)
-            })
-            .await;
+        let mut job = job(listed, None);
+        job.sandbox.deps = deps;
+        let report = bare.run(&job).await;
         let printed = String::from_utf8_lossy(&report.logs.stdout).into_owned();
         assert_eq!(
             printed.trim_end(),

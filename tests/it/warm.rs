@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use skillbox::engine::RunSpec;
+use skillbox::auth::{Caller, Scope, Scopes};
+use skillbox::engine::{NewKey, RunSpec};
 use skillbox::execution::{Outcome, Status};
 use skillbox::sandbox::WarmPoolSettings;
-use skillbox::skill::Language;
+use skillbox::skill::{Language, Selector, SkillRef};
 
 use crate::world::{Backend, World, archive, json, output, stderr, stdout, succeeded, zip_of};
 
@@ -338,6 +339,52 @@ async fn a_skill_and_code_that_mounts_it_wait_apart() {
         }
     }
     panic!("no sandbox was made in advance: {warm:?}");
+}
+
+/// Decision 18: that another tenant has run the same content is not revealed by how fast it starts.
+#[tokio::test(flavor = "multi_thread")]
+async fn first_run_is_cold_although_another_tenant_ran_the_same_content() {
+    let Some(world) = world().await else { return };
+    let new = NewKey {
+        name: "other".to_owned(),
+        scopes: Scopes::new([Scope::Run, Scope::Skills]),
+        tenant: Some("other".parse().unwrap()),
+        expires_at: None,
+    };
+    let (_, key) = world.engine.create_key(&world.admin, new).await.unwrap();
+    let other = world.engine.authenticate(key.reveal()).await.unwrap();
+    let run_as = async |caller: &Caller| {
+        let skill = SkillRef {
+            name: "probe".parse().unwrap(),
+            selector: Selector::Latest,
+        };
+        let request = RunSpec {
+            skill: Some(skill),
+            ..RunSpec::default()
+        };
+        let execution = world.engine.run(caller, request).await.unwrap();
+        execution.outcome.unwrap().timings.warm
+    };
+    let until_warm = async |caller: &Caller| {
+        for _ in 0..TRIES {
+            if run_as(caller).await {
+                return;
+            }
+        }
+        panic!("no warm sandbox was created for {}", caller.tenant());
+    };
+    let content = || archive(Language::Python, "", "print()");
+    publish(&world, content()).await;
+    world.engine.publish(&other, content(), None).await.unwrap();
+    assert!(!run_as(&world.admin).await);
+    until_warm(&world.admin).await;
+    // The first tenant's warm sandboxes remain: it gets one again afterwards.
+    assert!(
+        !run_as(&other).await,
+        "a warm start revealed what another tenant ran"
+    );
+    until_warm(&world.admin).await;
+    until_warm(&other).await;
 }
 
 /// Nothing that one run leaves is there for the next: no file, process, variable, module or random number.

@@ -21,8 +21,8 @@ use crate::execution::{JsonText, ResourceLimits, Transcript};
 use crate::ids::ExecutionId;
 use crate::limits;
 use crate::sandbox::{
-    BackendChoice, Collect, Completion, Dependencies, Egress, ImageOf, InputFile, Job, Progress, Report, Run,
-    Urgency,
+    BackendChoice, Collect, Completion, Dependencies, Egress, ImageOf, InputFile, Job, JobKind, ProgramRun,
+    Progress, Report, RunContext, SandboxSpec, Urgency,
 };
 use crate::secret::Mask;
 use crate::skill::Language;
@@ -72,13 +72,13 @@ impl Engine {
         let report = self.install(&job, choice, &mut artifacts, waiting).await?;
         drop(gate);
         // A skill's own image may lack what the program can do without.
-        let may_lack = plan.job.image_of == ImageOf::Skill && plan.language != wanted.language();
+        let may_lack = plan.job.sandbox.image_of == ImageOf::Skill && plan.language != wanted.language();
         if may_lack && let Completion::NotStarted(_) = report.end {
             return Ok(None);
         }
         let verdict = Verdict {
             report: &report,
-            granted: &job.limits,
+            granted: &job.sandbox.limits,
             set_bytes: deps.set_bytes,
         };
         verdict.judge(proxy.trouble())?;
@@ -101,18 +101,18 @@ impl Engine {
         waiting: Waiting<'_>,
     ) -> Result<Report, Error> {
         let cancel = self.0.running.stopping();
-        let (word, go) = oneshot::channel();
-        let _ = word.send(());
+        let (go, start) = oneshot::channel();
+        let _ = go.send(());
         // A builder leaves packages; nobody looks for blobs.
         let mut blobs = ArtifactTar::create_in(&self.0.settings.tmp_dir);
-        let run = Run {
+        let context = RunContext {
             artifacts,
             blobs: &mut blobs,
             cancel: cancel.clone(),
-            go,
+            start,
             transcript: &Transcript::default(),
         };
-        let running = self.0.sandbox.run(choice, job, run);
+        let running = self.0.sandbox.run(choice, job, context);
         tokio::pin!(running);
         let report = tokio::select! {
             report = &mut running => report,
@@ -167,7 +167,8 @@ impl Engine {
             argv.push("-I".to_owned());
         }
         argv.push(format!("/workspace/{program}"));
-        let path = plan.job.env.variables().iter().find(|(key, _)| key == "PATH");
+        let mut variables = plan.job.program.env.variables().iter();
+        let path = variables.find(|(key, _)| key == "PATH");
         let own = [
             ("HOME", "/workspace"),
             ("LANG", "C.UTF-8"),
@@ -176,28 +177,37 @@ impl Engine {
         ];
         let own = own.map(|(key, value)| (key.to_owned(), value.to_owned()));
         Ok(Job {
-            execution: ExecutionId::generate(),
-            image: plan.job.image.clone(),
-            image_of: plan.job.image_of,
+            sandbox: self.builder_sandbox(&plan.job.sandbox),
+            program: ProgramRun {
+                execution: ExecutionId::generate(),
+                argv,
+                env: path.cloned().into_iter().chain(own).collect::<Vec<_>>().into(),
+                // A builder has no secrets.
+                mask: Mask::default(),
+                input: JsonText::parse(input.to_string().as_bytes()).map_err(Error::internal)?,
+                code: None,
+                stdin: Some(bytes::Bytes::new()),
+                files: all,
+                blobs: Vec::new(),
+                collect: Collect::Out,
+            },
+            kind: JobKind::Build { egress },
+            recurs: false,
+            urgency: Urgency::default(),
+        })
+    }
+
+    /// The program's image, with nothing of a skill.
+    fn builder_sandbox(&self, program: &SandboxSpec) -> SandboxSpec {
+        SandboxSpec {
+            tenant: program.tenant.clone(),
+            image: program.image.clone(),
+            image_of: program.image_of,
             skill: None,
             mounted: Vec::new(),
             deps: Vec::new(),
-            argv,
-            env: path.cloned().into_iter().chain(own).collect::<Vec<_>>().into(),
-            // A builder has no secrets.
-            mask: Mask::default(),
-            code: None,
-            input: JsonText::parse(input.to_string().as_bytes())
-                .map_err(|error| Error::internal(error.to_string()))?,
-            stdin: Some(bytes::Bytes::new()),
-            files: all,
-            blobs: Vec::new(),
-            collect: Collect::Packages,
-            recurs: false,
-            urgency: Urgency::default(),
-            egress: Some(egress),
             limits: self.bounds(),
-        })
+        }
     }
 
     /// What a builder may use: more memory than a program, nearly all of it for files.

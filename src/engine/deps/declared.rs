@@ -116,7 +116,7 @@ pub(super) async fn wanted(
     requirements: &[String],
     remembered: &Remembered,
 ) -> Result<Vec<OfKind>, Error> {
-    let code = plan.job.code.as_ref();
+    let code = plan.job.program.code.as_ref();
     let code = code.filter(|text| plan.language == Language::Python && text.contains(HEADER));
     let key = (requirements.is_empty() && code.is_none()).then(|| content(plan));
     if let Some(known) = key.and_then(|key| remembered.find(&key)) {
@@ -152,26 +152,26 @@ const HEADER: &str = "# /// script";
 fn content(plan: &PlannedRun) -> Digest {
     let job = &plan.job;
     let mut text = format!("{}\n", plan.language.as_str());
-    for skill in job.skill.iter().chain(&job.mounted) {
+    for skill in job.sandbox.skill.iter().chain(&job.sandbox.mounted) {
         text += &format!("{}\n", skill.digest);
     }
     // Whether the first of them is run, and what of it.
     text += plan
         .entrypoint
         .as_deref()
-        .filter(|_| job.skill.is_some())
+        .filter(|_| job.sandbox.skill.is_some())
         .unwrap_or("\n");
     Digest::of(text.as_bytes())
 }
 
 fn sources(plan: &PlannedRun) -> Vec<Source> {
     let job = &plan.job;
-    let own = job.skill.as_ref().map(|skill| Source {
+    let own = job.sandbox.skill.as_ref().map(|skill| Source {
         mounted: None,
         folder: skill.folder.clone(),
         program: plan.entrypoint.clone(),
     });
-    let mounted = job.mounted.iter().map(|skill| Source {
+    let mounted = job.sandbox.mounted.iter().map(|skill| Source {
         mounted: Some(skill.name.clone()),
         folder: skill.folder.clone(),
         program: None,

@@ -139,7 +139,7 @@ impl Engine {
             };
             match installed.await {
                 Ok(Some((key, installed))) => {
-                    plan.job.deps.push(installed);
+                    plan.job.sandbox.deps.push(installed);
                     keys.push(key);
                 }
                 // A program that calls none of the other language is not kept from running.
@@ -168,15 +168,15 @@ impl Engine {
         let images = &self.0.settings.images;
         // The image of one language has the interpreter of no other; of a skill's own it is seen when packages are installed.
         let is_missing = choice.kind == BackendKind::Docker
-            && job.image_of == ImageOf::Language
-            && job.image.as_str() != images.of(language);
+            && job.sandbox.image_of == ImageOf::Language
+            && job.sandbox.image.as_str() != images.of(language);
         if is_missing {
             return None;
         }
         // The interpreter of this host is told by what would be started.
-        let argv = std::mem::replace(&mut job.argv, vec![language.interpreter().to_owned()]);
+        let argv = std::mem::replace(&mut job.program.argv, vec![language.interpreter().to_owned()]);
         let base = self.0.sandbox.base(choice, job);
-        job.argv = argv;
+        job.program.argv = argv;
         base.filter(|base| !self.0.builds.is_lacking(base, language))
     }
 

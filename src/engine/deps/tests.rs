@@ -110,7 +110,7 @@ async fn what_a_skill_asks_for_is_read_once() {
     std::fs::write(&list, "six\n").unwrap();
     let mounting = |content: &[u8]| {
         let mut plan = plan(&engine);
-        plan.job.mounted.push(SkillFiles {
+        plan.job.sandbox.mounted.push(SkillFiles {
             name: "tools".parse().unwrap(),
             digest: Digest::of(content),
             folder: folder.path().to_owned(),
@@ -131,6 +131,6 @@ async fn what_a_skill_asks_for_is_read_once() {
     assert_eq!(names(&mounting(b"other"), &[]).await, [""; 0]);
     assert_eq!(names(&one, &["rich".to_owned()]).await, ["rich"]);
     let mut with_header = mounting(b"one");
-    with_header.job.code = Some("# /// script\n# dependencies = ['idna']\n# ///\n".to_owned());
+    with_header.job.program.code = Some("# /// script\n# dependencies = ['idna']\n# ///\n".to_owned());
     assert_eq!(names(&with_header, &[]).await, ["idna"]);
 }

@@ -14,17 +14,21 @@ mod volume_tar;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use crate::ids::InstanceId;
+use crate::ids::{ExecutionId, InstanceId};
 use crate::limits;
 use crate::sandbox::protocol::{self, Guest, GuestReport};
 use crate::sandbox::report::report;
-use crate::sandbox::warm_pool::{PendingSandbox, WarmKey, WarmPool};
-use crate::sandbox::{Backend, Error, Job, ProgressSender, Report, Run, WarmPoolSettings};
+use crate::sandbox::warm_key::WarmKey;
+use crate::sandbox::warm_pool::{PendingSandbox, WarmFactory, WarmPool};
+use crate::sandbox::{
+    Backend, Error, Job, ProgressSender, Report, RunContext, SandboxSpec, WarmPoolSettings,
+};
 use crate::telemetry::WarmPoolStats;
 
 use attached_socket::Diagnostics;
@@ -52,10 +56,7 @@ pub struct Settings {
 #[derive(Debug)]
 pub struct Docker {
     factory: Arc<ContainerFactory>,
-    /// Containers that wait for a program.
-    warm: Arc<WarmPool<AttachedContainer>>,
-    /// Containers that are made while nobody waits.
-    background: TaskTracker,
+    warm: WarmPool<AttachedContainer>,
 }
 
 /// Makes containers.
@@ -90,8 +91,7 @@ impl Docker {
                 volume_containers: VolumeContainers::default(),
                 removals: TaskTracker::new(),
             }),
-            warm: Arc::new(WarmPool::empty()),
-            background: TaskTracker::new(),
+            warm: WarmPool::new(TaskTracker::new()),
         }
     }
 
@@ -140,31 +140,19 @@ impl Docker {
 
     /// What packages for this job's program are built for; known once it was prepared.
     pub(super) fn base(&self, job: &Job) -> Option<String> {
-        self.factory.images.id(&job.image)
-    }
-
-    /// Makes one more container wait for jobs like this if they are worth it, off everybody's path.
-    fn refill(&self, warm_key: Option<WarmKey>, job: &Job) {
-        if self.background.is_closed() {
-            return;
-        }
-        let Some(mut pending) = warm_key.and_then(|warm_key| self.warm.reserve_for(warm_key, job)) else {
-            return;
-        };
-        let (factory, warm) = (self.factory.clone(), self.warm.clone());
-        self.background.spawn(async move {
-            pending.drop_evicted();
-            let made = factory.create_warm(&pending).await;
-            warm.complete(pending, made);
-        });
+        self.factory.images.id(&job.sandbox.image)
     }
 }
 
 impl ContainerFactory {
-    /// A container that was not started yet, attached to.
-    async fn create_attached(&self, job: &Job) -> Result<AttachedContainer, Error> {
+    /// A container that was not started yet.
+    async fn create_attached(
+        &self,
+        spec: &SandboxSpec,
+        execution: ExecutionId,
+    ) -> Result<AttachedContainer, Error> {
         let connection = self.connector.connect().await?;
-        let container = self.create(&connection, job).await?;
+        let container = self.create(&connection, spec, execution).await?;
         let (socket, diagnostics) = container.attach().await?;
         Ok(AttachedContainer {
             guest: Guest::at(socket),
@@ -173,44 +161,32 @@ impl ContainerFactory {
         })
     }
 
-    /// A container that waits.
-    async fn create_warm(
-        &self,
-        pending: &PendingSandbox<AttachedContainer>,
-    ) -> Result<AttachedContainer, Error> {
-        let mut ready = self.create_attached(&pending.job).await?;
-        ready.container.start().await?;
-        let warm = ready.guest.warm_up(pending.warm());
-        match tokio::time::timeout(limits::SANDBOX_START_MAX, warm).await {
-            Ok(Ok(())) => Ok(ready),
-            _ => Err(Error::Unavailable(format!(
-                "the container's first process said {:?}",
-                ready.diagnostics.text()
-            ))),
-        }
-    }
-
     /// Makes sure of image and keepers; returns the keepers' names.
     async fn prepare(
         &self,
         connection: &Arc<Connection>,
-        job: &Job,
+        spec: &SandboxSpec,
         progress: Option<&ProgressSender>,
     ) -> Result<Vec<String>, Error> {
-        self.images.ensure(connection, &job.image, progress).await?;
-        self.volume_containers.ensure(connection, job).await
+        self.images.ensure(connection, &spec.image, progress).await?;
+        self.volume_containers.ensure(connection, spec).await
     }
 
-    /// Makes the container. Image and keepers are made again, once, if they have gone meanwhile.
-    async fn create(&self, connection: &Arc<Connection>, job: &Job) -> Result<Container, Error> {
-        let mut volume_containers = self.prepare(connection, job, None).await?;
-        match self.create_once(connection, job, &volume_containers).await? {
-            // 400: a keeper has gone; 404: the image has gone.
+    /// Creates the image and the volume containers again, once, if they were removed in the meantime.
+    async fn create(
+        &self,
+        connection: &Arc<Connection>,
+        spec: &SandboxSpec,
+        execution: ExecutionId,
+    ) -> Result<Container, Error> {
+        let volumes = self.prepare(connection, spec, None).await?;
+        match self.create_once(connection, spec, execution, &volumes).await? {
+            // 400: a volume container does not exist; 404: the image does not exist.
             Err(error) if engine::is_status(&error, &[400, 404]) => {
-                self.images.forget(&job.image);
-                self.volume_containers.forget(&volume_containers);
-                volume_containers = self.prepare(connection, job, None).await?;
-                self.create_once(connection, job, &volume_containers).await?
+                self.images.forget(&spec.image);
+                self.volume_containers.forget(&volumes);
+                let volumes = self.prepare(connection, spec, None).await?;
+                self.create_once(connection, spec, execution, &volumes).await?
             }
             other => other,
         }
@@ -220,46 +196,87 @@ impl ContainerFactory {
     async fn create_once(
         &self,
         connection: &Arc<Connection>,
-        job: &Job,
+        spec: &SandboxSpec,
+        execution: ExecutionId,
         volume_containers: &[String],
     ) -> Result<Result<Container, bollard::errors::Error>, Error> {
         let spec = ContainerSpec {
-            execution: job.execution,
+            execution,
             instance: self.instance,
-            image: &job.image,
-            limits: &job.limits,
+            image: &spec.image,
+            limits: &spec.limits,
             volume_containers,
             seccomp: &connection.seccomp,
             runtime: self.settings.runtime.as_deref(),
             loader: connection.guest.loader,
             created: jiff::Timestamp::now().as_second(),
         };
-        let name = format!("skillbox-run-{}", job.execution);
+        let name = format!("skillbox-run-{execution}");
         Container::create(connection, &self.removals, &name, policy::container(&spec)).await
+    }
+}
+
+impl WarmFactory for ContainerFactory {
+    type Sandbox = AttachedContainer;
+
+    const REFILL_DELAY: Duration = Duration::ZERO;
+    const REFILLS_OTHERS: bool = false;
+
+    fn is_connected(sandbox: &mut AttachedContainer) -> bool {
+        sandbox.guest.is_connected()
+    }
+
+    async fn create_warm(
+        self: &Arc<Self>,
+        pending: &PendingSandbox<AttachedContainer>,
+    ) -> Result<AttachedContainer, Error> {
+        let mut created = self
+            .create_attached(&pending.spec, ExecutionId::generate())
+            .await?;
+        created.container.start().await?;
+        let warm_up = created.guest.warm_up(pending.command());
+        match tokio::time::timeout(limits::SANDBOX_START_MAX, warm_up).await {
+            Ok(Ok(())) => Ok(created),
+            _ => Err(Error::Unavailable(format!(
+                "the container's first process said {:?}",
+                created.diagnostics.text()
+            ))),
+        }
+    }
+
+    async fn refill_others(self: &Arc<Self>, _background: &TaskTracker) {}
+
+    async fn release(self: &Arc<Self>) {
+        self.removals.close();
+        self.removals.wait().await;
+        self.removals.reopen();
     }
 }
 
 impl Backend for Docker {
     async fn prepare(&self, job: &Job, progress: Option<&ProgressSender>) -> Result<(), Error> {
         let connection = self.factory.connector.connect().await?;
-        self.factory.prepare(&connection, job, progress).await.map(drop)
+        self.factory
+            .prepare(&connection, &job.sandbox, progress)
+            .await
+            .map(drop)
     }
 
-    async fn run(&self, job: &Job, run: Run<'_>) -> Result<Report, Error> {
+    async fn run(&self, job: &Job, context: RunContext<'_>) -> Result<Report, Error> {
         let requested_at = Instant::now();
-        let warm_key = WarmKey::of(job);
-        let waiting = warm_key.and_then(|warm_key| {
-            let is_connected = |ready: &mut AttachedContainer| ready.guest.is_connected();
-            self.warm.checkout(&warm_key, is_connected)
-        });
-        let (guest_report, container, diagnostics) = match waiting {
+        let key = WarmKey::of(job);
+        let warm = key.and_then(|key| self.warm.checkout::<ContainerFactory>(key));
+        let (guest_report, container, diagnostics) = match warm {
             Some(ready) => {
-                let guest_report = protocol::drive(ready.guest, job, run).await;
+                let guest_report = protocol::drive(ready.guest, job, context).await;
                 (guest_report, ready.container, ready.diagnostics)
             }
             None => {
-                let ready = self.factory.create_attached(job).await?;
-                let driving = protocol::drive(ready.guest, job, run);
+                let ready = self
+                    .factory
+                    .create_attached(&job.sandbox, job.program.execution)
+                    .await?;
+                let driving = protocol::drive(ready.guest, job, context);
                 let guest_report = start_and_drive(&ready.container, driving).await?;
                 (guest_report, ready.container, ready.diagnostics)
             }
@@ -275,7 +292,7 @@ impl Backend for Docker {
             }
         };
         container.remove_in_background();
-        self.refill(warm_key, job);
+        self.warm.refill(&self.factory, key, job);
         Ok(report)
     }
 
@@ -296,13 +313,7 @@ impl Backend for Docker {
     }
 
     async fn drain(&self) {
-        self.background.close();
-        self.background.wait().await;
-        drop(self.warm.evict_all());
-        self.background.reopen();
-        self.factory.removals.close();
-        self.factory.removals.wait().await;
-        self.factory.removals.reopen();
+        self.warm.drain(Some(&self.factory)).await;
     }
 }
 

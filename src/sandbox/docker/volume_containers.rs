@@ -16,7 +16,7 @@ use crate::sandbox::docker::container::remove;
 use crate::sandbox::docker::engine::{self, Connection};
 use crate::sandbox::docker::policy;
 use crate::sandbox::docker::volume_tar::{self, VolumeSource};
-use crate::sandbox::{Error, Job};
+use crate::sandbox::{Error, SandboxSpec};
 use crate::skill::ApprovedImage;
 
 /// The keepers that are known to exist, and when each was last used.
@@ -37,14 +37,18 @@ struct VolumeContent {
 
 impl VolumeContainers {
     /// The names of the keepers that a job mounts, made if they are missing.
-    pub(super) async fn ensure(&self, connection: &Arc<Connection>, job: &Job) -> Result<Vec<String>, Error> {
+    pub(super) async fn ensure(
+        &self,
+        connection: &Arc<Connection>,
+        spec: &SandboxSpec,
+    ) -> Result<Vec<String>, Error> {
         let guest = &connection.guest;
         let mut contents = vec![VolumeContent {
             name: guest.volume_container_name(),
             mount_point: policy::GUEST_FOLDER.to_owned(),
             source: VolumeSource::Guest(guest.clone()),
         }];
-        contents.extend(job.mounts().into_iter().map(|mounted| VolumeContent {
+        contents.extend(spec.mounts().into_iter().map(|mounted| VolumeContent {
             name: format!("skillbox-{}", mounted.name),
             mount_point: mounted.at,
             source: VolumeSource::Folder {
@@ -57,7 +61,7 @@ impl VolumeContainers {
             if !self.is_known(&content.name) {
                 let _one = self.pending.lock().await;
                 if !self.is_known(&content.name) {
-                    make(connection, &job.image, &content).await?;
+                    make(connection, &spec.image, &content).await?;
                 }
             }
             self.used().insert(content.name.clone(), Instant::now());

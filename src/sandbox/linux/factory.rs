@@ -4,6 +4,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
 use rustix::mount::{OpenTreeFlags, open_tree};
+use tokio_util::task::TaskTracker;
 
 use super::blank_processes::BlankProcesses;
 use super::identity::Privilege;
@@ -23,6 +24,8 @@ pub(super) struct SandboxFactory {
     pub(super) host: HostRoot,
     pub(super) privilege: Privilege,
     pub(super) blank: BlankProcesses,
+    /// Ends sandboxes.
+    pub(super) background: TaskTracker,
     /// This process's mount namespace, as `/proc` names it.
     pub(super) own_mounts: String,
     #[cfg(feature = "testing")]
@@ -30,7 +33,11 @@ pub(super) struct SandboxFactory {
 }
 
 impl SandboxFactory {
-    pub(super) fn open(settings: &Settings, instance: InstanceId) -> Result<Self, String> {
+    pub(super) fn open(
+        settings: &Settings,
+        instance: InstanceId,
+        background: TaskTracker,
+    ) -> Result<Self, String> {
         host::check_kernel()?;
         let privilege = Privilege::of_this_process()?;
         let own_mounts =
@@ -39,6 +46,7 @@ impl SandboxFactory {
             host: host::root(),
             privilege,
             blank: BlankProcesses::open(settings, instance, privilege)?,
+            background,
             own_mounts,
             #[cfg(feature = "testing")]
             removed: mutation::Removed::default(),

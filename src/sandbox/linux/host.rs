@@ -158,11 +158,11 @@ fn entry(path: &str) -> Option<Entry> {
 
 /// The native sandbox has the programs of this host and no images: a skill that names one gets nothing else for it.
 pub(super) fn has_image(job: &Job) -> Result<(), Error> {
-    match job.image_of {
+    match job.sandbox.image_of {
         ImageOf::Language => Ok(()),
         ImageOf::Skill => Err(Error::ImageMissing(format!(
             "the skill names image `{}`, which only a container engine can run; start one, or remove `image` from the skill to run it with the programs of this host",
-            job.image
+            job.sandbox.image
         ))),
     }
 }
@@ -197,7 +197,7 @@ fn program(name: &str, env: &[(String, String)]) -> Option<PathBuf> {
 
 /// Says which interpreter of which make a job runs: another one may need other packages.
 pub(super) fn base(job: &Job) -> Option<String> {
-    let file = program(job.argv.first()?, job.env.variables())?
+    let file = program(job.program.argv.first()?, job.program.env.variables())?
         .canonicalize()
         .ok()?;
     let metadata = file.metadata().ok()?;

@@ -24,6 +24,7 @@ mod zygote;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -34,10 +35,11 @@ use crate::ids::InstanceId;
 use crate::limits;
 use crate::sandbox::protocol::{self, Guest, GuestReport};
 use crate::sandbox::report::report;
-use crate::sandbox::warm_pool::{PendingSandbox, WarmKey, WarmPool};
+use crate::sandbox::warm_key::WarmKey;
+use crate::sandbox::warm_pool::{PendingSandbox, WarmFactory, WarmPool};
 use crate::sandbox::{
-    Backend, BackendChoice, BackendKind, Completion, Error, Job, Mount, ProgressSender, Report, Run, Urgency,
-    WarmPoolSettings,
+    Backend, BackendChoice, BackendKind, Completion, Error, Job, Mount, ProgressSender, Report, RunContext,
+    Urgency, WarmPoolSettings,
 };
 use crate::telemetry::WarmPoolStats;
 
@@ -97,10 +99,9 @@ pub enum Degraded {
 pub struct Native {
     settings: Settings,
     instance: InstanceId,
-    factory: Arc<tokio::sync::OnceCell<Arc<SandboxFactory>>>,
-    /// Sandboxes that wait for a program.
-    warm: Arc<WarmPool<PreparedSandbox>>,
-    /// Endings and preparations that nobody waits for.
+    factory: tokio::sync::OnceCell<Arc<SandboxFactory>>,
+    warm: WarmPool<PreparedSandbox>,
+    /// Runs refills and ends sandboxes.
     background: TaskTracker,
     host_tested: tokio::sync::OnceCell<()>,
 }
@@ -117,12 +118,13 @@ struct PreparedSandbox {
 
 impl Native {
     pub(super) fn new(settings: Settings, instance: InstanceId) -> Self {
+        let background = TaskTracker::new();
         Self {
-            warm: Arc::new(WarmPool::empty()),
+            warm: WarmPool::new(background.clone()),
             settings,
             instance,
-            factory: Arc::default(),
-            background: TaskTracker::new(),
+            factory: tokio::sync::OnceCell::new(),
+            background,
             host_tested: tokio::sync::OnceCell::new(),
         }
     }
@@ -179,8 +181,9 @@ impl Native {
         self.factory
             .get_or_try_init(|| async {
                 let (settings, instance) = (self.settings.clone(), self.instance);
-                let opened =
-                    tokio::task::spawn_blocking(move || SandboxFactory::open(&settings, instance)).await;
+                let background = self.background.clone();
+                let open = move || SandboxFactory::open(&settings, instance, background);
+                let opened = tokio::task::spawn_blocking(open).await;
                 opened
                     .map_err(|error| failed("looking at this host", error))?
                     .map(Arc::new)
@@ -189,51 +192,17 @@ impl Native {
             .await
     }
 
-    /// A sandbox for this job: one that waits for it, or a new one.
-    async fn checkout_or_start(
-        &self,
-        job: &Job,
-        warm_key: Option<WarmKey>,
-    ) -> Result<PreparedSandbox, Error> {
-        let waiting = warm_key.and_then(|warm_key| {
-            let is_connected = |ready: &mut PreparedSandbox| ready.guest.is_connected();
-            self.warm.checkout(&warm_key, is_connected)
-        });
-        if let Some(ready) = waiting {
-            if weight_of(job) != Weight::Whole {
-                ready.set_weight(weight_of(job))?;
+    async fn checkout_or_start(&self, job: &Job, key: Option<WarmKey>) -> Result<PreparedSandbox, Error> {
+        let weight = weight_of(job);
+        let warm = key.and_then(|key| self.warm.checkout::<SandboxFactory>(key));
+        if let Some(warm) = warm {
+            if weight != Weight::Whole {
+                warm.set_weight(weight)?;
             }
-            return Ok(ready);
+            return Ok(warm);
         }
-        let bounds = (&job.limits, weight_of(job));
-        start_sandbox(self.factory().await?, &self.background, &job.mounts(), bounds).await
-    }
-
-    /// Makes more processes wait, and one more sandbox for jobs like this if they are worth it, off everybody's path.
-    fn refill(&self, factory: &Arc<SandboxFactory>, warm_key: Option<WarmKey>, job: &Job) {
-        if self.background.is_closed() {
-            return;
-        }
-        let pending = warm_key.and_then(|warm_key| self.warm.reserve_for(warm_key, job));
-        let (factory, warm, background) = (factory.clone(), self.warm.clone(), self.background.clone());
-        self.background.spawn(async move {
-            tokio::time::sleep(TEARDOWN_DELAY).await;
-            if let Some(mut pending) = pending {
-                pending.drop_evicted();
-                let made = create_warm(&factory, &background, &pending).await;
-                warm.complete(pending, made);
-            }
-            while !background.is_closed() && factory.blank.reserve_slot() {
-                match fork_blank(&factory).await {
-                    Ok(waiting) => factory.blank.add(Some(waiting)),
-                    Err(error) => {
-                        factory.blank.add(None);
-                        tracing::warn!(%error, "Could not prepare a sandbox; the next run makes its own");
-                        return;
-                    }
-                }
-            }
-        });
+        let spec = &job.sandbox;
+        start_sandbox(self.factory().await?, &spec.mounts(), &spec.limits, weight).await
     }
 
     /// Makes a sandbox in which nothing runs, once: whether this host lets every step be performed.
@@ -247,7 +216,7 @@ impl Native {
                     &crate::execution::Maxima::default(),
                 );
                 let factory = self.factory().await?;
-                let mut ready = start_sandbox(factory, &self.background, &[], (&bounds, Weight::Whole)).await?;
+                let mut ready = start_sandbox(factory, &[], &bounds, Weight::Whole).await?;
                 let guest_report = tokio::time::timeout(limits::SANDBOX_START_MAX, ready.guest.wait_for_hello()).await;
                 let Ok(Ok(greeted)) = guest_report else {
                     return Err(did_not_come_up(&ready.diagnostics, &ready.body.exit_description().await));
@@ -265,34 +234,34 @@ impl Native {
     }
 }
 
-/// A sandbox with its bounds set that performs its plan now.
+/// Sets the limits of a blank process and sends it the rest of its plan, which it applies in the background.
 async fn start_sandbox(
     factory: &Arc<SandboxFactory>,
-    background: &TaskTracker,
-    files: &[Mount<'_>],
-    (bounds, weight): (&ResourceLimits, Weight),
+    mounts: &[Mount<'_>],
+    limits: &ResourceLimits,
+    weight: Weight,
 ) -> Result<PreparedSandbox, Error> {
-    let waiting = match factory.blank.take() {
-        Some(waiting) => waiting,
+    let blank = match factory.blank.take() {
+        Some(blank) => blank,
         None => fork_blank(factory).await?,
     };
     let BlankProcess {
         link,
         diagnostics,
         body,
-    } = waiting;
+    } = blank;
     let body = SandboxGuard {
         body: Some(body),
-        background: background.clone(),
+        background: factory.background.clone(),
     };
     if let Some(cell) = body.cell() {
-        cell.bound(bounds)
+        cell.bound(limits)
             .map_err(|error| failed("setting the sandbox's bounds", error))?;
         if weight != Weight::Whole {
             cell.weigh(weight).map_err(weight_failed)?;
         }
     }
-    if let Err(error) = factory.send_plan(&link, files, bounds) {
+    if let Err(error) = factory.send_plan(&link, mounts, limits) {
         return Err(match error.kind() {
             // It failed at what it does before anybody needs it, and says why.
             std::io::ErrorKind::BrokenPipe => did_not_come_up(&diagnostics, &body.exit_description().await),
@@ -311,25 +280,56 @@ async fn start_sandbox(
     })
 }
 
-/// A sandbox that waits for jobs like this.
-async fn create_warm(
-    factory: &Arc<SandboxFactory>,
-    background: &TaskTracker,
-    pending: &PendingSandbox<PreparedSandbox>,
-) -> Result<PreparedSandbox, Error> {
-    let bounds = (&pending.job.limits, Weight::Little);
-    let mut ready = start_sandbox(factory, background, &pending.job.mounts(), bounds).await?;
-    let warm = ready.guest.warm_up(pending.warm());
-    match tokio::time::timeout(limits::SANDBOX_START_MAX, warm).await {
-        Ok(Ok(())) => {
-            ready.set_weight(Weight::Whole)?;
-            ready.used = ready.body.cell().map_or_else(Usage::default, cgroup::Cell::usage);
-            Ok(ready)
+impl WarmFactory for SandboxFactory {
+    type Sandbox = PreparedSandbox;
+
+    const REFILL_DELAY: Duration = TEARDOWN_DELAY;
+    const REFILLS_OTHERS: bool = true;
+
+    fn is_connected(sandbox: &mut PreparedSandbox) -> bool {
+        sandbox.guest.is_connected()
+    }
+
+    async fn create_warm(
+        self: &Arc<Self>,
+        pending: &PendingSandbox<PreparedSandbox>,
+    ) -> Result<PreparedSandbox, Error> {
+        let spec = &pending.spec;
+        let mut started = start_sandbox(self, &spec.mounts(), &spec.limits, Weight::Little).await?;
+        let warm_up = started.guest.warm_up(pending.command());
+        match tokio::time::timeout(limits::SANDBOX_START_MAX, warm_up).await {
+            Ok(Ok(())) => {
+                started.set_weight(Weight::Whole)?;
+                started.used = started
+                    .body
+                    .cell()
+                    .map_or_else(Usage::default, cgroup::Cell::usage);
+                Ok(started)
+            }
+            _ => Err(did_not_come_up(
+                &started.diagnostics,
+                &started.body.exit_description().await,
+            )),
         }
-        _ => Err(did_not_come_up(
-            &ready.diagnostics,
-            &ready.body.exit_description().await,
-        )),
+    }
+
+    async fn refill_others(self: &Arc<Self>, background: &TaskTracker) {
+        while !background.is_closed() && self.blank.reserve_slot() {
+            match fork_blank(self).await {
+                Ok(blank) => self.blank.add(Some(blank)),
+                Err(error) => {
+                    self.blank.add(None);
+                    tracing::warn!(%error, "Blank process not created; the next run creates its own");
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn release(self: &Arc<Self>) {
+        let factory = self.clone();
+        // On a thread where waiting for the ends of processes may block.
+        let _ = tokio::task::spawn_blocking(move || factory.blank.drain()).await;
     }
 }
 
@@ -381,25 +381,25 @@ fn did_not_come_up(diagnostics: &spawn::Diagnostics, exit_description: &str) -> 
 impl Backend for Native {
     async fn prepare(&self, job: &Job, _progress: Option<&ProgressSender>) -> Result<(), Error> {
         host::has_image(job)?;
-        host::find_program(&job.argv, job.env.variables())?;
+        host::find_program(&job.program.argv, job.program.env.variables())?;
         self.test_host().await
     }
 
-    async fn run(&self, job: &Job, run: Run<'_>) -> Result<Report, Error> {
+    async fn run(&self, job: &Job, context: RunContext<'_>) -> Result<Report, Error> {
         let requested_at = Instant::now();
-        let warm_key = WarmKey::of(job);
+        let key = WarmKey::of(job);
         let PreparedSandbox {
             guest,
             diagnostics,
             body,
             used,
-        } = self.checkout_or_start(job, warm_key).await?;
+        } = self.checkout_or_start(job, key).await?;
         let watchdog = body
             .without_cgroup()
-            .map(|body| Watchdog::start(body, &job.limits, &self.background))
+            .map(|body| Watchdog::start(body, &job.sandbox.limits, &self.background))
             .transpose()
             .map_err(|error| failed("watching a sandbox that has no cgroup", error))?;
-        let mut guest_report = protocol::drive(guest, job, run).await;
+        let mut guest_report = protocol::drive(guest, job, context).await;
         if let Some(cell) = body.cell() {
             guest_report.usage = merge_usage(guest_report.usage, usage_since(used, cell.usage()));
         }
@@ -411,7 +411,7 @@ impl Backend for Native {
             Some(_) => None,
         };
         body.tear_down_later(guest_report.link.take());
-        self.refill(self.factory().await?, warm_key, job);
+        self.warm.refill(self.factory().await?, key, job);
         let Some(exit_description) = exit_description else {
             return Ok(report(guest_report, requested_at));
         };
@@ -436,18 +436,7 @@ impl Backend for Native {
     }
 
     async fn drain(&self) {
-        self.background.close();
-        drop(self.warm.evict_all());
-        self.background.wait().await;
-        // One that was being made.
-        drop(self.warm.evict_all());
-        self.background.wait().await;
-        if let Some(factory) = self.factory.get() {
-            let factory = factory.clone();
-            // Their ends are waited for.
-            let _ = tokio::task::spawn_blocking(move || factory.blank.drain()).await;
-        }
-        self.background.reopen();
+        self.warm.drain(self.factory.get()).await;
     }
 }
 

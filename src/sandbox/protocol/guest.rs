@@ -1,4 +1,4 @@
-//! A guest that is spoken to: before anybody asks for a program, or because somebody does.
+//! A connected guest, before its program starts.
 
 use std::io;
 
@@ -11,22 +11,26 @@ use super::send_before;
 use crate::guest::wire::{self, Channel, Link, Side, ToGuest, ToHost, Warm};
 use crate::limits;
 
-/// A guest whose program has not begun.
 #[derive(Debug)]
 pub(in crate::sandbox) struct Guest {
     pub(super) link: Link,
-    /// There once it was spoken to.
+    /// Open once the guest was warmed up.
     pub(super) streams: Option<Streams>,
 }
 
-/// What it is spoken to on.
 #[derive(Debug)]
 pub(in crate::sandbox) struct Streams {
     pub(super) control: wire::Stream,
     pub(super) inputs: wire::Stream,
+    pub(super) printed: PrintedStreams,
+    pub(super) results: wire::Stream,
+}
+
+/// What the program prints and logs.
+#[derive(Debug)]
+pub(in crate::sandbox) struct PrintedStreams {
     pub(super) stdout: wire::Stream,
     pub(super) stderr: wire::Stream,
-    pub(super) results: wire::Stream,
     pub(super) log: wire::Stream,
 }
 
@@ -35,16 +39,18 @@ impl Streams {
         Ok(Self {
             control: link.open(Channel::Control).await?,
             inputs: link.open(Channel::Inputs).await?,
-            stdout: link.open(Channel::Stdout).await?,
-            stderr: link.open(Channel::Stderr).await?,
+            printed: PrintedStreams {
+                stdout: link.open(Channel::Stdout).await?,
+                stderr: link.open(Channel::Stderr).await?,
+                log: link.open(Channel::Log).await?,
+            },
             results: link.open(Channel::Results).await?,
-            log: link.open(Channel::Log).await?,
         })
     }
 }
 
 impl Guest {
-    /// The guest at the other end; nothing is said yet.
+    /// Sends nothing yet.
     pub(in crate::sandbox) fn at<S>(socket: S) -> Self
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -55,7 +61,7 @@ impl Guest {
         }
     }
 
-    /// Waits for its first word. It lives as long as what is returned is held.
+    /// Waits for its first frame. The guest lives as long as the returned streams.
     #[cfg(target_os = "linux")]
     pub(in crate::sandbox) async fn wait_for_hello(&mut self) -> io::Result<Streams> {
         let mut streams = Streams::open(&mut self.link).await?;
@@ -63,7 +69,7 @@ impl Guest {
         Ok(streams)
     }
 
-    /// Lets it make all ready for a program and wait.
+    /// Has it prepare for a program, and wait for it.
     pub(in crate::sandbox) async fn warm_up(&mut self, warm: Warm) -> io::Result<()> {
         let mut streams = Streams::open(&mut self.link).await?;
         let control = &mut streams.control;
@@ -81,7 +87,7 @@ impl Guest {
         Ok(())
     }
 
-    /// Whether it is still there, as far as is known without asking.
+    /// As far as is known without asking the guest.
     pub(in crate::sandbox) fn is_connected(&mut self) -> bool {
         self.link.ended().now_or_never().is_none()
     }

@@ -1,4 +1,4 @@
-//! A connection that is heard to its end: what a guest said before it went is read, although nothing can be told to it any more.
+//! A connection that is read to its end, although the peer accepts no more writes: a guest sends its results and exits.
 
 use std::io;
 use std::pin::Pin;
@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Drops what is written once the other side has gone. An error there would end the connection with words still unread.
+/// Drops writes once the peer has closed: an error would end the connection with frames unread.
 #[derive(Debug)]
 pub(super) struct HalfClosed<T>(pub(super) T);
 
@@ -63,15 +63,15 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn last_words_are_heard_by_one_who_still_speaks() {
+    async fn reads_what_was_sent_before_the_peer_closed() {
         let (near, mut far) = UnixStream::pair().unwrap();
         let mut near = HalfClosed(near);
         far.write_all(b"done").await.unwrap();
         drop(far);
         near.write_all(b"are you there").await.unwrap();
         near.flush().await.unwrap();
-        let mut guest_report = Vec::new();
-        near.read_to_end(&mut guest_report).await.unwrap();
-        assert_eq!(guest_report, b"done");
+        let mut received = Vec::new();
+        near.read_to_end(&mut received).await.unwrap();
+        assert_eq!(received, b"done");
     }
 }

@@ -1,4 +1,4 @@
-//! The host's side of one execution: speaks to the guest over any byte stream and believes nothing it says.
+//! The host's side of the protocol with one guest, over any byte stream. What the guest sends is untrusted.
 
 mod blobs;
 mod guest;
@@ -12,32 +12,33 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, interval_at, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
 
 use crate::execution::{FileEntry, Logs, Shown, Skipped, Stream, Transcript, Usage};
 use crate::guest::wire::{
     self, Caps, Channel, Input, InputPlace, Link, ProgramEnd, Start, ToGuest, ToHost, Workspace,
 };
 use crate::limits;
-use crate::sandbox::{Collect, Egress, Job, ProgramOutput};
+use crate::sandbox::{Collect, Egress, Job, JobKind, ProgramOutput, ProgramRun, RunContext};
 use crate::secret::Mask;
 
 use blobs::Blobs;
-use guest::Streams;
+use guest::{PrintedStreams, Streams};
 use log_stream::{LogLineMasker, OutputMasker};
 use results::ResultReceiver;
 
 pub(super) use guest::Guest;
 
-/// What the guest said by the time it, or its connection, ended.
+/// What the guest has reported by the time it, or its connection, ended.
 #[derive(Debug)]
 pub(super) struct GuestReport {
-    /// How the program ended; `None` if the guest never said.
+    /// `None` if the guest never reported it.
     pub(super) end: Option<ProgramEnd>,
-    /// Whether it waited for this.
+    /// Whether the sandbox was a warm one.
     pub(super) warm: bool,
     /// Whether the guest answered at all.
     pub(super) hello: bool,
-    /// Whether everything it had to say was heard.
+    /// Whether everything was received.
     pub(super) complete: bool,
     pub(super) output: ProgramOutput,
     pub(super) shown: Shown,
@@ -49,11 +50,11 @@ pub(super) struct GuestReport {
     pub(super) usage: Usage,
     pub(super) started_at: Option<Instant>,
     pub(super) ended_at: Option<Instant>,
-    /// The connection, once all was heard: its end tells the guest to go.
+    /// The connection, once everything was received. The guest exits when it is closed.
     pub(super) link: Option<Link>,
 }
 
-/// What the host may keep of one execution.
+/// Limits on what the host accepts from the guest.
 fn caps(job: &Job) -> Caps {
     let caps = Caps {
         output_bytes: limits::OUTPUT_BYTES_MAX,
@@ -69,12 +70,12 @@ fn caps(job: &Job) -> Caps {
         blobs: limits::OUTPUT_BLOBS_MAX,
         blobs_bytes: limits::OUTPUT_BLOBS_BYTES_MAX,
     };
-    match job.collect {
-        Collect::Out | Collect::Workspace => caps,
-        Collect::Packages => Caps {
+    match job.kind {
+        JobKind::Run => caps,
+        JobKind::Build { .. } => Caps {
             files: limits::PACKAGES_FILES_MAX,
-            // As much as there is room for: what of it is kept, the installer decides.
-            files_bytes: limits::PACKAGES_BYTES_MAX.min(job.limits.sandbox_bytes),
+            // All that fits into the sandbox: the installer decides what is retained.
+            files_bytes: limits::PACKAGES_BYTES_MAX.min(job.sandbox.limits.sandbox_bytes),
             path_bytes: limits::ARCHIVE_PATH_BYTES_MAX,
             paths_bytes: limits::PACKAGES_PATHS_BYTES_MAX,
             blobs: 0,
@@ -83,19 +84,18 @@ fn caps(job: &Job) -> Caps {
     }
 }
 
-/// How long reading back what a job left may take.
 fn collect_max(job: &Job) -> Duration {
-    match job.collect {
-        Collect::Out | Collect::Workspace => limits::COLLECT_MAX,
-        Collect::Packages => limits::PACKAGES_COLLECT_MAX,
+    match job.kind {
+        JobKind::Run => limits::COLLECT_MAX,
+        JobKind::Build { .. } => limits::PACKAGES_COLLECT_MAX,
     }
 }
 
-/// Runs `job` by this guest and listens until it is done, its connection ends, or it is overdue.
-/// Whatever happens, the caller destroys the sandbox afterwards.
-pub(super) async fn drive(guest: Guest, job: &Job, run: super::Run<'_>) -> GuestReport {
+/// Has the guest run the job's program until it is done, its connection ends, or it is overdue. The caller destroys the
+/// sandbox in every case.
+pub(super) async fn drive(guest: Guest, job: &Job, context: RunContext<'_>) -> GuestReport {
     let Guest { mut link, streams } = guest;
-    let mut guest_report = GuestReport {
+    let mut report = GuestReport {
         end: None,
         warm: streams.is_some(),
         hello: false,
@@ -112,27 +112,29 @@ pub(super) async fn drive(guest: Guest, job: &Job, run: super::Run<'_>) -> Guest
         ended_at: None,
         link: None,
     };
-    // An error here means that the connection broke: what was heard until then is all there is.
-    if let Err(error) = listen((&mut link, streams), job, run, &mut guest_report).await {
-        tracing::warn!(%error, execution = %job.execution, "Stopped listening to a guest before it was done");
+    // An error means that the connection broke: the report holds what was received until then.
+    if let Err(error) = drive_channels(&mut link, streams, job, context, &mut report).await {
+        let execution = job.program.execution;
+        tracing::warn!(%error, %execution, "Connection to the guest ended before it was done");
     }
-    guest_report.link = guest_report.complete.then_some(link);
-    guest_report
+    report.link = report.complete.then_some(link);
+    report
 }
 
-async fn listen(
-    (link, warm): (&mut Link, Option<Streams>),
+async fn drive_channels(
+    link: &mut Link,
+    warm: Option<Streams>,
     job: &Job,
-    run: super::Run<'_>,
-    guest_report: &mut GuestReport,
+    context: RunContext<'_>,
+    report: &mut GuestReport,
 ) -> io::Result<()> {
-    let super::Run {
+    let RunContext {
         artifacts,
         blobs: blobs_tar,
         cancel,
-        go,
+        start,
         transcript,
-    } = run;
+    } = context;
     let mut state = ProgramState {
         hello: warm.is_some(),
         ..ProgramState::default()
@@ -140,10 +142,8 @@ async fn listen(
     let Streams {
         mut control,
         inputs,
-        stdout,
-        stderr,
+        printed,
         results,
-        log,
     } = match warm {
         Some(streams) => streams,
         None => Streams::open(link).await?,
@@ -158,10 +158,10 @@ async fn listen(
         skipped_total,
         blobs,
         ..
-    } = guest_report;
+    } = report;
     let mut lines = Vec::new();
     let mut collected = ResultReceiver {
-        mask: &job.mask,
+        mask: &job.program.mask,
         artifacts,
         output,
         shown,
@@ -175,46 +175,49 @@ async fn listen(
     };
     let result = {
         let streams = async {
-            // A guest without its inputs says so, or falls silent; one that is done may go before it is told their end.
+            // A guest without its inputs reports that; one that is done may close before it has read all of them.
             let (_, printed, results) = tokio::join!(
-                send_inputs(inputs, job),
-                collect_output((stdout, stderr, log), (logs, &mut lines), (transcript, &job.mask)),
+                send_inputs(inputs, &job.program),
+                receive_printed(printed, logs, &mut lines, transcript, &job.program.mask),
                 collected.receive(results)
             );
             printed.and(results)
         };
-        let states = state.follow(&mut control, job, (cancel, go));
+        let states = state.follow(&mut control, job, cancel, start);
         let both = join_both(streams, states, collect_max(job));
-        let total = limits::SANDBOX_START_MAX + job.limits.timeout + limits::KILL_GRACE + collect_max(job);
+        let total =
+            limits::SANDBOX_START_MAX + job.sandbox.limits.timeout + limits::KILL_GRACE + collect_max(job);
         tokio::select! {
-            guest_report = with_timeout(total, both) => guest_report,
-            broken = forward_egress(link, job.egress.as_ref()) => broken,
+            received = with_timeout(total, both) => received,
+            broken = forward_egress(link, job.kind.egress()) => broken,
         }
     };
-    guest_report.finish(state, &lines, result.is_ok());
+    report.finish(state, &lines, result.is_ok());
     result
 }
 
-/// Reads what is printed and logged to its end, keeps the head of each, and tells it meanwhile.
-async fn collect_output(
-    (stdout, stderr, log): (wire::Stream, wire::Stream, wire::Stream),
-    (logs, lines): (&mut Logs, &mut Vec<u8>),
-    (transcript, mask): (&Transcript, &Mask),
+/// Reads what the program prints and logs, retains the head of each stream, and publishes it as it comes.
+async fn receive_printed(
+    streams: PrintedStreams,
+    logs: &mut Logs,
+    lines: &mut Vec<u8>,
+    transcript: &Transcript,
+    mask: &Mask,
 ) -> io::Result<()> {
     let output = |stream| OutputMasker::new(transcript, mask, stream);
     let (mut out, mut err) = (output(Stream::Stdout), output(Stream::Stderr));
-    let mut logging = LogLineMasker::new(transcript, mask);
-    let max = limits::LOG_BYTES_MAX;
+    let mut log_lines = LogLineMasker::new(transcript, mask);
+    let (max, lines_max) = (limits::LOG_BYTES_MAX, limits::LOG_LINES_BYTES_MAX);
+    let PrintedStreams { stdout, stderr, log } = streams;
     let (stdout, stderr, log) = tokio::join!(
-        copy_head(stdout, (&mut logs.stdout, max), |bytes| out.push(bytes)),
-        copy_head(stderr, (&mut logs.stderr, max), |bytes| err.push(bytes)),
-        copy_head(log, (lines, limits::LOG_LINES_BYTES_MAX), |bytes| logging
-            .push(bytes)),
+        receive_head(stdout, &mut logs.stdout, max, |bytes| out.push(bytes)),
+        receive_head(stderr, &mut logs.stderr, max, |bytes| err.push(bytes)),
+        receive_head(log, lines, lines_max, |bytes| log_lines.push(bytes)),
     );
     stdout.and(stderr).and(log)
 }
 
-/// Waits for the streams and the states; the first that fails ends both.
+/// Waits for the streams and the states; the first failure ends both.
 async fn join_both(
     streams: impl Future<Output = io::Result<()>>,
     states: impl Future<Output = io::Result<()>>,
@@ -222,20 +225,19 @@ async fn join_both(
 ) -> io::Result<()> {
     tokio::pin!(streams, states);
     tokio::select! {
-        guest_report = &mut streams => {
-            guest_report?;
+        received = &mut streams => {
+            received?;
             states.await
         }
-        said = &mut states => {
-            said?;
-            // All was said: what is still on its way arrives soon.
+        done = &mut states => {
+            done?;
+            // The guest has sent everything: the rest arrives soon.
             with_timeout(collect_max, streams).await
         }
     }
 }
 
-/// Hands on the connections that are made inside, where the job has a way out; ends only when the guest opens what nobody
-/// asked for.
+/// Forwards the connections of a build. Ends only when the guest opens a channel that it may not open.
 async fn forward_egress(link: &mut Link, egress: Option<&Egress>) -> io::Result<()> {
     let Some(egress) = egress else {
         return std::future::pending().await;
@@ -244,21 +246,20 @@ async fn forward_egress(link: &mut Link, egress: Option<&Egress>) -> io::Result<
         match link.accept().await {
             Ok((Channel::Egress, stream)) => egress.forward(stream),
             Ok(_) => return Err(wire::invalid("a channel that only the host opens")),
-            // What was said before is still to be read.
+            // What the guest sent before is still to be read.
             Err(_) => return std::future::pending().await,
         }
     }
 }
 
 impl GuestReport {
-    /// Takes what was said; what was not heard is said (P9).
     fn finish(&mut self, state: ProgramState, lines: &[u8], complete: bool) {
-        // Without the guest's count nobody knows how much of the logs was lost.
-        let unheard = u64::from(!complete && state.started_at.is_some());
+        // Without the guest's counts at least one byte counts as lost, so that truncation is reported (P9).
+        let lost = u64::from(!complete && state.started_at.is_some());
         let [stdout, stderr, log] = state.totals;
-        self.logs.stdout_total = stdout.max(self.logs.stdout.len() as u64 + unheard);
-        self.logs.stderr_total = stderr.max(self.logs.stderr.len() as u64 + unheard);
-        self.logs.take_lines(lines, log.max(lines.len() as u64 + unheard));
+        self.logs.stdout_total = stdout.max(self.logs.stdout.len() as u64 + lost);
+        self.logs.stderr_total = stderr.max(self.logs.stderr.len() as u64 + lost);
+        self.logs.take_lines(lines, log.max(lines.len() as u64 + lost));
         self.complete = complete;
         self.hello = state.hello;
         self.end = state.end;
@@ -268,36 +269,33 @@ impl GuestReport {
     }
 }
 
-fn start(job: &Job) -> Start {
+fn start_command(job: &Job) -> Start {
+    let (sandbox, program) = (&job.sandbox, &job.program);
     Start {
         version: wire::VERSION,
-        skill: job.skill.as_ref().map(|skill| skill.name.to_string()),
-        argv: job.argv.clone(),
-        env: job.env.variables().to_vec(),
-        workspace: match job.collect {
-            Collect::Out | Collect::Packages => Workspace::Scratch,
+        skill: sandbox.skill.as_ref().map(|skill| skill.name.to_string()),
+        argv: program.argv.clone(),
+        env: program.env.variables().to_vec(),
+        workspace: match program.collect {
+            Collect::Out => Workspace::Scratch,
             Collect::Workspace => Workspace::Results,
         },
-        timeout_ms: u64::try_from(job.limits.timeout.as_millis()).unwrap_or(u64::MAX),
-        egress: job.egress.is_some().then_some(Egress::PORT),
+        timeout_ms: u64::try_from(sandbox.limits.timeout.as_millis()).unwrap_or(u64::MAX),
+        egress: job.kind.egress().map(|_| Egress::PORT),
         caps: caps(job),
     }
 }
 
-async fn send_inputs(mut stream: wire::Stream, job: &Job) -> io::Result<()> {
-    let json = job.input.as_str().as_bytes();
-    let files = job
+async fn send_inputs(mut stream: wire::Stream, program: &ProgramRun) -> io::Result<()> {
+    let json = program.input.as_str().as_bytes();
+    let files = program
         .files
         .iter()
         .map(|file| (InputPlace::Workspace(file.path.clone()), &file.content[..]));
-    let stdin = job
-        .stdin
-        .as_ref()
-        .map(|content| (InputPlace::Stdin, &content[..]));
-    let code = job
-        .code
-        .as_ref()
-        .map(|content| (InputPlace::Code, content.as_bytes()));
+    let stdin = program.stdin.as_ref();
+    let stdin = stdin.map(|content| (InputPlace::Stdin, &content[..]));
+    let code = program.code.as_ref();
+    let code = code.map(|content| (InputPlace::Code, content.as_bytes()));
     let before = [(InputPlace::Json, json)].into_iter().chain(stdin).chain(code);
     for (place, content) in before.chain(files) {
         wire::send(
@@ -310,17 +308,18 @@ async fn send_inputs(mut stream: wire::Stream, job: &Job) -> io::Result<()> {
         .await?;
         stream.write_all(content).await?;
     }
-    for blob in &job.blobs {
+    for blob in &program.blobs {
         blobs::send(&mut stream, blob).await?;
     }
     stream.shutdown().await
 }
 
-/// Reads what is printed to its end and keeps its head, which is told as it comes.
-async fn copy_head(
+/// Reads a stream to its end and retains its head, which `publish` gets as it comes.
+async fn receive_head(
     mut stream: wire::Stream,
-    (kept, bytes_max): (&mut Vec<u8>, u64),
-    mut observe: impl FnMut(&[u8]),
+    head: &mut Vec<u8>,
+    bytes_max: u64,
+    mut publish: impl FnMut(&[u8]),
 ) -> io::Result<()> {
     let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
     let mut buffer = vec![0; 32 * 1024];
@@ -329,13 +328,13 @@ async fn copy_head(
         if read == 0 {
             return Ok(());
         }
-        let head = &buffer[..read.min(bytes_max - kept.len())];
-        kept.extend_from_slice(head);
-        observe(head);
+        let retained = &buffer[..read.min(bytes_max - head.len())];
+        head.extend_from_slice(retained);
+        publish(retained);
     }
 }
 
-/// What the guest says about the program.
+/// What the guest has reported about the program.
 #[derive(Default)]
 struct ProgramState {
     hello: bool,
@@ -348,38 +347,39 @@ struct ProgramState {
 }
 
 impl ProgramState {
-    /// Waits for the word to start the program.
-    async fn wait_for_start(&mut self, go: oneshot::Receiver<()>) -> io::Result<()> {
-        let told = go.await;
-        if told.is_err() {
+    async fn wait_for_start(&mut self, start: oneshot::Receiver<()>) -> io::Result<()> {
+        let signal = start.await;
+        if signal.is_err() {
             self.end = Some(ProgramEnd::NotStarted(
                 "its execution could not be recorded".to_owned(),
             ));
         }
-        told.map_err(io::Error::other)
+        signal.map_err(io::Error::other)
     }
 
-    /// Starts the program and follows the guest's states until it is done. Passes a cancel on, and gives up on a guest that is overdue.
+    /// Starts the program and receives the guest's states until it is done. Forwards a cancellation, and times out a guest that is
+    /// overdue.
     async fn follow(
         &mut self,
         control: &mut wire::Stream,
         job: &Job,
-        (cancel, go): (tokio_util::sync::CancellationToken, oneshot::Receiver<()>),
+        cancel: CancellationToken,
+        start: oneshot::Receiver<()>,
     ) -> io::Result<()> {
-        self.wait_for_start(go).await?;
+        self.wait_for_start(start).await?;
         let (mut reader, mut writer) = tokio::io::split(control);
         let mut overdue = Instant::now() + limits::SANDBOX_START_MAX;
-        send_before(&mut writer, ToGuest::Start(start(job)), overdue).await?;
+        send_before(&mut writer, ToGuest::Start(start_command(job)), overdue).await?;
         let mut keep_alive = interval_at(Instant::now() + KEEP_ALIVE_EVERY, KEEP_ALIVE_EVERY);
         let mut cancelled = false;
         let receive = |mut reader| async move {
             let frame = wire::receive::<_, ToHost>(&mut reader, wire::FRAME_TO_HOST_BYTES_MAX).await;
             (frame, reader)
         };
-        // One read runs across the other branches: a frame that was half read must not be lost.
+        // Not cancelled by the other branches: half of a frame would be lost.
         let mut next = Box::pin(receive(reader));
         loop {
-            let said = tokio::select! {
+            let step = tokio::select! {
                 (frame, back) = &mut next => {
                     reader = back;
                     let frame = frame?.ok_or_else(|| wire::invalid("the guest fell silent"))?;
@@ -393,8 +393,8 @@ impl ProgramState {
                         };
                         return Ok(());
                     }
-                    let due = self.take(frame, job)?;
-                    // A cancelled program is not given its time again because a state was still on its way.
+                    let due = self.apply(frame, job)?;
+                    // A state that was already sent must not extend the time of a cancelled program.
                     overdue = if cancelled && self.end.is_none() { overdue.min(due) } else { due };
                     next = Box::pin(receive(reader));
                     Ok(())
@@ -407,17 +407,17 @@ impl ProgramState {
                 _ = keep_alive.tick() => ignore_closed(send_before(&mut writer, ToGuest::KeepAlive, overdue).await),
                 () = sleep_until(overdue) => Err(io::ErrorKind::TimedOut.into()),
             };
-            if said
+            if step
                 .as_ref()
                 .is_err_and(|error| error.kind() == io::ErrorKind::TimedOut)
             {
                 self.time_out(cancelled);
             }
-            said?;
+            step?;
         }
     }
 
-    /// A guest that cannot keep the deadline, starved by its own program perhaps, does not change what happened.
+    /// The guest missed the deadline, perhaps starved by its program: the cause of the end stays the same.
     fn time_out(&mut self, cancelled: bool) {
         if self.end.is_some() {
             return;
@@ -430,8 +430,8 @@ impl ProgramState {
         self.ended_at = Some(Instant::now());
     }
 
-    /// Takes one state; each may come once, in order. Returns when the next is overdue.
-    fn take(&mut self, frame: ToHost, job: &Job) -> io::Result<Instant> {
+    /// Each state may come once, in order. Returns when the next is overdue.
+    fn apply(&mut self, frame: ToHost, job: &Job) -> io::Result<Instant> {
         let now = Instant::now();
         match frame {
             ToHost::Hello { version } if version == wire::VERSION && !self.hello => {
@@ -440,7 +440,7 @@ impl ProgramState {
             }
             ToHost::Started if self.hello && self.started_at.is_none() => {
                 self.started_at = Some(now);
-                Ok(now + job.limits.timeout + limits::KILL_GRACE)
+                Ok(now + job.sandbox.limits.timeout + limits::KILL_GRACE)
             }
             ToHost::Ended { end } if self.hello && self.end.is_none() => {
                 self.end = Some(end);
@@ -456,25 +456,25 @@ impl ProgramState {
     }
 }
 
-/// Says one thing while there is still time for it: an engine that has stalled takes nothing more.
-async fn send_before<W>(writer: &mut W, words: ToGuest, overdue: Instant) -> io::Result<()>
+/// An engine that has stalled accepts no more bytes: sending ends when the guest is overdue.
+async fn send_before<W>(writer: &mut W, command: ToGuest, overdue: Instant) -> io::Result<()>
 where
     W: AsyncWrite + Unpin,
 {
     let left = overdue.saturating_duration_since(Instant::now());
-    with_timeout(left, wire::send(writer, &words)).await
+    with_timeout(left, wire::send(writer, &command)).await
 }
 
-/// A guest that hears nothing any more may be done: what it said before is still to be read, and tells.
-fn ignore_closed(said: io::Result<()>) -> io::Result<()> {
-    said.or_else(|error| match error.kind() {
+/// A guest that closed its side may be done: what it sent before is still to be read.
+fn ignore_closed(sent: io::Result<()>) -> io::Result<()> {
+    sent.or_else(|error| match error.kind() {
         io::ErrorKind::TimedOut => Err(error),
         _ => Ok(()),
     })
 }
 
-async fn with_timeout(limit: Duration, act: impl Future<Output = io::Result<()>>) -> io::Result<()> {
-    timeout(limit, act)
+async fn with_timeout(limit: Duration, future: impl Future<Output = io::Result<()>>) -> io::Result<()> {
+    timeout(limit, future)
         .await
         .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }

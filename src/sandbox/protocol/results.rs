@@ -1,4 +1,4 @@
-//! What a program left, off its stream: bounded, named, and kept where it belongs.
+//! Receives the results of a program, within limits.
 
 use std::collections::HashSet;
 use std::io;
@@ -13,7 +13,7 @@ use crate::limits;
 use crate::sandbox::ProgramOutput;
 use crate::secret::Mask;
 
-/// Takes the results off their stream. Every count and length is checked again: the sandbox may be anybody's by now.
+/// Checks every count and length again: the program may have taken over the guest.
 pub(super) struct ResultReceiver<'a> {
     pub(super) mask: &'a Mask,
     pub(super) artifacts: &'a mut ArtifactTar,
@@ -39,13 +39,13 @@ impl ResultReceiver<'_> {
                 Item::BadOutput { reason } => {
                     *self.output = ProgramOutput::Invalid(format!("output.json: {reason}"))
                 }
-                Item::Results { size, total } => self.shown(&mut stream, (size, total)).await?,
+                Item::Results { size, total } => self.shown(&mut stream, size, total).await?,
                 Item::File { path, size } => {
                     if !is_plain(&path) || !paths.insert(path.clone()) {
                         return Err(wire::invalid("a file with an impossible name"));
                     }
                     let masked = self.mask.mask_text(&path);
-                    // Two names that differ in a secret alone are one when they are masked.
+                    // Names that differ only in a secret are equal once masked.
                     if self.mask.is_empty() || kept.insert(masked.to_string()) {
                         self.file(&mut stream, &masked, size).await?;
                     } else {
@@ -75,7 +75,7 @@ impl ResultReceiver<'_> {
         }
     }
 
-    /// Leaves out what the guest did not.
+    /// Skips a file that the guest has sent.
     fn skip(&mut self, path: String, reason: &str) {
         *self.skipped_total += 1;
         if self.skipped.len() < limits::SKIPPED_NAMED_MAX {
@@ -109,7 +109,7 @@ impl ResultReceiver<'_> {
         Ok(())
     }
 
-    async fn shown(&mut self, stream: &mut wire::Stream, (size, total): (u64, u64)) -> io::Result<()> {
+    async fn shown(&mut self, stream: &mut wire::Stream, size: u64, total: u64) -> io::Result<()> {
         if size > limits::RESULTS_BYTES_MAX {
             return Err(wire::invalid("results above the cap"));
         }
@@ -133,7 +133,6 @@ impl ResultReceiver<'_> {
     }
 }
 
-/// All of something small.
 async fn read_exactly(stream: &mut wire::Stream, size: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if stream.take(size).read_to_end(&mut bytes).await? as u64 == size {

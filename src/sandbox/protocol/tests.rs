@@ -6,11 +6,8 @@ use tokio_util::sync::CancellationToken;
 use super::results::is_plain;
 use super::*;
 use crate::bundle::artifacts::ArtifactTar;
-use crate::execution::{JsonText, Maxima, ResourceLimits};
 use crate::guest::wire::{Item, Side};
-use crate::sandbox::{ImageOf, Run, Urgency};
 use crate::secret::{Mask, SecretValue};
-use crate::skill::{ImageAllowlist, Resources};
 
 /// A guest with its streams accepted, to be played by a test.
 struct Player {
@@ -43,14 +40,14 @@ impl Player {
         }
     }
 
-    async fn send_before(&mut self, words: ToHost) {
-        wire::send(&mut self.control, &words).await.unwrap();
+    async fn send(&mut self, frame: ToHost) {
+        wire::send(&mut self.control, &frame).await.unwrap();
     }
 
     /// That all was sent, of a program that wrote and used nothing.
-    async fn say_done(&mut self) {
+    async fn send_done(&mut self) {
         let (stdout_bytes, stderr_bytes, usage) = (0, 0, wire::GuestUsage::default());
-        self.send_before(ToHost::Done {
+        self.send(ToHost::Done {
             stdout_bytes,
             stderr_bytes,
             log_lines_bytes: 0,
@@ -66,40 +63,19 @@ impl Player {
 
     async fn come_up(&mut self) {
         let version = wire::VERSION;
-        self.send_before(ToHost::Hello { version }).await;
-        self.send_before(ToHost::Started).await;
+        self.send(ToHost::Hello { version }).await;
+        self.send(ToHost::Started).await;
     }
 }
 
 fn job(argument_bytes: usize) -> Job {
-    let image = ImageAllowlist::new(["bash:5".to_owned()])
-        .approve("bash:5")
-        .unwrap();
-    Job {
-        execution: crate::ids::ExecutionId::generate(),
-        image,
-        image_of: ImageOf::Language,
-        skill: None,
-        mounted: Vec::new(),
-        deps: Vec::new(),
-        argv: vec!["x".repeat(argument_bytes)],
-        env: Default::default(),
-        mask: Default::default(),
-        blobs: Vec::new(),
-        input: JsonText::parse(b"{}").unwrap(),
-        code: None,
-        stdin: None,
-        files: Vec::new(),
-        collect: crate::sandbox::Collect::Out,
-        egress: None,
-        recurs: false,
-        urgency: Urgency::default(),
-        limits: ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default()),
-    }
+    let mut job = Job::sample();
+    job.program.argv = vec!["x".repeat(argument_bytes)];
+    job
 }
 
-/// Converses with whatever `guest` does to its end of the connection, and says how long it took.
-async fn converse_with<F>(
+/// Drives what `guest` does with its end of the connection. Returns how long it took.
+async fn drive_with<F>(
     job: &Job,
     cancel: &CancellationToken,
     guest: impl FnOnce(DuplexStream) -> F,
@@ -112,20 +88,20 @@ where
     let mut artifacts = ArtifactTar::create_in(&std::env::temp_dir());
     let mut blobs = ArtifactTar::create_in(&std::env::temp_dir());
     let begun = Instant::now();
-    let (word, go) = oneshot::channel();
-    word.send(()).unwrap();
-    let transcript = crate::execution::Transcript::default();
-    let run = Run {
+    let (go, start) = oneshot::channel();
+    go.send(()).unwrap();
+    let transcript = Transcript::default();
+    let context = RunContext {
         transcript: &transcript,
         artifacts: &mut artifacts,
         blobs: &mut blobs,
         cancel: cancel.clone(),
-        go,
+        start,
     };
-    let guest_report = drive(Guest::at(near), job, run).await;
+    let report = drive(Guest::at(near), job, context).await;
     let took = begun.elapsed();
     guest.abort();
-    (guest_report, took)
+    (report, took)
 }
 
 /// Holds on to the connection and never reads from it.
@@ -137,14 +113,8 @@ async fn deaf(socket: DuplexStream) {
 #[tokio::test(start_paused = true)]
 async fn a_guest_that_takes_nothing_does_not_hold_the_host() {
     // More than the connection takes unread: the host is stuck while it still says what to start.
-    let (guest_report, took) = converse_with(&job(1 << 20), &CancellationToken::new(), deaf).await;
-    assert!(
-        (
-            guest_report.end.is_none(),
-            guest_report.hello,
-            guest_report.complete
-        ) == (true, false, false)
-    );
+    let (report, took) = drive_with(&job(1 << 20), &CancellationToken::new(), deaf).await;
+    assert!((report.end.is_none(), report.hello, report.complete) == (true, false, false));
     assert!(
         took <= limits::SANDBOX_START_MAX + Duration::from_secs(1),
         "{took:?}"
@@ -155,9 +125,9 @@ async fn a_guest_that_takes_nothing_does_not_hold_the_host() {
 async fn a_cancel_that_comes_before_the_guest_is_a_cancel() {
     let cancel = CancellationToken::new();
     cancel.cancel();
-    let (guest_report, took) = converse_with(&job(1), &cancel, deaf).await;
-    assert_eq!(guest_report.end, Some(ProgramEnd::Cancelled));
-    assert_eq!(guest_report.logs.stdout_total, 0);
+    let (report, took) = drive_with(&job(1), &cancel, deaf).await;
+    assert_eq!(report.end, Some(ProgramEnd::Cancelled));
+    assert_eq!(report.logs.stdout_total, 0);
     assert!(took <= limits::KILL_GRACE + Duration::from_secs(1), "{took:?}");
 }
 
@@ -171,9 +141,9 @@ async fn a_cancelled_guest_gets_no_more_time_by_going_on() {
         guest.come_up().await;
         std::future::pending().await
     };
-    let (guest_report, took) = converse_with(&job(1), &cancel, slow).await;
-    assert_eq!(guest_report.end, Some(ProgramEnd::Cancelled));
-    assert!(guest_report.started_at.is_some());
+    let (report, took) = drive_with(&job(1), &cancel, slow).await;
+    assert_eq!(report.end, Some(ProgramEnd::Cancelled));
+    assert!(report.started_at.is_some());
     assert!(took <= limits::KILL_GRACE + Duration::from_secs(1), "{took:?}");
 }
 
@@ -188,14 +158,14 @@ async fn a_guest_that_misses_the_deadline_is_left_and_what_is_missing_is_said() 
         guest.stdout.flush().await.unwrap();
         std::future::pending().await
     };
-    let (guest_report, took) = converse_with(&job, &CancellationToken::new(), stuck).await;
-    assert_eq!(
-        (guest_report.end, guest_report.complete),
-        (Some(ProgramEnd::TimedOut), false)
+    let (report, took) = drive_with(&job, &CancellationToken::new(), stuck).await;
+    assert_eq!((report.end, report.complete), (Some(ProgramEnd::TimedOut), false));
+    assert_eq!(report.logs.stdout, b"heard");
+    assert!(report.logs.truncated());
+    assert!(
+        took <= job.sandbox.limits.timeout + Duration::from_secs(1),
+        "{took:?}"
     );
-    assert_eq!(guest_report.logs.stdout, b"heard");
-    assert!(guest_report.logs.truncated());
-    assert!(took <= job.limits.timeout + Duration::from_secs(1), "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -205,16 +175,16 @@ async fn a_guest_that_never_ends_its_streams_is_left_in_time() {
         let mut guest = Player::on(socket).await;
         guest.come_up().await;
         guest
-            .send_before(ToHost::Ended {
+            .send(ToHost::Ended {
                 end: ProgramEnd::Exited(0),
             })
             .await;
-        guest.say_done().await;
+        guest.send_done().await;
         std::future::pending().await
     };
-    let (guest_report, took) = converse_with(&job, &CancellationToken::new(), endless).await;
+    let (report, took) = drive_with(&job, &CancellationToken::new(), endless).await;
     assert_eq!(
-        (guest_report.end, guest_report.complete),
+        (report.end, report.complete),
         (Some(ProgramEnd::Exited(0)), false)
     );
     assert!(took <= limits::COLLECT_MAX + Duration::from_secs(1), "{took:?}");
@@ -231,22 +201,19 @@ async fn a_cancel_that_meets_a_guest_that_is_done_loses_nothing_of_what_it_said(
             guest.inputs.read_to_end(&mut Vec::new()).await.unwrap();
             guest.come_up().await;
             guest
-                .send_before(ToHost::Ended {
+                .send(ToHost::Ended {
                     end: ProgramEnd::Exited(0),
                 })
                 .await;
             let end = Item::End { skipped_total: 0 };
             wire::send(&mut guest.results, &end).await.unwrap();
-            guest.say_done().await;
+            guest.send_done().await;
             let _link = guest.leave();
             late.cancel();
             std::future::pending().await
         };
-        let (guest_report, _) = converse_with(&job(1), &cancel, done).await;
-        assert_eq!(
-            (guest_report.end, guest_report.complete),
-            (Some(ProgramEnd::Exited(0)), true)
-        );
+        let (report, _) = drive_with(&job(1), &cancel, done).await;
+        assert_eq!((report.end, report.complete), (Some(ProgramEnd::Exited(0)), true));
     }
 }
 
@@ -255,11 +222,11 @@ async fn states_out_of_order_end_the_conversation() {
     let twice = |socket| async {
         let mut guest = Player::on(socket).await;
         guest.come_up().await;
-        guest.send_before(ToHost::Started).await;
+        guest.send(ToHost::Started).await;
         std::future::pending().await
     };
-    let (guest_report, took) = converse_with(&job(1), &CancellationToken::new(), twice).await;
-    assert_eq!((guest_report.end, guest_report.complete), (None, false));
+    let (report, took) = drive_with(&job(1), &CancellationToken::new(), twice).await;
+    assert_eq!((report.end, report.complete), (None, false));
     assert!(took < Duration::from_secs(1), "{took:?}");
 }
 
@@ -314,10 +281,10 @@ async fn results_that_no_guest_of_ours_sends_are_not_taken() {
             }
             std::future::pending().await
         };
-        let (guest_report, _) = converse_with(&job(1), &CancellationToken::new(), lying).await;
-        assert!(!guest_report.complete);
-        assert_eq!(guest_report.output, ProgramOutput::Missing);
-        let paths: Vec<_> = guest_report.files.iter().map(|file| file.path.as_str()).collect();
+        let (report, _) = drive_with(&job(1), &CancellationToken::new(), lying).await;
+        assert!(!report.complete);
+        assert_eq!(report.output, ProgramOutput::Missing);
+        let paths: Vec<_> = report.files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(paths.len(), taken, "{paths:?}");
     }
 }
@@ -326,17 +293,15 @@ async fn results_that_no_guest_of_ours_sends_are_not_taken() {
 #[tokio::test(start_paused = true)]
 async fn masked_names_are_told_once_and_blobs_by_what_they_hold() {
     let secrets = ["hunter2", "hunter3"].map(|text| SecretValue::new(text.to_owned()).unwrap());
-    let job = Job {
-        mask: Mask::new(&secrets),
-        ..job(1)
-    };
+    let mut job = job(1);
+    job.program.mask = Mask::new(&secrets);
     let empty = crate::ids::Digest::of(b"");
     let leaving = |socket| async move {
         let mut guest = Player::on(socket).await;
         guest.inputs.read_to_end(&mut Vec::new()).await.unwrap();
         guest.come_up().await;
         guest
-            .send_before(ToHost::Ended {
+            .send(ToHost::Ended {
                 end: ProgramEnd::Exited(0),
             })
             .await;
@@ -352,23 +317,23 @@ async fn masked_names_are_told_once_and_blobs_by_what_they_hold() {
         }
         let end = Item::End { skipped_total: 0 };
         wire::send(&mut guest.results, &end).await.unwrap();
-        guest.say_done().await;
+        guest.send_done().await;
         let _link = guest.leave();
         std::future::pending().await
     };
-    let (guest_report, _) = converse_with(&job, &CancellationToken::new(), leaving).await;
-    assert!(guest_report.complete);
-    let paths: Vec<_> = guest_report.files.iter().map(|file| file.path.as_str()).collect();
+    let (report, _) = drive_with(&job, &CancellationToken::new(), leaving).await;
+    assert!(report.complete);
+    let paths: Vec<_> = report.files.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(paths, ["a-***", "b"]);
-    let blobs: Vec<_> = guest_report.blobs.iter().map(|blob| blob.sha256).collect();
+    let blobs: Vec<_> = report.blobs.iter().map(|blob| blob.sha256).collect();
     assert_eq!(blobs, [empty]);
-    let skipped: Vec<_> = guest_report
+    let skipped: Vec<_> = report
         .skipped
         .iter()
         .map(|skipped| skipped.reason.as_str())
         .collect();
     assert_eq!(
-        (skipped, guest_report.skipped_total),
+        (skipped, report.skipped_total),
         (vec!["duplicate", "duplicate", "content"], 3)
     );
 }

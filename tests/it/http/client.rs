@@ -248,15 +248,18 @@ pub(crate) fn probe(front_matter: &str) -> Vec<u8> {
 /// Hands the input back as output and every input file as an artifact; an argument `exit=N` is the exit code.
 fn script(job: &Job, artifacts: &mut ArtifactTar) -> Result<Report, Error> {
     let mut files = Vec::new();
-    for file in &job.files {
+    for file in &job.program.files {
         artifacts.start(&file.path, file.content.len() as u64).unwrap();
         artifacts.write(&file.content).unwrap();
         files.push(artifacts.end().unwrap());
     }
-    let exit = job.argv.iter().find_map(|arg| arg.strip_prefix("exit="));
-    assert!(!job.argv.iter().any(|arg| arg == "panic"), "asked to panic");
+    let exit = job.program.argv.iter().find_map(|arg| arg.strip_prefix("exit="));
+    assert!(
+        !job.program.argv.iter().any(|arg| arg == "panic"),
+        "asked to panic"
+    );
     Ok(Report {
-        output: ProgramOutput::Json(JsonText::parse(job.input.as_str().as_bytes()).unwrap()),
+        output: ProgramOutput::Json(JsonText::parse(job.program.input.as_str().as_bytes()).unwrap()),
         logs: Logs {
             stdout: b"out \xff\n".to_vec(),
             stderr: b"err\n".to_vec(),
