@@ -17,7 +17,7 @@ use crate::guest::workspace::{Tree, WorkspaceSnapshot, is_private};
 
 /// The out directory, held open since before the program could rename or replace it (O-03).
 #[derive(Debug)]
-pub(super) struct Out {
+pub(super) struct OutFolder {
     folder: OwnedFd,
     files: OwnedFd,
     blobs: OwnedFd,
@@ -33,7 +33,7 @@ const READ: OFlags = OFlags::RDONLY
     .union(OFlags::NOCTTY);
 const READ_FOLDER: OFlags = READ.union(OFlags::DIRECTORY);
 
-impl Out {
+impl OutFolder {
     /// Opens what is needed at the end.
     pub(super) fn open() -> io::Result<Self> {
         let folder = rustix::fs::open(layout::OUT, READ_FOLDER, Mode::empty())?;

@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::guest::cgroup::Counters;
-use crate::guest::collect::Out;
+use crate::guest::collect::OutFolder;
 use crate::guest::egress;
 use crate::guest::layout;
 use crate::guest::pre_started::{self, Interpreter};
@@ -176,7 +176,7 @@ async fn serve(socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> 
                 let word = receive_command(&mut channels.control);
                 tokio::try_join!(word, layout::receive_inputs(&mut channels.inputs))
             };
-            let (word, placed) = tokio::select! {
+            let (word, inputs_placed) = tokio::select! {
                 asked = asked => asked?,
                 // Nobody asked for it in time.
                 () = link.ended() => return Ok(()),
@@ -185,17 +185,17 @@ async fn serve(socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> 
             let ToGuest::Start(start) = word else {
                 return Err(wire::invalid("expected a start"));
             };
-            ready.placed = placed;
+            ready.inputs_placed = inputs_placed;
             (start, ready)
         }
         ToGuest::Start(start) => {
             let mut ready = PreparedRun::lay_out(start.skill.as_deref())?;
-            ready.placed = layout::receive_inputs(&mut channels.inputs).await?;
+            ready.inputs_placed = layout::receive_inputs(&mut channels.inputs).await?;
             (start, ready)
         }
         ToGuest::Cancel | ToGuest::KeepAlive => return Err(wire::invalid("expected a start")),
     };
-    execute(&start, (ready, children), channels, &mut link).await?;
+    execute(&start, ready, children, channels, &mut link).await?;
     // The host goes first, when it has read everything: its own words to a guest that has gone would break the
     // connection, and what was not read yet would be lost.
     let _ = timeout(limits::DRAIN_MAX, link.ended()).await;
@@ -223,9 +223,9 @@ async fn receive_command(control: &mut wire::Stream) -> io::Result<ToGuest> {
 /// descriptors may be gone.
 struct PreparedRun {
     /// Whether the inputs are in their places, or why not.
-    placed: Result<(), String>,
+    inputs_placed: Result<(), String>,
     interpreter: Option<Interpreter>,
-    out: Out,
+    out: OutFolder,
     counters: Counters,
     lines: Log,
 }
@@ -234,9 +234,9 @@ impl PreparedRun {
     fn lay_out(skill: Option<&str>) -> io::Result<Self> {
         layout::lay_out(skill)?;
         Ok(Self {
-            placed: Ok(()),
+            inputs_placed: Ok(()),
             interpreter: None,
-            out: Out::open()?,
+            out: OutFolder::open()?,
             counters: Counters::open(),
             lines: Log::open()?,
         })
@@ -244,8 +244,8 @@ impl PreparedRun {
 
     /// Starts the program, if it has its inputs and a place to work; else says why not.
     async fn program(&mut self, start: &Start) -> Result<Program, String> {
-        std::mem::replace(&mut self.placed, Ok(()))?;
-        if let Some(before) = prepare(start)? {
+        std::mem::replace(&mut self.inputs_placed, Ok(()))?;
+        if let Some(before) = prepare_workspace(start)? {
             let opened = self.out.compare_with(before);
             opened.map_err(|error| format!("the workspace cannot be read: {error}"))?;
         }
@@ -258,7 +258,8 @@ impl PreparedRun {
 
 async fn execute(
     start: &Start,
-    (mut ready, mut children): (PreparedRun, Signal),
+    mut ready: PreparedRun,
+    mut children: Signal,
     channels: Channels,
     link: &mut Link,
 ) -> io::Result<()> {
@@ -333,7 +334,7 @@ async fn shut(streams: Vec<wire::Stream>) {
 }
 
 /// Makes the workspace ready once all inputs are there; the error is a sentence for the caller.
-fn prepare(start: &Start) -> Result<Option<WorkspaceSnapshot>, String> {
+fn prepare_workspace(start: &Start) -> Result<Option<WorkspaceSnapshot>, String> {
     match start.workspace {
         Workspace::Scratch => Ok(None),
         Workspace::Results => WorkspaceSnapshot::prepare(start.skill.as_deref(), &start.argv)
@@ -412,7 +413,7 @@ async fn kill_all(children: &mut Signal, main: rustix::process::Pid) -> io::Resu
     loop {
         sys::kill_everything()?;
         program::reap(main);
-        if program::is_alone() {
+        if program::has_no_children() {
             return Ok(());
         }
         let _ = timeout(Duration::from_millis(5), children.recv()).await;

@@ -131,6 +131,6 @@ pub(super) fn reap(main: Pid) -> Option<WaitStatus> {
 }
 
 /// Whether there is no child left to wait for.
-pub(super) fn is_alone() -> bool {
+pub(super) fn has_no_children() -> bool {
     matches!(rustix::process::wait(WaitOptions::NOHANG), Err(Errno::CHILD))
 }

@@ -39,10 +39,10 @@ struct FileStamp {
 
 /// Where the skill's copy lies that its scripts are run from: as deep as in the products that they are written for, since many
 /// ask for their folder's parents by number.
-const DEEP: &str = "/sandbox/skills/public";
+const SCRIPTS_COPY: &str = "/sandbox/skills/public";
 
 /// Files that were there are this much older than the program: clocks of file systems are coarse, and a change must show.
-const OLDER: Duration = Duration::from_secs(2);
+const MTIME_MARGIN: Duration = Duration::from_secs(2);
 
 impl WorkspaceSnapshot {
     /// Puts the skill's files beside those that came with the request, which win, copies all of that to where its scripts are
@@ -50,7 +50,10 @@ impl WorkspaceSnapshot {
     pub(super) fn prepare(skill: Option<&str>, argv: &[String]) -> io::Result<Self> {
         let mut roots = vec![PathBuf::from(WORKSPACE)];
         if let Some(skill) = skill {
-            let (from, deep) = (Path::new("/skills").join(skill), Path::new(DEEP).join(skill));
+            let (from, deep) = (
+                Path::new("/skills").join(skill),
+                Path::new(SCRIPTS_COPY).join(skill),
+            );
             fs::create_dir_all(&deep)?;
             let mut copies = Copies {
                 bytes: limits::WORKSPACE_COPIES_BYTES_MAX,
@@ -61,8 +64,8 @@ impl WorkspaceSnapshot {
             Copies::within(&deep)?.copy_tree(&roots[0], &deep)?;
             roots.push(deep);
         }
-        let time = SystemTime::now() - OLDER;
-        let trees = roots.into_iter().map(|root| Tree::remembered(root, time));
+        let time = SystemTime::now() - MTIME_MARGIN;
+        let trees = roots.into_iter().map(|root| Tree::record(root, time));
         Ok(Self {
             trees: trees.collect::<io::Result<_>>()?,
         })
@@ -141,22 +144,22 @@ impl Copies {
 }
 
 impl Tree {
-    fn remembered(root: PathBuf, time: SystemTime) -> io::Result<Self> {
+    fn record(root: PathBuf, time: SystemTime) -> io::Result<Self> {
         let mut tree = Self {
             root,
             files: HashMap::new(),
         };
-        tree.remember(&tree.root.clone(), "", time)?;
+        tree.record_folder(&tree.root.clone(), "", time)?;
         Ok(tree)
     }
 
-    fn remember(&mut self, folder: &Path, path: &str, time: SystemTime) -> io::Result<()> {
+    fn record_folder(&mut self, folder: &Path, path: &str, time: SystemTime) -> io::Result<()> {
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
             let path = below(path, &entry);
             let kind = entry.file_type()?;
             if kind.is_dir() {
-                self.remember(&entry.path(), &path, time)?;
+                self.record_folder(&entry.path(), &path, time)?;
                 continue;
             }
             if kind.is_file() {
@@ -213,7 +216,7 @@ fn is_program(path: &Path) -> bool {
 }
 
 /// What programs keep in their home folder without being asked.
-const OF_PROGRAMS: [&str; 14] = [
+const PROGRAM_STATE: [&str; 14] = [
     ".bash_history",
     ".cache",
     ".config",
@@ -232,7 +235,7 @@ const OF_PROGRAMS: [&str; 14] = [
 
 /// What programs keep for themselves in their home folder, and what Python leaves beside its sources.
 pub(super) fn is_private(folder: &str, name: &str) -> bool {
-    (folder.is_empty() && OF_PROGRAMS.contains(&name)) || name == "__pycache__"
+    (folder.is_empty() && PROGRAM_STATE.contains(&name)) || name == "__pycache__"
 }
 
 fn nanoseconds(value: impl TryInto<i64>) -> i64 {

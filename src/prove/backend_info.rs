@@ -53,7 +53,7 @@ impl BackendInfo {
     }
 
     #[cfg(target_os = "linux")]
-    fn native(setup: crate::sandbox::linux::Setup) -> Self {
+    fn native(setup: crate::sandbox::linux::HostSetup) -> Self {
         let ordinary = !rustix::process::geteuid().is_root();
         let mechanisms = setup.mechanisms;
         let degraded: Vec<_> = mechanisms

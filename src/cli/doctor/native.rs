@@ -3,7 +3,7 @@
 use super::{CheckResult, DoctorReport};
 use crate::cli::client::EmbeddedClient;
 use crate::cli::failure::Result;
-use crate::sandbox::linux::{Native, Setup};
+use crate::sandbox::linux::{HostSetup, Native};
 
 /// What a sandbox that cannot be made means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(super) fn check(
     need: Need,
     report: &mut DoctorReport<'_>,
 ) -> Result<bool> {
-    let Setup { mechanisms, refused } = local.wait(native.setup());
+    let HostSetup { mechanisms, refused } = local.wait(native.setup());
     let refused = match refused {
         Some(why) => Some(why),
         None => local.wait(native.try_host()).err().map(|error| error.to_string()),

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::cgroup::{Cgroups, Found, Reach};
+use super::cgroup::{CgroupScope, CgroupSetup, Cgroups};
 use super::identity::{Identity, Privilege};
 use super::spawn::{BlankProcess, Spawner};
 use super::{Degraded, Settings};
@@ -20,7 +20,7 @@ pub(super) struct BlankProcesses {
     /// `None` in the degraded form only.
     cgroups: Option<Cgroups>,
     queue: Mutex<BlankQueue>,
-    waiting_max: usize,
+    max: usize,
     made: AtomicU64,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct BlankProcesses {
 struct BlankQueue {
     ready: VecDeque<BlankProcess>,
     /// How many are being made for it.
-    coming: usize,
+    pending: usize,
 }
 
 impl BlankProcesses {
@@ -38,11 +38,11 @@ impl BlankProcesses {
         privilege: Privilege,
     ) -> Result<Self, String> {
         let reach = match privilege {
-            Privilege::Root => Reach::Top,
-            Privilege::Ordinary { .. } => Reach::Own,
+            Privilege::Root => CgroupScope::Top,
+            Privilege::Ordinary { .. } => CgroupScope::Own,
         };
         let cgroups = match (
-            Cgroups::open(&Found::look(reach), instance),
+            Cgroups::open(&CgroupSetup::detect(reach), instance),
             settings.allow_degraded,
         ) {
             (Ok(cgroups), _) => Some(cgroups),
@@ -60,7 +60,7 @@ impl BlankProcesses {
             spawner,
             cgroups,
             queue: Mutex::default(),
-            waiting_max: settings.waiting_max,
+            max: settings.waiting_max,
             made: AtomicU64::new(0),
         })
     }
@@ -93,14 +93,14 @@ impl BlankProcesses {
     /// Whether one more may be made to wait; then [`Self::add`] follows, whatever comes of it.
     pub(super) fn reserve_slot(&self) -> bool {
         let mut queue = self.queue();
-        let is_room = queue.ready.len() + queue.coming < self.waiting_max;
-        queue.coming += usize::from(is_room);
+        let is_room = queue.ready.len() + queue.pending < self.max;
+        queue.pending += usize::from(is_room);
         is_room
     }
 
     pub(super) fn add(&self, made: Option<BlankProcess>) {
         let mut queue = self.queue();
-        queue.coming -= 1;
+        queue.pending -= 1;
         queue.ready.extend(made);
     }
 

@@ -10,7 +10,7 @@ use super::blank_processes::BlankProcesses;
 use super::identity::Privilege;
 #[cfg(feature = "testing")]
 use super::mutation;
-use super::plan::{self, Bounds, HostRoot, MountAccess, SandboxInput, Source};
+use super::plan::{self, HostRoot, LimitMechanism, MountAccess, MountSource, SandboxInput};
 use super::spawn::BlankProcess;
 use super::{Settings, host, init, plan_frame};
 use crate::execution::ResourceLimits;
@@ -66,13 +66,15 @@ impl SandboxFactory {
 
     fn ways(&self) -> MountAccess {
         match self.privilege {
-            Privilege::Root => MountAccess::Handed,
+            Privilege::Root => MountAccess::Passed,
             Privilege::Ordinary { .. } => MountAccess::ByPath,
         }
     }
 
-    pub(super) fn bounds(&self) -> Bounds {
-        self.blank.cgroups().map_or(Bounds::Rlimits, |_| Bounds::Cgroup)
+    pub(super) fn bounds(&self) -> LimitMechanism {
+        self.blank
+            .cgroups()
+            .map_or(LimitMechanism::Rlimits, |_| LimitMechanism::Cgroup)
     }
 
     pub(super) fn send_plan(
@@ -102,16 +104,16 @@ impl SandboxFactory {
     }
 
     /// How the sandbox gets at a folder; what only this process can mount is added to `mounts`.
-    fn source(&self, folder: &Path, mounts: &mut Vec<OwnedFd>) -> std::io::Result<Source> {
+    fn source(&self, folder: &Path, mounts: &mut Vec<OwnedFd>) -> std::io::Result<MountSource> {
         match self.privilege {
             Privilege::Root => {
                 mounts.push(detached(folder)?);
-                Ok(Source::Handed)
+                Ok(MountSource::Passed)
             }
             Privilege::Ordinary { .. } => {
                 let path = std::fs::canonicalize(folder)?;
                 let text = path.into_os_string().into_string();
-                text.map(Source::Path)
+                text.map(MountSource::Path)
                     .map_err(|_| std::io::Error::other("the data folder's path is not UTF-8; move it"))
             }
         }

@@ -8,21 +8,21 @@ use landlock::{ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset
 
 use super::cgroup::Cgroups;
 use super::identity::{OUTER_COUNT, OUTER_FIRST, Privilege};
-use super::plan::{DEVICES, ETC_FILES, ETC_FOLDERS, Entry, HostRoot, PROGRAMS};
+use super::plan::{DEVICES, ETC_FILES, ETC_FOLDERS, HostEntry, HostRoot, PROGRAMS};
 use crate::sandbox::{Error, ImageOf, Job};
 
 /// How native sandboxes are made on this host, or why they cannot be.
 #[derive(Debug, Clone)]
-pub struct Setup {
+pub struct HostSetup {
     /// Each promise that depends on the host.
-    pub mechanisms: Vec<Mechanism>,
+    pub mechanisms: Vec<PromiseMechanism>,
     /// Why there are none, and what to do.
     pub refused: Option<String>,
 }
 
 /// What holds one promise.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mechanism {
+pub struct PromiseMechanism {
     /// `P1` to `P16`.
     pub promise: &'static str,
     /// By what it is kept.
@@ -31,23 +31,24 @@ pub struct Mechanism {
     pub kept: bool,
 }
 
-impl Setup {
-    pub(super) fn describe(parts: Result<(Privilege, Option<&Cgroups>), &Error>) -> Self {
-        match parts {
-            Ok((privilege, cgroups)) => Self {
-                mechanisms: mechanisms(privilege, cgroups),
-                refused: None,
-            },
-            Err(error) => Self {
-                mechanisms: Vec::new(),
-                refused: Some(error.to_string()),
-            },
+impl HostSetup {
+    pub(super) fn available(privilege: Privilege, cgroups: Option<&Cgroups>) -> Self {
+        Self {
+            mechanisms: mechanisms(privilege, cgroups),
+            refused: None,
+        }
+    }
+
+    pub(super) fn refused(error: &Error) -> Self {
+        Self {
+            mechanisms: Vec::new(),
+            refused: Some(error.to_string()),
         }
     }
 }
 
-fn mechanisms(privilege: Privilege, cgroups: Option<&Cgroups>) -> Vec<Mechanism> {
-    let kept = |promise, by: &str| Mechanism {
+fn mechanisms(privilege: Privilege, cgroups: Option<&Cgroups>) -> Vec<PromiseMechanism> {
+    let kept = |promise, by: &str| PromiseMechanism {
         promise,
         by: by.to_owned(),
         kept: true,
@@ -59,7 +60,7 @@ fn mechanisms(privilege: Privilege, cgroups: Option<&Cgroups>) -> Vec<Mechanism>
         ),
         Privilege::Ordinary { uid, .. } => format!("a user namespace over user {uid}, groups as they are"),
     };
-    let bounded = |promise, degraded: &str| Mechanism {
+    let bounded = |promise, degraded: &str| PromiseMechanism {
         promise,
         by: cgroups.map_or_else(|| degraded.to_owned(), Cgroups::describe),
         kept: cgroups.is_some(),
@@ -77,7 +78,7 @@ fn mechanisms(privilege: Privilege, cgroups: Option<&Cgroups>) -> Vec<Mechanism>
         kept("P2", landlock),
         kept("P3", &identity),
         kept("P4", "every capability dropped, no_new_privs, nosuid mounts"),
-        Mechanism {
+        PromiseMechanism {
             kept: true,
             ..bounded("P5", "RLIMIT_NPROC within the user namespace")
         },
@@ -144,16 +145,16 @@ pub(super) fn root() -> HostRoot {
     }
 }
 
-fn entry(path: &str) -> Option<Entry> {
+fn entry(path: &str) -> Option<HostEntry> {
     let metadata = fs::symlink_metadata(path).ok()?;
     if metadata.is_symlink() {
         let to = fs::read_link(path).ok()?.into_os_string().into_string().ok()?;
-        return Some(Entry::Link(path.to_owned(), to));
+        return Some(HostEntry::Link(path.to_owned(), to));
     }
     if metadata.is_dir() {
-        return Some(Entry::Folder(path.to_owned()));
+        return Some(HostEntry::Folder(path.to_owned()));
     }
-    metadata.is_file().then(|| Entry::File(path.to_owned()))
+    metadata.is_file().then(|| HostEntry::File(path.to_owned()))
 }
 
 /// The native sandbox has the programs of this host and no images: a skill that names one gets nothing else for it.

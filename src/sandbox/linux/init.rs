@@ -22,10 +22,11 @@ use rustix::mount::{
 use rustix::process::{DumpableBehavior, Rlimit, Signal};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
+use super::loopback;
 use super::plan::{HOST, NOBODY};
 use super::plan_frame::{self, ReceivedPlan};
 use super::step::{Resource, Step, Then};
-use super::{loopback, zygote};
+use super::zygote::{self, Ids};
 use crate::sandbox::seccomp::bpf;
 use crate::sys::{self, MountScope};
 
@@ -250,7 +251,7 @@ fn lock_mounts(id: u32) -> io::Result<()> {
     // The files below belong to a process that may be dumped; PID 1 hides again a few steps later.
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
     sys::unshare_namespaces(libc::CLONE_NEWUSER | libc::CLONE_NEWNS)?;
-    zygote::map_single_ids((id, id), (id, id))
+    zygote::map_single_ids(Ids::both(id), Ids::both(id))
 }
 
 fn limit(resource: Resource, value: u64) -> io::Result<()> {

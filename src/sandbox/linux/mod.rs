@@ -45,12 +45,12 @@ use crate::telemetry::WarmPoolStats;
 
 use cgroup::Weight;
 use factory::SandboxFactory;
-use plan::Bounds;
+use plan::LimitMechanism;
 use spawn::BlankProcess;
 use teardown::{SandboxGuard, TEARDOWN_DELAY};
 use watchdog::Watchdog;
 
-pub use host::{Mechanism, Setup};
+pub use host::{HostSetup, PromiseMechanism};
 #[cfg(feature = "testing")]
 pub use mutation::{TestProcess, TestSpawner, steps};
 
@@ -70,7 +70,7 @@ pub fn enter<T>(prepare: fn() -> std::io::Result<T>) -> Result<T, String> {
 /// Whether this process would get every promise in a cgroup that `systemd-run --user --scope -p Delegate=yes` makes.
 #[must_use]
 pub fn wants_a_scope() -> bool {
-    !rustix::process::geteuid().is_root() && cgroup::Found::lacks_a_cgroup_of_its_own()
+    !rustix::process::geteuid().is_root() && cgroup::CgroupSetup::lacks_own_cgroup()
 }
 
 /// How native sandboxes are made.
@@ -130,13 +130,11 @@ impl Native {
     }
 
     /// What this host offers, for the operator; nothing is run.
-    pub async fn setup(&self) -> Setup {
-        let factory = self.factory().await;
-        Setup::describe(
-            factory
-                .as_ref()
-                .map(|factory| (factory.privilege, factory.blank.cgroups())),
-        )
+    pub async fn setup(&self) -> HostSetup {
+        match self.factory().await {
+            Ok(factory) => HostSetup::available(factory.privilege, factory.blank.cgroups()),
+            Err(error) => HostSetup::refused(&error),
+        }
     }
 
     /// Makes a sandbox in which nothing runs, once: the error names the step that this host refuses, and what to do.
@@ -158,7 +156,7 @@ impl Native {
         let is_degraded = self
             .factory
             .get()
-            .is_some_and(|factory| factory.bounds() == Bounds::Rlimits);
+            .is_some_and(|factory| factory.bounds() == LimitMechanism::Rlimits);
         let (reason, degraded) = if is_degraded {
             let reason = "configured; P6 and P7 are degraded: no cgroup can be had, and sandbox.native.allow_degraded is set";
             (reason, watchdog::DEGRADED)
@@ -255,10 +253,10 @@ async fn start_sandbox(
         background: factory.background.clone(),
     };
     if let Some(cell) = body.cell() {
-        cell.bound(limits)
+        cell.set_limits(limits)
             .map_err(|error| failed("setting the sandbox's bounds", error))?;
         if weight != Weight::Whole {
-            cell.weigh(weight).map_err(weight_failed)?;
+            cell.set_weight(weight).map_err(weight_failed)?;
         }
     }
     if let Err(error) = factory.send_plan(&link, mounts, limits) {
@@ -352,7 +350,7 @@ impl PreparedSandbox {
     fn set_weight(&self, weight: Weight) -> Result<(), Error> {
         self.body
             .cell()
-            .map_or(Ok(()), |cell| cell.weigh(weight))
+            .map_or(Ok(()), |cell| cell.set_weight(weight))
             .map_err(weight_failed)
     }
 }

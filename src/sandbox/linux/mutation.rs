@@ -8,9 +8,9 @@ use std::sync::{Mutex, PoisonError};
 
 use super::cgroup::Cell;
 use super::identity::{Identity, Privilege};
-use super::plan::{self, Bounds, MountAccess, SandboxInput, Source};
+use super::plan::{self, LimitMechanism, MountAccess, MountSource, SandboxInput};
 use super::spawn::{BlankProcess, Spawner};
-use super::step::{Plan, Step};
+use super::step::{SetupPlan, Step};
 use super::{Native, host};
 use crate::execution::ResourceLimits;
 use crate::sandbox::Error;
@@ -26,13 +26,13 @@ impl Removed {
     }
 
     /// What is left of a part of the plan whose first step has this place in the whole.
-    pub(super) fn from(&self, plan: Plan, first: usize) -> Plan {
+    pub(super) fn from(&self, plan: SetupPlan, first: usize) -> SetupPlan {
         let removed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let places = first..;
         let left = places
             .zip(plan.steps)
             .filter(|(place, _)| !removed.contains(place));
-        Plan {
+        SetupPlan {
             steps: left.map(|(_, step)| step).collect(),
             then: plan.then,
         }
@@ -114,13 +114,13 @@ impl TestProcess {
 pub fn steps(skill: &SkillName, limits: &ResourceLimits) -> Vec<serde_json::Value> {
     let skill = format!("/skills/{skill}");
     let input = SandboxInput {
-        files: vec![(&skill, Source::Handed)],
+        files: vec![(&skill, MountSource::Passed)],
         limits,
-        bounds: Bounds::Cgroup,
-        ways: MountAccess::Handed,
+        bounds: LimitMechanism::Cgroup,
+        ways: MountAccess::Passed,
     };
     let all: Vec<Step> = [
-        plan::host_plan(&host::root(), MountAccess::Handed).steps,
+        plan::host_plan(&host::root(), MountAccess::Passed).steps,
         plan::run_plan(&input).steps,
     ]
     .concat();

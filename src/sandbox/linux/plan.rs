@@ -3,7 +3,7 @@
 //! There is no parameter to loosen anything here, and there must never be one: the caller chooses *what* runs,
 //! only this file chooses *how*. `init.rs` performs the steps inside the new process, top to bottom.
 
-use super::step::{Plan, Resource, Step, Then};
+use super::step::{Resource, SetupPlan, Step, Then};
 use crate::execution::ResourceLimits;
 use crate::limits;
 use crate::sandbox::kernel_files;
@@ -16,22 +16,22 @@ pub(super) const NOBODY: u32 = 65_534;
 /// Where a file system in memory lies that a program can write to.
 pub(super) const SCRATCH: [&str; 6] = ["/workspace", "/sandbox", "/tmp", "/root", "/blobs", "/dev/shm"];
 /// Calls for memory that no process has mapped and no mount shows: a watchdog would not see it.
-const UNSEEN: &[&str] = &["memfd_create", "shmget", "msgget", "semget"];
+const UNWATCHABLE: &[&str] = &["memfd_create", "shmget", "msgget", "semget"];
 
 /// What of the host's root a sandbox sees, found out once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct HostRoot {
     /// `/usr`, `/bin`, `/lib` and their like: folders, or links to be made alike.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<HostEntry>,
     /// Those of [`ETC_FILES`] and [`ETC_FOLDERS`] that exist.
-    pub(super) etc: Vec<Entry>,
+    pub(super) etc: Vec<HostEntry>,
     /// Those of [`DEVICES`] that exist.
     pub(super) devices: Vec<String>,
 }
 
 /// One name in the host's root.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Entry {
+pub(super) enum HostEntry {
     /// A folder, by its path.
     Folder(String),
     /// A regular file, by its path.
@@ -51,9 +51,9 @@ pub(super) const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom
 
 /// Where files for one sandbox come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum MountSource {
     /// A mount that is handed over with the plan, in the order of the steps.
-    Handed,
+    Passed,
     /// A canonical path that the sandbox's user can walk.
     Path(String),
 }
@@ -62,14 +62,14 @@ pub(super) enum Source {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MountAccess {
     /// As mounts that the server makes: the host's root is forgotten while nobody waits.
-    Handed,
+    Passed,
     /// By walking to them.
     ByPath,
 }
 
 /// What bounds memory and CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Bounds {
+pub(super) enum LimitMechanism {
     /// The cgroup that the sandbox is in.
     Cgroup,
     /// Limits on each process and a watchdog outside: the degraded form.
@@ -80,14 +80,14 @@ pub(super) enum Bounds {
 #[derive(Debug)]
 pub(super) struct SandboxInput<'a> {
     /// What it is mount_steps and cannot change, by the path where it sees it.
-    pub(super) files: Vec<(&'a str, Source)>,
+    pub(super) files: Vec<(&'a str, MountSource)>,
     pub(super) limits: &'a ResourceLimits,
-    pub(super) bounds: Bounds,
+    pub(super) bounds: LimitMechanism,
     pub(super) ways: MountAccess,
 }
 
 /// Plans what is the same for every sandbox of this host: done while nobody waits.
-pub(super) fn host_plan(host: &HostRoot, ways: MountAccess) -> Plan {
+pub(super) fn host_plan(host: &HostRoot, ways: MountAccess) -> SetupPlan {
     let mut steps = vec![
         Step::LeaveTerminal,
         Step::HideCgroup,
@@ -116,21 +116,21 @@ pub(super) fn host_plan(host: &HostRoot, ways: MountAccess) -> Plan {
         path: (*path).to_owned(),
     }));
     steps.push(Step::StartLoopback);
-    steps.extend((ways == MountAccess::Handed).then_some(Step::ForgetHost));
-    Plan {
+    steps.extend((ways == MountAccess::Passed).then_some(Step::ForgetHost));
+    SetupPlan {
         steps,
         then: Then::Wait,
     }
 }
 
 /// Plans the rest of one sandbox.
-pub(super) fn run_plan(input: &SandboxInput<'_>) -> Plan {
+pub(super) fn run_plan(input: &SandboxInput<'_>) -> SetupPlan {
     let mut steps = resize_steps(input.limits);
     steps.extend(files(input));
     steps.extend((input.ways == MountAccess::ByPath).then_some(Step::ForgetHost));
     steps.push(Step::FreezeRoot);
     steps.extend(restrictions(input));
-    Plan {
+    SetupPlan {
         steps,
         then: Then::Serve,
     }
@@ -158,20 +158,20 @@ fn programs(host: &HostRoot) -> Vec<Step> {
 }
 
 /// The host's own, read-only.
-fn bind(entry: &Entry) -> Vec<Step> {
+fn bind(entry: &HostEntry) -> Vec<Step> {
     match entry {
-        Entry::Folder(path) => vec![
+        HostEntry::Folder(path) => vec![
             folder(path),
             Step::BindFolder {
                 from: path.clone(),
                 to: path.clone(),
             },
         ],
-        Entry::File(path) => vec![Step::BindFile {
+        HostEntry::File(path) => vec![Step::BindFile {
             from: path.clone(),
             to: path.clone(),
         }],
-        Entry::Link(path, to) => vec![link(path, to)],
+        HostEntry::Link(path, to) => vec![link(path, to)],
     }
 }
 
@@ -274,11 +274,11 @@ fn files(input: &SandboxInput<'_>) -> Vec<Step> {
     steps
 }
 
-fn mount_steps(source: &Source, at: &str) -> [Step; 2] {
+fn mount_steps(source: &MountSource, at: &str) -> [Step; 2] {
     let (place, to) = (folder(at), at.to_owned());
     let files = match source {
-        Source::Handed => Step::AttachHanded { to },
-        Source::Path(from) => Step::BindFolder {
+        MountSource::Passed => Step::AttachHanded { to },
+        MountSource::Path(from) => Step::BindFolder {
             from: from.clone(),
             to,
         },
@@ -306,7 +306,7 @@ fn restrictions(input: &SandboxInput<'_>) -> Vec<Step> {
         limit(Resource::LockedBytes, 65_536),
         limit(Resource::Processes, u64::from(limits.processes_max)),
     ];
-    if input.bounds == Bounds::Rlimits {
+    if input.bounds == LimitMechanism::Rlimits {
         // What is reserved for stacks counts as data, too; beyond its memory the watchdog ends it.
         let stacks = u64::from(limits.processes_max) * limits::THREAD_STACK_BYTES;
         steps.push(limit(Resource::DataBytes, limits.memory_bytes + stacks));
@@ -320,9 +320,9 @@ fn restrictions(input: &SandboxInput<'_>) -> Vec<Step> {
         Step::DieWithServer,
         Step::HideFirstProcess,
     ]);
-    if input.bounds == Bounds::Rlimits {
+    if input.bounds == LimitMechanism::Rlimits {
         steps.push(Step::RefuseCalls {
-            calls: UNSEEN.iter().map(|call| (*call).to_owned()).collect(),
+            calls: UNWATCHABLE.iter().map(|call| (*call).to_owned()).collect(),
         });
     }
     steps.push(Step::FilterCalls);
@@ -336,31 +336,31 @@ mod tests {
     use crate::skill::Resources;
 
     fn host() -> HostRoot {
-        let link = |path: &str, to: &str| Entry::Link(path.to_owned(), to.to_owned());
+        let link = |path: &str, to: &str| HostEntry::Link(path.to_owned(), to.to_owned());
         HostRoot {
             entries: vec![
-                Entry::Folder("/usr".to_owned()),
+                HostEntry::Folder("/usr".to_owned()),
                 link("/bin", "usr/bin"),
                 link("/lib64", "usr/lib64"),
             ],
             etc: vec![
-                Entry::File("/etc/ld.so.cache".to_owned()),
-                Entry::Folder("/etc/alternatives".to_owned()),
+                HostEntry::File("/etc/ld.so.cache".to_owned()),
+                HostEntry::Folder("/etc/alternatives".to_owned()),
             ],
             devices: DEVICES.iter().map(|name| (*name).to_owned()).collect(),
         }
     }
 
     /// Both parts, one after the other.
-    fn planned(source: Source) -> Plan {
-        planned_with(source, Bounds::Cgroup)
+    fn planned(source: MountSource) -> SetupPlan {
+        planned_with(source, LimitMechanism::Cgroup)
     }
 
-    fn planned_with(source: Source, bounds: Bounds) -> Plan {
+    fn planned_with(source: MountSource, bounds: LimitMechanism) -> SetupPlan {
         let limits = ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default());
         let ways = match source {
-            Source::Handed => MountAccess::Handed,
-            Source::Path(_) => MountAccess::ByPath,
+            MountSource::Passed => MountAccess::Passed,
+            MountSource::Path(_) => MountAccess::ByPath,
         };
         let after = run_plan(&SandboxInput {
             files: vec![("/skills/demo", source.clone()), ("/sandbox/deps", source)],
@@ -368,7 +368,7 @@ mod tests {
             bounds,
             ways,
         });
-        Plan {
+        SetupPlan {
             steps: [host_plan(&host(), ways).steps, after.steps].concat(),
             ..after
         }
@@ -385,7 +385,7 @@ mod tests {
     /// The snapshot is the reviewed posture; any change to it is a change of policy.
     #[test]
     fn the_plan_is_the_reviewed_posture() {
-        insta::assert_snapshot!(lines(&planned(Source::Handed).steps));
+        insta::assert_snapshot!(lines(&planned(MountSource::Passed).steps));
     }
 
     /// What the test above compares with.
@@ -398,7 +398,7 @@ mod tests {
     #[test]
     fn no_step_can_go_or_move_unnoticed() {
         let (_, reviewed) = REVIEWED.rsplit_once("---\n").unwrap();
-        let whole = planned(Source::Handed).steps;
+        let whole = planned(MountSource::Passed).steps;
         assert_eq!(lines(&whole), reviewed.trim_end());
         for place in 0..whole.len() {
             let mut steps = whole.clone();
@@ -420,8 +420,8 @@ mod tests {
     #[test]
     fn an_ordinary_users_plan_differs_in_the_way_to_its_files_alone() {
         let (handed, walked) = (
-            planned(Source::Handed).steps,
-            planned(Source::Path("/data/x".to_owned())).steps,
+            planned(MountSource::Passed).steps,
+            planned(MountSource::Path("/data/x".to_owned())).steps,
         );
         let missing = |all: &[Step], from: &[Step]| all.iter().filter(|step| !from.contains(step)).count();
         let differing = (missing(&handed, &walked), missing(&walked, &handed));
@@ -431,8 +431,8 @@ mod tests {
     #[test]
     fn the_degraded_form_bounds_each_process_and_hides_no_memory() {
         let (whole, degraded) = (
-            planned(Source::Handed).steps,
-            planned_with(Source::Handed, Bounds::Rlimits).steps,
+            planned(MountSource::Passed).steps,
+            planned_with(MountSource::Passed, LimitMechanism::Rlimits).steps,
         );
         let more: Vec<_> = degraded.iter().filter(|step| !whole.contains(step)).collect();
         let bound = Step::Limit {
@@ -450,7 +450,7 @@ mod tests {
     /// Nothing of the host but programs, libraries and five devices, all of it read-only.
     #[test]
     fn no_step_shows_more_of_the_host() {
-        for step in planned(Source::Handed).steps {
+        for step in planned(MountSource::Passed).steps {
             if let Step::BindFolder { from, .. } | Step::BindFile { from, .. } = step {
                 let known = [PROGRAMS, ETC_FILES, ETC_FOLDERS].concat();
                 assert!(known.contains(&from.as_str()), "{from}");
@@ -461,7 +461,7 @@ mod tests {
     /// S-37: what restricts comes last, the filter at the very end, and nothing is mounted after the mounts are locked.
     #[test]
     fn restrictions_end_the_plan() {
-        let steps = planned(Source::Handed).steps;
+        let steps = planned(MountSource::Passed).steps;
         assert_eq!(steps.last(), Some(&Step::FilterCalls));
         let locked = steps
             .iter()
@@ -481,8 +481,8 @@ mod tests {
 
     #[test]
     fn a_plan_crosses_the_link_unchanged() {
-        let plan = planned(Source::Handed);
+        let plan = planned(MountSource::Passed);
         let text = serde_json::to_vec(&plan).unwrap();
-        assert_eq!(serde_json::from_slice::<Plan>(&text).unwrap(), plan);
+        assert_eq!(serde_json::from_slice::<SetupPlan>(&text).unwrap(), plan);
     }
 }

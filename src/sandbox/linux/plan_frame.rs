@@ -13,13 +13,13 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::step::Plan;
+use super::step::SetupPlan;
 use crate::limits;
 
 /// What is received.
 #[derive(Debug)]
 pub(super) struct ReceivedPlan {
-    pub(super) plan: Plan,
+    pub(super) plan: SetupPlan,
     /// The server's mount namespace, as `/proc` names it.
     pub(super) host_mounts: String,
     /// Mounts that only the server could make, in the order of the plan's steps.
@@ -28,7 +28,7 @@ pub(super) struct ReceivedPlan {
 
 #[derive(Serialize, Deserialize)]
 struct Frame {
-    plan: Plan,
+    plan: SetupPlan,
     host_mounts: String,
 }
 
@@ -43,7 +43,7 @@ pub(super) fn own_mounts() -> io::Result<String> {
 }
 
 /// The frame as it is sent: its length as 4 bytes, big endian, then JSON.
-pub(super) fn frame(plan: Plan, host_mounts: String) -> io::Result<Vec<u8>> {
+pub(super) fn frame(plan: SetupPlan, host_mounts: String) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; 4];
     serde_json::to_writer(&mut bytes, &Frame { plan, host_mounts })?;
     let length = u32::try_from(bytes.len() - 4).map_err(io::Error::other)?;
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn a_handover_arrives_whole_with_its_mounts_and_nothing_of_what_follows() {
         let (near, mut far) = UnixStream::pair().unwrap();
-        let plan = Plan {
+        let plan = SetupPlan {
             steps: Vec::new(),
             then: Then::Wait,
         };

@@ -111,7 +111,7 @@ impl Spawner {
         };
         waiting.body.identity.map(id)?;
         if let Some(cell) = &waiting.body.cell {
-            cell.admit(id)?;
+            cell.add_process(id)?;
         }
         // When the host runs out of memory, sandboxes go before the server; set from outside, it is their floor.
         std::fs::write(format!("/proc/{}/oom_score_adj", id.as_raw_nonzero()), OOM_SCORE)?;

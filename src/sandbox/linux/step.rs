@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Steps in their order. The first that fails ends the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Plan {
+pub(super) struct SetupPlan {
     pub(super) steps: Vec<Step>,
     /// What comes after them.
     pub(super) then: Then,

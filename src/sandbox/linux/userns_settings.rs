@@ -7,41 +7,41 @@ use super::identity::Privilege;
 use crate::sandbox::Error;
 
 /// One setting that forbids user namespaces where it has this value.
-struct Setting {
+struct UsernsSetting {
     name: &'static str,
     value: &'static str,
     /// What to do, without the alternatives that are the same for all.
     remedy: &'static str,
     /// Whether it is meant for root as well.
-    concerns: Concerns,
+    applies_to: AppliesTo,
 }
 
 #[derive(PartialEq, Eq)]
-enum Concerns {
-    Everybody,
+enum AppliesTo {
+    Everyone,
     OrdinaryUsers,
 }
 
-const SETTINGS: &[Setting] = &[
-    Setting {
+const SETTINGS: &[UsernsSetting] = &[
+    UsernsSetting {
         name: "user.max_user_namespaces",
         value: "0",
         remedy: "`sysctl -w user.max_user_namespaces=16384`",
-        concerns: Concerns::Everybody,
+        applies_to: AppliesTo::Everyone,
     },
     // Debian before 11, Arch's hardened kernel.
-    Setting {
+    UsernsSetting {
         name: "kernel.unprivileged_userns_clone",
         value: "0",
         remedy: "`sysctl -w kernel.unprivileged_userns_clone=1`",
-        concerns: Concerns::OrdinaryUsers,
+        applies_to: AppliesTo::OrdinaryUsers,
     },
     // Ubuntu since 23.10: they can be made, and give no capability.
-    Setting {
+    UsernsSetting {
         name: "kernel.apparmor_restrict_unprivileged_userns",
         value: "1",
         remedy: "an AppArmor profile with `userns,` for this program, or `sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`",
-        concerns: Concerns::OrdinaryUsers,
+        applies_to: AppliesTo::OrdinaryUsers,
     },
 ];
 
@@ -64,25 +64,25 @@ pub(super) fn refused(error: &io::Error) -> Error {
 
 /// The setting of this host that is in the way, if one is.
 pub(super) fn hint() -> Option<String> {
-    check(Privilege::of_this_process().ok()?, |file| {
+    blocking_setting(Privilege::of_this_process().ok()?, |file| {
         fs::read_to_string(file).ok()
     })
 }
 
 /// Reads settings by `read`, which takes a path of `/proc`.
-fn check(privilege: Privilege, read: impl Fn(&str) -> Option<String>) -> Option<String> {
-    let concerns_us = |setting: &&Setting| match setting.concerns {
-        Concerns::Everybody => true,
-        Concerns::OrdinaryUsers => privilege != Privilege::Root,
+fn blocking_setting(privilege: Privilege, read: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let applies_to_us = |setting: &&UsernsSetting| match setting.applies_to {
+        AppliesTo::Everyone => true,
+        AppliesTo::OrdinaryUsers => privilege != Privilege::Root,
     };
-    let forbids = |setting: &&Setting| {
+    let forbids = |setting: &&UsernsSetting| {
         let file = format!("/proc/sys/{}", setting.name.replace('.', "/"));
         read(&file).is_some_and(|text| text.trim() == setting.value)
     };
-    let found = SETTINGS.iter().filter(concerns_us).find(forbids)?;
-    let as_root = match found.concerns {
-        Concerns::Everybody => "",
-        Concerns::OrdinaryUsers => ", or run the server as root",
+    let found = SETTINGS.iter().filter(applies_to_us).find(forbids)?;
+    let as_root = match found.applies_to {
+        AppliesTo::Everyone => "",
+        AppliesTo::OrdinaryUsers => ", or run the server as root",
     };
     Some(format!(
         "{} is {} on this host, which forbids user namespaces: change that as root with {} (a file in /etc/sysctl.d keeps it){as_root}, or set sandbox.backend to docker",
@@ -123,7 +123,7 @@ mod tests {
         ];
         for (file, value, remedy) in hosts {
             let files = [(file, value)];
-            let said = check(ORDINARY, host(&files)).unwrap();
+            let said = blocking_setting(ORDINARY, host(&files)).unwrap();
             assert!(
                 said.starts_with(&format!("{} is {value}", file.replace('/', "."))),
                 "{said}"
@@ -143,8 +143,8 @@ mod tests {
             ("kernel/apparmor_restrict_unprivileged_userns", "0"),
         ];
         for files in [&open[..], &[]] {
-            assert_eq!(check(ORDINARY, host(files)), None);
-            assert_eq!(check(Privilege::Root, host(files)), None);
+            assert_eq!(blocking_setting(ORDINARY, host(files)), None);
+            assert_eq!(blocking_setting(Privilege::Root, host(files)), None);
         }
     }
 
@@ -154,8 +154,8 @@ mod tests {
             ("kernel/unprivileged_userns_clone", "0"),
             ("kernel/apparmor_restrict_unprivileged_userns", "1"),
         ];
-        assert_eq!(check(Privilege::Root, host(&files)), None);
+        assert_eq!(blocking_setting(Privilege::Root, host(&files)), None);
         let none = [("user/max_user_namespaces", "0")];
-        assert!(check(Privilege::Root, host(&none)).is_some());
+        assert!(blocking_setting(Privilege::Root, host(&none)).is_some());
     }
 }

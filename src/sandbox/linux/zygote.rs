@@ -29,7 +29,7 @@ use crate::sys::{self, Forked};
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 /// One that was killed is gone within this time, or the kernel is in trouble.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
-const LOOK_EVERY: Duration = Duration::from_millis(1);
+const POLL_EVERY: Duration = Duration::from_millis(1);
 /// Copies of one zygote: they have their program at the same addresses, so it is renewed.
 const FORKS_MAX: u32 = 256;
 
@@ -150,7 +150,7 @@ impl Zygote {
         let any = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
         // Until there is none: each keeps the zygote's process group for as long as it waits.
         while rustix::process::waitid(WaitId::Pgid(group), any).is_ok() && began.elapsed() < ENDS_WITHIN {
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(POLL_EVERY);
         }
     }
 
@@ -159,7 +159,7 @@ impl Zygote {
         let began = Instant::now();
         let _ = self.process.kill();
         while matches!(self.process.try_wait(), Ok(None)) && began.elapsed() < ENDS_WITHIN {
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(POLL_EVERY);
         }
     }
 }
@@ -196,7 +196,10 @@ pub(super) fn serve() -> io::Result<()> {
     }
     sys::collapse_code_pages();
     answer(&Ok(0))?;
-    let outside = (rustix::process::geteuid(), rustix::process::getegid());
+    let outside = Ids {
+        user: rustix::process::geteuid(),
+        group: rustix::process::getegid(),
+    };
     loop {
         let Some(fork) = receive()? else {
             process::exit(0);
@@ -223,7 +226,8 @@ fn enter_own_user_namespace() -> io::Result<()> {
         return Ok(());
     }
     sys::unshare_namespaces(libc::CLONE_NEWUSER)?;
-    map_single_ids((user.as_raw(), user.as_raw()), (group.as_raw(), group.as_raw()))?;
+    let same = Ids { user, group };
+    map_single_ids(same, same)?;
     let program = Command::new("/proc/self/exe")
         .arg0("skillbox")
         .args([super::COMMAND, AGAIN])
@@ -231,11 +235,31 @@ fn enter_own_user_namespace() -> io::Result<()> {
     Err(program)
 }
 
-/// Maps one user and one group, given as the id inside and the one outside, in this process's new user namespace.
-pub(super) fn map_single_ids(user: (u32, u32), group: (u32, u32)) -> io::Result<()> {
+/// One user and one group.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ids {
+    pub(super) user: Uid,
+    pub(super) group: Gid,
+}
+
+impl Ids {
+    /// The user and the group of this number.
+    pub(super) fn both(id: u32) -> Self {
+        Self {
+            user: Uid::from_raw(id),
+            group: Gid::from_raw(id),
+        }
+    }
+}
+
+/// Maps one user and one group in this process's new user namespace.
+pub(super) fn map_single_ids(inside: Ids, outside: Ids) -> io::Result<()> {
+    let line = |inside: u32, outside: u32| format!("{inside} {outside} 1");
     fs::write("/proc/self/setgroups", "deny")?;
-    fs::write("/proc/self/uid_map", format!("{} {} 1", user.0, user.1))?;
-    fs::write("/proc/self/gid_map", format!("{} {} 1", group.0, group.1))
+    let users = line(inside.user.as_raw(), outside.user.as_raw());
+    fs::write("/proc/self/uid_map", users)?;
+    let groups = line(inside.group.as_raw(), outside.group.as_raw());
+    fs::write("/proc/self/gid_map", groups)
 }
 
 fn answer(number: &io::Result<i32>) -> io::Result<()> {
@@ -284,20 +308,20 @@ fn receive() -> io::Result<Option<ReceivedFork>> {
 impl ReceivedFork {
     /// The newborn's first steps; `outside` are the zygote's user and group. It takes the link first of all: what it was born with
     /// is the zygote's.
-    fn begin(self, outside: (Uid, Gid)) -> io::Result<()> {
+    fn begin(self, outside: Ids) -> io::Result<()> {
         rustix::stdio::dup2_stdin(&self.link)?;
         rustix::stdio::dup2_stderr(&self.diagnostics)?;
         drop(self);
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
         // The server maps root's, which is somebody else outside and gives up its groups. The kernel lets an ordinary user do neither.
-        let is_roots = outside.0.is_root();
+        let is_roots = outside.user.is_root();
         if !is_roots {
-            map_single_ids((NOBODY, outside.0.as_raw()), (NOBODY, outside.1.as_raw()))?;
+            map_single_ids(Ids::both(NOBODY), outside)?;
         }
         if rustix::io::read(rustix::stdio::stdin(), &mut [0; 1])? == 0 {
             return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the server has gone"));
         }
-        let (user, group) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
+        let Ids { user, group } = Ids::both(NOBODY);
         if is_roots {
             set_thread_groups(&[group])?;
         }

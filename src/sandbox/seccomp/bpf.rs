@@ -31,12 +31,12 @@ pub(in crate::sandbox) fn refusing(calls: &[String]) -> Option<Vec<Instruction>>
     let refuse = end(ERRNO | ENOSYS);
     let mut program = vec![
         load(ARCH),
-        compare(EQUAL, ARCHITECTURE?, (1, 0)),
+        skip_if(EQUAL, ARCHITECTURE?, 1),
         end(ALLOW),
         load(NUMBER),
     ];
     for number in calls.iter().filter_map(|name| numbers::number(name)) {
-        program.extend([compare(EQUAL, number, (0, 1)), refuse]);
+        program.extend([skip_unless(EQUAL, number, 1), refuse]);
     }
     program.push(end(ALLOW));
     Some(program)
@@ -88,10 +88,10 @@ fn compile(rules: &[Rule], architecture: u32) -> Vec<Instruction> {
     let refuse = end(ERRNO | REFUSED);
     let mut program = vec![
         load(ARCH),
-        compare(EQUAL, architecture, (1, 0)),
+        skip_if(EQUAL, architecture, 1),
         refuse,
         load(NUMBER),
-        compare(AT_LEAST, X32, (0, 1)),
+        skip_unless(AT_LEAST, X32, 1),
         refuse,
     ];
     program.extend(search(&ranges(rules)));
@@ -151,9 +151,9 @@ fn search(ranges: &[(u32, Verdict)]) -> Vec<Instruction> {
             let (low, high) = ranges.split_at(ranges.len() / 2);
             let (from, low, high) = (high[0].0, search(low), search(high));
             let mut tree = match u8::try_from(low.len()) {
-                Ok(length) => vec![compare(AT_LEAST, from, (length, 0))],
+                Ok(length) => vec![skip_if(AT_LEAST, from, length)],
                 // Too far for a comparison: it skips a jump instead.
-                Err(_) => vec![compare(AT_LEAST, from, (0, 1)), jump(low.len())],
+                Err(_) => vec![skip_unless(AT_LEAST, from, 1), jump(low.len())],
             };
             tree.extend(low);
             tree.extend(high);
@@ -188,27 +188,40 @@ fn allow(way: &Way) -> Vec<Instruction> {
         program.extend([
             load(ARGUMENTS + 8 * index),
             plain(AND, *mask),
-            compare(EQUAL, *value, (0, behind(following))),
+            skip_unless(EQUAL, *value, behind(following)),
         ]);
     }
     program.extend(way.unless.map(|(index, _)| load(ARGUMENTS + 8 * index)));
     for (done, value) in forbidden.iter().enumerate() {
-        program.push(compare(EQUAL, *value, (behind(forbidden.len() - done - 1), 0)));
+        let following = forbidden.len() - done - 1;
+        program.push(skip_if(EQUAL, *value, behind(following)));
     }
     program.push(end(ALLOW));
     program
 }
 
 const fn plain(code: u16, operand: u32) -> Instruction {
-    compare(code, operand, (0, 0))
-}
-
-const fn compare(code: u16, operand: u32, (holds, fails): (u8, u8)) -> Instruction {
     Instruction {
         code,
-        holds,
-        fails,
+        holds: 0,
+        fails: 0,
         operand,
+    }
+}
+
+/// Skips this many instructions where the comparison holds.
+const fn skip_if(code: u16, operand: u32, holds: u8) -> Instruction {
+    Instruction {
+        holds,
+        ..plain(code, operand)
+    }
+}
+
+/// Skips this many instructions where the comparison fails.
+const fn skip_unless(code: u16, operand: u32, fails: u8) -> Instruction {
+    Instruction {
+        fails,
+        ..plain(code, operand)
     }
 }
 

@@ -7,18 +7,18 @@ use super::v2::Unified;
 
 /// What this host has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::sandbox::linux) enum Found {
+pub(in crate::sandbox::linux) enum CgroupSetup {
     /// Controllers in hierarchies of their own (version 1, or both).
     V1(Hierarchies),
     /// All controllers in one.
     V2(Unified),
     /// Not all that is needed, for this reason.
-    Nothing(String),
+    Unavailable(String),
 }
 
 /// Whether this process may make cgroups anywhere or only below its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::sandbox::linux) enum Reach {
+pub(in crate::sandbox::linux) enum CgroupScope {
     /// At the top of each hierarchy.
     Top,
     /// Below its own cgroup.
@@ -27,7 +27,7 @@ pub(in crate::sandbox::linux) enum Reach {
 
 /// One mounted hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Mounted<'a> {
+struct HierarchyMount<'a> {
     kind: &'a str,
     /// The cgroup that is seen at the mount point.
     root: &'a str,
@@ -35,28 +35,33 @@ struct Mounted<'a> {
     controllers: Vec<&'a str>,
 }
 
-impl Found {
+impl CgroupSetup {
     /// Looks at this process's own `/proc`.
-    pub(in crate::sandbox::linux) fn look(reach: Reach) -> Self {
+    pub(in crate::sandbox::linux) fn detect(reach: CgroupScope) -> Self {
         let read = |name| std::fs::read_to_string(Path::new("/proc/self").join(name)).unwrap_or_default();
         let unified =
             |place: &Path| std::fs::read_to_string(place.join("cgroup.controllers")).unwrap_or_default();
-        Self::judge(&read("cgroup"), &read("mountinfo"), reach, unified)
+        Self::classify(&read("cgroup"), &read("mountinfo"), reach, unified)
     }
 
     /// Whether a cgroup of its own, as a service manager gives one, is what an ordinary user's process lacks.
-    pub(in crate::sandbox::linux) fn lacks_a_cgroup_of_its_own() -> bool {
-        match Self::look(Reach::Own) {
+    pub(in crate::sandbox::linux) fn lacks_own_cgroup() -> bool {
+        match Self::detect(CgroupScope::Own) {
             Self::V2(unified) => !unified.is_ours(),
-            Self::V1(_) | Self::Nothing(_) => false,
+            Self::V1(_) | Self::Unavailable(_) => false,
         }
     }
 
     /// Judges texts of `/proc/self/cgroup` and `/proc/self/mountinfo`. `controllers_at` tells which controllers a folder
     /// of version 2 has.
-    fn judge(cgroup: &str, mountinfo: &str, reach: Reach, controllers_at: impl Fn(&Path) -> String) -> Self {
+    fn classify(
+        cgroup: &str,
+        mountinfo: &str,
+        reach: CgroupScope,
+        controllers_at: impl Fn(&Path) -> String,
+    ) -> Self {
         let mounted: Vec<_> = mountinfo.lines().filter_map(mounted).collect();
-        let has_all = |unified: &&Mounted<'_>| {
+        let has_all = |unified: &&HierarchyMount<'_>| {
             let here = controllers_at(&unified.place);
             let mut wanted = ["memory", "pids", "cpu"].iter();
             wanted.all(|wanted| here.split_whitespace().any(|controller| controller == *wanted))
@@ -81,8 +86,8 @@ impl Found {
                 format!("this host has no cgroup controller `{controller}`; {remedy}")
             })?;
             Ok::<_, String>(match reach {
-                Reach::Top => mount.place.join("skillbox"),
-                Reach::Own => own(mount, cgroup, |line| {
+                CgroupScope::Top => mount.place.join("skillbox"),
+                CgroupScope::Own => own(mount, cgroup, |line| {
                     line.split(':')
                         .nth(1)
                         .is_some_and(|names| names.split(',').any(|name| name == controller))
@@ -97,17 +102,17 @@ impl Found {
                 cpuacct: hierarchy("cpuacct")?,
             })
         };
-        found().map_or_else(Self::Nothing, Self::V1)
+        found().map_or_else(Self::Unavailable, Self::V1)
     }
 }
 
 /// A line of `mountinfo(5)`, if it is about cgroups.
-fn mounted(line: &str) -> Option<Mounted<'_>> {
+fn mounted(line: &str) -> Option<HierarchyMount<'_>> {
     let (before, after) = line.split_once(" - ")?;
     let mut after = after.split(' ');
     let kind = after.next().filter(|kind| kind.starts_with("cgroup"))?;
     let mut before = before.split(' ').skip(3);
-    Some(Mounted {
+    Some(HierarchyMount {
         kind,
         root: before.next()?,
         place: PathBuf::from(before.next()?),
@@ -116,7 +121,7 @@ fn mounted(line: &str) -> Option<Mounted<'_>> {
 }
 
 /// This process's own cgroup, as a folder below the mount point.
-fn own(mount: &Mounted<'_>, cgroup: &str, is_it: impl Fn(&str) -> bool) -> PathBuf {
+fn own(mount: &HierarchyMount<'_>, cgroup: &str, is_it: impl Fn(&str) -> bool) -> PathBuf {
     let path = cgroup
         .lines()
         .find(|line| is_it(line))
@@ -143,18 +148,18 @@ mod tests {
     const UNIFIED: &str = "30 24 0:25 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
     const OWN: &str = "9:cpu,cpuacct:/a\n8:pids:/b\n4:memory:/c/d\n0::/user.slice/x\n";
 
-    fn judge(mountinfo: &str, reach: Reach, controllers: &str) -> Found {
-        Found::judge(OWN, mountinfo, reach, |_| controllers.to_owned())
+    fn classify(mountinfo: &str, reach: CgroupScope, controllers: &str) -> CgroupSetup {
+        CgroupSetup::classify(OWN, mountinfo, reach, |_| controllers.to_owned())
     }
 
     #[test]
     fn a_hybrid_host_is_used_by_its_old_controllers() {
-        let Found::V1(top) = judge(HYBRID, Reach::Top, "") else {
+        let CgroupSetup::V1(top) = classify(HYBRID, CgroupScope::Top, "") else {
             panic!("not found");
         };
         assert_eq!(top.memory, Path::new("/sys/fs/cgroup/memory/skillbox"));
         assert_eq!(top.cpu, top.cpuacct);
-        let Found::V1(own) = judge(HYBRID, Reach::Own, "") else {
+        let CgroupSetup::V1(own) = classify(HYBRID, CgroupScope::Own, "") else {
             panic!("not found");
         };
         assert_eq!(own.memory, Path::new("/sys/fs/cgroup/memory/c/d"));
@@ -163,20 +168,20 @@ mod tests {
 
     #[test]
     fn a_host_with_one_hierarchy_is_used_by_it() {
-        let found = judge(UNIFIED, Reach::Own, "cpuset cpu io memory pids\n");
+        let found = classify(UNIFIED, CgroupScope::Own, "cpuset cpu io memory pids\n");
         let expected = Unified {
             top: "/sys/fs/cgroup".into(),
             own: "/sys/fs/cgroup/user.slice/x".into(),
-            reach: Reach::Own,
+            reach: CgroupScope::Own,
         };
-        assert_eq!(found, Found::V2(expected));
+        assert_eq!(found, CgroupSetup::V2(expected));
     }
 
     /// S-36: what is missing is named.
     #[test]
     fn a_missing_controller_is_named() {
         for (mounts, controllers) in [("", ""), (UNIFIED, "cpu pids"), (UNIFIED, "")] {
-            let Found::Nothing(why) = judge(mounts, Reach::Top, controllers) else {
+            let CgroupSetup::Unavailable(why) = classify(mounts, CgroupScope::Top, controllers) else {
                 panic!("found in {mounts}");
             };
             assert!(why.contains("`memory`"), "{why}");

@@ -16,7 +16,7 @@ use rustix::process::Pid;
 use crate::execution::{ResourceLimits, Usage};
 use crate::ids::InstanceId;
 
-pub(super) use find::{Found, Reach};
+pub(super) use find::{CgroupScope, CgroupSetup};
 
 /// The cgroups of this process's sandboxes.
 #[derive(Debug)]
@@ -57,17 +57,17 @@ pub(super) enum Weight {
 const PREFIX: &str = "skillbox-";
 /// A cgroup is empty a moment after its last process has ended.
 const EMPTY_WITHIN: Duration = Duration::from_secs(2);
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+const POLL_EVERY: Duration = Duration::from_millis(5);
 /// Its holders make and lock a few folders, which takes long only where the machine is overloaded.
 const BASE_LOCKED_WITHIN: Duration = Duration::from_secs(1);
 
 impl Cgroups {
     /// Makes the folders of this process, or says why there can be none and what to do.
-    pub(super) fn open(found: &Found, instance: InstanceId) -> Result<Self, String> {
+    pub(super) fn open(found: &CgroupSetup, instance: InstanceId) -> Result<Self, String> {
         let (version, bases) = match found {
-            Found::V1(hierarchies) => (Version::V1(hierarchies.clone()), hierarchies.bases()),
-            Found::V2(unified) => (Version::V2, vec![v2::base(unified)?]),
-            Found::Nothing(why) => return Err(why.clone()),
+            CgroupSetup::V1(hierarchies) => (Version::V1(hierarchies.clone()), hierarchies.bases()),
+            CgroupSetup::V2(unified) => (Version::V2, vec![v2::base(unified)?]),
+            CgroupSetup::Unavailable(why) => return Err(why.clone()),
         };
         let name = format!("{PREFIX}{instance}");
         let homes: Vec<_> = bases.iter().map(|base| base.join(&name)).collect();
@@ -177,7 +177,7 @@ fn lock_base(base: &Path, try_lock: fn(&File) -> Result<(), TryLockError>) -> io
         match try_lock(&file) {
             Ok(()) => return Ok(file),
             Err(TryLockError::WouldBlock) if started.elapsed() < BASE_LOCKED_WITHIN => {
-                std::thread::sleep(LOOK_EVERY);
+                std::thread::sleep(POLL_EVERY);
             }
             Err(error) => return Err(error.into()),
         }
@@ -253,7 +253,7 @@ fn remove_when_empty(folder: &Path) {
     loop {
         match fs::remove_dir(folder) {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy && started.elapsed() < EMPTY_WITHIN => {
-                std::thread::sleep(LOOK_EVERY);
+                std::thread::sleep(POLL_EVERY);
             }
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 tracing::warn!(%error, "Left cgroup {} to the next round", folder.display());
@@ -279,8 +279,8 @@ impl Cell {
             fs::create_dir(folder)?;
         }
         match &self.version {
-            Version::V1(hierarchies) => hierarchies.bound_processes(&self.folders, processes_max),
-            Version::V2 => v2::bound_processes(&self.folders[0], processes_max),
+            Version::V1(hierarchies) => hierarchies.set_process_limit(&self.folders, processes_max),
+            Version::V2 => v2::set_process_limit(&self.folders[0], processes_max),
         }
     }
 
@@ -293,26 +293,26 @@ impl Cell {
     }
 
     /// Moves a process in, where it could not be born inside: waits for 10 ms and more (nobody may wait for this).
-    pub(super) fn admit(&self, pid: Pid) -> io::Result<()> {
+    pub(super) fn add_process(&self, pid: Pid) -> io::Result<()> {
         match &self.version {
-            Version::V1(hierarchies) => hierarchies.admit(&self.folders, pid),
+            Version::V1(hierarchies) => hierarchies.add_process(&self.folders, pid),
             Version::V2 => Ok(()),
         }
     }
 
     /// Sets the bounds of one execution.
-    pub(super) fn bound(&self, limits: &ResourceLimits) -> io::Result<()> {
+    pub(super) fn set_limits(&self, limits: &ResourceLimits) -> io::Result<()> {
         match &self.version {
-            Version::V1(hierarchies) => hierarchies.bound(&self.folders, limits),
-            Version::V2 => v2::bound(&self.folders[0], limits),
+            Version::V1(hierarchies) => hierarchies.set_limits(&self.folders, limits),
+            Version::V2 => v2::set_limits(&self.folders[0], limits),
         }
     }
 
     /// How much it gets where others want CPU, too. Its bound stays.
-    pub(super) fn weigh(&self, weight: Weight) -> io::Result<()> {
+    pub(super) fn set_weight(&self, weight: Weight) -> io::Result<()> {
         match &self.version {
-            Version::V1(hierarchies) => hierarchies.weigh(&self.folders, weight),
-            Version::V2 => v2::weigh(&self.folders[0], weight),
+            Version::V1(hierarchies) => hierarchies.set_weight(&self.folders, weight),
+            Version::V2 => v2::set_weight(&self.folders[0], weight),
         }
     }
 

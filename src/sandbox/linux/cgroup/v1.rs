@@ -38,11 +38,11 @@ impl Hierarchies {
         &folders[at]
     }
 
-    pub(super) fn bound_processes(&self, folders: &[PathBuf], most: u32) -> io::Result<()> {
+    pub(super) fn set_process_limit(&self, folders: &[PathBuf], most: u32) -> io::Result<()> {
         write(self.of(folders, &self.pids), "pids.max", most)
     }
 
-    pub(super) fn bound(&self, folders: &[PathBuf], limits: &ResourceLimits) -> io::Result<()> {
+    pub(super) fn set_limits(&self, folders: &[PathBuf], limits: &ResourceLimits) -> io::Result<()> {
         let memory = self.of(folders, &self.memory);
         write(memory, "memory.limit_in_bytes", limits.memory_bytes)?;
         // Memory and swap together; a kernel without swap accounting has no such file, and its host no swap, hopefully.
@@ -57,7 +57,7 @@ impl Hierarchies {
         write(cpu, "cpu.cfs_quota_us", quota)
     }
 
-    pub(super) fn weigh(&self, folders: &[PathBuf], weight: Weight) -> io::Result<()> {
+    pub(super) fn set_weight(&self, folders: &[PathBuf], weight: Weight) -> io::Result<()> {
         let shares = match weight {
             Weight::Little => 64,
             Weight::Quarter => 256,
@@ -66,7 +66,7 @@ impl Hierarchies {
         write(self.of(folders, &self.cpu), "cpu.shares", shares)
     }
 
-    pub(super) fn admit(&self, folders: &[PathBuf], pid: Pid) -> io::Result<()> {
+    pub(super) fn add_process(&self, folders: &[PathBuf], pid: Pid) -> io::Result<()> {
         folders
             .iter()
             .try_for_each(|folder| write(folder, "cgroup.procs", pid.as_raw_nonzero()))
@@ -109,8 +109,8 @@ mod tests {
         }
         fs::write(base("memory").join("memory.memsw.limit_in_bytes"), "").unwrap();
         let limits = ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default());
-        hierarchies.bound_processes(&folders, 128).unwrap();
-        hierarchies.bound(&folders, &limits).unwrap();
+        hierarchies.set_process_limit(&folders, 128).unwrap();
+        hierarchies.set_limits(&folders, &limits).unwrap();
         let read = |name: &str| fs::read_to_string(root.path().join(name)).unwrap();
         assert_eq!(read("pids/pids.max"), "128");
         assert_eq!(read("memory/memory.limit_in_bytes"), (512 << 20).to_string());
@@ -119,7 +119,7 @@ mod tests {
             (512 << 20).to_string()
         );
         assert_eq!(read("cpu/cpu.cfs_quota_us"), "100000");
-        hierarchies.weigh(&folders, Weight::Little).unwrap();
+        hierarchies.set_weight(&folders, Weight::Little).unwrap();
         assert_eq!(read("cpu/cpu.shares"), "64");
         fs::write(
             base("memory").join("memory.oom_control"),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 
-use super::find::Reach;
+use super::find::CgroupScope;
 use super::{Weight, keyed, number, write};
 use crate::execution::{ResourceLimits, Usage};
 
@@ -17,7 +17,7 @@ pub(in crate::sandbox::linux) struct Unified {
     pub(super) top: PathBuf,
     /// This process's own cgroup.
     pub(super) own: PathBuf,
-    pub(super) reach: Reach,
+    pub(super) reach: CgroupScope,
 }
 
 /// Microseconds over which CPU is rationed.
@@ -66,7 +66,7 @@ impl Unified {
 /// where that is ours, else, for root, at the top.
 pub(super) fn base(unified: &Unified) -> Result<PathBuf, String> {
     let own = unified.own();
-    if unified.reach == Reach::Own || unified.is_delegated() {
+    if unified.reach == CgroupScope::Own || unified.is_delegated() {
         if !unified.is_ours() {
             return Err(format!(
                 "this process shares its cgroup `{}`, or may not change it; give it one: systemd-run --user --scope -p Delegate=yes skillbox ..., or run as root",
@@ -78,7 +78,7 @@ pub(super) fn base(unified: &Unified) -> Result<PathBuf, String> {
                 "the controller `{controller}` is not delegated to `{}`; as root write \"[Service]\\nDelegate=cpu memory pids\" to /etc/systemd/system/user@.service.d/delegate.conf, run systemctl daemon-reload, and log in again",
                 own.display()
             )),
-            None => hand_on(own).map(|()| own.to_owned()).map_err(|error| {
+            None => delegate_controllers(own).map(|()| own.to_owned()).map_err(|error| {
                 format!(
                     "the controllers of `{}` cannot be handed on ({error}); give this process a cgroup of its own: systemd-run --user --scope -p Delegate=yes skillbox ...",
                     own.display()
@@ -107,13 +107,13 @@ fn missing(own: &Path) -> Option<&'static str> {
 }
 
 /// Hands the controllers of our own cgroup on to its children, which first needs it to be without processes.
-fn hand_on(own: &Path) -> io::Result<()> {
+fn delegate_controllers(own: &Path) -> io::Result<()> {
     let server = own.join(SERVER);
     fs::create_dir_all(&server)?;
     let mut round = 0;
     loop {
         for process in fs::read_to_string(own.join("cgroup.procs"))?.lines() {
-            admit(&server, process)?;
+            add_process(&server, process)?;
         }
         match write(own, "cgroup.subtree_control", CONTROLLERS) {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy && round < ROUNDS => round += 1,
@@ -123,7 +123,7 @@ fn hand_on(own: &Path) -> io::Result<()> {
 }
 
 /// Moves a process into `folder`; one that has ended meanwhile is fine.
-fn admit(folder: &Path, process: &str) -> io::Result<()> {
+fn add_process(folder: &Path, process: &str) -> io::Result<()> {
     if process == "0" {
         // As a wish it would mean ourselves.
         return Err(io::Error::other("a process of another PID namespace is in it"));
@@ -140,13 +140,13 @@ pub(super) fn enable(home: &Path) -> Result<(), String> {
         .map_err(|error| format!("the cgroup controllers cannot be handed on: {error}"))
 }
 
-pub(super) fn bound_processes(folder: &Path, most: u32) -> io::Result<()> {
+pub(super) fn set_process_limit(folder: &Path, most: u32) -> io::Result<()> {
     write(folder, "pids.max", most)?;
     // One process dies for want of memory, not all: the program may go on.
     write(folder, "memory.oom.group", 0)
 }
 
-pub(super) fn bound(folder: &Path, limits: &ResourceLimits) -> io::Result<()> {
+pub(super) fn set_limits(folder: &Path, limits: &ResourceLimits) -> io::Result<()> {
     write(folder, "memory.max", limits.memory_bytes)?;
     // A kernel without swap has no such file.
     if folder.join("memory.swap.max").exists() {
@@ -156,7 +156,7 @@ pub(super) fn bound(folder: &Path, limits: &ResourceLimits) -> io::Result<()> {
     write(folder, "cpu.max", format!("{quota} {PERIOD}"))
 }
 
-pub(super) fn weigh(folder: &Path, weight: Weight) -> io::Result<()> {
+pub(super) fn set_weight(folder: &Path, weight: Weight) -> io::Result<()> {
     let weight = match weight {
         Weight::Little => 6,
         Weight::Quarter => 25,
@@ -193,7 +193,7 @@ mod tests {
         Unified {
             top: top.to_owned(),
             own,
-            reach: Reach::Own,
+            reach: CgroupScope::Own,
         }
     }
 
@@ -247,7 +247,7 @@ mod tests {
         let unified = Unified {
             top: top.path().to_owned(),
             own: top.path().to_owned(),
-            reach: Reach::Top,
+            reach: CgroupScope::Top,
         };
         assert_eq!(base(&unified), Ok(top.path().to_owned()));
         assert_eq!(read(&top.path().join(SERVER), "cgroup.procs"), "1");
@@ -259,7 +259,7 @@ mod tests {
         let unified = Unified {
             top: top.path().to_owned(),
             own: top.path().to_owned(),
-            reach: Reach::Top,
+            reach: CgroupScope::Top,
         };
         assert_eq!(base(&unified), Ok(top.path().join("skillbox")));
         assert_eq!(
@@ -274,8 +274,8 @@ mod tests {
         let path = folder.path();
         fs::write(path.join("memory.swap.max"), "max").unwrap();
         let limits = ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default());
-        bound_processes(path, 128).unwrap();
-        bound(path, &limits).unwrap();
+        set_process_limit(path, 128).unwrap();
+        set_limits(path, &limits).unwrap();
         assert_eq!(read(path, "pids.max"), "128");
         assert_eq!(read(path, "memory.max"), (512 << 20).to_string());
         assert_eq!(read(path, "memory.swap.max"), "0");
