@@ -14,7 +14,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::Pid;
 
-/// Lets go of the pages of this program's code; those that are needed come back from the system's cache.
+/// Releases the pages of this program's code; those that are used are read again from the page cache.
 pub fn release_code_pages() -> io::Result<()> {
     for Range { start, end } in mapped(&["r-xp"])? {
         // SAFETY: code is mapped from its file and never written, so it is read again as it was.
@@ -25,9 +25,8 @@ pub fn release_code_pages() -> io::Result<()> {
     Ok(())
 }
 
-/// Gathers this program's code and constants in huge pages: whoever runs it, copies of this process above all, then finds 2 MiB
-/// with one fault. Where the kernel cannot (before Linux 6.1, a program that is not in memory but on a disk, no memory in one piece)
-/// they stay where they are.
+/// Collapses this program's code and constants into huge pages: children of this process then map 2 MiB with one fault. Without
+/// effect before Linux 6.1, for a program on disk, or if memory is fragmented.
 pub fn collapse_code_pages() {
     for Range { start, end } in mapped(&["r-xp", "r--p"]).unwrap_or_default() {
         // SAFETY: the kernel moves pages, and what is read there stays the same.
@@ -56,7 +55,7 @@ fn mapped(permissions: &[&str]) -> io::Result<Vec<Range<usize>>> {
         .collect()
 }
 
-/// Gives memory back that was allocated and is free, where the allocator can be told to.
+/// Returns free memory to the system, where the allocator supports it.
 pub fn trim_heap() {
     #[cfg(target_env = "gnu")]
     // SAFETY: it takes a number of bytes to keep, and moves nothing that is in use.
@@ -83,9 +82,8 @@ pub fn kill_everything() -> io::Result<()> {
     }
 }
 
-/// Takes away the handlers that Rust's runtime installs to explain a stack overflow. PID 1 may not have them: signals of
-/// a program that arrive together nest on their small stack until it overflows, and the kernel then kills even PID 1,
-/// which it shields from every signal that has no handler.
+/// Removes the stack overflow handlers of Rust's runtime. With a handler, signals of a program could nest until its stack
+/// overflows and the kernel kills PID 1; without one, the kernel protects it.
 pub fn drop_fault_handlers() -> io::Result<()> {
     for signal in [libc::SIGSEGV, libc::SIGBUS] {
         // SAFETY: the default action is no function of ours that a signal could run into.
@@ -115,16 +113,14 @@ pub fn cpu_time() -> io::Result<Duration> {
     Ok(sum)
 }
 
-/// Which of two processes this is.
 #[derive(Debug)]
 pub enum Forked {
-    /// The one that was there; the other has this id.
+    /// With the id of the child.
     Parent(Pid),
-    /// The one that begins here.
     Child,
 }
 
-/// Makes a copy of this process, which must have one thread, in new user, mount, PID, network, IPC and UTS namespaces, as
+/// Forks this process, which must have one thread, into new user, mount, PID, network, IPC and UTS namespaces, as
 /// PID 1 there with every capability in them, and in `cgroup` (version 2) or this process's own.
 ///
 /// It is a child of this process's parent, which reaps it.
@@ -188,16 +184,14 @@ fn last_errno() -> Errno {
     Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
-/// How far a change of mount attributes reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MountScope {
-    /// The mount alone.
     One,
     /// The mount and all below it.
     All,
 }
 
-/// Adds attributes (`MOUNT_ATTR_…` of libc) to the mount that `mount` stands for. Needs Linux 5.12.
+/// Adds attributes (`MOUNT_ATTR_…` of libc) to a mount. Needs Linux 5.12.
 pub fn mount_setattr(mount: BorrowedFd<'_>, attributes: u64, reach: MountScope) -> io::Result<()> {
     let change = libc::mount_attr {
         attr_set: attributes,
@@ -239,7 +233,7 @@ pub fn unshare_namespaces(namespaces: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// Puts this thread, and all that it starts, under a filter for good.
+/// Applies a filter permanently to this thread and everything that it starts.
 pub fn seccomp_filter(filter: &mut [libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog {
         len: u16::try_from(filter.len()).map_err(|_| Errno::TOOBIG)?,

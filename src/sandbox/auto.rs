@@ -1,7 +1,7 @@
-//! Whatever keeps every promise on this host: decided for each execution, the reason kept.
+//! Chooses a backend for each execution: Docker where it keeps every promise, else native.
 //!
-//! Only what is absent is passed over: no engine, an engine that is silent or cannot bound, an image that cannot be had.
-//! A refusal or a failure is the caller's to see, and never a reason to run somewhere else.
+//! Native runs only what Docker lacks: no engine, an engine that is silent or cannot limit, a missing image. A rejection or a
+//! failure of Docker is returned to the caller.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,28 +21,24 @@ use crate::limits;
 use crate::skill::ApprovedImage;
 use crate::telemetry::WarmPoolStats;
 
-/// A container engine where one can serve, else the native sandbox.
 #[derive(Debug)]
 pub struct Auto {
     docker: Docker,
     #[cfg(target_os = "linux")]
     native: Native,
-    /// What was last found missing: the engine, or an image. No more than the operator allows.
+    /// Parts that were missing when last checked. At most the engine and the images that the operator allows.
     missing: Mutex<HashMap<EnginePart, MissingPart>>,
 }
 
-/// What an engine may lack.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum EnginePart {
     Engine,
     Image(ApprovedImage),
 }
 
-/// A part that could not be had.
 #[derive(Debug)]
 struct MissingPart {
     why: String,
-    /// It is not looked for before.
     retry_at: Instant,
 }
 
@@ -56,13 +52,11 @@ impl Auto {
         }
     }
 
-    /// The container engine, if there is one.
     #[must_use]
     pub fn docker(&self) -> &Docker {
         &self.docker
     }
 
-    /// The native sandbox, if this host lets us.
     #[cfg(target_os = "linux")]
     #[must_use]
     pub fn native(&self) -> &Native {
@@ -100,7 +94,6 @@ impl Auto {
         }
     }
 
-    /// The engine with all that the job needs. What was missing a moment ago is not asked for.
     async fn prepare_engine(&self, job: &Job, progress: Option<&ProgressSender>) -> Result<(), Error> {
         self.unless_missing(EnginePart::Engine, self.find_engine())
             .await?;
@@ -116,7 +109,7 @@ impl Auto {
         with_silence_timeout(self.docker.check_promises(), signs, None).await
     }
 
-    /// Looks for a part unless it was missing a moment ago: looking may take many times as long as a run.
+    /// Checks for a part, unless it was missing a moment ago: the check may take many times as long as a run.
     async fn unless_missing(
         &self,
         part: EnginePart,
@@ -195,7 +188,7 @@ impl Auto {
     }
 
     pub(super) async fn reconcile(&self, dead: &[InstanceId]) -> Result<usize, Error> {
-        // Neither waits for the other's success, and one that cannot be had holds nothing of ours.
+        // Each backend is reconciled although the other fails; an unavailable one has no sandboxes of ours.
         let of_absent = |error| match error {
             Error::Unavailable(_) => Ok(0),
             error => Err(error),
@@ -219,10 +212,10 @@ impl Auto {
     }
 }
 
-/// Looking for what stays missing takes one part of the time in so many.
+/// Checks for a missing part take at most this share of the time: one part in so many.
 const RETRY_SHARE: u32 = 6;
 
-/// Waits for the engine as long as it gives a sign of life now and then, and hands its signs on.
+/// Fails when the engine reports no progress for too long. Forwards its progress.
 async fn with_silence_timeout(
     prepared: impl Future<Output = Result<(), Error>>,
     mut signs: mpsc::Receiver<super::Progress>,
@@ -270,7 +263,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_engine_that_says_nothing_is_given_up() {
+    async fn silent_engine_times_out() {
         let (_sender, signs) = mpsc::channel(1);
         let error = with_silence_timeout(std::future::pending(), signs, None)
             .await
@@ -279,7 +272,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_pull_that_goes_on_is_waited_for_and_told() {
+    async fn slow_pull_with_progress_is_awaited_and_reported() {
         let (sender, signs) = mpsc::channel(1);
         let (watcher, mut watched) = mpsc::channel(64);
         let prepared = async {
@@ -292,10 +285,10 @@ mod tests {
         with_silence_timeout(prepared, signs, Some(&watcher))
             .await
             .unwrap();
-        let mut told = 0;
+        let mut reported = 0;
         while watched.try_recv().is_ok() {
-            told += 1;
+            reported += 1;
         }
-        assert!(told >= 19, "{told}");
+        assert!(reported >= 19, "{reported}");
     }
 }

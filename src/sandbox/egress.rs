@@ -1,4 +1,4 @@
-//! The way out of the one kind of sandbox that has one: connections made inside arrive at the server, which decides.
+//! Network access of builds: connections made inside arrive at the server, which decides where they may lead.
 
 use std::io;
 use std::pin::Pin;
@@ -10,25 +10,24 @@ use tokio::sync::mpsc;
 use crate::guest::wire;
 use crate::limits;
 
-/// A way out of one sandbox. Only what builds dependencies makes one; no other job can have it.
+/// Forwards connections out of one sandbox. Only builds have one.
 #[derive(Clone, Debug)]
 pub struct Egress(mpsc::Sender<Tunnel>);
 
-/// A connection from inside a sandbox; what it says is foreign.
+/// A connection from inside a sandbox. Its content is untrusted.
 #[derive(Debug)]
 pub struct Tunnel(wire::Stream);
 
 impl Egress {
-    /// The port of the sandbox's loopback that leads out.
+    /// The proxy's port on the sandbox's loopback.
     pub const PORT: u16 = 3128;
 
-    /// A way out, and where it leads.
     pub(crate) fn new() -> (Self, mpsc::Receiver<Tunnel>) {
         let (sender, tunnels) = mpsc::channel(limits::EGRESS_CONNECTIONS_MAX);
         (Self(sender), tunnels)
     }
 
-    /// Hands a connection over; one that nobody takes ends.
+    /// A connection that is not received is closed.
     pub(super) fn forward(&self, stream: wire::Stream) {
         let _ = self.0.try_send(Tunnel(stream));
     }

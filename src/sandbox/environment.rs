@@ -1,4 +1,4 @@
-//! The environment of a program, secrets included: it shows names only.
+//! The environment of a program, secrets included: `Debug` prints names only.
 
 use std::fmt;
 
@@ -7,13 +7,11 @@ use std::fmt;
 pub struct Environment(Vec<(String, String)>);
 
 impl Environment {
-    /// All of them, in order.
     #[must_use]
     pub fn variables(&self) -> &[(String, String)] {
         &self.0
     }
 
-    /// Adds these.
     pub fn extend(&mut self, variables: impl IntoIterator<Item = (String, String)>) {
         self.0.extend(variables);
     }
@@ -38,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_value_is_shown() {
+    fn debug_output_has_no_values() {
         let environment = Environment::from(vec![("TOKEN".to_owned(), "hunter2".to_owned())]);
         assert_eq!(format!("{environment:?}"), "[\"TOKEN\"]");
     }

@@ -1,4 +1,4 @@
-//! Runs one job in one sandbox that exists for this job alone, and leaves nothing behind.
+//! Runs one job in a sandbox that exists for this job alone, and leaves nothing behind.
 //!
 //! The promises P1–P16 (`docs/ARCHITECTURE.md`) hold for every variant; a caller chooses *what* runs, never *how*.
 
@@ -44,48 +44,37 @@ pub use warm_pool::WarmPoolSettings;
 #[cfg(target_os = "linux")]
 use job::Mount;
 
-/// How the program ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Completion {
-    /// By itself, with this code.
     Exited(i32),
-    /// By this signal.
     Signaled(i32),
-    /// Killed at the deadline.
     TimedOut,
-    /// Killed for want of memory.
     OutOfMemory,
-    /// Killed because the caller asked for it.
     Cancelled,
-    /// Never started, for this reason.
+    /// The program never started, for this reason.
     NotStarted(String),
-    /// The sandbox vanished before it could report, for this reason.
+    /// The sandbox ended before it reported, for this reason.
     Lost(String),
 }
 
-/// What the program left as its output.
+/// `output.json`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ProgramOutput {
-    /// Nothing.
     Missing,
-    /// Valid JSON.
     Json(JsonText),
-    /// Something that cannot be taken, for this reason.
+    /// Not accepted, for this reason.
     Invalid(String),
     /// More than [`crate::limits::OUTPUT_BYTES_MAX`]: this many bytes.
     TooLarge(u64),
 }
 
-/// Everything a finished job tells. Files are in the [`ArtifactTar`] that was passed in.
+/// The result of a job. Its files are in the [`ArtifactTar`] of the [`RunContext`].
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// How it ended.
     pub end: Completion,
-    /// Its output.
     pub output: ProgramOutput,
-    /// What called code has shown.
+    /// Results that called code has displayed.
     pub shown: Shown,
-    /// Its two streams.
     pub logs: Logs,
     /// Files that were written to the tar.
     pub files: Vec<FileEntry>,
@@ -95,61 +84,52 @@ pub struct Report {
     pub skipped_total: u64,
     /// Blobs that were written to their tar, each under the digest of its content.
     pub blobs: Vec<FileEntry>,
-    /// Whether all that the program left was heard; if not, logs, output and files are what came until then.
+    /// Whether everything was received; if not, logs, output and files are those received until the sandbox ended.
     pub complete: bool,
-    /// What was used.
     pub usage: Usage,
-    /// Until the program was started.
+    /// From the request until the program was started.
     pub sandbox_time: Duration,
-    /// How long it ran.
     pub run_time: Duration,
-    /// To read its results.
     pub collect_time: Duration,
-    /// Whether it had been made before anybody asked.
+    /// Whether the sandbox came from the warm pool.
     pub warm: bool,
 }
 
-/// Why a job could not be run at all. The program has not run, or its outcome is unknown.
+/// The program has not run, or its outcome is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No sandbox can be made on this host now; the sentence says why and what to do.
+    /// No sandbox can be created on this host now; the message says why and what to do.
     #[error("{0}")]
     Unavailable(String),
-    /// The image cannot be used; the sentence says why and what to do.
+    /// The image cannot be used; the message says why and what to do.
     #[error("{0}")]
     Image(String),
-    /// The image is not there and cannot be had; the sentence says why and what to do.
+    /// The image does not exist here and cannot be pulled; the message says why and what to do.
     #[error("{0}")]
     ImageMissing(String),
-    /// The engine failed in a way that is nobody's wish.
     #[error("the sandbox engine failed while {doing}")]
     Engine {
-        /// What was being done.
         doing: &'static str,
-        /// What it said.
         #[source]
         source: Cause,
     },
 }
 
-/// Progress of something that takes long, for whoever watches.
 #[derive(Clone, Debug)]
 pub enum Progress {
-    /// An image is being fetched; a sentence with how far.
     Pulling {
-        /// Which.
         image: String,
-        /// How far, as the engine says it.
+        /// As the container engine reports it.
         detail: String,
     },
     /// PackageKind are being installed.
     Installing {
-        /// Which, in their author's words.
+        /// As their author wrote them.
         packages: String,
     },
 }
 
-/// Takes [`Progress`]; dropped messages do not matter.
+/// A full queue drops messages.
 pub type ProgressSender = tokio::sync::mpsc::Sender<Progress>;
 
 /// Where the results of one run go, and what starts and cancels its program.
@@ -164,30 +144,24 @@ pub struct RunContext<'a> {
     pub transcript: &'a Transcript,
 }
 
-/// What runs a job, and why.
+/// Which backend runs a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendChoice {
-    /// What runs it.
     pub kind: BackendKind,
-    /// Why, in a few words, for the result.
+    /// Why this backend, in a few words, for the result.
     pub reason: String,
-    /// The promises that it keeps only as well as this host lets it, such as `P6`; empty but for what the operator has accepted.
+    /// Promises that are not kept in full on this host, such as `P6`: those that the operator has accepted.
     pub degraded: &'static [&'static str],
 }
 
-/// What makes a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackendKind {
-    /// A container engine.
     Docker,
-    /// This kernel.
     Native,
-    /// A script.
     Scripted,
 }
 
 impl BackendKind {
-    /// Its name in results.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -198,7 +172,7 @@ impl BackendKind {
     }
 }
 
-/// What every backend can do. Private: callers see only [`Sandbox`].
+/// The operations of each backend. Private: callers use [`Sandbox`].
 trait Backend {
     async fn prepare(&self, job: &Job, progress: Option<&ProgressSender>) -> Result<(), Error>;
     async fn run(&self, job: &Job, context: RunContext<'_>) -> Result<Report, Error>;
@@ -207,7 +181,6 @@ trait Backend {
     async fn drain(&self);
 }
 
-/// A maker of sandboxes.
 #[derive(Debug)]
 pub enum Sandbox {
     /// Containers of a Docker-compatible engine.
@@ -215,9 +188,9 @@ pub enum Sandbox {
     /// Processes in namespaces of this kernel.
     #[cfg(target_os = "linux")]
     Native(Box<linux::Native>),
-    /// Whatever keeps every promise on this host.
+    /// Docker where it keeps every promise, else native.
     Auto(Box<Auto>),
-    /// Answers from a script: for tests of what lies above.
+    /// Answers from a script: for tests of higher layers.
     #[cfg(feature = "testing")]
     Scripted(scripted::Scripted),
 }
@@ -236,20 +209,19 @@ macro_rules! on_backend {
 }
 
 impl Sandbox {
-    /// Sandboxes of a Docker-compatible engine, which need not be there yet.
+    /// The engine need not run yet.
     #[must_use]
     pub fn docker(settings: docker::Settings, instance: InstanceId) -> Self {
         Self::Docker(Box::new(docker::Docker::new(settings, instance)))
     }
 
-    /// Sandboxes of this kernel; whether it lets us is found out by the first.
+    /// Whether this kernel supports them is found out by the first sandbox.
     #[cfg(target_os = "linux")]
     #[must_use]
     pub fn native(settings: linux::Settings, instance: InstanceId) -> Self {
         Self::Native(Box::new(linux::Native::new(settings, instance)))
     }
 
-    /// Sandboxes of a container engine where one can serve, else of this kernel.
     #[must_use]
     pub fn auto(
         engine: docker::Settings,
@@ -263,32 +235,30 @@ impl Sandbox {
         )))
     }
 
-    /// Sandboxes that answer as `script` says; nothing is run.
     #[cfg(feature = "testing")]
     #[must_use]
     pub fn scripted(script: Script) -> Self {
         Self::Scripted(scripted::Scripted::new(script, 0))
     }
 
-    /// The same, ready only when it was asked for so often.
+    /// The first `refusals` preparations fail.
     #[cfg(feature = "testing")]
     #[must_use]
     pub fn scripted_late(script: Script, refusals: u32) -> Self {
         Self::Scripted(scripted::Scripted::new(script, refusals))
     }
 
-    /// Makes sandboxes in advance from now on, for what is run more than once.
+    /// Creates warm sandboxes from now on, for jobs that recur.
     pub fn set_warm_pool(&self, pool: WarmPoolSettings) {
         on_backend!(self, backend => backend.set_warm_pool(pool));
     }
 
-    /// What became of those that were made in advance.
     #[must_use]
     pub fn warm_pool_stats(&self) -> WarmPoolStats {
         on_backend!(self, backend => backend.warm_pool_stats())
     }
 
-    /// What was configured, for people.
+    /// The configured backend.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -301,7 +271,7 @@ impl Sandbox {
         }
     }
 
-    /// The promises that it keeps only as well as this host lets it; known once it was checked.
+    /// Promises that are not kept in full on this host; known after [`Self::check`].
     #[must_use]
     pub fn degraded(&self) -> &'static [&'static str] {
         match self {
@@ -313,7 +283,8 @@ impl Sandbox {
         }
     }
 
-    /// Makes ready what outlives the run: engine, image, the skill's files; and says what will run it. A job that cannot run is refused here, before it is recorded.
+    /// Prepares what outlives the run (image, the skill's files) and chooses the backend. A job that cannot run is rejected here, before it is
+    /// recorded.
     pub async fn prepare(
         &self,
         job: &Job,
@@ -331,7 +302,7 @@ impl Sandbox {
                 .map(|()| chosen(BackendKind::Docker, "configured")),
             #[cfg(target_os = "linux")]
             Self::Native(native) => native.prepare(job, progress).await.map(|()| native.choice()),
-            // On the heap: both backends' futures in one are too much for the stacks that carry it.
+            // On the heap: the futures of both backends in one are too large for the stack.
             Self::Auto(auto) => Box::pin(auto.prepare(job, progress)).await,
             #[cfg(feature = "testing")]
             Self::Scripted(scripted) => scripted
@@ -341,8 +312,7 @@ impl Sandbox {
         }
     }
 
-    /// Says what packages for this job's program are built for: the content of the image, or the interpreter of this host.
-    /// Known once the job was prepared.
+    /// What packages for this job are built for: the content of the image, or the interpreter of this host. Known once the job was prepared.
     #[must_use]
     pub fn base(&self, choice: &BackendChoice, job: &Job) -> Option<String> {
         match self {
@@ -355,7 +325,7 @@ impl Sandbox {
         }
     }
 
-    /// Runs `job` to its end in a sandbox of its own, made by what was chosen when it was prepared.
+    /// Runs a prepared job to its end.
     pub async fn run(
         &self,
         choice: &BackendChoice,
@@ -372,17 +342,17 @@ impl Sandbox {
         }
     }
 
-    /// Whether a sandbox could be made now.
+    /// Whether a sandbox can be created now.
     pub async fn check(&self) -> Result<(), Error> {
         on_backend!(self, backend => backend.check().await)
     }
 
-    /// Removes what ended, expired or dead processes left; `dead` are instances that are known to be gone. Returns how many sandboxes were removed.
+    /// Removes sandboxes that ended or expired, and those of `dead` instances. Returns how many.
     pub async fn reconcile(&self, dead: &[InstanceId]) -> Result<usize, Error> {
         on_backend!(self, backend => backend.reconcile(dead).await)
     }
 
-    /// Waits until nothing that was left to the background is still going on.
+    /// Ends all warm sandboxes and waits for all background work.
     pub async fn drain(&self) {
         on_backend!(self, backend => backend.drain().await);
     }

@@ -1,4 +1,4 @@
-//! From what was heard of a guest to a report: the same for every backend.
+//! From the guest's report to the result of a job, the same for every backend.
 
 use tokio::time::Instant;
 
@@ -6,7 +6,7 @@ use crate::guest::wire;
 use crate::sandbox::protocol::GuestReport;
 use crate::sandbox::{Completion, Report};
 
-/// Tells what was heard. A guest that never said how its program ended counts as lost; its backend may know better.
+/// A guest that never reported how its program ended counts as lost; the backend may know better.
 pub(super) fn report(guest_report: GuestReport, requested_at: Instant) -> Report {
     let now = Instant::now();
     let started_at = guest_report.started_at.unwrap_or(now);
@@ -32,7 +32,7 @@ pub(super) fn report(guest_report: GuestReport, requested_at: Instant) -> Report
         skipped: guest_report.skipped,
         skipped_total: guest_report.skipped_total,
         blobs: guest_report.blobs,
-        // What never started has left nothing.
+        // A program that never started has no results.
         complete: guest_report.complete || guest_report.started_at.is_none(),
         usage: guest_report.usage,
         sandbox_time: started_at.saturating_duration_since(requested_at),

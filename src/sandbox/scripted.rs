@@ -1,4 +1,4 @@
-//! A sandbox that answers from a script, for tests of the rooms above.
+//! A backend that answers from a script, for tests of higher layers.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -11,14 +11,13 @@ use crate::sandbox::{
 };
 use crate::telemetry::WarmPoolStats;
 
-/// What a job does: it may write files, and says how it ended.
+/// Plays a job: may write files, returns the report.
 pub type Script = fn(&Job, &mut ArtifactTar) -> Result<Report, Error>;
 
-/// Answers every job with its script.
 #[derive(Debug)]
 pub struct Scripted {
     script: Script,
-    /// So often it is not ready yet.
+    /// Preparations that still fail.
     refusals: AtomicU32,
 }
 
@@ -30,7 +29,6 @@ impl Scripted {
         }
     }
 
-    /// There is nothing to make.
     pub(super) fn warm_pool_stats(&self) -> WarmPoolStats {
         WarmPoolStats::default()
     }
@@ -39,7 +37,7 @@ impl Scripted {
 }
 
 impl Report {
-    /// What a program tells that ended so, took no time and left nothing.
+    /// The report of a program that took no time and has no results.
     #[must_use]
     pub fn bare(end: Completion) -> Self {
         Self {
@@ -68,7 +66,7 @@ impl Backend for Scripted {
                 "its execution could not be recorded".to_owned(),
             ));
         }
-        // A script may block its thread, which is not to keep others waiting whom it has just woken.
+        // A script may block its thread: first let the tasks run that the start signal woke.
         tokio::task::yield_now().await;
         (self.script)(job, context.artifacts)
     }

@@ -9,11 +9,10 @@ use bollard::container::{AttachContainerResults, LogOutput};
 use bytes::{Buf as _, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What PID 1 said on its standard error: for the log, when it died.
+/// Standard error of PID 1, for the log when it fails.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Diagnostics(Arc<Mutex<Vec<u8>>>);
 
-/// Bytes that are kept of it.
 const DIAGNOSTICS_BYTES_MAX: usize = 4096;
 
 impl Diagnostics {

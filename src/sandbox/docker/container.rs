@@ -1,4 +1,4 @@
-//! One container that this process must remove.
+//! One container, removed when dropped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +17,7 @@ use crate::sandbox::docker::engine::{self, Connection};
 use crate::sandbox::protocol::GuestReport;
 use crate::sandbox::{Completion, Error};
 
-/// A container of one execution.
-///
-/// [`remove_in_background`](Self::remove_in_background) when done; `Drop` does the same for early returns, and the
-/// reconciler is the net under both.
+/// `Drop` removes the container in the background; what fails is left to the reconciler.
 #[derive(Debug)]
 pub(super) struct Container {
     connection: Arc<Connection>,
@@ -30,7 +27,7 @@ pub(super) struct Container {
 }
 
 impl Container {
-    /// The outer error is an engine that does not answer, the inner one its answer.
+    /// The outer error means that the engine does not answer, the inner one is its answer.
     pub(super) async fn create(
         connection: &Arc<Connection>,
         removals: &TaskTracker,
@@ -49,7 +46,7 @@ impl Container {
         }))
     }
 
-    /// Attaches to all three streams. Before the start, or the guest's first words are lost; never twice, or its end goes unseen.
+    /// Attaches to all three streams. Before the start, or the guest's first frames are lost; only once, or its end is not reported.
     pub(super) async fn attach(&self) -> Result<(AttachedSocket, Diagnostics), Error> {
         let options = AttachContainerOptionsBuilder::default()
             .stdin(true)
@@ -73,7 +70,7 @@ impl Container {
             .map_err(|error| engine::failed("starting the container", error))
     }
 
-    /// Why a sandbox ended without saying how: killed for want of memory, or lost.
+    /// Why the guest never reported an end: out of memory, or lost.
     pub(super) async fn explain(
         &self,
         guest_report: &GuestReport,
@@ -82,7 +79,7 @@ impl Container {
         if self.was_out_of_memory().await {
             return Ok(Completion::OutOfMemory);
         }
-        tracing::warn!(container.id = %self.id, hello = guest_report.hello, said = %diagnostics.text(), "A sandbox ended without a report");
+        tracing::warn!(container.id = %self.id, hello = guest_report.hello, said = %diagnostics.text(), "Sandbox ended without a report");
         if guest_report.hello {
             Ok(Completion::Lost("the sandbox ended before it could report; it was removed from outside, or the engine restarted".to_owned()))
         } else {
@@ -93,10 +90,10 @@ impl Container {
         }
     }
 
-    /// Asks for the engine's own word after the container has ended: it may be removed already, its events stay.
+    /// Asks for the engine's events, which remain when the container is removed.
     async fn was_out_of_memory(&self) -> bool {
         const PATIENCE: Duration = Duration::from_secs(5);
-        // The engine notices the end of a container some 25 ms late, and later where it has much to do.
+        // The engine reports the end of a container some 25 ms late, and later under load.
         const LATENESS: Duration = Duration::from_secs(1);
         let seconds = |time: jiff::Timestamp| format!("{}.{:09}", time.as_second(), time.subsec_nanosecond());
         let since = seconds(self.created - limits::CLOCKS_APART_MAX);
@@ -115,7 +112,6 @@ impl Container {
         )
     }
 
-    /// Removes the container while nobody waits; a failure is left to the reconciler.
     pub(super) fn remove_in_background(self) {
         drop(self);
     }
@@ -132,7 +128,7 @@ impl Drop for Container {
     }
 }
 
-/// Kills and removes a container and its own volumes. One that has gone, or is going, is fine.
+/// Kills and removes a container and its volumes. No error if it is removed already, or being removed.
 pub(super) async fn remove(connection: &Connection, id: &str) -> Result<(), Error> {
     let options = RemoveContainerOptionsBuilder::default()
         .force(true)

@@ -1,4 +1,4 @@
-//! The connection to the engine: made when needed, checked for what a sandbox needs.
+//! The connection to the container engine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,49 +11,43 @@ use crate::sandbox::docker::guest_binary::GuestBinary;
 use crate::sandbox::docker::{Settings, policy};
 use crate::sandbox::{Error, seccomp};
 
-/// What the engine says of itself, for `doctor`.
+/// For `doctor`.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct EngineFacts {
-    /// The engine's version.
     pub version: String,
-    /// The version of its API that is spoken.
+    /// The version of its API in use.
     pub api_version: String,
-    /// Its operating system.
     pub os: String,
-    /// Its architecture as it names it.
+    /// As the engine names it.
     pub architecture: String,
-    /// Its kernel.
     pub kernel: String,
     /// `1` or `2`.
     pub cgroup_version: String,
-    /// Where layers are kept.
     pub storage_driver: String,
     /// The runtime used unless another is configured.
     pub runtime: String,
     /// Whether memory, swap, pids and CPU can be limited: `(name, whether)`.
     pub limits: Vec<(&'static str, bool)>,
-    /// `seccomp`, `apparmor`, `rootless` … as the engine lists them.
+    /// `seccomp`, `apparmor`, `rootless` and so on, as the engine lists them.
     pub security_options: Vec<String>,
     /// The binary that becomes PID 1 of every sandbox.
     pub guest: std::path::PathBuf,
 }
 
-/// A usable engine.
 #[derive(Debug)]
 pub(super) struct Connection {
-    /// For calls that end soon.
+    /// For short calls.
     pub(super) docker: bollard::Docker,
     /// For attach and pull, which last.
     pub(super) long_calls: bollard::Docker,
-    /// The guest that runs there.
     pub(super) guest: GuestBinary,
-    /// The profile for its architecture.
+    /// The seccomp profile for its architecture.
     pub(super) seccomp: String,
-    /// Promises that it cannot keep, once that was asked.
+    /// Promises that it cannot keep, once checked.
     broken: OnceCell<Vec<&'static str>>,
 }
 
-/// Connects once and keeps the connection; a failure is tried anew the next time.
+/// Connects once; after a failure again with the next call.
 #[derive(Debug)]
 pub(super) struct Connector {
     settings: Settings,
@@ -76,7 +70,7 @@ impl Connector {
     }
 }
 
-/// Where an engine is looked for when no setting names one; the library does the looking.
+/// Where the library looks for an engine if no setting names one.
 const DEFAULT_PLACE: &str = if cfg!(windows) {
     "DOCKER_HOST or npipe:////./pipe/docker_engine"
 } else {
@@ -134,7 +128,7 @@ impl Connection {
         })
     }
 
-    /// The error names the promises that this engine cannot keep. One behind a proxy that will not tell is believed.
+    /// The error names the promises that this engine cannot keep. An engine behind a proxy that denies `info` is trusted.
     pub(super) async fn check_promises(&self) -> Result<(), Error> {
         let broken = self
             .broken
@@ -198,7 +192,7 @@ impl Connection {
         })
     }
 
-    /// All containers of ours, in any state.
+    /// All containers with our label, in any state.
     pub(super) async fn own_containers(&self) -> Result<Vec<bollard::models::ContainerSummary>, Error> {
         let options = bollard::query_parameters::ListContainersOptionsBuilder::default()
             .all(true)
@@ -213,7 +207,7 @@ impl Connection {
     }
 }
 
-/// The promises that an engine says it cannot keep.
+/// The promises that an engine reports as not supported.
 fn broken(info: &bollard::models::SystemInfo) -> Vec<&'static str> {
     let limits = [
         (info.memory_limit, "memory (P6)"),
@@ -224,7 +218,6 @@ fn broken(info: &bollard::models::SystemInfo) -> Vec<&'static str> {
     cannot.map(|(_, promise)| promise).collect()
 }
 
-/// Bounds one call that should end soon.
 pub(super) async fn with_call_timeout<F: Future>(call: F) -> Result<F::Output, Error> {
     const SLACK: Duration = Duration::from_secs(5);
     tokio::time::timeout(limits::ENGINE_CALL_MAX + SLACK, call)

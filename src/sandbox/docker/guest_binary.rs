@@ -11,20 +11,19 @@ use crate::sandbox::docker::Settings;
 /// A static Linux binary for the engine's architecture.
 #[derive(Debug, Clone)]
 pub(super) struct GuestBinary {
-    /// As people know it.
+    /// For messages.
     pub(super) path: PathBuf,
-    /// Where its bytes are read, again for each keeper.
+    /// Where its bytes are read, for each volume container.
     pub(super) content: PathBuf,
     pub(super) digest: Digest,
     pub(super) loader: Loader,
 }
 
-/// What loads the guest inside a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Loader {
-    /// The kernel, which executes what its user may not read, and makes that process non-dumpable (P16).
+    /// The kernel, which executes a file that its user may not read, and makes that process non-dumpable (P16).
     Kernel,
-    /// A kernel in user space that opens the file as the sandbox's user (gVisor).
+    /// gVisor, which opens the file as the sandbox's user.
     UserSpace,
 }
 
@@ -46,7 +45,7 @@ impl Loader {
         }
     }
 
-    /// The permissions of the guest in its keeper; it is root's.
+    /// Permissions of the guest's file, which root owns.
     pub(super) const fn mode(self) -> u32 {
         match self {
             Self::Kernel => 0o111,
@@ -63,7 +62,7 @@ impl GuestBinary {
         Ok(Self { loader, ..found })
     }
 
-    /// The name of the keeper that holds it, which says its content.
+    /// Identifies the content.
     pub(super) fn volume_container_name(&self) -> String {
         let kind = match self.loader {
             Loader::Kernel => "guest",

@@ -1,4 +1,4 @@
-//! Makes sure that an approved image is on the engine and fit to be a root filesystem.
+//! Ensures that an approved image is on the engine and can be a root filesystem.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -13,17 +13,15 @@ use crate::sandbox::docker::policy;
 use crate::sandbox::{Error, Progress, ProgressSender};
 use crate::skill::ApprovedImage;
 
-/// The images that were found fit of late.
 #[derive(Debug, Default)]
 pub(super) struct Images {
-    /// Each with the id of its content, and when that was looked at.
+    /// Each with the id of its content, and when that was checked.
     ready: Mutex<BTreeMap<ApprovedImage, (Instant, String)>>,
-    /// One pull at a time: two of the same image would fetch it twice. Holds the pulls that failed, when and why.
+    /// One pull at a time: two of the same image would fetch it twice. Holds failed pulls, when and why.
     pulling: tokio::sync::Mutex<HashMap<ApprovedImage, (Instant, String)>>,
 }
 
 impl Images {
-    /// Finds or pulls the image.
     pub(super) async fn ensure(
         &self,
         connection: &Connection,
@@ -64,7 +62,6 @@ impl Images {
         self.ready().get(image).map(|(_, id)| id.clone())
     }
 
-    /// Looks again the next time.
     pub(super) fn forget(&self, image: &ApprovedImage) {
         self.ready().remove(image);
     }
@@ -74,7 +71,7 @@ impl Images {
     }
 }
 
-/// The id of the image, if it is there. One that brings volumes of its own is refused: they would be writable, on disk and unbounded (S-34).
+/// The id of the image, if it exists. An image with volumes of its own is rejected: they would be writable and unlimited (S-34).
 async fn inspect(connection: &Connection, image: &ApprovedImage) -> Result<Option<String>, Error> {
     let inspected = match engine::with_call_timeout(connection.docker.inspect_image(image.as_str())).await? {
         Ok(inspected) => inspected,
@@ -97,7 +94,6 @@ async fn inspect(connection: &Connection, image: &ApprovedImage) -> Result<Optio
     }
 }
 
-/// The error says why not, and what to do.
 async fn pull(
     connection: &Connection,
     image: &ApprovedImage,

@@ -1,6 +1,6 @@
 //! Sandboxes as containers of a Docker-compatible engine, local, remote or behind a socket proxy.
 //!
-//! No container of ours shares a folder with the host: files go in through keepers, results come back as a stream.
+//! Containers share no folder with the host: files are mounted from volume containers, results are streamed.
 
 mod attached_socket;
 mod container;
@@ -52,14 +52,13 @@ pub struct Settings {
     pub guest_binary: Option<PathBuf>,
 }
 
-/// The Docker backend. Made without an engine; each use finds out anew whether one is there.
+/// The Docker backend. The engine need not run: each use connects again if necessary.
 #[derive(Debug)]
 pub struct Docker {
     factory: Arc<ContainerFactory>,
     warm: WarmPool<AttachedContainer>,
 }
 
-/// Makes containers.
 #[derive(Debug)]
 struct ContainerFactory {
     settings: Settings,
@@ -67,11 +66,11 @@ struct ContainerFactory {
     connector: Connector,
     images: image::Images,
     volume_containers: VolumeContainers,
-    /// Removals that nobody waits for.
+    /// Removals in the background.
     removals: TaskTracker,
 }
 
-/// A container whose guest is spoken to, or will be.
+/// A container with its connection to the guest.
 #[derive(Debug)]
 struct AttachedContainer {
     guest: Guest,
@@ -99,12 +98,10 @@ impl Docker {
         self.warm.stats()
     }
 
-    /// Makes sandboxes in advance from now on.
     pub(super) fn set_warm_pool(&self, pool: WarmPoolSettings) {
         self.warm.configure(pool);
     }
 
-    /// What the engine says of itself.
     pub async fn facts(&self) -> Result<EngineFacts, Error> {
         self.factory.connector.connect().await?.facts().await
     }
@@ -115,20 +112,20 @@ impl Docker {
         Loader::of(self.factory.settings.runtime.as_deref()) == Loader::UserSpace
     }
 
-    /// Whether an engine answers and can hold every bound that a sandbox needs.
+    /// Whether an engine answers and can enforce every limit that a sandbox needs.
     pub(super) async fn check_promises(&self) -> Result<(), Error> {
         let connection = self.factory.connector.connect().await?;
         connection.ping().await?;
         connection.check_promises().await
     }
 
-    /// How many containers of this process's executions the engine knows at this moment.
+    /// How many containers of this process's executions exist.
     pub async fn live_runs(&self) -> Result<usize, Error> {
         let connection = self.factory.connector.connect().await?;
         reconcile::live_runs(&connection, self.factory.instance).await
     }
 
-    /// Makes sure that the image is there, pulling it if it is missing.
+    /// Pulls the image if it is missing.
     pub async fn ensure_image(
         &self,
         image: &crate::skill::ApprovedImage,
@@ -138,7 +135,7 @@ impl Docker {
         self.factory.images.ensure(&connection, image, progress).await
     }
 
-    /// What packages for this job's program are built for; known once it was prepared.
+    /// The content of the image; known once the job was prepared.
     pub(super) fn base(&self, job: &Job) -> Option<String> {
         self.factory.images.id(&job.sandbox.image)
     }
@@ -161,7 +158,7 @@ impl ContainerFactory {
         })
     }
 
-    /// Makes sure of image and keepers; returns the keepers' names.
+    /// Ensures the image and the volume containers; returns the names of the latter.
     async fn prepare(
         &self,
         connection: &Arc<Connection>,
@@ -317,7 +314,7 @@ impl Backend for Docker {
     }
 }
 
-/// Starts the container while already listening: the guest may speak before the engine has answered that it started it.
+/// Starts the container while already receiving: the guest may send before the engine answers the start.
 async fn start_and_drive(
     container: &Container,
     driving: impl Future<Output = GuestReport>,
@@ -335,7 +332,7 @@ async fn start_and_drive(
         }
     };
     if guest_report.end.is_none() && !guest_report.hello && !started {
-        // The engine knows why nobody spoke.
+        // The engine knows why the guest sent nothing.
         start.await?;
     }
     Ok(guest_report)

@@ -1,4 +1,4 @@
-//! What a container of ours is, as a plain value: the reviewed posture. A snapshot test holds it.
+//! The container of a sandbox as a plain value: the reviewed posture, enforced by a snapshot test.
 //!
 //! There is no parameter to loosen anything here, and there must never be one: the caller chooses *what* runs,
 //! only this file chooses *how*.
@@ -20,7 +20,7 @@ use crate::skill::ApprovedImage;
 
 /// The user inside: nobody, in no other group.
 const USER: &str = "65534:65534";
-/// Where the guest's keeper puts PID 1.
+/// Where PID 1 is mounted.
 pub(super) const GUEST_FOLDER: &str = "/.skillbox";
 /// PID 1.
 pub(super) const GUEST: &str = "/.skillbox/init";
@@ -31,30 +31,29 @@ pub(super) const LABEL_ROLE: &str = "dev.skillbox.role";
 pub(super) const LABEL_INSTANCE: &str = "dev.skillbox.instance";
 /// Label: when it was made, in seconds since 1970.
 pub(super) const LABEL_CREATED: &str = "dev.skillbox.created";
-/// Label: when nobody can need it any more, in seconds since 1970.
+/// Label: when it can be removed, in seconds since 1970.
 pub(super) const LABEL_EXPIRES: &str = "dev.skillbox.expires";
 /// Label: the execution it belongs to.
 pub(super) const LABEL_EXECUTION: &str = "dev.skillbox.execution";
 
 /// The role of a container that runs one execution.
 pub(super) const ROLE_RUN: &str = "run";
-/// The role of a container that is never started and only keeps a volume.
+/// The role of a container that is never started and only holds a volume.
 pub(super) const ROLE_VOLUME_CONTAINER: &str = "keeper";
 
-/// Everything about one sandbox that differs from another.
+/// What differs between sandboxes.
 #[derive(Debug)]
 pub(super) struct ContainerSpec<'a> {
     pub(super) execution: ExecutionId,
     pub(super) instance: InstanceId,
     pub(super) image: &'a ApprovedImage,
     pub(super) limits: &'a ResourceLimits,
-    /// Keepers whose volumes are mounted read-only: the guest's first, then the skill's.
+    /// Their volumes are mounted read-only: the guest's first, then the skill's.
     pub(super) volume_containers: &'a [String],
     /// Our profile for the engine's architecture, as JSON text.
     pub(super) seccomp: &'a str,
     /// The operator's runtime, for example `runsc`; the engine's default if `None`.
     pub(super) runtime: Option<&'a str>,
-    /// What stands for a process inside.
     pub(super) loader: Loader,
     /// Seconds since 1970.
     pub(super) created: i64,
@@ -139,7 +138,7 @@ fn host_config(spec: &ContainerSpec<'_>) -> HostConfig {
         // Equal to `memory`, or the engine grants as much again in swap.
         memory_swap: Some(memory),
         nano_cpus: Some(i64::from(spec.limits.cpu_millis) * 1_000_000),
-        // When the host runs out of memory, sandboxes go before the server.
+        // When the host runs out of memory, the kernel kills sandboxes before the server.
         oom_score_adj: Some(500),
         ulimits: Some(vec![
             ulimit("nofile", signed(limits::OPEN_FILES_MAX)),
@@ -151,7 +150,7 @@ fn host_config(spec: &ContainerSpec<'_>) -> HostConfig {
         volumes_from: Some(
             spec.volume_containers
                 .iter()
-                .map(|keeper| format!("{keeper}:ro"))
+                .map(|name| format!("{name}:ro"))
                 .collect(),
         ),
         log_config: Some(HostConfigLogConfig {
@@ -201,7 +200,7 @@ fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// Describes a keeper: a container that is never started and only holds a volume at `mount_point`.
+/// A container that is never started and only holds a volume at `mount_point`.
 pub(super) fn volume_container(
     image: &ApprovedImage,
     mount_point: &str,
@@ -222,7 +221,7 @@ pub(super) fn volume_container(
             network_mode: Some("none".to_owned()),
             cap_drop: Some(vec!["ALL".to_owned()]),
             security_opt: Some(vec!["no-new-privileges:true".to_owned()]),
-            // An image may declare volumes where sandboxes have scratch: a keeper must not hand them on.
+            // An image may declare volumes where sandboxes have scratch: they must not be mounted from here.
             tmpfs: Some(SCRATCH.map(|path| (path.to_owned(), String::new())).into()),
             log_config: Some(HostConfigLogConfig {
                 typ: Some("none".to_owned()),

@@ -1,4 +1,4 @@
-//! Removes what should not be there any more, whoever made it. Runs at start and every minute.
+//! Removes leftover containers of all processes. Runs at start and every minute.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::sandbox::docker::policy::{
 };
 use crate::sandbox::docker::volume_containers::VolumeContainers;
 
-/// One round. Returns how many containers were removed; one that cannot be removed is left to the next round.
+/// Returns how many containers were removed; one that cannot be removed is left to the next round.
 pub(super) async fn reconcile(
     connection: &Connection,
     own: InstanceId,
@@ -45,7 +45,7 @@ pub(super) async fn reconcile(
     Ok(removed)
 }
 
-/// How many containers of executions of `own` there are, in whatever state.
+/// Counts containers of executions of `own`, in any state.
 pub(super) async fn live_runs(connection: &Connection, own: InstanceId) -> Result<usize, Error> {
     let found = connection.own_containers().await?;
     let is_own = |found: &ListedContainer| found.role == ROLE_RUN && found.instance == Some(own);
@@ -56,7 +56,6 @@ pub(super) async fn live_runs(connection: &Connection, own: InstanceId) -> Resul
         .count())
 }
 
-/// Those that should not be there.
 fn leftovers(
     found: Vec<ListedContainer>,
     now: i64,
@@ -69,8 +68,7 @@ fn leftovers(
         match container.role.as_str() {
             ROLE_RUN if container.is_leftover_run(now, own, dead) => leftovers.push(container),
             ROLE_VOLUME_CONTAINER if !container.is_unfinished() => {
-                // One that only another process uses counts from when it was made: that process makes it again, well
-                // within a second.
+                // Used by another process, it counts from its creation: that process creates it again within a second.
                 let idle = idle(&container.name).unwrap_or_else(|| container.age(now));
                 kept.push((idle, container));
             }
@@ -87,7 +85,7 @@ fn leftovers(
     leftovers
 }
 
-/// What the labels and the engine say of a container of ours.
+/// A container with our label.
 #[derive(Debug, Clone)]
 struct ListedContainer {
     id: String,
@@ -123,7 +121,7 @@ impl ListedContainer {
         Duration::from_secs(u64::try_from(now - self.created).unwrap_or(0))
     }
 
-    /// Ended, expired, of a dead process, or made and never started. A live, unexpired one belongs to its process alone.
+    /// Ended, expired, of a dead process, or created and never started.
     fn is_leftover_run(&self, now: i64, own: InstanceId, dead: &[InstanceId]) -> bool {
         let orphan = self
             .instance
@@ -137,7 +135,7 @@ impl ListedContainer {
         }
     }
 
-    /// A keeper that is still being filled, or never was.
+    /// A volume container that is being filled, or was left unfinished.
     fn is_unfinished(&self) -> bool {
         self.name.starts_with("skillbox-making-")
     }
@@ -161,7 +159,7 @@ mod tests {
 
     /// F-03: two servers on one engine leave each other's sandboxes alone.
     #[test]
-    fn a_live_sandbox_of_another_process_is_left_alone() {
+    fn live_sandbox_of_another_process_is_not_removed() {
         let (own, other) = (InstanceId::generate(), InstanceId::generate());
         assert!(!found(State::RUNNING, other).is_leftover_run(1500, own, &[]));
         assert!(!found(State::RUNNING, own).is_leftover_run(1500, own, &[own]));
@@ -169,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ended_expired_or_never_started_goes() {
+    fn removes_ended_expired_and_never_started_containers() {
         let (own, other) = (InstanceId::generate(), InstanceId::generate());
         assert!(found(State::EXITED, other).is_leftover_run(1500, own, &[]));
         assert!(found(State::RUNNING, other).is_leftover_run(2000, own, &[]));
@@ -178,7 +176,7 @@ mod tests {
         assert!(found(State::CREATED, other).is_leftover_run(later, own, &[]));
     }
 
-    fn keeper(name: &str, created: i64) -> ListedContainer {
+    fn volume_container(name: &str, created: i64) -> ListedContainer {
         ListedContainer {
             role: ROLE_VOLUME_CONTAINER.to_owned(),
             name: name.to_owned(),
@@ -193,17 +191,17 @@ mod tests {
             known.map(|(_, seconds)| Duration::from_secs(*seconds))
         };
         let gone = leftovers(found, now, InstanceId::generate(), &[], idle);
-        gone.into_iter().map(|keeper| keeper.name).collect()
+        gone.into_iter().map(|container| container.name).collect()
     }
 
     #[test]
-    fn a_keeper_goes_when_nobody_here_has_used_it_for_long() {
+    fn removes_idle_volume_containers() {
         let idle_max = i64::try_from(limits::VOLUME_CONTAINER_IDLE_MAX.as_secs()).unwrap();
         let volume_containers = || {
             vec![
-                keeper("busy", 0),
-                keeper("strange", 0),
-                keeper("skillbox-making-1", idle_max),
+                volume_container("busy", 0),
+                volume_container("strange", 0),
+                volume_container("skillbox-making-1", idle_max),
             ]
         };
         assert_eq!(gone(volume_containers(), idle_max - 1, &[]), [""; 0]);
@@ -217,8 +215,9 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_keepers_those_used_last_stay() {
-        let volume_containers = (0..=limits::VOLUME_CONTAINERS_MAX).map(|n| keeper(&n.to_string(), 1000));
+    fn evicts_least_recently_used_volume_containers() {
+        let volume_containers =
+            (0..=limits::VOLUME_CONTAINERS_MAX).map(|n| volume_container(&n.to_string(), 1000));
         let now = 1000 + 3600;
         let used: Vec<_> = (1..=limits::VOLUME_CONTAINERS_MAX)
             .map(|n| n.to_string())

@@ -1,6 +1,6 @@
-//! Containers that are never started and keep a volume each: the guest's binary, a skill's files, packages.
+//! Volume containers are never started and hold one volume each: the guest's binary, a skill's files, packages.
 //!
-//! Sandboxes mount these volumes read-only. Made once per content, shared by all servers on the engine, named only when complete.
+//! Sandboxes mount these volumes read-only. One per content, shared by all servers on the engine, renamed once complete.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,24 +19,23 @@ use crate::sandbox::docker::volume_tar::{self, VolumeSource};
 use crate::sandbox::{Error, SandboxSpec};
 use crate::skill::ApprovedImage;
 
-/// The keepers that are known to exist, and when each was last used.
 #[derive(Debug, Default)]
 pub(super) struct VolumeContainers {
+    /// When each was last used.
     used: Mutex<HashMap<String, Instant>>,
-    /// Held while one is made, so that each content is uploaded once.
+    /// Held during creation, so that each content is uploaded once.
     pending: tokio::sync::Mutex<()>,
 }
 
-/// What a keeper keeps.
 struct VolumeContent {
-    /// The keeper's name; says the content.
+    /// Name of the volume container, which identifies the content.
     name: String,
     mount_point: String,
     source: VolumeSource,
 }
 
 impl VolumeContainers {
-    /// The names of the keepers that a job mounts, made if they are missing.
+    /// Creates missing volume containers. Returns the names of all that the sandbox mounts.
     pub(super) async fn ensure(
         &self,
         connection: &Arc<Connection>,
@@ -70,7 +69,7 @@ impl VolumeContainers {
         Ok(names)
     }
 
-    /// Looks again the next time: one of these has gone.
+    /// Looks for these again the next time.
     pub(super) fn forget(&self, names: &[String]) {
         self.used().retain(|name, _| !names.contains(name));
     }
@@ -79,7 +78,7 @@ impl VolumeContainers {
         self.used().contains_key(name)
     }
 
-    /// How long this process has not used a keeper; `None` if it never has.
+    /// `None` if this process has never used it.
     pub(super) fn idle(&self, name: &str) -> Option<std::time::Duration> {
         self.used().get(name).map(Instant::elapsed)
     }
@@ -89,7 +88,7 @@ impl VolumeContainers {
     }
 }
 
-/// Makes a keeper under a name of its own and renames it when it is complete: whoever sees the name sees all of it.
+/// Creates it under a temporary name and renames it when it is complete: under its final name it has all content.
 async fn make(
     connection: &Arc<Connection>,
     image: &ApprovedImage,
@@ -117,7 +116,7 @@ async fn make(
         .build();
     match engine::with_call_timeout(connection.docker.rename_container(&created.id, options)).await? {
         Ok(()) => Ok(()),
-        // Another server was faster; its keeper has the same content.
+        // Another server was faster, with the same content.
         Err(error) if engine::is_status(&error, &[409]) => remove(connection, &created.id).await,
         Err(error) => {
             let _ = remove(connection, &created.id).await;

@@ -1,6 +1,6 @@
-//! What a keeper keeps, as an uncompressed tar that is the same whoever packs it.
+//! The content of a volume container as an uncompressed, reproducible tar.
 //!
-//! A keeper's name says its content and other servers believe it, so the content is checked while it is packed.
+//! Other servers trust the container's name to identify the content, so the content is verified while it is packed.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -13,21 +13,15 @@ use crate::bundle;
 use crate::ids::Digest;
 use crate::sandbox::docker::guest_binary::GuestBinary;
 
-/// Where the content comes from.
 #[derive(Debug, Clone)]
 pub(super) enum VolumeSource {
-    /// One file that becomes `init`, executable and, where a kernel loads it, unreadable: it then makes the process non-dumpable at exec (P16).
+    /// One file, `init`. Where a kernel loads it, it is executable but unreadable: the process is then non-dumpable at exec (P16).
     Guest(GuestBinary),
     /// A folder of plain files, and the digest of what must be in it: a skill, or packages.
-    Folder {
-        /// The folder.
-        folder: PathBuf,
-        /// The digest of its listing.
-        digest: Digest,
-    },
+    Folder { folder: PathBuf, digest: Digest },
 }
 
-/// Writes all of it, or fails: what was written is then not what the name says, and must not get it.
+/// After an error the volume container must not get its final name.
 pub(super) fn write(source: &VolumeSource, writer: &mut impl Write) -> io::Result<()> {
     let mut tar = tar::Builder::new(writer);
     match source {
@@ -85,7 +79,7 @@ fn write_folder(folder: &Path, digest: Digest, tar: &mut tar::Builder<impl Write
     Ok(())
 }
 
-/// Root's, and of the one time that unpacked skills have, too: bytecode caches are judged by it.
+/// Owned by root, with the modification time of unpacked skills: bytecode caches depend on it.
 fn header(kind: tar::EntryType, mode: u32) -> tar::Header {
     let mut header = tar::Header::new_gnu();
     header.set_entry_type(kind);
@@ -129,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_skill_is_packed_the_same_whenever_it_is_packed() {
+    fn packs_a_skill_reproducibly() {
         let tar = || {
             let (_folder, source) = skill();
             let mut tar = Vec::new();
@@ -164,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn content_that_is_not_what_its_name_says_is_not_packed() {
+    fn rejects_content_that_does_not_match_its_digest() {
         let (folder, source) = skill();
         std::fs::write(folder.path().join("SKILL.md"), "y").unwrap();
         let error = write(&source, &mut io::sink()).unwrap_err();

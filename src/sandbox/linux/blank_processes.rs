@@ -1,4 +1,4 @@
-//! Processes that wait for an execution, made while nobody waits for them.
+//! Blank processes: forked in the background, used by cold runs and by the warm pool.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,7 +13,6 @@ use super::{Degraded, Settings};
 use crate::ids::InstanceId;
 use crate::limits;
 
-/// Makes processes and keeps those that wait.
 #[derive(Debug)]
 pub(super) struct BlankProcesses {
     spawner: Spawner,
@@ -27,7 +26,6 @@ pub(super) struct BlankProcesses {
 #[derive(Debug, Default)]
 struct BlankQueue {
     ready: VecDeque<BlankProcess>,
-    /// How many are being made for it.
     pending: usize,
 }
 
@@ -69,7 +67,7 @@ impl BlankProcesses {
         self.cgroups.as_ref()
     }
 
-    /// Makes one process that waits. Blocks.
+    /// Blocks.
     pub(super) fn make(&self, privilege: Privilege) -> io::Result<BlankProcess> {
         let identity = Identity::claim(privilege)?;
         let name = self.made.fetch_add(1, Ordering::Relaxed).to_string();
@@ -80,7 +78,7 @@ impl BlankProcesses {
         self.spawner.make(identity, cell.transpose()?)
     }
 
-    /// One that waits and lives.
+    /// The oldest that is alive.
     pub(super) fn take(&self) -> Option<BlankProcess> {
         loop {
             let waiting = self.queue().ready.pop_front()?;
@@ -90,7 +88,7 @@ impl BlankProcesses {
         }
     }
 
-    /// Whether one more may be made to wait; then [`Self::add`] follows, whatever comes of it.
+    /// Whether one more is wanted; then the caller must call [`Self::add`], also after a failure.
     pub(super) fn reserve_slot(&self) -> bool {
         let mut queue = self.queue();
         let is_room = queue.ready.len() + queue.pending < self.max;
@@ -104,14 +102,14 @@ impl BlankProcesses {
         queue.ready.extend(made);
     }
 
-    /// Ends all that wait, and what they are copies of. Blocks.
+    /// Ends all of them and the zygote. Blocks.
     pub(super) fn drain(&self) {
         let all = std::mem::take(&mut self.queue().ready);
         drop(all);
         self.spawner.stop_zygote();
     }
 
-    /// Removes what dead processes left.
+    /// Removes cgroups of dead servers.
     pub(super) fn sweep(&self) -> io::Result<usize> {
         self.cgroups.as_ref().map_or(Ok(0), Cgroups::sweep)
     }

@@ -1,4 +1,4 @@
-//! What all sandboxes of this process have in common, and how one of them is told what it is to be.
+//! Creates the sandboxes of this process: forks blank processes and sends each its plan.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
@@ -18,7 +18,6 @@ use crate::ids::InstanceId;
 use crate::sandbox::Mount;
 use crate::sys::{self, MountScope};
 
-/// What all sandboxes of this process have in common.
 #[derive(Debug)]
 pub(super) struct SandboxFactory {
     pub(super) host: HostRoot,
@@ -53,7 +52,7 @@ impl SandboxFactory {
         })
     }
 
-    /// Makes a process that waits and does already what is the same for every sandbox. Blocks.
+    /// Forks a blank process and sends it the steps that are the same for every sandbox. Blocks.
     pub(super) fn make(&self) -> std::io::Result<BlankProcess> {
         let waiting = self.blank.make(self.privilege)?;
         let plan = plan::host_plan(&self.host, self.ways());
@@ -103,7 +102,7 @@ impl SandboxFactory {
         plan_frame::send(link.as_fd(), &frame, &borrowed)
     }
 
-    /// How the sandbox gets at a folder; what only this process can mount is added to `mounts`.
+    /// How the sandbox reaches a folder; what only this process can mount is added to `mounts`.
     fn source(&self, folder: &Path, mounts: &mut Vec<OwnedFd>) -> std::io::Result<MountSource> {
         match self.privilege {
             Privilege::Root => {
@@ -120,7 +119,7 @@ impl SandboxFactory {
     }
 }
 
-/// A read-only mount of a folder that is nowhere yet: the way to the folder stays closed to the sandbox's user.
+/// A detached read-only mount: the sandbox's user cannot reach the folder by its path.
 fn detached(folder: &Path) -> std::io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let mount = open_tree(rustix::fs::CWD, folder, flags)?;

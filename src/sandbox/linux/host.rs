@@ -1,4 +1,4 @@
-//! What this host has and what it forbids, said so that an operator knows what to do.
+//! What this host supports, with messages that tell an operator what to do.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -11,23 +11,19 @@ use super::identity::{OUTER_COUNT, OUTER_FIRST, Privilege};
 use super::plan::{DEVICES, ETC_FILES, ETC_FOLDERS, HostEntry, HostRoot, PROGRAMS};
 use crate::sandbox::{Error, ImageOf, Job};
 
-/// How native sandboxes are made on this host, or why they cannot be.
 #[derive(Debug, Clone)]
 pub struct HostSetup {
-    /// Each promise that depends on the host.
+    /// How each promise that depends on the host is kept.
     pub mechanisms: Vec<PromiseMechanism>,
-    /// Why there are none, and what to do.
+    /// Why native sandboxes are unavailable, and what to do.
     pub refused: Option<String>,
 }
 
-/// What holds one promise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromiseMechanism {
     /// `P1` to `P16`.
     pub promise: &'static str,
-    /// By what it is kept.
     pub by: String,
-    /// Whether it is kept in full.
     pub kept: bool,
 }
 
@@ -102,7 +98,7 @@ fn mechanisms(privilege: Privilege, cgroups: Option<&Cgroups>) -> Vec<PromiseMec
     ]
 }
 
-/// Whether the kernel has Landlock, in whatever version; nothing is restricted by asking.
+/// Any version. The check itself restricts nothing.
 fn has_landlock() -> bool {
     let asked = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -110,10 +106,10 @@ fn has_landlock() -> bool {
     asked.and_then(Ruleset::create).is_ok()
 }
 
-/// The oldest kernel that has all that a sandbox is made with: `mount_setattr` is the youngest of it.
+/// The first kernel with `mount_setattr`, the newest system call that a sandbox needs.
 const KERNEL_MIN: (u32, u32) = (5, 12);
 
-/// Refuses a kernel that lacks something, before a step fails for it.
+/// Rejects an old kernel before a step fails.
 pub(super) fn check_kernel() -> Result<(), String> {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     match version(&release) {
@@ -131,7 +127,6 @@ fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// What of this host's root a sandbox sees.
 pub(super) fn root() -> HostRoot {
     let present = |paths: &[&str]| paths.iter().filter_map(|path| entry(path)).collect::<Vec<_>>();
     HostRoot {
@@ -157,7 +152,7 @@ fn entry(path: &str) -> Option<HostEntry> {
     metadata.is_file().then(|| HostEntry::File(path.to_owned()))
 }
 
-/// The native sandbox has the programs of this host and no images: a skill that names one gets nothing else for it.
+/// Native sandboxes have the programs of this host and no images: a skill that names an image cannot run.
 pub(super) fn has_image(job: &Job) -> Result<(), Error> {
     match job.sandbox.image_of {
         ImageOf::Language => Ok(()),
@@ -168,7 +163,7 @@ pub(super) fn has_image(job: &Job) -> Result<(), Error> {
     }
 }
 
-/// A program that the host lacks is missed before anything is recorded.
+/// A missing program is reported before the execution is recorded.
 pub(super) fn find_program(argv: &[String], env: &[(String, String)]) -> Result<(), Error> {
     let Some(name) = argv.first().filter(|name| !name.contains('/')) else {
         return Ok(());
@@ -181,7 +176,7 @@ pub(super) fn find_program(argv: &[String], env: &[(String, String)]) -> Result<
     )))
 }
 
-/// The file that `name` means in a program's own `PATH`.
+/// Looks `name` up in the program's own `PATH`.
 fn program(name: &str, env: &[(String, String)]) -> Option<PathBuf> {
     let path = env
         .iter()
@@ -196,7 +191,7 @@ fn program(name: &str, env: &[(String, String)]) -> Option<PathBuf> {
     })
 }
 
-/// Says which interpreter of which make a job runs: another one may need other packages.
+/// Identifies the interpreter of a job: another one may need other packages.
 pub(super) fn base(job: &Job) -> Option<String> {
     let file = program(job.program.argv.first()?, job.program.env.variables())?
         .canonicalize()

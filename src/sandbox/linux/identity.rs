@@ -1,4 +1,4 @@
-//! Who a sandbox is on the host: never outer uid 0, and where the server may choose, nobody else at the same time.
+//! The user of a sandbox on the host: never root, and with a root server a different one for each live sandbox.
 
 use std::fs;
 use std::io;
@@ -19,7 +19,6 @@ pub(super) const OUTER_COUNT: u32 = 65_536;
 /// Ids that are tried before giving up: each is taken only if a live sandbox of another server has it.
 const TRIES: u32 = 64;
 
-/// What this process may be inside a sandbox's maker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Privilege {
     /// May give each sandbox an id of its own.
@@ -34,7 +33,7 @@ pub(super) enum Privilege {
 }
 
 impl Privilege {
-    /// What this process is; the error says what to do.
+    /// The error says what to do.
     pub(super) fn of_this_process() -> Result<Self, String> {
         let (uid, gid) = (
             rustix::process::geteuid().as_raw(),
@@ -46,7 +45,7 @@ impl Privilege {
         let needed = CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::SYS_ADMIN;
         let held = rustix::thread::capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
         if !held.contains(needed) {
-            return Err("root without CAP_SETUID, CAP_SETGID and CAP_SYS_ADMIN cannot make sandboxes that are somebody else; run as an ordinary user, or grant them".to_owned());
+            return Err("root without CAP_SETUID, CAP_SETGID and CAP_SYS_ADMIN cannot give sandboxes other users; run as an ordinary user, or grant them".to_owned());
         }
         let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
         if !covers_outer(&map) {
@@ -70,18 +69,18 @@ fn covers_outer(map: &str) -> bool {
     })
 }
 
-/// An outer user and group, held as long as this lives.
+/// An outer user and group, claimed until this is dropped.
 #[derive(Debug)]
 pub(super) struct Identity {
     uid: u32,
     gid: u32,
     privilege: Privilege,
-    /// A name in the kernel that only one process of this host can have at a time; it goes with its holder.
+    /// An abstract socket name, which only one process of this host can bind at a time.
     _claim: Option<UnixDatagram>,
 }
 
 impl Identity {
-    /// An identity that no live sandbox has, or the only one there is.
+    /// An identity that no other live sandbox has; for an ordinary user, the only one.
     pub(super) fn claim(privilege: Privilege) -> io::Result<Self> {
         let (uid, gid, claim) = match privilege {
             Privilege::Ordinary { uid, gid } => (uid, gid, None),
@@ -98,7 +97,7 @@ impl Identity {
         })
     }
 
-    /// Tells the kernel who the process in its new user namespace is outside. An ordinary user's says so itself.
+    /// Maps the ids of a process in its new user namespace. With an ordinary user's server, the process maps them itself.
     pub(super) fn map(&self, process: Pid) -> io::Result<()> {
         if let Privilege::Ordinary { .. } = self.privilege {
             return Ok(());

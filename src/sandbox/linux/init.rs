@@ -1,6 +1,6 @@
-//! Performs a plan inside the new process, top to bottom, one error for each step; then it is the guest.
+//! Applies a plan inside the new process, in order, with one error for each step; then the process is the guest.
 //!
-//! It has one thread, namespaces of its own and every capability in them; nothing of a skill has run yet.
+//! It has one thread, its own namespaces and every capability in them; no code of a skill has run yet.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -57,7 +57,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// What to do about a step that hosts are known to refuse.
+/// What to do about a step that is known to fail on some hosts.
 fn hint(step: &Step, error: &io::Error) -> &'static str {
     let missing = error.raw_os_error() == Some(libc::ENOSYS);
     match step {
@@ -72,11 +72,11 @@ fn hint(step: &Step, error: &io::Error) -> &'static str {
     }
 }
 
-/// Serves as the zygote; then, in each process that it makes, makes the sandbox around it. `at_rest` is called where there is
-/// room for files and nobody waits yet; what it gives comes back when there is a sandbox.
+/// Serves as the zygote; then, in each child, creates the sandbox. `prepare` is called in the blank process, once files can be
+/// written; its result is returned when the sandbox is complete.
 pub(super) fn enter<T>(prepare: fn() -> io::Result<T>) -> Result<T, Error> {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
-    // Made now, used at the end.
+    // Compiled before the fork, used in the last step.
     let mut filter = for_kernel(bpf::program());
     zygote::serve().map_err(Error::ReceivedFork)?;
     let own_mounts = plan_frame::own_mounts().map_err(Error::ReceivedPlan)?;
@@ -174,9 +174,9 @@ fn apply(step: &Step, mounts: &mut VecDeque<OwnedFd>, filter: &mut [libc::sock_f
     }
 }
 
-/// What every bind of something of the host has.
+/// Attributes of every bind mount from the host.
 pub(super) const LOCKED: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
-/// What every file system of our own has.
+/// Flags of every file system of our own.
 const SCRATCH: MountFlags = MountFlags::NOSUID
     .union(MountFlags::NODEV)
     .union(MountFlags::NOEXEC);
@@ -248,7 +248,7 @@ fn mask(path: &str) -> io::Result<()> {
 }
 
 fn lock_mounts(id: u32) -> io::Result<()> {
-    // The files below belong to a process that may be dumped; PID 1 hides again a few steps later.
+    // Only a dumpable process may write the files below; PID 1 is non-dumpable again a few steps later.
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
     sys::unshare_namespaces(libc::CLONE_NEWUSER | libc::CLONE_NEWNS)?;
     zygote::map_single_ids(Ids::both(id), Ids::both(id))
@@ -262,7 +262,7 @@ fn limit(resource: Resource, value: u64) -> io::Result<()> {
         Resource::DataBytes => rustix::process::Resource::Data,
         Resource::Processes => rustix::process::Resource::Nproc,
     };
-    // An ordinary user's own limit may be lower already, and cannot be raised.
+    // An ordinary user's limit may be lower, and cannot be raised.
     let most = rustix::process::getrlimit(resource).maximum.unwrap_or(u64::MAX);
     let value = Some(value.min(most));
     let limit = Rlimit {
@@ -272,7 +272,7 @@ fn limit(resource: Resource, value: u64) -> io::Result<()> {
     rustix::process::setrlimit(resource, limit).map_err(Into::into)
 }
 
-/// As much of this as the kernel knows; none at all is no error, for the mounts say the same.
+/// As far as the kernel supports Landlock; without it, the mounts enforce the same.
 fn landlock(writable: &[String]) -> Result<(), landlock::RulesetError> {
     const NEWEST: ABI = ABI::V5;
     let mut rules = Ruleset::default()
@@ -288,7 +288,7 @@ fn landlock(writable: &[String]) -> Result<(), landlock::RulesetError> {
             rules = rules.add_rule(PathBeneath::new(place, access))?;
         }
     }
-    // That is a step of its own.
+    // `no_new_privs` is its own step.
     rules.no_new_privs(false).restrict_self().map(drop)
 }
 

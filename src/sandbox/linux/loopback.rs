@@ -1,4 +1,4 @@
-//! Brings up the loopback interface of a network namespace: one message to the kernel, one answer.
+//! Brings up the loopback interface of a network namespace.
 
 use std::io;
 

@@ -1,7 +1,7 @@
 //! Sandboxes made of the kernel's own factory: namespaces, cgroups, seccomp, Landlock. No engine, no image, no daemon.
 //!
-//! A process waits in namespaces of its own and inside its bounds before it is needed; then it gets its plan, performs it
-//! on itself and is the same guest as in a container. Each serves one execution and dies with it, or with the server.
+//! Blank processes wait in their own namespaces and cgroups. One of them receives the plan of a run, applies it to itself and
+//! becomes the same guest as in a container. It serves one execution and dies with it, or with the server.
 
 mod blank_processes;
 mod cgroup;
@@ -54,15 +54,15 @@ pub use host::{HostSetup, PromiseMechanism};
 #[cfg(feature = "testing")]
 pub use mutation::{TestProcess, TestSpawner, steps};
 
-/// The argument that turns the binary into what native sandboxes begin as.
+/// The argument that makes this binary the zygote of native sandboxes.
 pub const COMMAND: &str = "sandbox-native";
 
-/// Serves as what native sandboxes begin as, until the server has gone. Returns in each first process of one, around which
-/// the sandbox is made by then, with what `at_rest` made in it before anybody waited.
+/// Serves as the zygote until the server exits. Returns in the first process of each sandbox, once the sandbox is complete, with
+/// what `prepare` returned before a run needed the sandbox.
 ///
 /// # Errors
 ///
-/// Which step was refused, and why; there is no sandbox then.
+/// Which step failed, and why.
 pub fn enter<T>(prepare: fn() -> std::io::Result<T>) -> Result<T, String> {
     init::enter(prepare).map_err(|error| error.to_string())
 }
@@ -73,28 +73,23 @@ pub fn wants_a_scope() -> bool {
     !rustix::process::geteuid().is_root() && cgroup::CgroupSetup::lacks_own_cgroup()
 }
 
-/// How native sandboxes are made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// The program that becomes a sandbox's first process; this very one if absent.
     pub program: Option<PathBuf>,
     /// Whether to run where no cgroup can be had, with P6 and P7 degraded.
     pub allow_degraded: Degraded,
-    /// Processes that wait for executions, at most.
+    /// Most blank processes.
     pub waiting_max: usize,
 }
 
-/// Whether the degraded form is allowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Degraded {
-    /// It is refused.
     #[default]
     Refused,
-    /// The operator accepts it.
     Allowed,
 }
 
-/// The native backend.
 #[derive(Debug)]
 pub struct Native {
     settings: Settings,
@@ -106,13 +101,13 @@ pub struct Native {
     host_tested: tokio::sync::OnceCell<()>,
 }
 
-/// One sandbox that was told its plan.
+/// A sandbox that has its plan.
 #[derive(Debug)]
 struct PreparedSandbox {
     guest: Guest,
     diagnostics: spawn::Diagnostics,
     body: SandboxGuard,
-    /// What it used before it was asked for.
+    /// What it used before the run, in the warm pool.
     used: Usage,
 }
 
@@ -129,7 +124,7 @@ impl Native {
         }
     }
 
-    /// What this host offers, for the operator; nothing is run.
+    /// How this host keeps each promise. Runs nothing.
     pub async fn setup(&self) -> HostSetup {
         match self.factory().await {
             Ok(factory) => HostSetup::available(factory.privilege, factory.blank.cgroups()),
@@ -137,7 +132,7 @@ impl Native {
         }
     }
 
-    /// Makes a sandbox in which nothing runs, once: the error names the step that this host refuses, and what to do.
+    /// Creates a sandbox in which nothing runs: the error names the step that fails on this host, and what to do.
     pub async fn try_host(&self) -> Result<(), Error> {
         self.test_host().await
     }
@@ -146,12 +141,11 @@ impl Native {
         self.warm.stats()
     }
 
-    /// Makes sandboxes in advance from now on.
     pub(super) fn set_warm_pool(&self, pool: WarmPoolSettings) {
         self.warm.configure(pool);
     }
 
-    /// Why it runs what it runs, and with which promises degraded; known once it was prepared.
+    /// Known once a job was prepared.
     pub(super) fn choice(&self) -> BackendChoice {
         let is_degraded = self
             .factory
@@ -170,7 +164,6 @@ impl Native {
         }
     }
 
-    /// What packages for this job's program are built for.
     pub(super) fn base(job: &Job) -> Option<String> {
         host::base(job)
     }
@@ -203,7 +196,7 @@ impl Native {
         start_sandbox(self.factory().await?, &spec.mounts(), &spec.limits, weight).await
     }
 
-    /// Makes a sandbox in which nothing runs, once: whether this host lets every step be performed.
+    /// Creates a sandbox in which nothing runs, once, to check every step on this host.
     async fn test_host(&self) -> Result<(), Error> {
         self.host_tested
             .get_or_try_init(|| async {
@@ -261,7 +254,7 @@ async fn start_sandbox(
     }
     if let Err(error) = factory.send_plan(&link, mounts, limits) {
         return Err(match error.kind() {
-            // It failed at what it does before anybody needs it, and says why.
+            // It failed at an earlier step, and printed why.
             std::io::ErrorKind::BrokenPipe => did_not_come_up(&diagnostics, &body.exit_description().await),
             _ => failed("handing the plan over", error),
         });
@@ -331,7 +324,7 @@ impl WarmFactory for SandboxFactory {
     }
 }
 
-/// Makes a process that waits, on a thread where that may block.
+/// On a thread that may block.
 async fn fork_blank(factory: &Arc<SandboxFactory>) -> Result<BlankProcess, Error> {
     let factory = factory.clone();
     let made = tokio::task::spawn_blocking(move || factory.make()).await;
@@ -355,7 +348,7 @@ impl PreparedSandbox {
     }
 }
 
-/// What nobody waits for gives way.
+/// Without a waiting caller, the sandbox yields CPU to others.
 fn weight_of(job: &Job) -> Weight {
     match job.urgency {
         Urgency::Awaited => Weight::Whole,
@@ -438,7 +431,7 @@ impl Backend for Native {
     }
 }
 
-/// CPU time counts from when the sandbox was asked for.
+/// CPU time before the run belongs to the warm pool.
 fn usage_since(before: Usage, after: Usage) -> Usage {
     Usage {
         cpu_ms: after.cpu_ms.saturating_sub(before.cpu_ms),
@@ -446,7 +439,7 @@ fn usage_since(before: Usage, after: Usage) -> Usage {
     }
 }
 
-/// The cgroup's own figures where there are any.
+/// The cgroup's figures where it has any, else the guest's.
 fn merge_usage(inside: Usage, outside: Usage) -> Usage {
     let or = |outside, inside| if outside == 0 { inside } else { outside };
     Usage {
@@ -457,7 +450,7 @@ fn merge_usage(inside: Usage, outside: Usage) -> Usage {
     }
 }
 
-/// Why a sandbox ended without saying how.
+/// Why the guest never reported an end.
 fn explain(
     guest_report: &GuestReport,
     diagnostics: &spawn::Diagnostics,
@@ -466,7 +459,7 @@ fn explain(
     if guest_report.usage.oom_kills > 0 {
         return Ok(Completion::OutOfMemory);
     }
-    tracing::warn!(hello = guest_report.hello, said = %diagnostics.text(), "A sandbox ended without a report");
+    tracing::warn!(hello = guest_report.hello, said = %diagnostics.text(), "Sandbox ended without a report");
     if guest_report.hello {
         return Ok(Completion::Lost(format!(
             "the sandbox ended before it could report; {exit_description}"

@@ -1,5 +1,4 @@
-//! Sandboxes as no server makes them, for tests: with a plan that lacks steps, to show that each matters; in a cgroup without
-//! bounds. Absent from a shipped binary.
+//! For tests: sandboxes whose plan lacks steps, to show that each is necessary, and processes in a cgroup without limits.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -16,7 +15,7 @@ use crate::execution::ResourceLimits;
 use crate::sandbox::Error;
 use crate::skill::SkillName;
 
-/// Which steps of the whole plan are left out, by their places.
+/// Steps that are left out, by their index in the complete plan.
 #[derive(Debug, Default)]
 pub(super) struct Removed(Mutex<BTreeSet<usize>>);
 
@@ -25,7 +24,7 @@ impl Removed {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = places;
     }
 
-    /// What is left of a part of the plan whose first step has this place in the whole.
+    /// The remaining steps of a part of the plan whose first step has this index.
     pub(super) fn from(&self, plan: SetupPlan, first: usize) -> SetupPlan {
         let removed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let places = first..;
@@ -51,14 +50,13 @@ impl Native {
     }
 }
 
-/// Makes processes that wait to be sandboxes.
 #[derive(Debug)]
 pub struct TestSpawner {
     spawner: Spawner,
     privilege: Privilege,
 }
 
-/// A process that waits to be a sandbox, killed when this is dropped.
+/// A blank process, killed when dropped.
 #[derive(Debug)]
 pub struct TestProcess(BlankProcess);
 
@@ -76,7 +74,7 @@ impl TestSpawner {
         })
     }
 
-    /// One more process, in a cgroup of version 2 that goes with it, or in none.
+    /// Forks a blank process, in a cgroup of version 2 that is removed with it, or in none.
     ///
     /// # Errors
     ///
@@ -88,7 +86,7 @@ impl TestSpawner {
             .map(TestProcess)
     }
 
-    /// The id of the process that is copied for the next one, if there is one yet.
+    /// The id of the zygote, if it was started.
     #[must_use]
     pub fn zygote(&self) -> Option<u32> {
         self.spawner.zygote_id()
@@ -96,13 +94,12 @@ impl TestSpawner {
 }
 
 impl TestProcess {
-    /// Its id on the host.
+    /// The id on the host.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.0.body.id.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Whether it still waits.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         self.0.is_alive()

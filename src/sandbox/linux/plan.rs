@@ -1,27 +1,27 @@
-//! Everything that will be done to make one sandbox, as a plain value: the reviewed posture. A snapshot test holds it.
+//! The steps that create a sandbox, as a plain value: the reviewed posture, enforced by a snapshot test.
 //!
 //! There is no parameter to loosen anything here, and there must never be one: the caller chooses *what* runs,
-//! only this file chooses *how*. `init.rs` performs the steps inside the new process, top to bottom.
+//! only this file chooses *how*. `init.rs` applies the steps inside the new process, in order.
 
 use super::step::{Resource, SetupPlan, Step, Then};
 use crate::execution::ResourceLimits;
 use crate::limits;
 use crate::sandbox::kernel_files;
 
-/// Where the host's root is until it is forgotten.
+/// The host's root, until it is unmounted.
 pub(super) const HOST: &str = "/.host";
 /// The user and group inside.
 pub(super) const NOBODY: u32 = 65_534;
 
-/// Where a file system in memory lies that a program can write to.
+/// Writable file systems in memory.
 pub(super) const SCRATCH: [&str; 6] = ["/workspace", "/sandbox", "/tmp", "/root", "/blobs", "/dev/shm"];
-/// Calls for memory that no process has mapped and no mount shows: a watchdog would not see it.
+/// Calls for memory that is neither mapped nor in a mount, which a watchdog cannot see.
 const UNWATCHABLE: &[&str] = &["memfd_create", "shmget", "msgget", "semget"];
 
-/// What of the host's root a sandbox sees, found out once.
+/// The part of the host's root that sandboxes see, read once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct HostRoot {
-    /// `/usr`, `/bin`, `/lib` and their like: folders, or links to be made alike.
+    /// `/usr`, `/bin`, `/lib` and so on: folders, or links that are created again.
     pub(super) entries: Vec<HostEntry>,
     /// Those of [`ETC_FILES`] and [`ETC_FOLDERS`] that exist.
     pub(super) etc: Vec<HostEntry>,
@@ -36,15 +36,15 @@ pub(super) enum HostEntry {
     Folder(String),
     /// A regular file, by its path.
     File(String),
-    /// A link: its path and what it holds.
+    /// A link: its path and its target.
     Link(String, String),
 }
 
-/// Programs and libraries; whatever of it the host has.
+/// Programs and libraries, where the host has them.
 pub(super) const PROGRAMS: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
-/// Without these, programs of the host do not find their libraries.
+/// Programs of the host need it to find their libraries.
 pub(super) const ETC_FILES: &[&str] = &["/etc/ld.so.cache"];
-/// Links between programs of the host lead through here, and what draws text asks here which fonts there are.
+/// Needed by links between programs, and by programs that draw text.
 pub(super) const ETC_FOLDERS: &[&str] = &["/etc/alternatives", "/etc/fonts"];
 /// S-20.
 pub(super) const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom"];
@@ -52,22 +52,22 @@ pub(super) const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom
 /// Where files for one sandbox come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum MountSource {
-    /// A mount that is handed over with the plan, in the order of the steps.
+    /// A mount that is sent with the plan, in the order of the steps.
     Passed,
-    /// A canonical path that the sandbox's user can walk.
+    /// A canonical path that the sandbox's user can open.
     Path(String),
 }
 
-/// How sandboxes get at folders of the host.
+/// How sandboxes reach folders of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MountAccess {
-    /// As mounts that the server makes: the host's root is forgotten while nobody waits.
+    /// As mounts that the server creates: blank processes can unmount the host's root.
     Passed,
-    /// By walking to them.
+    /// By path.
     ByPath,
 }
 
-/// What bounds memory and CPU.
+/// What limits memory and CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LimitMechanism {
     /// The cgroup that the sandbox is in.
@@ -76,7 +76,7 @@ pub(super) enum LimitMechanism {
     Rlimits,
 }
 
-/// Everything about one sandbox that differs from another.
+/// What differs between sandboxes.
 #[derive(Debug)]
 pub(super) struct SandboxInput<'a> {
     /// What it is mount_steps and cannot change, by the path where it sees it.
@@ -86,7 +86,7 @@ pub(super) struct SandboxInput<'a> {
     pub(super) ways: MountAccess,
 }
 
-/// Plans what is the same for every sandbox of this host: done while nobody waits.
+/// The steps that are the same for every sandbox of this host: applied by blank processes.
 pub(super) fn host_plan(host: &HostRoot, ways: MountAccess) -> SetupPlan {
     let mut steps = vec![
         Step::LeaveTerminal,
@@ -123,7 +123,7 @@ pub(super) fn host_plan(host: &HostRoot, ways: MountAccess) -> SetupPlan {
     }
 }
 
-/// Plans the rest of one sandbox.
+/// The other steps, of one sandbox.
 pub(super) fn run_plan(input: &SandboxInput<'_>) -> SetupPlan {
     let mut steps = resize_steps(input.limits);
     steps.extend(files(input));
@@ -175,7 +175,7 @@ fn bind(entry: &HostEntry) -> Vec<Step> {
     }
 }
 
-/// An `/etc` of our own: nothing of the host's users, secrets and networks.
+/// Our own `/etc`: nothing of the host's users, secrets and networks.
 fn etc(host: &HostRoot) -> Vec<Step> {
     let files = [
         (
@@ -225,7 +225,7 @@ fn devices(host: &HostRoot) -> Vec<Step> {
     steps
 }
 
-/// Made while nobody waits, too small for any program: only [`resize_steps`] knows how much one is granted.
+/// Mounted by blank processes, too small for any program; [`resize_steps`] sets the granted size.
 fn scratch() -> Vec<Step> {
     let made_already = "/dev/shm";
     SCRATCH
@@ -262,7 +262,7 @@ fn resize_steps(limits: &ResourceLimits) -> Vec<Step> {
         .collect()
 }
 
-/// What the program is mount_steps and cannot change.
+/// Read-only mounts.
 fn files(input: &SandboxInput<'_>) -> Vec<Step> {
     let mut steps = vec![folder("/skills")];
     steps.extend(

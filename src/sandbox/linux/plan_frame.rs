@@ -1,4 +1,4 @@
-//! What the server tells the new process before it is the guest: one frame, with mounts as descriptors beside it.
+//! Sends a plan to a blank process: one frame, with mounts as descriptors.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -16,13 +16,12 @@ use serde::{Deserialize, Serialize};
 use super::step::SetupPlan;
 use crate::limits;
 
-/// What is received.
 #[derive(Debug)]
 pub(super) struct ReceivedPlan {
     pub(super) plan: SetupPlan,
     /// The server's mount namespace, as `/proc` names it.
     pub(super) host_mounts: String,
-    /// Mounts that only the server could make, in the order of the plan's steps.
+    /// Mounts that only the server can make, in the order of the plan's steps.
     pub(super) mounts: VecDeque<OwnedFd>,
 }
 
@@ -34,7 +33,7 @@ struct Frame {
 
 /// Far above any plan.
 const FRAME_BYTES_MAX: u32 = 256 * 1024;
-/// Mounts in one handover: the skill that runs, those beside it, and packages of both kinds.
+/// Mounts in one frame: the skill that runs, mounted skills, and packages of both kinds.
 const MOUNTS_MAX: usize = 1 + limits::MOUNTED_SKILLS_MAX + 2;
 
 /// This process's mount namespace, as `/proc` names it.
@@ -66,7 +65,7 @@ pub(super) fn send(link: BorrowedFd<'_>, frame: &[u8], mounts: &[BorrowedFd<'_>]
     }
 }
 
-/// Waits for the frame and reads exactly it: what follows on the link is the guest's.
+/// Reads exactly one frame: what follows on the link is the guest's.
 pub(super) fn receive(link: BorrowedFd<'_>) -> io::Result<ReceivedPlan> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOUNTS_MAX))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -86,7 +85,6 @@ pub(super) fn receive(link: BorrowedFd<'_>) -> io::Result<ReceivedPlan> {
     if length > FRAME_BYTES_MAX {
         return Err(io::ErrorKind::InvalidData.into());
     }
-    // Whole, in one call.
     let mut bytes = Vec::with_capacity(length as usize + 1);
     let mut reader = std::fs::File::from(link.as_fd().try_clone_to_owned()?).take(u64::from(length));
     reader.read_to_end(&mut bytes)?;
@@ -107,7 +105,7 @@ mod tests {
     use crate::sandbox::linux::step::Then;
 
     #[test]
-    fn a_handover_arrives_whole_with_its_mounts_and_nothing_of_what_follows() {
+    fn receives_a_frame_with_its_mounts_and_nothing_after_it() {
         let (near, mut far) = UnixStream::pair().unwrap();
         let plan = SetupPlan {
             steps: Vec::new(),
@@ -127,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_goes_away_is_an_error() {
+    fn closed_link_is_an_error() {
         let (near, far) = UnixStream::pair().unwrap();
         drop(near);
         assert!(receive(far.as_fd()).is_err());

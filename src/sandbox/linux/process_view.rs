@@ -1,4 +1,4 @@
-//! What the host sees of a sandbox's processes and scratch, through the sandbox's own `/proc` and mounts.
+//! A sandbox's processes and scratch as the host sees them, through the sandbox's own `/proc` and mounts.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -11,14 +11,12 @@ use rustix::process::Pid;
 use super::plan::{HOST, SCRATCH};
 use crate::limits;
 
-/// The inside of a sandbox that has come up.
 #[derive(Debug)]
 pub(super) struct ProcessView {
     processes: OwnedFd,
     scratch: Vec<OwnedFd>,
 }
 
-/// One process, as it was when it was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProcessStat {
     /// Its id inside.
@@ -27,7 +25,7 @@ pub(super) struct ProcessStat {
     pub(super) cpu: Duration,
     pub(super) threads: u64,
     state: char,
-    /// What it has in memory and is nobody's file: never less than its share.
+    /// Anonymous and shared memory: never less than its share.
     memory_bytes: u64,
 }
 
@@ -45,7 +43,7 @@ const PROC: i64 = 0x9fa0;
 const TEXT_BYTES_MAX: u64 = 16 * 1024;
 
 impl ProcessView {
-    /// The inside of the sandbox whose first process this is; an error as long as it is not whole.
+    /// Fails until the sandbox of this first process is complete.
     pub(super) fn of(first: Pid) -> io::Result<Self> {
         let root = format!("/proc/{}/root", first.as_raw_nonzero());
         let root = folder(&rustix::fs::CWD, &root, OFlags::empty())?;
@@ -58,7 +56,7 @@ impl ProcessView {
             .collect::<Result<_, _>>()?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let processes = openat(&root, "proc", flags, Mode::empty())?;
-        // A moment later its mounts move to another namespace, and those of the first are gone under this root.
+        // Until its mounts are locked they are not those of the final namespace.
         let is = |place: &OwnedFd, kind| fstatfs(place).is_ok_and(|of| of.f_type == kind);
         if !is(&processes, PROC) || !scratch.iter().all(|place| is(place, TMPFS)) {
             return Err(io::ErrorKind::NotFound.into());
@@ -66,7 +64,7 @@ impl ProcessView {
         Ok(Self { processes, scratch })
     }
 
-    /// All processes, in the order of their birth. One that ends while it is looked at is left out.
+    /// All processes, oldest first. One that ends meanwhile is left out.
     pub(super) fn processes(&self) -> io::Result<Vec<ProcessStat>> {
         let mut processes = Vec::new();
         for entry in Dir::read_from(&self.processes)?.take(limits::WATCHED_ENTRIES_MAX) {
@@ -85,8 +83,8 @@ impl ProcessView {
         Ok(processes)
     }
 
-    /// Memory of these processes and of all scratch, in bytes. An upper bound is cheap, and enough as long as it does not
-    /// exceed `enough`; else each page counts for as much as its processes do not share it.
+    /// Memory of these processes and of all scratch, in bytes. The cheap upper limit is returned if it does not exceed `enough`;
+    /// else shared pages count once.
     pub(super) fn memory(&self, processes: &[ProcessStat], enough: u64) -> io::Result<u64> {
         let mut scratch = 0;
         for place in &self.scratch {
@@ -100,7 +98,7 @@ impl ProcessView {
         Ok(scratch + processes.iter().map(|process| self.share(process)).sum::<u64>())
     }
 
-    /// A descriptor that stands for this process, for signals.
+    /// A descriptor for signals.
     pub(super) fn handle(&self, process: &ProcessStat) -> io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         openat(&self.processes, process.id.to_string(), flags, Mode::empty()).map_err(Into::into)
@@ -111,7 +109,7 @@ impl ProcessView {
         parse(id, &stat, &status).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// One that hides what it shares counts for all of it.
+    /// A process that hides its sharing counts in full.
     fn share(&self, process: &ProcessStat) -> u64 {
         match self.text(process.id, "smaps_rollup") {
             Ok(text) => kibibytes(&text, &["Pss_Anon", "SwapPss"]) + shared(process.id, &text, "Pss_Shmem"),
@@ -141,7 +139,7 @@ fn has_gone(error: &io::Error) -> bool {
 
 /// From `stat` and `status` of `proc(5)`.
 fn parse(id: u32, stat: &str, status: &str) -> Option<ProcessStat> {
-    // Its own name stands in parentheses and may hold some itself.
+    // The process chooses its name, which is in parentheses and may contain some.
     let (_, after_name) = stat.rsplit_once(") ")?;
     let fields: Vec<_> = after_name.split(' ').collect();
     let state = fields.first()?.chars().next()?;
@@ -159,12 +157,12 @@ fn parse(id: u32, stat: &str, status: &str) -> Option<ProcessStat> {
     })
 }
 
-/// What it has of files in memory, in bytes. PID 1 has but its own program, which is the server's.
+/// Shared memory in bytes. That of PID 1 is only its program, which is the server's.
 fn shared(id: u32, text: &str, key: &str) -> u64 {
     if id == 1 { 0 } else { kibibytes(text, &[key]) }
 }
 
-/// The sum of what these lines say, in bytes. Each is absent where there is none of it.
+/// The sum of these lines in bytes; the kernel omits a line that is zero.
 fn kibibytes(text: &str, keys: &[&str]) -> u64 {
     keys.iter().map(|key| number(text, key) * limits::KIB).sum()
 }
@@ -191,7 +189,7 @@ mod tests {
     const STATUS: &str = "Name:\ta) R (b)\nThreads:\t3\nRssAnon:\t  1024 kB\nRssFile:\t 9 kB\nRssShmem:\t   1 kB\nVmSwap:\t 2 kB\n";
 
     #[test]
-    fn a_process_is_read_whatever_it_calls_itself() {
+    fn parses_stat_with_any_process_name() {
         let process = parse(7, STAT, STATUS).unwrap();
         let ticks = Duration::from_millis(250_000 / rustix::param::clock_ticks_per_second());
         assert_eq!((process.id, process.threads, process.cpu), (7, 3, ticks));
@@ -200,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn pid_1_and_who_has_stopped_are_left_alone() {
+    fn pid_1_and_stopped_processes_are_not_stopped() {
         for (id, stat) in [
             (1, STAT.to_owned()),
             (7, STAT.replace(") S ", ") T ")),
@@ -211,20 +209,20 @@ mod tests {
     }
 
     #[test]
-    fn the_program_of_pid_1_is_not_the_sandboxes() {
+    fn memory_of_pid_1_excludes_its_program() {
         let first = parse(1, STAT, STATUS).unwrap();
         assert_eq!(first.memory_bytes, 1026 * limits::KIB);
     }
 
     #[test]
-    fn what_is_cut_short_is_no_process() {
+    fn truncated_stat_is_rejected() {
         for stat in ["", "7", "7 (a", "7 (a) S 1 2", "7 (a) "] {
             assert_eq!(parse(7, stat, STATUS), None, "{stat}");
         }
     }
 
     #[test]
-    fn a_process_that_is_no_sandbox_is_not_looked_into() {
+    fn process_outside_a_sandbox_has_no_view() {
         assert!(ProcessView::of(rustix::process::getpid()).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! The server's side of a birth: a process in namespaces of its own and inside its bounds that waits to be told what to be.
+//! Forks blank processes through the zygote: each in its own namespaces and cgroup, waiting for its plan.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Read as _, Write as _};
@@ -17,11 +17,9 @@ use super::cgroup::{self, Cell};
 use super::identity::Identity;
 use super::zygote::{Child, ForkRequest, Zygote};
 
-/// Has processes made that wait.
 #[derive(Debug)]
 pub(super) struct Spawner {
-    /// To the thread whose children all of them are: a sandbox dies with the thread that it is a child of, and the runtime's
-    /// threads come and go.
+    /// To the thread that is the parent of all sandboxes: a sandbox dies with its parent thread, and the runtime's threads may end.
     parent: mpsc::Sender<mpsc::SyncSender<io::Result<Zygote>>>,
     zygote: Mutex<Option<Zygote>>,
 }
@@ -29,14 +27,13 @@ pub(super) struct Spawner {
 /// As in the posture of containers.
 const OOM_SCORE: &str = "500";
 
-/// A process that was just made, with this end of what it was given.
 struct Spawned {
     link: UnixStream,
     diagnostics: OwnedFd,
     child: Child,
 }
 
-/// A process that waits. Dropping it kills it, all in it, and removes its cgroup.
+/// Dropping it kills everything inside and removes its cgroup.
 #[derive(Debug)]
 pub(super) struct BlankProcess {
     pub(super) link: UnixStream,
@@ -44,26 +41,25 @@ pub(super) struct BlankProcess {
     pub(super) body: FirstProcess,
 }
 
-/// What must be gone in the end.
+/// The first process of a sandbox, its cgroup and its ids.
 #[derive(Debug)]
 pub(super) struct FirstProcess {
-    /// The first process; its id is nobody else's until this is dropped.
+    /// Not reused until this is dropped.
     pub(super) id: Pid,
     process: OwnedFd,
     /// `None` in the degraded form only.
     pub(super) cell: Option<Cell>,
     identity: Identity,
-    /// The mount namespace that it is born in and leaves for one whose mounts are locked. Held, or it would have to wait until
-    /// the kernel has taken the old one apart.
+    /// The mount namespace that it leaves for one with locked mounts. Held, or it would wait for the kernel to free it.
     _left_mounts: Option<File>,
 }
 
-/// What the process says on its standard error before it is the guest.
+/// Standard error of the process before it is the guest.
 #[derive(Debug)]
 pub(super) struct Diagnostics(OwnedFd);
 
 impl Spawner {
-    /// Reads the program once into a sealed file in memory, so that nobody can change what sandboxes begin with.
+    /// Reads the program once into a sealed file in memory, so that it cannot change while the server runs.
     pub(super) fn start(program: &Path) -> io::Result<Self> {
         let program = sealed(program)?;
         let (parent, orders) = mpsc::channel::<mpsc::SyncSender<_>>();
@@ -71,7 +67,7 @@ impl Spawner {
             .name("sandbox-parent".to_owned())
             .spawn(move || {
                 for wanted in orders {
-                    // Whoever asked may have gone; then it ends.
+                    // Dropped, and ended, if the caller has stopped waiting.
                     let _ = wanted.send(Zygote::start(&program));
                 }
             })?;
@@ -81,7 +77,7 @@ impl Spawner {
         })
     }
 
-    /// Makes a process that waits inside `cell`. Blocks, on version 1 for the time that moving it takes.
+    /// Blocks; with cgroups of version 1 for the time that moving the process takes.
     pub(super) fn make(&self, identity: Identity, cell: Option<Cell>) -> io::Result<BlankProcess> {
         let spawned = match self.fork(cell.as_ref()) {
             Ok(spawned) => spawned,
@@ -113,21 +109,21 @@ impl Spawner {
         if let Some(cell) = &waiting.body.cell {
             cell.add_process(id)?;
         }
-        // When the host runs out of memory, sandboxes go before the server; set from outside, it is their floor.
+        // When the host runs out of memory, the kernel kills sandboxes before the server. Set from outside, they cannot lower it.
         std::fs::write(format!("/proc/{}/oom_score_adj", id.as_raw_nonzero()), OOM_SCORE)?;
         (&waiting.link).write_all(&[1])?;
         Ok(waiting)
     }
 
-    /// By the zygote that is there, or a new one if it has ended or has served long enough. Each try has a link of its own: of
-    /// one whose answer was lost, nothing is left but its end.
+    /// By the current zygote, or a new one if it has ended or has forked often enough. Each try has its own link: a child whose
+    /// answer was lost ends with it.
     fn fork(&self, cell: Option<&Cell>) -> io::Result<Spawned> {
         let mut place = self.zygote.lock().unwrap_or_else(PoisonError::into_inner);
         let there = place.take().filter(|zygote| !zygote.is_spent());
         let (zygote, spawned) = match there.map(|zygote| fork_by(zygote, cell)) {
-            Some(Ok(born)) => born,
+            Some(Ok(forked)) => forked,
             Some(Err(error)) => {
-                tracing::warn!(%error, "What sandboxes are copies of did not make one; starting another");
+                tracing::warn!(%error, "Zygote did not fork; starting another");
                 fork_by(self.zygote()?, cell)?
             }
             None => fork_by(self.zygote()?, cell)?,
@@ -136,13 +132,12 @@ impl Spawner {
         Ok(spawned)
     }
 
-    /// Ends the zygote; the next birth starts another.
+    /// The next fork starts another.
     pub(super) fn stop_zygote(&self) {
         let zygote = self.zygote.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(zygote);
     }
 
-    /// Which process is copied for the next one, if there is one yet.
     #[cfg(feature = "testing")]
     pub(super) fn zygote_id(&self) -> Option<u32> {
         let place = self.zygote.lock().unwrap_or_else(PoisonError::into_inner);
@@ -157,7 +152,7 @@ impl Spawner {
     }
 }
 
-/// A zygote that can go on, and what it made; one that made nothing is given up.
+/// After an error the zygote is killed.
 fn fork_by(mut zygote: Zygote, cell: Option<&Cell>) -> io::Result<(Zygote, Spawned)> {
     match ask(&mut zygote, cell) {
         Ok(spawned) => Ok((zygote, spawned)),
@@ -186,7 +181,6 @@ fn ask(zygote: &mut Zygote, cell: Option<&Cell>) -> io::Result<Spawned> {
 }
 
 impl BlankProcess {
-    /// Whether it still waits.
     pub(super) fn is_alive(&self) -> bool {
         !has_ended(&self.body.process, NOW)
     }
@@ -196,12 +190,12 @@ const NOW: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 0,
 };
-/// Whoever closed its link is about to end.
+/// A process that closed its link ends soon.
 const SOON: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 200_000_000,
 };
-/// A killed process of PID namespace is gone within this time, or the kernel is in trouble.
+/// A killed PID namespace ends within this time, or the kernel has a problem.
 const GONE_WITHIN: Timespec = Timespec {
     tv_sec: 5,
     tv_nsec: 0,
@@ -213,12 +207,11 @@ fn has_ended(process: &OwnedFd, within: Timespec) -> bool {
 }
 
 impl FirstProcess {
-    /// Another descriptor that stands for the first process.
     pub(super) fn process(&self) -> io::Result<OwnedFd> {
         self.process.try_clone()
     }
 
-    /// How the first process ended, if it has, for people.
+    /// How the process ended, for messages.
     pub(super) async fn exit_description(&self) -> String {
         if !self.ends_soon().await {
             return "its first process still lives".to_owned();
@@ -243,7 +236,7 @@ impl FirstProcess {
             .unwrap_or(false)
     }
 
-    /// Kills everything inside: the end of its PID 1 is the end of a PID namespace.
+    /// Kills everything inside: a PID namespace ends with its PID 1.
     pub(super) fn kill(&self) {
         if let Some(cell) = &self.cell {
             cell.kill();
@@ -265,7 +258,6 @@ impl Drop for FirstProcess {
     }
 }
 
-/// Bytes that are kept of what the process said.
 const DIAGNOSTICS_BYTES_MAX: u64 = 4096;
 
 impl Diagnostics {
@@ -275,7 +267,7 @@ impl Diagnostics {
             return String::new();
         };
         let mut bytes = Vec::new();
-        // The end is that nothing more is there: reading does not wait.
+        // Reading does not block: it ends when no more bytes are available.
         let _ = File::from(copy)
             .take(DIAGNOSTICS_BYTES_MAX)
             .read_to_end(&mut bytes);
@@ -286,10 +278,10 @@ impl Diagnostics {
     }
 }
 
-/// A copy in memory that nobody can write to.
+/// A read-only copy in memory.
 fn sealed(program: &Path) -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    // Kernels before 6.3 do not know that a file in memory may be meant for execution, and refuse to hear it.
+    // Kernels before 6.3 reject the flag.
     let memory = rustix::fs::memfd_create("skillbox", flags | MemfdFlags::EXEC)
         .or_else(|_| rustix::fs::memfd_create("skillbox", flags))?;
     let mut copy = File::from(memory);

@@ -1,4 +1,4 @@
-//! The end of a sandbox, off everybody's path.
+//! Ends sandboxes in the background.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use super::cgroup::Cell;
 use super::spawn::FirstProcess;
 use crate::guest::wire::Link;
 
-/// What a run leaves to the background begins this much later: until then its end is being recorded and answered, and
-/// neither should share a processor with it, or pages with a process that is being made.
+/// Background work after a run starts this much later: until then its result is recorded and answered, which should not compete
+/// for a processor.
 pub(super) const TEARDOWN_DELAY: Duration = Duration::from_millis(5);
 
-/// A sandbox's process and bounds, ended in the background when this is dropped.
+/// Ends the sandbox in the background when dropped.
 #[derive(Debug)]
 pub(super) struct SandboxGuard {
     pub(super) body: Option<FirstProcess>,
@@ -31,8 +31,7 @@ impl SandboxGuard {
         self.body.as_ref().and_then(|body| body.cell.as_ref())
     }
 
-    /// Ends at once a sandbox that somebody might still live in; a guest that has said all is alone, and goes
-    /// [`AFTERWARDS`].
+    /// With a link, the guest has reported everything and runs nothing: the sandbox ends after [`TEARDOWN_DELAY`]. Else at once.
     pub(super) fn tear_down_later(mut self, link: Option<Link>) {
         if let (Some(link), Ok(_)) = (link, tokio::runtime::Handle::try_current())
             && let Some(body) = self.body.take()
@@ -46,7 +45,7 @@ impl SandboxGuard {
         }
     }
 
-    /// One that no cgroup bounds.
+    /// The process that a watchdog must limit.
     pub(super) fn without_cgroup(&self) -> Option<&FirstProcess> {
         self.body.as_ref().filter(|body| body.cell.is_none())
     }
@@ -55,12 +54,12 @@ impl SandboxGuard {
 impl Drop for SandboxGuard {
     fn drop(&mut self) {
         let Some(body) = self.body.take() else { return };
-        // At once; only the waiting is left to the background.
+        // The kill is immediate, the wait in the background.
         body.kill();
         if tokio::runtime::Handle::try_current().is_ok() {
             self.background.spawn(async move {
                 tokio::time::sleep(TEARDOWN_DELAY).await;
-                // If the runtime ends first, it waits here.
+                // If the runtime ends first, the drop waits here.
                 let _ = tokio::task::spawn_blocking(move || drop(body)).await;
             });
         }

@@ -1,4 +1,4 @@
-//! The settings by which distributions forbid what a native sandbox is made of, and the way out of each.
+//! Kernel settings by which distributions forbid user namespaces, and what to do about each.
 
 use std::fs;
 use std::io;
@@ -6,13 +6,12 @@ use std::io;
 use super::identity::Privilege;
 use crate::sandbox::Error;
 
-/// One setting that forbids user namespaces where it has this value.
+/// Forbids user namespaces if it has this value.
 struct UsernsSetting {
     name: &'static str,
     value: &'static str,
-    /// What to do, without the alternatives that are the same for all.
+    /// What to do, besides the alternatives that all settings share.
     remedy: &'static str,
-    /// Whether it is meant for root as well.
     applies_to: AppliesTo,
 }
 
@@ -36,7 +35,7 @@ const SETTINGS: &[UsernsSetting] = &[
         remedy: "`sysctl -w kernel.unprivileged_userns_clone=1`",
         applies_to: AppliesTo::OrdinaryUsers,
     },
-    // Ubuntu since 23.10: they can be made, and give no capability.
+    // Ubuntu since 23.10: namespaces can be created, but give no capability.
     UsernsSetting {
         name: "kernel.apparmor_restrict_unprivileged_userns",
         value: "1",
@@ -45,7 +44,7 @@ const SETTINGS: &[UsernsSetting] = &[
     },
 ];
 
-/// Why no process could be made, and what to do.
+/// Why no process could be forked, and what to do.
 pub(super) fn refused(error: &io::Error) -> Error {
     let by_errno = || match error.raw_os_error() {
         Some(libc::ENOSPC) => {
@@ -62,7 +61,7 @@ pub(super) fn refused(error: &io::Error) -> Error {
     Error::Unavailable(format!("no native sandbox can be made ({error}); {why}"))
 }
 
-/// The setting of this host that is in the way, if one is.
+/// The setting of this host that forbids user namespaces, if any.
 pub(super) fn hint() -> Option<String> {
     blocking_setting(Privilege::of_this_process().ok()?, |file| {
         fs::read_to_string(file).ok()
@@ -107,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn each_setting_is_named_with_its_way_out() {
+    fn names_each_setting_with_its_remedy() {
         let hosts = [
             ("user/max_user_namespaces", "0", "user.max_user_namespaces=16384"),
             (
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_forbids_nothing_is_not_accused() {
+    fn names_no_setting_where_nothing_is_forbidden() {
         let open = [
             ("user/max_user_namespaces", "63432"),
             ("kernel/unprivileged_userns_clone", "1"),
@@ -149,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_binds_ordinary_users_is_not_named_to_root() {
+    fn names_settings_for_ordinary_users_to_them_only() {
         let files = [
             ("kernel/unprivileged_userns_clone", "0"),
             ("kernel/apparmor_restrict_unprivileged_userns", "1"),

@@ -1,8 +1,7 @@
-//! Watches a sandbox that no cgroup bounds: ends it when it holds too much memory, stops it for a while when it is ahead of
-//! its share of CPU.
+//! Watches a sandbox without a cgroup: kills it when it exceeds its memory, pauses it when it exceeds its share of CPU.
 //!
-//! Everything is read through the sandbox's own `/proc`, which lists the processes of its PID namespace and no other, in the
-//! order of their birth: whoever forks while it is read is still met. What it cannot see is said in `SECURITY.md`.
+//! It reads the sandbox's own `/proc`, which lists only processes of its PID namespace, oldest first: one that forks meanwhile is
+//! still found. `SECURITY.md` says what it cannot see.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -19,26 +18,25 @@ use crate::execution::{ResourceLimits, Usage};
 use crate::limits;
 use crate::sandbox::protocol::GuestReport;
 
-/// The promises that a watched sandbox keeps only as well as its watchdog sees.
+/// Promises that a watchdog keeps only in part.
 pub(super) const DEGRADED: &[&str] = &["P6", "P7"];
 
-/// Watches one sandbox, until it is asked what it add_sample or dropped.
+/// Watches one sandbox until it is stopped or dropped.
 #[derive(Debug)]
 pub(super) struct Watchdog {
-    /// Nothing is ever sent: it goes.
+    /// Dropping the sender stops the watchdog.
     stop: Sender<()>,
     watching: JoinHandle<Observed>,
 }
 
-/// What a watched sandbox used, as far as it could be observed.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Observed {
     pub(super) usage: Usage,
-    /// Whether the sandbox was ended for want of memory.
+    /// Whether the sandbox was killed because it exceeded its memory.
     pub(super) exceeded: bool,
 }
 
-/// Whether the host lets a sandbox that has come up be watched.
+/// Whether this host permits watching a complete sandbox.
 pub(super) fn can_watch(process: &FirstProcess) -> io::Result<()> {
     let view = ProcessView::of(process.id)?;
     let processes = view.processes()?;
@@ -46,7 +44,7 @@ pub(super) fn can_watch(process: &FirstProcess) -> io::Result<()> {
 }
 
 impl Watchdog {
-    /// Begins to watch, on a thread where that may block.
+    /// Watches on a thread that may block.
     pub(super) fn start(
         process: &FirstProcess,
         limits: &ResourceLimits,
@@ -66,7 +64,7 @@ impl Watchdog {
         Ok(Self { stop, watching })
     }
 
-    /// Ends the watch and tells.
+    /// Returns what it observed.
     pub(super) async fn stop(self) -> Observed {
         drop(self.stop);
         self.watching.await.unwrap_or_default()
@@ -80,11 +78,11 @@ struct WatchLoop {
     cpu_millis: u32,
     observed: Observed,
     used: CpuTime,
-    /// Those that this watchdog has stopped, by their ids inside.
+    /// Processes that this watchdog has paused, by their ids inside.
     stopped: Vec<(u32, OwnedFd)>,
 }
 
-/// CPU time that never falls: what children used goes to whoever waits for them, and is lost where nobody does.
+/// CPU time that never falls: that of children is lost if their parent does not wait for them.
 #[derive(Debug, Default)]
 struct CpuTime {
     total: Duration,
@@ -104,7 +102,7 @@ impl WatchLoop {
         let (began, mut pause) = (Instant::now(), limits::WATCH_FIRST_AFTER);
         while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(pause) {
             if view.is_none() {
-                // It is still being made; that this host lets it be watched was found out before.
+                // The sandbox is not complete yet; that this host permits watching was checked before.
                 view = ProcessView::of(self.id).ok();
                 since = Instant::now();
             }
@@ -118,10 +116,10 @@ impl WatchLoop {
             match self.check(view, since.elapsed()) {
                 Ok(()) => failures = 0,
                 Err(error) => {
-                    tracing::debug!(%error, "Could not look at a sandbox");
+                    tracing::debug!(%error, "Sandbox could not be watched this time");
                     failures += 1;
                     if failures >= limits::WATCH_FAILURES_MAX {
-                        tracing::warn!(%error, "Ended a sandbox that could not be watched");
+                        tracing::warn!(%error, "Sandbox killed: it could not be watched");
                         self.kill();
                     }
                 }
@@ -156,15 +154,15 @@ impl WatchLoop {
         Ok(())
     }
 
-    /// The end of its PID 1 is the end of everything inside.
+    /// With its PID 1 everything inside is killed.
     fn kill(&self) {
         let _ = pidfd_send_signal(&self.process, Signal::KILL);
     }
 
-    /// Stops all but PID 1, which collects. What was born meanwhile follows in the next round.
+    /// Pauses all processes but PID 1, which collects. New ones are paused in the next round.
     fn stop(&mut self, view: &ProcessView, processes: &[ProcessStat]) {
         for process in processes.iter().filter(|process| process.can_be_stopped()) {
-            // It stopped itself, or has gone: neither is ours to wake.
+            // It has ended.
             let Ok(handle) = view.handle(process) else {
                 continue;
             };
@@ -183,13 +181,13 @@ impl WatchLoop {
     }
 }
 
-/// What may have been used after `elapsed`.
+/// CPU time that may be used within `elapsed`.
 fn share(cpu_millis: u32, elapsed: Duration) -> Duration {
     limits::WATCH_BURST + elapsed * cpu_millis / 1000
 }
 
 impl GuestReport {
-    /// Adds what the watchdog add_sample. If it ended the sandbox before all was told, then that is how it ended.
+    /// If the watchdog killed the sandbox before everything was received, the program ended out of memory.
     pub(super) fn apply_watchdog(&mut self, observed: Observed) {
         let Observed { usage, exceeded } = observed;
         self.usage = Usage {
@@ -216,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_what_the_clock_says_and_a_little_in_advance() {
+    fn share_is_elapsed_time_plus_a_burst() {
         let second = Duration::from_secs(1);
         assert_eq!(share(1000, Duration::ZERO), limits::WATCH_BURST);
         assert_eq!(share(250, 4 * second), limits::WATCH_BURST + second);

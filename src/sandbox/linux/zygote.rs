@@ -1,5 +1,5 @@
-//! The process that becomes every native sandbox: it has done already all that needs no sandbox, and copies itself into new
-//! namespaces for each. Nothing of a tenant ever comes to it.
+//! The zygote: a process that is initialised once and forks itself into new namespaces for each native sandbox. It never
+//! receives anything of a tenant.
 
 use std::fs;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -25,15 +25,15 @@ use super::plan::NOBODY;
 use crate::limits;
 use crate::sys::{self, Forked};
 
-/// A birth takes a millisecond; a zygote that has not answered for so long is taken for dead.
+/// A fork takes a millisecond; a zygote that has not answered for this long counts as dead.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
-/// One that was killed is gone within this time, or the kernel is in trouble.
+/// A killed zygote ends within this time, or the kernel has a problem.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 const POLL_EVERY: Duration = Duration::from_millis(1);
-/// Copies of one zygote: they have their program at the same addresses, so it is renewed.
+/// All children of a zygote have their program at the same addresses, so it is replaced after this many.
 const FORKS_MAX: u32 = 256;
 
-/// The server's end of a zygote, which ends with this.
+/// The zygote is killed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Zygote {
     orders: OwnedFd,
@@ -41,22 +41,19 @@ pub(super) struct Zygote {
     forks: u32,
 }
 
-/// A newborn.
 #[derive(Debug)]
 pub(super) struct Child {
     pub(super) id: Pid,
-    /// Stands for it.
     pub(super) process: OwnedFd,
 }
 
-/// What a newborn gets.
 #[derive(Debug)]
 pub(super) struct ForkRequest<'a> {
-    /// Becomes descriptor 0. The newborn waits for one byte on it before it does anything.
+    /// Becomes descriptor 0. The child first waits for one byte on it.
     pub(super) link: BorrowedFd<'a>,
     /// Becomes descriptor 2.
     pub(super) diagnostics: BorrowedFd<'a>,
-    /// The cgroup (version 2) that it is born in; the server's own if `None`.
+    /// The cgroup (version 2) of the child; the server's own if `None`.
     pub(super) cgroup: Option<BorrowedFd<'a>>,
 }
 
@@ -64,7 +61,7 @@ pub(super) struct ForkRequest<'a> {
 const DESCRIPTORS_MAX: usize = 3;
 
 impl Zygote {
-    /// Starts `program` as one. What it makes are children of the calling *thread*, and die with it.
+    /// The children of the zygote belong to the calling *thread*, and die with it.
     pub(super) fn start(program: &OwnedFd) -> io::Result<Self> {
         let (orders, far) = socketpair(
             AddressFamily::UNIX,
@@ -98,12 +95,11 @@ impl Zygote {
         self.process.id()
     }
 
-    /// Whether it has made so many that another should take its place.
     pub(super) fn is_spent(&self) -> bool {
         self.forks >= FORKS_MAX
     }
 
-    /// Makes a process. After an error it is not to be used again.
+    /// After an error the zygote must not be used again.
     pub(super) fn fork(&mut self, order: &ForkRequest<'_>) -> io::Result<Child> {
         self.forks += 1;
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
@@ -113,7 +109,7 @@ impl Zygote {
             .chain(order.cgroup)
             .collect();
         ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
-        // A message of no bytes would be the end.
+        // An empty message would mean end of file.
         let word = [IoSlice::new(&[1])];
         rustix::net::sendmsg(&self.orders, &word, &mut ancillary, SendFlags::NOSIGNAL)?;
         let id = Pid::from_raw(self.answer()?).ok_or(io::ErrorKind::InvalidData)?;
@@ -128,7 +124,7 @@ impl Zygote {
         }
     }
 
-    /// What it says next: a number that is not negative, or that of an error.
+    /// A process id, or a negative error number.
     fn answer(&self) -> io::Result<i32> {
         let mut number = [0; 4];
         let (bytes, _) = retry_on_intr(|| recv(&self.orders, &mut number, RecvFlags::empty()))?;
@@ -142,19 +138,19 @@ impl Zygote {
         Ok(number)
     }
 
-    /// Ends one that did not answer, and reaps a newborn whose answer was lost. Its link is closed by now, so it ends.
+    /// Kills a zygote that did not answer, and reaps a child whose answer was lost: its link is closed, so it ends.
     pub(super) fn give_up(mut self) {
         self.end();
         let began = Instant::now();
         let group = Pid::from_raw(i32::try_from(self.process.id()).unwrap_or(0));
         let any = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
-        // Until there is none: each keeps the zygote's process group for as long as it waits.
+        // Children are in the zygote's process group until they receive their plan.
         while rustix::process::waitid(WaitId::Pgid(group), any).is_ok() && began.elapsed() < ENDS_WITHIN {
             std::thread::sleep(POLL_EVERY);
         }
     }
 
-    /// Kills it, and waits for a bounded time: one that the kernel does not let go of is left to it.
+    /// Kills it and waits for a limited time.
     fn end(&mut self) {
         let began = Instant::now();
         let _ = self.process.kill();
@@ -181,13 +177,13 @@ fn descriptors(ancillary: &mut RecvAncillaryBuffer<'_>) -> Vec<OwnedFd> {
         .collect()
 }
 
-/// Serves as one on descriptor 0 until the server has gone. Returns in each process that it makes, which has a link as
-/// descriptor 0, is nobody, and has every capability in its own namespaces.
+/// Serves requests on descriptor 0 until the server exits. Returns in each child, which has a link as descriptor 0, is user nobody,
+/// and has every capability in its own namespaces.
 pub(super) fn serve() -> io::Result<()> {
-    // Whoever started the server may have left it descriptors.
+    // The server may have inherited descriptors.
     sys::close_all_but_standard()?;
     rustix::thread::set_name(c"skillbox")?;
-    // Signals of a terminal are the server's business.
+    // Signals of a terminal are for the server.
     let _ = rustix::process::setsid();
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     if let Err(error) = enter_own_user_namespace() {
@@ -213,8 +209,8 @@ pub(super) fn serve() -> io::Result<()> {
     }
 }
 
-/// An ordinary user's zygote is executed anew in a user namespace of its own. Whoever may look at a process that hides is decided by
-/// the namespace in which its program was executed, and that user's server, which watches its sandboxes, has power over this one.
+/// An ordinary user's zygote is executed again in its own user namespace: access to a non-dumpable process is decided by the
+/// namespace in which it was executed, and the server must be able to watch its sandboxes.
 fn enter_own_user_namespace() -> io::Result<()> {
     const AGAIN: &str = "in-own-users";
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
@@ -272,14 +268,13 @@ fn answer(number: &io::Result<i32>) -> io::Result<()> {
     Ok(())
 }
 
-/// What came of an [`Order`].
 struct ReceivedFork {
     link: OwnedFd,
     diagnostics: OwnedFd,
     cgroup: Option<OwnedFd>,
 }
 
-/// The next order; none if there will be no more.
+/// The next request; `None` at end of file.
 fn receive() -> io::Result<Option<ReceivedFork>> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -306,14 +301,13 @@ fn receive() -> io::Result<Option<ReceivedFork>> {
 }
 
 impl ReceivedFork {
-    /// The newborn's first steps; `outside` are the zygote's user and group. It takes the link first of all: what it was born with
-    /// is the zygote's.
+    /// The child's first steps; `outside` are the zygote's ids. It first replaces the descriptors that it inherited.
     fn begin(self, outside: Ids) -> io::Result<()> {
         rustix::stdio::dup2_stdin(&self.link)?;
         rustix::stdio::dup2_stderr(&self.diagnostics)?;
         drop(self);
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        // The server maps root's, which is somebody else outside and gives up its groups. The kernel lets an ordinary user do neither.
+        // A root server maps the ids, and the child drops its groups. The kernel permits neither to an ordinary user.
         let is_roots = outside.user.is_root();
         if !is_roots {
             map_single_ids(Ids::both(NOBODY), outside)?;
@@ -327,7 +321,7 @@ impl ReceivedFork {
         }
         set_thread_res_gid(group, group, group)?;
         set_thread_res_uid(user, user, user)?;
-        // Becoming somebody else undid both.
+        // The change of user reset both.
         rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
         Ok(())

@@ -1,5 +1,4 @@
-//! What a program prints and logs, told to those who watch as it comes: without secrets, and the very beginning of what will
-//! be recorded.
+//! Streams what a program prints and logs, without secrets: always a prefix of what will be recorded.
 
 use std::borrow::Cow;
 
@@ -7,7 +6,6 @@ use crate::execution::{LogLine, Stream, Transcript};
 use crate::limits;
 use crate::secret::{Ending, GrowingMask, Mask};
 
-/// Tells what goes to one of its two streams.
 pub(super) struct OutputMasker<'a> {
     transcript: &'a Transcript,
     stream: Stream,
@@ -23,7 +21,6 @@ impl<'a> OutputMasker<'a> {
         }
     }
 
-    /// Takes what was kept.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         let certain = self.mask.push(bytes);
         if !certain.is_empty() {
@@ -32,15 +29,13 @@ impl<'a> OutputMasker<'a> {
     }
 }
 
-/// Tells the lines of its log.
 pub(super) struct LogLineMasker<'a> {
     transcript: &'a Transcript,
     mask: &'a Mask,
-    /// The beginning of a line.
+    /// An incomplete line.
     begun: Vec<u8>,
-    /// A line that reads otherwise if it was the last.
+    /// A line that would be masked differently if it was the last.
     held: Option<LogLine>,
-    /// Lines that may still come.
     left: usize,
 }
 
@@ -55,7 +50,6 @@ impl<'a> LogLineMasker<'a> {
         }
     }
 
-    /// Takes what was kept.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.begun.extend_from_slice(bytes);
         let Some(last) = memchr::memrchr(b'\n', bytes) else {
@@ -70,7 +64,7 @@ impl<'a> LogLineMasker<'a> {
         }
     }
 
-    /// The last of all may have been cut, and is masked as such when it is recorded.
+    /// The last line may be truncated, and is masked as such when it is recorded.
     fn line(&mut self, line: LogLine) {
         let is_certain = self.mask.is_empty()
             || matches!(
@@ -80,7 +74,7 @@ impl<'a> LogLineMasker<'a> {
         let before = self.held.replace(line);
         let certain = if is_certain { self.held.take() } else { None };
         for line in before.into_iter().chain(certain) {
-            // One that is left out of the record is not told, either.
+            // A line that is not recorded is not streamed.
             if let Some(line) = self.mask.mask_value(line) {
                 self.transcript.log(line);
             }
@@ -96,7 +90,7 @@ mod tests {
     use crate::execution::{Bookmark, Logs, News};
     use crate::secret::SecretValue;
 
-    fn told(transcript: &Transcript) -> (Vec<u8>, Vec<LogLine>) {
+    fn streamed(transcript: &Transcript) -> (Vec<u8>, Vec<LogLine>) {
         let mut reader = transcript.reader(Bookmark::default()).unwrap();
         let (mut printed, mut lines) = (Vec::new(), Vec::new());
         while let Some(Some(news)) = reader.next().now_or_never() {
@@ -109,9 +103,9 @@ mod tests {
         (printed, lines)
     }
 
-    /// O-21: wherever it is cut into pieces, what is told of the log is the beginning of what is recorded.
+    /// O-21: however the log is split, the streamed lines are a prefix of the recorded ones.
     #[test]
-    fn lines_are_told_once_they_are_certain() {
+    fn streams_lines_once_their_mask_is_final() {
         let value = SecretValue::new("hunter2".to_owned()).unwrap();
         let text = b"{\"message\":\"first\"}\n\nplain \xff hunter2\nwith hunt\nlast, not ended";
         for (mask, certain) in [(Mask::new([&value]), 2), (Mask::default(), 3)] {
@@ -119,7 +113,7 @@ mod tests {
                 let transcript = Transcript::default();
                 let mut logging = LogLineMasker::new(&transcript, &mask);
                 text.chunks(size).for_each(|piece| logging.push(piece));
-                let (_, lines) = told(&transcript);
+                let (_, lines) = streamed(&transcript);
                 let mut recorded = Logs::default();
                 recorded.take_lines(text, text.len() as u64);
                 let recorded = recorded
@@ -133,13 +127,13 @@ mod tests {
     }
 
     #[test]
-    fn what_may_become_a_secret_is_held_back() {
+    fn holds_back_what_may_become_a_secret() {
         let value = SecretValue::new("hunter2".to_owned()).unwrap();
         let (transcript, mask) = (Transcript::default(), Mask::new([&value]));
         let mut output = OutputMasker::new(&transcript, &mask, Stream::Stderr);
         for (bytes, expected) in [("a hunt", "a "), ("er2 b", "a *** b"), ("h", "a *** b")] {
             output.push(bytes.as_bytes());
-            assert_eq!(String::from_utf8(told(&transcript).0).unwrap(), expected);
+            assert_eq!(String::from_utf8(streamed(&transcript).0).unwrap(), expected);
         }
     }
 }

@@ -101,7 +101,7 @@ pub const RULES: &[Rule] = &[
     Rule::Unless("setpriority", &[is(0, 0)], 1, PID_ONE),
     Rule::Unless("ioctl", &[], 1, &[TIOCSTI, TIOCLINUX, TIOCSETD]),
     // All that a program can write is in memory, so there is nothing to bring to a disk. In earnest, the first would flush
-    // every disk of the host and the second that of the keepers.
+    // every disk of the host and the second that of the volume containers.
     Rule::Answered("sync", 0),
     Rule::Answered("syncfs", 0),
 ];

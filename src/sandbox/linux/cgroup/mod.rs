@@ -1,4 +1,4 @@
-//! One cgroup for each sandbox: bounds on memory, processes and CPU, and what was used, read by the host (P5, P6, P7).
+//! One cgroup for each sandbox: limits memory, processes and CPU, and reports usage (P5, P6, P7).
 
 mod find;
 mod v1;
@@ -42,14 +42,13 @@ pub(super) struct Cell {
     folders: Vec<PathBuf>,
 }
 
-/// Against other sandboxes.
+/// Share of CPU against other sandboxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Weight {
-    /// A sixteenth: nobody waits for it.
+    /// A sixteenth: a warm sandbox being created.
     Little,
-    /// A quarter: its end is not waited for, but its time runs.
+    /// A quarter: no caller waits, but the program's time runs.
     Quarter,
-    /// As every other.
     Whole,
 }
 
@@ -87,7 +86,7 @@ impl Cgroups {
         })
     }
 
-    /// Which mechanism this is, for people.
+    /// The mechanism, for messages.
     pub(super) fn describe(&self) -> String {
         let version = match self.version {
             Version::V1(_) => "1",
@@ -96,7 +95,7 @@ impl Cgroups {
         format!("cgroup version {version} below {}", self.homes[0].display())
     }
 
-    /// An empty cgroup of this name with the bounds that never differ.
+    /// An empty cgroup of this name, with the limit on processes.
     pub(super) fn cell(&self, name: &str, processes_max: u32) -> io::Result<Cell> {
         let cell = Cell {
             version: self.version.clone(),
@@ -284,7 +283,7 @@ impl Cell {
         }
     }
 
-    /// The folder to be born in, where the kernel can do that.
+    /// The folder to fork into, where the kernel supports that.
     pub(super) fn cgroup_folder(&self) -> io::Result<Option<OwnedFd>> {
         match self.version {
             Version::V1(_) => Ok(None),
@@ -292,7 +291,7 @@ impl Cell {
         }
     }
 
-    /// Moves a process in, where it could not be born inside: waits for 10 ms and more (nobody may wait for this).
+    /// Moves a process in, where the kernel cannot fork into a cgroup. Takes 10 ms and more.
     pub(super) fn add_process(&self, pid: Pid) -> io::Result<()> {
         match &self.version {
             Version::V1(hierarchies) => hierarchies.add_process(&self.folders, pid),
@@ -300,7 +299,6 @@ impl Cell {
         }
     }
 
-    /// Sets the bounds of one execution.
     pub(super) fn set_limits(&self, limits: &ResourceLimits) -> io::Result<()> {
         match &self.version {
             Version::V1(hierarchies) => hierarchies.set_limits(&self.folders, limits),
@@ -308,7 +306,7 @@ impl Cell {
         }
     }
 
-    /// How much it gets where others want CPU, too. Its bound stays.
+    /// The share of contended CPU; the limit stays the same.
     pub(super) fn set_weight(&self, weight: Weight) -> io::Result<()> {
         match &self.version {
             Version::V1(hierarchies) => hierarchies.set_weight(&self.folders, weight),
@@ -316,7 +314,7 @@ impl Cell {
         }
     }
 
-    /// What was used up to now; 0 where the kernel does not tell.
+    /// Usage so far; 0 where the kernel does not report it.
     pub(super) fn usage(&self) -> Usage {
         match &self.version {
             Version::V1(hierarchies) => hierarchies.usage(&self.folders),
@@ -332,7 +330,7 @@ impl Cell {
         }
     }
 
-    /// Removes the cgroup as soon as its last process has gone. Waits for that.
+    /// Waits for the last process to end.
     pub(super) fn remove(&self) {
         for folder in &self.folders {
             remove_when_empty(folder);
@@ -340,14 +338,14 @@ impl Cell {
     }
 }
 
-/// One bound, with the file that refused it named.
+/// The error names the file.
 fn write(folder: &Path, file: &str, value: impl ToString) -> io::Result<()> {
     let path = folder.join(file);
     fs::write(&path, value.to_string())
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
-/// A file of figures: the kernel gives all of it at once, and it is far below the cap.
+/// The kernel returns the whole file in one read, and it is far below the cap.
 fn text(folder: &Path, file: &str) -> Option<String> {
     let mut buffer = [0; 4096];
     let length = File::open(folder.join(file)).ok()?.read(&mut buffer).ok()?;
@@ -365,7 +363,6 @@ fn keyed(folder: &Path, file: &str, key: &str) -> Option<u64> {
         .find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
-/// A borrowed birthplace.
 pub(super) fn borrowed(folder: Option<&OwnedFd>) -> Option<BorrowedFd<'_>> {
     folder.map(std::os::fd::AsFd::as_fd)
 }
@@ -419,7 +416,7 @@ mod tests {
         assert_eq!(cgroups(lock, &homes).sweep().unwrap(), 0);
     }
 
-    /// P15, F-03: a home that somebody holds is left alone, a dead one goes.
+    /// P15, F-03: a locked home is not removed, an unlocked one is.
     #[test]
     fn only_what_nobody_holds_is_swept() {
         let base = tempfile::tempdir().unwrap();
@@ -433,10 +430,10 @@ mod tests {
         let _other = make_homes(&homes[1..2]).unwrap();
         drop(make_homes(&homes[2..]).unwrap());
         fs::create_dir(homes[2].join("cell")).unwrap();
-        fs::create_dir(base.path().join("skillbox-of-somebody-else")).unwrap();
+        fs::create_dir(base.path().join("skillbox-other")).unwrap();
         let cgroups = cgroups(own, &homes[..1]);
         assert_eq!(cgroups.sweep().unwrap(), 1);
         assert!(homes[0].exists() && homes[1].exists() && !homes[2].exists());
-        assert!(base.path().join("skillbox-of-somebody-else").exists());
+        assert!(base.path().join("skillbox-other").exists());
     }
 }

@@ -1,4 +1,4 @@
-//! Version 1: one hierarchy for each controller, and a process is moved in before anybody waits for it.
+//! Version 1: one hierarchy for each controller; processes are moved in after the fork.
 
 use std::io;
 use std::path::{Path, PathBuf};

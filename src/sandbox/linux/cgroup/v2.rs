@@ -1,4 +1,4 @@
-//! Version 2: one hierarchy, and a sandbox is born in its cgroup.
+//! Version 2: one hierarchy; sandboxes are forked into their cgroup.
 
 use std::fs;
 use std::io;
@@ -23,7 +23,7 @@ pub(in crate::sandbox::linux) struct Unified {
 /// Microseconds over which CPU is rationed.
 const PERIOD: u64 = 100_000;
 const CONTROLLERS: &str = "+memory +pids +cpu";
-/// This process moves in here: a cgroup with processes of its own hands no controllers on.
+/// This process moves here: a cgroup that has processes cannot delegate controllers.
 const SERVER: &str = "skillbox-server";
 
 /// Rounds of moving processes away before giving up: one that forks meanwhile leaves a child behind.
