@@ -1,4 +1,4 @@
-//! What the sandbox used, read from inside its own cgroup. Opened before the program starts: afterwards it could be too late.
+//! Usage of the sandbox, read from its own cgroup. Opened before the program starts, which may exhaust descriptors.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -14,7 +14,7 @@ pub(super) struct Counters {
     oom: Option<File>,
     processes_peak: Option<File>,
     cpu: Option<(File, CpuUnit)>,
-    /// CPU time in milliseconds that was used before anybody asked.
+    /// CPU time in milliseconds before the run, in the warm pool.
     cpu_before_ms: u64,
 }
 
@@ -50,7 +50,7 @@ impl Counters {
         self.cpu_before_ms = self.read().cpu_ms;
     }
 
-    /// Reads all counters now. CPU falls back to what was waited for.
+    /// CPU falls back to that of reaped children.
     pub(super) fn read(&self) -> GuestUsage {
         let number = |file: &Option<File>| file.as_ref().and_then(|file| text(file)?.trim().parse().ok());
         let cpu_ms = self.cpu.as_ref().and_then(|(file, unit)| match unit {

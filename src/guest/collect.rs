@@ -25,7 +25,7 @@ pub(super) struct OutFolder {
     trees: Vec<(OwnedFd, Tree)>,
 }
 
-/// Never follow a link, never wait for a FIFO's other end.
+/// Never follow a link, never block on a FIFO.
 const READ: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
@@ -34,7 +34,6 @@ const READ: OFlags = OFlags::RDONLY
 const READ_FOLDER: OFlags = READ.union(OFlags::DIRECTORY);
 
 impl OutFolder {
-    /// Opens what is needed at the end.
     pub(super) fn open() -> io::Result<Self> {
         let folder = rustix::fs::open(layout::OUT, READ_FOLDER, Mode::empty())?;
         let files = openat(&folder, "files", READ_FOLDER, Mode::empty())?;
@@ -47,7 +46,7 @@ impl OutFolder {
         })
     }
 
-    /// Results are also what will have changed since `before`.
+    /// Files that change after `before` are results, too.
     pub(super) fn compare_with(&mut self, before: WorkspaceSnapshot) -> io::Result<()> {
         for tree in before.trees {
             let folder = rustix::fs::open(&tree.root, READ_FOLDER, Mode::empty())?;
@@ -56,7 +55,7 @@ impl OutFolder {
         Ok(())
     }
 
-    /// Sends `output.json`, what was shown and the files, within the caps; what is left out is said.
+    /// Sends `output.json`, what was shown and the files, within the caps; what is left out is reported.
     pub(super) async fn send(&self, results: &mut wire::Stream, caps: &Caps) -> io::Result<()> {
         self.send_output(results, caps).await?;
         self.send_shown(results, caps).await?;
@@ -103,7 +102,7 @@ impl OutFolder {
         copy_exactly(file, metadata.len(), results, &mut vec![0; 64 * 1024]).await
     }
 
-    /// What is no regular file was not written by our shim, and says nothing.
+    /// Anything but a regular file was not written by our shim, and is ignored.
     async fn send_shown(&self, results: &mut wire::Stream, caps: &Caps) -> io::Result<()> {
         let Ok(file) = openat(&self.folder, "results.jsonl", READ, Mode::empty()).map(File::from) else {
             return Ok(());
@@ -316,7 +315,7 @@ fn file_of_skill(folder: &OwnedFd, name: &CStr) -> Option<File> {
     (is_plain(name) && file.metadata().ok()?.is_file()).then_some(file)
 }
 
-/// What lies in a folder, in order.
+/// Names in a folder, sorted.
 fn names(folder: &OwnedFd) -> Result<Vec<CString>, Errno> {
     let entries = Dir::read_from(folder)?.collect::<Result<Vec<_>, _>>()?;
     let names = entries.into_iter().map(|entry| entry.file_name().to_owned());

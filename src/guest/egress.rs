@@ -1,6 +1,6 @@
 //! The only way out of a sandbox that has one: connections to a port of its loopback, each handed to the host as a stream.
 //!
-//! Nothing is decided here. What comes out at the other end is the server's to judge.
+//! Nothing is checked here: the server authorizes each connection.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use crate::guest::wire::{Channel, Opener};
 use crate::limits;
 
-/// What is still read of a tunnel after the program broke it off.
+/// Bytes still read from a tunnel after the program closed it.
 const LEFT_BYTES_MAX: u64 = 64 * 1024;
 
 /// Listens before the program starts; ends with the guest.
@@ -22,16 +22,16 @@ pub(super) async fn listen(port: u16, opener: Opener) -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
     let places = Arc::new(Semaphore::new(limits::EGRESS_CONNECTIONS_MAX));
     tokio::spawn(async move {
-        // Who comes when all places are taken waits in the listener's own queue.
+        // Further connections wait in the listener's own queue.
         while let Ok(place) = places.clone().acquire_owned().await {
             let Ok((connection, _)) = listener.accept().await else {
-                // For want of descriptors, say: not at once again.
+                // Out of descriptors, for example: try again later.
                 sleep(limits::DRAIN_MAX).await;
                 continue;
             };
             let opener = opener.clone();
             tokio::spawn(async move {
-                // An end on either side is the program's to notice.
+                // The program notices a closed connection itself.
                 let _ = tunnel(connection, opener).await;
                 drop(place);
             });
@@ -44,8 +44,8 @@ async fn tunnel(mut connection: TcpStream, opener: Opener) -> io::Result<()> {
     let mut stream = opener.open(Channel::Egress).await?;
     let copied = copy_bidirectional(&mut connection, &mut stream).await;
     drop(connection);
-    // A program that breaks off at once and comes again must not get ahead of the host, which may still be reaching out
-    // for it. A host that sends is one that sees the end.
+    // A program that closes and connects again must not exceed the limit while the host still dials: wait until the host has
+    // seen the end.
     let _ = stream.shutdown().await;
     let mut rest = stream.take(LEFT_BYTES_MAX);
     let _ = tokio::io::copy(&mut rest, &mut tokio::io::sink()).await;
@@ -76,7 +76,7 @@ mod tests {
                 drop(client);
                 held.push(stream);
             }
-            // All places are taken, so nobody else comes until one of these has ended.
+            // All permits are taken: no other connection is forwarded until one of these has ended.
             let _waits = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
             let next = tokio::time::timeout(std::time::Duration::from_millis(50), host.accept()).await;
             assert!(next.is_err(), "round {round}");

@@ -49,13 +49,13 @@ impl Guest {
         Ok(Self { runtime })
     }
 
-    /// In a sandbox that nobody needs yet: our own modules are written, too.
+    /// In a blank process: writes our own modules, too.
     fn prepare() -> io::Result<Self> {
         runtime::write_modules()?;
         Self::new()
     }
 
-    /// Serves one execution and exits. Any error of our own ends the sandbox: its host sees the connection break.
+    /// Serves one execution and exits. An error of our own ends the sandbox: the host sees the connection close.
     fn main(self) -> ExitCode {
         match run(&self.runtime) {
             Ok(()) => ExitCode::SUCCESS,
@@ -70,7 +70,7 @@ pub(super) fn main() -> ExitCode {
     guest.map_or_else(|error| failed(&error), Guest::main)
 }
 
-/// What goes wrong is told on standard error, which the server keeps.
+/// Errors are printed on standard error, which the server retains.
 pub(super) fn main_inside(
     enter: impl FnOnce(fn() -> io::Result<Guest>) -> Result<Guest, String>,
 ) -> ExitCode {
@@ -86,8 +86,8 @@ pub(super) fn main_inside(
     )
 }
 
-/// Speaks to itself once, about nothing: the pages of what will be run are then there in all copies of this process. Its
-/// runtime hears nothing of the kernel, whose events all copies would hear.
+/// Runs the protocol once with itself, so that the pages of this code are mapped in all children of the zygote. The runtime has no
+/// I/O driver: all children would share its events.
 fn pre_fault() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     runtime.block_on(async {
@@ -110,7 +110,7 @@ fn failed(error: &io::Error) -> ExitCode {
 }
 
 fn run(runtime: &Runtime) -> io::Result<()> {
-    // The file's mode (0111, owned by root) made the kernel set this at exec already; this holds where it did not.
+    // The file's mode (0111, owned by root) makes the kernel set this at exec; this is for where it does not.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     sys::drop_fault_handlers()?;
     if std::process::id() != 1 {
@@ -127,7 +127,6 @@ fn run(runtime: &Runtime) -> io::Result<()> {
     })
 }
 
-/// What the host listens to.
 enum HostConnection {
     /// Descriptor 0, both ways: the native sandbox.
     Socket(std::os::unix::net::UnixStream),
@@ -171,14 +170,14 @@ async fn serve(socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> 
             }
             ready.counters.restart_cpu_count();
             wire::send(&mut channels.control, &ToHost::Warm).await?;
-            // The inputs may come before the word to start.
+            // The inputs may arrive before the start command.
             let asked = async {
                 let word = receive_command(&mut channels.control);
                 tokio::try_join!(word, layout::receive_inputs(&mut channels.inputs))
             };
             let (word, inputs_placed) = tokio::select! {
                 asked = asked => asked?,
-                // Nobody asked for it in time.
+                // Evicted from the warm pool.
                 () = link.ended() => return Ok(()),
                 error = pre_started::ended(ready.interpreter.as_ref(), &mut children) => return Err(error),
             };
@@ -196,14 +195,14 @@ async fn serve(socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> 
         ToGuest::Cancel | ToGuest::KeepAlive => return Err(wire::invalid("expected a start")),
     };
     execute(&start, ready, children, channels, &mut link).await?;
-    // The host goes first, when it has read everything: its own words to a guest that has gone would break the
-    // connection, and what was not read yet would be lost.
+    // The host closes first, once it has read everything: its writes to a closed guest would break the connection, and lose what
+    // was not read.
     let _ = timeout(limits::DRAIN_MAX, link.ended()).await;
     link.close().await;
     Ok(())
 }
 
-/// What the host says next of what is to be run.
+/// The next start or warm-up command.
 async fn receive_command(control: &mut wire::Stream) -> io::Result<ToGuest> {
     loop {
         match wire::receive(control, wire::FRAME_TO_GUEST_BYTES_MAX).await? {
@@ -219,10 +218,9 @@ async fn receive_command(control: &mut wire::Stream) -> io::Result<ToGuest> {
     }
 }
 
-/// What there is before a program begins: all that it needs and all that is needed at its end, for afterwards names and
-/// descriptors may be gone.
+/// Opened before the program starts: all that it needs and all that is needed at its end, when names and descriptors may be gone.
 struct PreparedRun {
-    /// Whether the inputs are in their places, or why not.
+    /// Why an input could not be placed.
     inputs_placed: Result<(), String>,
     interpreter: Option<Interpreter>,
     out: OutFolder,
@@ -242,7 +240,7 @@ impl PreparedRun {
         })
     }
 
-    /// Starts the program, if it has its inputs and a place to work; else says why not.
+    /// Starts the program. The error is a message for the caller.
     async fn program(&mut self, start: &Start) -> Result<Program, String> {
         std::mem::replace(&mut self.inputs_placed, Ok(()))?;
         if let Some(before) = prepare_workspace(start)? {
@@ -300,7 +298,7 @@ async fn execute(
                 () = link.ended() => return Err(io::ErrorKind::ConnectionAborted.into()),
             };
             kill_all(&mut children, pid).await?;
-            // Nobody writes any more, so its reader sees the end.
+            // The last writer: its reader sees the end.
             drop(writer);
             (end, Some(pumps))
         }
@@ -326,14 +324,14 @@ async fn execute(
     .await
 }
 
-/// Tells the ends of streams. A host that reads no more ends the connection, which is seen elsewhere.
+/// Closes streams. A host that reads no more closes the connection, which is handled elsewhere.
 async fn shut(streams: Vec<wire::Stream>) {
     for mut stream in streams {
         let _ = stream.shutdown().await;
     }
 }
 
-/// Makes the workspace ready once all inputs are there; the error is a sentence for the caller.
+/// Prepares the workspace once all inputs are placed; the error is a message for the caller.
 fn prepare_workspace(start: &Start) -> Result<Option<WorkspaceSnapshot>, String> {
     match start.workspace {
         Workspace::Scratch => Ok(None),
@@ -402,13 +400,13 @@ async fn cancelled(control: &mut wire::Stream) {
         match wire::receive(control, wire::FRAME_TO_GUEST_BYTES_MAX).await {
             Ok(Some(ToGuest::KeepAlive)) => {}
             Ok(Some(ToGuest::Cancel)) => return,
-            // The connection's own end is watched elsewhere.
+            // The end of the connection is handled elsewhere.
             Ok(Some(ToGuest::Start(_) | ToGuest::Warm(_)) | None) | Err(_) => std::future::pending().await,
         }
     }
 }
 
-/// Kills and reaps until nothing is left. A process that is just being born is caught by the next round.
+/// Kills and reaps until no child is left. A process that is being forked is killed in the next round.
 async fn kill_all(children: &mut Signal, main: rustix::process::Pid) -> io::Result<()> {
     loop {
         sys::kill_everything()?;
@@ -435,7 +433,6 @@ impl Pump {
     }
 }
 
-/// All of them.
 struct Pumps {
     stdout: Pump,
     stderr: Pump,
@@ -443,8 +440,8 @@ struct Pumps {
 }
 
 impl Pumps {
-    /// Every writer is dead, so the end of each pipe is near; the streams of a host that does not read for long are reset. Returns
-    /// the others: their ends go with the results, and wake the host once.
+    /// Every writer is dead, so each pipe ends soon; streams that the host does not read are reset. Returns the others: they are
+    /// closed together with the results, which wakes the host once.
     async fn drain(&mut self) -> Vec<wire::Stream> {
         let all = async { tokio::join!(&mut self.stdout.task, &mut self.stderr.task, &mut self.log.task) };
         let drained = timeout(limits::DRAIN_MAX, all).await.into_iter();
@@ -452,7 +449,7 @@ impl Pumps {
         streams.flatten().collect()
     }
 
-    /// What the program wrote, as far as it was read: more than was sent if the host did not take it all.
+    /// Bytes that the program wrote, also those above the cap.
     fn totals(&self) -> [u64; 3] {
         let read = |pump: &Pump| pump.total.load(Ordering::Relaxed);
         [&self.stdout, &self.stderr, &self.log].map(read)

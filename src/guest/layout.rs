@@ -13,13 +13,13 @@ use crate::limits;
 
 /// The input as a file, and the program's standard input.
 pub(super) const INPUT: &str = "/sandbox/input.json";
-/// The program's standard input where it is not the input; gone once it is opened.
+/// The program's standard input, if it is not the input; deleted once it is opened.
 pub(super) const STDIN: &str = "/sandbox/.stdin";
 /// The code that is called.
 pub(super) const CODE: &str = "/sandbox/code";
 /// Where the program leaves its results.
 pub(super) const OUT: &str = "/sandbox/out";
-/// Where the program finds the blobs it is given.
+/// The blobs of a request.
 const BLOBS: &str = "/blobs";
 /// The program's working directory.
 pub(super) const WORKSPACE: &str = "/workspace";
@@ -41,15 +41,15 @@ pub(super) fn lay_out(skill: Option<&str>) -> io::Result<()> {
     Ok(())
 }
 
-/// The input before there is one: what waits for it has it open already.
+/// Creates the input file for a pre-started interpreter, which opens it before the content arrives.
 pub(super) fn reserve_input() -> io::Result<File> {
     create(&InputPlace::Json)?;
     File::open(INPUT)
 }
 
-/// Takes all inputs from the host and writes them; each write is bounded by the tmpfs it goes to.
+/// Writes all inputs; each write is limited by the size of its tmpfs.
 ///
-/// The inner error is a sentence for the caller about the first input that cannot be placed; the others are then taken and dropped.
+/// The inner error is a message for the caller about the first input that cannot be placed; the others are received and dropped.
 pub(super) async fn receive_inputs(stream: &mut wire::Stream) -> io::Result<Result<(), String>> {
     let mut placed = Ok(());
     let mut buffer = vec![0; 16 * 1024];
@@ -99,7 +99,7 @@ fn create(place: &InputPlace) -> io::Result<File> {
     }
     OpenOptions::new()
         .write(true)
-        // An interpreter that waits has the input open before there is one.
+        // A pre-started interpreter has the input file open already.
         .create(*place == InputPlace::Json)
         .create_new(*place != InputPlace::Json)
         .mode(if matches!(place, InputPlace::Blob(_)) {

@@ -13,9 +13,9 @@ use crate::guest::wire::{self, Channel};
 use crate::limits;
 
 /// Streams of one connection: six, the tunnels, and as many that have ended and are not forgotten yet on one side. One
-/// more ends the connection, so whoever opens tunnels waits until the other side has ended as many.
+/// more ends the connection, so opening tunnels waits until the other side has closed as many.
 const STREAMS_MAX: usize = 24;
-/// What one side may have in flight to the other in all.
+/// Bytes in flight to the other side, over all streams.
 const WINDOW_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// One stream of the connection, ready for tokio.
@@ -31,7 +31,6 @@ pub struct Link {
     driver: tokio::task::JoinHandle<()>,
 }
 
-/// Who waits for one more stream.
 type OpenRequest = oneshot::Sender<yamux::Stream>;
 
 /// Opens further streams, from anywhere.
@@ -39,7 +38,7 @@ type OpenRequest = oneshot::Sender<yamux::Stream>;
 pub struct Opener(mpsc::Sender<OpenRequest>);
 
 impl Opener {
-    /// Opens a stream and says which it is.
+    /// Opens a stream and sends its channel.
     pub async fn open(&self, channel: Channel) -> io::Result<Stream> {
         let (wanted, opened) = oneshot::channel();
         self.0.send(wanted).await.map_err(|_| wire::closed())?;
@@ -59,7 +58,6 @@ pub enum Side {
 }
 
 impl Link {
-    /// Starts to speak over `socket`.
     pub fn new<T>(socket: T, side: Side) -> Self
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -100,14 +98,13 @@ impl Link {
         }
     }
 
-    /// Opens the next stream and says which it is. The host opens each of [`Channel::ALL`] once.
+    /// Opens the next stream and sends its channel. The host opens each of [`Channel::ALL`] once.
     pub async fn open(&mut self, channel: Channel) -> io::Result<Stream> {
         let mut stream = self.opened.recv().await.ok_or_else(wire::closed)?.compat();
         stream.write_all(&[channel as u8]).await?;
         Ok(stream)
     }
 
-    /// What opens further streams.
     #[must_use]
     pub fn opener(&self) -> Opener {
         Opener(self.wanted.clone())
@@ -121,12 +118,12 @@ impl Link {
         Ok((channel, stream))
     }
 
-    /// Resolves when the connection has ended, whoever ended it.
+    /// Resolves when either side has ended the connection.
     pub async fn ended(&mut self) {
         while self.inbound.recv().await.is_some() {}
     }
 
-    /// Sends what is left, says goodbye and waits until that is done.
+    /// Flushes, closes the connection and waits for that.
     pub async fn close(mut self) {
         if let Some(close) = self.close.take() {
             let _ = close.send(());
@@ -141,8 +138,7 @@ impl Drop for Link {
     }
 }
 
-/// Sends what was written when there is nothing more to read or write, whoever asks for it earlier: all frames of a moment
-/// in one system call, and so one wake of the other side.
+/// Flushes only when the connection is idle: all frames until then go out in one system call and wake the other side once.
 struct FlushWhenIdle<T> {
     stream: BufStream<T>,
     is_flushed: bool,
@@ -155,7 +151,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for FlushWhenIdle<T> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
-        // A connection reads last of all that it does.
+        // The connection reads last in each poll.
         if read.is_pending() && !self.is_flushed {
             match Pin::new(&mut self.stream).poll_flush(context) {
                 Poll::Ready(Ok(())) => self.is_flushed = true,
@@ -186,7 +182,6 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for FlushWhenIdle<T> {
     }
 }
 
-/// All that a connection's task holds.
 struct DriverState<T> {
     connection: yamux::Connection<T>,
     inbound: mpsc::Sender<yamux::Stream>,
@@ -223,7 +218,7 @@ where
             if Pin::new(&mut closing).poll(context).is_ready() {
                 return Poll::Ready(());
             }
-            // First, for it forgets streams that have ended and makes room.
+            // First, because this frees the slots of closed streams.
             match connection.poll_next_inbound(context) {
                 Poll::Ready(Some(Ok(stream))) => {
                     if inbound.try_send(stream).is_err() {
@@ -242,7 +237,7 @@ where
             }
             match connection.poll_new_outbound(context) {
                 Poll::Ready(Ok(stream)) => {
-                    // Who has gone drops the stream, which then ends.
+                    // If the requester has stopped waiting, the stream is dropped and closed.
                     let _ = wanted.take().map(|wanted| wanted.send(stream));
                 }
                 Poll::Ready(Err(_)) => return Poll::Ready(()),

@@ -35,8 +35,8 @@ pub fn main() -> std::process::ExitCode {
     init::main()
 }
 
-/// Runs as PID 1 of a sandbox that `enclose` makes around this process or a copy of it: all that needs no sandbox is done
-/// before, and what needs no execution is what `enclose` calls as soon as there is room for files.
+/// Runs as PID 1 of a sandbox that `enter` creates in a child of this process. `enter` calls its argument in the blank process, once
+/// files can be written.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn main_inside(

@@ -1,7 +1,7 @@
-//! An interpreter that waits in its own start-up: started before anybody asks, given to one program, and then itself.
+//! A pre-started interpreter: waits in its own start-up, then runs one program.
 //!
-//! Its start-up runs a module of ours (`runtime/sitecustomize.py`, `runtime/wait.cjs`) that takes the rest of the job from
-//! a named pipe, puts arguments, environment and standard input in place, and leaves.
+//! Its start-up runs a module of ours (`runtime/sitecustomize.py`, `runtime/wait.cjs`) that reads the rest of the job from
+//! a named pipe, sets arguments, environment and standard input, and returns.
 
 use std::fs;
 use std::io;
@@ -16,32 +16,30 @@ use crate::guest::layout;
 use crate::guest::program::{self, Program};
 use crate::guest::wire::{self, Start, Warm};
 
-/// Where the interpreter says that it waits.
+/// The pipe on which the interpreter reports that it waits.
 const READY: &str = "/sandbox/.ready";
-/// Where it waits.
+/// The pipe from which it reads its job.
 const JOB: &str = "/sandbox/.job";
-/// What makes each interpreter wait: the first folder that is looked into for modules, and the first option.
+/// Loads our module: the first folder on Python's path, and Node's first option.
 const PYTHON_HOOK: &str = "/sandbox/runtime/warm";
 const NODE_HOOK: &str = "--require=/sandbox/runtime/warm/wait.cjs";
-/// Our own folders on Python's path. What else is on it may have modules by the names of standard ones, and the program's code would
-/// run while it waits; `runtime/sitecustomize.py` finds those folders in a file, and puts them in place.
+/// Only our own folders are on Python's path while it waits: modules in others may replace standard ones, which would run code of the
+/// program. `runtime/sitecustomize.py` reads the others from a file and adds them.
 const PYTHON_OURS: &str = "/sandbox/runtime";
 const PYTHON_LATER: &str = "/sandbox/.path";
 
-/// A started interpreter without a program.
 #[derive(Debug)]
 pub(super) struct Interpreter {
     program: Program,
     job: pipe::Sender,
-    /// Arguments that it was started with.
     arguments: usize,
 }
 
 impl Interpreter {
-    /// Starts it and waits until it waits; fails where it ends instead.
+    /// Returns when the interpreter waits; fails if it ends.
     pub(super) async fn start(warm: &Warm, children: &mut Signal) -> io::Result<Self> {
         let input = layout::reserve_input()?;
-        // Open both ways: neither end then waits for the other.
+        // Opened for reading and writing, which does not block.
         let mut both = pipe::OpenOptions::new();
         both.read_write(true);
         make_pipe(READY)?;
@@ -65,9 +63,9 @@ impl Interpreter {
         Ok(started)
     }
 
-    /// Hands it the rest of its job: from here on it is the program.
+    /// Sends it the rest of its job.
     ///
-    /// The error is a sentence for the skill's author.
+    /// The error is a message for the skill's author.
     pub(super) async fn release(mut self, start: &Start) -> Result<Program, String> {
         let message = message(start, self.arguments);
         self.job
@@ -78,7 +76,7 @@ impl Interpreter {
     }
 }
 
-/// Waits until the interpreter ends, if there is one, though it was given nothing to do: the system may be out of memory.
+/// Resolves when an interpreter without a job ends, for example because the system is out of memory.
 pub(super) async fn ended(interpreter: Option<&Interpreter>, children: &mut Signal) -> io::Error {
     let Some(interpreter) = interpreter else {
         return std::future::pending().await;
@@ -93,8 +91,7 @@ fn make_pipe(path: &str) -> io::Result<()> {
     rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).map_err(Into::into)
 }
 
-/// The environment in which this interpreter comes upon our module, and the folders that Python is to look into when its program
-/// has come.
+/// The environment that loads our module, and the folders that are added to Python's path with the job.
 fn with_hook(warm: &Warm) -> (Vec<(String, String)>, String) {
     let is_node = warm.argv.first().is_some_and(|name| name == "node");
     let (key, hook) = if is_node {
@@ -140,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_holds_what_was_not_known_before() {
+    fn message_has_the_remaining_arguments_and_the_environment() {
         let start = Start {
             argv: ["python3", "main.py", "-v", "ü"].map(ToOwned::to_owned).to_vec(),
             env: vec![("A".to_owned(), "1\n2".to_owned())],
@@ -150,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn our_module_comes_first_and_the_programs_folders_later() {
+    fn our_module_is_first_and_folders_of_the_program_come_later() {
         let hooked = |interpreter: &str| {
             let warm = Warm {
                 argv: vec![interpreter.to_owned()],

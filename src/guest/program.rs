@@ -28,7 +28,7 @@ pub(super) struct Program {
 
 /// Starts the program in a process group of its own, with exactly the given environment and standard input.
 ///
-/// The error is a sentence for the skill's author.
+/// The error is a message for the skill's author.
 pub(super) fn start(
     argv: &[String],
     env: &[(String, String)],
@@ -38,7 +38,7 @@ pub(super) fn start(
     let path = find(name, env).ok_or_else(|| format!("`{name}` was not found in the sandbox's PATH"))?;
     let (stdout, stdout_writer) = pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
     let (stderr, stderr_writer) = pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
-    // Here and not by the child: one that only executes is born without a copy of this process.
+    // Here and not in the child: a child that only executes is spawned without copying this process.
     std::env::set_current_dir(layout::WORKSPACE)
         .map_err(|error| format!("cannot enter {}: {error}", layout::WORKSPACE))?;
     let child = Command::new(path)
@@ -61,10 +61,10 @@ pub(super) fn start(
     Ok(Program { pid, stdout, stderr })
 }
 
-/// What was sent for it, else the input.
+/// The file that was sent for it, else the input.
 pub(super) fn standard_input() -> Option<File> {
     let sent = File::open(layout::STDIN);
-    // A program finds nothing that is not documented.
+    // Programs see only documented files.
     let _ = std::fs::remove_file(layout::STDIN);
     sent.or_else(|_| File::open(layout::INPUT)).ok()
 }
@@ -91,8 +91,8 @@ fn find(name: &str, env: &[(String, String)]) -> Option<PathBuf> {
         })
 }
 
-/// Sends a pipe's bytes to the host up to the cap, then reads on and throws away: a full pipe would stop the program.
-/// Counts in `total` what the program wrote. Gives the stream back, for its end is told with all the others.
+/// Sends a pipe's bytes to the host up to the cap, then reads on and discards: a full pipe would block the program. Counts all bytes
+/// in `total`. Returns the stream, which is closed together with the others.
 pub(super) async fn pump(
     mut pipe: pipe::Receiver,
     mut stream: wire::Stream,
@@ -130,7 +130,6 @@ pub(super) fn reap(main: Pid) -> Option<WaitStatus> {
     }
 }
 
-/// Whether there is no child left to wait for.
 pub(super) fn has_no_children() -> bool {
     matches!(rustix::process::wait(WaitOptions::NOHANG), Err(Errno::CHILD))
 }

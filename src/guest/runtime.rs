@@ -1,6 +1,6 @@
 //! `/sandbox/runtime`: our own modules for programs, and the pipe that takes what they log.
 //!
-//! Where a sandbox is made before it is needed its modules are written then; else before its program starts.
+//! A blank process writes the modules in advance; else they are written before the program starts.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
@@ -15,7 +15,7 @@ use crate::limits;
 
 const SKILLS: &str = "/skills";
 const FOLDER: &str = "/sandbox/runtime";
-/// What a program writes its log lines to.
+/// The pipe for log lines of programs.
 const LOG: &str = "/sandbox/log";
 
 /// Every folder by its path below [`FOLDER`], itself first.
@@ -135,7 +135,7 @@ pub(super) fn write_modules() -> io::Result<()> {
     write_python()
 }
 
-/// Completes the folder. Nobody writes there again: what lies on Python's path must not be a place to leave things.
+/// Completes the folder and makes it read-only, because it is on Python's path.
 pub(super) fn write() -> io::Result<()> {
     if !Path::new(FOLDER).exists() {
         write_modules()?;
@@ -151,7 +151,7 @@ pub(super) fn write() -> io::Result<()> {
 #[derive(Debug)]
 pub(super) struct Log {
     pub(super) reader: pipe::Receiver,
-    /// While this is open the reader sees no end, whoever else writes.
+    /// Keeps the pipe open until the program has ended.
     pub(super) writer: OwnedFd,
 }
 

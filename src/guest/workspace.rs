@@ -1,5 +1,5 @@
-//! What a script that is called finds, as on its author's machine: `/workspace`, where it works, holds the skill's files, to be
-//! read, written and run, and so does the folder that it stands in. What is new or changed in either at the end is its result.
+//! The workspace of a called script, as on its author's machine: `/workspace` and the script's folder have copies of the skill's
+//! files. Files that are new or changed in either at the end are its results.
 
 use std::collections::HashMap;
 use std::fs::{self, DirEntry, File, FileTimes, Metadata, Permissions};
@@ -13,14 +13,12 @@ use rustix::fs::Stat;
 use crate::guest::layout::WORKSPACE;
 use crate::limits;
 
-/// What was there before the program was started.
+/// The files before the program was started.
 #[derive(Debug)]
 pub(super) struct WorkspaceSnapshot {
-    /// Where results are looked for, and what counts first.
     pub(super) trees: Vec<Tree>,
 }
 
-/// What was below one folder.
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) root: PathBuf,
@@ -28,7 +26,7 @@ pub(super) struct Tree {
     files: HashMap<String, FileStamp>,
 }
 
-/// Two files with the same mark are the same, unchanged.
+/// A file with an equal stamp is unchanged.
 #[derive(Debug, PartialEq, Eq)]
 struct FileStamp {
     inode: u64,
@@ -37,11 +35,11 @@ struct FileStamp {
     changed: (i64, i64),
 }
 
-/// Where the skill's copy lies that its scripts are run from: as deep as in the products that they are written for, since many
-/// ask for their folder's parents by number.
+/// The copy of the skill that scripts are run from. As deep as in the products that they are written for: many scripts count their
+/// folder's parents.
 const SCRIPTS_COPY: &str = "/sandbox/skills/public";
 
-/// Files that were there are this much older than the program: clocks of file systems are coarse, and a change must show.
+/// Existing files are dated back by this much: clocks of file systems are coarse, and a change must be visible.
 const MTIME_MARGIN: Duration = Duration::from_secs(2);
 
 impl WorkspaceSnapshot {
@@ -72,12 +70,12 @@ impl WorkspaceSnapshot {
     }
 }
 
-/// What may still be copied.
+/// Remaining limits on copies.
 struct Copies {
     bytes: u64,
     /// Names that may still be made.
     names: usize,
-    /// Where the script that is called may be.
+    /// Paths that may be the called script.
     called: Vec<PathBuf>,
 }
 
@@ -205,7 +203,7 @@ fn called<'a>(argv: &'a [String], deep: &'a Path) -> impl Iterator<Item = &'a Pa
     programs.filter_map(move |path| Path::new(path).strip_prefix(deep).ok())
 }
 
-/// What a file in memory takes room by.
+/// The unit of a file in memory.
 const PAGE: u64 = 4096;
 
 /// Whether the kernel could execute the file: on some disks everything is marked as executable.
@@ -215,7 +213,7 @@ fn is_program(path: &Path) -> bool {
     read.is_ok() && (head.starts_with(b"#!") || head == *b"\x7fELF")
 }
 
-/// What programs keep in their home folder without being asked.
+/// State that programs save in their home folder on their own.
 const PROGRAM_STATE: [&str; 14] = [
     ".bash_history",
     ".cache",
@@ -233,7 +231,7 @@ const PROGRAM_STATE: [&str; 14] = [
     ".python_history",
 ];
 
-/// What programs keep for themselves in their home folder, and what Python leaves beside its sources.
+/// Saved state of programs, and Python's bytecode.
 pub(super) fn is_private(folder: &str, name: &str) -> bool {
     (folder.is_empty() && PROGRAM_STATE.contains(&name)) || name == "__pycache__"
 }

@@ -1,4 +1,4 @@
-//! Runs an attack through the engine and writes down everything that came of it, as one JSON document.
+//! Runs an attack through the engine and records the outcome as one JSON document.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Seek as _};
@@ -23,11 +23,10 @@ use crate::skill::{Language, Selector, SkillRef};
 
 /// Beyond its deadline an execution may queue, start and be collected for this long, whatever it does.
 const PATIENCE: Duration = Duration::from_secs(150);
-/// What is kept of a stream, in characters, and of a collected file, in bytes.
+/// Retained of a stream, in characters, and of a collected file, in bytes.
 const HEAD_MAX: usize = 4096;
 const FILES_READ_MAX: usize = 16;
 
-/// Who attacks, through which engine, from where.
 #[derive(Debug)]
 pub(super) struct Attacker<'a> {
     pub(super) engine: &'a Engine,
@@ -36,17 +35,16 @@ pub(super) struct Attacker<'a> {
     pub(super) origin: Origin,
 }
 
-/// What an attack starts from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
-    /// A sandbox that is made for it.
+    /// A new sandbox.
     #[default]
     Cold,
-    /// A sandbox that has waited for it.
+    /// A sandbox from the warm pool.
     Warm,
 }
 
-/// How often an attack is run until a sandbox waits for it, and the pause between.
+/// How often an attack is run until it gets a warm sandbox, and the pause between.
 const TRIES: usize = 20;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
@@ -159,7 +157,7 @@ impl Attacker<'_> {
         }
     }
 
-    /// What the first small files hold, by their paths.
+    /// Contents of the first small files, by path.
     async fn contents(&self, execution: &Execution, outcome: &Outcome) -> Value {
         let mut contents = Map::new();
         let small = outcome.files.iter().filter(|file| file.size <= HEAD_MAX as u64);
@@ -227,7 +225,7 @@ impl ProbeSkill<'_> {
     }
 }
 
-/// A refusal is something to be seen; what cannot be tried here says nothing; everything else is a break.
+/// A rejection is an outcome; an unavailable sandbox is skipped; every other error is a failure.
 fn refused(error: &Error) -> Observation {
     let message = error.to_string();
     match error.code() {
@@ -242,7 +240,7 @@ fn refused(error: &Error) -> Observation {
     }
 }
 
-/// Everything that is told of an execution, and what can be reckoned from it.
+/// Everything that is reported of an execution, and figures derived from it.
 fn described(execution: &Execution, outcome: &Outcome) -> Value {
     let granted = &execution.new.limits;
     let (timings, usage, logs) = (&outcome.timings, &outcome.usage, &outcome.logs);

@@ -1,11 +1,10 @@
-//! Where the attacks are run: which backend, of what make, with which promises degraded.
+//! The attacked backend: its form and its degraded promises.
 
 use crate::engine::Engine;
 use crate::sandbox::Sandbox;
 
 use super::probe::GVISOR;
 
-/// One backend of this host, as the data knows it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BackendInfo {
     pub(super) backend: &'static str,
@@ -19,7 +18,6 @@ pub(super) struct BackendInfo {
 }
 
 impl BackendInfo {
-    /// Finds out what the engine's sandboxes are made of.
     pub(super) async fn of(engine: &Engine, runtime: Option<&str>) -> Self {
         match engine.sandbox() {
             Sandbox::Docker(docker) => {

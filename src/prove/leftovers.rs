@@ -1,4 +1,4 @@
-//! What is left when all attacks are over: nothing, or its name. Looked for from outside, not asked of who made it.
+//! Finds what sandboxes have left on this host, from outside.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,12 @@ use crate::ids::InstanceId;
 use crate::sandbox::Sandbox;
 use crate::store::ExecutionFilter;
 
-/// An engine notices the end of a container late, and removes it off everybody's path.
+/// An engine reports the end of a container late, and it is removed in the background.
 const REMOVED_WITHIN: Duration = Duration::from_secs(60);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(200);
 /// Depth below the cgroups' root at which a service's own subtree may lie.
 const CGROUP_DEPTH_MAX: usize = 12;
 
-/// What is left of everything that ran over the folder.
 pub(super) async fn find(target: &Target<'_>) -> Map<String, Value> {
     let Target {
         engine,
@@ -52,7 +51,7 @@ pub(super) async fn find(target: &Target<'_>) -> Map<String, Value> {
     left.as_object().cloned().unwrap_or_default()
 }
 
-/// Containers that the engine still knows, after it has had time.
+/// Containers that still exist after a grace period.
 async fn containers(sandbox: &Sandbox) -> Value {
     let Sandbox::Docker(docker) = sandbox else {
         return Value::Null;
@@ -69,7 +68,7 @@ async fn containers(sandbox: &Sandbox) -> Value {
     }
 }
 
-/// The processes that this one has made and not seen the end of: each native sandbox is one.
+/// Children of this process that were not reaped: each native sandbox is one.
 fn children() -> Vec<String> {
     let own = format!("PPid:\t{}", std::process::id());
     let is_child = |pid: &String| {
@@ -82,7 +81,7 @@ fn children() -> Vec<String> {
         .collect()
 }
 
-/// The groups of sandboxes below this process's own: one can only go when everything in it has gone.
+/// Cgroups of sandboxes of this process: one can only be removed when it is empty.
 fn cgroups(instance: InstanceId) -> Vec<String> {
     let home = format!("skillbox-{instance}");
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Attacks sandboxes of its own, through the real engine of this host, and says which promises held.
+//! Attacks its own sandboxes on this host, through the real engine, and reports which promises held.
 //!
 //! The attacks are data (`*.yaml`) and programs (`probes/`); nothing but the sandboxes that are made for them is attacked.
 
@@ -42,7 +42,7 @@ pub use probe::Selection;
 pub use report::{PromiseTally, Proof, Tally};
 pub use verdict::{Finding, Verdict};
 
-/// The promises, in a few words each; `SECURITY.md` has all of them.
+/// The promises in a few words; `SECURITY.md` has the full text.
 pub const PROMISES: &[(&str, &str)] = &[
     ("P1", "no network"),
     ("P2", "root and skill are read-only"),
@@ -62,7 +62,6 @@ pub const PROMISES: &[(&str, &str)] = &[
     ("P16", "PID 1 cannot be traced, replaced or starved"),
 ];
 
-/// What is attacked, and from where.
 #[derive(Debug)]
 pub struct Target<'a> {
     /// An engine over a folder of its own, with one backend.
@@ -73,11 +72,9 @@ pub struct Target<'a> {
     pub folder: &'a Path,
     /// The container engine's runtime, where one is configured.
     pub runtime: Option<&'a str>,
-    /// What its attacks start from.
     pub origin: Origin,
 }
 
-/// How far it is.
 #[derive(Clone, Copy, Debug)]
 pub struct ProofProgress {
     /// Attacks that are over.
@@ -86,19 +83,18 @@ pub struct ProofProgress {
     pub all: usize,
 }
 
-/// Two at once: more would take the time from each other that some are judged by.
+/// Only two: more would distort the times that some probes check.
 const AT_ONCE: usize = 2;
-/// A host that is busy with something else may be late once; a sandbox that holds nobody to a time is late each time.
+/// A busy host may be late once; a sandbox without a time limit is late each time.
 const IN_TIME_TRIES: usize = 3;
 /// Pause between two runs of the neighbour.
 const NEIGHBOUR_EVERY: Duration = Duration::from_millis(500);
 
-/// Runs the selected attacks and judges them. Ends in bounded time; a caller that goes away takes the attacks with it once
-/// it shuts the engine down.
+/// Runs the selected attacks and checks their probes. Ends in limited time; shutting the engine down ends the attacks.
 ///
 /// # Errors
 ///
-/// The surroundings could not be laid out: no listener could be bound, or the folder cannot be written.
+/// No listener could be bound, or the folder cannot be written.
 pub async fn prove(
     target: &Target<'_>,
     selection: &Selection,
@@ -167,7 +163,7 @@ pub async fn prove(
     })
 }
 
-/// Attacks, and again if all that was wrong is that it took too long.
+/// Repeats an attack whose only fault was that it took too long.
 async fn attack_in_time(attacker: &Attacker<'_>, attack: &Attack, traits: &[String]) -> Observation {
     let mut observation = attacker.attack(attack).await;
     for _ in 1..IN_TIME_TRIES {
@@ -180,7 +176,7 @@ async fn attack_in_time(attacker: &Attacker<'_>, attack: &Attack, traits: &[Stri
     observation
 }
 
-/// Keeps the secret that one program declares, and another that none does.
+/// Stores the secret that one program declares, and another that none does.
 async fn plant_secrets(target: &Target<'_>, secret: &str) -> Result<(), Error> {
     for (name, value) in [
         ("PROVE_DECLARED", secret.to_owned()),
@@ -193,7 +189,7 @@ async fn plant_secrets(target: &Target<'_>, secret: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// How somebody else fared meanwhile.
+/// Executions of another skill during the attacks.
 #[derive(Debug, Default, Serialize)]
 struct Neighbour {
     runs: usize,
@@ -211,14 +207,14 @@ impl Neighbour {
                 self.failed += 1;
                 self.why.get_or_insert(why);
             }
-            // It cannot be run here at all.
+            // Bash is missing, for example.
             Err(None) => {}
         }
         self.slowest_seconds = self.slowest_seconds.max(seconds);
     }
 }
 
-/// Does `work` while somebody else's small skill runs again and again.
+/// Does `work` while another small skill runs repeatedly.
 async fn beside_a_neighbour<T>(target: &Target<'_>, work: impl Future<Output = T>) -> (T, Neighbour) {
     let mut seen = Neighbour::default();
     tokio::pin!(work);
@@ -230,7 +226,7 @@ async fn beside_a_neighbour<T>(target: &Target<'_>, work: impl Future<Output = T
         let started = Instant::now();
         let neighbour = neighbour(target);
         tokio::pin!(neighbour);
-        // It is waited for even if the attacks end first.
+        // Awaited even if the attacks end first.
         let (run, over) = tokio::select! {
             run = &mut neighbour => (run, None),
             done = &mut work => (neighbour.await, Some(done)),
@@ -242,7 +238,7 @@ async fn beside_a_neighbour<T>(target: &Target<'_>, work: impl Future<Output = T
     }
 }
 
-/// Runs a small skill that must succeed. Says why it did not; `Err(None)` where bash is missing, say.
+/// Runs a small skill that must succeed. `Err(None)` means that it cannot run here.
 async fn neighbour(target: &Target<'_>) -> Result<(), Option<String>> {
     let skill = ProbeSkill {
         language: Language::Bash,
@@ -274,7 +270,7 @@ async fn neighbour(target: &Target<'_>) -> Result<(), Option<String>> {
     }
 }
 
-/// This host when all is over.
+/// Checks this host after all attacks.
 async fn afterwards(target: &Target<'_>, surroundings: &Surroundings, neighbour: &Neighbour) -> Value {
     let mut seen = surroundings.after();
     let left = leftovers::find(target).await;

@@ -18,13 +18,13 @@ const FILES: [&str; 4] = [
 /// What differs on gVisor, by the probe's name.
 const ON_GVISOR: &str = include_str!("gvisor.yaml");
 
-/// One execution, or a look at the host after all of them, and what is read off it.
+/// One execution, or a check of the host after all of them, and its probes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Attack {
     /// A program of [`super::programs`]; without one, this host is looked at after all others.
     pub(super) program: Option<String>,
-    /// Its input, besides what every program is told of this host.
+    /// Its input, besides the input that every program gets.
     #[serde(default)]
     pub(super) input: serde_json::Map<String, Value>,
     /// The same program, run with this input before.
@@ -44,7 +44,6 @@ pub(super) struct Attack {
     /// Not to be tried where nothing bounds it (the degraded form).
     #[serde(default)]
     pub(super) needs_bounds: bool,
-    /// What is read off it.
     pub(super) probes: Vec<Probe>,
 }
 
@@ -62,30 +61,30 @@ pub(super) struct Probe {
     pub(super) promise: String,
     /// What is attacked, in a few words.
     pub(super) name: String,
-    /// By what the promise is kept.
+    /// How the promise is kept.
     pub(super) by: Mechanism,
     /// Places in what was seen, as JSON pointers, and what is expected there.
     pub(super) expect: BTreeMap<String, Expected>,
     /// Where it differs: by backend, `ordinary` or `degraded`.
     #[serde(default)]
     pub(super) on: BTreeMap<String, BTreeMap<String, Expected>>,
-    /// The backends that it says anything about; all if absent.
+    /// The backends that it applies to; all if absent.
     #[serde(default)]
     pub(super) only: Vec<String>,
-    /// What `gvisor.yaml` says of it.
+    /// From `gvisor.yaml`.
     #[serde(skip)]
     pub(super) on_gvisor: Option<OnGvisor>,
 }
 
-/// How a kernel in user space keeps a promise, where it does so in another way.
+/// How gVisor keeps a promise, where that differs.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OnGvisor {
-    /// By what, if not by what keeps it elsewhere.
+    /// How, if not as elsewhere.
     by: Option<String>,
-    /// Why the promise is not kept in full there; nothing better than `degraded` is then said of it.
+    /// Why the promise is not kept in full there; its verdict is then `degraded` at best.
     weaker: Option<String>,
-    /// What will do there as well as everything that is expected elsewhere.
+    /// Accepted there besides what is expected elsewhere.
     #[serde(default)]
     expect: BTreeMap<String, Expected>,
 }
@@ -115,7 +114,7 @@ impl Mechanism {
 }
 
 impl Probe {
-    /// What is expected where all these traits hold: the later ones count most.
+    /// Expectations for these traits; later ones override.
     pub(super) fn expected(&self, traits: &[String]) -> BTreeMap<String, Expected> {
         let mut expected = self.expect.clone();
         for differing in traits.iter().filter_map(|one| self.on.get(one)) {
@@ -124,19 +123,19 @@ impl Probe {
         expected
     }
 
-    /// What will do as well where all these traits hold.
+    /// The accepted alternative for these traits.
     pub(super) fn expected_else(&self, traits: &[String]) -> Option<BTreeMap<String, Expected>> {
         let other = &self.on_gvisor(traits)?.expect;
         (!other.is_empty()).then(|| other.clone())
     }
 
-    /// By what the promise is kept where all these traits hold.
+    /// How the promise is kept with these traits.
     pub(super) fn mechanism(&self, traits: &[String]) -> &str {
         let other = self.on_gvisor(traits).and_then(|other| other.by.as_deref());
         other.unwrap_or_else(|| self.by.on(traits))
     }
 
-    /// Why the promise is not kept in full where all these traits hold, if it is not.
+    /// Why the promise is not kept in full with these traits.
     pub(super) fn weaker(&self, traits: &[String]) -> Option<&str> {
         self.on_gvisor(traits).and_then(|other| other.weaker.as_deref())
     }

@@ -1,4 +1,4 @@
-//! What a proof says in the end.
+//! The report of a proof.
 
 use serde::Serialize;
 

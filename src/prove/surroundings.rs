@@ -1,4 +1,4 @@
-//! What lies around the sandboxes while they are attacked: canaries, listeners, and this host's own state.
+//! Canaries, listeners and the state of this host, which attacks must neither read nor change.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -27,7 +27,7 @@ pub(super) struct Surroundings {
     folder: PathBuf,
     /// In every canary, and nowhere else.
     token: String,
-    /// What is handed to the one program that declares it.
+    /// Granted to the one program that declares it.
     secret: String,
     canaries: Vec<Canary>,
     listeners: Listeners,
@@ -65,12 +65,11 @@ impl Surroundings {
         &self.folder
     }
 
-    /// A secret of nobody but this proof.
     pub(super) fn secret(&self) -> &str {
         &self.secret
     }
 
-    /// What every program is told: where to look for what it must not find.
+    /// Input of every program: where to look for what it must not find.
     pub(super) fn input(&self) -> Map<String, Value> {
         let canaries: Vec<_> = self
             .canaries
@@ -87,7 +86,7 @@ impl Surroundings {
         input.as_object().cloned().unwrap_or_default()
     }
 
-    /// How often anything has arrived at a listener.
+    /// Connections and packets that the listeners have received.
     pub(super) fn received(&self) -> usize {
         let now = self.listeners.arrived();
         self.received.fetch_add(now, Ordering::SeqCst) + now
@@ -101,7 +100,7 @@ impl Surroundings {
         }
     }
 
-    /// What can be said of this host when all is over.
+    /// The state of this host after all attacks.
     pub(super) fn after(&self) -> Value {
         let mut changed: Vec<_> = host_state()
             .into_iter()
@@ -132,7 +131,7 @@ fn host_state() -> Vec<(String, Vec<u8>)> {
     state
 }
 
-/// Listeners on every address of this host that nobody may reach.
+/// Listeners on every address of this host, which no sandbox may reach.
 #[derive(Debug)]
 struct Listeners {
     tcp: Vec<TcpListener>,
@@ -218,7 +217,6 @@ impl Canary {
     }
 }
 
-/// What changes with a file.
 #[cfg(unix)]
 fn stamp(found: &Metadata) -> impl PartialEq + use<> {
     use std::os::unix::fs::MetadataExt as _;

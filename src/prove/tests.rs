@@ -1,4 +1,4 @@
-//! The judge: that it can say no, and says it for the right reason.
+//! Each kind of expectation can fail, and fails for the right reason.
 
 use serde_json::{Value, json};
 

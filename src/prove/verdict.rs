@@ -1,4 +1,4 @@
-//! Compares what was seen with what is expected. Pure, and able to say no.
+//! Compares outcomes with expectations.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::probe::Probe;
 
-/// What is expected at one place.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Expected {
     /// Exactly this.
@@ -25,7 +24,7 @@ pub(super) enum Expected {
 }
 
 impl<'de> Deserialize<'de> for Expected {
-    /// A value stands for itself, an object with one of our words for what the word says.
+    /// A value is expected exactly; an object with one of our keywords is a condition.
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
         let Some((word, operand)) = single(&value) else {
@@ -81,26 +80,23 @@ impl Expected {
     }
 }
 
-/// What became of an attack.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Observation {
-    /// This was seen.
     Outcome(Value),
-    /// It could not be tried here, for this reason.
+    /// It cannot run here, for this reason.
     Unavailable(String),
-    /// It was not tried because nothing would have bounded it.
+    /// Not run, because no limit would stop it.
     NotTried,
-    /// It broke what makes sandboxes, in this way.
+    /// The engine failed, in this way.
     Failed(String),
 }
 
-/// What is said of one probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// The promise held.
     Kept,
-    /// Nothing could be said.
+    /// Not checked.
     Skipped,
     /// The promise is not kept in full here, and the operator has accepted that.
     Degraded,
@@ -108,7 +104,6 @@ pub enum Verdict {
     Breach,
 }
 
-/// One probe, judged.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
     /// `P1` to `P16`.
@@ -117,9 +112,8 @@ pub struct Finding {
     pub id: String,
     /// What was attacked.
     pub name: String,
-    /// What became of it.
     pub verdict: Verdict,
-    /// By what the promise is kept here.
+    /// How the promise is kept here.
     pub mechanism: String,
     /// What was expected, by place, where it was not seen.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -127,7 +121,7 @@ pub struct Finding {
     /// What was seen there instead.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub seen: BTreeMap<String, Value>,
-    /// Why nothing could be said, or why the promise is degraded.
+    /// Why the probe was skipped, or why the promise is degraded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -135,7 +129,6 @@ pub struct Finding {
 /// Promises that the degraded form of the native sandbox does not keep in full.
 pub(super) const DEGRADED: [&str; 2] = ["P6", "P7"];
 
-/// Judges one probe where these traits hold.
 pub(super) fn check_probe(probe: &Probe, observation: &Observation, traits: &[String]) -> Finding {
     let mut finding = Finding {
         promise: probe.promise.clone(),

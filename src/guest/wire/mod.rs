@@ -1,6 +1,6 @@
-//! What host and guest say to each other: streams of one yamux connection, and the frames on them.
+//! The protocol of host and guest: streams of one yamux connection, and the frames on them.
 //!
-//! Both sides parse what the other says as hostile: every frame has a cap.
+//! Each side treats the other as untrusted: every frame has a size limit.
 
 use std::{fmt, io};
 
@@ -10,14 +10,14 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 pub use crate::guest::link::{Link, Opener, Side, Stream};
 
-/// The version of this protocol; host and guest are one binary, so any difference is a refusal.
+/// Host and guest are one binary, so any difference is rejected.
 pub const VERSION: u32 = 4;
 /// Bytes of a frame from the host: a job with its environment and arguments, whose every byte JSON may escape as six.
 pub const FRAME_TO_GUEST_BYTES_MAX: u32 = 8 * 1024 * 1024;
 /// Bytes of a frame from the guest: a state or one file's name.
 pub const FRAME_TO_HOST_BYTES_MAX: u32 = 64 * 1024;
 
-/// One stream of the connection. The host opens them all, but for the tunnels; the first byte on each says which it is.
+/// One stream of the connection, identified by its first byte. The host opens all but the tunnels.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Channel {
@@ -33,7 +33,7 @@ pub enum Channel {
     Results = b'r',
     /// Guest to host: the lines that the program logs.
     Log = b'l',
-    /// Opened by the guest, and any number of times, where [`Start::egress`] says so: what a program sends out.
+    /// Opened by the guest, any number of times, if [`Start::egress`] is set: an outgoing connection of the program.
     Egress = b'x',
 }
 
@@ -56,21 +56,21 @@ impl Channel {
     }
 }
 
-/// What the host says on [`Channel::Control`].
+/// Commands of the host on [`Channel::Control`].
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToGuest {
-    /// Make all ready for a program, its interpreter included, and wait; once, and before anything else.
+    /// Prepare for a program, pre-start its interpreter, and wait. At most once, as the first command.
     Warm(Warm),
     /// Start the program, once.
     Start(Start),
     /// Kill it and report.
     Cancel,
-    /// Nothing: keeps proxies between host and engine from cutting an idle tunnel.
+    /// Prevents proxies between host and engine from closing an idle connection.
     KeepAlive,
 }
 
-/// What of a program is known before anybody asks for it: nothing of a request is in here.
+/// What is known of a program before its run: nothing of a request.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Warm {
     /// [`VERSION`] of the host.
@@ -98,7 +98,7 @@ pub struct Start {
     pub timeout_ms: u64,
     /// Whether the skill's folders are seen in `/workspace`, and what is new or changed there is sent back.
     pub workspace: Workspace,
-    /// The port of loopback whose connections are handed to the host; nobody listens where there is none.
+    /// The port of loopback whose connections are forwarded to the host, if any.
     pub egress: Option<u16>,
     /// Caps on what is sent back.
     pub caps: Caps,
@@ -113,14 +113,13 @@ impl fmt::Debug for Start {
     }
 }
 
-/// What `/workspace` is to a program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Workspace {
-    /// A place to work, and gone with the program.
+    /// Scratch that is discarded.
     #[default]
     Scratch,
-    /// Where it finds the skill's folders and leaves its results.
+    /// Has the skill's files; new and changed files are results.
     Results,
 }
 
@@ -156,13 +155,10 @@ pub struct Caps {
 /// One file that the host places before the program starts. Its content follows the frame.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Input {
-    /// Where it goes.
     pub place: InputPlace,
-    /// Bytes that follow.
     pub size: u64,
 }
 
-/// Where an input goes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InputPlace {
@@ -174,11 +170,11 @@ pub enum InputPlace {
     Code,
     /// A relative path below `/workspace`.
     Workspace(String),
-    /// `/blobs`, under the 64 hex digits of its digest; nobody may write it.
+    /// `/blobs`, read-only, under the 64 hex digits of its digest.
     Blob(String),
 }
 
-/// What the guest says on [`Channel::Control`].
+/// Reports of the guest on [`Channel::Control`].
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToHost {
@@ -192,10 +188,7 @@ pub enum ToHost {
     /// The program was started.
     Started,
     /// The program has ended and everything in the sandbox was killed; results follow on their channels.
-    Ended {
-        /// How it ended.
-        end: ProgramEnd,
-    },
+    Ended { end: ProgramEnd },
     /// Everything was sent; the guest exits.
     Done {
         /// Bytes the program wrote to its standard output.
@@ -204,7 +197,6 @@ pub enum ToHost {
         stderr_bytes: u64,
         /// Bytes of the lines that it logged.
         log_lines_bytes: u64,
-        /// What the sandbox used.
         usage: GuestUsage,
     },
 }
@@ -225,7 +217,7 @@ pub enum ProgramEnd {
     NotStarted(String),
 }
 
-/// What the sandbox used, as far as the guest can see it.
+/// Usage of the sandbox, as far as the guest can see it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestUsage {
     /// CPU time in milliseconds.
@@ -248,16 +240,10 @@ pub enum Item {
         size: u64,
     },
     /// `output.json` has more bytes than the cap.
-    LargeOutput {
-        /// How many.
-        size: u64,
-    },
+    LargeOutput { size: u64 },
     /// `output.json` is there and cannot be taken: a link, not a regular file or unreadable.
-    BadOutput {
-        /// Which of these.
-        reason: String,
-    },
-    /// What called code has shown; the head of it where there is more.
+    BadOutput { reason: String },
+    /// Results that called code has displayed, truncated at the cap.
     Results {
         /// Bytes that follow.
         size: u64,
@@ -273,7 +259,7 @@ pub enum Item {
     },
     /// A blob that the program made.
     Blob {
-        /// What the program called it: 64 hex digits, which the host compares with the content.
+        /// The program's name for it: 64 hex digits, which the host compares with the content's digest.
         name: String,
         /// Bytes that follow.
         size: u64,
@@ -282,10 +268,8 @@ pub enum Item {
     Skipped {
         /// As for a file; the head of one that is too long.
         path: String,
-        /// Why.
         reason: String,
     },
-    /// There is no more.
     End {
         /// All files that were not sent, named or not.
         skipped_total: u64,
@@ -328,7 +312,7 @@ where
         .map_err(|_| invalid("malformed frame"))
 }
 
-/// An error for what the other side said.
+/// An error about a frame of the other side.
 #[must_use]
 pub fn invalid(message: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, message)
