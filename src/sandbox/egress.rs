@@ -27,6 +27,12 @@ impl Egress {
         (Self(sender), tunnels)
     }
 
+    /// Closes all connections.
+    #[cfg(test)]
+    pub(super) fn closed() -> Self {
+        Self::new().0
+    }
+
     /// A connection that is not received is closed.
     pub(super) fn forward(&self, stream: wire::Stream) {
         let _ = self.0.try_send(Tunnel(stream));

@@ -365,7 +365,7 @@ mod tests {
             |job| job.recurs = false,
             |job| {
                 job.kind = JobKind::Build {
-                    egress: Egress::new().0,
+                    egress: Egress::closed(),
                 }
             },
         ];
