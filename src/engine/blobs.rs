@@ -156,7 +156,7 @@ impl Engine {
         require(caller, &[Scope::Run])?;
         let ended = self.0.store.end_blob(caller.tenant(), id, clock::now()).await;
         let ended = ended.map_err(|error| failure::of_store(error, &format!("blob `{id}`")))?;
-        // Nobody finds it any more; if this breaks off, upkeep does the rest.
+        // It can no longer be found; maintenance finishes an interrupted removal.
         self.forget_blob(&ended).await
     }
 

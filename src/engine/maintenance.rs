@@ -1,4 +1,4 @@
-//! What happens without anybody asking: leftovers removed, old executions forgotten, health told, life ended in order.
+//! Maintenance without a request: removes leftovers and expired data, reports health, shuts down in order.
 
 use std::time::Duration;
 
@@ -64,13 +64,13 @@ impl Engine {
         }
     }
 
-    /// Gives back memory that only makes the next calls a little faster.
-    pub fn rest(&self) {
+    /// Releases memory that only makes the next calls a little faster.
+    pub fn trim_memory(&self) {
         self.0.store.rest();
     }
 
-    /// Waits until the next round. Meanwhile a slot that was left for callers goes to the queue when none come any more.
-    pub async fn until_next_round(&self) {
+    /// Waits until the next round. Meanwhile grants a slot reserved for interactive requests when none arrive any more.
+    pub async fn wait_for_maintenance(&self) {
         let began = std::time::Instant::now();
         while began.elapsed() < limits::UPKEEP_EVERY {
             tokio::time::sleep(limits::CALLERS_COME_WITHIN).await;
@@ -78,8 +78,8 @@ impl Engine {
         }
     }
 
-    /// One round of upkeep; each part that fails is logged and tried again in the next round.
-    pub async fn upkeep_round(&self) {
+    /// One round of maintenance; a part that fails is logged and retried in the next round.
+    pub async fn run_maintenance(&self) {
         let dead = self.0.instance.dead().unwrap_or_else(|error| {
             tracing::warn!(%error, "Could not look for dead processes");
             Vec::new()
@@ -96,12 +96,12 @@ impl Engine {
         ];
         for (part, result) in results {
             if let Err(error) = result {
-                tracing::warn!(%error, source = ?std::error::Error::source(&error), "Upkeep failed while {part}");
+                tracing::warn!(%error, source = ?std::error::Error::source(&error), "Maintenance failed while {part}");
             }
         }
     }
 
-    /// Ends executions that stand as running and are not, whoever ran them.
+    /// Ends executions that are recorded as running and are not, in any process.
     pub(super) async fn end_lost(&self) -> Result<(), Error> {
         self.close_unsaved().await?;
         self.interrupt_dead().await?;
@@ -202,7 +202,7 @@ impl Engine {
         }
     }
 
-    /// Removes unpacked skills that no version has any more, and those that nobody has run for long.
+    /// Evicts unpacked skills that no version has any more, and those unused for long.
     async fn evict_unused(&self) -> Result<(), Error> {
         for digest in self.on_cache(SkillCache::idle).await? {
             let used = self.0.store.digest_is_used(&digest).await;
@@ -218,7 +218,7 @@ impl Engine {
         self.0.sandbox.set_warm_pool(pool);
     }
 
-    /// Lets nobody in any more, waits for what runs, then ends it as interrupted; returns when nothing is left.
+    /// Rejects new requests, waits for running executions, then interrupts them; returns when nothing runs.
     pub async fn shutdown(&self, within: Duration) {
         self.0.admission.close();
         self.0.tasks.close();
@@ -230,7 +230,7 @@ impl Engine {
             self.0.running.stop();
             let last = limits::KILL_GRACE * 2 + limits::COLLECT_MAX;
             if tokio::time::timeout(last, self.0.tasks.wait()).await.is_err() {
-                tracing::error!("Executions are left to the next process's upkeep");
+                tracing::error!("Executions left to the maintenance of the next process");
             }
         }
         self.0.running.close();

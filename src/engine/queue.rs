@@ -300,7 +300,7 @@ impl Engine {
     }
 
     /// Adopts the queues of dead processes, in order.
-    pub async fn resume_queue(&self) -> Result<(), Error> {
+    pub async fn recover_queue(&self) -> Result<(), Error> {
         let of_store = |error| failure::of_store(error, "execution");
         let owners = self.0.store.queue_owners().await.map_err(of_store)?;
         for owner in owners

@@ -95,7 +95,7 @@ async fn what_has_its_turn_as_the_process_ends_runs_in_the_next_one() {
     assert_eq!(left.status, Status::Queued, "{:?}", left.outcome);
     drop((first, follow));
     let next = engine_here().await;
-    next.resume_queue().await.unwrap();
+    next.recover_queue().await.unwrap();
     next.shutdown(Duration::from_secs(20)).await;
     let ended = next.execution(&caller, submitted.new.id).await.unwrap();
     assert_eq!(ended.status, Status::Success, "{:?}", ended.outcome);

@@ -59,7 +59,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
     let closing = CancellationToken::new();
     let serving = tokio::spawn(http::serve(listener, app, closing.clone()));
     let observed = observe::serve(&config, &engine, closing.clone()).await?;
-    let upkeep = tokio::spawn(maintain(engine.clone(), closing.clone()));
+    let maintenance = tokio::spawn(maintain(engine.clone(), closing.clone()));
     let delivering = tokio::spawn(courier.deliver(closing.clone()));
     for notice in &config.notices {
         tracing::warn!("{notice}");
@@ -88,7 +88,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
         // `/readyz` fails from here on while requests are still served, so that load balancers stop sending requests.
         engine.shutdown(limits::DRAIN_SERVER_MAX).await;
         closing.cancel();
-        let _ = tokio::join!(serving, observed, upkeep, delivering);
+        let _ = tokio::join!(serving, observed, maintenance, delivering);
     };
     tokio::select! {
         () = ending => tracing::info!("Ended"),
@@ -104,13 +104,13 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
 async fn maintain(engine: Engine, closing: CancellationToken) {
     loop {
         let work = async {
-            engine.upkeep_round().await;
-            if let Err(error) = engine.resume_queue().await {
+            engine.run_maintenance().await;
+            if let Err(error) = engine.recover_queue().await {
                 tracing::warn!(%error, "Resuming queued executions of earlier processes failed");
             }
         };
         // Executions start meanwhile.
-        let round = async { tokio::join!(work, engine.until_next_round()) };
+        let round = async { tokio::join!(work, engine.wait_for_maintenance()) };
         if closing.run_until_cancelled(round).await.is_none() {
             return;
         }

@@ -197,7 +197,7 @@ async fn the_longest_unused_packages_go_when_they_are_too_much_together() {
             .unwrap();
     }
     assert_eq!(sets(&world, &world.admin).await.len(), 2);
-    world.engine.upkeep_round().await;
+    world.engine.run_maintenance().await;
     let left = sets(&world, &world.admin).await;
     assert_eq!(
         (left.len(), left[0].wanted.as_slice()),

@@ -170,7 +170,7 @@ async fn an_execution_that_was_lost_on_the_way_ends_as_interrupted() {
             .len(),
         world.engine.settings().concurrency
     );
-    world.engine.upkeep_round().await;
+    world.engine.run_maintenance().await;
     assert_eq!(
         listed(&world.engine, &world.admin, Some(Status::Running))
             .await
@@ -313,7 +313,7 @@ async fn retention_forgets_rows_and_files_of_each_tenant_for_itself() {
     let sandbox = Sandbox::scripted(script);
     let path = world.folder.path();
     let engine = engine_that_keeps(policy, path, instance_in(path), sandbox).await;
-    engine.upkeep_round().await;
+    engine.run_maintenance().await;
     let ids = |executions: Vec<Execution>| -> BTreeSet<String> {
         executions.iter().map(|one| one.new.id.to_string()).collect()
     };
@@ -340,7 +340,7 @@ async fn retention_by_age_forgets_what_has_ended_and_nothing_else() {
     };
     let path = world.folder.path();
     let engine = engine_that_keeps(policy, path, instance_in(path), Sandbox::scripted(script)).await;
-    engine.upkeep_round().await;
+    engine.run_maintenance().await;
     let left = listed(&engine, &world.admin, None).await;
     assert_eq!(
         left.iter().map(|one| one.status).collect::<Vec<_>>(),
@@ -365,11 +365,11 @@ async fn files_that_cannot_be_deleted_hold_up_nobody_elses_retention() {
         per_tenant: None,
     };
     let engine = engine_that_keeps(policy, path, instance_in(path), Sandbox::scripted(script)).await;
-    engine.upkeep_round().await;
+    engine.run_maintenance().await;
     let left = listed(&engine, &world.admin, None).await;
     assert_eq!(left.iter().map(|one| one.new.id).collect::<Vec<_>>(), [stuck]);
     std::fs::remove_dir(&tar).unwrap();
-    engine.upkeep_round().await;
+    engine.run_maintenance().await;
     assert_eq!(listed(&engine, &world.admin, None).await.len(), 0);
 }
 

@@ -350,7 +350,7 @@ async fn shown(server: Server, until: fn(&Value) -> bool) -> (Server, Value) {
     tokio::time::timeout(PATIENCE, look).await.unwrap().unwrap()
 }
 
-/// What ends otherwise is told, too: here by the upkeep of another process.
+/// What ends otherwise is told, too: here by the maintenance of another process.
 #[tokio::test]
 async fn an_execution_whose_process_died_is_told_as_interrupted() {
     let (world, _courier) = telling(settings()).await;
@@ -376,6 +376,6 @@ async fn an_execution_whose_process_died_is_told_as_interrupted() {
     database
         .execute("update deliveries set status = 'waiting', attempts = 0", [])
         .unwrap();
-    world.engine.upkeep_round().await;
+    world.engine.run_maintenance().await;
     assert_eq!(receiver.next().await.json()["data"]["status"], "interrupted");
 }

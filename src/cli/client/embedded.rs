@@ -93,7 +93,7 @@ impl EmbeddedClient {
         runtime.block_on(async {
             let closing = async {
                 if ran.get() {
-                    engine.upkeep_round().await;
+                    engine.run_maintenance().await;
                 }
                 engine.shutdown(Duration::ZERO).await;
             };
