@@ -1,15 +1,13 @@
-//! Looking at executions, cancelling them, fetching their files.
+//! Looking at executions, fetching their files.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use crate::auth::{Caller, Scope};
 use crate::blob::{self, Link, Object};
 use crate::engine::{Engine, PageRequest, clock, failure, require, rows};
 use crate::error::{Code, Error};
-use crate::execution::{Execution, FileEntry, Status};
+use crate::execution::{Execution, FileEntry};
 use crate::ids::{ExecutionId, Tenant};
-use crate::limits;
 use crate::store::{ExecutionFilter, Page};
 
 /// All files of an execution as one uncompressed tar.
@@ -65,38 +63,6 @@ impl Engine {
     pub(super) async fn find_execution(&self, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error> {
         let found = self.0.store.execution(tenant, id).await;
         found.map_err(|error| failure::of_store(error, &format!("execution `{id}`")))
-    }
-
-    /// Ends a running execution and waits until that is recorded. One that has ended is returned as it is.
-    pub async fn cancel(&self, caller: &Caller, id: ExecutionId) -> Result<Execution, Error> {
-        let execution = self.execution(caller, id).await?;
-        if execution.status.is_final() {
-            return Ok(execution);
-        }
-        if execution.status == Status::Queued && self.cancel_queued(caller.tenant(), id).await? {
-            return self.find_execution(caller.tenant(), id).await;
-        }
-        let still_runs = |code, what: &str| Error::new(code, format!("execution `{id}` {what}"));
-        if let Some(mut reader) = self.0.running.cancel(caller.tenant(), id) {
-            let patience = limits::KILL_GRACE * 2 + limits::COLLECT_MAX;
-            match tokio::time::timeout(patience, reader.ended()).await {
-                Ok(Some(execution)) => return Ok(Arc::unwrap_or_clone(execution)),
-                // It ended, and nobody could record how.
-                Ok(None) => {}
-                Err(_) => {
-                    let what = "was asked to end and has not yet; ask for its state later";
-                    return Err(still_runs(Code::Busy, what));
-                }
-            }
-        }
-        // Nobody may be left who records its end.
-        self.end_lost().await?;
-        let execution = self.find_execution(caller.tenant(), id).await?;
-        if execution.status.is_final() {
-            return Ok(execution);
-        }
-        let what = "runs in another process of this installation; cancel it there";
-        Err(still_runs(Code::Conflict, what))
     }
 
     /// All files of an execution. The door has checked a key or a link for `tenant`.

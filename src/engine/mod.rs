@@ -3,6 +3,7 @@
 mod admission;
 mod blobs;
 mod cache;
+mod cancel;
 mod clock;
 mod code;
 mod deps;

@@ -159,7 +159,7 @@ impl Engine {
     /// Enters the queue, and registers the execution so that it can be watched and cancelled.
     fn enter_queue(&self, tenant: &Tenant, id: ExecutionId, lane: Lane) -> Result<WaitingExecution, Error> {
         let ticket = self.request_slot(tenant, id, lane)?;
-        let registration = self.0.running.register(tenant.clone(), id);
+        let registration = self.register(tenant.clone(), id);
         registration.set_queued();
         Ok(WaitingExecution { ticket, registration })
     }
@@ -323,18 +323,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Ends an execution that waits; `false` if it has started or ended.
-    pub(super) async fn cancel_queued(&self, tenant: &Tenant, id: ExecutionId) -> Result<bool, Error> {
-        let left = self.leave_queue(tenant, id, outcome::cancelled()).await?;
-        if left {
-            self.0.admission.remove(tenant, id);
-            // One that has a slot may still be preparing.
-            drop(self.0.running.cancel(tenant, id));
-        }
-        Ok(left)
-    }
-
-    async fn leave_queue(&self, tenant: &Tenant, id: ExecutionId, outcome: Outcome) -> Result<bool, Error> {
+    pub(super) async fn leave_queue(
+        &self,
+        tenant: &Tenant,
+        id: ExecutionId,
+        outcome: Outcome,
+    ) -> Result<bool, Error> {
         let waited = self.find_execution(tenant, id).await?.new;
         let left = self.0.store.leave_queue(tenant, id, outcome.clone()).await;
         let left = left.map_err(|error| failure::of_store(error, "execution"))?;

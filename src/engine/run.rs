@@ -150,7 +150,7 @@ impl Engine {
         planned.watcher = watcher;
         let slot = self.0.admission.admit_unless_gone(&planned.tenant, &gone).await?;
         // Register before the insert, so that every `running` row has an owner.
-        let mut registration = self.0.running.register(planned.tenant.clone(), planned.id());
+        let mut registration = self.register(planned.tenant.clone(), planned.id());
         let execution = Box::pin(self.execute(planned, slot, &mut registration, &gone)).await?;
         // Only now: whoever waits for the end must find it recorded.
         registration.complete(&execution);

@@ -2,6 +2,7 @@
 //! recorded.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
@@ -14,6 +15,8 @@ use crate::ids::{ExecutionId, Tenant};
 pub(super) struct RunningExecutions {
     live: Mutex<HashMap<ExecutionId, RunningExecution>>,
     unsaved: Mutex<Vec<(Tenant, ExecutionId)>>,
+    /// Whether a task polls for cancel requests of other processes.
+    is_polled: AtomicBool,
     /// Cancelled when the process ends: what runs, and what is about to.
     stop: CancellationToken,
     /// Cancelled when nobody is left who ends anything.
@@ -67,6 +70,22 @@ impl RunningExecutions {
             live.cancel.cancel();
         }
         reader
+    }
+
+    /// Whether the caller must start the task that polls for cancel requests.
+    pub(super) fn begin_polling(&self) -> bool {
+        !self.is_polled.swap(true, Ordering::AcqRel)
+    }
+
+    /// Whether that task continues; it ends with the last execution.
+    pub(super) fn continue_polling(&self) -> bool {
+        // Locked until decided: an execution that registers later starts the next task.
+        let live = locked(&self.live);
+        let continues = !live.is_empty() || !locked(&self.unsaved).is_empty();
+        if !continues {
+            self.is_polled.store(false, Ordering::Release);
+        }
+        continues
     }
 
     /// Reads what an execution tells from a place on, if it runs here.

@@ -45,7 +45,12 @@ impl Engine {
     }
 
     /// The execution when it has ended, or as it stands then.
-    async fn await_end(&self, tenant: &Tenant, id: ExecutionId, until: Instant) -> Result<Execution, Error> {
+    pub(super) async fn await_end(
+        &self,
+        tenant: &Tenant,
+        id: ExecutionId,
+        until: Instant,
+    ) -> Result<Execution, Error> {
         loop {
             let reader = self.0.running.reader(tenant, id, Bookmark::default());
             let here = reader.and_then(Result::ok);

@@ -32,3 +32,5 @@ pub const QUEUE_LOOK_EVERY: Duration = Duration::from_secs(1);
 pub const QUEUE_CONFIGURED_MAX: usize = 100_000;
 /// Whoever watches an execution that another process runs is told its end this late at most.
 pub const ELSEWHERE_LOOK_EVERY: Duration = Duration::from_secs(1);
+/// A process that runs something beside others looks this often for requests of theirs to cancel it.
+pub const CANCEL_POLL_EVERY: Duration = Duration::from_secs(1);

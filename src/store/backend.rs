@@ -79,6 +79,8 @@ pub(super) trait Backend {
         at: Timestamp,
     ) -> Result<Vec<(Tenant, ExecutionId)>, Error>;
     async fn instances(&self) -> Result<Vec<InstanceId>, Error>;
+    async fn request_cancel(&self, tenant: &Tenant, id: ExecutionId, at: Timestamp) -> Result<bool, Error>;
+    async fn cancel_requests(&self, owner: InstanceId) -> Result<Vec<(Tenant, ExecutionId)>, Error>;
     async fn expired(&self, retention: &Retention, rows: u32) -> Result<Vec<(Tenant, ExecutionId)>, Error>;
     async fn forget(&self, tenant: &Tenant, id: ExecutionId) -> Result<(), Error>;
 

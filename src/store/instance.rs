@@ -81,6 +81,15 @@ impl Instance {
         Ok(dead)
     }
 
+    /// Whether other processes are registered, dead ones that are not forgotten yet included.
+    #[must_use]
+    pub fn has_others(&self) -> bool {
+        let own = path(&self.folders[0], self.id, LOCKED);
+        let is_other = |path: PathBuf| path.extension().is_some_and(|ending| ending == LOCKED) && path != own;
+        let entries = self.folders.iter().filter_map(|folder| fs::read_dir(folder).ok());
+        entries.flatten().flatten().any(|entry| is_other(entry.path()))
+    }
+
     /// Whether this process is alive. One that never registered counts as dead. One whose lock cannot be examined, because
     /// file descriptors have run out for example, counts as alive: its executions would be taken from it.
     #[must_use]
@@ -232,8 +241,10 @@ mod tests {
         let (folder, database) = fresh();
         let (first, second) = (register(&database), register(&database));
         assert!(second.is_alive(first.id()));
+        assert!(second.has_others());
         assert_eq!(second.dead().unwrap(), []);
         drop(first);
+        assert!(!second.has_others());
         assert_eq!(fs::read_dir(folder.path().join("instances")).unwrap().count(), 1);
     }
 

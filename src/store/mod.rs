@@ -2,7 +2,7 @@
 //!
 //! Every query for a caller names its tenant. Those that do not serve no caller: the look-up of a key by its hash, which
 //! tells whose it is, and upkeep, which is for all ([`Store::interrupt`], [`Store::instances`], [`Store::queue_owners`],
-//! [`Store::adopt`], [`Store::forget_idempotency_keys`], [`Store::expired`],
+//! [`Store::adopt`], [`Store::cancel_requests`], [`Store::forget_idempotency_keys`], [`Store::expired`],
 //! [`Store::digest_is_used`], [`Store::end_expired_blobs`], [`Store::surplus_packages`], [`Store::packages_are_kept`]).
 //!
 //! What a backend must keep to is written as tests in `contract`, the same for each.
@@ -266,6 +266,21 @@ impl Store {
     /// The processes that have running executions.
     pub async fn instances(&self) -> Result<Vec<InstanceId>, Error> {
         on_backend!(self, b => b.instances().await)
+    }
+
+    /// Asks the process that owns an execution to cancel it; `false` if the execution has ended.
+    pub async fn request_cancel(
+        &self,
+        tenant: &Tenant,
+        id: ExecutionId,
+        at: Timestamp,
+    ) -> Result<bool, Error> {
+        on_backend!(self, b => b.request_cancel(tenant, id, at).await)
+    }
+
+    /// The executions of a process that other processes asked it to cancel, and that have not ended.
+    pub async fn cancel_requests(&self, owner: InstanceId) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
+        on_backend!(self, b => b.cancel_requests(owner).await)
     }
 
     /// Executions that have ended and need not be kept, at most `rows`, each tenant's oldest first.

@@ -207,7 +207,7 @@ fn within_a_second<T>(attempt: impl Fn() -> (Duration, T)) -> T {
 }
 
 /// Processes of this machine with `mark` among their arguments.
-fn processes(mark: &str) -> usize {
+pub(crate) fn processes(mark: &str) -> usize {
     let entries = std::fs::read_dir("/proc").unwrap();
     let commands = entries.filter_map(|entry| std::fs::read(entry.ok()?.path().join("cmdline")).ok());
     commands

@@ -5,9 +5,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use skillbox::engine::RunSpec;
+use skillbox::execution::Status;
+use skillbox::limits;
+use skillbox::sandbox::{Completion, Report, Sandbox};
+use skillbox::skill::Language;
 
-use crate::queue::{ask, publish, show, submit, with_server};
+use crate::queue::{ask, processes, publish, show, submit, with_server};
 use crate::server::Server;
+use crate::world::{World, archive, instance_in};
 
 /// A dead server is found by the maintenance of the other one, which comes once a minute.
 const RECOVERED_WITHIN: Duration = Duration::from_secs(100);
@@ -142,4 +148,86 @@ async fn a_server_recovers_the_queue_of_a_killed_one_with_another_data_folder() 
         }
     })
     .await;
+}
+
+/// C-11.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_cancels_running_and_queued_executions_of_another() {
+    with_server(&[("SKILLBOX_CONCURRENCY", "1")], |first| {
+        let program = "echo partial; (setsid sleep 97.65 &); sleep 97.65";
+        first.publish(archive(Language::Bash, "version: 1.0.0\n", program));
+        let second = start_beside(&first, "second");
+        let cancel = |id: &str| second.post_json(&format!("/v1/executions/{id}/cancel"), &json!({}));
+        std::thread::scope(|scope| {
+            let caller = scope.spawn(|| ask(&first, &json!({})));
+            within(RECOVERED_WITHIN, "both processes", || processes("97.65") == 2);
+            let running = newest_running(&first).unwrap();
+            let queued = submit(&first, "", &json!(0));
+            for id in [&queued, &running] {
+                let began = Instant::now();
+                let answer = cancel(id);
+                assert_eq!(
+                    (
+                        answer.status,
+                        &answer.body["status"],
+                        &answer.body["error"]["code"]
+                    ),
+                    (200, &json!("cancelled"), &json!("cancelled")),
+                    "{}",
+                    answer.body
+                );
+                assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+                assert_eq!(show(&first, id, "")["queue"], Value::Null);
+            }
+            assert_eq!(processes("97.65"), 0, "the whole tree has gone");
+            let answer = caller.join().unwrap();
+            assert_eq!(answer.body["status"], "cancelled", "{}", answer.body);
+            assert_eq!(answer.body["logs"]["stdout"], "partial\n");
+        });
+    })
+    .await;
+}
+
+fn reads(world: &World) -> u32 {
+    let metrics = world.engine.metrics_text();
+    let mut lines = metrics.lines();
+    let count = lines.find_map(|line| line.strip_prefix("skillbox_store_read_seconds_count "));
+    count.unwrap().parse().unwrap()
+}
+
+/// Reads of the database during three periods of the poll for cancel requests.
+async fn reads_in_three_periods(world: &World) -> u32 {
+    let before = reads(world);
+    tokio::time::sleep(limits::CANCEL_POLL_EVERY * 3).await;
+    reads(world) - before
+}
+
+/// An idle process, and one that is alone, do not read the database to find cancel requests.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_polls_for_cancel_requests_only_while_it_runs_something_beside_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_owned();
+    let sandbox = Sandbox::scripted(|_, _| {
+        std::thread::sleep(limits::CANCEL_POLL_EVERY * 5);
+        Ok(Report::bare(Completion::Exited(0)))
+    });
+    let world = World::over(folder, instance_in(&path), sandbox).await;
+    let run_and_count = async || {
+        let spec = RunSpec::of_code(Language::Python, "1".to_owned());
+        let run = world.engine.run(&world.admin, spec);
+        let count = async {
+            tokio::time::sleep(limits::CANCEL_POLL_EVERY / 2).await;
+            reads_in_three_periods(&world).await
+        };
+        let (ended, count) = tokio::join!(run, count);
+        assert_eq!(ended.unwrap().status, Status::Success);
+        count
+    };
+    assert_eq!(run_and_count().await, 0, "no other process is registered");
+    let _other = instance_in(&path);
+    let polls = run_and_count().await;
+    assert!((1..=4).contains(&polls), "once a second: {polls}");
+    // The last poll finds that nothing runs.
+    tokio::time::sleep(limits::CANCEL_POLL_EVERY * 2).await;
+    assert_eq!(reads_in_three_periods(&world).await, 0, "nothing runs");
 }

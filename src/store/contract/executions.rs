@@ -130,6 +130,35 @@ pub(in crate::store) async fn a_dead_process_leaves_nothing_running(place: &impl
     assert_eq!(end.error.unwrap().code, "interrupted");
 }
 
+/// C-11.
+pub(in crate::store) async fn a_cancel_request_reaches_the_owner_until_the_execution_ends(
+    place: &impl Place,
+) {
+    let store = place.open().await;
+    let (new, bystander) = (execution(0), execution(1));
+    store.begin(new.clone()).await.unwrap();
+    store.begin(bystander.clone()).await.unwrap();
+    let requested = |tenant: Tenant, micros| {
+        let (store, id) = (&store, new.id);
+        async move { store.request_cancel(&tenant, id, at(micros)).await.unwrap() }
+    };
+    assert!(!requested(tenant("default2"), 1).await, "T-02: of another tenant");
+    assert_eq!(store.cancel_requests(new.instance).await.unwrap(), []);
+    assert!(requested(new.tenant.clone(), 2).await);
+    assert!(requested(new.tenant.clone(), 3).await, "twice is once");
+    let owner = place.open().await;
+    let requests = owner.cancel_requests(new.instance).await.unwrap();
+    assert_eq!(requests, [(new.tenant.clone(), new.id)]);
+    assert_eq!(store.cancel_requests(InstanceId::generate()).await.unwrap(), []);
+    assert_eq!(status(&store, new.id).await, Status::Running);
+    owner
+        .finish(&new.tenant, new.id, outcome(Status::Cancelled))
+        .await
+        .unwrap();
+    assert_eq!(store.cancel_requests(new.instance).await.unwrap(), []);
+    assert!(!requested(new.tenant.clone(), 4).await, "it has ended");
+}
+
 /// quotes, statements and NUL in any free text are kept as they are and do nothing.
 pub(in crate::store) async fn text_is_data_and_never_a_statement(place: &impl Place) {
     let store = place.open().await;

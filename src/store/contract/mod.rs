@@ -43,6 +43,7 @@ macro_rules! contract_tests {
                 an_execution_ends_once,
                 of_concurrent_ends_exactly_one_counts,
                 a_dead_process_leaves_nothing_running,
+                a_cancel_request_reaches_the_owner_until_the_execution_ends,
                 text_is_data_and_never_a_statement,
                 a_tenant_never_sees_the_executions_of_another,
             ]

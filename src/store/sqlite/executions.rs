@@ -84,6 +84,12 @@ const INTERRUPT: &str = "
     where status = 'running' and instance = ?1
     returning tenant, id";
 pub(super) const INSTANCES: &str = "select distinct instance from executions where status = 'running'";
+const REQUEST_CANCEL: &str = "
+    update executions set cancel_requested_at = coalesce(cancel_requested_at, ?3)
+    where tenant = ?1 and id = ?2 and finished_at is null";
+pub(super) const CANCEL_REQUESTS: &str = "
+    select tenant, id from executions
+    where instance = ?1 and cancel_requested_at is not null and finished_at is null";
 
 pub(super) fn begin(c: &Connection, new: &NewExecution) -> Result<(), Error> {
     insert(c, new, Status::Running)
@@ -246,6 +252,27 @@ pub(super) fn interrupt(
 pub(super) fn instances(c: &Connection) -> Result<Vec<InstanceId>, Error> {
     let mut statement = c.prepare_cached(INSTANCES)?;
     let found = statement.query_and_then([], |row| text(row, "instance"))?;
+    found.collect()
+}
+
+pub(super) fn request_cancel(
+    c: &Connection,
+    tenant: &Tenant,
+    id: ExecutionId,
+    at: Timestamp,
+) -> Result<bool, Error> {
+    let mut statement = c.prepare_cached(REQUEST_CANCEL)?;
+    Ok(statement.execute((tenant.as_str(), id.to_string(), at.as_microsecond()))? > 0)
+}
+
+pub(super) fn cancel_requests(
+    c: &Connection,
+    owner: InstanceId,
+) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
+    let mut statement = c.prepare_cached(CANCEL_REQUESTS)?;
+    let found = statement.query_and_then([owner.to_string()], |row| {
+        Ok((text(row, "tenant")?, text(row, "id")?))
+    })?;
     found.collect()
 }
 

@@ -238,6 +238,16 @@ impl Backend for Sqlite {
         self.read(executions::instances).await
     }
 
+    async fn request_cancel(&self, tenant: &Tenant, id: ExecutionId, at: Timestamp) -> Result<bool, Error> {
+        let tenant = tenant.clone();
+        self.write(move |c| executions::request_cancel(c, &tenant, id, at))
+            .await
+    }
+
+    async fn cancel_requests(&self, owner: InstanceId) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
+        self.read(move |c| executions::cancel_requests(c, owner)).await
+    }
+
     async fn expired(&self, retention: &Retention, rows: u32) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
         let retention = *retention;
         self.read(move |c| retention::expired(c, &retention, rows)).await

@@ -15,7 +15,7 @@ use crate::store::Error;
 use super::log::Log;
 
 /// Every migration, oldest first: forward only, never changed once released.
-const MIGRATIONS: [(&str, &str); 8] = [
+const MIGRATIONS: [(&str, &str); 9] = [
     (
         "V1__first",
         include_str!("../../../migrations/sqlite/V1__first.sql"),
@@ -47,6 +47,10 @@ const MIGRATIONS: [(&str, &str); 8] = [
     (
         "V8__deliveries",
         include_str!("../../../migrations/sqlite/V8__deliveries.sql"),
+    ),
+    (
+        "V9__cancel_requests",
+        include_str!("../../../migrations/sqlite/V9__cancel_requests.sql"),
     ),
 ];
 

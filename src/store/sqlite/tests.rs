@@ -137,6 +137,10 @@ fn plans_of_executions() -> Vec<(&'static str, String)> {
             executions::INSTANCES,
             "SCAN executions USING COVERING INDEX executions_running".to_owned(),
         ),
+        (
+            executions::CANCEL_REQUESTS,
+            by("executions_cancel_requested", "instance=?"),
+        ),
     ]
 }
 
@@ -285,7 +289,7 @@ async fn a_newer_database_is_refused_untouched() {
     drop(store);
     let refused = file.try_open().await.unwrap_err();
     assert!(
-        matches!(refused, Error::Newer { found: 99, known: 8 }),
+        matches!(refused, Error::Newer { found: 99, known: 9 }),
         "{refused:?}"
     );
     assert!(refused.to_string().contains("version 99") && refused.to_string().contains("up to 8"));
