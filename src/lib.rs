@@ -2,12 +2,12 @@
 //!
 //! Modules belong to layers and use lower layers only: see `docs/ARCHITECTURE.md`; `tests/tidy` enforces it.
 
-pub mod addresses;
 pub mod auth;
 pub mod blob;
 pub mod bundle;
 pub mod cli;
 pub mod config;
+pub mod egress;
 pub mod engine;
 pub mod error;
 pub mod execution;

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use super::error::Error;
 use super::read::SettingsReader;
 use super::values;
-use crate::engine::{DependencySettings, Host, Index, NamedBy, Upstream};
+use crate::egress::{NamedBy, PackageHost, Upstream};
+use crate::engine::{DependencySettings, Index};
 use crate::limits;
 use crate::skill::parse_bytes;
 
@@ -17,7 +18,7 @@ pub struct DepsConfig {
     /// Node's registry.
     pub node_registry: Index,
     /// Further hosts that keep their files.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<PackageHost>,
     /// The authorities that they are believed by.
     pub ca_bundle: Option<PathBuf>,
     /// Bytes of installed packages that are kept.
@@ -47,7 +48,7 @@ impl DepsConfig {
         };
         let hosts = hosts
             .iter()
-            .map(|host| reader.check("deps.hosts", Host::parse(host, named_by)));
+            .map(|host| reader.check("deps.hosts", PackageHost::parse(host, named_by)));
         let cache_bytes = reader.required("deps.cache", |text| {
             parse_bytes(text, limits::PACKAGES_BYTES_SMALL)
         })?;

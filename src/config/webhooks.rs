@@ -5,16 +5,16 @@ use std::time::Duration;
 use super::error::Error;
 use super::read::{SettingsReader, boolean};
 use super::values;
+use crate::egress::{PrivateDestination, WebhookPolicy};
 use crate::engine::WebhookSettings;
 use crate::limits;
-use crate::webhook::{Policy, Private};
 
 pub(super) fn read(reader: &SettingsReader<'_>) -> Result<WebhookSettings, Error> {
     let each = |key| reader.list(key).unwrap_or_default();
     let private = each("webhooks.allow_private");
     let private = private
         .iter()
-        .map(|text| reader.check("webhooks.allow_private", text.parse::<Private>()));
+        .map(|text| reader.check("webhooks.allow_private", text.parse::<PrivateDestination>()));
     let ports = each("webhooks.ports");
     let ports = ports
         .iter()
@@ -25,7 +25,7 @@ pub(super) fn read(reader: &SettingsReader<'_>) -> Result<WebhookSettings, Error
         Some(pauses) => reader.check("webhooks.retries", retries(&pauses))?,
     };
     Ok(WebhookSettings {
-        policy: Policy {
+        policy: WebhookPolicy {
             allow_http: reader.required("webhooks.allow_http", boolean)?,
             allow_private: private.collect::<Result<_, _>>()?,
             ports: ports.collect::<Result<_, _>>()?,

@@ -57,13 +57,13 @@ use deps::Builds;
 use running::RunningExecutions;
 
 pub use blobs::{BlobPolicy, NewBlob};
-pub use deps::{DependencySettings, Host, Index, NamedBy, Upstream};
+pub use deps::{DependencySettings, Index};
 pub use executions::{ArtifactFile, Artifacts};
 pub use keys::NewKey;
 pub use maintenance::{Check, Readiness};
 pub use request::{OnDisconnect, RunOptions, RunRequest, RunSpec, UnpublishedArchive};
 pub use subscription::Subscription;
-pub use webhooks::{Courier, Resolver, Signing, WebhookSettings};
+pub use webhooks::{Signing, WebhookSender, WebhookSettings};
 
 /// All use cases over one set of adapters. Cheap to clone; the state of every door.
 #[derive(Clone, Debug)]

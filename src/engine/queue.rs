@@ -334,7 +334,7 @@ impl Engine {
         let left = left.map_err(|error| failure::of_store(error, "execution"))?;
         if left {
             self.count_end(&waited, &outcome);
-            self.webhook_is_due(&waited);
+            self.notify_webhook_sender(&waited);
         }
         Ok(left)
     }

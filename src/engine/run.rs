@@ -168,7 +168,7 @@ impl Engine {
         } = request;
         spec.check()?;
         self.check_storage(caller.tenant(), 0).await?;
-        let callback_url = self.accept_callback(spec.callback_url.as_deref())?;
+        let callback_url = self.parse_callback(spec.callback_url.as_deref())?;
         let mut planned = self.resolve(caller, archive, &mut spec).await?;
         let secrets = std::mem::take(&mut planned.secrets);
         self.grant(caller.tenant(), &mut planned.job, &secrets).await?;
@@ -332,7 +332,7 @@ impl Engine {
             return recorded.map_err(|error| failure::of_store(error, "execution"));
         }
         self.count_end(&new, &outcome);
-        self.webhook_is_due(&new);
+        self.notify_webhook_sender(&new);
         tracing::info!(execution.id = %id, status = outcome.status.as_str(), "Finished execution {id}");
         Ok(Execution {
             status: outcome.status,

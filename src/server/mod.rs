@@ -46,7 +46,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
             source,
         })?;
     let address = listener.local_addr().map_err(Error::Signals)?;
-    let courier = engine.courier()?;
+    let webhooks = engine.webhook_sender()?;
     let key = find_or_create_admin_key(&engine, &folder).await?;
     let app = http::app(
         engine.clone(),
@@ -60,7 +60,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
     let serving = tokio::spawn(http::serve(listener, app, closing.clone()));
     let observed = observe::serve(&config, &engine, closing.clone()).await?;
     let maintenance = tokio::spawn(maintain(engine.clone(), closing.clone()));
-    let delivering = tokio::spawn(courier.deliver(closing.clone()));
+    let delivering = tokio::spawn(webhooks.run(closing.clone()));
     for notice in &config.notices {
         tracing::warn!("{notice}");
     }

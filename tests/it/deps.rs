@@ -240,7 +240,7 @@ async fn nothing_but_wheels_of_the_index_is_installed_and_none_leads_out() {
     for (asked, part) in [
         ("climbs", "trying to install outside"),
         ("source", "the index has no wheel of `source` for"),
-        ("moved", "is no host of the configured package indexes"),
+        ("moved", "is not a host of the configured package indexes"),
         ("absent", "No matching distribution"),
     ] {
         let program = python("seen = 1", &[("requirements.txt", asked)]);

@@ -5,7 +5,8 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use skillbox::auth::{Caller, Scope, Scopes};
-use skillbox::engine::{DependencySettings, Index, NamedBy, NewKey, PageRequest, RunSpec, Upstream};
+use skillbox::egress::{NamedBy, Upstream};
+use skillbox::engine::{DependencySettings, Index, NewKey, PageRequest, RunSpec};
 use skillbox::error::Code;
 use skillbox::execution::Status;
 use skillbox::store::PackageSet;

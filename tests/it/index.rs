@@ -11,7 +11,8 @@ use base64::Engine as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use sha2::Digest as _;
-use skillbox::engine::{DependencySettings, Index, NamedBy};
+use skillbox::egress::NamedBy;
+use skillbox::engine::{DependencySettings, Index};
 
 /// A name that nobody but a proxy can lead to the index.
 pub(crate) const ELSEWHERE: &str = "index.invalid";

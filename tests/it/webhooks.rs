@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 use skillbox::bundle::artifacts::ArtifactTar;
+use skillbox::egress::WebhookPolicy;
 use skillbox::engine::{Engine, PageRequest, RunOptions, RunSpec, WebhookSettings};
 use skillbox::execution::{Execution, JsonText, Logs};
 use skillbox::sandbox::{Completion, Error, Job, ProgramOutput, Report, Sandbox};
 use skillbox::skill::Language;
 use skillbox::store::{Delivery, DeliveryStatus};
-use skillbox::webhook::Policy;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -33,7 +33,7 @@ pub(crate) fn script(_: &Job, _: &mut ArtifactTar) -> Result<Report, Error> {
 /// Plain HTTP to loopback, and no patience.
 pub(crate) fn settings() -> WebhookSettings {
     WebhookSettings {
-        policy: Policy {
+        policy: WebhookPolicy {
             allow_http: true,
             allow_private: vec!["127.0.0.0/8".parse().unwrap()],
             ports: Vec::new(),
@@ -46,17 +46,17 @@ pub(crate) fn settings() -> WebhookSettings {
 }
 
 /// A world and, as long as the second lives, somebody who sends its webhooks.
-pub(crate) async fn telling(settings: WebhookSettings) -> (World, AbortOnDropHandle<()>) {
+pub(crate) async fn with_webhooks(settings: WebhookSettings) -> (World, AbortOnDropHandle<()>) {
     let folder = tempfile::tempdir().unwrap();
     let instance = instance_in(folder.path());
     let engine = engine_that_tells(settings, folder.path(), instance, Sandbox::scripted(script)).await;
-    let courier = courier(&engine);
-    (World::of(folder, engine).await, courier)
+    let sender = send_webhooks(&engine);
+    (World::of(folder, engine).await, sender)
 }
 
-fn courier(engine: &Engine) -> AbortOnDropHandle<()> {
-    let courier = engine.courier().unwrap();
-    AbortOnDropHandle::new(tokio::spawn(courier.deliver(CancellationToken::new())))
+fn send_webhooks(engine: &Engine) -> AbortOnDropHandle<()> {
+    let sender = engine.webhook_sender().unwrap();
+    AbortOnDropHandle::new(tokio::spawn(sender.run(CancellationToken::new())))
 }
 
 pub(crate) async fn try_run(world: &World, url: &str) -> Result<Execution, skillbox::error::Error> {
@@ -99,7 +99,7 @@ pub(crate) async fn secret(world: &World) -> String {
 
 #[tokio::test]
 async fn an_end_is_told_signed_and_without_what_the_program_left() {
-    let (world, _courier) = telling(settings()).await;
+    let (world, _sender) = with_webhooks(settings()).await;
     let mut receiver = Receiver::open(&[Answer::status(204)]).await;
     let execution = run(&world, &receiver.url()).await;
     let heard = receiver.next().await;
@@ -163,7 +163,7 @@ async fn an_end_is_told_signed_and_without_what_the_program_left() {
 ///
 #[tokio::test]
 async fn what_fails_is_tried_again_under_the_same_id_and_given_up_at_last() {
-    let (world, _courier) = telling(settings()).await;
+    let (world, _sender) = with_webhooks(settings()).await;
     let mut receiver = Receiver::open(&[
         Answer::status(500),
         Answer::text(""),
@@ -198,7 +198,7 @@ async fn what_fails_is_tried_again_under_the_same_id_and_given_up_at_last() {
 
 #[tokio::test]
 async fn a_busy_receiver_is_left_alone_for_as_long_as_it_asks() {
-    let (world, _courier) = telling(settings()).await;
+    let (world, _sender) = with_webhooks(settings()).await;
     for (status, head, seconds) in [
         (503, "retry-after: 1000", 1000),
         (429, "Retry-After: 9999999", 3600),
@@ -220,7 +220,7 @@ async fn a_busy_receiver_is_left_alone_for_as_long_as_it_asks() {
 
 #[tokio::test]
 async fn an_execution_that_nobody_waits_for_is_told() {
-    let (world, _courier) = telling(settings()).await;
+    let (world, _sender) = with_webhooks(settings()).await;
     let mut receiver = Receiver::open(&[Answer::status(200)]).await;
     let options = RunOptions::default();
     let submitted = world
@@ -237,7 +237,7 @@ async fn an_execution_that_nobody_waits_for_is_told() {
 
 #[tokio::test]
 async fn who_wants_no_more_gets_no_more() {
-    let (world, _courier) = telling(settings()).await;
+    let (world, _sender) = with_webhooks(settings()).await;
     let mut receiver = Receiver::open(&[Answer::status(410)]).await;
     let execution = run(&world, &receiver.url()).await;
     let delivery = settled(&world, &execution).await;
@@ -253,17 +253,17 @@ async fn what_a_dead_process_was_sending_is_sent_by_the_next() {
         attempt_max: Duration::from_secs(3),
         ..settings()
     };
-    let (world, courier) = telling(settings.clone()).await;
+    let (world, sender) = with_webhooks(settings.clone()).await;
     let mut receiver = Receiver::open(&[Answer::Never, Answer::status(200)]).await;
     let execution = run(&world, &receiver.url()).await;
     let first = receiver.next().await;
-    drop(courier);
+    drop(sender);
     let waiting = delivery(&world, &execution, |_| true).await;
     assert_eq!((waiting.status, waiting.attempts), (DeliveryStatus::Sending, 1));
 
     let folder = world.folder.path();
     let next = engine_that_tells(settings, folder, instance_in(folder), Sandbox::scripted(script)).await;
-    let _courier = self::courier(&next);
+    let _sender = send_webhooks(&next);
     assert_eq!(receiver.next().await.id(), first.id());
     let there = settled(&world, &execution).await;
     assert_eq!((there.status, there.attempts), (DeliveryStatus::Delivered, 2));
@@ -271,7 +271,7 @@ async fn what_a_dead_process_was_sending_is_sent_by_the_next() {
 
 #[tokio::test]
 async fn a_secret_that_was_replaced_signs_too() {
-    let (world, _courier) = telling(settings()).await;
+    let (world, _sender) = with_webhooks(settings()).await;
     let mut receiver = Receiver::open(&[Answer::status(200)]).await;
     let old = secret(&world).await;
     assert_eq!(secret(&world).await, old, "it is made once");
@@ -353,7 +353,7 @@ async fn shown(server: Server, until: fn(&Value) -> bool) -> (Server, Value) {
 /// What ends otherwise is told, too: here by the maintenance of another process.
 #[tokio::test]
 async fn an_execution_whose_process_died_is_told_as_interrupted() {
-    let (world, _courier) = telling(settings()).await;
+    let (world, _sender) = with_webhooks(settings()).await;
     let page = PageRequest { after: None, rows: 9 };
     assert!(
         world

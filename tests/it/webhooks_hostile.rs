@@ -4,21 +4,23 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use skillbox::engine::{Resolver, WebhookSettings};
+use skillbox::egress::{Resolver, WebhookPolicy};
+use skillbox::engine::WebhookSettings;
 use skillbox::error::Code;
 use skillbox::limits;
 use skillbox::sandbox::Sandbox;
 use skillbox::store::DeliveryStatus;
-use skillbox::webhook::Policy;
 
+use crate::cli_shell::has_docker;
 use crate::receiver::{Answer, Receiver};
-use crate::webhooks::{run, script, secret, settings, settled, telling, try_run};
+use crate::server::Server;
+use crate::webhooks::{run, script, secret, settings, settled, try_run, with_webhooks};
 use crate::world::{engine_that_tells, instance_in};
 
 /// A-20: refused at once, by name, and nothing is recorded.
 #[tokio::test]
 async fn an_address_that_is_not_to_be_told_is_refused_with_the_request() {
-    let (world, _courier) = telling(WebhookSettings::default()).await;
+    let (world, _sender) = with_webhooks(WebhookSettings::default()).await;
     for url in [
         "file:///etc/passwd",
         "gopher://hooks.example/",
@@ -67,10 +69,10 @@ fn resolver(name: &str) -> Vec<IpAddr> {
 /// A-21: what was accepted by its name is judged by its address when it is dialled, every address, and nothing is sent.
 #[tokio::test]
 async fn a_name_that_leads_into_a_private_network_is_not_told() {
-    let (world, _courier) = telling(WebhookSettings {
-        policy: Policy {
+    let (world, _sender) = with_webhooks(WebhookSettings {
+        policy: WebhookPolicy {
             allow_http: true,
-            ..Policy::default()
+            ..WebhookPolicy::default()
         },
         resolver: Resolver::Scripted(resolver),
         retries: Vec::new(),
@@ -79,9 +81,9 @@ async fn a_name_that_leads_into_a_private_network_is_not_told() {
     .await;
     let mut receiver = Receiver::open(&[Answer::status(200)]).await;
     for (name, why) in [
-        ("private.example", "not of the Internet"),
-        ("both.example", "not of the Internet"),
-        ("mapped.example", "not of the Internet"),
+        ("private.example", "not public"),
+        ("both.example", "not public"),
+        ("mapped.example", "not public"),
         ("nowhere.example", "does not resolve"),
     ] {
         let execution = run(&world, &format!("http://{name}:{}/", receiver.port)).await;
@@ -102,7 +104,7 @@ async fn a_name_is_resolved_once_for_each_attempt() {
     settings.policy.allow_private = vec!["127.0.0.2".parse().unwrap()];
     settings.resolver = Resolver::Scripted(resolver);
     settings.retries.clear();
-    let (world, _courier) = telling(settings).await;
+    let (world, _sender) = with_webhooks(settings).await;
     let mut receiver = Receiver::open(&[Answer::status(200)]).await;
     let execution = run(&world, &format!("http://rebinding.example:{}/", receiver.port)).await;
     let failed = settled(&world, &execution).await;
@@ -118,7 +120,7 @@ async fn a_name_is_resolved_once_for_each_attempt() {
 /// A-21.
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
-    let (world, _courier) = telling(settings()).await;
+    let (world, _sender) = with_webhooks(settings()).await;
     let mut inside = Receiver::open(&[Answer::status(200)]).await;
     for status in [301, 302, 303, 307, 308] {
         let location = format!(
@@ -138,7 +140,7 @@ async fn a_redirect_is_not_followed() {
 /// A-22: none of them takes longer than it may, and what a success says besides is not looked at.
 #[tokio::test]
 async fn no_answer_takes_long_or_much() {
-    let (world, _courier) = telling(WebhookSettings {
+    let (world, _sender) = with_webhooks(WebhookSettings {
         retries: Vec::new(),
         attempt_max: Duration::from_secs(2),
         ..settings()
@@ -146,15 +148,18 @@ async fn no_answer_takes_long_or_much() {
     .await;
     const ENDLESS: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
     for (answer, error) in [
-        (Answer::Never, Some("took too long")),
-        (Answer::text("HTTP/1.1 200 OK\r\nx: "), Some("took too long")),
+        (Answer::Never, Some("did not respond in time")),
+        (
+            Answer::text("HTTP/1.1 200 OK\r\nx: "),
+            Some("did not respond in time"),
+        ),
         (
             Answer::Endless("", "HTTP/1.1 103 Early Hints\r\n\r\n"),
-            Some("took too long"),
+            Some("did not respond in time"),
         ),
         (
             Answer::Endless("HTTP/1.1 200 OK\r\n", "x: y\r\n"),
-            Some("head that is too large"),
+            Some("headers of the receiver's response are too large"),
         ),
         (
             Answer::Endless(
@@ -162,7 +167,7 @@ async fn no_answer_takes_long_or_much() {
 x: ",
                 "xxxxxxxx",
             ),
-            Some("head that is too large"),
+            Some("headers of the receiver's response are too large"),
         ),
         (Answer::Endless(ENDLESS, "1\r\nx\r\n"), None),
         (
@@ -189,7 +194,7 @@ x: ",
 /// A-22: however many wait for one that never answers, executions end and others are told at once.
 #[tokio::test]
 async fn a_receiver_that_never_answers_holds_up_nobody() {
-    let (world, _courier) = telling(WebhookSettings {
+    let (world, _sender) = with_webhooks(WebhookSettings {
         attempt_max: Duration::from_secs(60),
         resolver: Resolver::Scripted(|_| vec![IpAddr::from([127, 0, 0, 1])]),
         ..settings()
@@ -228,16 +233,16 @@ async fn a_receiver_is_believed_by_its_certificate_alone() {
         ..unbelieving.clone()
     };
     let url = format!("https://127.0.0.1:{}/hook", receiver.port);
-    let (world, _courier) = telling(unbelieving).await;
+    let (world, _sender) = with_webhooks(unbelieving).await;
     let execution = run(&world, &url).await;
     let refused = settled(&world, &execution).await;
     assert_eq!(
         refused.last_error.as_deref(),
-        Some("the receiver's certificate is not believed")
+        Some("the receiver's certificate is not trusted")
     );
     assert!(receiver.is_quiet());
 
-    let (world, _courier) = telling(believing.clone()).await;
+    let (world, _sender) = with_webhooks(believing.clone()).await;
     let execution = run(&world, &url).await;
     assert!(receiver.next().await.is_signed_by(&secret(&world).await));
     assert_eq!(
@@ -246,7 +251,7 @@ async fn a_receiver_is_believed_by_its_certificate_alone() {
     );
 
     // Another name than the certificate's.
-    let (world, _courier) = telling(WebhookSettings {
+    let (world, _sender) = with_webhooks(WebhookSettings {
         resolver: Resolver::Scripted(|_| vec![IpAddr::from([127, 0, 0, 1])]),
         ..believing
     })
@@ -276,6 +281,56 @@ async fn a_file_without_authorities_is_refused_at_start() {
     };
     let instance = instance_in(folder.path());
     let engine = engine_that_tells(settings, folder.path(), instance, Sandbox::scripted(script)).await;
-    let refused = engine.courier().unwrap_err();
+    let refused = engine.webhook_sender().unwrap_err();
     assert!(refused.to_string().contains("webhooks.ca_bundle"), "{refused}");
+}
+
+/// A-21: over HTTP and HTTPS, in a real server process.
+#[tokio::test(flavor = "multi_thread")]
+async fn webhooks_ignore_proxy_variables() {
+    if !tokio::task::spawn_blocking(has_docker).await.unwrap() {
+        return;
+    }
+    let canary = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    canary.set_nonblocking(true).unwrap();
+    let proxy = format!("http://{}", canary.local_addr().unwrap());
+    let ok = [Answer::status(200)];
+    let mut plain = Receiver::open(&ok).await;
+    let (mut encrypted, certificate) = Receiver::open_tls(&ok, &["127.0.0.1"]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let ca = folder.path().join("ca.pem");
+    std::fs::write(&ca, certificate).unwrap();
+    let data = folder.path().join("data");
+    let urls = [plain.url(), format!("https://127.0.0.1:{}/hook", encrypted.port)];
+    let running = tokio::task::spawn_blocking(move || {
+        let mut env = vec![
+            ("SKILLBOX_WEBHOOKS_ALLOW_HTTP", "true"),
+            ("SKILLBOX_WEBHOOKS_ALLOW_PRIVATE", "127.0.0.1"),
+            ("SKILLBOX_WEBHOOKS_CA_BUNDLE", ca.to_str().unwrap()),
+            ("NO_PROXY", ""),
+            ("no_proxy", ""),
+        ];
+        for name in [
+            "HTTP_PROXY",
+            "HTTPS_PROXY",
+            "ALL_PROXY",
+            "http_proxy",
+            "https_proxy",
+            "all_proxy",
+        ] {
+            env.push((name, &proxy));
+        }
+        let server = Server::start_with(&data, &env);
+        for url in urls {
+            let body = serde_json::json!({"code": "6 * 7", "callback_url": url});
+            assert_eq!(server.post_json("/v1/executions", &body).status, 200);
+        }
+        server
+    });
+    let server = running.await.unwrap();
+    plain.next().await;
+    encrypted.next().await;
+    let untouched = canary.accept().unwrap_err();
+    assert_eq!(untouched.kind(), std::io::ErrorKind::WouldBlock);
+    tokio::task::spawn_blocking(move || drop(server)).await.unwrap();
 }

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use skillbox::auth::Caller;
 use skillbox::blob::{Blob, LinkSigner};
+use skillbox::egress::{NamedBy, Upstream};
 use skillbox::engine::{
-    BlobPolicy, DependencySettings, Engine, Images, Index, NamedBy, PageRequest, Parts, RetentionPolicy,
-    RunOptions, RunRequest, RunSpec, Settings, Subscription, UnpublishedArchive, Upstream, WebhookSettings,
+    BlobPolicy, DependencySettings, Engine, Images, Index, PageRequest, Parts, RetentionPolicy, RunOptions,
+    RunRequest, RunSpec, Settings, Subscription, UnpublishedArchive, WebhookSettings,
 };
 use skillbox::error::Error;
 use skillbox::execution::{Execution, JsonText, Maxima, Outcome, Status};

@@ -10,8 +10,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::bundle::artifacts::ArtifactTar;
+use crate::egress::PackageProxy;
 use crate::engine::deps::declared::Wanted;
-use crate::engine::deps::proxy::Proxy;
 use crate::engine::deps::verdict::Verdict;
 use crate::engine::deps::{Installation, SetName, Waiting, nobody_waits, packages_of, pip_file};
 use crate::engine::plan::PlannedRun;
@@ -64,7 +64,7 @@ impl Engine {
             Wanted::Python(_) => &deps.python_index,
             Wanted::Node(_) => &deps.node_registry,
         };
-        let proxy = Arc::new(Proxy::new(deps.reachable(index), deps.upstream.clone()));
+        let proxy = Arc::new(PackageProxy::new(deps.reachable(index), deps.upstream.clone()));
         let mut artifacts = ArtifactTar::create_in(&self.0.settings.tmp_dir);
         // Ends, with every tunnel, when this is dropped.
         let mut gate = JoinSet::new();
@@ -81,7 +81,7 @@ impl Engine {
             granted: &job.sandbox.limits,
             set_bytes: deps.set_bytes,
         };
-        verdict.judge(proxy.trouble())?;
+        verdict.judge(proxy.first_failure())?;
         let (tar, _) = artifacts.finish().map_err(failure::of_io)?;
         let (set, folder) = self.keep_packages(name, wanted, tar).await?;
         tracing::info!(packages = %set.key, bytes = set.bytes, "Installed packages {}", set.key);

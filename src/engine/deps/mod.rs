@@ -5,10 +5,8 @@ mod declared;
 mod index;
 mod manage;
 mod pip_file;
-mod proxy;
 mod sets;
 mod settings;
-mod upstream;
 mod verdict;
 
 use std::collections::{HashMap, HashSet};
@@ -30,9 +28,8 @@ use crate::store::{self, PackageSet};
 
 use declared::{Remembered, Wanted};
 
-pub use index::{Host, Index, NamedBy};
+pub use index::Index;
 pub use settings::DependencySettings;
-pub use upstream::Upstream;
 
 /// What is being installed by this process, and what it has used of late.
 #[derive(Debug, Default)]

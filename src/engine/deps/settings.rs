@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::engine::deps::{Host, Index, NamedBy, Upstream};
+use crate::egress::{NamedBy, PackageHost, Upstream};
+use crate::engine::deps::Index;
 use crate::limits;
 
 /// Where packages come from, and how many are kept.
@@ -13,7 +14,7 @@ pub struct DependencySettings {
     /// Node's registry.
     pub node_registry: Index,
     /// Further hosts that keep their files.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<PackageHost>,
     /// The authorities that indexes are believed by; the usual file of this host if absent.
     pub ca_bundle: Option<PathBuf>,
     /// The proxy that this server goes through.
@@ -34,7 +35,7 @@ impl DependencySettings {
         Self {
             python_index: Index::parse(Index::PYTHON, NamedBy::Default).expect(ours),
             node_registry: Index::parse(Index::NODE, NamedBy::Default).expect(ours),
-            hosts: vec![Host::parse(Index::PYTHON_FILES, NamedBy::Default).expect(ours)],
+            hosts: vec![PackageHost::parse(Index::PYTHON_FILES, NamedBy::Default).expect(ours)],
             ca_bundle: None,
             upstream: None,
             cache_bytes: limits::PACKAGES_CACHE_BYTES,
@@ -44,7 +45,7 @@ impl DependencySettings {
     }
 
     /// Every host that a builder may reach.
-    pub(super) fn reachable(&self, index: &Index) -> Vec<Host> {
+    pub(super) fn reachable(&self, index: &Index) -> Vec<PackageHost> {
         let mut hosts = vec![index.host().clone()];
         hosts.extend_from_slice(&self.hosts);
         hosts

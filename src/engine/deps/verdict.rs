@@ -1,7 +1,7 @@
 //! Whether an installer has done its work, and if not, why: in words that say what to do next.
 
+use crate::egress::ProxyFailure;
 use crate::engine::deps::nobody_waits;
-use crate::engine::deps::proxy::Trouble;
 use crate::error::{Code, Error, quoted};
 use crate::execution::ResourceLimits;
 use crate::limits;
@@ -23,7 +23,7 @@ const NO_WHEEL: &str = "No matching distribution found for ";
 
 impl Verdict<'_> {
     /// Why there are no packages, if there are none.
-    pub(super) fn judge(&self, trouble: Option<Trouble>) -> Result<(), Error> {
+    pub(super) fn judge(&self, failure: Option<ProxyFailure>) -> Result<(), Error> {
         let report = self.report;
         let why = match &report.end {
             Completion::Exited(0) if report.complete => match self.not_to_be_kept() {
@@ -44,10 +44,10 @@ impl Verdict<'_> {
             Completion::Signaled(signal) => format!("the installer was ended by signal {signal}"),
             Completion::Cancelled => return Err(nobody_waits()),
         };
-        let hint = match trouble {
+        let hint = match failure {
             None => String::new(),
-            Some(Trouble::Refused(why)) => format!("; refused on the way: {why}"),
-            Some(Trouble::Unreachable(why)) => format!(
+            Some(ProxyFailure::Forbidden(why)) => format!("; rejected by the proxy: {why}"),
+            Some(ProxyFailure::Unreachable(why)) => format!(
                 "; {why}; without a network use packages that were installed before: `skillbox deps prefetch SKILL` installs them while there is one"
             ),
         };

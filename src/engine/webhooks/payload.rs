@@ -1,4 +1,4 @@
-//! What a webhook says: that an execution has ended and how, and where the rest is. No output, no log.
+//! The body of a webhook: the outcome of an execution and its URL, without output and logs.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -8,7 +8,6 @@ use crate::ids::ExecutionId;
 use crate::limits;
 use crate::skill::{SkillName, Version};
 
-/// The one event that there is.
 const EXECUTION_FINISHED: &str = "execution.finished";
 
 #[derive(Serialize)]
@@ -39,13 +38,13 @@ struct Reason {
     message: String,
 }
 
-/// The body for an execution that has ended: the same for every attempt.
+/// The same body for every attempt.
 pub(super) fn body(execution: &Execution, server_url: Option<&str>) -> serde_json::Result<Vec<u8>> {
     let summary = Summary::from(execution);
     let base = server_url.unwrap_or_default().trim_end_matches('/');
     let reason = summary.error.map(|failure| Reason {
         code: failure.code,
-        message: cut(failure.message),
+        message: truncate(failure.message),
     });
     serde_json::to_vec(&Event {
         kind: EXECUTION_FINISHED,
@@ -65,7 +64,7 @@ pub(super) fn body(execution: &Execution, server_url: Option<&str>) -> serde_jso
     })
 }
 
-fn cut(message: String) -> String {
+fn truncate(message: String) -> String {
     match message.char_indices().nth(limits::DELIVERY_ERROR_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &message[..end]),
         None => message,

@@ -1,15 +1,15 @@
-//! Pauses and complaints.
+//! Pauses between attempts, and errors of responses.
 
 use std::time::Duration;
 
 use hyper::StatusCode;
 
-use super::client::until;
-use super::courier::{at_least, complaint, pause};
+use super::client::parse_retry_after;
+use super::sender::{at_least, pause, status_error};
 use crate::limits;
 
 #[test]
-fn pauses_grow_and_end() {
+fn pauses_follow_the_retry_schedule() {
     let all = limits::DELIVERY_RETRIES;
     let whole = |number| pause(&all, number, u32::MAX / 2).map(|pause| pause.as_secs_f64().round());
     let seconds: Vec<_> = (1..=8).map(whole).collect();
@@ -23,7 +23,7 @@ fn pauses_grow_and_end() {
 }
 
 #[test]
-fn a_busy_receiver_says_when_to_come_back() {
+fn parses_retry_after() {
     let now = "1994-11-06T08:49:37Z".parse().unwrap();
     for (text, seconds) in [
         ("0", Some(0)),
@@ -35,32 +35,38 @@ fn a_busy_receiver_says_when_to_come_back() {
         ("soon", None),
         ("", None),
     ] {
-        assert_eq!(until(text, now), seconds.map(Duration::from_secs), "{text}");
+        assert_eq!(
+            parse_retry_after(text, now),
+            seconds.map(Duration::from_secs),
+            "{text}"
+        );
     }
 }
 
-/// A receiver puts attempts off within bounds, and brings none forward.
 #[test]
-fn a_pause_is_as_long_as_was_asked_for_within_an_hour() {
+fn retry_after_lengthens_pauses_up_to_one_hour() {
     let seconds = Duration::from_secs;
-    for (pause, asked, expected) in [
+    for (pause, retry_after, expected) in [
         (5, None, 5),
         (5, Some(0), 5),
         (5, Some(60), 60),
         (5, Some(u64::MAX), 3600),
         (7200, Some(60), 7200),
     ] {
-        assert_eq!(at_least(seconds(pause), asked.map(seconds)), seconds(expected));
+        assert_eq!(
+            at_least(seconds(pause), retry_after.map(seconds)),
+            seconds(expected)
+        );
     }
 }
 
 #[test]
-fn only_a_success_is_one() {
+fn reports_every_status_except_success() {
     for code in [200, 201, 202, 204, 299] {
-        assert_eq!(complaint(StatusCode::from_u16(code).unwrap()), None);
+        assert_eq!(status_error(StatusCode::from_u16(code).unwrap()), None);
     }
     for code in [100, 101, 301, 302, 307, 308, 400, 404, 410, 429, 500, 503, 999] {
-        let complaint = complaint(StatusCode::from_u16(code).unwrap()).unwrap();
-        assert!(complaint.contains(&code.to_string()), "{complaint}");
+        let error = status_error(StatusCode::from_u16(code).unwrap()).unwrap();
+        assert!(error.contains(&code.to_string()), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Who sends webhooks: so many at once, each within its time, again and again until it is there or was tried often enough.
+//! Sends due webhooks concurrently, with retries and time limits.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::webhooks::client::Client;
+use crate::engine::webhooks::client::WebhookClient;
 use crate::engine::webhooks::payload;
 use crate::engine::{Engine, clock, failure};
 use crate::error::{self, Error};
@@ -20,61 +20,53 @@ use crate::store::{Attempted, Claimed, Delivery, Then, Wanted};
 use crate::telemetry;
 use crate::webhook::{Message, signatures};
 
-/// Sends the webhooks of an engine.
 #[derive(Clone)]
-pub struct Courier {
+pub struct WebhookSender {
     engine: Engine,
-    client: Client,
+    client: WebhookClient,
 }
 
-impl std::fmt::Debug for Courier {
+impl std::fmt::Debug for WebhookSender {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Courier").finish_non_exhaustive()
+        f.debug_struct("WebhookSender").finish_non_exhaustive()
     }
 }
 
-/// What came of an attempt.
-struct Answer {
+struct AttemptResult {
     status: Option<StatusCode>,
     error: Option<String>,
     retry_after: Option<Duration>,
 }
 
-impl Answer {
-    /// There was none.
-    fn none(why: String) -> Self {
+impl AttemptResult {
+    fn no_response(error: String) -> Self {
         Self {
             status: None,
-            error: Some(why),
+            error: Some(error),
             retry_after: None,
         }
     }
 }
 
 impl Engine {
-    /// Whoever sends this engine's webhooks.
-    ///
-    /// # Errors
-    ///
-    /// The certificate authorities of the settings cannot be read.
-    pub fn courier(&self) -> Result<Courier, Error> {
-        Ok(Courier {
-            client: Client::new(&self.0.settings.webhooks)?,
+    /// Fails if the file of certificate authorities is invalid.
+    pub fn webhook_sender(&self) -> Result<WebhookSender, Error> {
+        Ok(WebhookSender {
+            client: WebhookClient::new(&self.0.settings.webhooks)?,
             engine: self.clone(),
         })
     }
 }
 
-impl Courier {
-    /// Sends what is due, and what becomes due, until `closing`. What is on its way then has a moment; the rest is left to the
-    /// next process.
-    pub async fn deliver(self, closing: CancellationToken) {
+impl WebhookSender {
+    /// Sends due webhooks until `closing`. Running attempts then have a short time; the next process sends the others.
+    pub async fn run(self, closing: CancellationToken) {
         let mut sending = JoinSet::new();
         loop {
             let pause = match self.send_due(&mut sending).await {
                 Ok(pause) => pause,
                 Err(error) => {
-                    tracing::warn!(%error, cause = error::causes(&error), "Webhooks could not be looked for");
+                    tracing::warn!(%error, cause = error::causes(&error), "Due webhooks could not be read");
                     limits::DELIVERIES_LOOK_AGAIN
                 }
             };
@@ -89,15 +81,15 @@ impl Courier {
         let _ = timeout(limits::DELIVERIES_DRAIN_MAX, drained).await;
     }
 
-    /// Begins what is due, as far as there are places; returns how long it is till there is more to do.
+    /// Starts due attempts up to the limit, and returns the pause until the next check.
     async fn send_due(&self, sending: &mut JoinSet<()>) -> Result<Duration, Error> {
         let free = limits::DELIVERIES_AT_ONCE.saturating_sub(sending.len());
-        // One that ends looks again.
+        // Each completed attempt checks again.
         if free == 0 {
             return Ok(limits::DELIVERIES_LOOK_EVERY);
         }
         let now = clock::now();
-        // Twice as long as it may take: who has not come back by then does not.
+        // Twice the time limit of an attempt: after that the process is dead.
         let claimed_for = self.engine.0.settings.webhooks.attempt_max * 2 + limits::DELIVERIES_LOOK_AGAIN;
         let wanted = Wanted {
             now,
@@ -109,8 +101,8 @@ impl Courier {
         let store = &self.engine.0.store;
         let of_store = |error| failure::of_store(error, "webhook");
         for claimed in store.claim_deliveries(wanted).await.map_err(of_store)? {
-            let courier = self.clone();
-            sending.spawn(async move { courier.attempt(claimed).await });
+            let sender = self.clone();
+            sending.spawn(async move { sender.attempt(claimed).await });
         }
         let next = store.next_delivery().await.map_err(of_store)?;
         let next = next.map(|at| {
@@ -119,7 +111,7 @@ impl Courier {
                 .unwrap_or(Duration::ZERO)
         });
         let next = next.unwrap_or(limits::DELIVERIES_LOOK_EVERY);
-        // What is due and was not claimed waits for a place.
+        // Due webhooks that were not claimed exceed a limit; wait for other attempts to end.
         let soonest = if next.is_zero() {
             limits::DELIVERIES_LOOK_AGAIN
         } else {
@@ -129,10 +121,10 @@ impl Courier {
     }
 
     async fn attempt(&self, claimed: Claimed) {
-        let answer = self.answer(&claimed).await;
+        let result = self.send(&claimed).await;
         let delivery = &claimed.delivery;
-        let then = self.then(&claimed, &answer);
-        log(delivery, &answer, then);
+        let then = self.next_step(&claimed, &result);
+        log(delivery, &result, then);
         self.engine.0.metrics.webhook_tried(match then {
             Then::Delivered => telemetry::DELIVERED,
             Then::Gone => telemetry::GONE,
@@ -142,33 +134,33 @@ impl Courier {
         let recorded = self.engine.0.store.attempted(Attempted {
             id: delivery.id,
             attempts: delivery.attempts,
-            status: answer.status.map(|status| status.as_u16()),
-            error: answer.error,
+            status: result.status.map(|status| status.as_u16()),
+            error: result.error,
             then,
         });
         if let Err(error) = recorded.await {
-            tracing::warn!(delivery.id = %delivery.id, %error, "Webhook {} is sent once more: how an attempt ended was not recorded", delivery.id);
+            tracing::warn!(delivery.id = %delivery.id, %error, "Webhook {} will be sent again: the result of an attempt was not recorded", delivery.id);
         }
     }
 
-    async fn answer(&self, claimed: &Claimed) -> Answer {
+    async fn send(&self, claimed: &Claimed) -> AttemptResult {
         let delivery = &claimed.delivery;
         let request = match self.request(claimed).await {
             Ok(request) => request,
             Err(error) => {
-                tracing::error!(delivery.id = %delivery.id, %error, cause = error::causes(&error), "Webhook {} cannot be written", delivery.id);
-                return Answer::none(error.to_string());
+                tracing::error!(delivery.id = %delivery.id, %error, cause = error::causes(&error), "Webhook {} could not be created", delivery.id);
+                return AttemptResult::no_response(error.to_string());
             }
         };
         match self.client.send(&delivery.url, request).await {
-            Ok(heard) => Answer {
-                status: Some(heard.status),
-                error: complaint(heard.status),
-                retry_after: heard.retry_after,
+            Ok(response) => AttemptResult {
+                status: Some(response.status),
+                error: status_error(response.status),
+                retry_after: response.retry_after,
             },
             Err(error) => {
                 tracing::debug!(delivery.id = %delivery.id, cause = error::causes(&error), "{error}");
-                Answer::none(error.to_string())
+                AttemptResult::no_response(error.to_string())
             }
         }
     }
@@ -179,7 +171,7 @@ impl Courier {
         } = claimed;
         let server_url = self.engine.0.settings.webhooks.server_url.as_deref();
         let body = payload::body(execution, server_url).map_err(Error::internal)?;
-        let secrets = self.engine.signing_with(&delivery.tenant).await?;
+        let secrets = self.engine.valid_signing_secrets(&delivery.tenant).await?;
         let (id, seconds) = (delivery.id.to_string(), clock::now().as_second());
         let message = Message {
             id: &id,
@@ -201,35 +193,38 @@ impl Courier {
         request.body(Full::from(body)).map_err(Error::internal)
     }
 
-    fn then(&self, claimed: &Claimed, answer: &Answer) -> Then {
-        match answer.status {
+    fn next_step(&self, claimed: &Claimed, result: &AttemptResult) -> Then {
+        match result.status {
             Some(status) if status.is_success() => Then::Delivered,
             Some(StatusCode::GONE) => Then::Gone,
             Some(_) | None => {
                 let mut random = [0; 4];
-                // Without luck they all come at once, which is no reason to send none.
+                // Without random numbers retries are not spread, which is acceptable.
                 let _ = getrandom::fill(&mut random);
                 let retries = &self.engine.0.settings.webhooks.retries;
                 let pause = pause(retries, claimed.number, u32::from_le_bytes(random));
                 pause.map_or(Then::Failed, |pause| {
-                    Then::Again(later(clock::now(), at_least(pause, answer.retry_after)))
+                    Then::Again(later(clock::now(), at_least(pause, result.retry_after)))
                 })
             }
         }
     }
 }
 
-/// The pause after attempt `number`, a tenth more or less; `None` if it was the last.
+/// The pause after attempt `number`, ± 10 %; `None` after the last one.
 pub(super) fn pause(retries: &[Duration], number: u32, random: u32) -> Option<Duration> {
     let place = usize::try_from(number.saturating_sub(1)).ok()?;
     let share = 0.9 + 0.2 * f64::from(random) / f64::from(u32::MAX);
     retries.get(place).map(|pause| pause.mul_f64(share))
 }
 
-/// A pause that is no shorter than the receiver asked for, as far as that is heeded.
+/// The pause, or a longer `Retry-After` up to its limit.
 pub(super) fn at_least(pause: Duration, retry_after: Option<Duration>) -> Duration {
-    let asked = retry_after.unwrap_or_default();
-    pause.max(asked.min(limits::DELIVERY_RETRY_AFTER_MAX))
+    pause.max(
+        retry_after
+            .unwrap_or_default()
+            .min(limits::DELIVERY_RETRY_AFTER_MAX),
+    )
 }
 
 fn later(at: Timestamp, by: Duration) -> Timestamp {
@@ -237,32 +232,31 @@ fn later(at: Timestamp, by: Duration) -> Timestamp {
     clock::kept(at.checked_add(by).unwrap_or(Timestamp::MAX))
 }
 
-/// Why a status is no success.
-pub(super) fn complaint(status: StatusCode) -> Option<String> {
+pub(super) fn status_error(status: StatusCode) -> Option<String> {
     let code = status.as_u16();
     if status.is_success() {
         None
     } else if status == StatusCode::GONE {
-        Some("the receiver answered 410: it wants no more".to_owned())
+        Some("the receiver answered 410: it rejects all further attempts".to_owned())
     } else if status.is_redirection() {
         Some(format!(
-            "the receiver answered {code}; redirects are not followed, so name the place itself"
+            "the receiver answered {code}; redirects are not followed, use the final URL"
         ))
     } else {
         Some(format!("the receiver answered {code}"))
     }
 }
 
-/// Of the address no more than the host: the rest may hold a token.
-fn log(delivery: &Delivery, answer: &Answer, then: Then) {
+/// Logs only the host of the URL, because the rest may contain a token.
+fn log(delivery: &Delivery, result: &AttemptResult, then: Then) {
     let (id, host) = (delivery.id, delivery.url.host());
-    let why = answer.error.as_deref().unwrap_or_default();
+    let why = result.error.as_deref().unwrap_or_default();
     match then {
         Then::Delivered => {
             tracing::info!(delivery.id = %id, execution.id = %delivery.execution, host, attempts = delivery.attempts, "Delivered webhook {id}");
         }
         Then::Again(at) => {
-            tracing::info!(delivery.id = %id, execution.id = %delivery.execution, host, attempts = delivery.attempts, why, next_at = %at, "Webhook {id} is tried again");
+            tracing::info!(delivery.id = %id, execution.id = %delivery.execution, host, attempts = delivery.attempts, why, next_at = %at, "Webhook {id} will be retried");
         }
         Then::Gone | Then::Failed => {
             tracing::warn!(delivery.id = %id, execution.id = %delivery.execution, host, attempts = delivery.attempts, why, "Gave up webhook {id}");

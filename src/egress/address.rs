@@ -1,27 +1,16 @@
-//! Which addresses lie on the Internet: those that are nobody's own network, host or group, in whatever disguise.
+//! Public addresses: all but those of private networks, the own host, multicast and cloud metadata, in every notation.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether an address is nobody's own network, host or group. The ranges for examples in books are taken for the Internet: nobody
-/// is at risk there, and some networks have their mirrors in them.
-#[must_use]
-pub fn is_on_the_internet(address: IpAddr) -> bool {
+/// Documentation ranges (RFC 5737) count as public: no host is at risk there, and some networks use them for mirrors.
+pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => is_public_v6(address),
     }
 }
 
-/// An address of the old kind that is written as one of the new kind.
-#[must_use]
-pub fn plain(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(new) => new.to_ipv4_mapped().map_or(address, IpAddr::V4),
-    }
-}
-
-/// Looks like any other, and is the host's own door to its cloud in every network of Azure.
+/// The host's metadata service in every network of Azure, at an address that looks public.
 const AZURE_HOST: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
 
 fn is_public_v4(address: Ipv4Addr) -> bool {
@@ -44,7 +33,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
-    // An address of the old kind in any of the new one's disguises is judged as what it is.
+    // An embedded IPv4 address is classified by itself.
     let [a, b, c, d, e, f, g, h] = address.segments();
     let embedded = |high: u16, low: u16| {
         let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
@@ -52,12 +41,12 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     };
     match (a, b) {
         (0, 0) if (c, d, e) == (0, 0, 0) && matches!(f, 0 | 0xffff) => f == 0xffff && embedded(g, h),
-        // A translator of the operator's own (64:ff9b:1::/48) may lead anywhere.
+        // NAT64. A local translator (64:ff9b:1::/48) may lead anywhere.
         (0x64, 0xff9b) => (c, d, e, f) == (0, 0, 0, 0) && embedded(g, h),
         (0x2002, _) => embedded(b, c),
-        // Teredo and other protocols' own.
+        // Teredo and other protocol assignments.
         (0x2001, 0..0x200) => false,
-        // ISATAP: the last two are an address of the old kind.
+        // ISATAP: the last two segments are an IPv4 address.
         _ if matches!(e, 0 | 0x200) && f == 0x5efe => is_global_unicast(a) && embedded(g, h),
         _ => is_global_unicast(a),
     }
@@ -71,15 +60,15 @@ fn is_global_unicast(first: u16) -> bool {
 mod tests {
     use super::*;
 
-    /// What lies beside them.
-    const ON_IT: &str = "
+    /// Addresses beside the forbidden ranges.
+    const PUBLIC: &str = "
         1.1.1.1 8.8.8.8 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.1 128.0.0.1 151.101.0.223
         168.63.129.17 172.15.255.255 203.0.113.80 172.32.0.0 192.167.255.255 192.169.0.0 198.17.255.255 198.20.0.0
         223.255.255.255 ::ffff:151.101.0.223 64:ff9b::808:808 2001:200::1 2001:4860:4860::8888
         2002:808:808::1 2a04:4e42::223 2a00::5efe:808:808";
 
-    /// Each range that is not to be reached: first, last, and in disguise.
-    const NOT_ON_IT: &str = "
+    /// First and last address of each forbidden range, and embedded in IPv6.
+    const NOT_PUBLIC: &str = "
         0.0.0.0 0.255.255.255 10.0.0.0 10.255.255.255 100.64.0.0 100.100.100.200 100.127.255.255 127.0.0.1
         127.255.255.255 168.63.129.16 169.254.0.0 169.254.169.254 172.16.0.0 172.31.255.255 192.0.0.0
         192.0.0.192 192.88.99.1 192.168.0.0 192.168.255.255 198.18.0.0 198.19.255.255 224.0.0.1 239.255.255.255 240.0.0.1 255.255.255.255 :: ::1 ::7f00:1 ::8.8.8.8
@@ -90,20 +79,12 @@ mod tests {
 
     /// A-20, E-06.
     #[test]
-    fn only_addresses_of_the_internet_are_on_it() {
-        for address in NOT_ON_IT.split_whitespace() {
-            assert!(!is_on_the_internet(address.parse().unwrap()), "{address}");
+    fn classifies_private_reserved_and_embedded_addresses() {
+        for address in NOT_PUBLIC.split_whitespace() {
+            assert!(!is_public(address.parse().unwrap()), "{address}");
         }
-        for address in ON_IT.split_whitespace() {
-            assert!(is_on_the_internet(address.parse().unwrap()), "{address}");
+        for address in PUBLIC.split_whitespace() {
+            assert!(is_public(address.parse().unwrap()), "{address}");
         }
-    }
-
-    #[test]
-    fn an_old_address_in_new_clothes_is_the_old_one() {
-        let plain = |text: &str| plain(text.parse().unwrap()).to_string();
-        assert_eq!(plain("::ffff:10.0.0.1"), "10.0.0.1");
-        assert_eq!(plain("2a00::1"), "2a00::1");
-        assert_eq!(plain("10.0.0.1"), "10.0.0.1");
     }
 }

@@ -1,4 +1,4 @@
-//! The proxy that this server itself goes through, where it has no other way to the package indexes.
+//! The HTTP proxy of the server's network, for package installation only.
 
 use std::io;
 
@@ -11,20 +11,19 @@ use hyper_util::rt::TokioIo;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::net::TcpStream;
 
-use crate::engine::deps::proxy::NoBody;
+use crate::egress::package_proxy::NoBody;
 
-/// A proxy that takes `CONNECT`. It resolves names itself, so where they lead is its operator's care.
+/// A proxy that supports `CONNECT`. It resolves names itself, so its operator controls what they resolve to.
 #[derive(Clone, Debug)]
 pub struct Upstream {
     host: String,
     port: u16,
     /// `Basic …`
     authorization: Option<SecretString>,
-    /// Hosts that are reached without it: their names, or the ends of them.
+    /// Names and suffixes of hosts that are dialled directly.
     except: Vec<String>,
 }
 
-/// A connection to a host outside.
 #[derive(Debug)]
 pub(super) enum Connected {
     Directly(TcpStream),
@@ -32,7 +31,7 @@ pub(super) enum Connected {
 }
 
 impl Upstream {
-    /// Reads what `HTTPS_PROXY` and `NO_PROXY` say; `None` if that is no plain HTTP proxy.
+    /// Parses the values of `HTTPS_PROXY` and `NO_PROXY`; `None` if the first is not a plain HTTP proxy.
     #[must_use]
     pub fn parse(proxy: &str, no_proxy: &str) -> Option<Self> {
         let rest = proxy.strip_prefix("http://").unwrap_or(proxy);
@@ -67,7 +66,6 @@ impl Upstream {
         })
     }
 
-    /// Whether `name` is reached through it.
     pub(super) fn serves(&self, name: &str) -> bool {
         !self.except.iter().any(|end| {
             end == "*"
@@ -116,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_proxy_is_read_as_other_programs_read_it() {
+    fn parses_proxy_variables_as_other_programs_do() {
         let upstream = Upstream::parse(
             "http://user:p%40ss@proxy.example:3128/",
             "localhost, .corp.example",

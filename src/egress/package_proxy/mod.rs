@@ -1,11 +1,9 @@
-//! What stands at the other end of a builder's only way out: tunnels to the package indexes, and nothing else.
+//! The proxy for package installation: `CONNECT` to configured hosts, and nothing else.
 //!
-//! Who connects is a hostile program as far as this file knows. It may ask for one thing, `CONNECT` to a host that is on the
-//! list; names are resolved here, once, every address is judged, and the one that was judged is dialled.
+//! Clients are hostile: they run inside of sandboxes that install packages.
 
 use std::convert::Infallible;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,56 +17,63 @@ use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::engine::deps::index::Host;
-use crate::engine::deps::upstream::{Connected, Upstream};
+use crate::egress::upstream::{Connected, Upstream};
+use crate::egress::{ConnectError, Connector, PackageHost, Resolver};
 use crate::limits;
-use crate::sandbox::Tunnel;
 
-/// The gate of one builder.
+/// The proxy of one installation.
 #[derive(Debug)]
-pub(super) struct Proxy {
-    hosts: Vec<Host>,
+pub struct PackageProxy {
+    hosts: Vec<PackageHost>,
     upstream: Option<Upstream>,
-    /// What may still go through, both ways together.
+    /// In both directions together.
     bytes_left: AtomicU64,
-    /// The first thing that went wrong, for whoever wants to know why an installation failed.
-    trouble: Mutex<Option<Trouble>>,
+    first_failure: Mutex<Option<ProxyFailure>>,
 }
 
-/// Why a host was not reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
-    /// It is not to be.
-    Refused(String),
-    /// It could not be.
+pub enum ProxyFailure {
+    Forbidden(String),
     Unreachable(String),
 }
 
-impl Proxy {
-    pub(super) fn new(hosts: Vec<Host>, upstream: Option<Upstream>) -> Self {
+impl ProxyFailure {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Forbidden(_) => StatusCode::FORBIDDEN,
+            Self::Unreachable(_) => StatusCode::BAD_GATEWAY,
+        }
+    }
+}
+
+impl PackageProxy {
+    #[must_use]
+    pub fn new(hosts: Vec<PackageHost>, upstream: Option<Upstream>) -> Self {
         Self {
             hosts,
             upstream,
             bytes_left: AtomicU64::new(limits::EGRESS_BYTES_MAX),
-            trouble: Mutex::default(),
+            first_failure: Mutex::default(),
         }
     }
 
-    /// Serves every tunnel until the last sender is gone; all end when this is dropped.
-    pub(super) async fn serve(self: Arc<Self>, mut tunnels: mpsc::Receiver<Tunnel>) {
+    /// Serves connections until the last sender is dropped. Dropping the future closes all of them.
+    pub async fn serve<S>(self: Arc<Self>, mut connections: mpsc::Receiver<S>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let mut open = JoinSet::new();
         loop {
             tokio::select! {
-                tunnel = tunnels.recv() => {
-                    let Some(tunnel) = tunnel else { break };
-                    // The guest keeps to this number; whoever took its place need not.
+                connection = connections.recv() => {
+                    let Some(connection) = connection else { break };
+                    // The guest respects this limit; a program that replaced it may not.
                     if open.len() < limits::EGRESS_CONNECTIONS_MAX {
-                        open.spawn(self.clone().tunnel(tunnel));
+                        open.spawn(self.clone().serve_connection(connection));
                     }
                 }
                 Some(_) = open.join_next() => {}
@@ -76,16 +81,18 @@ impl Proxy {
         }
     }
 
-    /// Why something was not reached, if anything was not.
-    pub(super) fn trouble(&self) -> Option<Trouble> {
-        self.trouble
+    pub fn first_failure(&self) -> Option<ProxyFailure> {
+        self.first_failure
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     }
 
-    /// One connection: one request, and what follows if it is granted.
-    async fn tunnel(self: Arc<Self>, tunnel: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+    /// Serves one request, and relays bytes if it is accepted.
+    async fn serve_connection(
+        self: Arc<Self>,
+        connection: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    ) {
         let granted = Arc::new(Mutex::new(None));
         let service = service_fn(|request| {
             let (proxy, granted) = (self.clone(), granted.clone());
@@ -99,7 +106,7 @@ impl Proxy {
             .timer(TokioTimer::new())
             .header_read_timeout(limits::EGRESS_CONNECT_MAX);
         let served = server
-            .serve_connection(TokioIo::new(tunnel), service)
+            .serve_connection(TokioIo::new(connection), service)
             .with_upgrades();
         if served.await.is_err() {
             return;
@@ -123,20 +130,17 @@ impl Proxy {
         granted: &Mutex<Option<(OnUpgrade, Connected)>>,
     ) -> Response<Full<Bytes>> {
         let upgrade = hyper::upgrade::on(&mut request);
-        match self.judge(&request).await {
+        match self.connect(&request).await {
             Ok(connected) => {
                 *granted.lock().unwrap_or_else(PoisonError::into_inner) = Some((upgrade, connected));
                 Response::new(Full::default())
             }
-            Err((status, why)) => {
-                let trouble = match status {
-                    StatusCode::FORBIDDEN => Trouble::Refused(why.clone()),
-                    _ => Trouble::Unreachable(why.clone()),
-                };
-                let mut first = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-                first.get_or_insert(trouble);
-                let mut response = Response::new(Full::from(why + "\n"));
-                *response.status_mut() = status;
+            Err(failure) => {
+                let (ProxyFailure::Forbidden(why) | ProxyFailure::Unreachable(why)) = &failure;
+                let mut response = Response::new(Full::from(format!("{why}\n")));
+                *response.status_mut() = failure.status();
+                let mut first = self.first_failure.lock().unwrap_or_else(PoisonError::into_inner);
+                first.get_or_insert(failure);
                 let close = hyper::header::HeaderValue::from_static("close");
                 response.headers_mut().insert(CONNECTION, close);
                 response
@@ -144,67 +148,69 @@ impl Proxy {
         }
     }
 
-    /// Grants `CONNECT` to a host of the list, without anything that two readers could understand in two ways (E-08).
-    async fn judge(&self, request: &Request<Incoming>) -> Result<Connected, (StatusCode, String)> {
-        let forbidden = |why: &str| (StatusCode::FORBIDDEN, why.to_owned());
+    /// Accepts `CONNECT` to a configured host, without anything that two parsers could read differently (E-08).
+    async fn connect(&self, request: &Request<Incoming>) -> Result<Connected, ProxyFailure> {
+        let forbidden = |why: &str| ProxyFailure::Forbidden(why.to_owned());
         if request.method() != Method::CONNECT {
-            return Err(forbidden("only CONNECT is served here"));
+            return Err(forbidden("only CONNECT is supported"));
         }
         let headers = request.headers();
         if headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING) {
-            return Err(forbidden("CONNECT has no body"));
+            return Err(forbidden("CONNECT must not have a body"));
         }
-        // A name before the host would be one more thing to read in two ways.
+        // Parsers differ about a user name before the host.
         let authority = request
             .uri()
             .authority()
             .filter(|authority| !authority.as_str().contains('@'));
         let target = authority.and_then(|authority| Some((authority.host(), authority.port_u16()?)));
-        let (name, port) = target.ok_or_else(|| forbidden("name a host and a port"))?;
+        let (name, port) = target.ok_or_else(|| forbidden("CONNECT needs a host and a port"))?;
         let host = self
             .hosts
             .iter()
             .find(|host| host.is(name, port))
             .ok_or_else(|| {
                 let host = crate::error::quoted(&format!("{name}:{port}"));
-                forbidden(&format!("{host} is no host of the configured package indexes"))
+                forbidden(&format!("{host} is not a host of the configured package indexes"))
             })?;
-        let reached = timeout(limits::EGRESS_CONNECT_MAX, self.reach(host)).await;
-        let reached = reached.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        reached.map_err(|error| {
-            let status = match error.kind() {
-                io::ErrorKind::PermissionDenied => StatusCode::FORBIDDEN,
-                _ => StatusCode::BAD_GATEWAY,
-            };
-            (status, format!("{name}:{port} cannot be reached: {error}"))
-        })
+        let dialled = timeout(limits::EGRESS_CONNECT_MAX, self.dial(host)).await;
+        let unreachable =
+            |error: io::Error| ProxyFailure::Unreachable(format!("{name}:{port} cannot be reached: {error}"));
+        dialled
+            .unwrap_or(Err(ConnectError::TimedOut))
+            .map_err(|error| match error {
+                ConnectError::Forbidden(address) => ProxyFailure::Forbidden(format!(
+                    "{name}:{port} cannot be reached: it is at {address}, which is not a public address; an operator can allow the host by naming it in the configuration"
+                )),
+                ConnectError::Unresolved(error) | ConnectError::Unreachable(error) => unreachable(error),
+                ConnectError::TimedOut => unreachable(io::ErrorKind::TimedOut.into()),
+            })
     }
 
-    async fn reach(&self, host: &Host) -> io::Result<Connected> {
-        let (name, port) = host.to_resolve();
-        // A proxy resolves names itself, and judges them or not; what needs no resolving is judged here.
-        if let Ok(address) = name.parse() {
-            judge_address(host, address)?;
+    async fn dial(&self, host: &PackageHost) -> Result<Connected, ConnectError> {
+        // An upstream proxy resolves names itself. IP addresses are checked before it receives them.
+        if let Ok(address) = host.name().parse()
+            && !host.allows_address(address)
+        {
+            return Err(ConnectError::Forbidden(address));
         }
-        if let Some(upstream) = self.upstream.as_ref().filter(|upstream| upstream.serves(name)) {
-            return upstream.connect(name, port).await;
+        let upstream = self.upstream.as_ref();
+        if let Some(upstream) = upstream.filter(|upstream| upstream.serves(host.name())) {
+            let connected = upstream.connect(host.name(), host.port()).await;
+            return connected.map_err(ConnectError::Unreachable);
         }
-        let addresses: Vec<SocketAddr> = tokio::net::lookup_host((name, port)).await?.collect();
-        // One that is not to be reached makes all of them doubtful (E-06).
-        addresses
-            .iter()
-            .try_for_each(|address| judge_address(host, address.ip()))?;
-        let mut failed = io::Error::from(io::ErrorKind::NotFound);
-        for address in addresses.into_iter().take(limits::EGRESS_ADDRESSES_MAX) {
-            match TcpStream::connect(address).await {
-                Ok(stream) => return Ok(Connected::Directly(stream)),
-                Err(error) => failed = error,
-            }
-        }
-        Err(failed)
+        let connector = Connector {
+            resolver: Resolver::System,
+            connect_max: limits::EGRESS_CONNECT_MAX,
+        };
+        let is_allowed = |address| host.allows_address(address);
+        let connected = connector
+            .connect_checked(host.name(), host.port(), is_allowed)
+            .await;
+        connected.map(Connected::Directly)
     }
 
-    /// Copies both ways until both have ended, nothing has moved for long, or too much has.
+    /// Copies in both directions until both end, the tunnel is idle for too long, or the byte limit is reached.
     async fn relay<A, B>(&self, inside: A, outside: B)
     where
         A: AsyncRead + AsyncWrite,
@@ -231,7 +237,7 @@ impl Proxy {
             }
         };
         tokio::select! {
-            // How a tunnel ended is for its two ends to say.
+            // Both ends notice errors themselves.
             _ = both => {}
             () = idle => {}
         }
@@ -264,19 +270,6 @@ impl Proxy {
     }
 }
 
-fn judge_address(host: &Host, address: IpAddr) -> io::Result<()> {
-    if host.may_be_at(address) {
-        return Ok(());
-    }
-    Err(io::Error::new(
-        io::ErrorKind::PermissionDenied,
-        format!(
-            "it is at {address}, which is no address of the Internet; name the index in the configuration if it is meant"
-        ),
-    ))
-}
-
-/// The body of a request that has none.
 pub(super) type NoBody = Empty<Bytes>;
 
 #[cfg(test)]

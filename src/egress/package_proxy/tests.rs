@@ -1,4 +1,4 @@
-//! Builders that ask for more than they are given.
+//! Hostile clients of the package proxy.
 
 use std::time::Duration;
 
@@ -6,26 +6,24 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::engine::deps::NamedBy;
+use crate::egress::NamedBy;
 
-fn proxy(hosts: &[(&str, NamedBy)]) -> Arc<Proxy> {
-    let hosts = hosts
-        .iter()
-        .map(|(host, named_by)| Host::parse(host, *named_by).unwrap());
-    Arc::new(Proxy::new(hosts.collect(), None))
+fn proxy(host: &str, named_by: NamedBy) -> Arc<PackageProxy> {
+    let host = PackageHost::parse(host, named_by).unwrap();
+    Arc::new(PackageProxy::new(vec![host], None))
 }
 
-/// Says `words` and returns all that is answered until the connection ends, or for a while.
-async fn said(proxy: &Arc<Proxy>, words: &[u8]) -> String {
+/// Sends `words` and returns all bytes until the connection ends or 20 seconds have passed.
+async fn exchange(proxy: &Arc<PackageProxy>, words: &[u8]) -> String {
     let (mut inside, outside) = tokio::io::duplex(64 * 1024);
-    let serving = tokio::spawn(proxy.clone().tunnel(outside));
+    let serving = tokio::spawn(proxy.clone().serve_connection(outside));
     let _ = inside.write_all(words).await;
-    let answer = heard(&mut inside).await;
+    let answer = read_to_end(&mut inside).await;
     serving.abort();
     answer
 }
 
-async fn heard(inside: &mut DuplexStream) -> String {
+async fn read_to_end(inside: &mut DuplexStream) -> String {
     let mut answer = Vec::new();
     let read = inside.read_to_end(&mut answer);
     let _ = timeout(Duration::from_secs(20), read).await;
@@ -34,8 +32,8 @@ async fn heard(inside: &mut DuplexStream) -> String {
 
 /// E-01, E-03, E-08, E-09.
 #[tokio::test]
-async fn only_a_plain_connect_to_a_listed_host_and_port_is_granted() {
-    let proxy = proxy(&[("index.example", NamedBy::Default)]);
+async fn accepts_only_connect_to_a_configured_host_and_port() {
+    let proxy = proxy("index.example", NamedBy::Default);
     for words in [
         "GET http://index.example/ HTTP/1.1\r\nHost: index.example\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: index.example\r\n\r\n",
@@ -52,21 +50,24 @@ async fn only_a_plain_connect_to_a_listed_host_and_port_is_granted() {
         "CONNECT index.example:443 HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
         "CONNECT user@index.example:443 HTTP/1.1\r\n\r\n",
     ] {
-        let answer = said(&proxy, words.as_bytes()).await;
+        let answer = exchange(&proxy, words.as_bytes()).await;
         let refused = answer.starts_with("HTTP/1.1 403 ") || answer.starts_with("HTTP/1.1 400 ");
         assert!(refused, "{words:?}: {answer}");
-        // A second request behind a refused one is not heard.
+        // A second request behind a rejected one is not answered.
         let twice = format!("{words}GET / HTTP/1.1\r\n\r\n");
         assert_eq!(
-            said(&proxy, twice.as_bytes()).await.matches("HTTP/1.1").count(),
+            exchange(&proxy, twice.as_bytes())
+                .await
+                .matches("HTTP/1.1")
+                .count(),
             1,
             "{words:?}"
         );
     }
-    assert!(matches!(proxy.trouble(), Some(Trouble::Refused(_))));
+    assert!(matches!(proxy.first_failure(), Some(ProxyFailure::Forbidden(_))));
     for nonsense in ["\r\n\r\n\0", "CONNECT index.example:443\r\n\r\n", "\x16\x03\x01"] {
         assert!(
-            !said(&proxy, nonsense.as_bytes()).await.contains(" 200 "),
+            !exchange(&proxy, nonsense.as_bytes()).await.contains(" 200 "),
             "{nonsense:?}"
         );
     }
@@ -74,24 +75,24 @@ async fn only_a_plain_connect_to_a_listed_host_and_port_is_granted() {
 
 /// E-06.
 #[tokio::test]
-async fn a_name_that_leads_into_a_private_network_is_not_dialled() {
+async fn does_not_dial_names_that_resolve_to_private_addresses() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let request = format!("CONNECT localhost:{port} HTTP/1.1\r\n\r\n");
     let place = format!("localhost:{port}");
-    let ours = proxy(&[(place.as_str(), NamedBy::Default)]);
-    let answer = said(&ours, request.as_bytes()).await;
+    let ours = proxy(&place, NamedBy::Default);
+    let answer = exchange(&ours, request.as_bytes()).await;
     assert!(
-        answer.starts_with("HTTP/1.1 403 ") && answer.contains("no address of the Internet"),
+        answer.starts_with("HTTP/1.1 403 ") && answer.contains("not a public address"),
         "{answer}"
     );
-    let nobody = timeout(Duration::from_millis(100), listener.accept()).await;
-    assert!(nobody.is_err(), "somebody connected");
+    let accepted = timeout(Duration::from_millis(100), listener.accept()).await;
+    assert!(accepted.is_err(), "the address was dialled");
 }
 
-/// E-06: a proxy of the server's is not asked for an address that is not to be reached.
+/// E-06.
 #[tokio::test]
-async fn an_address_is_judged_before_another_proxy_hears_of_it() {
+async fn checks_ip_addresses_before_using_the_upstream_proxy() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let upstream = format!("http://{}", listener.local_addr().unwrap());
     for place in [
@@ -100,26 +101,26 @@ async fn an_address_is_judged_before_another_proxy_hears_of_it() {
         "169.254.169.254:443",
         "[::1]:443",
     ] {
-        let host = Host::parse(place, NamedBy::Default).unwrap();
-        let proxy = Arc::new(Proxy::new(vec![host], Upstream::parse(&upstream, "")));
-        let answer = said(&proxy, format!("CONNECT {place} HTTP/1.1\r\n\r\n").as_bytes()).await;
+        let host = PackageHost::parse(place, NamedBy::Default).unwrap();
+        let proxy = Arc::new(PackageProxy::new(vec![host], Upstream::parse(&upstream, "")));
+        let answer = exchange(&proxy, format!("CONNECT {place} HTTP/1.1\r\n\r\n").as_bytes()).await;
         assert!(
-            answer.starts_with("HTTP/1.1 403 ") && answer.contains("no address of the Internet"),
+            answer.starts_with("HTTP/1.1 403 ") && answer.contains("not a public address"),
             "{place}: {answer}"
         );
     }
-    let nobody = timeout(Duration::from_millis(100), listener.accept()).await;
-    assert!(nobody.is_err(), "somebody connected");
+    let accepted = timeout(Duration::from_millis(100), listener.accept()).await;
+    assert!(accepted.is_err(), "the address was dialled");
 }
 
 #[tokio::test]
-async fn what_is_granted_goes_through_both_ways_unchanged() {
+async fn relays_both_directions_unchanged() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let place = format!("127.0.0.1:{port}");
-    let proxy = proxy(&[(place.as_str(), NamedBy::Operator)]);
+    let proxy = proxy(&place, NamedBy::Operator);
     let (mut inside, outside) = tokio::io::duplex(1024);
-    tokio::spawn(proxy.clone().tunnel(outside));
+    tokio::spawn(proxy.clone().serve_connection(outside));
     let echo = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let (mut reader, mut writer) = stream.split();
@@ -133,23 +134,23 @@ async fn what_is_granted_goes_through_both_ways_unchanged() {
     assert_eq!(String::from_utf8(answer).unwrap(), head);
     inside.write_all(b" and late").await.unwrap();
     inside.shutdown().await.unwrap();
-    assert!(heard(&mut inside).await.ends_with("\r\n\r\nearly and late"));
+    assert!(read_to_end(&mut inside).await.ends_with("\r\n\r\nearly and late"));
     assert_eq!(echo.await.unwrap(), 14);
-    assert_eq!(proxy.trouble(), None);
+    assert_eq!(proxy.first_failure(), None);
 }
 
 /// E-12.
 #[tokio::test]
-async fn long_heads_and_too_many_bytes_end_a_tunnel() {
-    let proxy = proxy(&[("index.example", NamedBy::Default)]);
+async fn limits_request_heads_and_relayed_bytes() {
+    let proxy = proxy("index.example", NamedBy::Default);
     let long = format!(
         "CONNECT index.example:443 HTTP/1.1\r\nX: {}\r\n\r\n",
         "x".repeat(1 << 20)
     );
-    assert!(!said(&proxy, long.as_bytes()).await.contains(" 200 "));
+    assert!(!exchange(&proxy, long.as_bytes()).await.contains(" 200 "));
     let many: String = (0..1000).map(|n| format!("X-{n}: 1\r\n")).collect();
     let many = format!("CONNECT index.example:443 HTTP/1.1\r\n{many}\r\n");
-    assert!(!said(&proxy, many.as_bytes()).await.contains(" 200 "));
+    assert!(!exchange(&proxy, many.as_bytes()).await.contains(" 200 "));
 
     proxy.bytes_left.store(10, Ordering::Relaxed);
     let (mut near, inside) = tokio::io::duplex(1024);
@@ -165,12 +166,16 @@ async fn long_heads_and_too_many_bytes_end_a_tunnel() {
 
 /// E-12.
 #[tokio::test(start_paused = true)]
-async fn who_says_nothing_is_not_listened_to_for_long() {
-    let proxy = proxy(&[("index.example", NamedBy::Default)]);
+async fn closes_idle_connections() {
+    let proxy = proxy("index.example", NamedBy::Default);
     for words in ["", "CONNECT index.example:443 HTTP/1.1\r\nX: "] {
         let (mut inside, outside) = tokio::io::duplex(1024);
         inside.write_all(words.as_bytes()).await.unwrap();
-        let ended = timeout(limits::EGRESS_CONNECT_MAX * 2, proxy.clone().tunnel(outside)).await;
+        let ended = timeout(
+            limits::EGRESS_CONNECT_MAX * 2,
+            proxy.clone().serve_connection(outside),
+        )
+        .await;
         assert!(ended.is_ok(), "{words:?}");
     }
     let (_near, inside) = tokio::io::duplex(1024);
