@@ -23,7 +23,6 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Every scope.
     pub const ALL: [Self; 3] = [Self::Run, Self::Skills, Self::Admin];
 
     /// The name in the API and the store.
@@ -48,13 +47,12 @@ impl FromStr for Scope {
     }
 }
 
-/// A set of scopes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Scopes(Vec<Scope>);
 
 impl Scopes {
-    /// The set of `scopes`, sorted, each once.
+    /// Sorts the scopes and removes duplicates.
     pub fn new(scopes: impl IntoIterator<Item = Scope>) -> Self {
         Self(
             scopes
@@ -65,25 +63,21 @@ impl Scopes {
         )
     }
 
-    /// Whether a key with these scopes may do what needs `scope`.
     #[must_use]
     pub fn allow(&self, scope: Scope) -> bool {
         self.0.iter().any(|held| *held == scope || *held == Scope::Admin)
     }
 
-    /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The scopes in order.
     pub fn iter(&self) -> impl Iterator<Item = Scope> + '_ {
         self.0.iter().copied()
     }
 }
 
-/// Not an API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not an API key of this server; keys look like `skb_…`")]
 pub struct InvalidKey;
@@ -97,7 +91,6 @@ const PREFIX: &str = "skb_";
 const BODY_CHARS: usize = 47;
 
 impl ApiKey {
-    /// Makes a key from 32 bytes of the operating system's random source.
     #[must_use]
     pub fn from_random(random: [u8; 32]) -> Self {
         let mut bytes = [0; 35];
@@ -109,13 +102,12 @@ impl ApiKey {
         ))
     }
 
-    /// The secret, to be shown once.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// What the store keeps and looks up.
+    /// The stored form.
     #[must_use]
     pub fn hash(&self) -> Digest {
         Digest::of(self.0.as_bytes())
@@ -155,30 +147,21 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// A key as the store keeps it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeyRecord {
-    /// Its public id.
     pub id: KeyId,
-    /// Whose it is.
     pub tenant: Tenant,
-    /// What the owner calls it.
     pub name: String,
-    /// The first characters of the secret.
     pub hint: String,
     /// SHA-256 of the secret.
     pub hash: Digest,
-    /// What it may do.
     pub scopes: Scopes,
-    /// When it was made.
     pub created_at: jiff::Timestamp,
-    /// When it stops working.
     pub expires_at: Option<jiff::Timestamp>,
-    /// When it was revoked.
     pub revoked_at: Option<jiff::Timestamp>,
 }
 
-/// Who makes a request: proof that a key was checked.
+/// Proof that a key was checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Caller {
     tenant: Tenant,
@@ -187,7 +170,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// The one way in: the record found for a presented key's hash, if it still holds at `now`.
+    /// Fails if the key is revoked or expired at `now`.
     pub fn check(record: &KeyRecord, now: jiff::Timestamp) -> Result<Self, InvalidKey> {
         let expired = record.expires_at.is_some_and(|at| at <= now);
         if record.revoked_at.is_some() || expired {
@@ -200,7 +183,7 @@ impl Caller {
         })
     }
 
-    /// Somebody of `tenant` whose key held when an execution was accepted; may run what was, and nothing else.
+    /// For a queued execution, whose key was valid when the execution was accepted.
     #[must_use]
     pub fn of_accepted(tenant: Tenant) -> Self {
         Self {
@@ -210,19 +193,16 @@ impl Caller {
         }
     }
 
-    /// Whose data the caller sees.
     #[must_use]
     pub fn tenant(&self) -> &Tenant {
         &self.tenant
     }
 
-    /// The key that was presented.
     #[must_use]
     pub fn key(&self) -> KeyId {
         self.key
     }
 
-    /// Whether the caller may do what needs `scope`.
     #[must_use]
     pub fn may(&self, scope: Scope) -> bool {
         self.scopes.allow(scope)
@@ -249,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_reads_back_and_a_typo_is_caught() {
+    fn parses_keys_and_detects_typos() {
         let key = ApiKey::from_random([7; 32]);
         assert_eq!(key.reveal().parse::<ApiKey>().unwrap(), key);
         let typo = key.reveal().replacen("BwcH", "BwcI", 1);
@@ -260,13 +240,13 @@ mod tests {
     }
 
     #[test]
-    fn debug_output_holds_no_secret() {
+    fn debug_output_contains_no_key() {
         let key = ApiKey::from_random([7; 32]);
         assert!(!format!("{key:?}").contains(key.reveal()));
     }
 
     #[test]
-    fn a_revoked_or_expired_key_makes_no_caller() {
+    fn rejects_revoked_and_expired_keys() {
         let now = jiff::Timestamp::UNIX_EPOCH;
         assert!(Caller::check(&record(false, None), now).is_ok());
         assert!(Caller::check(&record(true, None), now).is_err());

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_output_holds_no_secret() {
+    fn debug_output_contains_no_key() {
         assert_eq!(format!("{:?}", signer()), "LinkSigner(…)");
     }
 }

@@ -8,7 +8,7 @@ use crate::cli::console::{Console, Format, Rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::skill::keep;
-use crate::skill::{self as domain, File, Finding, Language, Severity, SkillName, Verdict};
+use crate::skill::{self as domain, File, Language, LintFinding, RuleSet, Severity, SkillName};
 
 pub(crate) fn init(name: &SkillName, lang: Language, console: &Console) -> Result<Exit> {
     let folder = PathBuf::from(name.as_str());
@@ -38,7 +38,7 @@ pub(crate) fn lint(path: &Path, console: &Console) -> Result<Exit> {
     let checked = UnpackedSkill::open(path)?;
     let mut findings = checked.with_declaration(|declared| Ok(domain::lint(declared)))?;
     let refused = bundle::refused_packages(checked.folder.path(), &checked.listing)?;
-    findings.extend(refused.into_iter().map(Finding::from));
+    findings.extend(refused.into_iter().map(LintFinding::from));
     if !findings.is_empty() || console.format_or(Format::Table) != Format::Table {
         console.data(Format::Table, &findings, |findings| Rows {
             heading: &["rule of", "severity", "where", "finding"],
@@ -47,17 +47,17 @@ pub(crate) fn lint(path: &Path, console: &Console) -> Result<Exit> {
     }
     let refused = findings
         .iter()
-        .any(|finding| finding.verdict == Verdict::Skillbox && finding.severity == Severity::Error);
+        .any(|finding| finding.rule_set == RuleSet::Skillbox && finding.severity == Severity::Error);
     if findings.is_empty() {
         console.success("no problems found");
     }
     Ok(if refused { Exit::Failed } else { Exit::Success })
 }
 
-fn finding(finding: &Finding) -> Vec<String> {
-    let verdict = match finding.verdict {
-        Verdict::Skillbox => "skillbox",
-        Verdict::AgentSkills => "agent-skills",
+fn finding(finding: &LintFinding) -> Vec<String> {
+    let verdict = match finding.rule_set {
+        RuleSet::Skillbox => "skillbox",
+        RuleSet::AgentSkills => "agent-skills",
     };
     let severity = match finding.severity {
         Severity::Error => "error",

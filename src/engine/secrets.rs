@@ -10,7 +10,7 @@ use crate::execution::{Exception, Failure, JsonText, Logs, Outcome, Raised, Rich
 use crate::ids::Tenant;
 use crate::limits;
 use crate::sandbox::Job;
-use crate::secret::{Ending, Mask, Owner, SecretValue};
+use crate::secret::{Mask, Owner, SecretValue, Truncation};
 use crate::skill::SecretName;
 use crate::store::{self, Kept, NewSecret, Page, SecretRecord};
 
@@ -157,9 +157,9 @@ fn without_secrets(outcome: Outcome, mask: &Mask) -> Outcome {
 /// A text of which no more than so many bytes is left, by a helper in the sandbox or as it was read, may be a piece.
 fn masked_text(text: &str, kept_bytes: usize, mask: &Mask) -> String {
     let ending = if text.len() < kept_bytes {
-        Ending::Whole
+        Truncation::None
     } else {
-        Ending::Piece
+        Truncation::BothEnds
     };
     String::from_utf8_lossy(&mask.mask(text.as_bytes(), ending)).into_owned()
 }
@@ -217,9 +217,9 @@ fn masked_json(json: JsonText, mask: &Mask) -> JsonText {
 fn masked_logs(logs: Logs, mask: &Mask, was_killed: bool) -> Logs {
     let stream = |kept: Vec<u8>, total: u64| {
         let ending = if was_killed || total > kept.len() as u64 {
-            Ending::Cut
+            Truncation::End
         } else {
-            Ending::Whole
+            Truncation::None
         };
         let left_out = total.saturating_sub(kept.len() as u64);
         let masked = mask.mask(&kept, ending).into_owned();
@@ -231,7 +231,7 @@ fn masked_logs(logs: Logs, mask: &Mask, was_killed: bool) -> Logs {
     let mut lines = logs.lines;
     // The last may have been cut wherever the reading ended.
     if let Some(last) = lines.last_mut().filter(|_| logs.lines_truncated || was_killed) {
-        let masked = mask.mask(last.message.as_bytes(), Ending::Cut);
+        let masked = mask.mask(last.message.as_bytes(), Truncation::End);
         last.message = String::from_utf8_lossy(&masked).into_owned();
     }
     let count = lines.len();

@@ -1,5 +1,6 @@
 //! What an execution is: its states, its limits, its result. Pure.
 
+mod code_results;
 mod envelope;
 mod json_text;
 mod limits;
@@ -7,9 +8,9 @@ mod log_line;
 mod outcome;
 mod preview;
 mod record;
-mod shown;
 mod transcript;
 
+pub use code_results::{CodeResults, Exception, Raised, RichResult};
 pub use envelope::{Envelope, FileLink, Links, LogTexts, QueuePlace, Summary, media_type};
 pub use json_text::{InvalidJson, JsonText, check_depth};
 pub use limits::{Maxima, ResourceLimits};
@@ -18,5 +19,4 @@ pub use outcome::{
     Failure, FileEntry, Logs, Outcome, OutputBlob, Skipped, Status, Timings, Usage, milliseconds,
 };
 pub use record::{ChosenBackend, Execution, NewExecution};
-pub use shown::{Exception, Raised, RichResult, Shown};
 pub use transcript::{Bookmark, InvalidBookmark, News, Phase, Reader, Reason, Stream, TooFar, Transcript};

@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::bundle::artifacts::ArtifactTar;
 use crate::error::Cause;
-use crate::execution::{FileEntry, JsonText, Logs, Shown, Skipped, Transcript, Usage};
+use crate::execution::{CodeResults, FileEntry, JsonText, Logs, Skipped, Transcript, Usage};
 use crate::ids::InstanceId;
 use crate::telemetry::WarmPoolStats;
 
@@ -74,7 +74,7 @@ pub struct Report {
     pub end: Completion,
     pub output: ProgramOutput,
     /// Results that called code has displayed.
-    pub shown: Shown,
+    pub shown: CodeResults,
     pub logs: Logs,
     /// Files that were written to the tar.
     pub files: Vec<FileEntry>,

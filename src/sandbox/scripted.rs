@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::bundle::artifacts::ArtifactTar;
-use crate::execution::{Logs, Shown, Usage};
+use crate::execution::{CodeResults, Logs, Usage};
 use crate::ids::InstanceId;
 use crate::sandbox::{
     Backend, Completion, Error, Job, ProgramOutput, ProgressSender, Report, RunContext, WarmPoolSettings,
@@ -43,7 +43,7 @@ impl Report {
         Self {
             end,
             output: ProgramOutput::Missing,
-            shown: Shown::default(),
+            shown: CodeResults::default(),
             logs: Logs::default(),
             files: Vec::new(),
             skipped: Vec::new(),

@@ -4,6 +4,6 @@ mod mask;
 mod seal;
 mod value;
 
-pub use mask::{Ending, GrowingMask, Mask};
+pub use mask::{Mask, StreamingMask, Truncation};
 pub use seal::{InvalidMasterKey, MasterKey, Owner, Unsealable};
 pub use value::{InvalidValue, SecretValue};

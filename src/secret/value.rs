@@ -1,4 +1,4 @@
-//! The value of a secret: what a variable can hold, and what no log shows.
+//! The value of a secret: fits into an environment variable, and is never logged.
 
 use std::fmt;
 
@@ -6,26 +6,22 @@ use zeroize::Zeroizing;
 
 use crate::limits;
 
-/// A value that a program can be given as a variable: 1 to [`limits::SECRET_BYTES_MAX`] bytes of text without NUL.
+/// 1 to [`limits::SECRET_BYTES_MAX`] bytes of text without NUL.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretValue(Zeroizing<String>);
 
-/// Why a text is no value; it is never repeated.
+/// The messages never contain the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidValue {
-    /// There is nothing to keep.
     #[error("is empty; delete the secret instead")]
     Empty,
-    /// Too long.
-    #[error("has more than {max} bytes; keep large things in a blob or in the skill", max = limits::SECRET_BYTES_MAX)]
+    #[error("has more than {max} bytes; store large data in a blob or in the skill", max = limits::SECRET_BYTES_MAX)]
     TooLong,
-    /// No variable can hold it.
-    #[error("holds a NUL character, which no variable can; encode it, for example in base64")]
+    #[error("contains a NUL character, which no environment variable can; encode it, for example in base64")]
     Nul,
 }
 
 impl SecretValue {
-    /// Checks `text`.
     pub fn new(text: impl Into<Zeroizing<String>>) -> Result<Self, InvalidValue> {
         let text = text.into();
         match text.len() {
@@ -36,7 +32,7 @@ impl SecretValue {
         }
     }
 
-    /// The value itself: for the program that declared it, and for nobody else.
+    /// Only for the program that declares the secret.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -55,7 +51,7 @@ mod tests {
 
     /// A-08.
     #[test]
-    fn a_value_is_whatever_a_variable_can_hold() {
+    fn accepts_values_that_fit_into_a_variable() {
         let long = "x".repeat(limits::SECRET_BYTES_MAX);
         for text in ["x", "a\nb=c \"'$(id)` %s", " ", "ü\u{202e}", &long] {
             let value = SecretValue::new(text.to_owned()).unwrap();

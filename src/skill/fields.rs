@@ -68,7 +68,7 @@ impl Fields {
             if key == "metadata" {
                 fields.take_metadata(node, &mut ours)?;
             } else {
-                fields.take(&key, node, (Origin::FrontMatter, &mut top))?;
+                fields.take(&key, node, Origin::FrontMatter, &mut top)?;
             }
         }
         let mut declared = Runtime::new();
@@ -80,7 +80,7 @@ impl Fields {
                         .extend(own.iter().map(|(key, node)| (key.clone(), node.to_text())));
                     Ok(())
                 }
-                _ => fields.take(&key, node, (Origin::SkillToml, &mut declared)),
+                _ => fields.take(&key, node, Origin::SkillToml, &mut declared),
             };
             taken.map_err(|error| error.in_file(File::SkillToml))?;
         }
@@ -130,10 +130,10 @@ impl Fields {
         };
         for (key, node) in entries {
             if let Some(key) = key.strip_prefix("skillbox.") {
-                self.take(key, node, (Origin::Metadata, ours))?;
+                self.take(key, node, Origin::Metadata, ours)?;
             } else if let (true, yaml::Value::Map(nested)) = (key == "skillbox", &node.value) {
                 for (key, node) in nested.clone() {
-                    self.take(&key, node, (Origin::Metadata, ours))?;
+                    self.take(&key, node, Origin::Metadata, ours)?;
                 }
             } else {
                 self.metadata.insert(key, node.to_text());
@@ -146,13 +146,14 @@ impl Fields {
         &mut self,
         key: &str,
         node: yaml::Node,
-        (origin, into): (Origin, &mut Runtime),
+        origin: Origin,
+        into: &mut Runtime,
     ) -> Result<(), SkillMdError> {
         let line = node.line;
         if let Some((_, wanted)) = GROUPS.into_iter().find(|(group, _)| *group == key) {
             return match node.value {
                 yaml::Value::Map(nested) => nested.into_iter().try_for_each(|(name, node)| {
-                    self.take(&format!("{key}.{name}"), node, (origin, &mut *into))
+                    self.take(&format!("{key}.{name}"), node, origin, &mut *into)
                 }),
                 yaml::Value::Null => Ok(()),
                 // Other products have words and lists of that name.

@@ -1,4 +1,4 @@
-//! What an author should know before others meet the skill: our verdict, and that of the Agent Skills specification.
+//! Checks a skill by the rules of Skillbox and of the Agent Skills specification.
 
 use serde::Serialize;
 
@@ -8,45 +8,38 @@ use crate::limits;
 use crate::skill::document::{Document, File, SkillMdError};
 use crate::skill::{Declaration, Dialect, InvalidRequirement, fields, yaml};
 
-/// One thing to look at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// Whose rule it is.
-    pub verdict: Verdict,
-    /// Whether it stops the skill.
+pub struct LintFinding {
+    #[serde(rename = "verdict")]
+    pub rule_set: RuleSet,
     pub severity: Severity,
-    /// The file that it is in.
     pub file: String,
     /// Line in that file, from 1, where known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// What was found and what to do.
     pub message: String,
 }
 
-/// Whose rule a finding is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// Skillbox: an error means that a push is refused.
+pub enum RuleSet {
+    /// An error means that a push is rejected.
     Skillbox,
-    /// The Agent Skills specification, read strictly: an error means that other products may refuse the skill.
+    /// The Agent Skills specification, applied strictly: an error means that other products may reject the skill.
     AgentSkills,
 }
 
-/// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Refused.
     Error,
-    /// Accepted, and probably not meant.
+    /// Accepted, and probably a mistake.
     Warning,
 }
 
-/// Judges a skill twice; no finding at all means that both are content.
+/// Applies both rule sets.
 #[must_use]
-pub fn lint(declaration: &Declaration<'_>) -> Vec<Finding> {
+pub fn lint(declaration: &Declaration<'_>) -> Vec<LintFinding> {
     let mut findings = ours(declaration);
     let folder = declaration.fallback_name;
     let strict = match declaration.skill_md {
@@ -55,28 +48,28 @@ pub fn lint(declaration: &Declaration<'_>) -> Vec<Finding> {
             "is missing; the specification knows no other file",
         )],
         Some(skill_md) => {
-            let judged = Document::split(skill_md).and_then(|document| {
+            let checked = Document::split(skill_md).and_then(|document| {
                 let mut errors = strict(&fields::entries(&document.front_matter)?, folder);
                 errors.extend(document.passed_over.map(|above| {
                     SkillMdError::new(1, format!("must start with `---`, but starts with {above}"))
                 }));
                 Ok(errors)
             });
-            judged.unwrap_or_else(|error| vec![error])
+            checked.unwrap_or_else(|error| vec![error])
         }
     };
     findings.extend(
         strict
             .into_iter()
-            .map(|error| Finding::of(Verdict::AgentSkills, error)),
+            .map(|error| LintFinding::of(RuleSet::AgentSkills, error)),
     );
     findings
 }
 
-impl Finding {
-    fn of(verdict: Verdict, error: SkillMdError) -> Self {
+impl LintFinding {
+    fn of(rule_set: RuleSet, error: SkillMdError) -> Self {
         Self {
-            verdict,
+            rule_set,
             severity: Severity::Error,
             file: error.file.as_str().to_owned(),
             line: error.line,
@@ -85,12 +78,12 @@ impl Finding {
     }
 }
 
-impl From<InvalidRequirement> for Finding {
+impl From<InvalidRequirement> for LintFinding {
     /// A push takes it; whatever needs packages then does not run.
     fn from(refused: InvalidRequirement) -> Self {
         let (file, line) = refused.place();
         Self {
-            verdict: Verdict::Skillbox,
+            rule_set: RuleSet::Skillbox,
             severity: Severity::Warning,
             file: file.to_owned(),
             line,
@@ -100,13 +93,13 @@ impl From<InvalidRequirement> for Finding {
 }
 
 /// What a push would say of the declaration.
-fn ours(declaration: &Declaration<'_>) -> Vec<Finding> {
+fn ours(declaration: &Declaration<'_>) -> Vec<LintFinding> {
     let manifest = match declaration.manifest() {
         Ok(manifest) => manifest,
-        Err(error) => return vec![Finding::of(Verdict::Skillbox, error)],
+        Err(error) => return vec![LintFinding::of(RuleSet::Skillbox, error)],
     };
-    let warning = |line, message| Finding {
-        verdict: Verdict::Skillbox,
+    let warning = |line, message| LintFinding {
+        rule_set: RuleSet::Skillbox,
         severity: Severity::Warning,
         file: File::SkillMd.as_str().to_owned(),
         line,
@@ -200,7 +193,7 @@ mod tests {
         .map(|f| {
             format!(
                 "{:?} {:?} {}",
-                f.verdict,
+                f.rule_set,
                 f.line,
                 f.message.chars().take(30).collect::<String>()
             )
@@ -215,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_two_verdicts_are_told_apart() {
+    fn distinguishes_the_two_rule_sets() {
         let mixed = "---\nname: a.b\ndescription: Adds.\nversion: 1.0.0\nhook: x\nmetadata: {a: [1]}\n---\n";
         assert_eq!(
             messages(mixed, "a.b"),

@@ -41,7 +41,7 @@ pub use document::{File, SkillMdError};
 pub use function::{Called, module_at};
 pub use image::{ApprovedImage, ImageAllowlist, ImageRefused};
 pub use language::Language;
-pub use lint::{Finding, Severity, Verdict, lint};
+pub use lint::{LintFinding, RuleSet, Severity, lint};
 pub use manifest::{Dialect, Function, Manifest, Permissions, Resources, Warning};
 pub use name::{InvalidName, SkillName};
 pub use node_packages::NodePackages;

@@ -208,7 +208,7 @@ fn of_number(number: &serde_json::Number) -> Option<toml::Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::skill::{Verdict, lint};
+    use crate::skill::{RuleSet, lint};
 
     const FILES: [&str; 3] = ["SKILL.md", "code/sync.py", "scripts/main.py"];
 
@@ -242,7 +242,7 @@ mod tests {
         assert!(
             complaints
                 .iter()
-                .all(|finding| finding.verdict != Verdict::AgentSkills),
+                .all(|finding| finding.rule_set != RuleSet::AgentSkills),
             "{complaints:?}"
         );
         assert_eq!(second.strict().unwrap(), strict);

@@ -142,7 +142,12 @@ fn node(spanned: Spanned<Raw>, source: &str) -> Node {
             text,
         },
         Raw::List(items) => Value::List(items.into_iter().map(|item| node(item, source)).collect()),
-        Raw::Map(entries) => Value::Map(entries.into_iter().map(|entry| keyed(entry, source)).collect()),
+        Raw::Map(entries) => Value::Map(
+            entries
+                .into_iter()
+                .map(|(key, item)| keyed(key, item, source))
+                .collect(),
+        ),
     };
     Node {
         line: narrow(spanned.referenced.line()),
@@ -150,7 +155,7 @@ fn node(spanned: Spanned<Raw>, source: &str) -> Node {
     }
 }
 
-fn keyed((key, item): (Spanned<String>, Spanned<Raw>), source: &str) -> (String, Node) {
+fn keyed(key: Spanned<String>, item: Spanned<Raw>, source: &str) -> (String, Node) {
     let Node { value, .. } = node(item, source);
     (
         key.value,

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use crate::execution::{LogLine, Stream, Transcript};
 use crate::limits;
-use crate::secret::{Ending, GrowingMask, Mask};
+use crate::secret::{Mask, StreamingMask, Truncation};
 
 pub(super) struct OutputMasker<'a> {
     transcript: &'a Transcript,
     stream: Stream,
-    mask: GrowingMask,
+    mask: StreamingMask,
 }
 
 impl<'a> OutputMasker<'a> {
@@ -17,7 +17,7 @@ impl<'a> OutputMasker<'a> {
         Self {
             transcript,
             stream,
-            mask: mask.growing(),
+            mask: mask.streaming(),
         }
     }
 
@@ -68,7 +68,7 @@ impl<'a> LogLineMasker<'a> {
     fn line(&mut self, line: LogLine) {
         let is_certain = self.mask.is_empty()
             || matches!(
-                self.mask.mask(line.message.as_bytes(), Ending::Cut),
+                self.mask.mask(line.message.as_bytes(), Truncation::End),
                 Cow::Borrowed(_)
             );
         let before = self.held.replace(line);

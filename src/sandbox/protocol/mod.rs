@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, interval_at, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::execution::{FileEntry, Logs, Shown, Skipped, Stream, Transcript, Usage};
+use crate::execution::{CodeResults, FileEntry, Logs, Skipped, Stream, Transcript, Usage};
 use crate::guest::wire::{
     self, Caps, Channel, Input, InputPlace, Link, ProgramEnd, Start, ToGuest, ToHost, Workspace,
 };
@@ -41,7 +41,7 @@ pub(super) struct GuestReport {
     /// Whether everything was received.
     pub(super) complete: bool,
     pub(super) output: ProgramOutput,
-    pub(super) shown: Shown,
+    pub(super) shown: CodeResults,
     pub(super) logs: Logs,
     pub(super) files: Vec<FileEntry>,
     pub(super) skipped: Vec<Skipped>,
@@ -101,7 +101,7 @@ pub(super) async fn drive(guest: Guest, job: &Job, context: RunContext<'_>) -> G
         hello: false,
         complete: false,
         output: ProgramOutput::Missing,
-        shown: Shown::default(),
+        shown: CodeResults::default(),
         logs: Logs::default(),
         files: Vec::new(),
         skipped: Vec::new(),

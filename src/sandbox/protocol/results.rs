@@ -7,7 +7,7 @@ use tokio::io::AsyncReadExt as _;
 
 use super::blobs::Blobs;
 use crate::bundle::artifacts::ArtifactTar;
-use crate::execution::{FileEntry, JsonText, Shown, Skipped};
+use crate::execution::{CodeResults, FileEntry, JsonText, Skipped};
 use crate::guest::wire::{self, Caps, Item};
 use crate::limits;
 use crate::sandbox::ProgramOutput;
@@ -18,7 +18,7 @@ pub(super) struct ResultReceiver<'a> {
     pub(super) mask: &'a Mask,
     pub(super) artifacts: &'a mut ArtifactTar,
     pub(super) output: &'a mut ProgramOutput,
-    pub(super) shown: &'a mut Shown,
+    pub(super) shown: &'a mut CodeResults,
     pub(super) files: &'a mut Vec<FileEntry>,
     pub(super) skipped: &'a mut Vec<Skipped>,
     pub(super) skipped_total: &'a mut u64,
@@ -113,7 +113,7 @@ impl ResultReceiver<'_> {
         if size > limits::RESULTS_BYTES_MAX {
             return Err(wire::invalid("results above the cap"));
         }
-        *self.shown = Shown::parse(&read_exactly(stream, size).await?);
+        *self.shown = CodeResults::parse(&read_exactly(stream, size).await?);
         self.shown.truncated |= total > size;
         Ok(())
     }

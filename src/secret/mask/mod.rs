@@ -1,9 +1,8 @@
-//! Masking: `***` in place of secrets in what a program printed, wrote and was called.
+//! Replaces secrets by `***` in output, logs and file names.
 //!
-//! It finds values as they are and as JSON writes them. Whoever wants to get one past it encodes or splits it; it keeps
-//! accidents out of records, not enemies.
+//! It finds values as they are and in JSON spellings. It prevents accidents only: a program can encode or split a secret.
 
-mod growing;
+mod streaming;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,46 +16,41 @@ use serde::de::DeserializeOwned;
 use crate::limits;
 use crate::secret::SecretValue;
 
-pub use growing::GrowingMask;
+pub use streaming::StreamingMask;
 
-/// What stands where a secret stood.
 const MASKED: &str = "***";
 
-/// Finds the secrets of one execution; finds nothing by default.
+/// The secrets of one execution; none by default.
 #[derive(Clone, Default)]
 pub struct Mask {
     /// Each value in all its spellings.
     needles: Arc<[Needle]>,
-    /// The values alone: inside decoded JSON there is one spelling.
+    /// The values alone, for decoded JSON strings.
     plain: Arc<[Needle]>,
 }
 
-/// What is looked for.
 struct Needle {
     text: Vec<u8>,
-    /// For each beginning of it, how much of its end is a shorter beginning; known once something like it was seen.
+    /// Computed at the first partial match.
     borders: OnceLock<Vec<usize>>,
 }
 
-/// How a text ends.
+/// Where a text was cut. A cut end may be the beginning of a secret, a cut beginning the end of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// Where its author ended it.
-    Whole,
-    /// Anywhere: what it ends with may be the beginning of a secret.
-    Cut,
-    /// As its beginning, which may be the end of a secret: it was cut out of something longer.
-    Piece,
+pub enum Truncation {
+    None,
+    End,
+    BothEnds,
 }
 
-/// What our helpers write where they cut something: before it a secret may end early.
+/// The helper modules of programs write it where they truncate; a secret may end early before it.
 const ELLIPSIS: &[u8] = "…".as_bytes();
 
 impl Mask {
-    /// A mask for these values. Those of fewer than [`limits::MASKED_BYTES_MIN`] bytes are left: text is full of them.
+    /// Ignores values of fewer than [`limits::MASKED_BYTES_MIN`] bytes, which occur everywhere.
     pub fn new<'a>(values: impl IntoIterator<Item = &'a SecretValue>) -> Self {
         let (mut needles, mut plain) = (Vec::new(), Vec::new());
-        // Programs strip what they read: without white space around it it is the same secret.
+        // Programs often trim values.
         let texts = values.into_iter().map(SecretValue::reveal);
         for text in texts.flat_map(|text| [text, text.trim()]) {
             if text.len() >= limits::MASKED_BYTES_MIN {
@@ -75,38 +69,36 @@ impl Mask {
         }
     }
 
-    /// Whether there is nothing to find.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.needles.is_empty()
     }
 
-    /// `text` with each occurrence of a secret masked; occurrences that overlap become one.
+    /// Masks each occurrence; overlapping occurrences become one.
     #[must_use]
-    pub fn mask<'a>(&self, text: &'a [u8], ending: Ending) -> Cow<'a, [u8]> {
-        replace(text, &found(&self.needles, text, ending))
+    pub fn mask<'a>(&self, text: &'a [u8], truncation: Truncation) -> Cow<'a, [u8]> {
+        replace(text, &find_all(&self.needles, text, truncation))
     }
 
-    /// As [`mask`](Self::mask), for text that is whole.
     #[must_use]
     pub fn mask_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        match self.mask(text.as_bytes(), Ending::Whole) {
-            // Needles are text, so what is left between them is text, too.
+        match self.mask(text.as_bytes(), Truncation::None) {
+            // Needles are UTF-8, so the bytes between them are too.
             Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
             Cow::Borrowed(_) => Cow::Borrowed(text),
         }
     }
 
-    /// JSON `text`, masked and still JSON: within strings as they read, whatever their spelling; a number that holds a
-    /// secret becomes a string. What holds none stays byte for byte.
+    /// Masks inside of JSON strings, in any spelling; a number that contains a secret becomes a string. The result is JSON.
+    /// Text without secrets stays byte for byte.
     #[must_use]
     pub fn mask_json<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.is_empty() {
             return Cow::Borrowed(text);
         }
         let masked = self.mask_tokens(text);
-        // A secret that is a piece of JSON itself lies across tokens.
-        if found(&self.needles, masked.as_bytes(), Ending::Whole).is_empty() {
+        // A secret that contains JSON syntax spans several tokens.
+        if find_all(&self.needles, masked.as_bytes(), Truncation::None).is_empty() {
             return masked;
         }
         let across = self.mask_text(&masked).into_owned();
@@ -117,8 +109,7 @@ impl Mask {
         }
     }
 
-    /// Anything that is kept as JSON; `None` where a secret is one of our own words, and what is left no longer reads as what it
-    /// was.
+    /// Masks the JSON form of a value; `None` if the masked JSON is no valid `T` (a secret equals a field name).
     #[must_use]
     pub fn mask_value<T: Serialize + DeserializeOwned>(&self, value: T) -> Option<T> {
         if self.is_empty() {
@@ -138,9 +129,9 @@ impl Mask {
             let start = text.len() - rest.len() + token.start;
             let end = start + token.length;
             rest = &text[end..];
-            if let Some(instead) = self.instead_of(&text[start..end]) {
+            if let Some(token) = self.masked_token(&text[start..end]) {
                 masked.push_str(&text[kept..start]);
-                masked.push_str(&instead);
+                masked.push_str(&token);
                 kept = end;
             }
         }
@@ -151,13 +142,13 @@ impl Mask {
         Cow::Owned(masked)
     }
 
-    /// What stands for this string or literal of JSON, if it holds a secret.
-    fn instead_of(&self, token: &str) -> Option<String> {
+    /// The masked form of a JSON string or literal, if it contains a secret.
+    fn masked_token(&self, token: &str) -> Option<String> {
         let decoded = match serde_json::from_str::<String>(token) {
             Ok(decoded) => decoded,
             Err(_) => token.to_owned(),
         };
-        let found = found(&self.plain, decoded.as_bytes(), Ending::Whole);
+        let found = find_all(&self.plain, decoded.as_bytes(), Truncation::None);
         if found.is_empty() {
             return None;
         }
@@ -179,7 +170,7 @@ impl From<Vec<u8>> for Needle {
     }
 }
 
-/// As it is, and as JSON writers spell it: with and without escapes for what is not ASCII, and for slashes.
+/// The text itself and its JSON forms, with and without escapes for slashes and characters beyond ASCII.
 fn spellings(text: &str) -> impl Iterator<Item = String> {
     let quoted = serde_json::to_string(text).unwrap_or_default();
     let escaped = quoted.trim_start_matches('"');
@@ -201,63 +192,62 @@ fn spellings(text: &str) -> impl Iterator<Item = String> {
     all.into_iter()
 }
 
-/// Where the needles lie, in order, none overlapping another.
-fn found(needles: &[Needle], text: &[u8], ending: Ending) -> Vec<(usize, usize)> {
+/// Sorted ranges without overlaps.
+fn find_all(needles: &[Needle], text: &[u8], truncation: Truncation) -> Vec<Range<usize>> {
     let mut all = Vec::new();
     for needle in needles {
-        needle.find(text, ending, &mut all);
+        needle.find(text, truncation, &mut all);
     }
-    joined(all)
+    merge(all)
 }
 
-/// In order, and those that overlap as one.
-fn joined(mut all: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
-    all.sort_unstable();
-    let mut joined: Vec<(usize, usize)> = Vec::new();
-    for place in all {
-        push(place, &mut joined, 0);
+/// Sorts ranges and merges overlapping ones.
+fn merge(mut all: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    all.sort_unstable_by_key(|range| (range.start, range.end));
+    let mut merged = Vec::new();
+    for range in all {
+        push(range, &mut merged, 0);
     }
-    joined
+    merged
 }
 
-/// Adds a place that begins no earlier than those after `first`. Places that overlap are joined at once, for there may be as
-/// many as a text has bytes.
-fn push(place: (usize, usize), into: &mut Vec<(usize, usize)>, first: usize) {
+/// Adds a range that starts no earlier than those from index `first` on. Overlaps are merged at once, because there may be one
+/// match per byte.
+fn push(range: Range<usize>, into: &mut Vec<Range<usize>>, first: usize) {
     match into[first..].last_mut() {
-        Some(last) if place.0 < last.1 => last.1 = last.1.max(place.1),
-        _ => into.push(place),
+        Some(last) if range.start < last.end => last.end = last.end.max(range.end),
+        _ => into.push(range),
     }
 }
 
 impl Needle {
-    /// Every place of it, also where it overlaps itself, in time that is linear whatever it and the text are (Knuth, Morris and
-    /// Pratt); and the longest beginning of it that stands where something was cut.
-    fn find(&self, text: &[u8], ending: Ending, into: &mut Vec<(usize, usize)>) {
+    /// Finds all matches in linear time (Knuth, Morris, Pratt), and the longest partial match at each cut.
+    fn find(&self, text: &[u8], truncation: Truncation, into: &mut Vec<Range<usize>>) {
         let needle = &self.text;
-        if ending == Ending::Piece {
-            let length = end_at_the_start(needle, text);
+        if truncation == Truncation::BothEnds {
+            let length = suffix_at_start(needle, text);
             if length >= limits::MASKED_BYTES_MIN {
-                into.push((0, length));
+                into.push(0..length);
             }
         }
         let beginning = &needle[..limits::MASKED_BYTES_MIN.min(needle.len())];
         let is_cut_inside =
             || memmem::find(text, ELLIPSIS).is_some() && memmem::find(text, beginning).is_some();
-        let from = match ending {
-            // As a rule there is none, and this is the fastest way to know.
+        let from = match truncation {
+            // Usually no needle occurs; this search is the fastest.
             _ if memmem::find(text, needle).is_some() || is_cut_inside() => 0,
-            Ending::Cut | Ending::Piece => text.len().saturating_sub(needle.len()),
-            Ending::Whole => return,
+            Truncation::End | Truncation::BothEnds => text.len().saturating_sub(needle.len()),
+            Truncation::None => return,
         };
         let mut matched = 0;
         self.walk(text, from..text.len(), &mut matched, into);
-        if ending != Ending::Whole && matched >= limits::MASKED_BYTES_MIN {
-            into.push((text.len() - matched, text.len()));
+        if truncation != Truncation::None && matched >= limits::MASKED_BYTES_MIN {
+            into.push(text.len() - matched..text.len());
         }
     }
 
-    /// Goes on through `text` where so much of the needle stands before it. Says how much of it stands at the end.
-    fn walk(&self, text: &[u8], range: Range<usize>, matched: &mut usize, into: &mut Vec<(usize, usize)>) {
+    /// Continues a search in which `matched` bytes of the needle precede `range`, and updates `matched`.
+    fn walk(&self, text: &[u8], range: Range<usize>, matched: &mut usize, into: &mut Vec<Range<usize>>) {
         let (needle, first) = (&self.text, into.len());
         let mut at = range.start;
         while at < range.end {
@@ -268,7 +258,7 @@ impl Needle {
                 }
             }
             if *matched >= limits::MASKED_BYTES_MIN && text[at..].starts_with(ELLIPSIS) {
-                push((at - *matched, at), into, first);
+                push(at - *matched..at, into, first);
             }
             let borders = self.borders.get_or_init(|| borders(needle));
             while *matched > 0 && needle[*matched] != text[at] {
@@ -277,15 +267,15 @@ impl Needle {
             *matched += usize::from(needle[*matched] == text[at]);
             at += 1;
             if *matched == needle.len() {
-                push((at - *matched, at), into, first);
+                push(at - *matched..at, into, first);
                 *matched = borders[*matched - 1];
             }
         }
     }
 }
 
-/// How much of the end of `needle` the text begins with.
-fn end_at_the_start(needle: &[u8], text: &[u8]) -> usize {
+/// The length of the longest suffix of `needle` at the start of `text`.
+fn suffix_at_start(needle: &[u8], text: &[u8]) -> usize {
     let start = &text[..text.len().min(needle.len() - 1)];
     let borders = borders(start);
     let mut matched = 0;
@@ -298,7 +288,7 @@ fn end_at_the_start(needle: &[u8], text: &[u8]) -> usize {
     matched
 }
 
-/// For each beginning of `needle`, how much of its end is a shorter beginning.
+/// For each prefix of `needle`, the length of its longest border.
 fn borders(needle: &[u8]) -> Vec<usize> {
     let mut borders = vec![0; needle.len()];
     let mut matched = 0;
@@ -312,22 +302,22 @@ fn borders(needle: &[u8]) -> Vec<usize> {
     borders
 }
 
-fn replace<'a>(text: &'a [u8], found: &[(usize, usize)]) -> Cow<'a, [u8]> {
+fn replace<'a>(text: &'a [u8], found: &[Range<usize>]) -> Cow<'a, [u8]> {
     if found.is_empty() {
         return Cow::Borrowed(text);
     }
     let mut masked = Vec::with_capacity(text.len());
     let mut kept = 0;
-    for (start, end) in found {
-        masked.extend_from_slice(&text[kept..*start]);
+    for range in found {
+        masked.extend_from_slice(&text[kept..range.start]);
         masked.extend_from_slice(MASKED.as_bytes());
-        kept = *end;
+        kept = range.end;
     }
     masked.extend_from_slice(&text[kept..]);
     Cow::Owned(masked)
 }
 
-/// A string or a literal of JSON, by its place.
+/// The position of a JSON string or literal.
 struct Token {
     start: usize,
     length: usize,

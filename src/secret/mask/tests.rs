@@ -51,7 +51,8 @@ fn a_value_is_found_as_json_spells_it() {
 #[test]
 fn the_beginning_of_a_secret_at_a_cut_end_is_masked() {
     let mask = mask(&["hunter2-and-more", "hunter"]);
-    let cut = |text: &str| String::from_utf8(mask.mask(text.as_bytes(), Ending::Cut).into_owned()).unwrap();
+    let cut =
+        |text: &str| String::from_utf8(mask.mask(text.as_bytes(), Truncation::End).into_owned()).unwrap();
     assert_eq!(cut("x hunter2-an"), "x ***");
     assert_eq!(cut("x hunt"), "x ***");
     assert_eq!(cut("x hun"), "x hun", "as short as what is not masked at all");
@@ -63,8 +64,9 @@ fn the_beginning_of_a_secret_at_a_cut_end_is_masked() {
 #[test]
 fn the_end_of_a_secret_at_a_cut_beginning_is_masked_and_its_beginning_before_an_ellipsis() {
     let mask = mask(&["hunter2-and-more", "-moresome"]);
-    let piece =
-        |text: &str| String::from_utf8(mask.mask(text.as_bytes(), Ending::Piece).into_owned()).unwrap();
+    let piece = |text: &str| {
+        String::from_utf8(mask.mask(text.as_bytes(), Truncation::BothEnds).into_owned()).unwrap()
+    };
     assert_eq!(piece("-and-more x hunter"), "*** x ***");
     assert_eq!(piece("some"), "***");
     assert_eq!(piece("ore hun"), "ore hun");
@@ -87,8 +89,11 @@ fn the_end_of_a_secret_at_a_cut_beginning_is_masked_and_its_beginning_before_an_
 fn what_overlaps_itself_everywhere_is_one_place() {
     let mut places = Vec::new();
     let needle = Needle::from(b"0000".to_vec());
-    needle.find(&vec![b'0'; 1 << 20], Ending::Piece, &mut places);
-    assert_eq!(places, [(0, 1 << 20)]);
+    needle.find(&vec![b'0'; 1 << 20], Truncation::BothEnds, &mut places);
+    assert!(
+        matches!(&places[..], [place] if *place == (0..1 << 20)),
+        "{places:?}"
+    );
 }
 
 /// O-21: a value that came in pieces is one again where the log is kept.
@@ -96,7 +101,7 @@ fn what_overlaps_itself_everywhere_is_one_place() {
 fn bytes_that_are_no_text_do_not_hide_a_secret() {
     let text = [b"\xff\xfehunter2\xff".as_slice(), b"\0"].concat();
     assert_eq!(
-        mask(&["hunter2"]).mask(&text, Ending::Whole).as_ref(),
+        mask(&["hunter2"]).mask(&text, Truncation::None).as_ref(),
         b"\xff\xfe***\xff\0"
     );
 }

@@ -1,11 +1,11 @@
-//! JSON Schemas of a skill's input and output: checked before they are kept, and never at more than a fixed cost.
+//! JSON Schemas of a skill's input and output, compiled and applied at a limited cost.
 //!
-//! No schema reaches anything outside itself: the crate is built without resolvers.
+//! Schemas cannot load other documents: the crate is built without resolvers.
 
-mod measured;
+mod complexity;
+mod step_limit;
 #[cfg(test)]
 mod tests;
-mod ways;
 
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
@@ -13,16 +13,14 @@ use serde_json::Value;
 use crate::error::{Fault, quoted};
 use crate::limits;
 
-use measured::{Measured, Measuring, measured};
+use step_limit::{CountedJson, CountedValue, with_step_limit};
 
 const STEPS: usize = limits::SCHEMA_STEPS_MAX;
-const STEPS_TO_TELL: usize = STEPS / 8;
+const STEPS_FOR_FAULTS: usize = STEPS / 8;
 
-/// A JSON Schema that values can be held against.
 #[derive(Debug)]
-pub struct Schema(Validator<Measuring>);
+pub struct Schema(Validator<CountedJson>);
 
-/// Why a schema is not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidSchema(String);
@@ -30,10 +28,7 @@ pub struct InvalidSchema(String);
 impl Schema {
     /// Compiles `schema`: draft 2020-12, unless its `$schema` names another.
     ///
-    /// # Errors
-    ///
-    /// No valid schema, one that refers to another document, a pattern with look-around or back references, or more of it
-    /// than the limits allow.
+    /// Rejects references to other documents, patterns with look-around or back references, and schemas above the limits.
     pub fn compile(schema: &Value) -> Result<Self, InvalidSchema> {
         Size::of(schema)?;
         if Draft::default().detect(schema) == Draft::Unknown {
@@ -42,7 +37,8 @@ impl Schema {
             return Err(InvalidSchema(message));
         }
         std::thread::scope(|scope| {
-            let compile = || measured(STEPS, || ways::check(schema).and_then(|()| build(schema)));
+            let compile =
+                || with_step_limit(STEPS, || complexity::check(schema).and_then(|()| build(schema)));
             let thread = std::thread::Builder::new()
                 .name("schema".to_owned())
                 .stack_size(limits::SCHEMA_STACK_BYTES);
@@ -57,17 +53,17 @@ impl Schema {
         })
     }
 
-    /// Where the JSON `text` does not fit and why, the first [`limits::SCHEMA_FAULTS_MAX`]; empty if it fits.
+    /// The first [`limits::SCHEMA_FAULTS_MAX`] violations in a JSON text.
     ///
-    /// Whole numbers are compared exactly within 64 bits, all others as the nearest double. What no double can hold fits no
-    /// schema, and of two members with one name the last counts.
+    /// Integers are compared exactly within 64 bits, other numbers as doubles; larger numbers violate every schema. The last of
+    /// two members with one name counts.
     #[must_use]
     pub fn faults(&self, text: &str) -> Vec<Fault> {
         let value: Value = match serde_json::from_str(text) {
             Ok(value) => value,
             Err(error) => return vec![fault("", &format!("it cannot be checked: {error}"))],
         };
-        match measured(STEPS, || self.0.is_valid(Measured(&value))) {
+        match with_step_limit(STEPS, || self.0.is_valid(CountedValue(&value))) {
             Ok(true) => return Vec::new(),
             Ok(false) => {}
             Err(_) => {
@@ -78,39 +74,41 @@ impl Schema {
             }
         }
         let listed = || {
-            let errors = self.0.iter_errors(Measured(&value));
-            let told = errors.take(limits::SCHEMA_FAULTS_MAX).map(|error| told(&error));
-            told.collect::<Vec<_>>()
+            let errors = self.0.iter_errors(CountedValue(&value));
+            let faults = errors
+                .take(limits::SCHEMA_FAULTS_MAX)
+                .map(|error| masked_fault(&error));
+            faults.collect::<Vec<_>>()
         };
         let first = || {
             self.0
-                .validate(Measured(&value))
+                .validate(CountedValue(&value))
                 .err()
-                .map(|error| vec![told(&error)])
+                .map(|error| vec![masked_fault(&error)])
         };
-        // To tell costs more than to know: of very many faults only one is told, or none.
-        let faults = measured(STEPS_TO_TELL, listed).ok();
+        // Describing faults costs more than finding them: if there are very many, only one is described, or none.
+        let faults = with_step_limit(STEPS_FOR_FAULTS, listed).ok();
         faults
-            .or_else(|| measured(STEPS_TO_TELL, first).ok().flatten())
-            .unwrap_or_else(|| vec![fault("", "it does not fit")])
+            .or_else(|| with_step_limit(STEPS_FOR_FAULTS, first).ok().flatten())
+            .unwrap_or_else(|| vec![fault("", "it does not match the schema")])
     }
 }
 
-fn build(schema: &Value) -> Result<Validator<Measuring>, InvalidSchema> {
+fn build(schema: &Value) -> Result<Validator<CountedJson>, InvalidSchema> {
     let patterns = PatternOptions::regex()
         .size_limit(limits::SCHEMA_PATTERN_BYTES)
         .dfa_size_limit(limits::SCHEMA_PATTERN_BYTES);
-    let options = jsonschema::options_for::<Measuring>()
+    let options = jsonschema::options_for::<CountedJson>()
         .offline()
         .with_pattern_options(patterns)
         .should_validate_formats(false);
     options.build(schema).map_err(|error| {
-        let Fault { pointer, message } = told(&error);
+        let Fault { pointer, message } = masked_fault(&error);
         let hint = match error.kind() {
             jsonschema::error::ValidationErrorKind::Referencing(_) => {
-                "; a schema refers to nothing outside itself: put what it needs into `$defs`"
+                "; a schema cannot refer to other documents: copy the part into `$defs`"
             }
-            _ if message.contains("regex") => "; patterns have no look-around and no back references here",
+            _ if message.contains("regex") => "; patterns cannot use look-around or back references",
             _ => "",
         };
         let place = if pointer.is_empty() {
@@ -122,7 +120,7 @@ fn build(schema: &Value) -> Result<Validator<Measuring>, InvalidSchema> {
     })
 }
 
-/// What may make a schema slow before any value is held against it.
+/// Counts of keywords that are expensive to compile.
 #[derive(Default)]
 struct Size {
     references: usize,
@@ -171,8 +169,8 @@ impl Size {
     }
 }
 
-/// Without the value itself, which may be large or not for everybody's eyes.
-fn told(error: &jsonschema::ValidationError<'_>) -> Fault {
+/// Without the value, which may be large or confidential.
+fn masked_fault(error: &jsonschema::ValidationError<'_>) -> Fault {
     fault(error.instance_path().as_str(), &error.masked().to_string())
 }
 

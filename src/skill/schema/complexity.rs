@@ -1,8 +1,7 @@
-//! How often one place of a value is held against the parts of a schema: parts that name other parts multiply.
+//! Limits how many parts of a schema apply to one place of a value: references to parts multiply.
 //!
-//! The counter of looks bounds what a check does to a value. Parts that never look at it (`true`, or a title alone) would go
-//! by uncounted, and sixty definitions that each name the next twice are 2^60 ways through nothing. So ways are counted
-//! before a schema is taken.
+//! The step limit counts accesses to a value. Parts without access (`true`, a title) are not counted, and sixty definitions that
+//! each name the next one twice are 2^60 evaluations. So they are counted before a schema is accepted.
 
 use std::collections::HashMap;
 
@@ -11,33 +10,32 @@ use serde_json::Value;
 use super::InvalidSchema;
 use crate::limits;
 
-/// Keywords whose schemas are held against the same place.
+/// Keywords whose schemas apply to the same place.
 const LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 const SINGLE: [&str; 4] = ["not", "if", "then", "else"];
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
-/// Values of these are no schemas.
+/// Keywords whose values are not schemas.
 const DATA: [&str; 4] = ["const", "enum", "default", "examples"];
 
-/// Refuses a schema in which any place meets more parts than the limit, parts that hold themselves in place, and references that
-/// cannot be followed here.
+/// Rejects schemas with too many parts for one place, endless recursion, or references that cannot be resolved here.
 pub(super) fn check(schema: &Value) -> Result<(), InvalidSchema> {
-    let mut ways = Ways {
+    let mut counter = PartCounter {
         root: schema,
         anchors: HashMap::new(),
         known: HashMap::new(),
     };
-    ways.find_anchors(schema, true)?;
-    ways.visit(schema)
+    counter.find_anchors(schema, true)?;
+    counter.visit(schema)
 }
 
-struct Ways<'a> {
+struct PartCounter<'a> {
     root: &'a Value,
     anchors: HashMap<&'a str, &'a Value>,
-    /// By the address of the part; `None` while it is being counted.
+    /// By the address of the part; `None` while it is counted.
     known: HashMap<*const Value, Option<usize>>,
 }
 
-impl<'a> Ways<'a> {
+impl<'a> PartCounter<'a> {
     fn find_anchors(&mut self, schema: &'a Value, is_root: bool) -> Result<(), InvalidSchema> {
         match schema {
             Value::Object(members) => {
@@ -47,8 +45,7 @@ impl<'a> Ways<'a> {
                             self.anchors.insert(name, schema);
                         }
                         ("$id", Value::String(_)) if !is_root => {
-                            let message =
-                                "`$id` below the root makes references hard to follow; leave it out";
+                            let message = "`$id` is supported at the root only; remove it";
                             return Err(InvalidSchema(message.to_owned()));
                         }
                         (key, _) if DATA.contains(&key) => {}
@@ -62,7 +59,6 @@ impl<'a> Ways<'a> {
         }
     }
 
-    /// Counts the ways of every part of the schema.
     fn visit(&mut self, schema: &'a Value) -> Result<(), InvalidSchema> {
         match schema {
             Value::Object(members) => {
@@ -83,7 +79,8 @@ impl<'a> Ways<'a> {
         match self.known.get(&address) {
             Some(Some(known)) => return Ok(*known),
             Some(None) => {
-                let message = "a part of it refers to itself at the same place, which never ends";
+                let message =
+                    "a part of it refers to itself at the same place, which never ends; remove the reference";
                 return Err(InvalidSchema(message.to_owned()));
             }
             None => self.known.insert(address, None),
@@ -106,16 +103,16 @@ impl<'a> Ways<'a> {
         let max = limits::SCHEMA_WAYS_MAX;
         if sum > max {
             return Err(InvalidSchema(format!(
-                "one value would be held against more than {max} parts of it; simplify it"
+                "more than {max} parts of it apply to one value; simplify it"
             )));
         }
         self.known.insert(address, Some(sum));
         Ok(sum)
     }
 
-    /// What a reference names; nothing where the compiler will say that there is nothing.
+    /// The part that a reference names; `None` if it does not exist, which the compiler reports.
     fn target(&self, reference: &str) -> Result<Option<&'a Value>, InvalidSchema> {
-        // By its own name, too.
+        // A reference may contain the schema's own `$id`.
         let own = self.root["$id"].as_str().map(|id| id.trim_end_matches('#'));
         let local = own
             .and_then(|own| reference.strip_prefix(own))
@@ -123,7 +120,7 @@ impl<'a> Ways<'a> {
         let Some(fragment) = local.strip_prefix('#') else {
             let reference = crate::error::quoted(reference);
             let message = format!(
-                "a schema refers to nothing outside itself, but {reference} is; put what it needs into `$defs`"
+                "a schema cannot refer to other documents, but has the reference {reference}; copy the part into `$defs`"
             );
             return Err(InvalidSchema(message));
         };
@@ -131,7 +128,7 @@ impl<'a> Ways<'a> {
             return Ok(Some(self.root));
         }
         if fragment.contains('%') {
-            let message = "`$ref` holds `%`; write the name of the part as it is";
+            let message = "`$ref` contains `%`; write the name of the part without encoding";
             return Err(InvalidSchema(message.to_owned()));
         }
         Ok(if fragment.starts_with('/') {

@@ -1,4 +1,4 @@
-//! JSON values that count how often they are looked at, so that no schema can make a check long or deep.
+//! JSON values that count accesses, so that no schema makes a validation long or deep.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -12,66 +12,62 @@ use serde_json::{Map, Number, Value};
 use crate::limits;
 
 thread_local! {
-    /// What is left of the check that this thread does. Here, since the validator makes nodes of its own that could carry nothing.
-    static LEFT: Cell<Left> = const { Cell::new(Left { steps: 0, stack_from: 0 }) };
+    /// The validation of this thread. The validator creates nodes itself, which could not carry a counter.
+    static BUDGET: Cell<Budget> = const { Cell::new(Budget { steps: 0, stack_from: 0 }) };
 }
 
 #[derive(Clone, Copy)]
-struct Left {
+struct Budget {
     steps: usize,
-    /// Where the stack was when the check began.
+    /// Stack address at the start of the validation.
     stack_from: usize,
 }
 
-/// Does `check` as long as it takes no more than `steps` looks at values.
-pub(super) fn measured<T>(steps: usize, check: impl FnOnce() -> T) -> Result<T, Box<dyn Any + Send>> {
-    LEFT.set(Left {
+/// Runs `check`; an error if it needs more than `steps` accesses to values.
+pub(super) fn with_step_limit<T>(steps: usize, check: impl FnOnce() -> T) -> Result<T, Box<dyn Any + Send>> {
+    BUDGET.set(Budget {
         steps,
         stack_from: stack(),
     });
-    // What a check leaves behind it owns itself.
+    // A check owns all that it changes.
     catch_unwind(AssertUnwindSafe(check))
 }
 
-/// Counts; where nothing is left, the check ends here, past the panic hook: it is no fault of ours.
+/// Ends the validation by unwinding, without the panic hook, if the budget is used up.
 fn step(steps: usize) {
-    let left = LEFT.get();
-    let deep = left.stack_from.abs_diff(stack()) > limits::SCHEMA_CHECK_STACK_BYTES;
-    match left.steps.checked_sub(steps) {
-        Some(steps) if !deep => LEFT.set(Left { steps, ..left }),
-        Some(_) | None => resume_unwind(Box::new("a schema took too long")),
+    let budget = BUDGET.get();
+    let deep = budget.stack_from.abs_diff(stack()) > limits::SCHEMA_CHECK_STACK_BYTES;
+    match budget.steps.checked_sub(steps) {
+        Some(steps) if !deep => BUDGET.set(Budget { steps, ..budget }),
+        Some(_) | None => resume_unwind(Box::new("the step limit of a schema was reached")),
     }
 }
 
-/// About where the stack ends now.
+/// The approximate current stack address.
 #[inline(never)]
 fn stack() -> usize {
     let here = 0u8;
     std::ptr::from_ref(&here).addr()
 }
 
-/// The representation of [`Measured`] values.
 #[derive(Debug)]
-pub(super) struct Measuring;
+pub(super) struct CountedJson;
 
-/// A value that counts.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Measured<'a>(pub(super) &'a Value);
+pub(super) struct CountedValue<'a>(pub(super) &'a Value);
 
-/// An object of [`Measured`] values.
 #[derive(Debug)]
 pub(super) struct Members<'a>(&'a Map<String, Value>);
 
-/// An array of [`Measured`] values.
 #[derive(Debug)]
 pub(super) struct Elements<'a>(&'a [Value]);
 
 type MembersIter<'a> =
-    std::iter::Map<serde_json::map::Iter<'a>, fn((&'a String, &'a Value)) -> (&'a str, Measured<'a>)>;
-type ElementsIter<'a> = std::iter::Map<std::slice::Iter<'a, Value>, fn(&'a Value) -> Measured<'a>>;
+    std::iter::Map<serde_json::map::Iter<'a>, fn((&'a String, &'a Value)) -> (&'a str, CountedValue<'a>)>;
+type ElementsIter<'a> = std::iter::Map<std::slice::Iter<'a, Value>, fn(&'a Value) -> CountedValue<'a>>;
 
-impl Json for Measuring {
-    type Node<'a> = Measured<'a>;
+impl Json for CountedJson {
+    type Node<'a> = CountedValue<'a>;
     type PreparedKey = String;
     type StringBuffer = Value;
 
@@ -81,12 +77,12 @@ impl Json for Measuring {
         key.to_owned()
     }
 
-    fn with_string_node<T>(buffer: &mut Value, string: &str, f: impl FnOnce(Measured<'_>) -> T) -> T {
-        SerdeJson::with_string_node(buffer, string, |value| f(Measured(value)))
+    fn with_string_node<T>(buffer: &mut Value, string: &str, f: impl FnOnce(CountedValue<'_>) -> T) -> T {
+        SerdeJson::with_string_node(buffer, string, |value| f(CountedValue(value)))
     }
 }
 
-impl<'a> Node<'a, Measuring> for Measured<'a> {
+impl<'a> Node<'a, CountedJson> for CountedValue<'a> {
     type Object = Members<'a>;
     type Array = Elements<'a>;
     type Number = &'a Number;
@@ -101,7 +97,7 @@ impl<'a> Node<'a, Measuring> for Measured<'a> {
         self.0.as_array().map(|items| Elements(items))
     }
 
-    /// Whoever asks may match a pattern.
+    /// The caller may match a pattern.
     fn as_string(&self) -> Option<Cow<'a, str>> {
         let text = self.0.as_str();
         step(1 + text.map_or(0, str::len) / 4);
@@ -143,7 +139,7 @@ impl<'a> Node<'a, Measuring> for Measured<'a> {
         cmp::equal(self.0, expected)
     }
 
-    /// Asked for each fault, and a fault is large.
+    /// Called for each fault; faults are large.
     fn to_value(&self) -> Cow<'a, Value> {
         step(limits::SCHEMA_STEPS_OF_FAULT);
         Cow::Borrowed(self.0)
@@ -155,8 +151,8 @@ impl<'a> Node<'a, Measuring> for Measured<'a> {
     }
 }
 
-impl<'a> Object<'a, Measuring> for Members<'a> {
-    type Node = Measured<'a>;
+impl<'a> Object<'a, CountedJson> for Members<'a> {
+    type Node = CountedValue<'a>;
     type MemberName = &'a str;
     type MembersIter = MembersIter<'a>;
 
@@ -164,22 +160,22 @@ impl<'a> Object<'a, Measuring> for Members<'a> {
         self.0.len()
     }
 
-    fn get(&self, key: &String) -> Option<Measured<'a>> {
+    fn get(&self, key: &String) -> Option<CountedValue<'a>> {
         step(1);
-        self.0.get(key.as_str()).map(Measured)
+        self.0.get(key.as_str()).map(CountedValue)
     }
 
     fn members(&self) -> MembersIter<'a> {
         step(1);
         self.0.iter().map(|(name, value)| {
             step(1 + name.len());
-            (name.as_str(), Measured(value))
+            (name.as_str(), CountedValue(value))
         })
     }
 }
 
-impl<'a> Array<'a, Measuring> for Elements<'a> {
-    type Node = Measured<'a>;
+impl<'a> Array<'a, CountedJson> for Elements<'a> {
+    type Node = CountedValue<'a>;
     type ElementsIter = ElementsIter<'a>;
 
     fn len(&self) -> usize {
@@ -190,13 +186,13 @@ impl<'a> Array<'a, Measuring> for Elements<'a> {
         step(1);
         self.0.iter().map(|value| {
             step(1);
-            Measured(value)
+            CountedValue(value)
         })
     }
 
     fn is_unique(&self) -> bool {
         step(self.0.iter().map(weight).sum());
-        // Nested values can be made to have one hash, and then each is compared with each.
+        // Nested values can share one hash, and then each is compared with each.
         if self.0.iter().any(|item| item.is_array() || item.is_object()) {
             step(self.0.len().saturating_mul(self.0.len()) / 32);
         }
@@ -204,7 +200,7 @@ impl<'a> Array<'a, Measuring> for Elements<'a> {
     }
 }
 
-/// Values and text in `value`, in steps.
+/// The cost of comparing `value`, in steps.
 fn weight(value: &Value) -> usize {
     1 + match value {
         Value::String(text) => text.len() / 64,

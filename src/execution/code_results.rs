@@ -1,4 +1,4 @@
-//! What called code shows besides its output: rich results, and what it raised. It comes from inside a sandbox, so nothing of it is believed.
+//! Rich results and the exception of called code, parsed as hostile input.
 
 use base64::Engine as _;
 use serde::{Deserialize, Serialize};
@@ -67,12 +67,11 @@ pub struct Exception {
     pub traceback: String,
 }
 
-/// Why a call came to nothing, in the words of whoever called.
+/// Why a call has no output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Raised {
-    /// The code raised an exception.
     Exception(Exception),
-    /// What it returned is not JSON, for this reason.
+    /// The returned value is not JSON, for this reason.
     NotJson(String),
 }
 
@@ -96,14 +95,11 @@ impl From<Raised> for Failure {
     }
 }
 
-/// All of it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Shown {
-    /// What was shown, in order.
+pub struct CodeResults {
     pub results: Vec<RichResult>,
-    /// Whether anything was left out of `results`.
+    /// Whether `results` is incomplete.
     pub truncated: bool,
-    /// Why it came to nothing.
     pub raised: Option<Raised>,
 }
 
@@ -114,30 +110,31 @@ enum Line {
     Result(Box<RichResult>),
     Exception(Exception),
     NotJson(String),
-    /// There was more.
     Truncated(serde::de::IgnoredAny),
 }
 
-impl Shown {
-    /// Reads `results.jsonl`; what is no line of ours is left out, and that is said.
+impl CodeResults {
+    /// Parses `results.jsonl`. Invalid lines are skipped and set `truncated`.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Self {
-        let mut shown = Self::default();
+        let mut parsed = Self::default();
         for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            let room = shown.results.len() < limits::RESULTS_MAX;
+            let fits = parsed.results.len() < limits::RESULTS_MAX;
             match read(line) {
-                Some(Line::Result(result)) if room => shown.results.push(result.checked()),
+                Some(Line::Result(result)) if fits => parsed.results.push(result.checked()),
                 Some(Line::Exception(exception)) => {
-                    shown.raised.get_or_insert(Raised::Exception(exception.bounded()));
+                    parsed
+                        .raised
+                        .get_or_insert(Raised::Exception(exception.bounded()));
                 }
                 Some(Line::NotJson(mut reason)) => {
                     cut(&mut reason, limits::EXCEPTION_VALUE_BYTES_MAX);
-                    shown.raised.get_or_insert(Raised::NotJson(reason));
+                    parsed.raised.get_or_insert(Raised::NotJson(reason));
                 }
-                Some(Line::Result(_) | Line::Truncated(_)) | None => shown.truncated = true,
+                Some(Line::Result(_) | Line::Truncated(_)) | None => parsed.truncated = true,
             }
         }
-        shown
+        parsed
     }
 }
 
@@ -148,7 +145,7 @@ fn read(line: &[u8]) -> Option<Line> {
 }
 
 impl RichResult {
-    /// Keeps of the images what is base64, and of the notes what names a member.
+    /// Removes images that are not base64, and unknown names in `truncated`.
     fn checked(mut self) -> Self {
         for (name, image) in [
             ("png", &mut self.png),
@@ -167,7 +164,6 @@ impl RichResult {
     }
 }
 
-/// The forms of a result.
 const MEMBERS: [&str; 12] = [
     "text",
     "html",
@@ -201,8 +197,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_is_read_line_by_line() {
-        let shown = Shown::parse(
+    fn parses_results_line_by_line() {
+        let shown = CodeResults::parse(
             br#"{"result": {"text": "1", "png": "AAAA", "json": {"n": 1.10}, "is_main_result": true, "further": 1}}
 {"exception": {"name": "ValueError", "value": "x", "traceback": "t"}}
 {"exception": {"name": "Later", "value": "", "traceback": ""}}"#,
@@ -214,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_of_ours_is_left_out_and_that_is_said() {
+    fn reports_invalid_result_lines_as_truncated() {
         let deep = format!("{{\"result\": {{\"json\": {}}}}}", "[".repeat(100_000));
         for bytes in [
             "{".as_bytes(),
@@ -225,23 +221,23 @@ mod tests {
             b"{\"else\": 1}",
             b"{\"truncated\": true}",
         ] {
-            let shown = Shown::parse(bytes);
+            let shown = CodeResults::parse(bytes);
             assert_eq!((shown.results.len(), shown.truncated), (0, true));
         }
     }
 
     #[test]
-    fn an_image_that_is_not_base64_is_named_and_left_out() {
+    fn removes_images_that_are_not_base64() {
         let line = br#"{"result": {"png": "<script>", "jpeg": "AAAA", "truncated": ["html", "evil"]}}"#;
-        let result = Shown::parse(line).results.remove(0);
+        let result = CodeResults::parse(line).results.remove(0);
         assert_eq!((result.png, result.jpeg.as_deref()), (None, Some("AAAA")));
         assert_eq!(result.truncated, ["html", "png"]);
     }
 
     #[test]
-    fn results_and_words_are_bounded() {
+    fn limits_results_and_exception_texts() {
         let many = "{\"result\": {\"text\": \"x\"}}\n".repeat(limits::RESULTS_MAX + 1);
-        let shown = Shown::parse(many.as_bytes());
+        let shown = CodeResults::parse(many.as_bytes());
         assert_eq!(
             (shown.results.len(), shown.truncated),
             (limits::RESULTS_MAX, true)
@@ -250,7 +246,7 @@ mod tests {
             "{{\"exception\": {{\"name\": \"{}\", \"value\": \"\", \"traceback\": \"\"}}}}",
             "ü".repeat(limits::EXCEPTION_NAME_BYTES_MAX)
         );
-        let Some(Raised::Exception(exception)) = Shown::parse(long.as_bytes()).raised else {
+        let Some(Raised::Exception(exception)) = CodeResults::parse(long.as_bytes()).raised else {
             panic!("an exception");
         };
         assert_eq!(exception.name.len(), limits::EXCEPTION_NAME_BYTES_MAX);

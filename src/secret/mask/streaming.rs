@@ -1,34 +1,33 @@
-//! A text that is masked while it grows: what is told of it is the beginning of what it will be when it is masked as a whole,
-//! however it goes on and wherever it ends.
+//! Masks a stream: the released text is always a prefix of the masked complete text.
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
-use super::{ELLIPSIS, Mask, Needle, joined, replace};
+use super::{ELLIPSIS, Mask, Needle, merge, replace};
 
-/// Masks a text as it comes, in time that is linear in its length.
+/// Needs time linear in the length of the text.
 #[derive(Default)]
-pub struct GrowingMask {
+pub struct StreamingMask {
     mask: Mask,
-    /// How much of each needle stands before `seen`.
+    /// For each needle, its bytes that match before `seen`.
     matched: Vec<usize>,
-    /// The end of the text, of which nothing was told yet.
+    /// Text that is not released yet.
     held: Vec<u8>,
-    /// How much of it was looked at.
+    /// Bytes of `held` that were searched.
     seen: usize,
-    /// Where needles lie in it.
-    found: Vec<(usize, usize)>,
+    /// Matches in `held`.
+    found: Vec<Range<usize>>,
 }
 
-impl GrowingMask {
-    /// Takes more of the text; returns what of the masked text is certain now. Held back is what may be the beginning of a
-    /// secret, and a place of secrets that may not have ended.
+impl StreamingMask {
+    /// Adds text, and returns the masked text that cannot change any more. A possible beginning of a secret is held back.
     pub fn push<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         if self.mask.is_empty() {
             return Cow::Borrowed(bytes);
         }
         self.held.extend_from_slice(bytes);
-        // A needle may end early before an ellipsis, which may not have come whole.
+        // A needle may end early before an ellipsis, of which only the first bytes may have arrived.
         let begun = (1..ELLIPSIS.len())
             .rev()
             .find(|length| self.held.ends_with(&ELLIPSIS[..*length]));
@@ -38,50 +37,48 @@ impl GrowingMask {
             Needle::walk(needle, &self.held, self.seen..until, matched, &mut found);
         }
         self.seen = until;
-        self.found = joined(found);
-        Cow::Owned(self.tell(self.certain()))
+        self.found = merge(found);
+        Cow::Owned(self.release(self.releasable()))
     }
 
-    /// Up to where nothing that comes can change what is there: no needle that is still to be found begins before it, and none
-    /// that was found lies across it.
-    fn certain(&self) -> usize {
+    /// The length of the text before any partial or crossing match.
+    fn releasable(&self) -> usize {
         let open = self.matched.iter().copied().max().unwrap_or_default();
         let certain = self.seen - open;
-        let across = |(start, end): &&(usize, usize)| *start < certain && certain < *end;
-        self.found
+        let crossing = self
+            .found
             .iter()
-            .find(across)
-            .map_or(certain, |(start, _)| *start)
+            .find(|range| range.start < certain && certain < range.end);
+        crossing.map_or(certain, |range| range.start)
     }
 
-    fn tell(&mut self, until: usize) -> Vec<u8> {
-        let within = self.found.partition_point(|(_, end)| *end <= until);
+    fn release(&mut self, until: usize) -> Vec<u8> {
+        let within = self.found.partition_point(|range| range.end <= until);
         let rest = self.found.split_off(within);
-        let told = replace(&self.held[..until], &self.found).into_owned();
+        let masked = replace(&self.held[..until], &self.found).into_owned();
         self.held.drain(..until);
         self.seen -= until;
         self.found = rest;
-        for (start, end) in &mut self.found {
-            (*start, *end) = (*start - until, *end - until);
+        for range in &mut self.found {
+            *range = range.start - until..range.end - until;
         }
-        told
+        masked
     }
 }
 
-impl fmt::Debug for GrowingMask {
+impl fmt::Debug for StreamingMask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("GrowingMask(***)")
+        f.write_str("StreamingMask(***)")
     }
 }
 
 impl Mask {
-    /// This mask for a text that is still growing.
     #[must_use]
-    pub fn growing(&self) -> GrowingMask {
-        GrowingMask {
+    pub fn streaming(&self) -> StreamingMask {
+        StreamingMask {
             mask: self.clone(),
             matched: vec![0; self.needles.len()],
-            ..GrowingMask::default()
+            ..StreamingMask::default()
         }
     }
 }
@@ -92,7 +89,7 @@ mod tests {
 
     use super::*;
     use crate::secret::SecretValue;
-    use crate::secret::mask::Ending;
+    use crate::secret::mask::Truncation;
 
     fn mask(values: &[String]) -> Mask {
         let values: Vec<_> = values
@@ -102,17 +99,17 @@ mod tests {
         Mask::new(&values)
     }
 
-    fn told(mask: &Mask, pieces: &[&str]) -> Vec<String> {
-        let mut growing = mask.growing();
+    fn stream(mask: &Mask, pieces: &[&str]) -> Vec<String> {
+        let mut growing = mask.streaming();
         let told = pieces
             .iter()
             .map(|piece| growing.push(piece.as_bytes()).into_owned());
         told.map(|told| String::from_utf8(told).unwrap()).collect()
     }
 
-    /// O-21: live, too, and across the pieces.
+    /// O-21.
     #[test]
-    fn a_secret_that_comes_in_pieces_is_never_told() {
+    fn masks_secrets_across_chunks() {
         let mask = mask(&["hunter2".to_owned(), "hunter".to_owned()]);
         for (pieces, expected) in [
             (&["a hun", "ter2 b\n"][..], &["a ", "*** b\n"][..]),
@@ -120,19 +117,19 @@ mod tests {
             (&["x hunt", "…", " y…"], &["x ", "***…", " y…"]),
             (&["hunter2", "hunter2"], &["***", "***"]),
         ] {
-            assert_eq!(told(&mask, pieces), expected);
+            assert_eq!(stream(&mask, pieces), expected);
         }
         let halves = [&b"x hunt\xe2"[..], b"\x80", b"\xa6"];
-        let mut growing = mask.growing();
+        let mut growing = mask.streaming();
         let told_of = halves.map(|half| growing.push(half).into_owned());
         assert_eq!(told_of.concat(), "x ***…".as_bytes());
-        assert_eq!(told(&Mask::default(), &["a hun", "ter2"]), ["a hun", "ter2"]);
+        assert_eq!(stream(&Mask::default(), &["a hun", "ter2"]), ["a hun", "ter2"]);
     }
 
     proptest! {
         /// O-21.
         #[test]
-        fn what_is_told_is_the_beginning_of_what_is_recorded_wherever_it_was_cut(
+        fn streamed_text_is_a_prefix_of_the_masked_text(
             values in prop::collection::vec("[ab…\"]{4,9}", 0..4),
             text in "([ab…\"]|abab|\"|aaaa){0,60}",
             cuts in prop::collection::vec(0..400_usize, 0..8),
@@ -141,19 +138,19 @@ mod tests {
             let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
             cuts.extend([0, text.len()]);
             cuts.sort_unstable();
-            let (mut growing, mut told) = (mask.growing(), Vec::new());
+            let (mut growing, mut told) = (mask.streaming(), Vec::new());
             for pair in cuts.windows(2) {
                 told.extend_from_slice(&growing.push(&text[pair[0]..pair[1]]));
                 for end in pair[1]..=text.len() {
-                    for ending in [Ending::Cut, Ending::Whole] {
-                        let whole = mask.mask(&text[..end], ending);
+                    for truncation in [Truncation::End, Truncation::None] {
+                        let whole = mask.mask(&text[..end], truncation);
                         prop_assert!(whole.starts_with(&told), "{:?} {:?}", told, whole);
                     }
                 }
             }
-            // Nothing is held that no needle can reach.
+            // No text is held back that no needle can match.
             let longest = mask.needles.iter().map(|needle| needle.text.len()).max();
-            let masked = mask.mask(text, Ending::Whole);
+            let masked = mask.mask(text, Truncation::None);
             let places = growing.found.len();
             prop_assert!(places > 0 || told.len() + longest.unwrap_or(0) >= masked.len());
         }
