@@ -187,8 +187,11 @@ async fn a_skill_with_a_wrong_schema_is_not_published() {
     let door = Door::open().await;
     for (schema, says) in [
         ("{type: int}", "`/type`"),
-        ("{$ref: 'https://example.com/a.json'}", "nothing outside itself"),
-        ("{$ref: 'file:///etc/passwd'}", "nothing outside itself"),
+        (
+            "{$ref: 'https://example.com/a.json'}",
+            "cannot refer to other documents",
+        ),
+        ("{$ref: 'file:///etc/passwd'}", "cannot refer to other documents"),
         ("{pattern: '(?=a)'}", "look-around"),
     ] {
         let reply = door
