@@ -238,7 +238,7 @@ fn ctrl_c_ends_what_the_server_runs() {
         (&envelope["status"], &envelope["execution_id"]),
         (&"cancelled".into(), &id.as_str().into())
     );
-    assert!(talk.unwrap().contains("ended by Ctrl-C"));
+    assert!(talk.unwrap().contains("cancelled by Ctrl-C"));
     assert_eq!(watch.wait().unwrap().code(), Some(6));
     assert!(
         pressed.elapsed() < std::time::Duration::from_secs(5),
