@@ -13,14 +13,14 @@ use crate::skill::{
 
 const SKILL_MD: &str = skill::File::SkillMd.as_str();
 
-/// Loads the skill that lies unpacked in `folder`, which holds what `listing` says. A skill without a `name` is named after
+/// Loads the skill unpacked in `folder`, whose files `listing` names. A skill without a `name` is named after
 /// the archive's only top-level folder, else `fallback_name`.
 ///
 /// # Errors
 ///
-/// Neither SKILL.md nor skill.toml, or not where they belong, and whatever [`Declaration::manifest`] refuses.
+/// Neither SKILL.md nor skill.toml, or in a wrong place, and the errors of [`Declaration::manifest`].
 pub fn load(folder: &Path, listing: &Listing, fallback_name: Option<&str>) -> Result<Manifest, Error> {
-    let manifest = judge(
+    let manifest = with_declaration(
         folder,
         listing,
         fallback_name,
@@ -46,7 +46,7 @@ pub fn load(folder: &Path, listing: &Listing, fallback_name: Option<&str>) -> Re
     })
 }
 
-/// What the skill that lies unpacked in `folder` asks for and no program of it could be given.
+/// The requirements of the skill unpacked in `folder` that cannot be installed.
 ///
 /// # Errors
 ///
@@ -72,31 +72,31 @@ fn paths(listing: &Listing) -> Vec<&str> {
     entries.map(|entry| entry.path.as_str()).collect()
 }
 
-/// Hands what the skill that lies unpacked in `folder` declares to `judge`; names are as [`load`] takes them.
+/// Calls `read` with the declaration of the skill unpacked in `folder`; names as in [`load`].
 ///
 /// # Errors
 ///
-/// Neither SKILL.md nor skill.toml, or not where they belong, and whatever `judge` refuses.
-pub fn judge<T>(
+/// Neither SKILL.md nor skill.toml, or in a wrong place, and the errors of `read`.
+pub fn with_declaration<T>(
     folder: &Path,
     listing: &Listing,
     fallback_name: Option<&str>,
-    judge: impl FnOnce(&Declaration<'_>) -> Result<T, Error>,
+    read: impl FnOnce(&Declaration<'_>) -> Result<T, Error>,
 ) -> Result<T, Error> {
     // One byte more than allowed, so that the parser sees that it is too long.
-    let read = |file: skill::File, bytes_max: u64| {
+    let content = |file: skill::File, bytes_max: u64| {
         let found = listing.entries().iter().find(|entry| is_named(&entry.path, file));
         found
             .map(|entry| head(&folder.join(&entry.path), bytes_max + 1))
             .transpose()
     };
-    let skill_md = read(skill::File::SkillMd, limits::SKILL_MD_BYTES_MAX)?;
-    let skill_toml = read(skill::File::SkillToml, limits::FRONT_MATTER_BYTES_MAX as u64)?;
+    let skill_md = content(skill::File::SkillMd, limits::SKILL_MD_BYTES_MAX)?;
+    let skill_toml = content(skill::File::SkillToml, limits::FRONT_MATTER_BYTES_MAX as u64)?;
     if skill_md.is_none() && skill_toml.is_none() {
         return Err(misplaced(listing));
     }
     let files = paths(listing);
-    judge(&Declaration {
+    read(&Declaration {
         skill_md: skill_md.as_deref(),
         skill_toml: skill_toml.as_deref(),
         fallback_name: listing.folder().or(fallback_name),
@@ -104,7 +104,7 @@ pub fn judge<T>(
     })
 }
 
-/// Whether a file at the root of a skill says what the skill is.
+/// Whether a file at the root of a skill declares the skill.
 pub(super) fn is_declaration(path: &str) -> bool {
     is_named(path, skill::File::SkillMd) || is_named(path, skill::File::SkillToml)
 }

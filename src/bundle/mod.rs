@@ -19,7 +19,7 @@ mod unpack;
 pub use error::Error;
 pub use folder::{list, list_packages};
 pub use listing::{Entry, Listing};
-pub use load::{judge, load, refused_packages};
+pub use load::{load, refused_packages, with_declaration};
 pub use names::check_path;
 pub use pack::pack;
 pub use packages::unpack_packages;

@@ -61,30 +61,48 @@ pub(super) struct Named<'a> {
     pub(super) folder: bool,
 }
 
-/// Finds two paths that cannot both be there: the same twice, a file that is also a folder, or two spellings that are one
+/// Finds two paths that cannot both exist: the same twice, a file that is also a folder, or two spellings that are one
 /// name on some file system (equal after lower-casing and Unicode normal form C, in any part).
 pub(super) fn clash<'a>(names: impl Iterator<Item = Named<'a>>) -> Option<(&'a str, &'a str)> {
-    let mut sorted: Vec<_> = names.map(|name| (folded(name.path), name)).collect();
-    // Parts of one path are joined by the lowest character, so a folder stands right before what it holds.
-    sorted.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    let mut sorted: Vec<_> = names.map(Folded::from).collect();
+    // Parts of one path are joined by the lowest character, so a folder is right before what it contains.
+    sorted.sort_unstable_by(|a, b| a.folded.cmp(&b.folded));
     sorted.windows(2).find_map(|pair| {
-        let [(x_folded, x), (y_folded, y)] = pair else {
-            return None;
-        };
-        collide((x_folded, x), (y_folded, y)).then_some((x.path, y.path))
+        let [x, y] = pair else { return None };
+        x.collides_with(y).then_some((x.name.path, y.name.path))
     })
 }
 
-fn collide((x_folded, x): (&str, &Named<'_>), (y_folded, y): (&str, &Named<'_>)) -> bool {
-    let shared = x_folded
-        .split('\0')
-        .zip(y_folded.split('\0'))
-        .take_while(|(a, b)| a == b)
-        .count();
-    let spelled_alike = x.path.split('/').take(shared).eq(y.path.split('/').take(shared));
-    let x_is_on_the_way = x.path.split('/').count() == shared;
-    let y_is_deeper = y.path.split('/').count() > shared;
-    !spelled_alike || x_is_on_the_way && !(x.folder && y_is_deeper)
+/// A name as every file system compares it.
+struct Folded<'a> {
+    folded: String,
+    name: Named<'a>,
+}
+
+impl<'a> From<Named<'a>> for Folded<'a> {
+    fn from(name: Named<'a>) -> Self {
+        Self {
+            folded: folded(name.path),
+            name,
+        }
+    }
+}
+
+impl Folded<'_> {
+    /// Whether it cannot exist together with `next`, which sorts after it.
+    fn collides_with(&self, next: &Self) -> bool {
+        let shared = self
+            .folded
+            .split('\0')
+            .zip(next.folded.split('\0'))
+            .take_while(|(a, b)| a == b)
+            .count();
+        let (x, y) = (&self.name, &next.name);
+        let spelled_alike = x.path.split('/').take(shared).eq(y.path.split('/').take(shared));
+        let x_is_on_the_way = x.path.split('/').count() == shared;
+        let y_is_deeper = y.path.split('/').count() > shared;
+        !spelled_alike || x_is_on_the_way && !(x.folder && y_is_deeper)
+    }
 }
 
 fn folded(path: &str) -> String {

@@ -132,7 +132,12 @@ impl UnpackedSkill {
         judge: impl FnOnce(&domain::Declaration<'_>) -> std::result::Result<T, bundle::Error>,
     ) -> Result<T> {
         let name = self.name.as_ref().map(SkillName::as_str);
-        Ok(bundle::judge(self.folder.path(), &self.listing, name, judge)?)
+        Ok(bundle::with_declaration(
+            self.folder.path(),
+            &self.listing,
+            name,
+            judge,
+        )?)
     }
 }
 
