@@ -1,4 +1,4 @@
-//! What every place for objects behind [`Blob`](crate::blob::Blob) can do.
+//! What every backend of [`Blob`](crate::blob::Blob) does.
 
 use std::fs::File;
 
@@ -6,7 +6,7 @@ use crate::blob::{Error, Key, Object};
 use crate::ids::{BlobObject, Tenant};
 
 pub(super) trait Backend {
-    /// Removes itself when dropped, unless it was placed.
+    /// Deletes itself when dropped, unless it was placed.
     type Staged;
 
     async fn stage(&self, source: File) -> Result<Self::Staged, Error>;

@@ -1,4 +1,4 @@
-//! What every place for objects promises, as tests: written once, run for each.
+//! What every backend must do, as tests: written once, run for each.
 
 use std::fs::File;
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -13,7 +13,7 @@ pub(super) trait Place {
     fn open(&self) -> Blob;
 }
 
-/// Makes one test of each promise; `$place` is evaluated anew for each.
+/// Makes one test of each function; `$place` is evaluated again for each.
 macro_rules! contract_tests {
     ($place:expr) => {
         $crate::blob::contract::contract_tests! { $place;

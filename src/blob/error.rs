@@ -1,25 +1,21 @@
-//! What can go wrong with objects. The detail is in `source`, for the log.
+//! Errors of objects. The detail is in `source`, for the log.
 
 use std::io;
 
 use crate::error::Cause;
 
-/// Why an object could not be kept or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No object under this key.
     #[error("not found")]
     NotFound,
-    /// No room left.
     #[error("no space left for files")]
     Full,
-    /// Anything else.
     #[error("the file store failed")]
     Backend(#[source] Cause),
 }
 
 impl Error {
-    /// Wraps what only the log may see.
+    /// Wraps a cause that only the log may show.
     pub(super) fn backend(cause: impl Into<Cause>) -> Self {
         Self::Backend(cause.into())
     }

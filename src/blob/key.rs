@@ -1,41 +1,27 @@
-//! Under which name an object is kept. Only checked names go in, so no key can leave its place or meet another (T-11).
+//! Names of objects. They consist of checked names only, so no key leaves its folder or equals another (T-11).
 
 use std::fmt;
 
 use crate::ids::{BlobObject, Digest, ExecutionId, Tenant};
 use crate::skill::{SkillName, Version};
 
-/// The name of an object.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Key {
     /// A skill's archive as it was uploaded: `{tenant}/{skill}/{version}/skill.zip`.
     SkillArchive {
-        /// Whose it is.
         tenant: Tenant,
-        /// The skill.
         skill: SkillName,
-        /// Its version. `+` is written `_`, which no version holds: some object stores hand `+` back as a blank.
+        /// `+` is written `_`, which no version contains: some object stores return `+` as a blank.
         version: Version,
     },
     /// A blob: `{tenant}/blobs/{object}/blob`. No version of a skill `blobs` is an id.
-    Blob {
-        /// Whose it is.
-        tenant: Tenant,
-        /// Which bytes.
-        object: BlobObject,
-    },
-    /// The files that an execution left: `{tenant}/{execution}/files.tar`.
-    Artifacts {
-        /// Whose they are.
-        tenant: Tenant,
-        /// The execution.
-        execution: ExecutionId,
-    },
-    /// Installed packages: `{tenant}/_packages/{key}/files.tar`. No skill's name has a `_`.
+    Blob { tenant: Tenant, object: BlobObject },
+    /// The files of an execution: `{tenant}/{execution}/files.tar`.
+    Artifacts { tenant: Tenant, execution: ExecutionId },
+    /// Installed packages: `{tenant}/_packages/{key}/files.tar`. No skill name contains `_`.
     Packages {
-        /// Whose they are.
         tenant: Tenant,
-        /// What was asked for, and for what it was built.
+        /// The list of requirements, and what it was built for.
         key: Digest,
     },
 }
@@ -44,7 +30,7 @@ pub enum Key {
 pub(super) const BLOBS: &str = "blobs";
 
 impl Key {
-    /// What is kept under it.
+    /// Its kind, for metrics.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::SkillArchive { .. } => "skills",
@@ -54,7 +40,7 @@ impl Key {
         }
     }
 
-    /// The folders on the way, outermost first.
+    /// The folders above it, outermost first.
     pub(super) fn folders(&self) -> Vec<String> {
         match self {
             Self::SkillArchive {

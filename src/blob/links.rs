@@ -18,9 +18,8 @@ pub struct Link {
     pub method: &'static str,
     /// The path, as it was percent-encoded.
     pub path: String,
-    /// Whose object it is.
     pub tenant: Tenant,
-    /// The first second in which the link is worth nothing; a fraction is ignored.
+    /// The first second in which the link is invalid; fractions are ignored.
     pub expires_at: Timestamp,
     /// The `Content-Type` of the answer.
     pub content_type: String,
@@ -43,13 +42,12 @@ pub struct LinkSigner {
 )]
 pub struct WeakSecret;
 
-/// Why a link is not honoured.
+/// Why a link is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// Not signed by this server for exactly this.
+    /// Not signed by this server for exactly this link.
     #[error("the link's signature is not valid")]
     Signature,
-    /// Its time is over.
     #[error("the link has expired; ask for a new one")]
     Expired,
 }
@@ -63,7 +61,7 @@ impl LinkSigner {
         })
     }
 
-    /// A signer that still honours the links of `previous`: they stay good for their life after a rotation.
+    /// A signer that accepts the links of `previous` too: after a rotation they stay valid until they expire.
     pub fn with_previous(secret: &[u8], previous: &[u8]) -> Result<Self, WeakSecret> {
         Ok(Self {
             current: keyed(secret)?,
@@ -77,7 +75,7 @@ impl LinkSigner {
         URL_SAFE_NO_PAD.encode(over(&self.current, link).finalize().into_bytes())
     }
 
-    /// Whether `signature` is one of this server for exactly this link, and the link holds at `now`.
+    /// Whether `signature` is of this server for exactly this link, and the link has not expired at `now`.
     pub fn verify(&self, link: &Link, signature: &str, now: Timestamp) -> Result<(), Refused> {
         let signature = URL_SAFE_NO_PAD
             .decode(signature)

@@ -1,6 +1,6 @@
-//! Keeps bytes: skill archives and artifacts, each under a key made of checked names, each put whole or not at all.
+//! Objects: skill archives, artifacts, blobs and packages, each under a key of checked names, each put atomically.
 //!
-//! What a backend must keep to is written as tests in `contract`, the same for each.
+//! `contract` tests what every backend must do.
 
 mod backend;
 #[cfg(test)]
@@ -26,7 +26,6 @@ pub use error::Error;
 pub use key::Key;
 pub use links::{Link, LinkSigner, Refused, WeakSecret};
 
-/// A place for objects.
 #[derive(Debug)]
 pub struct Blob {
     kind: Kind,
@@ -47,9 +46,9 @@ macro_rules! on_backend {
 }
 
 impl Blob {
-    /// Opens the folder `root`, made with mode 0700 if it is not there. Blocks.
+    /// Opens the folder `root`, created with mode 0700 if it does not exist. Blocks.
     ///
-    /// A folder that belongs to somebody else or that others may write to is refused (C-07).
+    /// A folder that belongs to another user or that others may write to is rejected (C-07).
     pub fn open_local(root: &Path) -> Result<Self, Error> {
         local::Local::open(root).map(|local| Self {
             kind: Kind::Local(local),
@@ -57,22 +56,22 @@ impl Blob {
         })
     }
 
-    /// Keeps all of `source`, wherever its position is, under `key` and returns its size in bytes.
+    /// Stores all of `source`, from its beginning, under `key` and returns its size in bytes.
     ///
-    /// What was under `key` is there until all of the new bytes are durable; on an error it stays.
+    /// An object under `key` stays until all of the new bytes are durable, and on an error.
     pub async fn put(&self, key: &Key, source: File) -> Result<u64, Error> {
         let staged = self.stage(source).await?;
         self.place(staged, key).await
     }
 
-    /// The first part of [`put`](Self::put), and all that takes long or needs much room: makes the bytes durable.
+    /// The first part of [`put`](Self::put), which takes long and needs space: makes the bytes durable.
     pub async fn stage(&self, source: File) -> Result<Staged, Error> {
         match &self.kind {
             Kind::Local(local) => local.stage(source).await.map(StagedIn::Local).map(Staged),
         }
     }
 
-    /// The last part of [`put`](Self::put): gives the bytes their key.
+    /// The last part of [`put`](Self::put): moves the bytes to their key.
     pub async fn place(&self, Staged(staged): Staged, key: &Key) -> Result<u64, Error> {
         let bytes = match (&self.kind, staged) {
             (Kind::Local(local), StagedIn::Local(staged)) => local.place(staged, key).await?,
@@ -81,12 +80,12 @@ impl Blob {
         Ok(bytes)
     }
 
-    /// The object under `key`, as it is now: it stays readable to its end when it is replaced or deleted meanwhile.
+    /// The object under `key`. It stays readable to its end if it is replaced or deleted.
     pub async fn open(&self, key: &Key) -> Result<Object, Error> {
         on_backend!(self, b => b.open(key).await)
     }
 
-    /// Removes what is under `key`, if anything is.
+    /// Deletes the object under `key`, if it exists.
     pub async fn delete(&self, key: &Key) -> Result<(), Error> {
         on_backend!(self, b => b.delete(key).await)
     }
@@ -96,24 +95,24 @@ impl Blob {
         on_backend!(self, b => b.blob_owners().await)
     }
 
-    /// The objects of a tenant's blobs, at most `max` of them in no order, be they whole or what a removal left.
+    /// The objects of a tenant's blobs, at most `max` in no order, including those that a deletion left incomplete.
     pub async fn blob_objects(&self, tenant: &Tenant, max: usize) -> Result<Vec<BlobObject>, Error> {
         on_backend!(self, b => b.blob_objects(tenant, max).await)
     }
 
-    /// How much was kept.
+    /// How much was stored.
     #[must_use]
     pub fn kept(&self) -> &StoredBytes {
         &self.kept
     }
 
-    /// Whether objects can be written: writes a few bytes and removes them.
+    /// Whether objects can be written: writes a few bytes and deletes them.
     pub async fn ping(&self) -> Result<(), Error> {
         on_backend!(self, b => b.ping().await)
     }
 }
 
-/// Bytes that nobody finds yet; gone when dropped.
+/// Durable bytes without a key; deleted when dropped.
 #[derive(Debug)]
 pub struct Staged(StagedIn);
 
@@ -122,7 +121,6 @@ enum StagedIn {
     Local(local::Staged),
 }
 
-/// An object that can be read.
 #[derive(Debug)]
 pub struct Object {
     size: u64,
@@ -135,17 +133,15 @@ enum Source {
 }
 
 impl Object {
-    /// Size in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// A file of this host with all its bytes, from the beginning.
-    #[must_use]
-    pub fn into_file(self) -> File {
+    /// A file of this host with all its bytes, from the beginning. Async, because a remote backend downloads it.
+    pub async fn into_file(self) -> Result<File, Error> {
         match self.source {
-            Source::Local(file) => file,
+            Source::Local(file) => Ok(file),
         }
     }
 

@@ -265,7 +265,8 @@ impl Engine {
 
     async fn input_blob(&self, tenant: &Tenant, id: &Digest) -> Result<InputBlob, Error> {
         let record = self.find_blob(tenant, id).await?;
-        let content = self.open_blob(&record).await?.into_file();
+        let content = self.open_blob(&record).await?.into_file().await;
+        let content = content.map_err(|error| failure::of_blob(error, "blob"))?;
         Ok(InputBlob {
             digest: record.digest,
             size: record.size,

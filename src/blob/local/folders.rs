@@ -1,4 +1,4 @@
-//! The folders and files of the local place. Every step on the way is opened on its own and never through a link.
+//! The folders and files of the local backend. Each folder of a path is opened on its own, never through a link.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Seek as _, Write as _};
@@ -12,10 +12,10 @@ use rustix::io::Errno;
 
 use crate::blob::Key;
 
-/// No tenant is called so: a tenant's name has no dot.
+/// No tenant has this name: tenant names have no dot.
 const TEMPORARIES: &str = ".tmp";
 
-/// Others may remove the folder that was just made, as often as they have just emptied it.
+/// Other calls delete a folder whenever they have emptied it, so a new folder may vanish this often.
 const PLACE_ATTEMPTS: usize = 100;
 
 const FOLDER: OFlags = OFlags::RDONLY
@@ -23,14 +23,14 @@ const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// The root; in it is a folder for what is not yet whole.
+/// The root, and in it a folder for incomplete objects.
 #[derive(Debug)]
 pub(super) struct Folders {
     root: OwnedFd,
 }
 
 impl Folders {
-    /// Makes both folders where they are missing and refuses them where others could meddle.
+    /// Creates missing folders and rejects those that others may write to.
     pub(super) fn open(root: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(root)?;
         // The operator may give the root through a link; below it there are none.
@@ -42,10 +42,10 @@ impl Folders {
         Ok(Self { root })
     }
 
-    /// Removes what processes left that died while they wrote: whatever is there while nobody writes.
+    /// Deletes temporary files of dead processes: all that exist while no process writes.
     pub(super) fn remove_stale_temporaries(&self) -> io::Result<()> {
         let temporaries = match self.lock_temporaries(FlockOperation::NonBlockingLockExclusive) {
-            // Somebody writes now; the next start looks again.
+            // Another process writes now; the next start tries again.
             Err(Errno::WOULDBLOCK) => return Ok(()),
             locked => locked?,
         };
@@ -59,8 +59,8 @@ impl Folders {
         Ok(())
     }
 
-    /// The folder for what is not yet whole, locked until it is closed. Each call opens it anew, since a lock belongs to
-    /// what was opened.
+    /// The folder for incomplete objects, locked until it is closed. Each call opens it again, because a lock belongs to one
+    /// open file.
     fn lock_temporaries(&self, operation: FlockOperation) -> Result<OwnedFd, Errno> {
         let temporaries = rustix::fs::openat(&self.root, TEMPORARIES, FOLDER, Mode::empty())?;
         rustix::fs::flock(&temporaries, operation)?;
@@ -90,7 +90,7 @@ impl Folders {
         Ok(staged.size)
     }
 
-    /// Makes the folders on the way and moves `temporary` there, durably.
+    /// Creates the folders of `key` and moves `temporary` there, durably.
     fn try_place(&self, temporary: &mut Temporary, key: &Key) -> Result<(), Errno> {
         let mut folder = rustix::io::dup(&self.root)?;
         for name in key.folders() {
@@ -104,7 +104,7 @@ impl Folders {
     pub(super) fn find(&self, key: &Key) -> io::Result<File> {
         let ways = self.ways(key)?;
         let folder = ways.last().unwrap_or(&self.root);
-        // Not blocking: a pipe in this place must not hold us up.
+        // Not blocking: opening a pipe would wait.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = rustix::fs::openat(folder, key.name(), flags, Mode::empty())?;
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
@@ -115,13 +115,13 @@ impl Folders {
         }
     }
 
-    /// Removes the object and the folders that this empties.
+    /// Deletes the object and the folders that this empties.
     pub(super) fn delete(&self, key: &Key) -> io::Result<()> {
         let ways = self.ways(key)?;
         let folder = ways.last().unwrap_or(&self.root);
         let unlinked = rustix::fs::unlinkat(folder, key.name(), AtFlags::empty());
         match unlinked {
-            // A folder without its object is what is left of an end in between.
+            // An interrupted deletion leaves a folder without its object.
             Ok(()) | Err(Errno::NOENT) => rustix::fs::fsync(folder)?,
             Err(other) => return Err(other.into()),
         }
@@ -130,7 +130,7 @@ impl Folders {
         for (parent, name) in parents.zip(&names).collect::<Vec<_>>().into_iter().rev() {
             match rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR) {
                 Ok(()) => {}
-                // Something else is in it, or somebody else removed it.
+                // It is not empty, or another process deleted it.
                 Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOENT) => break,
                 Err(other) => return Err(other.into()),
             }
@@ -138,7 +138,7 @@ impl Folders {
         Ok(unlinked?)
     }
 
-    /// What is in the folder at the end of `way`, as far as its name is a `T`, at most `max` of it.
+    /// Names in the folder at the end of `way` that parse as `T`, at most `max`.
     pub(super) fn names<T: FromStr>(&self, way: &[&str], max: usize) -> io::Result<Vec<T>> {
         let mut folder = rustix::io::dup(&self.root)?;
         for name in way {
@@ -156,7 +156,7 @@ impl Folders {
         Ok(found)
     }
 
-    /// Opens the folders on the way to `key`, outermost first.
+    /// Opens the folders of `key`, outermost first.
     fn ways(&self, key: &Key) -> Result<Vec<OwnedFd>, Errno> {
         let mut ways: Vec<OwnedFd> = Vec::new();
         for name in key.folders() {
@@ -166,7 +166,7 @@ impl Folders {
         Ok(ways)
     }
 
-    /// Writes and removes a few bytes.
+    /// Writes and deletes a few bytes.
     pub(super) fn probe(&self) -> io::Result<()> {
         let mut temporary = self.temporary()?;
         temporary.file.write_all(b"probe")?;
@@ -174,7 +174,7 @@ impl Folders {
     }
 }
 
-/// Makes a folder for its owner alone, durably; one that is there is fine.
+/// Creates a folder for its owner only, durably, if it does not exist.
 fn make_folder(parent: &OwnedFd, name: &str) -> Result<(), Errno> {
     match rustix::fs::mkdirat(parent, name, Mode::RWXU) {
         Ok(()) => rustix::fs::fsync(parent),
@@ -196,17 +196,17 @@ fn refuse_foreign(folder: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// A whole object that has no key yet.
+/// A complete object without a key.
 #[derive(Debug)]
 pub(in crate::blob) struct Staged {
     temporary: Temporary,
     size: u64,
 }
 
-/// A file under a random name; removed when dropped, unless it was moved to its place.
+/// A file under a random name; deleted when dropped, unless it was moved to its key.
 #[derive(Debug)]
 struct Temporary {
-    /// Locked, so that nobody takes the file for one that was left behind.
+    /// Locked, so that no process deletes it as a leftover.
     folder: OwnedFd,
     name: String,
     file: File,
@@ -215,7 +215,7 @@ struct Temporary {
 
 impl Temporary {
     fn create(folder: OwnedFd) -> Result<Self, Errno> {
-        // 74 random bits; `EXCL` and `NOFOLLOW` refuse a name that is taken all the same.
+        // 74 random bits; `EXCL` and `NOFOLLOW` reject a name that is taken nevertheless.
         let name = uuid::Uuid::now_v7().to_string();
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&folder, &name, flags, Mode::RUSR | Mode::WUSR)?;
@@ -237,7 +237,7 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         if !self.moved {
-            // What cannot be removed now is left to the next start.
+            // The next start deletes what cannot be deleted now.
             let _ = rustix::fs::unlinkat(&self.folder, &self.name, AtFlags::empty());
         }
     }

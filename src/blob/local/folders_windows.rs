@@ -1,5 +1,5 @@
-//! The folders and files of the local place on Windows, by path. The ACL of the root, which all below inherits, keeps others
-//! out: what is checked here on the way is for accidents, not against somebody who writes there meanwhile.
+//! The folders and files of the local backend on Windows, by path. The ACL of the root, which all below inherits, keeps others
+//! out: the checks here are against accidents, not against a concurrent attacker.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek as _, Write as _};
@@ -9,25 +9,25 @@ use std::str::FromStr;
 
 use crate::blob::Key;
 
-/// No tenant is called so: a tenant's name has no dot.
+/// No tenant has this name: tenant names have no dot.
 const TEMPORARIES: &str = ".tmp";
-/// Locked by whoever writes a temporary: Windows locks no folders.
+/// Locked by each writer of a temporary file: Windows locks no folders.
 const LOCK: &str = ".tmp.lock";
 
-/// Others may remove the folder that was just made, as often as they have just emptied it.
+/// Other calls delete a folder whenever they have emptied it, so a new folder may vanish this often.
 const PLACE_ATTEMPTS: usize = 100;
 
-/// Opens what lies at the end of a path itself, be it a link.
+/// Opens the end of a path itself, even a link.
 const FILE_FLAG_OPEN_REPARSE_POINT: u32 = 0x0020_0000;
 
-/// The root; in it is a folder for what is not yet whole.
+/// The root, and in it a folder for incomplete objects.
 #[derive(Debug)]
 pub(super) struct Folders {
     root: PathBuf,
 }
 
 impl Folders {
-    /// Makes both folders where they are missing.
+    /// Creates missing folders.
     pub(super) fn open(root: &Path) -> io::Result<Self> {
         fs::create_dir_all(root)?;
         // Literal from here on: the operator may give the root through a link, and a tenant may be called `nul`.
@@ -36,12 +36,12 @@ impl Folders {
         Ok(Self { root })
     }
 
-    /// Removes what processes left that died while they wrote: whatever is there while nobody writes.
+    /// Deletes temporary files of dead processes: all that exist while no process writes.
     pub(super) fn remove_stale_temporaries(&self) -> io::Result<()> {
         let lock = self.open_lock()?;
         match lock.try_lock() {
             Ok(()) => {}
-            // Somebody writes now; the next start looks again.
+            // Another process writes now; the next start tries again.
             Err(TryLockError::WouldBlock) => return Ok(()),
             Err(TryLockError::Error(error)) => return Err(error),
         }
@@ -51,7 +51,7 @@ impl Folders {
         Ok(())
     }
 
-    /// Each call opens it anew, since a lock belongs to what was opened.
+    /// Each call opens it again, because a lock belongs to one open file.
     fn open_lock(&self) -> io::Result<File> {
         OpenOptions::new()
             .write(true)
@@ -63,7 +63,7 @@ impl Folders {
     fn temporary(&self) -> io::Result<Temporary> {
         let lock = self.open_lock()?;
         lock.lock_shared()?;
-        // 74 random bits; a name that is taken all the same is refused.
+        // 74 random bits; a name that is taken nevertheless is rejected.
         let path = self.root.join(TEMPORARIES).join(uuid::Uuid::now_v7().to_string());
         let file = File::create_new(&path)?;
         Ok(Temporary {
@@ -95,7 +95,7 @@ impl Folders {
         Ok(staged.size)
     }
 
-    /// Makes the folders on the way and moves `temporary` there. Windows flushes no folders; NTFS has a journal for them.
+    /// Creates the folders of `key` and moves `temporary` there. Windows flushes no folders; NTFS has a journal for them.
     fn try_place(&self, temporary: &mut Temporary, key: &Key) -> io::Result<()> {
         let folder = self.way(key, make_folder)?;
         fs::rename(&temporary.path, folder.join(key.name()))?;
@@ -116,17 +116,17 @@ impl Folders {
         }
     }
 
-    /// Removes the object and the folders that this empties.
+    /// Deletes the object and the folders that this empties.
     pub(super) fn delete(&self, key: &Key) -> io::Result<()> {
         let folder = self.way(key, |_| Ok(()))?;
         let removed = match fs::remove_file(folder.join(key.name())) {
-            // A folder without its object is what is left of an end in between.
+            // An interrupted deletion leaves a folder without its object.
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             removed => removed,
         };
         let below = folder.ancestors().take(key.folders().len());
         for emptied in below {
-            // Something else is in it, or somebody looks at it or has removed it; an empty folder does no harm.
+            // It is not empty, or another process uses or has deleted it; an empty folder does no harm.
             if fs::remove_dir(emptied).is_err() {
                 break;
             }
@@ -134,7 +134,7 @@ impl Folders {
         removed
     }
 
-    /// What is in the folder at the end of `way`, as far as its name is a `T`, at most `max` of it.
+    /// Names in the folder at the end of `way` that parse as `T`, at most `max`.
     pub(super) fn names<T: FromStr>(&self, way: &[&str], max: usize) -> io::Result<Vec<T>> {
         let folder = way
             .iter()
@@ -158,7 +158,7 @@ impl Folders {
             .try_fold(self.root.clone(), |folder, name| enter(&folder, name, prepare))
     }
 
-    /// Writes and removes a few bytes.
+    /// Writes and deletes a few bytes.
     pub(super) fn probe(&self) -> io::Result<()> {
         let mut temporary = self.temporary()?;
         temporary.file.write_all(b"probe")?;
@@ -166,7 +166,7 @@ impl Folders {
     }
 }
 
-/// The path of a folder in `parent`; a link in its place, or a junction, is refused.
+/// The path of a folder in `parent`; rejects a link or a junction.
 fn enter(parent: &Path, name: &str, prepare: fn(&Path) -> io::Result<()>) -> io::Result<PathBuf> {
     let folder = parent.join(name);
     prepare(&folder)?;
@@ -177,7 +177,7 @@ fn enter(parent: &Path, name: &str, prepare: fn(&Path) -> io::Result<()>) -> io:
     }
 }
 
-/// Makes a folder; one that is there is fine.
+/// Creates a folder if it does not exist.
 fn make_folder(path: &Path) -> io::Result<()> {
     match fs::create_dir(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -185,17 +185,17 @@ fn make_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// A whole object that has no key yet.
+/// A complete object without a key.
 #[derive(Debug)]
 pub(in crate::blob) struct Staged {
     temporary: Temporary,
     size: u64,
 }
 
-/// A file under a random name; removed when dropped, unless it was moved to its place.
+/// A file under a random name; deleted when dropped, unless it was moved to its key.
 #[derive(Debug)]
 struct Temporary {
-    /// Held, so that nobody takes the file for one that was left behind.
+    /// Held open, so that no process deletes it as a leftover.
     _lock: File,
     path: PathBuf,
     file: File,
@@ -205,7 +205,7 @@ struct Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         if !self.moved {
-            // What cannot be removed now is left to the next start.
+            // The next start deletes what cannot be deleted now.
             let _ = fs::remove_file(&self.path);
         }
     }

@@ -1,4 +1,4 @@
-//! Objects as files in a folder. An object is written beside the others under a random name and moved to its place when it is durable.
+//! Objects as files in a folder. An object is written under a random name and renamed when it is durable.
 
 #[cfg_attr(windows, path = "folders_windows.rs")]
 mod folders;
@@ -35,7 +35,7 @@ impl Local {
         Ok(Self(Arc::new(folders)))
     }
 
-    /// Runs `act` where it may block. Once begun it runs to its end, even if the caller goes away.
+    /// Runs `act` where it may block. A call that has begun completes even if its caller is dropped.
     async fn blocking<T: Send + 'static>(
         &self,
         act: impl FnOnce(&Folders) -> io::Result<T> + Send + 'static,
@@ -94,7 +94,7 @@ impl Backend for Local {
     }
 }
 
-/// Whatever a writer did not find, it was not the object.
+/// A writer that finds no file misses the folder, not the object.
 fn written<T>(result: Result<T, Error>) -> Result<T, Error> {
     match result {
         Err(Error::NotFound) => Err(Error::backend("the folder of objects is gone")),
@@ -102,7 +102,7 @@ fn written<T>(result: Result<T, Error>) -> Result<T, Error> {
     }
 }
 
-/// The folder could not be used; for the operator.
+/// For the operator.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use the folder {path}: {cause}")]
 struct CannotOpen {
