@@ -21,7 +21,7 @@ use crate::http::BlobInfo;
 use crate::ids::Digest;
 use crate::limits;
 use crate::skill::parse_span;
-use crate::store::Kept;
+use crate::store::Saved;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BlobCommand {
@@ -113,8 +113,8 @@ fn put(client: &Client, new: NewBlob, console: &Console) -> Result<()> {
     }
     let until = moment(blob.expires_at);
     match kept {
-        Kept::New => console.success(format!("stored {} bytes, retained until {until}", blob.size)),
-        Kept::Again => console.success(format!("already stored; retained until {until}")),
+        Saved::New => console.success(format!("stored {} bytes, retained until {until}", blob.size)),
+        Saved::Existing => console.success(format!("already stored; retained until {until}")),
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use crate::cli::failure::{Failure, Result};
 use crate::limits;
 use crate::secret::SecretValue;
 use crate::skill::SecretName;
-use crate::store::Kept;
+use crate::store::Saved;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SecretCommand {
@@ -68,8 +68,8 @@ pub(crate) fn secret(command: SecretCommand, client: &Client, console: &Console)
             let value = SecretValue::new(text)
                 .map_err(|error| Failure::refused(format!("the value of `{name}` {error}")))?;
             match client.set_secret(&name, &value)? {
-                Kept::New => console.success(format!("secret {name} is set")),
-                Kept::Again => console.success(format!("secret {name} is replaced")),
+                Saved::New => console.success(format!("secret {name} is set")),
+                Saved::Existing => console.success(format!("secret {name} is replaced")),
             }
         }
         SecretCommand::List { limit } => {

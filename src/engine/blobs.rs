@@ -20,7 +20,7 @@ use crate::execution::{FileEntry, Outcome, OutputBlob, Skipped};
 use crate::ids::{BlobObject, Digest, Tenant};
 use crate::limits;
 use crate::sandbox::{InputBlob, Job};
-use crate::store::{self, BlobQuota, BlobRecord, Kept, KeptBlob, Page};
+use crate::store::{self, BlobQuota, BlobRecord, Page, Saved, SavedBlob};
 
 /// How much each tenant may keep, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub struct NewBlob {
 
 impl Engine {
     /// Keeps a blob of the caller's tenant. The same content again is the same blob: it is only kept longer.
-    pub async fn add_blob(&self, caller: &Caller, new: NewBlob) -> Result<(BlobRecord, Kept), Error> {
+    pub async fn add_blob(&self, caller: &Caller, new: NewBlob) -> Result<(BlobRecord, Saved), Error> {
         require(caller, &[Scope::Run])?;
         let NewBlob {
             content,
@@ -81,7 +81,7 @@ impl Engine {
     }
 
     /// The bytes first: a row is never without them. What the row does not take is removed again.
-    async fn keep(&self, record: BlobRecord, content: File) -> Result<(BlobRecord, Kept), Error> {
+    async fn keep(&self, record: BlobRecord, content: File) -> Result<(BlobRecord, Saved), Error> {
         let (tenant, object) = (record.tenant.clone(), record.object);
         if record.size > limits::BLOB_BYTES_MAX {
             let (size, max) = (record.size, limits::BLOB_BYTES_MAX);
@@ -94,16 +94,16 @@ impl Engine {
             count: limits::BLOBS_MAX,
             bytes: self.0.settings.blobs.quota_bytes,
         };
-        let superfluous = match self.0.store.keep_blob(record.clone(), quota).await {
-            Ok(KeptBlob::New { replaced }) => {
+        let superfluous = match self.0.store.put_blob(record.clone(), quota).await {
+            Ok(SavedBlob::New { replaced }) => {
                 if let Some(replaced) = replaced {
                     self.remove_object(&tenant, replaced).await;
                 }
-                return Ok((record, Kept::New));
+                return Ok((record, Saved::New));
             }
-            Ok(KeptBlob::Again(there)) => Ok((there, Kept::Again)),
+            Ok(SavedBlob::Existing(there)) => Ok((there, Saved::Existing)),
             Err(store::Error::Quota) => Err(over_quota(quota)),
-            Err(error) => Err(failure::of_store(error, "blob")),
+            Err(error) => Err(error.into()),
         };
         self.remove_object(&tenant, object).await;
         superfluous
@@ -123,8 +123,7 @@ impl Engine {
     }
 
     async fn find_blob(&self, tenant: &Tenant, id: &Digest) -> Result<BlobRecord, Error> {
-        let found = self.0.store.blob(tenant, id, clock::now()).await;
-        found.map_err(|error| failure::of_store(error, &format!("blob `{id}`")))
+        Ok(self.0.store.blob(tenant, id, clock::now()).await?)
     }
 
     /// A blob and its bytes.
@@ -143,19 +142,21 @@ impl Engine {
     pub async fn blobs(&self, caller: &Caller, page: PageRequest) -> Result<Page<BlobRecord>, Error> {
         require(caller, &[Scope::Run])?;
         let rows = rows(&page);
-        let found = self
+        Ok(self
             .0
             .store
             .blobs(caller.tenant(), clock::now(), page.after, rows)
-            .await;
-        found.map_err(|error| failure::of_store(error, "blob"))
+            .await?)
     }
 
     /// Deletes a blob. A program that has it already keeps it until it ends.
     pub async fn delete_blob(&self, caller: &Caller, id: &Digest) -> Result<(), Error> {
         require(caller, &[Scope::Run])?;
-        let ended = self.0.store.end_blob(caller.tenant(), id, clock::now()).await;
-        let ended = ended.map_err(|error| failure::of_store(error, &format!("blob `{id}`")))?;
+        let ended = self
+            .0
+            .store
+            .retire_blob(caller.tenant(), id, clock::now())
+            .await?;
         // It can no longer be found; maintenance finishes an interrupted removal.
         self.forget_blob(&ended).await
     }
@@ -164,16 +165,14 @@ impl Engine {
     async fn forget_blob(&self, ended: &BlobRecord) -> Result<(), Error> {
         let deleted = self.0.blob.delete(&key(&ended.tenant, ended.object)).await;
         deleted.map_err(|error| failure::of_blob(error, "blob"))?;
-        let forgotten = self.0.store.forget_blob(ended).await;
-        forgotten.map_err(|error| failure::of_store(error, "blob"))
+        Ok(self.0.store.delete_retired_blob(ended).await?)
     }
 
     /// Removes blobs whose time is over. One that cannot be removed does not hold up the others.
     pub(super) async fn prune_blobs(&self) -> Result<(), Error> {
         let rows = limits::BLOBS_PRUNED_AT_ONCE;
         loop {
-            let ended = self.0.store.end_expired_blobs(clock::now(), rows).await;
-            let ended = ended.map_err(|error| failure::of_store(error, "blob"))?;
+            let ended = self.0.store.retire_expired_blobs(clock::now(), rows).await?;
             let mut pruned = Ok(());
             for blob in &ended {
                 pruned = pruned.and(self.forget_blob(blob).await);
@@ -200,8 +199,7 @@ impl Engine {
             if old.is_empty() {
                 continue;
             }
-            let named = self.0.store.blob_objects(&tenant).await;
-            let named = named.map_err(|error| failure::of_store(error, "blob"))?;
+            let named = self.0.store.blob_objects(&tenant).await?;
             let named: HashSet<_> = named.into_iter().collect();
             for object in old.into_iter().filter(|object| !named.contains(object)) {
                 if left == 0 {

@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::auth::Caller;
 use crate::engine::running::Registration;
-use crate::engine::{Engine, Inner, clock, failure, outcome};
+use crate::engine::{Engine, Inner, clock, outcome};
 use crate::error::{Code, Error};
 use crate::execution::{Execution, Reader, Status};
 use crate::ids::{ExecutionId, Tenant};
@@ -66,8 +66,7 @@ impl Engine {
 
     /// Asks the process that owns an execution to cancel it, and waits for the end.
     async fn cancel_elsewhere(&self, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error> {
-        let requested = self.0.store.request_cancel(tenant, id, clock::now()).await;
-        requested.map_err(|error| failure::of_store(error, "execution"))?;
+        self.0.store.request_cancel(tenant, id, clock::now()).await?;
         let patience = limits::CANCEL_POLL_EVERY + limits::KILL_GRACE * 2 + limits::COLLECT_MAX;
         self.await_end(tenant, id, Instant::now() + patience).await
     }
@@ -85,8 +84,7 @@ impl Engine {
         if !self.0.instance.has_others() {
             return Ok(());
         }
-        let requests = self.0.store.cancel_requests(self.instance()).await;
-        for (tenant, id) in requests.map_err(|error| failure::of_store(error, "execution"))? {
+        for (tenant, id) in self.0.store.cancel_requests(self.instance()).await? {
             // The process that asked waits for the end.
             if let Err(error) = self.begin_cancel(&tenant, id).await {
                 tracing::warn!(execution.id = %id, %error, "Execution {id} could not be cancelled; trying again");

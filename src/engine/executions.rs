@@ -46,12 +46,11 @@ impl Engine {
     ) -> Result<Page<Execution>, Error> {
         require(caller, &[Scope::Run])?;
         let rows = rows(&page);
-        let found = self
+        Ok(self
             .0
             .store
             .executions(caller.tenant(), &filter, page.after, rows)
-            .await;
-        found.map_err(|error| failure::of_store(error, "execution"))
+            .await?)
     }
 
     /// One execution with everything that is known of it.
@@ -61,8 +60,7 @@ impl Engine {
     }
 
     pub(super) async fn find_execution(&self, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error> {
-        let found = self.0.store.execution(tenant, id).await;
-        found.map_err(|error| failure::of_store(error, &format!("execution `{id}`")))
+        Ok(self.0.store.execution(tenant, id).await?)
     }
 
     /// All files of an execution. The door has checked a key or a link for `tenant`.

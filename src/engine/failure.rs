@@ -1,19 +1,25 @@
-//! Turns the adapters' errors into the one error that callers see. Details stay in its source, for the log.
+//! Turns the errors of adapters into the one error that callers see. Details stay in its source, for the log.
 
 use crate::blob;
 use crate::error::{Code, Error};
 use crate::sandbox;
 use crate::store;
 
-/// A failure of the store while it dealt with `what`.
-pub(super) fn of_store(error: store::Error, what: &str) -> Error {
-    match error {
-        store::Error::NotFound => Error::not_found(what),
-        store::Error::Conflict(conflict) => Error::new(Code::Conflict, format!("{what} {conflict}")),
-        store::Error::Cursor(cursor) => Error::invalid(format!("page_token: {cursor}")),
-        store::Error::Busy => Error::new(Code::Busy, "the database is busy; try again in a moment"),
-        store::Error::Full => storage_full(),
-        other => Error::internal(other),
+impl From<store::Error> for Error {
+    fn from(error: store::Error) -> Self {
+        let message = error.to_string();
+        match error {
+            store::Error::NotFound(what) => Self::not_found(what),
+            store::Error::Conflict {
+                conflict: store::Conflict::OtherRequest,
+                ..
+            } => Self::new(Code::KeyReused, message),
+            store::Error::Conflict { .. } => Self::new(Code::Conflict, message),
+            store::Error::Cursor(_) => Self::invalid(format!("page_token: {message}")),
+            store::Error::Busy => Self::new(Code::Busy, "the database is busy; try again in a moment"),
+            store::Error::Full => storage_full(),
+            other => Self::internal(other),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! API keys: made, listed, revoked, rotated. A secret is told once.
 
 use crate::auth::{ApiKey, Caller, KeyRecord, Scope, Scopes};
-use crate::engine::{Engine, PageRequest, clock, failure, require, rows};
+use crate::engine::{Engine, PageRequest, clock, require, rows};
 use crate::error::{Code, Error};
 use crate::ids::{KeyId, Tenant};
 use crate::limits;
@@ -42,11 +42,7 @@ impl Engine {
             return Err(Error::invalid("expires_at: must lie in the future"));
         }
         let (record, key) = mint(tenant, new, now)?;
-        self.0
-            .store
-            .add_key(record.clone())
-            .await
-            .map_err(|error| failure::of_store(error, "key"))?;
+        self.0.store.add_key(record.clone()).await?;
         tracing::info!(key.id = %record.id, tenant = %record.tenant, "Created key {}", record.id);
         Ok((record, key))
     }
@@ -55,18 +51,13 @@ impl Engine {
     pub async fn keys(&self, caller: &Caller, page: PageRequest) -> Result<Page<KeyRecord>, Error> {
         require(caller, &[Scope::Admin])?;
         let rows = rows(&page);
-        self.0
-            .store
-            .keys(caller.tenant(), page.after, rows)
-            .await
-            .map_err(|error| failure::of_store(error, "key"))
+        Ok(self.0.store.keys(caller.tenant(), page.after, rows).await?)
     }
 
     /// Ends a key's life, at once and for good.
     pub async fn revoke_key(&self, caller: &Caller, id: KeyId) -> Result<KeyRecord, Error> {
         require(caller, &[Scope::Admin])?;
-        let revoked = self.0.store.revoke_key(caller.tenant(), id, clock::now()).await;
-        let record = revoked.map_err(|error| failure::of_store(error, &format!("key `{id}`")))?;
+        let record = self.0.store.revoke_key(caller.tenant(), id, clock::now()).await?;
         tracing::info!(key.id = %id, "Revoked key {id}");
         Ok(record)
     }
@@ -88,12 +79,10 @@ impl Engine {
             expires_at: old.expires_at,
         };
         let (record, key) = mint(caller.tenant().clone(), new, now)?;
-        let replaced = self
-            .0
+        self.0
             .store
             .replace_key(caller.tenant(), id, record.clone(), now)
-            .await;
-        replaced.map_err(|error| failure::of_store(error, &format!("key `{id}`")))?;
+            .await?;
         tracing::info!(key.id = %id, new_key.id = %record.id, "Rotated key {id}");
         Ok((record, key))
     }
@@ -127,22 +116,18 @@ impl Engine {
     /// As [`bootstrap_key`](Self::bootstrap_key) with a key that was written down before, so that no crash can lose it;
     /// `false` if there ever was a key.
     pub async fn adopt_first_key(&self, key: &ApiKey) -> Result<bool, Error> {
-        self.0
+        Ok(self
+            .0
             .store
             .bootstrap_key(administrator("first key", key))
-            .await
-            .map_err(|error| failure::of_store(error, "key"))
+            .await?)
     }
 
     /// Takes an administrator's key from whoever owns the data folder and has lost every other: nobody calls this over a network.
     pub async fn adopt_recovered_key(&self, key: &ApiKey) -> Result<(), Error> {
         let record = administrator("recovered key", key);
         tracing::warn!(key.id = %record.id, "Recovered the administrator's key as {}", record.id);
-        self.0
-            .store
-            .add_key(record)
-            .await
-            .map_err(|error| failure::of_store(error, "key"))
+        Ok(self.0.store.add_key(record).await?)
     }
 }
 

@@ -66,7 +66,7 @@ impl Engine {
 
     /// Releases memory that only makes the next calls a little faster.
     pub fn trim_memory(&self) {
-        self.0.store.rest();
+        self.0.store.release_memory();
     }
 
     /// Waits until the next round. Meanwhile grants a slot reserved for interactive requests when none arrive any more.
@@ -111,18 +111,12 @@ impl Engine {
 
     /// Ends what dead processes left running.
     async fn interrupt_dead(&self) -> Result<(), Error> {
-        let owners = self
-            .0
-            .store
-            .instances()
-            .await
-            .map_err(|error| failure::of_store(error, "instance"))?;
+        let owners = self.0.store.running_instances().await?;
         for owner in owners
             .into_iter()
             .filter(|owner| !self.0.instance.is_alive(*owner))
         {
-            let ended = self.0.store.interrupt(owner, clock::now()).await;
-            for (_, id) in ended.map_err(|error| failure::of_store(error, "execution"))? {
+            for (_, id) in self.0.store.interrupt_running(owner, clock::now()).await? {
                 tracing::warn!(execution.id = %id, "Execution {id} was interrupted by the end of its process");
             }
         }
@@ -134,10 +128,10 @@ impl Engine {
         let mut closed = Ok(());
         for (tenant, id) in self.0.running.take_unsaved() {
             match self.0.store.finish(&tenant, id, outcome::unsaved()).await {
-                Ok(_) | Err(store::Error::NotFound) => {}
+                Ok(_) | Err(store::Error::NotFound(_)) => {}
                 Err(error) => {
                     self.0.running.add_unsaved(tenant, id);
-                    closed = Err(failure::of_store(error, "execution"));
+                    closed = Err(error.into());
                 }
             }
         }
@@ -174,8 +168,7 @@ impl Engine {
         };
         let rows = limits::FORGOTTEN_AT_ONCE;
         loop {
-            let expired = self.0.store.expired(&retention, rows).await;
-            let expired = expired.map_err(|error| failure::of_store(error, "execution"))?;
+            let expired = self.0.store.expired_executions(&retention, rows).await?;
             let mut forgotten = Ok(());
             for (tenant, execution) in &expired {
                 forgotten = forgotten.and(self.forget(tenant, *execution).await);
@@ -195,18 +188,17 @@ impl Engine {
         };
         let deleted = self.0.blob.delete(&key).await;
         deleted.map_err(|error| failure::of_blob(error, "artifacts"))?;
-        match self.0.store.forget(tenant, execution).await {
+        match self.0.store.delete_execution(tenant, execution).await {
             // Another process was faster.
-            Ok(()) | Err(store::Error::NotFound) => Ok(()),
-            Err(error) => Err(failure::of_store(error, "execution")),
+            Ok(()) | Err(store::Error::NotFound(_)) => Ok(()),
+            Err(error) => Err(error.into()),
         }
     }
 
     /// Evicts unpacked skills that no version has any more, and those unused for long.
     async fn evict_unused(&self) -> Result<(), Error> {
         for digest in self.on_cache(SkillCache::idle).await? {
-            let used = self.0.store.digest_is_used(&digest).await;
-            if !used.map_err(|error| failure::of_store(error, "skill"))? {
+            if !self.0.store.skill_digest_is_used(&digest).await? {
                 self.on_cache(move |cache| cache.evict(&digest)).await?;
             }
         }

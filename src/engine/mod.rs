@@ -263,8 +263,8 @@ impl Engine {
         let key: ApiKey = presented.parse().map_err(|_| refused())?;
         let record = match self.0.store.key(&key.hash()).await {
             Ok(record) => record,
-            Err(crate::store::Error::NotFound) => return Err(refused()),
-            Err(error) => return Err(failure::of_store(error, "key")),
+            Err(crate::store::Error::NotFound(_)) => return Err(refused()),
+            Err(error) => return Err(error.into()),
         };
         Caller::check(&record, clock::now()).map_err(|_| refused())
     }

@@ -7,14 +7,14 @@ use crate::engine::admission::{Lane, Request, Slot, Ticket};
 use crate::engine::plan::PlannedRun;
 use crate::engine::run::{Attached, RecordedState, span};
 use crate::engine::running::Registration;
-use crate::engine::{Engine, RunOptions, RunRequest, RunSpec, clock, failure, outcome, require};
+use crate::engine::{Engine, RunOptions, RunRequest, RunSpec, clock, outcome, require};
 use crate::error::{Code, Error};
 use crate::execution::{Bookmark, Execution, Outcome, QueuePlace, Status};
 use crate::ids::{Digest, ExecutionId, IdempotencyKey, Tenant};
 use crate::limits;
 use crate::sandbox::Urgency;
 use crate::skill::Selector;
-use crate::store::{self, Enqueued, KeyedRequest, Queued};
+use crate::store::{self, Enqueued, KeyedRequest, QueueRecovery, Queued};
 
 impl Engine {
     /// Records a request and returns at once; it runs when it gets a slot, also after a restart.
@@ -99,7 +99,7 @@ impl Engine {
             }
             Err(error) => error,
         };
-        match self.0.store.withdraw(&tenant, id).await {
+        match self.0.store.delete_queued(&tenant, id).await {
             // It never ran: forget it, so that the same request may be sent again.
             Ok(true) => Err(error),
             // Cancelled while it waited, or ended. Maintenance closes a row that still says `running`.
@@ -128,8 +128,11 @@ impl Engine {
     ) -> Result<Option<ExecutionId>, Error> {
         let Some(key) = key else { return Ok(None) };
         require(caller, &[Scope::Run])?;
-        let known = self.0.store.asked_before(caller.tenant(), key.clone()).await;
-        known.map_err(of_keyed)
+        Ok(self
+            .0
+            .store
+            .execution_by_key(caller.tenant(), key.clone())
+            .await?)
     }
 
     /// Waits for an execution that an earlier request started.
@@ -182,7 +185,7 @@ impl Engine {
                 status: Status::Queued,
                 outcome: None,
             }))),
-            Ok(Enqueued::Known(id)) => Ok(Enqueue::Repeated(id)),
+            Ok(Enqueued::Duplicate(id)) => Ok(Enqueue::Repeated(id)),
             Err(store::Error::Quota) => {
                 let mebibytes = limits::QUEUED_BYTES_MAX / limits::MIB;
                 let message = format!(
@@ -190,7 +193,7 @@ impl Engine {
                 );
                 Err(Error::new(Code::RateLimited, message).with_retry_after(limits::QUEUE_RETRY_AFTER))
             }
-            Err(error) => Err(of_keyed(error)),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -273,8 +276,7 @@ impl Engine {
             return Ok(execution);
         }
         let recorded = execution.new;
-        let request = self.0.store.queued_request(tenant, id).await;
-        let request = request.map_err(|error| failure::of_store(error, "the stored request"))?;
+        let request = self.0.store.queued_request(tenant, id).await?;
         let mut spec = RunSpec::from_stored(&request)?;
         // Recorded with the execution, and checked again before it is called.
         spec.callback_url = None;
@@ -299,24 +301,23 @@ impl Engine {
         Box::pin(self.execute(planned, slot, registration, &cancel)).await
     }
 
-    /// Adopts the queues of dead processes, in order.
+    /// Takes over the queues of dead processes, in order.
     pub async fn recover_queue(&self) -> Result<(), Error> {
-        let of_store = |error| failure::of_store(error, "execution");
-        let owners = self.0.store.queue_owners().await.map_err(of_store)?;
+        let owners = self.0.store.queue_owners().await?;
         for owner in owners
             .into_iter()
             .filter(|owner| !self.0.instance.is_alive(*owner))
         {
-            let adopted = self
-                .0
-                .store
-                .adopt(owner, self.0.instance.id(), clock::now())
-                .await;
-            let adopted = adopted.map_err(of_store)?;
-            if !adopted.is_empty() {
-                tracing::info!("{} executions of an earlier process wait again", adopted.len());
+            let recovery = QueueRecovery {
+                dead: owner,
+                new_owner: self.0.instance.id(),
+                at: clock::now(),
+            };
+            let recovered = self.0.store.recover_queue(recovery).await?;
+            if !recovered.is_empty() {
+                tracing::info!("{} executions of an earlier process wait again", recovered.len());
             }
-            for (tenant, execution) in adopted {
+            for (tenant, execution) in recovered {
                 self.run_when_granted(self.enter_queue(&tenant, execution, Lane::Recovered)?);
             }
         }
@@ -330,8 +331,7 @@ impl Engine {
         outcome: Outcome,
     ) -> Result<bool, Error> {
         let waited = self.find_execution(tenant, id).await?.new;
-        let left = self.0.store.leave_queue(tenant, id, outcome.clone()).await;
-        let left = left.map_err(|error| failure::of_store(error, "execution"))?;
+        let left = self.0.store.finish_queued(tenant, id, outcome.clone()).await?;
         if left {
             self.count_end(&waited, &outcome);
             self.notify_webhook_sender(&waited);
@@ -358,8 +358,7 @@ impl Engine {
         let Some(max) = self.0.settings.tenant_storage else {
             return Ok(());
         };
-        let used = self.0.store.storage_used(tenant).await;
-        let used = used.map_err(|error| failure::of_store(error, "storage"))?;
+        let used = self.0.store.storage_used(tenant).await?;
         if used < max && more <= max - used {
             return Ok(());
         }
@@ -375,18 +374,7 @@ impl Engine {
     }
 
     pub(super) async fn forget_keys(&self) -> Result<(), Error> {
-        let forgotten = self.0.store.forget_idempotency_keys(oldest_key()).await;
-        forgotten.map_err(|error| failure::of_store(error, "keys of requests"))
-    }
-}
-
-fn of_keyed(error: store::Error) -> Error {
-    match error {
-        store::Error::Conflict(store::Conflict::OtherRequest) => Error::new(
-            Code::KeyReused,
-            "Idempotency-Key: was sent with another request before; use a new key for each request",
-        ),
-        error => failure::of_store(error, "execution"),
+        Ok(self.0.store.delete_idempotency_keys(oldest_key()).await?)
     }
 }
 

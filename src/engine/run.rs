@@ -55,10 +55,10 @@ impl RecordedState {
         on_visible: impl FnOnce() + Send,
     ) -> Result<bool, store::Error> {
         match self {
-            Self::Nothing => store.begin_telling(new, on_visible).await.map(|()| true),
+            Self::Nothing => store.insert_running(new, on_visible).await.map(|()| true),
             // Only after the row has changed: a row that still says `queued` would run again after a crash.
             Self::Queued => {
-                let started = store.start(new).await?;
+                let started = store.start_queued(new).await?;
                 if started {
                     on_visible();
                 }
@@ -220,7 +220,7 @@ impl Engine {
             if is_running && let Some(watcher) = watcher.filter(|watcher| !watcher.is_closed()) {
                 let _ = watcher.send(self.subscribe_to(registration));
             }
-            Ok(is_running)
+            Ok::<_, Error>(is_running)
         };
         // Boxed: making and watching a sandbox is the largest part of the future.
         let run = Box::pin(self.run_in_sandbox(&planned, &choice, registration, start));
@@ -230,7 +230,7 @@ impl Engine {
             done = both => done,
             never = planned.on_disconnect.watch(gone, &cancel) => match never {},
         };
-        if !is_running.map_err(|error| failure::of_store(error, "execution"))? {
+        if !is_running? {
             // Cancelled just before it got its slot.
             return self.find_execution(&planned.tenant, new.id).await;
         }
@@ -327,9 +327,8 @@ impl Engine {
     async fn record(&self, new: NewExecution, outcome: Outcome) -> Result<Execution, Error> {
         let id = new.id;
         let ours = self.finish(&new, &outcome).await;
-        if !ours.map_err(|error| failure::of_store(error, "execution"))? {
-            let recorded = self.0.store.execution(&new.tenant, id).await;
-            return recorded.map_err(|error| failure::of_store(error, "execution"));
+        if !ours? {
+            return Ok(self.0.store.execution(&new.tenant, id).await?);
         }
         self.count_end(&new, &outcome);
         self.notify_webhook_sender(&new);

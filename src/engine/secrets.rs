@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use crate::auth::{Caller, Scope};
-use crate::engine::{Engine, PageRequest, clock, failure, require, rows};
+use crate::engine::{Engine, PageRequest, clock, require, rows};
 use crate::error::{Code, Error};
 use crate::execution::{Exception, Failure, JsonText, Logs, Outcome, Raised, RichResult, Skipped};
 use crate::ids::Tenant;
@@ -12,7 +12,7 @@ use crate::limits;
 use crate::sandbox::Job;
 use crate::secret::{Mask, Owner, SecretValue, Truncation};
 use crate::skill::SecretName;
-use crate::store::{self, Kept, NewSecret, Page, SecretRecord};
+use crate::store::{self, NewSecret, Page, Saved, SecretRecord};
 
 impl Engine {
     /// Keeps a secret of the caller's tenant, in place of the one that has this name.
@@ -21,7 +21,7 @@ impl Engine {
         caller: &Caller,
         name: &SecretName,
         value: &SecretValue,
-    ) -> Result<Kept, Error> {
+    ) -> Result<Saved, Error> {
         require(caller, &[Scope::Admin])?;
         let owner = Owner {
             tenant: caller.tenant(),
@@ -40,7 +40,7 @@ impl Engine {
                 let message = format!("the limit is {} secrets; delete one first", limits::SECRETS_MAX);
                 Error::new(Code::StorageFull, message)
             }
-            error => failure::of_store(error, "secret"),
+            error => error.into(),
         })?;
         tracing::info!(secret = %name, tenant = %caller.tenant(), "Set secret {name}");
         Ok(kept)
@@ -50,15 +50,13 @@ impl Engine {
     pub async fn secrets(&self, caller: &Caller, page: PageRequest) -> Result<Page<SecretRecord>, Error> {
         require(caller, &[Scope::Admin])?;
         let rows = rows(&page);
-        let found = self.0.store.secrets(caller.tenant(), page.after, rows).await;
-        found.map_err(|error| failure::of_store(error, "secret"))
+        Ok(self.0.store.secrets(caller.tenant(), page.after, rows).await?)
     }
 
     /// Deletes a secret. Programs that have it already keep it until they end.
     pub async fn delete_secret(&self, caller: &Caller, name: &SecretName) -> Result<(), Error> {
         require(caller, &[Scope::Admin])?;
-        let deleted = self.0.store.delete_secret(caller.tenant(), name).await;
-        deleted.map_err(|error| failure::of_store(error, &format!("secret `{name}`")))?;
+        self.0.store.delete_secret(caller.tenant(), name).await?;
         tracing::info!(secret = %name, tenant = %caller.tenant(), "Deleted secret {name}");
         Ok(())
     }
@@ -86,10 +84,10 @@ impl Engine {
     ) -> Result<Vec<(SecretName, SecretValue)>, Error> {
         let (mut granted, mut missing) = (Vec::new(), Vec::new());
         for name in declared {
-            match self.0.store.sealed(tenant, name).await {
+            match self.0.store.sealed_secret(tenant, name).await {
                 Ok(sealed) => granted.push((name.clone(), self.unseal(tenant, name, &sealed)?)),
-                Err(store::Error::NotFound) => missing.push(name.as_str()),
-                Err(error) => return Err(failure::of_store(error, "secret")),
+                Err(store::Error::NotFound(_)) => missing.push(name.as_str()),
+                Err(error) => return Err(error.into()),
             }
         }
         if !missing.is_empty() {

@@ -72,10 +72,7 @@ impl Engine {
         let staged = self.0.blob.stage(again).await;
         let staged = staged.map_err(|error| failure::of_blob(error, "archive"))?;
         // The row decides a race between two uploads of one version; only its winner's bytes are placed (C-02).
-        let published = self.0.store.publish(record.clone()).await.map_err(|error| {
-            let what = format!("skill `{}` version `{}`", record.name, record.version);
-            failure::of_store(error, &what)
-        })?;
+        let published = self.0.store.publish(record.clone()).await?;
         self.keep_archive(&record, &published, staged).await?;
         match published {
             Published::New => {
@@ -201,11 +198,7 @@ impl Engine {
     pub async fn skills(&self, caller: &Caller, page: PageRequest) -> Result<Page<SkillRecord>, Error> {
         require(caller, READERS)?;
         let rows = rows(&page);
-        self.0
-            .store
-            .skills(caller.tenant(), page.after, rows)
-            .await
-            .map_err(|error| failure::of_store(error, "skill"))
+        Ok(self.0.store.skills(caller.tenant(), page.after, rows).await?)
     }
 
     /// The versions of one skill, the most recent push first.
@@ -221,8 +214,7 @@ impl Engine {
             .0
             .store
             .versions(caller.tenant(), name, page.after, rows)
-            .await;
-        let found = found.map_err(|error| failure::of_store(error, "skill"))?;
+            .await?;
         if first && found.items.is_empty() {
             Err(Error::not_found(format!("skill `{name}`")))
         } else {
@@ -238,8 +230,7 @@ impl Engine {
         selector: &Selector,
     ) -> Result<SkillRecord, Error> {
         require(caller, READERS)?;
-        let found = self.0.store.skill(caller.tenant(), name, selector).await;
-        found.map_err(|error| failure::of_store(error, &format!("skill `{name}` version `{selector}`")))
+        Ok(self.0.store.skill(caller.tenant(), name, selector).await?)
     }
 
     /// Deletes one version. Running executions of it end as if it were still there.
@@ -269,8 +260,7 @@ impl Engine {
         } = record;
         let deleted = self.0.blob.delete(&archive_key(record)).await;
         deleted.map_err(|error| failure::of_blob(error, "archive"))?;
-        let deleted = self.0.store.delete_version(tenant, name, version).await;
-        deleted.map_err(|error| failure::of_store(error, &format!("skill `{name}` version `{version}`")))?;
+        self.0.store.delete_version(tenant, name, version).await?;
         tracing::info!(skill = %name, version = %version, "Deleted {name} {version}");
         Ok(())
     }

@@ -188,7 +188,7 @@ impl Followed {
             sleep(limits::ELSEWHERE_LOOK_EVERY).await;
             match self.engine.0.store.execution(&self.tenant, self.id).await {
                 Ok(execution) => take(record, execution),
-                Err(store::Error::NotFound) => return,
+                Err(store::Error::NotFound(_)) => return,
                 // It is asked again.
                 Err(_) => {}
             }

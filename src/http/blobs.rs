@@ -20,7 +20,7 @@ use super::upload;
 use crate::engine::NewBlob;
 use crate::error::Error;
 use crate::ids::Digest;
-use crate::store::{BlobRecord, Kept};
+use crate::store::{BlobRecord, Saved};
 
 /// A blob, without its bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -79,8 +79,8 @@ pub(crate) async fn create(
     let (record, kept) = state.engine.add_blob(&caller, new).await?;
     drop(received.slot);
     let status = match kept {
-        Kept::New => StatusCode::CREATED,
-        Kept::Again => StatusCode::OK,
+        Saved::New => StatusCode::CREATED,
+        Saved::Existing => StatusCode::OK,
     };
     Ok((status, axum::Json(BlobInfo::from(&record))))
 }

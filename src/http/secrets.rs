@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::limits;
 use crate::secret::SecretValue;
 use crate::skill::SecretName;
-use crate::store::{Kept, SecretRecord};
+use crate::store::{Saved, SecretRecord};
 
 /// A secret, without its value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -122,8 +122,8 @@ pub(crate) async fn set(
 ) -> Result<StatusCode, ProblemResponse> {
     let value = SecretValue::new(body.value).map_err(|error| Error::invalid(format!("value: {error}")))?;
     Ok(match state.engine.set_secret(&caller, &name, &value).await? {
-        Kept::New => StatusCode::CREATED,
-        Kept::Again => StatusCode::NO_CONTENT,
+        Saved::New => StatusCode::CREATED,
+        Saved::Existing => StatusCode::NO_CONTENT,
     })
 }
 

@@ -1,4 +1,4 @@
-//! Where the next page of a list starts: opaque to callers, and good for that one list only.
+//! Where the next page of a list starts: opaque to callers, and valid for that one list only.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -10,9 +10,17 @@ use jiff::Timestamp;
 use crate::ids::{Digest, Tenant};
 use crate::limits;
 use crate::skill::SkillName;
-use crate::store::{ExecutionFilter, InvalidCursor, Page};
+use crate::store::{ExecutionFilter, InvalidCursor};
 
-/// A place in a list. It tells nothing that the page before it did not tell, so it needs no secret.
+/// One page of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page<T> {
+    pub items: Vec<T>,
+    /// Where the next page starts; `None` at the end of the list.
+    pub next: Option<Cursor>,
+}
+
+/// A position in a list. It contains nothing that the page before did not show, so it needs no signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
     list: Mark,
@@ -21,7 +29,7 @@ pub struct Cursor {
 
 type Mark = [u8; 8];
 
-/// Everything that makes a list the list it is: a cursor of one is refused by every other.
+/// What identifies a list: a cursor of one is rejected by every other.
 pub(super) enum List<'a> {
     Skills(&'a Tenant),
     Versions(&'a Tenant, &'a SkillName),
@@ -33,20 +41,26 @@ pub(super) enum List<'a> {
     Deliveries(&'a Tenant),
 }
 
-/// A place in a list that is ordered by time and id.
+/// A position in a list that is ordered by time and id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moment<Id> {
     pub(super) at: Timestamp,
     pub(super) id: Id,
 }
 
-/// How many rows a page has: never none, never more than the limit.
-pub(super) fn page_rows(asked: u32) -> u32 {
-    asked.clamp(1, limits::PAGE_ROWS_MAX)
+impl<Id> Moment<Id> {
+    pub(super) fn new(at: Timestamp, id: Id) -> Self {
+        Self { at, id }
+    }
+}
+
+/// How many rows a page has: at least one, at most the limit.
+pub(super) fn page_rows(requested: u32) -> u32 {
+    requested.clamp(1, limits::PAGE_ROWS_MAX)
 }
 
 impl List<'_> {
-    /// Reads `cursor` as a place in this list.
+    /// Reads `cursor` as a position in this list.
     pub(super) fn position<P: FromStr>(&self, cursor: Option<Cursor>) -> Result<Option<P>, InvalidCursor> {
         let Some(cursor) = cursor else { return Ok(None) };
         if cursor.list != self.mark() {
@@ -55,16 +69,24 @@ impl List<'_> {
         cursor.position.parse().map(Some).map_err(|_| InvalidCursor)
     }
 
-    /// Makes a page of `found`, which holds one row more than `rows` if the list goes on.
-    pub(super) fn page<T, P: Display>(&self, mut found: Vec<T>, rows: u32, place: fn(&T) -> P) -> Page<T> {
+    /// Makes a page of `found`, which has one row more than `rows` if the list continues.
+    pub(super) fn page<Row, Item: From<Row>, P: Display>(
+        &self,
+        mut found: Vec<Row>,
+        rows: u32,
+        position_of: fn(&Row) -> P,
+    ) -> Page<Item> {
         let rows = usize::try_from(rows).unwrap_or(usize::MAX);
-        let goes_on = found.len() > rows;
+        let continues = found.len() > rows;
         found.truncate(rows);
-        let next = found.last().filter(|_| goes_on).map(|last| Cursor {
+        let next = found.last().filter(|_| continues).map(|last| Cursor {
             list: self.mark(),
-            position: place(last).to_string(),
+            position: position_of(last).to_string(),
         });
-        Page { items: found, next }
+        Page {
+            items: found.into_iter().map(Item::from).collect(),
+            next,
+        }
     }
 
     fn mark(&self) -> Mark {
@@ -134,10 +156,10 @@ mod tests {
     use crate::ids::ExecutionId;
 
     fn cursor_of(list: &List<'_>) -> Cursor {
-        list.page(vec![1, 2], 1, |n| *n).next.unwrap()
+        list.page::<_, i32, _>(vec![1, 2], 1, |n| *n).next.unwrap()
     }
 
-    /// a cursor survives the way to the caller and back.
+    ///
     #[test]
     fn a_cursor_reads_back_what_it_prints() {
         let tenant = Tenant::default_tenant();
@@ -206,6 +228,9 @@ mod tests {
     #[test]
     fn the_last_page_has_no_cursor() {
         let tenant = Tenant::default_tenant();
-        assert_eq!(List::Keys(&tenant).page(vec![1, 2], 2, |n| *n).next, None);
+        assert_eq!(
+            List::Keys(&tenant).page::<_, i32, _>(vec![1, 2], 2, |n| *n).next,
+            None
+        );
     }
 }

@@ -1,63 +1,53 @@
-//! What can go wrong with the store. The detail is in `source`, for the log.
+//! Errors of the store. The detail is in `source`, for the log.
+
+use std::fmt::Display;
 
 use crate::error::Cause;
 use crate::skill::SkillName;
 
-/// Why the store did not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It is not there, or belongs to another tenant.
-    #[error("not found")]
-    NotFound,
-    /// Something that is there already stands in the way.
-    #[error(transparent)]
-    Conflict(#[from] Conflict),
-    /// The cursor is not one of this list.
+    /// It does not exist, or belongs to another tenant. Names what was looked for.
+    #[error("{0} not found")]
+    NotFound(String),
+    #[error("{what} {conflict}")]
+    Conflict { what: String, conflict: Conflict },
     #[error(transparent)]
     Cursor(#[from] InvalidCursor),
-    /// Locked by somebody else for too long.
+    /// Locked by another process for too long.
     #[error("the database is locked by another process or overloaded; try again later")]
     Busy,
-    /// No room left.
     #[error("no space left for the database")]
     Full,
-    /// More than a tenant may keep.
+    /// More than a tenant may store.
     #[error("more than a tenant may keep")]
     Quota,
-    /// The database was made by a newer program.
     #[error(
         "the database has schema version {found}, this program knows versions up to {known}; start a newer skillbox"
     )]
-    Newer {
-        /// The database's schema version.
-        found: i32,
-        /// The highest that this program knows.
-        known: i32,
-    },
+    Newer { found: i32, known: i32 },
     /// The file is not a sound database. Only at start: the text names the file and is for the operator.
     #[error("{0}")]
     Damaged(String),
-    /// Anything else.
     #[error("the database failed")]
     Backend(#[source] Cause),
 }
 
-/// What stands in the way.
+/// Why an act is rejected; the text continues a sentence that begins with what it is about.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Conflict {
-    /// The version is there with other content (Z-25).
+    /// The version exists with other content (Z-25).
     #[error("is already published with other content; publish it as another version")]
     VersionExists,
     /// Programs would import two skills by one path.
     #[error("is imported by the same path as a module of skill `{0}`; rename the skill or the module")]
     SameImport(SkillName),
-    /// The execution that a webhook tells of goes on.
+    /// The execution of a webhook has not ended.
     #[error("waits for the end of its execution, and is then sent")]
     NotEnded,
-    /// A webhook is on its way.
     #[error("is being sent; look again in a moment")]
     BeingSent,
-    /// The key was sent with another request.
+    /// An idempotency key was sent with another request.
     #[error("was sent with another request before; use a new key for each request")]
     OtherRequest,
     /// The id or hash is taken.
@@ -70,9 +60,22 @@ pub enum Conflict {
 #[error("cursor does not belong to this list; ask for the first page again")]
 pub struct InvalidCursor;
 
+impl Conflict {
+    pub(super) fn of(self, what: impl Display) -> Error {
+        Error::Conflict {
+            what: what.to_string(),
+            conflict: self,
+        }
+    }
+}
+
 impl Error {
-    /// Wraps what only the log may see.
+    /// Wraps a cause that only the log may show.
     pub(super) fn backend(cause: impl Into<Cause>) -> Self {
         Self::Backend(cause.into())
+    }
+
+    pub(super) fn not_found(kind: &str, id: impl Display) -> Self {
+        Self::NotFound(format!("{kind} `{id}`"))
     }
 }

@@ -9,15 +9,6 @@ const EXEMPT: &[(&str, &str, &str)] = &[
     ("src/engine/deps/mod.rs", "kept_packages", NOT_CHANGED_YET),
     ("src/engine/deps/sets.rs", "keep_packages", NOT_CHANGED_YET),
     ("src/engine/plan.rs", "environment", NOT_CHANGED_YET),
-    ("src/store/backend.rs", "adopt", NOT_CHANGED_YET),
-    ("src/store/backend.rs", "blobs", NOT_CHANGED_YET),
-    ("src/store/sqlite/access.rs", "be", NOT_CHANGED_YET),
-    ("src/store/sqlite/blobs.rs", "list", NOT_CHANGED_YET),
-    ("src/store/sqlite/due.rs", "looked_at", NOT_CHANGED_YET),
-    ("src/store/sqlite/executions.rs", "finish", NOT_CHANGED_YET),
-    ("src/store/sqlite/mod.rs", "adopt", NOT_CHANGED_YET),
-    ("src/store/sqlite/mod.rs", "blobs", NOT_CHANGED_YET),
-    ("src/store/sqlite/queue.rs", "adopt", NOT_CHANGED_YET),
 ];
 
 /// A function and the text between its parentheses.

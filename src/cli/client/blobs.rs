@@ -16,10 +16,10 @@ use crate::engine::NewBlob;
 use crate::http::{BLOB_CREATED_AT, BLOB_EXPIRES_AT, BlobInfo};
 use crate::ids::Digest;
 use crate::limits;
-use crate::store::Kept;
+use crate::store::Saved;
 
 impl Client {
-    pub(crate) fn upload_blob(&self, new: NewBlob) -> Result<(BlobInfo, Kept)> {
+    pub(crate) fn upload_blob(&self, new: NewBlob) -> Result<(BlobInfo, Saved)> {
         match self {
             Self::Embedded(local) => {
                 let (record, kept) = local.wait(local.engine().add_blob(local.caller(), new))?;
@@ -70,7 +70,7 @@ impl Client {
 }
 
 impl RemoteClient {
-    pub(super) fn upload_blob(&self, new: NewBlob) -> Result<(BlobInfo, Kept)> {
+    pub(super) fn upload_blob(&self, new: NewBlob) -> Result<(BlobInfo, Saved)> {
         let NewBlob {
             mut content,
             media_type,

@@ -17,7 +17,7 @@ use crate::cli::progress::ProgressWriter;
 use crate::error::Code;
 use crate::http::{List, Problem, Ready};
 use crate::limits;
-use crate::store::Kept;
+use crate::store::Saved;
 
 #[derive(Debug)]
 pub(crate) struct RemoteClient {
@@ -271,10 +271,10 @@ impl RequestBody {
 }
 
 /// Whether a `PUT` or `POST` created something or found it.
-pub(super) fn kept(answer: &Response<Body>) -> Kept {
+pub(super) fn kept(answer: &Response<Body>) -> Saved {
     match answer.status().as_u16() {
-        201 => Kept::New,
-        _ => Kept::Again,
+        201 => Saved::New,
+        _ => Saved::Existing,
     }
 }
 

@@ -9,10 +9,10 @@ use crate::cli::failure::Result;
 use crate::http::Secret;
 use crate::secret::SecretValue;
 use crate::skill::SecretName;
-use crate::store::Kept;
+use crate::store::Saved;
 
 impl Client {
-    pub(crate) fn set_secret(&self, name: &SecretName, value: &SecretValue) -> Result<Kept> {
+    pub(crate) fn set_secret(&self, name: &SecretName, value: &SecretValue) -> Result<Saved> {
         match self {
             Self::Embedded(local) => {
                 Ok(local.wait(local.engine().set_secret(local.caller(), name, value))?)

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::auth::{Caller, Scope};
 use crate::engine::deps::{Waiting, declared};
-use crate::engine::{Engine, PageRequest, RunSpec, failure, require, rows};
+use crate::engine::{Engine, PageRequest, RunSpec, require, rows};
 use crate::error::{Code, Error};
 use crate::ids::Digest;
 use crate::limits;
@@ -21,8 +21,11 @@ impl Engine {
     pub async fn package_sets(&self, caller: &Caller, page: PageRequest) -> Result<Page<PackageSet>, Error> {
         require(caller, &[Scope::Run, Scope::Skills])?;
         let rows = rows(&page);
-        let found = self.0.store.package_sets(caller.tenant(), page.after, rows).await;
-        found.map_err(|error| failure::of_store(error, "installed packages"))
+        Ok(self
+            .0
+            .store
+            .package_sets(caller.tenant(), page.after, rows)
+            .await?)
     }
 
     /// Installs whatever a skill's program and its scripts ask for, and returns those sets.
@@ -87,7 +90,7 @@ impl Engine {
         let mut sets = Vec::with_capacity(keys.len());
         for key in keys {
             let set = self.0.store.packages(caller.tenant(), &key).await;
-            sets.push(set.map_err(|error| failure::of_store(error, "installed packages"))?);
+            sets.push(set?);
         }
         Ok(sets)
     }
@@ -99,8 +102,8 @@ impl Engine {
         let set = match set {
             Ok(set) => set,
             // Another tenant's and nobody's look the same.
-            Err(store::Error::NotFound) => return Ok(()),
-            Err(error) => return Err(failure::of_store(error, "installed packages")),
+            Err(store::Error::NotFound(_)) => return Ok(()),
+            Err(error) => return Err(error.into()),
         };
         let engine = self.clone();
         // A client that goes away must not leave bytes that nobody finds.

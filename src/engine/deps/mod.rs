@@ -209,8 +209,8 @@ impl Engine {
     async fn kept_packages(&self, (tenant, key): &SetName) -> Result<Option<PackageSet>, Error> {
         match self.0.store.packages(tenant, key).await {
             Ok(set) => Ok(Some(set)),
-            Err(store::Error::NotFound) => Ok(None),
-            Err(error) => Err(failure::of_store(error, "installed packages")),
+            Err(store::Error::NotFound(_)) => Ok(None),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -223,8 +223,7 @@ impl Engine {
     ) -> Result<Dependencies, Error> {
         let (tenant, key) = name;
         if self.0.builds.is_news(name) {
-            let remembered = self.0.store.packages_used(tenant, key, clock::now()).await;
-            remembered.map_err(|error| failure::of_store(error, "installed packages"))?;
+            self.0.store.touch_packages(tenant, key, clock::now()).await?;
         }
         Ok(Dependencies {
             packages: packages_of(set.language),
@@ -236,17 +235,16 @@ impl Engine {
     /// Removes sets that are too much together, and folders of packages that nobody uses.
     pub(super) async fn evict_packages(&self) -> Result<(), Error> {
         let bytes_max = self.0.settings.deps.cache_bytes;
-        let surplus = self
+        for set in self
             .0
             .store
             .surplus_packages(bytes_max, limits::FORGOTTEN_AT_ONCE)
-            .await;
-        for set in surplus.map_err(|error| failure::of_store(error, "installed packages"))? {
+            .await?
+        {
             self.forget_packages(&set).await?;
         }
         for digest in self.on_packages(SkillCache::idle).await? {
-            let kept = self.0.store.packages_are_kept(&digest).await;
-            if !kept.map_err(|error| failure::of_store(error, "installed packages"))? {
+            if !self.0.store.packages_digest_is_used(&digest).await? {
                 self.on_packages(move |cache| cache.evict(&digest)).await?;
             }
         }
@@ -265,10 +263,10 @@ impl Engine {
 
     /// The row goes first: bytes without a row are found again by whoever installs the same.
     async fn forget_packages(&self, set: &PackageSet) -> Result<(), Error> {
-        match self.0.store.drop_packages(&set.tenant, &set.key).await {
+        match self.0.store.delete_packages(&set.tenant, &set.key).await {
             // Another process was faster.
-            Ok(_) | Err(store::Error::NotFound) => {}
-            Err(error) => return Err(failure::of_store(error, "installed packages")),
+            Ok(_) | Err(store::Error::NotFound(_)) => {}
+            Err(error) => return Err(error.into()),
         }
         let deleted = self.0.blob.delete(&sets::key_of(set)).await;
         deleted.map_err(|error| failure::of_blob(error, "installed packages"))

@@ -49,8 +49,7 @@ impl Engine {
         };
         let kept = self.0.blob.put(&key_of(&set), again).await;
         kept.map_err(|error| failure::of_blob(error, "installed packages"))?;
-        let kept = self.0.store.keep_packages(set.clone()).await;
-        kept.map_err(|error| failure::of_store(error, "installed packages"))?;
+        self.0.store.put_packages(set.clone()).await?;
         Ok((set, folder))
     }
 

@@ -13,13 +13,13 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::auth::{Caller, Scope};
 use crate::egress::{Resolver, WebhookPolicy};
-use crate::engine::{Engine, PageRequest, clock, failure, require, rows};
+use crate::engine::{Engine, PageRequest, clock, require, rows};
 use crate::error::Error;
 use crate::execution::NewExecution;
 use crate::ids::{DeliveryId, ExecutionId, Tenant};
 use crate::limits;
 use crate::secret::{Owner, SecretValue, Unsealable};
-use crate::store::{self, Delivery, Page, SealedSigning};
+use crate::store::{self, Delivery, Page, SealedSigningSecret};
 use crate::webhook::{CallbackUrl, InvalidCallback, SigningSecret};
 
 pub use sender::WebhookSender;
@@ -77,8 +77,7 @@ impl Engine {
         let (tenant, fresh) = (caller.tenant(), self.fresh_signing(caller.tenant())?);
         let overlap = SignedDuration::try_from(limits::SIGNING_SECRET_OVERLAP).unwrap_or(SignedDuration::MAX);
         let until = fresh.created_at.checked_add(overlap).unwrap_or(Timestamp::MAX);
-        let rotated = self.0.store.rotate_signing_secret(tenant, fresh, until).await;
-        let rotated = rotated.map_err(|error| failure::of_store(error, "signing secret"))?;
+        let rotated = self.0.store.rotate_signing_secret(tenant, fresh, until).await?;
         tracing::info!(%tenant, "Rotated the signing secret of tenant {tenant}");
         self.open_signing(tenant, rotated)
     }
@@ -87,21 +86,18 @@ impl Engine {
     pub async fn deliveries(&self, caller: &Caller, page: PageRequest) -> Result<Page<Delivery>, Error> {
         require(caller, &[Scope::Run])?;
         let rows = rows(&page);
-        let found = self.0.store.deliveries(caller.tenant(), page.after, rows).await;
-        found.map_err(|error| failure::of_store(error, "webhook"))
+        Ok(self.0.store.deliveries(caller.tenant(), page.after, rows).await?)
     }
 
     pub async fn delivery_of(&self, caller: &Caller, id: ExecutionId) -> Result<Option<Delivery>, Error> {
         require(caller, &[Scope::Run])?;
-        let found = self.0.store.delivery_of(caller.tenant(), id).await;
-        found.map_err(|error| failure::of_store(error, &format!("execution `{id}`")))
+        Ok(self.0.store.execution_delivery(caller.tenant(), id).await?)
     }
 
     /// Sends a webhook again now, with all of its retries.
     pub async fn redeliver(&self, caller: &Caller, id: DeliveryId) -> Result<Delivery, Error> {
         require(caller, &[Scope::Run])?;
-        let delivery = self.0.store.redeliver(caller.tenant(), id, clock::now()).await;
-        let delivery = delivery.map_err(|error| failure::of_store(error, &format!("webhook `{id}`")))?;
+        let delivery = self.0.store.redeliver(caller.tenant(), id, clock::now()).await?;
         self.0.webhooks_due.notify_one();
         Ok(delivery)
     }
@@ -141,31 +137,31 @@ impl Engine {
         Ok(secrets)
     }
 
-    async fn sealed_signing(&self, tenant: &Tenant) -> Result<SealedSigning, Error> {
+    async fn sealed_signing(&self, tenant: &Tenant) -> Result<SealedSigningSecret, Error> {
         let stored = match self.0.store.signing_secret(tenant).await {
-            Err(store::Error::NotFound) => {
+            Err(store::Error::NotFound(_)) => {
                 let fresh = self.fresh_signing(tenant)?;
-                self.0.store.keep_signing_secret(tenant, fresh).await
+                self.0.store.init_signing_secret(tenant, fresh).await
             }
             stored => stored,
         };
-        stored.map_err(|error| failure::of_store(error, "signing secret"))
+        Ok(stored?)
     }
 
-    fn fresh_signing(&self, tenant: &Tenant) -> Result<SealedSigning, Error> {
+    fn fresh_signing(&self, tenant: &Tenant) -> Result<SealedSigningSecret, Error> {
         let no_random = |error: getrandom::Error| Error::internal(error.to_string());
         let value = SecretValue::new(SigningSecret::generate().map_err(no_random)?.reveal());
         let value = value.map_err(Error::internal)?;
         let name = SIGNING_SECRET_NAME;
         let sealed = self.0.master_key.seal(Owner { tenant, name }, &value);
-        Ok(SealedSigning {
+        Ok(SealedSigningSecret {
             sealed: sealed.map_err(no_random)?,
             created_at: clock::now(),
             previous: None,
         })
     }
 
-    fn open_signing(&self, tenant: &Tenant, stored: SealedSigning) -> Result<Signing, Error> {
+    fn open_signing(&self, tenant: &Tenant, stored: SealedSigningSecret) -> Result<Signing, Error> {
         let secret = self.unseal_signing(tenant, &stored.sealed);
         let until = stored.previous.map(|(_, until)| until);
         Ok(Signing {

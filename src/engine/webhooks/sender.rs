@@ -13,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::webhooks::client::WebhookClient;
 use crate::engine::webhooks::payload;
-use crate::engine::{Engine, clock, failure};
+use crate::engine::{Engine, clock};
 use crate::error::{self, Error};
 use crate::limits;
-use crate::store::{Attempted, Claimed, Delivery, Then, Wanted};
+use crate::store::{Attempt, ClaimedDelivery, Delivery, DeliveryClaim, NextStep};
 use crate::telemetry;
 use crate::webhook::{Message, signatures};
 
@@ -91,20 +91,19 @@ impl WebhookSender {
         let now = clock::now();
         // Twice the time limit of an attempt: after that the process is dead.
         let claimed_for = self.engine.0.settings.webhooks.attempt_max * 2 + limits::DELIVERIES_LOOK_AGAIN;
-        let wanted = Wanted {
+        let claim = DeliveryClaim {
             now,
             until: later(now, claimed_for),
             rows: u32::try_from(free).unwrap_or(u32::MAX),
-            of_tenant: limits::DELIVERIES_OF_TENANT_AT_ONCE,
-            to_host: limits::DELIVERIES_TO_HOST_AT_ONCE,
+            per_tenant: limits::DELIVERIES_OF_TENANT_AT_ONCE,
+            per_host: limits::DELIVERIES_TO_HOST_AT_ONCE,
         };
         let store = &self.engine.0.store;
-        let of_store = |error| failure::of_store(error, "webhook");
-        for claimed in store.claim_deliveries(wanted).await.map_err(of_store)? {
+        for claimed in store.claim_deliveries(claim).await? {
             let sender = self.clone();
             sending.spawn(async move { sender.attempt(claimed).await });
         }
-        let next = store.next_delivery().await.map_err(of_store)?;
+        let next = store.next_delivery().await?;
         let next = next.map(|at| {
             at.duration_since(clock::now())
                 .try_into()
@@ -120,30 +119,30 @@ impl WebhookSender {
         Ok(soonest.min(limits::DELIVERIES_LOOK_EVERY))
     }
 
-    async fn attempt(&self, claimed: Claimed) {
+    async fn attempt(&self, claimed: ClaimedDelivery) {
         let result = self.send(&claimed).await;
         let delivery = &claimed.delivery;
-        let then = self.next_step(&claimed, &result);
-        log(delivery, &result, then);
-        self.engine.0.metrics.webhook_tried(match then {
-            Then::Delivered => telemetry::DELIVERED,
-            Then::Gone => telemetry::GONE,
-            Then::Again(_) => telemetry::TRIED_AGAIN,
-            Then::Failed => telemetry::GIVEN_UP,
+        let next = self.next_step(&claimed, &result);
+        log(delivery, &result, next);
+        self.engine.0.metrics.webhook_tried(match next {
+            NextStep::Delivered => telemetry::DELIVERED,
+            NextStep::Gone => telemetry::GONE,
+            NextStep::Retry(_) => telemetry::TRIED_AGAIN,
+            NextStep::Failed => telemetry::GIVEN_UP,
         });
-        let recorded = self.engine.0.store.attempted(Attempted {
+        let recorded = self.engine.0.store.record_attempt(Attempt {
             id: delivery.id,
             attempts: delivery.attempts,
             status: result.status.map(|status| status.as_u16()),
             error: result.error,
-            then,
+            next,
         });
         if let Err(error) = recorded.await {
             tracing::warn!(delivery.id = %delivery.id, %error, "Webhook {} will be sent again: the result of an attempt was not recorded", delivery.id);
         }
     }
 
-    async fn send(&self, claimed: &Claimed) -> AttemptResult {
+    async fn send(&self, claimed: &ClaimedDelivery) -> AttemptResult {
         let delivery = &claimed.delivery;
         let request = match self.request(claimed).await {
             Ok(request) => request,
@@ -165,8 +164,8 @@ impl WebhookSender {
         }
     }
 
-    async fn request(&self, claimed: &Claimed) -> Result<Request<Full<Bytes>>, Error> {
-        let Claimed {
+    async fn request(&self, claimed: &ClaimedDelivery) -> Result<Request<Full<Bytes>>, Error> {
+        let ClaimedDelivery {
             delivery, execution, ..
         } = claimed;
         let server_url = self.engine.0.settings.webhooks.server_url.as_deref();
@@ -193,18 +192,18 @@ impl WebhookSender {
         request.body(Full::from(body)).map_err(Error::internal)
     }
 
-    fn next_step(&self, claimed: &Claimed, result: &AttemptResult) -> Then {
+    fn next_step(&self, claimed: &ClaimedDelivery, result: &AttemptResult) -> NextStep {
         match result.status {
-            Some(status) if status.is_success() => Then::Delivered,
-            Some(StatusCode::GONE) => Then::Gone,
+            Some(status) if status.is_success() => NextStep::Delivered,
+            Some(StatusCode::GONE) => NextStep::Gone,
             Some(_) | None => {
                 let mut random = [0; 4];
                 // Without random numbers retries are not spread, which is acceptable.
                 let _ = getrandom::fill(&mut random);
                 let retries = &self.engine.0.settings.webhooks.retries;
                 let pause = pause(retries, claimed.number, u32::from_le_bytes(random));
-                pause.map_or(Then::Failed, |pause| {
-                    Then::Again(later(clock::now(), at_least(pause, result.retry_after)))
+                pause.map_or(NextStep::Failed, |pause| {
+                    NextStep::Retry(later(clock::now(), at_least(pause, result.retry_after)))
                 })
             }
         }
@@ -248,17 +247,17 @@ pub(super) fn status_error(status: StatusCode) -> Option<String> {
 }
 
 /// Logs only the host of the URL, because the rest may contain a token.
-fn log(delivery: &Delivery, result: &AttemptResult, then: Then) {
+fn log(delivery: &Delivery, result: &AttemptResult, next: NextStep) {
     let (id, host) = (delivery.id, delivery.url.host());
     let why = result.error.as_deref().unwrap_or_default();
-    match then {
-        Then::Delivered => {
+    match next {
+        NextStep::Delivered => {
             tracing::info!(delivery.id = %id, execution.id = %delivery.execution, host, attempts = delivery.attempts, "Delivered webhook {id}");
         }
-        Then::Again(at) => {
+        NextStep::Retry(at) => {
             tracing::info!(delivery.id = %id, execution.id = %delivery.execution, host, attempts = delivery.attempts, why, next_at = %at, "Webhook {id} will be retried");
         }
-        Then::Gone | Then::Failed => {
+        NextStep::Gone | NextStep::Failed => {
             tracing::warn!(delivery.id = %id, execution.id = %delivery.execution, host, attempts = delivery.attempts, why, "Gave up webhook {id}");
         }
     }

@@ -3,13 +3,13 @@
 use super::Place;
 use super::samples::{at, tenant};
 use crate::ids::{BlobObject, Digest, Tenant};
-use crate::store::{BlobQuota, BlobRecord, Error, KeptBlob};
+use crate::store::{BlobQuota, BlobRecord, Error, SavedBlob};
 
 const QUOTA: BlobQuota = BlobQuota {
     count: 4,
     bytes: 1000,
 };
-const NEW: KeptBlob = KeptBlob::New { replaced: None };
+const NEW: SavedBlob = SavedBlob::New { replaced: None };
 
 fn mine() -> Tenant {
     Tenant::default_tenant()
@@ -31,50 +31,50 @@ fn blob(content: &str, from: i64, to: i64) -> BlobRecord {
 pub(in crate::store) async fn a_blob_is_kept_once_and_its_expiry_never_moves_back(place: &impl Place) {
     let store = place.open().await;
     let first = blob("a", 0, 100);
-    assert_eq!(store.keep_blob(first.clone(), QUOTA).await.unwrap(), NEW);
+    assert_eq!(store.put_blob(first.clone(), QUOTA).await.unwrap(), NEW);
     assert_eq!(store.blob(&mine(), &first.digest, at(1)).await.unwrap(), first);
     for (until, expected) in [(200, 200), (150, 200)] {
         let again = BlobRecord {
             expires_at: at(expected),
             ..first.clone()
         };
-        let kept = store.keep_blob(blob("a", 50, until), QUOTA).await.unwrap();
-        assert_eq!(kept, KeptBlob::Again(again));
+        let kept = store.put_blob(blob("a", 50, until), QUOTA).await.unwrap();
+        assert_eq!(kept, SavedBlob::Existing(again));
     }
 }
 
 pub(in crate::store) async fn a_tenant_keeps_only_so_much(place: &impl Place) {
     let store = place.open().await;
     for content in ["a", "b", "c"] {
-        store.keep_blob(blob(content, 0, 100), QUOTA).await.unwrap();
+        store.put_blob(blob(content, 0, 100), QUOTA).await.unwrap();
     }
     let large = BlobRecord {
         size: 701,
         ..blob("d", 0, 100)
     };
     assert!(matches!(
-        store.keep_blob(large.clone(), QUOTA).await,
+        store.put_blob(large.clone(), QUOTA).await,
         Err(Error::Quota)
     ));
     let fits = BlobRecord { size: 700, ..large };
-    assert_eq!(store.keep_blob(fits, QUOTA).await.unwrap(), NEW);
+    assert_eq!(store.put_blob(fits, QUOTA).await.unwrap(), NEW);
     let empty = BlobRecord {
         size: 0,
         ..blob("e", 0, 100)
     };
     assert!(matches!(
-        store.keep_blob(empty.clone(), QUOTA).await,
+        store.put_blob(empty.clone(), QUOTA).await,
         Err(Error::Quota)
     ));
     assert!(
-        store.keep_blob(blob("a", 0, 200), QUOTA).await.is_ok(),
+        store.put_blob(blob("a", 0, 200), QUOTA).await.is_ok(),
         "it is there"
     );
     let others = BlobRecord {
         tenant: tenant("other"),
         ..empty
     };
-    assert!(store.keep_blob(others, QUOTA).await.is_ok());
+    assert!(store.put_blob(others, QUOTA).await.is_ok());
 }
 
 pub(in crate::store) async fn an_expired_blob_is_not_there_and_comes_back_with_other_bytes(
@@ -82,15 +82,15 @@ pub(in crate::store) async fn an_expired_blob_is_not_there_and_comes_back_with_o
 ) {
     let store = place.open().await;
     let first = blob("a", 0, 100);
-    store.keep_blob(first.clone(), QUOTA).await.unwrap();
+    store.put_blob(first.clone(), QUOTA).await.unwrap();
     assert!(matches!(
         store.blob(&mine(), &first.digest, at(100)).await,
-        Err(Error::NotFound)
+        Err(Error::NotFound(_))
     ));
     let second = blob("a", 150, 300);
-    let kept = store.keep_blob(second.clone(), QUOTA).await.unwrap();
+    let kept = store.put_blob(second.clone(), QUOTA).await.unwrap();
     let replaced = Some(first.object);
-    assert_eq!(kept, KeptBlob::New { replaced });
+    assert_eq!(kept, SavedBlob::New { replaced });
     assert_eq!(store.blob(&mine(), &first.digest, at(200)).await.unwrap(), second);
 }
 
@@ -98,28 +98,28 @@ pub(in crate::store) async fn an_expired_blob_is_not_there_and_comes_back_with_o
 pub(in crate::store) async fn an_ended_blob_is_not_there_and_comes_back_with_other_bytes(place: &impl Place) {
     let store = place.open().await;
     let first = blob("a", 0, 100);
-    store.keep_blob(first.clone(), QUOTA).await.unwrap();
-    let ended = store.end_blob(&mine(), &first.digest, at(60)).await.unwrap();
+    store.put_blob(first.clone(), QUOTA).await.unwrap();
+    let ended = store.retire_blob(&mine(), &first.digest, at(60)).await.unwrap();
     assert_eq!(ended.object, first.object);
     for now in [at(10), at(60)] {
         let found = store.blob(&mine(), &first.digest, now).await;
-        assert!(matches!(found, Err(Error::NotFound)));
-        let again = store.end_blob(&mine(), &first.digest, now).await;
-        assert!(matches!(again, Err(Error::NotFound)));
+        assert!(matches!(found, Err(Error::NotFound(_))));
+        let again = store.retire_blob(&mine(), &first.digest, now).await;
+        assert!(matches!(again, Err(Error::NotFound(_))));
     }
     let second = blob("a", 50, 200);
-    let kept = store.keep_blob(second.clone(), QUOTA).await.unwrap();
+    let kept = store.put_blob(second.clone(), QUOTA).await.unwrap();
     let replaced = Some(first.object);
-    assert_eq!(kept, KeptBlob::New { replaced });
+    assert_eq!(kept, SavedBlob::New { replaced });
 
     // By its time and not by its owner.
-    assert!(store.end_expired_blobs(at(199), 9).await.unwrap().is_empty());
-    let ended = store.end_expired_blobs(at(200), 9).await.unwrap();
+    assert!(store.retire_expired_blobs(at(199), 9).await.unwrap().is_empty());
+    let ended = store.retire_expired_blobs(at(200), 9).await.unwrap();
     assert_eq!(ended.len(), 1);
     let third = blob("a", 180, 300);
-    let kept = store.keep_blob(third.clone(), QUOTA).await.unwrap();
+    let kept = store.put_blob(third.clone(), QUOTA).await.unwrap();
     let replaced = Some(second.object);
-    assert_eq!(kept, KeptBlob::New { replaced });
+    assert_eq!(kept, SavedBlob::New { replaced });
     assert_eq!(store.blob(&mine(), &third.digest, at(180)).await.unwrap(), third);
 }
 
@@ -127,17 +127,17 @@ pub(in crate::store) async fn an_ended_blob_is_not_there_and_comes_back_with_oth
 pub(in crate::store) async fn what_came_back_is_not_forgotten(place: &impl Place) {
     let store = place.open().await;
     let (first, second) = (blob("a", 0, 100), blob("a", 150, 300));
-    store.keep_blob(first.clone(), QUOTA).await.unwrap();
-    let ended = store.end_expired_blobs(at(100), 9).await.unwrap();
-    assert_eq!(store.end_expired_blobs(at(100), 9).await.unwrap(), ended);
-    store.keep_blob(second.clone(), QUOTA).await.unwrap();
-    store.forget_blob(&first).await.unwrap();
+    store.put_blob(first.clone(), QUOTA).await.unwrap();
+    let ended = store.retire_expired_blobs(at(100), 9).await.unwrap();
+    assert_eq!(store.retire_expired_blobs(at(100), 9).await.unwrap(), ended);
+    store.put_blob(second.clone(), QUOTA).await.unwrap();
+    store.delete_retired_blob(&first).await.unwrap();
     // Nobody has ended it.
-    store.forget_blob(&second).await.unwrap();
+    store.delete_retired_blob(&second).await.unwrap();
     assert_eq!(store.blob(&mine(), &first.digest, at(200)).await.unwrap(), second);
-    store.end_blob(&mine(), &second.digest, at(200)).await.unwrap();
-    store.forget_blob(&second).await.unwrap();
-    assert!(store.end_expired_blobs(at(400), 9).await.unwrap().is_empty());
+    store.retire_blob(&mine(), &second.digest, at(200)).await.unwrap();
+    store.delete_retired_blob(&second).await.unwrap();
+    assert!(store.retire_expired_blobs(at(400), 9).await.unwrap().is_empty());
 }
 
 pub(in crate::store) async fn blobs_are_listed_newest_first(place: &impl Place) {
@@ -145,7 +145,7 @@ pub(in crate::store) async fn blobs_are_listed_newest_first(place: &impl Place) 
     let mut expected = Vec::new();
     for (from, content) in (0..4).zip(["a", "b", "c", "d"]) {
         let blob = blob(content, from, 100 + from);
-        store.keep_blob(blob.clone(), QUOTA).await.unwrap();
+        store.put_blob(blob.clone(), QUOTA).await.unwrap();
         expected.insert(0, blob);
     }
     // The oldest has expired by then.
@@ -166,11 +166,11 @@ pub(in crate::store) async fn blobs_are_listed_newest_first(place: &impl Place) 
 pub(in crate::store) async fn a_tenant_never_sees_the_blobs_of_another(place: &impl Place) {
     let store = place.open().await;
     let (blob, foreign) = (blob("a", 0, 100), tenant("default2"));
-    store.keep_blob(blob.clone(), QUOTA).await.unwrap();
+    store.put_blob(blob.clone(), QUOTA).await.unwrap();
     let found = store.blob(&foreign, &blob.digest, at(1)).await;
-    assert!(matches!(found, Err(Error::NotFound)));
-    let ended = store.end_blob(&foreign, &blob.digest, at(1)).await;
-    assert!(matches!(ended, Err(Error::NotFound)));
+    assert!(matches!(found, Err(Error::NotFound(_))));
+    let ended = store.retire_blob(&foreign, &blob.digest, at(1)).await;
+    assert!(matches!(ended, Err(Error::NotFound(_))));
     assert!(
         store
             .blobs(&foreign, at(1), None, 9)

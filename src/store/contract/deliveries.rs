@@ -6,8 +6,8 @@ use crate::execution::{NewExecution, Outcome, Status};
 use crate::ids::{DeliveryId, ExecutionId, InstanceId, Tenant};
 use crate::limits;
 use crate::store::{
-    Attempted, Claimed, Conflict, Delivery, DeliveryStatus, Error, Queued, Retention, SealedSigning, Store,
-    Then, Wanted,
+    Attempt, ClaimedDelivery, Conflict, Delivery, DeliveryClaim, DeliveryStatus, Error, NextStep,
+    QueueRecovery, Queued, Retention, SealedSigningSecret, Store,
 };
 
 const FOR_EVER: i64 = 1 << 50;
@@ -23,7 +23,7 @@ fn told(owner: &str, host: &str, micros: i64) -> NewExecution {
 /// One that has ended at this microsecond, and so is due.
 pub(in crate::store) async fn ended(store: &Store, owner: &str, host: &str, micros: i64) -> NewExecution {
     let new = told(owner, host, micros);
-    store.begin(new.clone()).await.unwrap();
+    store.insert_running(new.clone(), || ()).await.unwrap();
     let end = Outcome {
         finished_at: at(micros),
         ..outcome(Status::Success)
@@ -32,35 +32,39 @@ pub(in crate::store) async fn ended(store: &Store, owner: &str, host: &str, micr
     new
 }
 
-pub(in crate::store) fn wanted(now: i64) -> Wanted {
-    Wanted {
+pub(in crate::store) fn claim(now: i64) -> DeliveryClaim {
+    DeliveryClaim {
         now: at(now),
         until: at(now + 100),
         rows: 100,
-        of_tenant: 100,
-        to_host: 100,
+        per_tenant: 100,
+        per_host: 100,
     }
 }
 
-async fn claimed(store: &Store, wanted: Wanted) -> Vec<Claimed> {
-    store.claim_deliveries(wanted).await.unwrap()
+async fn claimed(store: &Store, claim: DeliveryClaim) -> Vec<ClaimedDelivery> {
+    store.claim_deliveries(claim).await.unwrap()
 }
 
 async fn of(store: &Store, new: &NewExecution) -> Delivery {
-    store.delivery_of(&new.tenant, new.id).await.unwrap().unwrap()
+    store
+        .execution_delivery(&new.tenant, new.id)
+        .await
+        .unwrap()
+        .unwrap()
 }
 
-fn ending(claimed: &Claimed, then: Then) -> Attempted {
-    Attempted {
+fn ending(claimed: &ClaimedDelivery, next: NextStep) -> Attempt {
+    Attempt {
         id: claimed.delivery.id,
         attempts: claimed.delivery.attempts,
         status: Some(500),
         error: Some("it's '; drop table deliveries; --".to_owned()),
-        then,
+        next,
     }
 }
 
-fn executions(claimed: &[Claimed]) -> Vec<ExecutionId> {
+fn executions(claimed: &[ClaimedDelivery]) -> Vec<ExecutionId> {
     claimed.iter().map(|claimed| claimed.delivery.execution).collect()
 }
 
@@ -73,10 +77,10 @@ pub(in crate::store) async fn every_end_that_is_to_be_told_is_due_with_it(place:
         ..told(owner, "hooks.example", 1)
     });
     for new in [&finished, &interrupted] {
-        store.begin(new.clone()).await.unwrap();
+        store.insert_running(new.clone(), || ()).await.unwrap();
     }
     let silent = execution(1);
-    store.begin(silent.clone()).await.unwrap();
+    store.insert_running(silent.clone(), || ()).await.unwrap();
     assert_eq!(store.next_delivery().await.unwrap(), None);
     assert_eq!(of(&store, &finished).await.status, DeliveryStatus::Waiting);
     let read = store.execution(&finished.tenant, finished.id).await.unwrap();
@@ -88,17 +92,20 @@ pub(in crate::store) async fn every_end_that_is_to_be_told_is_due_with_it(place:
     };
     store.finish(&finished.tenant, finished.id, end()).await.unwrap();
     store.finish(&silent.tenant, silent.id, end()).await.unwrap();
-    store.interrupt(dead, at(7)).await.unwrap();
+    store.interrupt_running(dead, at(7)).await.unwrap();
     store
-        .begin(NewExecution {
-            instance: InstanceId::generate(),
-            ..running
-        })
+        .insert_running(
+            NewExecution {
+                instance: InstanceId::generate(),
+                ..running
+            },
+            || (),
+        )
         .await
         .unwrap();
     assert_eq!(store.next_delivery().await.unwrap(), Some(at(5)));
-    assert!(claimed(&store, wanted(4)).await.is_empty());
-    let mut found = claimed(&store, wanted(7)).await;
+    assert!(claimed(&store, claim(4)).await.is_empty());
+    let mut found = claimed(&store, claim(7)).await;
     found.sort_by_key(|claimed| claimed.delivery.next_at);
     assert_eq!(executions(&found), [finished.id, interrupted.id]);
     let statuses = found.iter().map(|claimed| claimed.execution.status);
@@ -107,7 +114,10 @@ pub(in crate::store) async fn every_end_that_is_to_be_told_is_due_with_it(place:
         [Status::Failed, Status::Interrupted]
     );
     assert_eq!(found[0].delivery.url, finished.callback_url.unwrap());
-    assert_eq!(store.delivery_of(&silent.tenant, silent.id).await.unwrap(), None);
+    assert_eq!(
+        store.execution_delivery(&silent.tenant, silent.id).await.unwrap(),
+        None
+    );
 }
 
 /// The same for what never ran: cancelled or refused in its turn, or left by a process that died; but what was withdrawn is gone.
@@ -131,10 +141,25 @@ pub(in crate::store) async fn ends_in_the_queue_are_told(place: &impl Place) {
         finished_at: at(5),
         ..outcome(Status::Denied)
     };
-    assert!(store.leave_queue(&refused.tenant, refused.id, end).await.unwrap());
-    assert!(store.withdraw(&withdrawn.tenant, withdrawn.id).await.unwrap());
-    store.adopt(dead, InstanceId::generate(), at(7)).await.unwrap();
-    let mut found = claimed(&store, wanted(9)).await;
+    assert!(
+        store
+            .finish_queued(&refused.tenant, refused.id, end)
+            .await
+            .unwrap()
+    );
+    assert!(
+        store
+            .delete_queued(&withdrawn.tenant, withdrawn.id)
+            .await
+            .unwrap()
+    );
+    let recovery = QueueRecovery {
+        dead,
+        new_owner: InstanceId::generate(),
+        at: at(7),
+    };
+    store.recover_queue(recovery).await.unwrap();
+    let mut found = claimed(&store, claim(9)).await;
     found.sort_by_key(|claimed| claimed.execution.new.tenant.clone());
     assert_eq!(executions(&found), [refused.id, alone.id]);
     let statuses = found.iter().map(|claimed| claimed.execution.status);
@@ -150,54 +175,63 @@ pub(in crate::store) async fn no_two_claim_the_same_webhook(place: &impl Place) 
     for micros in 0..20 {
         all.push(ended(&stores[0], "a", "hooks.example", micros).await.id);
     }
-    let claims = (0..10).zip(stores.iter().cycle()).map(|(_, store)| {
-        claimed(
-            store,
-            Wanted {
-                rows: 3,
-                ..wanted(50)
-            },
-        )
-    });
+    let claims = (0..10)
+        .zip(stores.iter().cycle())
+        .map(|(_, store)| claimed(store, DeliveryClaim { rows: 3, ..claim(50) }));
     let mut got: Vec<_> = futures::future::join_all(claims)
         .await
         .iter()
         .flat_map(|claimed| executions(claimed))
         .collect();
     while got.len() < all.len() {
-        let more = claimed(&stores[1], wanted(50)).await;
+        let more = claimed(&stores[1], claim(50)).await;
         assert!(!more.is_empty(), "{} of {}", got.len(), all.len());
         got.extend(executions(&more));
     }
     got.sort();
     all.sort();
     assert_eq!(got, all);
-    assert!(claimed(&stores[0], wanted(149)).await.is_empty());
+    assert!(claimed(&stores[0], claim(149)).await.is_empty());
 }
 
 /// F-01: who dies while it sends is given up, and what it says late changes nothing.
 pub(in crate::store) async fn what_nobody_has_recorded_in_time_is_due_again(place: &impl Place) {
     let store = place.open().await;
     let new = ended(&store, "a", "hooks.example", 0).await;
-    let first = claimed(&store, wanted(10)).await.remove(0);
+    let first = claimed(&store, claim(10)).await.remove(0);
     assert_eq!((first.number, first.delivery.attempts), (1, 1));
     assert_eq!(of(&store, &new).await.status, DeliveryStatus::Sending);
-    let second = claimed(&store, wanted(110)).await.remove(0);
+    let second = claimed(&store, claim(110)).await.remove(0);
     assert_eq!((second.number, second.delivery.attempts), (2, 2));
     assert_eq!(second.delivery.id, first.delivery.id);
-    assert!(!store.attempted(ending(&first, Then::Delivered)).await.unwrap());
+    assert!(
+        !store
+            .record_attempt(ending(&first, NextStep::Delivered))
+            .await
+            .unwrap()
+    );
     assert_eq!(of(&store, &new).await.status, DeliveryStatus::Sending);
-    assert!(store.attempted(ending(&second, Then::Gone)).await.unwrap());
-    assert!(!store.attempted(ending(&second, Then::Delivered)).await.unwrap());
+    assert!(
+        store
+            .record_attempt(ending(&second, NextStep::Gone))
+            .await
+            .unwrap()
+    );
+    assert!(
+        !store
+            .record_attempt(ending(&second, NextStep::Delivered))
+            .await
+            .unwrap()
+    );
     assert_eq!(of(&store, &new).await.status, DeliveryStatus::Gone);
 }
 
 pub(in crate::store) async fn an_attempt_is_over_or_followed_by_another(place: &impl Place) {
     let store = place.open().await;
     let new = ended(&store, "a", "hooks.example", 0).await;
-    let first = claimed(&store, wanted(1)).await.remove(0);
+    let first = claimed(&store, claim(1)).await.remove(0);
     store
-        .attempted(ending(&first, Then::Again(at(40))))
+        .record_attempt(ending(&first, NextStep::Retry(at(40))))
         .await
         .unwrap();
     let waiting = of(&store, &new).await;
@@ -207,20 +241,20 @@ pub(in crate::store) async fn an_attempt_is_over_or_followed_by_another(place: &
     );
     assert_eq!(waiting.last_status, Some(500));
     assert!(waiting.last_error.unwrap().contains("drop table"));
-    assert!(claimed(&store, wanted(39)).await.is_empty());
-    let second = claimed(&store, wanted(40)).await.remove(0);
-    let over = Attempted {
+    assert!(claimed(&store, claim(39)).await.is_empty());
+    let second = claimed(&store, claim(40)).await.remove(0);
+    let over = Attempt {
         status: Some(204),
         error: None,
-        ..ending(&second, Then::Delivered)
+        ..ending(&second, NextStep::Delivered)
     };
-    store.attempted(over).await.unwrap();
+    store.record_attempt(over).await.unwrap();
     let there = of(&store, &new).await;
     assert_eq!(
         (there.status, there.attempts, there.next_at, there.last_error),
         (DeliveryStatus::Delivered, 2, None, None)
     );
-    assert!(claimed(&store, wanted(FOR_EVER)).await.is_empty());
+    assert!(claimed(&store, claim(FOR_EVER)).await.is_empty());
     assert_eq!(store.next_delivery().await.unwrap(), None);
 }
 
@@ -234,14 +268,16 @@ pub(in crate::store) async fn tenants_and_hosts_take_turns(place: &impl Place) {
     for micros in 31..34 {
         ended(&store, "b", "stuck.example", micros).await;
     }
-    let some = |now| Wanted {
+    let some = |now| DeliveryClaim {
         rows: 6,
-        of_tenant: 3,
-        to_host: 2,
-        ..wanted(now)
+        per_tenant: 3,
+        per_host: 2,
+        ..claim(now)
     };
-    let hosts = |claimed: &[Claimed]| -> Vec<String> {
-        let name = |claimed: &Claimed| format!("{} {}", claimed.delivery.tenant, claimed.delivery.url.host());
+    let hosts = |claimed: &[ClaimedDelivery]| -> Vec<String> {
+        let name = |claimed: &ClaimedDelivery| {
+            format!("{} {}", claimed.delivery.tenant, claimed.delivery.url.host())
+        };
         let mut names: Vec<_> = claimed.iter().map(name).collect();
         names.sort();
         names
@@ -261,12 +297,15 @@ pub(in crate::store) async fn tenants_and_hosts_take_turns(place: &impl Place) {
         .iter()
         .find(|claimed| claimed.delivery.execution == other_host.id)
         .unwrap();
-    store.attempted(ending(well, Then::Delivered)).await.unwrap();
+    store
+        .record_attempt(ending(well, NextStep::Delivered))
+        .await
+        .unwrap();
     assert!(claimed(&store, some(52)).await.is_empty());
     ended(&store, "a", "well.example", 53).await;
     assert_eq!(hosts(&claimed(&store, some(54)).await), ["a well.example"]);
     // With one place only, the tenants take it in turn.
-    let one = |now| Wanted { rows: 1, ..some(now) };
+    let one = |now| DeliveryClaim { rows: 1, ..some(now) };
     let mut turns = Vec::new();
     for now in [200, 201] {
         let claimed = claimed(&store, one(now)).await;
@@ -284,41 +323,56 @@ pub(in crate::store) async fn a_long_list_for_one_host_hides_no_other(place: &im
         ended(&store, "a", "stuck.example", micros).await;
     }
     ended(&store, "a", "well.example", longer).await;
-    let some = Wanted {
-        of_tenant: 8,
-        to_host: 4,
-        ..wanted(longer)
+    let some = DeliveryClaim {
+        per_tenant: 8,
+        per_host: 4,
+        ..claim(longer)
     };
     let claimed = claimed(&store, some).await;
-    let is_well = |claimed: &&Claimed| claimed.delivery.url.host() == "well.example";
+    let is_well = |claimed: &&ClaimedDelivery| claimed.delivery.url.host() == "well.example";
     assert_eq!((claimed.len(), claimed.iter().filter(is_well).count()), (5, 1));
 }
 
 pub(in crate::store) async fn a_webhook_is_sent_anew_when_it_is_asked_for(place: &impl Place) {
     let store = place.open().await;
     let running = told("a", "hooks.example", 0);
-    store.begin(running.clone()).await.unwrap();
+    store.insert_running(running.clone(), || ()).await.unwrap();
     let early = store
         .redeliver(&running.tenant, of(&store, &running).await.id, at(1))
         .await;
-    assert!(matches!(early, Err(Error::Conflict(Conflict::NotEnded))));
+    assert!(matches!(
+        early,
+        Err(Error::Conflict {
+            conflict: Conflict::NotEnded,
+            ..
+        })
+    ));
     let new = ended(&store, "a", "hooks.example", 0).await;
-    let first = claimed(&store, wanted(1)).await.remove(0);
+    let first = claimed(&store, claim(1)).await.remove(0);
     let id = first.delivery.id;
     let meanwhile = store.redeliver(&new.tenant, id, at(2)).await;
-    assert!(matches!(meanwhile, Err(Error::Conflict(Conflict::BeingSent))));
-    store.attempted(ending(&first, Then::Failed)).await.unwrap();
+    assert!(matches!(
+        meanwhile,
+        Err(Error::Conflict {
+            conflict: Conflict::BeingSent,
+            ..
+        })
+    ));
+    store
+        .record_attempt(ending(&first, NextStep::Failed))
+        .await
+        .unwrap();
     let again = store.redeliver(&new.tenant, id, at(9)).await.unwrap();
     assert_eq!(
         (again.status, again.next_at, again.attempts),
         (DeliveryStatus::Pending, Some(at(9)), 1)
     );
-    let second = claimed(&store, wanted(9)).await.remove(0);
+    let second = claimed(&store, claim(9)).await.remove(0);
     assert_eq!((second.number, second.delivery.attempts), (1, 2));
     // Whoever sends it is given up.
     assert!(store.redeliver(&new.tenant, id, at(109)).await.is_ok());
     let unknown = store.redeliver(&new.tenant, DeliveryId::generate(), at(1)).await;
-    assert!(matches!(unknown, Err(Error::NotFound)));
+    assert!(matches!(unknown, Err(Error::NotFound(_))));
 }
 
 pub(in crate::store) async fn webhooks_go_with_their_execution(place: &impl Place) {
@@ -329,15 +383,15 @@ pub(in crate::store) async fn webhooks_go_with_their_execution(place: &impl Plac
         per_tenant: None,
     };
     assert_eq!(
-        store.expired(&retention, 9).await.unwrap(),
+        store.expired_executions(&retention, 9).await.unwrap(),
         [(new.tenant.clone(), new.id)]
     );
-    store.forget(&new.tenant, new.id).await.unwrap();
+    store.delete_execution(&new.tenant, new.id).await.unwrap();
     assert_eq!(store.next_delivery().await.unwrap(), None);
-    assert!(claimed(&store, wanted(9)).await.is_empty());
+    assert!(claimed(&store, claim(9)).await.is_empty());
     assert!(matches!(
-        store.delivery_of(&new.tenant, new.id).await,
-        Err(Error::NotFound)
+        store.execution_delivery(&new.tenant, new.id).await,
+        Err(Error::NotFound(_))
     ));
 }
 
@@ -361,18 +415,18 @@ pub(in crate::store) async fn a_tenant_never_sees_the_webhooks_of_another(place:
     }
     assert_eq!(found, mine);
     assert!(matches!(
-        store.delivery_of(&me, theirs.id).await,
-        Err(Error::NotFound)
+        store.execution_delivery(&me, theirs.id).await,
+        Err(Error::NotFound(_))
     ));
     let foreign = of(&store, &theirs).await.id;
     assert!(matches!(
         store.redeliver(&me, foreign, at(1)).await,
-        Err(Error::NotFound)
+        Err(Error::NotFound(_))
     ));
 }
 
-fn sealed(text: &[u8], micros: i64) -> SealedSigning {
-    SealedSigning {
+fn sealed(text: &[u8], micros: i64) -> SealedSigningSecret {
+    SealedSigningSecret {
         sealed: text.to_vec(),
         created_at: at(micros),
         previous: None,
@@ -384,11 +438,11 @@ pub(in crate::store) async fn a_signing_secret_is_made_once_and_rotated(place: &
     let (mine, theirs) = (Tenant::default_tenant(), tenant("other"));
     assert!(matches!(
         stores[0].signing_secret(&mine).await,
-        Err(Error::NotFound)
+        Err(Error::NotFound(_))
     ));
     let made = (0..8_u8).zip(stores.iter().cycle()).map(|(n, store)| {
         let mine = &mine;
-        async move { store.keep_signing_secret(mine, sealed(&[n], 1)).await.unwrap() }
+        async move { store.init_signing_secret(mine, sealed(&[n], 1)).await.unwrap() }
     });
     let made = futures::future::join_all(made).await;
     assert!(made.iter().all(|one| *one == made[0]), "{made:?}");
@@ -397,7 +451,7 @@ pub(in crate::store) async fn a_signing_secret_is_made_once_and_rotated(place: &
         .rotate_signing_secret(&mine, sealed(b"two", 5), at(9))
         .await
         .unwrap();
-    let expected = SealedSigning {
+    let expected = SealedSigningSecret {
         previous: Some((first, at(9))),
         ..sealed(b"two", 5)
     };

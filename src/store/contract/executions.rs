@@ -15,7 +15,7 @@ async fn status(store: &Store, id: ExecutionId) -> Status {
 pub(in crate::store) async fn an_execution_reads_back_byte_for_byte(place: &impl Place) {
     let store = place.open().await;
     let new = execution(5);
-    store.begin(new.clone()).await.unwrap();
+    store.insert_running(new.clone(), || ()).await.unwrap();
     let running = store.execution(&new.tenant, new.id).await.unwrap();
     assert_eq!(
         (running.new, running.status, running.outcome),
@@ -33,15 +33,21 @@ pub(in crate::store) async fn an_execution_reads_back_byte_for_byte(place: &impl
 pub(in crate::store) async fn an_execution_begins_once(place: &impl Place) {
     let store = place.open().await;
     let new = execution(0);
-    store.begin(new.clone()).await.unwrap();
-    let again = store.begin(new).await;
-    assert!(matches!(again, Err(Error::Conflict(Conflict::Exists))));
+    store.insert_running(new.clone(), || ()).await.unwrap();
+    let again = store.insert_running(new, || ()).await;
+    assert!(matches!(
+        again,
+        Err(Error::Conflict {
+            conflict: Conflict::Exists,
+            ..
+        })
+    ));
 }
 
 pub(in crate::store) async fn an_execution_ends_once(place: &impl Place) {
     let store = place.open().await;
     let new = execution(0);
-    store.begin(new.clone()).await.unwrap();
+    store.insert_running(new.clone(), || ()).await.unwrap();
     assert!(
         store
             .finish(&new.tenant, new.id, outcome(Status::Cancelled))
@@ -68,7 +74,7 @@ pub(in crate::store) async fn an_execution_ends_once(place: &impl Place) {
 pub(in crate::store) async fn of_concurrent_ends_exactly_one_counts(place: &impl Place) {
     let stores = [place.open().await, place.open().await];
     let new = execution(0);
-    stores[0].begin(new.clone()).await.unwrap();
+    stores[0].insert_running(new.clone(), || ()).await.unwrap();
     let ends = (0..20).zip(stores.iter().cycle()).map(|(code, store)| {
         let end = Outcome {
             exit_code: Some(code),
@@ -98,7 +104,7 @@ pub(in crate::store) async fn a_dead_process_leaves_nothing_running(place: &impl
             tenant: tenant(["a", "b", "default"][n]),
             ..execution(0)
         };
-        store.begin(new.clone()).await.unwrap();
+        store.insert_running(new.clone(), || ()).await.unwrap();
         if instance == dead {
             of_dead.push((new.tenant.clone(), new.id));
         }
@@ -108,19 +114,19 @@ pub(in crate::store) async fn a_dead_process_leaves_nothing_running(place: &impl
         instance: dead,
         ..ended
     };
-    store.begin(ended_of_dead.clone()).await.unwrap();
+    store.insert_running(ended_of_dead.clone(), || ()).await.unwrap();
     store
         .finish(&ended_of_dead.tenant, ended_of_dead.id, outcome(Status::Success))
         .await
         .unwrap();
 
-    let mut owners = store.instances().await.unwrap();
+    let mut owners = store.running_instances().await.unwrap();
     owners.sort();
     assert_eq!(owners, [dead, alive]);
-    let mut interrupted = store.interrupt(dead, at(9)).await.unwrap();
+    let mut interrupted = store.interrupt_running(dead, at(9)).await.unwrap();
     interrupted.sort();
     assert_eq!(interrupted, of_dead);
-    assert_eq!(store.instances().await.unwrap(), [alive]);
+    assert_eq!(store.running_instances().await.unwrap(), [alive]);
     assert_eq!(status(&store, ended_of_dead.id).await, Status::Success);
 
     let (owner, id) = &of_dead[0];
@@ -136,8 +142,8 @@ pub(in crate::store) async fn a_cancel_request_reaches_the_owner_until_the_execu
 ) {
     let store = place.open().await;
     let (new, bystander) = (execution(0), execution(1));
-    store.begin(new.clone()).await.unwrap();
-    store.begin(bystander.clone()).await.unwrap();
+    store.insert_running(new.clone(), || ()).await.unwrap();
+    store.insert_running(bystander.clone(), || ()).await.unwrap();
     let requested = |tenant: Tenant, micros| {
         let (store, id) = (&store, new.id);
         async move { store.request_cancel(&tenant, id, at(micros)).await.unwrap() }
@@ -172,9 +178,9 @@ pub(in crate::store) async fn text_is_data_and_never_a_statement(place: &impl Pl
         }),
         ..execution(0)
     };
-    store.begin(new.clone()).await.unwrap();
+    store.insert_running(new.clone(), || ()).await.unwrap();
     let bystander = execution(1);
-    store.begin(bystander.clone()).await.unwrap();
+    store.insert_running(bystander.clone(), || ()).await.unwrap();
     assert_eq!(store.execution(&new.tenant, new.id).await.unwrap().new, new);
     assert_eq!(status(&store, bystander.id).await, Status::Running);
 }
@@ -183,7 +189,7 @@ pub(in crate::store) async fn text_is_data_and_never_a_statement(place: &impl Pl
 pub(in crate::store) async fn a_tenant_never_sees_the_executions_of_another(place: &impl Place) {
     let store = place.open().await;
     let new = execution(0);
-    store.begin(new.clone()).await.unwrap();
+    store.insert_running(new.clone(), || ()).await.unwrap();
     let foreign = tenant("default2");
     let ended = store.finish(&foreign, new.id, outcome(Status::Failed)).await;
     assert!(!ended.unwrap());
@@ -192,12 +198,12 @@ pub(in crate::store) async fn a_tenant_never_sees_the_executions_of_another(plac
         .await
         .unwrap();
     let found = store.execution(&foreign, new.id).await;
-    assert!(matches!(found, Err(Error::NotFound)));
+    assert!(matches!(found, Err(Error::NotFound(_))));
     let page = store
         .executions(&foreign, &ExecutionFilter::default(), None, 10)
         .await;
     assert!(page.unwrap().items.is_empty());
-    let forgotten = store.forget(&foreign, new.id).await;
-    assert!(matches!(forgotten, Err(Error::NotFound)));
+    let forgotten = store.delete_execution(&foreign, new.id).await;
+    assert!(matches!(forgotten, Err(Error::NotFound(_))));
     assert_eq!(status(&store, new.id).await, Status::Success);
 }

@@ -37,13 +37,19 @@ pub(in crate::store) async fn a_key_is_found_by_its_hash(place: &impl Place) {
     store.add_key(key("other")).await.unwrap();
     assert_eq!(store.key(&record.hash).await.unwrap(), record);
     let unknown = store.key(&Digest::of(b"guess")).await;
-    assert!(matches!(unknown, Err(Error::NotFound)));
+    assert!(matches!(unknown, Err(Error::NotFound(_))));
     let twin = KeyRecord {
         id: KeyId::generate(),
         ..record
     };
     let taken = store.add_key(twin).await;
-    assert!(matches!(taken, Err(Error::Conflict(Conflict::Exists))));
+    assert!(matches!(
+        taken,
+        Err(Error::Conflict {
+            conflict: Conflict::Exists,
+            ..
+        })
+    ));
 }
 
 /// T-07, T-12.
@@ -74,7 +80,13 @@ pub(in crate::store) async fn a_key_is_replaced_whole_or_not_at_all(place: &impl
         ..new.clone()
     };
     let refused = store.replace_key(&old.tenant, old.id, clash, at(1)).await;
-    assert!(matches!(refused, Err(Error::Conflict(Conflict::Exists))));
+    assert!(matches!(
+        refused,
+        Err(Error::Conflict {
+            conflict: Conflict::Exists,
+            ..
+        })
+    ));
     assert_eq!(store.key(&old.hash).await.unwrap(), old);
 
     store
@@ -91,8 +103,8 @@ pub(in crate::store) async fn a_revoked_key_cannot_be_replaced(place: &impl Plac
     store.add_key(old.clone()).await.unwrap();
     store.revoke_key(&old.tenant, old.id, at(1)).await.unwrap();
     let refused = store.replace_key(&old.tenant, old.id, new.clone(), at(2)).await;
-    assert!(matches!(refused, Err(Error::NotFound)));
-    assert!(matches!(store.key(&new.hash).await, Err(Error::NotFound)));
+    assert!(matches!(refused, Err(Error::NotFound(_))));
+    assert!(matches!(store.key(&new.hash).await, Err(Error::NotFound(_))));
 }
 
 /// T-02.
@@ -102,9 +114,9 @@ pub(in crate::store) async fn a_tenant_never_sees_the_keys_of_another(place: &im
     store.add_key(mine.clone()).await.unwrap();
     let foreign = tenant("default2");
     let revoked = store.revoke_key(&foreign, mine.id, at(1)).await;
-    assert!(matches!(revoked, Err(Error::NotFound)));
+    assert!(matches!(revoked, Err(Error::NotFound(_))));
     let replaced = store.replace_key(&foreign, mine.id, new, at(1)).await;
-    assert!(matches!(replaced, Err(Error::NotFound)));
+    assert!(matches!(replaced, Err(Error::NotFound(_))));
     assert!(store.keys(&foreign, None, 10).await.unwrap().items.is_empty());
     assert_eq!(store.key(&mine.hash).await.unwrap(), mine);
 }

@@ -1,4 +1,4 @@
-//! What every backend of the store promises, as tests: written once, run for each.
+//! What every backend must do, as tests: written once, run for each.
 
 pub(super) mod blobs;
 pub(super) mod deliveries;
@@ -19,7 +19,7 @@ pub(super) trait Place {
     async fn open(&self) -> Store;
 }
 
-/// Makes one test of each promise; `$place` is evaluated anew for each.
+/// Makes one test of each function; `$place` is evaluated again for each.
 macro_rules! contract_tests {
     ($place:expr) => {
         $crate::store::contract::contract_tests! { $place;

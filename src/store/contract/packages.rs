@@ -24,38 +24,38 @@ pub(in crate::store) async fn kept_packages_are_found_listed_and_dropped(place: 
     let store = place.open().await;
     let (a, b) = (set("a", 1, 1), set("b", 2, 2));
     for one in [&a, &b, &a] {
-        store.keep_packages(one.clone()).await.unwrap();
+        store.put_packages(one.clone()).await.unwrap();
     }
     assert_eq!(store.packages(&a.tenant, &a.key).await.unwrap(), a);
     let page = store.package_sets(&a.tenant, None, 1).await.unwrap();
     assert_eq!(page.items, std::slice::from_ref(&b));
     let rest = store.package_sets(&a.tenant, page.next, 10).await.unwrap();
     assert_eq!((rest.items, rest.next), (vec![a.clone()], None));
-    assert_eq!(store.drop_packages(&a.tenant, &a.key).await.unwrap(), a);
-    assert!(store.packages_are_kept(&a.digest).await.unwrap());
-    store.drop_packages(&b.tenant, &b.key).await.unwrap();
-    assert!(!store.packages_are_kept(&a.digest).await.unwrap());
-    let gone = store.drop_packages(&a.tenant, &a.key).await;
-    assert!(matches!(gone, Err(Error::NotFound)));
+    assert_eq!(store.delete_packages(&a.tenant, &a.key).await.unwrap(), a);
+    assert!(store.packages_digest_is_used(&a.digest).await.unwrap());
+    store.delete_packages(&b.tenant, &b.key).await.unwrap();
+    assert!(!store.packages_digest_is_used(&a.digest).await.unwrap());
+    let gone = store.delete_packages(&a.tenant, &a.key).await;
+    assert!(matches!(gone, Err(Error::NotFound(_))));
 }
 
 /// Z-27: the result is a tenant's own.
 pub(in crate::store) async fn a_tenant_never_sees_the_packages_of_another(place: &impl Place) {
     let store = place.open().await;
     let own = set("a", 1, 1);
-    store.keep_packages(own.clone()).await.unwrap();
+    store.put_packages(own.clone()).await.unwrap();
     let other = tenant("other");
     let found = store.packages(&other, &own.key).await;
-    assert!(matches!(found, Err(Error::NotFound)));
-    let dropped = store.drop_packages(&other, &own.key).await;
-    assert!(matches!(dropped, Err(Error::NotFound)));
+    assert!(matches!(found, Err(Error::NotFound(_))));
+    let dropped = store.delete_packages(&other, &own.key).await;
+    assert!(matches!(dropped, Err(Error::NotFound(_))));
     assert_eq!(store.package_sets(&other, None, 10).await.unwrap().items, []);
 }
 
 pub(in crate::store) async fn what_was_used_last_stays_within_the_bound(place: &impl Place) {
     let store = place.open().await;
     for (name, bytes, used) in [("a", 10, 1), ("b", 20, 2), ("c", 30, 3)] {
-        store.keep_packages(set(name, bytes, used)).await.unwrap();
+        store.put_packages(set(name, bytes, used)).await.unwrap();
     }
     let surplus = async |bytes| {
         let found = store.surplus_packages(bytes, 10).await.unwrap();
@@ -68,7 +68,7 @@ pub(in crate::store) async fn what_was_used_last_stays_within_the_bound(place: &
     assert_eq!(surplus(50).await, ["a"]);
     assert_eq!(surplus(0).await, ["a", "b", "c"]);
     let a = set("a", 10, 1);
-    store.packages_used(&a.tenant, &a.key, at(4)).await.unwrap();
+    store.touch_packages(&a.tenant, &a.key, at(4)).await.unwrap();
     assert_eq!(surplus(50).await, ["b"]);
 }
 
@@ -79,9 +79,9 @@ pub(in crate::store) async fn the_tenant_with_the_most_packages_gives_first(plac
         tenant: tenant("greedy"),
         ..set(name, bytes, used)
     };
-    store.keep_packages(set("modest", 20, 1)).await.unwrap();
+    store.put_packages(set("modest", 20, 1)).await.unwrap();
     for (name, used) in [("a", 2), ("b", 3), ("c", 4)] {
-        store.keep_packages(greedy(name, 30, used)).await.unwrap();
+        store.put_packages(greedy(name, 30, used)).await.unwrap();
     }
     let surplus = async |bytes, rows| {
         let found = store.surplus_packages(bytes, rows).await.unwrap();

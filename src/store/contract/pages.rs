@@ -80,7 +80,7 @@ pub(in crate::store) async fn lists_of_skills_leave_out_the_instructions(place: 
 
 async fn begin(store: &Store, new: NewExecution) -> ExecutionId {
     let id = new.id;
-    store.begin(new).await.unwrap();
+    store.insert_running(new, || ()).await.unwrap();
     id
 }
 
@@ -147,7 +147,7 @@ pub(in crate::store) async fn filters_leave_exactly_what_they_say(place: &impl P
             skill: skills[micros % 3].clone(),
             ..execution(i64::try_from(micros).unwrap())
         };
-        store.begin(new.clone()).await.unwrap();
+        store.insert_running(new.clone(), || ()).await.unwrap();
         let status = [Status::Running, Status::Failed][micros / 3 % 2];
         if status.is_final() {
             store.finish(&new.tenant, new.id, outcome(status)).await.unwrap();

@@ -5,7 +5,7 @@ use super::samples::{at, execution, outcome, skill, tenant};
 use crate::execution::{ChosenBackend, NewExecution, Status};
 use crate::ids::{Digest, ExecutionId, InstanceId, Tenant};
 use crate::limits;
-use crate::store::{Conflict, Enqueued, Error, KeyedRequest, Queued, Store};
+use crate::store::{Conflict, Enqueued, Error, KeyedRequest, QueueRecovery, Queued, Store};
 
 fn waiting(micros: i64) -> NewExecution {
     NewExecution {
@@ -59,19 +59,19 @@ pub(in crate::store) async fn what_waits_starts_once_and_its_request_goes(place:
         }),
         ..new.clone()
     };
-    assert!(store.start(started.clone()).await.unwrap());
-    assert!(!store.start(started.clone()).await.unwrap(), "once");
+    assert!(store.start_queued(started.clone()).await.unwrap());
+    assert!(!store.start_queued(started.clone()).await.unwrap(), "once");
     let there = store.execution(&new.tenant, new.id).await.unwrap();
     assert_eq!((there.new, there.status), (started, Status::Running));
     let gone = store.queued_request(&new.tenant, new.id).await;
-    assert!(matches!(gone, Err(Error::NotFound)));
+    assert!(matches!(gone, Err(Error::NotFound(_))));
     assert!(
         !store
-            .leave_queue(&new.tenant, new.id, outcome(Status::Cancelled))
+            .finish_queued(&new.tenant, new.id, outcome(Status::Cancelled))
             .await
             .unwrap()
     );
-    assert!(!store.withdraw(&new.tenant, new.id).await.unwrap());
+    assert!(!store.delete_queued(&new.tenant, new.id).await.unwrap());
     assert!(
         store
             .finish(&new.tenant, new.id, outcome(Status::Success))
@@ -90,31 +90,36 @@ pub(in crate::store) async fn what_leaves_the_queue_never_starts(place: &impl Pl
     let foreign = tenant("other");
     assert!(
         !store
-            .leave_queue(&foreign, cancelled.id, outcome(Status::Cancelled))
+            .finish_queued(&foreign, cancelled.id, outcome(Status::Cancelled))
             .await
             .unwrap()
     );
-    assert!(!store.withdraw(&foreign, withdrawn.id).await.unwrap());
+    assert!(!store.delete_queued(&foreign, withdrawn.id).await.unwrap());
     let end = outcome(Status::Cancelled);
     assert!(
         store
-            .leave_queue(&cancelled.tenant, cancelled.id, end.clone())
+            .finish_queued(&cancelled.tenant, cancelled.id, end.clone())
             .await
             .unwrap()
     );
-    assert!(store.withdraw(&withdrawn.tenant, withdrawn.id).await.unwrap());
+    assert!(
+        store
+            .delete_queued(&withdrawn.tenant, withdrawn.id)
+            .await
+            .unwrap()
+    );
     for new in [&cancelled, &withdrawn] {
         let new = NewExecution {
             backend: execution(0).backend,
             ..new.clone()
         };
-        assert!(!store.start(new.clone()).await.unwrap());
+        assert!(!store.start_queued(new.clone()).await.unwrap());
         assert!(store.queued_request(&new.tenant, new.id).await.is_err());
     }
     let there = store.execution(&cancelled.tenant, cancelled.id).await.unwrap();
     assert_eq!((there.status, there.outcome), (Status::Cancelled, Some(end)));
     let gone = store.execution(&withdrawn.tenant, withdrawn.id).await;
-    assert!(matches!(gone, Err(Error::NotFound)));
+    assert!(matches!(gone, Err(Error::NotFound(_))));
 }
 
 pub(in crate::store) async fn a_request_that_is_sent_again_is_the_same_execution(place: &impl Place) {
@@ -127,18 +132,30 @@ pub(in crate::store) async fn a_request_that_is_sent_again_is_the_same_execution
         store.enqueue(queued).await
     };
     let (first, second) = (waiting(10), waiting(11));
-    let before = async |key| store.asked_before(&first.tenant, key).await;
+    let before = async |key| store.execution_by_key(&first.tenant, key).await;
     assert_eq!(before(keyed("k", "a", 0)).await.unwrap(), None);
     assert_eq!(ask(&first, keyed("k", "a", 0)).await.unwrap(), Enqueued::New);
     assert_eq!(before(keyed("k", "a", 0)).await.unwrap(), Some(first.id));
     let other = before(keyed("k", "b", 0)).await;
-    assert!(matches!(other, Err(Error::Conflict(Conflict::OtherRequest))));
+    assert!(matches!(
+        other,
+        Err(Error::Conflict {
+            conflict: Conflict::OtherRequest,
+            ..
+        })
+    ));
     assert_eq!(
         ask(&second, keyed("k", "a", 0)).await.unwrap(),
-        Enqueued::Known(first.id)
+        Enqueued::Duplicate(first.id)
     );
     let other = ask(&second, keyed("k", "b", 0)).await;
-    assert!(matches!(other, Err(Error::Conflict(Conflict::OtherRequest))));
+    assert!(matches!(
+        other,
+        Err(Error::Conflict {
+            conflict: Conflict::OtherRequest,
+            ..
+        })
+    ));
     assert!(
         store.execution(&second.tenant, second.id).await.is_err(),
         "nothing was recorded"
@@ -150,10 +167,10 @@ pub(in crate::store) async fn a_request_that_is_sent_again_is_the_same_execution
     assert_eq!(ask(&of_other, keyed("k", "b", 0)).await.unwrap(), Enqueued::New);
     // After its time the key is free.
     assert_eq!(ask(&second, keyed("k", "b", 11)).await.unwrap(), Enqueued::New);
-    store.forget_idempotency_keys(at(12)).await.unwrap();
+    store.delete_idempotency_keys(at(12)).await.unwrap();
     let third = waiting(13);
     assert_eq!(ask(&third, keyed("k", "c", 0)).await.unwrap(), Enqueued::New);
-    assert!(store.withdraw(&third.tenant, third.id).await.unwrap());
+    assert!(store.delete_queued(&third.tenant, third.id).await.unwrap());
     let fourth = waiting(14);
     assert_eq!(
         ask(&fourth, keyed("k", "d", 0)).await.unwrap(),
@@ -182,7 +199,7 @@ pub(in crate::store) async fn of_many_same_requests_one_is_executed(place: &impl
     assert!(
         asked
             .iter()
-            .all(|(id, enqueued)| *id == new[0] || *enqueued == Enqueued::Known(new[0]))
+            .all(|(id, enqueued)| *id == new[0] || *enqueued == Enqueued::Duplicate(new[0]))
     );
 }
 
@@ -206,15 +223,20 @@ pub(in crate::store) async fn what_waited_in_a_dead_process_is_adopted_in_order(
     store.enqueue(without).await.unwrap();
     assert_eq!(store.queue_owners().await.unwrap(), [dead]);
     assert!(
-        store.interrupt(dead, at(20)).await.unwrap().is_empty(),
+        store.interrupt_running(dead, at(20)).await.unwrap().is_empty(),
         "nothing of it runs"
     );
-    let adopted = store.adopt(dead, heir, at(20)).await.unwrap();
+    let recovery = |micros| QueueRecovery {
+        dead,
+        new_owner: heir,
+        at: at(micros),
+    };
+    let adopted = store.recover_queue(recovery(20)).await.unwrap();
     let expected: Vec<(Tenant, ExecutionId)> =
         [&early, &late].map(|new| (new.tenant.clone(), new.id)).to_vec();
     assert_eq!(adopted, expected);
     assert_eq!(store.queue_owners().await.unwrap(), [heir]);
-    assert!(store.adopt(dead, heir, at(21)).await.unwrap().is_empty());
+    assert!(store.recover_queue(recovery(21)).await.unwrap().is_empty());
     assert_eq!(status(&store, &alone).await, Status::Interrupted);
     assert_eq!(status(&store, &early).await, Status::Queued);
 }
@@ -247,7 +269,7 @@ pub(in crate::store) async fn waiting_requests_of_a_tenant_have_a_bound_together
             .is_err()
     );
     let (owner, id) = (&first.execution.tenant, first.execution.id);
-    assert!(store.withdraw(owner, id).await.unwrap());
+    assert!(store.delete_queued(owner, id).await.unwrap());
     store.enqueue(more).await.unwrap();
 }
 
@@ -262,7 +284,7 @@ pub(in crate::store) async fn what_a_tenant_keeps_is_counted(place: &impl Place)
     store.publish(published.clone()).await.unwrap();
     assert_eq!(used().await, published.archive_bytes, "once");
     let new = execution(0);
-    store.begin(new.clone()).await.unwrap();
+    store.insert_running(new.clone(), || ()).await.unwrap();
     let end = outcome(Status::Success);
     store.finish(&owner, new.id, end.clone()).await.unwrap();
     store.finish(&owner, new.id, end.clone()).await.unwrap();
@@ -270,7 +292,7 @@ pub(in crate::store) async fn what_a_tenant_keeps_is_counted(place: &impl Place)
     let texts = end.output.unwrap().as_str().len() + end.logs.stdout.len() + end.logs.stderr.len();
     assert!(left >= end.files[0].size + texts as u64, "{left}");
     assert_eq!(store.storage_used(&tenant("other")).await.unwrap(), 0);
-    store.forget(&owner, new.id).await.unwrap();
+    store.delete_execution(&owner, new.id).await.unwrap();
     assert_eq!(used().await, published.archive_bytes);
     store
         .delete_version(&owner, &published.name, &published.version)

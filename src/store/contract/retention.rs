@@ -16,7 +16,7 @@ async fn ended(store: &Store, owner: &Tenant, micros: i64) -> (Tenant, Execution
         finished_at: at(micros),
         ..outcome(Status::Success)
     };
-    store.begin(new.clone()).await.unwrap();
+    store.insert_running(new.clone(), || ()).await.unwrap();
     assert!(store.finish(owner, new.id, end).await.unwrap());
     (new.tenant, new.id)
 }
@@ -30,15 +30,15 @@ pub(in crate::store) async fn old_executions_expire(place: &impl Place) {
         ended(&store, &b, 3).await,
     ];
     ended(&store, &b, 4).await;
-    store.begin(execution(0)).await.unwrap();
+    store.insert_running(execution(0), || ()).await.unwrap();
     let retention = Retention {
         ended_before: Some(at(4)),
         per_tenant: None,
     };
-    assert_eq!(store.expired(&retention, 10).await.unwrap(), old);
-    assert_eq!(store.expired(&retention, 2).await.unwrap(), old[..2]);
+    assert_eq!(store.expired_executions(&retention, 10).await.unwrap(), old);
+    assert_eq!(store.expired_executions(&retention, 2).await.unwrap(), old[..2]);
     let forever = Retention::default();
-    assert!(store.expired(&forever, 10).await.unwrap().is_empty());
+    assert!(store.expired_executions(&forever, 10).await.unwrap().is_empty());
 }
 
 pub(in crate::store) async fn each_tenant_keeps_its_most_recent_executions(place: &impl Place) {
@@ -53,27 +53,27 @@ pub(in crate::store) async fn each_tenant_keeps_its_most_recent_executions(place
         ended_before: None,
         per_tenant: Some(count),
     };
-    assert_eq!(store.expired(&keep(2), 10).await.unwrap(), of_a[..2]);
-    assert_eq!(store.expired(&keep(0), 10).await.unwrap().len(), 5);
-    assert!(store.expired(&keep(4), 10).await.unwrap().is_empty());
+    assert_eq!(store.expired_executions(&keep(2), 10).await.unwrap(), of_a[..2]);
+    assert_eq!(store.expired_executions(&keep(0), 10).await.unwrap().len(), 5);
+    assert!(store.expired_executions(&keep(4), 10).await.unwrap().is_empty());
     let both = Retention {
         ended_before: Some(at(1)),
         per_tenant: Some(2),
     };
-    assert_eq!(store.expired(&both, 10).await.unwrap().len(), 3);
+    assert_eq!(store.expired_executions(&both, 10).await.unwrap().len(), 3);
 }
 
 pub(in crate::store) async fn a_running_execution_is_never_forgotten(place: &impl Place) {
     let store = place.open().await;
     let running = execution(0);
-    store.begin(running.clone()).await.unwrap();
+    store.insert_running(running.clone(), || ()).await.unwrap();
     let all = Retention {
         ended_before: Some(at(i64::from(u32::MAX))),
         per_tenant: Some(0),
     };
-    assert!(store.expired(&all, 10).await.unwrap().is_empty());
-    let forgotten = store.forget(&running.tenant, running.id).await;
-    assert!(matches!(forgotten, Err(Error::NotFound)));
+    assert!(store.expired_executions(&all, 10).await.unwrap().is_empty());
+    let forgotten = store.delete_execution(&running.tenant, running.id).await;
+    assert!(matches!(forgotten, Err(Error::NotFound(_))));
     assert!(store.execution(&running.tenant, running.id).await.is_ok());
 }
 
@@ -82,8 +82,14 @@ pub(in crate::store) async fn a_forgotten_execution_is_gone(place: &impl Place) 
     let store = place.open().await;
     let (owner, id) = ended(&store, &tenant("a"), 0).await;
     let kept = ended(&store, &tenant("a"), 1).await;
-    store.forget(&owner, id).await.unwrap();
-    assert!(matches!(store.execution(&owner, id).await, Err(Error::NotFound)));
-    assert!(matches!(store.forget(&owner, id).await, Err(Error::NotFound)));
+    store.delete_execution(&owner, id).await.unwrap();
+    assert!(matches!(
+        store.execution(&owner, id).await,
+        Err(Error::NotFound(_))
+    ));
+    assert!(matches!(
+        store.delete_execution(&owner, id).await,
+        Err(Error::NotFound(_))
+    ));
     assert!(store.execution(&kept.0, kept.1).await.is_ok());
 }

@@ -3,7 +3,7 @@
 use super::Place;
 use super::samples::{at, tenant};
 use crate::ids::Tenant;
-use crate::store::{Error, Kept, NewSecret, Store};
+use crate::store::{Error, NewSecret, Saved, Store};
 
 fn secret(name: &str, sealed: &[u8], micros: i64) -> NewSecret {
     NewSecret {
@@ -25,11 +25,11 @@ pub(in crate::store) async fn a_secret_is_set_and_set_again(place: &impl Place) 
     let bytes: Vec<u8> = (0..=255).collect();
     assert_eq!(
         store.put_secret(secret("TOKEN", b"one", 1), 9).await.unwrap(),
-        Kept::New
+        Saved::New
     );
     let again = store.put_secret(secret("TOKEN", &bytes, 7), 9).await.unwrap();
-    assert_eq!(again, Kept::Again);
-    assert_eq!(store.sealed(&mine, &name).await.unwrap(), bytes);
+    assert_eq!(again, Saved::Existing);
+    assert_eq!(store.sealed_secret(&mine, &name).await.unwrap(), bytes);
     let listed = store.secrets(&mine, None, 9).await.unwrap().items;
     assert_eq!((listed[0].created_at, listed[0].updated_at), (at(1), at(7)));
 }
@@ -72,10 +72,13 @@ pub(in crate::store) async fn a_deleted_secret_is_gone(place: &impl Place) {
     let (mine, name) = (Tenant::default_tenant(), "TOKEN".parse().unwrap());
     store.put_secret(secret("TOKEN", b"x", 0), 9).await.unwrap();
     store.delete_secret(&mine, &name).await.unwrap();
-    assert!(matches!(store.sealed(&mine, &name).await, Err(Error::NotFound)));
+    assert!(matches!(
+        store.sealed_secret(&mine, &name).await,
+        Err(Error::NotFound(_))
+    ));
     assert!(matches!(
         store.delete_secret(&mine, &name).await,
-        Err(Error::NotFound)
+        Err(Error::NotFound(_))
     ));
     assert!(names(&store, &mine).await.is_empty());
 }
@@ -88,10 +91,10 @@ pub(in crate::store) async fn a_tenant_never_sees_the_secrets_of_another(place: 
     store.put_secret(secret("TOKEN", b"x", 0), 9).await.unwrap();
     assert!(names(&store, &foreign).await.is_empty());
     assert!(matches!(
-        store.sealed(&foreign, &name).await,
-        Err(Error::NotFound)
+        store.sealed_secret(&foreign, &name).await,
+        Err(Error::NotFound(_))
     ));
     let deleted = store.delete_secret(&foreign, &name).await;
-    assert!(matches!(deleted, Err(Error::NotFound)));
-    assert_eq!(store.sealed(&mine, &name).await.unwrap(), b"x");
+    assert!(matches!(deleted, Err(Error::NotFound(_))));
+    assert_eq!(store.sealed_secret(&mine, &name).await.unwrap(), b"x");
 }

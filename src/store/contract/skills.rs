@@ -60,7 +60,7 @@ pub(in crate::store) async fn no_two_skills_are_imported_by_one_path(place: &imp
     for taken in ["crm.leads@1.0.0", "crm.new-deals.eu@1.0.0"] {
         let refused = store.publish(skill(taken)).await;
         assert!(
-            matches!(refused, Err(Error::Conflict(Conflict::SameImport(name))) if name.as_str() == "crm"),
+            matches!(refused, Err(Error::Conflict { conflict: Conflict::SameImport(name), .. }) if name.as_str() == "crm"),
             "{taken}"
         );
     }
@@ -68,7 +68,7 @@ pub(in crate::store) async fn no_two_skills_are_imported_by_one_path(place: &imp
     store.publish(skill("crm-calls@1.0.0")).await.unwrap();
     let refused = store.publish(with_modules("crm@1.1.0", &["calls"])).await;
     assert!(
-        matches!(refused, Err(Error::Conflict(Conflict::SameImport(name))) if name.as_str() == "crm.calls")
+        matches!(refused, Err(Error::Conflict { conflict: Conflict::SameImport(name), .. }) if name.as_str() == "crm.calls")
     );
     let elsewhere = SkillRecord {
         tenant: tenant("other"),
@@ -97,7 +97,13 @@ pub(in crate::store) async fn a_published_version_never_changes(place: &impl Pla
     let first = skill("csv@1.2.0");
     store.publish(first.clone()).await.unwrap();
     let other = store.publish(with_content("csv@1.2.0", "other")).await;
-    assert!(matches!(other, Err(Error::Conflict(Conflict::VersionExists))));
+    assert!(matches!(
+        other,
+        Err(Error::Conflict {
+            conflict: Conflict::VersionExists,
+            ..
+        })
+    ));
     let found = store
         .skill(&first.tenant, &first.name, &Selector::Latest)
         .await
@@ -120,7 +126,10 @@ pub(in crate::store) async fn of_many_uploads_of_one_version_one_wins(place: &im
     for (record, result) in records.iter().zip(results) {
         match result {
             Ok(Published::New) => won.push(record),
-            Err(Error::Conflict(Conflict::VersionExists)) => lost += 1,
+            Err(Error::Conflict {
+                conflict: Conflict::VersionExists,
+                ..
+            }) => lost += 1,
             other => panic!("{other:?}"),
         }
     }
@@ -170,7 +179,7 @@ pub(in crate::store) async fn a_skill_is_found_by_version_and_by_digest(place: &
     }
     let elsewhere = Selector::Digest(skill("other@1.0.0").digest);
     let found = store.skill(&old.tenant, &old.name, &elsewhere).await;
-    assert!(matches!(found, Err(Error::NotFound)));
+    assert!(matches!(found, Err(Error::NotFound(_))));
 }
 
 pub(in crate::store) async fn a_deleted_version_is_gone(place: &impl Place) {
@@ -182,12 +191,17 @@ pub(in crate::store) async fn a_deleted_version_is_gone(place: &impl Place) {
         .await;
     assert_eq!(deleted.unwrap(), gone);
     assert_eq!(latest(&store).await, "1.0.0");
-    assert!(!store.digest_is_used(&gone.digest).await.unwrap());
-    assert!(store.digest_is_used(&skill("csv@1.0.0").digest).await.unwrap());
+    assert!(!store.skill_digest_is_used(&gone.digest).await.unwrap());
+    assert!(
+        store
+            .skill_digest_is_used(&skill("csv@1.0.0").digest)
+            .await
+            .unwrap()
+    );
     let again = store
         .delete_version(&gone.tenant, &gone.name, &gone.version)
         .await;
-    assert!(matches!(again, Err(Error::NotFound)));
+    assert!(matches!(again, Err(Error::NotFound(_))));
 }
 
 /// T-02, T-11.
@@ -202,10 +216,10 @@ pub(in crate::store) async fn a_tenant_never_sees_the_skills_of_another(place: &
         Selector::Digest(mine.digest),
     ] {
         let found = store.skill(&foreign, &mine.name, &selector).await;
-        assert!(matches!(found, Err(Error::NotFound)), "{selector}");
+        assert!(matches!(found, Err(Error::NotFound(_))), "{selector}");
     }
     let deleted = store.delete_version(&foreign, &mine.name, &mine.version).await;
-    assert!(matches!(deleted, Err(Error::NotFound)));
+    assert!(matches!(deleted, Err(Error::NotFound(_))));
     assert!(store.skills(&foreign, None, 10).await.unwrap().items.is_empty());
     assert!(
         store
@@ -236,7 +250,7 @@ pub(in crate::store) async fn what_another_process_changes_is_seen_at_once(place
         .await;
     deleted.unwrap();
     let found = store.skill(&first.tenant, &first.name, &Selector::Latest).await;
-    assert!(matches!(found, Err(Error::NotFound)));
+    assert!(matches!(found, Err(Error::NotFound(_))));
     // The same version, the same number of its push, the same content: pushed again a moment later.
     let mut again = skill("csv@1.0.0");
     again.created_at += jiff::SignedDuration::from_micros(1);

@@ -1,4 +1,4 @@
-//! How a call gets at the file: on another thread, or here and now where that is less work.
+//! Runs a call on the file: on another thread, or on this one where that is less work.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,13 +7,13 @@ use rusqlite::Connection;
 
 use super::Sqlite;
 use super::log::{Log, Written};
-use super::pool::{transact, whole};
+use super::pool::commit;
 use crate::limits;
 use crate::store::Error;
 
 impl Sqlite {
-    /// Runs `act` in one transaction: all of it is on the disk when this returns. On an error nothing is kept, unless it is the disk's:
-    /// then nobody knows.
+    /// Runs `act` in one transaction, which is durable when this returns. On an error nothing is changed, except after an error of the
+    /// disk: then the state is unknown.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         act: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
@@ -23,42 +23,46 @@ impl Sqlite {
         let log = self.log.clone();
         let write = move |connection: &mut Connection| {
             let before = connection.total_changes();
-            let value = transact(connection, act)?;
-            // What it found and left as it was may have been written a moment ago.
+            let value = commit(connection.transaction()?, act)?;
+            // What it only read may have been written a moment ago.
             let has_written = connection.total_changes() != before;
             let written = if has_written { log.wrote() } else { log.last() };
             Ok((value, log, written))
         };
-        let on_disk = |(value, log, written): (T, Arc<Log>, Written)| {
-            let reached = log.reach_disk(written);
-            reached.map(|()| value).map_err(Error::backend)
+        let sync = |(value, log, written): (T, Arc<Log>, Written)| {
+            let synced = log.sync(written);
+            synced.map(|()| value).map_err(Error::backend)
         };
-        let done = self.writer.with(write, on_disk).await;
+        let done = self.writer.with(write, sync).await;
         self.latency.wrote(began.elapsed());
         done
     }
 
-    /// Runs `act` on one unchanging view of the data.
+    /// Runs `act` on one snapshot of the data.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         act: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let began = Instant::now();
-        let read = move |connection: &mut Connection| transact(connection, act);
+        let read = move |connection: &mut Connection| commit(connection.transaction()?, act);
         let done = self.readers.with(read, Ok).await;
         self.latency.read(began.elapsed());
         done
     }
 
-    /// As [`Self::read`] for a row or two that are in memory already: less work than handing it to another thread. `None` if
-    /// somebody else is at it, or the file is locked.
-    pub(super) fn glance<T>(
+    /// As [`Self::read`] on this thread, for a row or two that are cached: less work than another thread. `None` if the connection is in
+    /// use or the file is locked.
+    pub(super) fn try_read_now<T>(
         &self,
         act: impl FnOnce(&Connection) -> Result<T, Error>,
     ) -> Option<Result<T, Error>> {
-        let mut connection = self.glance.try_lock().ok()?;
+        let mut connection = self.no_wait_reader.try_lock().ok()?;
         let began = Instant::now();
-        match transact(&mut connection, act) {
+        match connection
+            .transaction()
+            .map_err(Error::from)
+            .and_then(|transaction| commit(transaction, act))
+        {
             Err(Error::Busy) => None,
             done => {
                 self.latency.read(began.elapsed());
@@ -67,21 +71,21 @@ impl Sqlite {
         }
     }
 
-    /// As [`Self::write`]; `written` is called when everybody sees what was written, which may be a moment before it is on the disk.
-    pub(super) async fn write_telling<T: Send + 'static>(
+    /// As [`Self::write`]; `on_visible` is called when every reader sees the change, which may be before it is durable.
+    pub(super) async fn write_visible<T: Send + 'static>(
         &self,
         act: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
-        written: impl FnOnce() + Send,
+        on_visible: impl FnOnce() + Send,
     ) -> Result<T, Error> {
         let began = Instant::now();
-        // Nothing begins that cannot be recorded.
+        // No program starts that cannot be recorded.
         self.log.is_sound().map_err(Error::backend)?;
-        let act = match self.write_at_once(act) {
+        let act = match self.try_write_now(act) {
             Ok(done) => {
                 let (value, place) = done?;
-                written();
+                on_visible();
                 let log = self.log.clone();
-                let reached = tokio::task::spawn_blocking(move || log.reach_disk(place)).await;
+                let reached = tokio::task::spawn_blocking(move || log.sync(place)).await;
                 reached.map_err(Error::backend)?.map_err(Error::backend)?;
                 self.latency.wrote(began.elapsed());
                 return Ok(value);
@@ -89,51 +93,57 @@ impl Sqlite {
             Err(act) => act,
         };
         let value = self.write(act).await?;
-        written();
+        on_visible();
         Ok(value)
     }
 
-    /// Runs `act` in one transaction here and now: less work than handing it to another thread. It is in the log then, and not
-    /// yet on the disk. Gives `act` back if somebody else is writing.
-    fn write_at_once<T, A>(&self, act: A) -> Result<Result<(T, Written), Error>, A>
+    /// Runs `act` in one transaction on this thread: less work than another thread. It is then visible, but not yet durable. Returns
+    /// `act` if another call or process is writing.
+    fn try_write_now<T, A>(&self, act: A) -> Result<Result<(T, Written), Error>, A>
     where
         A: FnOnce(&Connection) -> Result<T, Error>,
     {
         let Some(mut lease) = self.writer.idle() else {
             return Err(act);
         };
-        let Some(impatient) = Impatient::new(lease.connection()) else {
+        let Some(no_wait) = NoWaitConnection::new(lease.connection()) else {
             return Err(act);
         };
-        let done = match impatient.0.transaction() {
-            Ok(transaction) => Ok(whole(transaction, act)),
+        let done = match no_wait.0.transaction() {
+            Ok(transaction) => Ok(commit(transaction, act)),
             Err(_) => Err(act),
         };
-        // While nobody else can write.
+        // While no other call can write.
         let place = self.log.wrote();
         done.map(|done| done.map(|value| (value, place)))
     }
 }
 
-/// A connection that waits for no lock, and leaves what moves the log into the file, which takes long, to one that may wait.
-struct Impatient<'a>(&'a mut Connection);
+/// A connection that waits for no lock. It never checkpoints, which takes long: a connection that may wait does.
+struct NoWaitConnection<'a>(&'a mut Connection);
 
-impl<'a> Impatient<'a> {
+impl<'a> NoWaitConnection<'a> {
     fn new(connection: &'a mut Connection) -> Option<Self> {
-        let impatient = Self(connection);
-        impatient.be((Duration::ZERO, 0)).ok().map(|()| impatient)
+        let connection = Self(connection);
+        connection.set_lock_wait(Duration::ZERO).ok()?;
+        connection.set_autocheckpoint(0).ok()?;
+        Some(connection)
     }
 
-    fn be(&self, (lock, pages): (Duration, u32)) -> rusqlite::Result<()> {
-        self.0.busy_timeout(lock)?;
+    fn set_lock_wait(&self, wait: Duration) -> rusqlite::Result<()> {
+        self.0.busy_timeout(wait)
+    }
+
+    fn set_autocheckpoint(&self, pages: u32) -> rusqlite::Result<()> {
         self.0.pragma_update(None, "wal_autocheckpoint", pages)
     }
 }
 
-impl Drop for Impatient<'_> {
+impl Drop for NoWaitConnection<'_> {
     fn drop(&mut self) {
-        if let Err(error) = self.be((limits::STORE_LOCK_MAX, limits::STORE_LOG_PAGES)) {
-            tracing::warn!(%error, "The connection that writes stays impatient until the next write");
+        let restored = self.set_lock_wait(limits::STORE_LOCK_MAX);
+        if let Err(error) = restored.and_then(|()| self.set_autocheckpoint(limits::STORE_LOG_PAGES)) {
+            tracing::warn!(%error, "Lock wait and checkpoints not restored until the next write");
         }
     }
 }

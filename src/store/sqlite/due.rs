@@ -1,41 +1,40 @@
-//! Which webhooks are sent next: each tenant in its turn, and of one tenant no more to one host than it may.
+//! Which webhooks are sent next: tenants take turns, within limits per tenant and per host.
 //!
-//! However much is due, a look costs a bounded number of rows for each tenant. They are its oldest and its newest: behind a
-//! long list for a receiver that never answers, what has just ended for another is still seen.
+//! A look reads a limited number of rows for each tenant, its oldest and its newest: behind a long list for a receiver that never
+//! answers, a new webhook for another receiver is still found.
 
 use std::collections::{HashMap, HashSet};
 
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::Connection;
 
 use super::deliveries::{NEWEST, NEXT_TENANT, OLDEST, SENT};
+use super::row::{all, first};
 use crate::limits;
-use crate::store::Error;
-use crate::store::deliveries::Wanted;
+use crate::store::{DeliveryClaim, Error};
 
-/// One that could be sent.
 struct Due {
     id: String,
     host: String,
     next_at: i64,
 }
 
-/// How many a tenant sends: in all, and to each host.
+/// How many webhooks a tenant sends now: in total, and to each host.
 #[derive(Default)]
 struct Sent {
     all: u32,
     to_host: HashMap<String, u32>,
 }
 
-/// What could be claimed now, in the order in which that is fair.
-pub(super) fn due(c: &Connection, wanted: &Wanted) -> Result<Vec<String>, Error> {
-    let mut sent = sent(c, wanted)?;
+/// What can be claimed now, in fair order.
+pub(super) fn due(c: &Connection, claim: &DeliveryClaim) -> Result<Vec<String>, Error> {
+    let mut sent = sent(c, claim)?;
     let mut turns = Vec::new();
     let mut next = next_tenant(c, "")?;
     while let Some(tenant) = next {
         let mut sends = sent.remove(&tenant).unwrap_or_default();
-        for due in of_tenant(c, &tenant, wanted)? {
+        for due in of_tenant(c, &tenant, claim)? {
             let to_host = sends.to_host.entry(due.host).or_default();
-            if sends.all < wanted.of_tenant && *to_host < wanted.to_host {
+            if sends.all < claim.per_tenant && *to_host < claim.per_host {
                 sends.all += 1;
                 *to_host += 1;
                 turns.push((sends.all, due.next_at, due.id));
@@ -44,14 +43,14 @@ pub(super) fn due(c: &Connection, wanted: &Wanted) -> Result<Vec<String>, Error>
         next = next_tenant(c, &tenant)?;
     }
     turns.sort();
-    turns.truncate(usize::try_from(wanted.rows).unwrap_or(usize::MAX));
+    turns.truncate(usize::try_from(claim.rows).unwrap_or(usize::MAX));
     Ok(turns.into_iter().map(|(_, _, id)| id).collect())
 }
 
-fn sent(c: &Connection, wanted: &Wanted) -> Result<HashMap<String, Sent>, Error> {
+fn sent(c: &Connection, claim: &DeliveryClaim) -> Result<HashMap<String, Sent>, Error> {
     let mut sent: HashMap<String, Sent> = HashMap::new();
     let mut statement = c.prepare_cached(SENT)?;
-    let mut rows = statement.query([wanted.now.as_microsecond()])?;
+    let mut rows = statement.query([claim.now.as_microsecond()])?;
     while let Some(row) = rows.next()? {
         let of_tenant = sent.entry(row.get("tenant")?).or_default();
         let count = row.get("count")?;
@@ -62,14 +61,13 @@ fn sent(c: &Connection, wanted: &Wanted) -> Result<HashMap<String, Sent>, Error>
 }
 
 fn next_tenant(c: &Connection, after: &str) -> Result<Option<String>, Error> {
-    let mut statement = c.prepare_cached(NEXT_TENANT)?;
-    Ok(statement.query_row([after], |row| row.get(0)).optional()?)
+    first(c, NEXT_TENANT, [after], |row| Ok(row.get(0)?))
 }
 
-/// Its newest and its oldest in turn.
-fn of_tenant(c: &Connection, tenant: &str, wanted: &Wanted) -> Result<Vec<Due>, Error> {
-    let mut newest = looked_at(c, NEWEST, (tenant, wanted))?.into_iter();
-    let mut oldest = looked_at(c, OLDEST, (tenant, wanted))?.into_iter();
+/// The newest and the oldest in turn.
+fn of_tenant(c: &Connection, tenant: &str, claim: &DeliveryClaim) -> Result<Vec<Due>, Error> {
+    let mut newest = candidates(c, NEWEST, tenant, claim)?.into_iter();
+    let mut oldest = candidates(c, OLDEST, tenant, claim)?.into_iter();
     let (mut seen, mut all) = (HashSet::new(), Vec::new());
     loop {
         let pair = [newest.next(), oldest.next()];
@@ -84,15 +82,13 @@ fn of_tenant(c: &Connection, tenant: &str, wanted: &Wanted) -> Result<Vec<Due>, 
     }
 }
 
-fn looked_at(c: &Connection, sql: &str, (tenant, wanted): (&str, &Wanted)) -> Result<Vec<Due>, Error> {
-    let mut statement = c.prepare_cached(sql)?;
-    let terms = (tenant, wanted.now.as_microsecond(), limits::DELIVERIES_LOOKED_AT);
-    let found = statement.query_map(terms, |row| {
+fn candidates(c: &Connection, sql: &str, tenant: &str, claim: &DeliveryClaim) -> Result<Vec<Due>, Error> {
+    let terms = (tenant, claim.now.as_microsecond(), limits::DELIVERIES_LOOKED_AT);
+    all(c, sql, terms, |row| {
         Ok(Due {
             id: row.get("id")?,
             host: row.get("host")?,
             next_at: row.get("next_at")?,
         })
-    })?;
-    Ok(found.collect::<Result<_, _>>()?)
+    })
 }

@@ -1,16 +1,20 @@
-//! Executions: begun, ended once, listed. The big values are in a table that no list reads.
+//! Executions. The large values are in a table that no list reads.
 
 use jiff::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, named_params};
 
-use super::deliveries;
-use super::row::{is_taken, json, optional_json, optional_text, optional_time, text, time, to_json};
-use super::storage;
+use super::row::{
+    all, before, execute, first, is_taken, json, optional_json, optional_text, optional_time, owned, text,
+    time, to_json,
+};
+use super::{Sqlite, deliveries, retention, storage};
 use crate::execution::{ChosenBackend, Execution, Failure, JsonText, Logs, NewExecution, Outcome, Status};
 use crate::ids::{ExecutionId, InstanceId, Tenant};
 use crate::skill::Language;
-use crate::store::{Conflict, Error, ExecutionFilter, Moment};
+use crate::store::cursor::Moment;
+use crate::store::executions::Executions;
+use crate::store::{Conflict, Error, ExecutionFilter, Retention};
 
 macro_rules! columns {
     () => {
@@ -19,7 +23,7 @@ macro_rules! columns {
     };
 }
 
-// Each names its index: left alone the planner reads a whole tenant to find the rows of one status.
+// Each names its index: otherwise the planner reads all rows of a tenant to find those of one status.
 macro_rules! page {
     ($index:literal, $filter:literal) => {
         concat!(
@@ -87,12 +91,117 @@ pub(super) const INSTANCES: &str = "select distinct instance from executions whe
 const REQUEST_CANCEL: &str = "
     update executions set cancel_requested_at = coalesce(cancel_requested_at, ?3)
     where tenant = ?1 and id = ?2 and finished_at is null";
+/// Deletes the results too.
+const DELETE: &str =
+    "delete from executions where tenant = ?1 and id = ?2 and finished_at is not null returning kept_bytes";
 pub(super) const CANCEL_REQUESTS: &str = "
     select tenant, id from executions
     where instance = ?1 and cancel_requested_at is not null and finished_at is null";
 
-pub(super) fn begin(c: &Connection, new: &NewExecution) -> Result<(), Error> {
-    insert(c, new, Status::Running)
+impl Executions for Sqlite {
+    async fn insert_running(&self, new: NewExecution, on_visible: impl FnOnce() + Send) -> Result<(), Error> {
+        let insert = move |c: &Connection| insert(c, &new, Status::Running);
+        self.write_visible(insert, on_visible).await
+    }
+
+    async fn finish(&self, tenant: &Tenant, id: ExecutionId, outcome: Outcome) -> Result<bool, Error> {
+        let tenant = tenant.clone();
+        self.write(move |c| finish(c, &tenant, id, Status::Running, &outcome))
+            .await
+    }
+
+    async fn execution(&self, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error> {
+        let terms = (tenant.to_string(), id.to_string());
+        let found = self.read(move |c| first(c, BY_ID, terms, record_with_results));
+        found.await?.ok_or_else(|| not_found(id))
+    }
+
+    async fn interrupt_running(
+        &self,
+        owner: InstanceId,
+        at: Timestamp,
+    ) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
+        let terms = (owner.to_string(), at.as_microsecond());
+        self.write(move |c| all(c, INTERRUPT, terms, owned)).await
+    }
+
+    async fn running_instances(&self) -> Result<Vec<InstanceId>, Error> {
+        self.read(|c| all(c, INSTANCES, [], |row| text(row, "instance")))
+            .await
+    }
+
+    async fn request_cancel(&self, tenant: &Tenant, id: ExecutionId, at: Timestamp) -> Result<bool, Error> {
+        let terms = (tenant.to_string(), id.to_string(), at.as_microsecond());
+        self.write(move |c| Ok(execute(c, REQUEST_CANCEL, terms)? > 0))
+            .await
+    }
+
+    async fn cancel_requests(&self, owner: InstanceId) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
+        self.read(move |c| all(c, CANCEL_REQUESTS, [owner.to_string()], owned))
+            .await
+    }
+
+    async fn expired_executions(
+        &self,
+        retention: &Retention,
+        rows: u32,
+    ) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
+        let retention = *retention;
+        self.read(move |c| retention::expired(c, &retention, rows)).await
+    }
+
+    async fn delete_execution(&self, tenant: &Tenant, id: ExecutionId) -> Result<(), Error> {
+        let (tenant, terms) = (tenant.clone(), (tenant.to_string(), id.to_string()));
+        self.write(move |c| {
+            let kept_bytes = first(c, DELETE, terms, |row| Ok(row.get(0)?))?;
+            storage::take(c, &tenant, kept_bytes.ok_or_else(|| not_found(id))?)
+        })
+        .await
+    }
+
+    async fn storage_used(&self, tenant: &Tenant) -> Result<u64, Error> {
+        let tenant = tenant.to_string();
+        let used = self.read(move |c| first(c, storage::USED, [tenant], |row| Ok(row.get(0)?)));
+        Ok(used.await?.unwrap_or(0))
+    }
+
+    async fn executions(
+        &self,
+        tenant: &Tenant,
+        filter: &ExecutionFilter,
+        after: Option<Moment<ExecutionId>>,
+        rows: u32,
+    ) -> Result<Vec<Execution>, Error> {
+        // Before every id of its microsecond, which excludes all of them.
+        let until = (
+            filter.until.map_or(i64::MAX, Timestamp::as_microsecond),
+            String::new(),
+        );
+        let (at, id) = until.min(before(after));
+        let since = filter.since.map_or(i64::MIN, Timestamp::as_microsecond);
+        let skill = filter
+            .skill
+            .as_ref()
+            .map(|name| (":skill", Value::from(name.to_string())));
+        let status = filter
+            .status
+            .map(|status| (":status", Value::from(status.to_string())));
+        let sql = match (&skill, &status) {
+            (None, None) => PAGE,
+            (None, Some(_)) => PAGE_OF_STATUS,
+            (Some(_), None) => PAGE_OF_SKILL,
+            (Some(_), Some(_)) => PAGE_OF_SKILL_AND_STATUS,
+        };
+        let always = [
+            (":tenant", Value::from(tenant.to_string())),
+            (":at", at.into()),
+            (":id", id.into()),
+            (":since", since.into()),
+            (":rows", rows.into()),
+        ];
+        let terms: Vec<(&str, Value)> = always.into_iter().chain(skill).chain(status).collect();
+        self.read(move |c| all(c, sql, terms.as_slice(), record)).await
+    }
 }
 
 pub(super) fn insert(c: &Connection, new: &NewExecution, status: Status) -> Result<(), Error> {
@@ -106,7 +215,6 @@ pub(super) fn insert(c: &Connection, new: &NewExecution, status: Status) -> Resu
         ":digest": new.digest.map(|digest| digest.to_string()),
         ":language": new.language.as_str(),
         ":image": new.image,
-        // No backend has no name.
         ":backend": backend.map_or("", |backend| &backend.name),
         ":backend_reason": backend.map_or("", |backend| &backend.reason),
         ":degraded": to_json(&backend.map_or(&[][..], |backend| &backend.degraded))?,
@@ -115,9 +223,9 @@ pub(super) fn insert(c: &Connection, new: &NewExecution, status: Status) -> Resu
         ":created_at": new.created_at.as_microsecond(),
     });
     match inserted {
-        Err(e) if is_taken(&e) => Err(Conflict::Exists.into()),
+        Err(e) if is_taken(&e) => Err(Conflict::Exists.of("execution")),
         Err(e) => Err(e.into()),
-        Ok(_) => deliveries::expect(c, new),
+        Ok(_) => deliveries::insert(c, new),
     }
 }
 
@@ -125,9 +233,10 @@ pub(super) fn finish(
     c: &Connection,
     tenant: &Tenant,
     id: ExecutionId,
-    (before, outcome): (Status, &Outcome),
+    before: Status,
+    outcome: &Outcome,
 ) -> Result<bool, Error> {
-    debug_assert!(outcome.status.is_final(), "an end is final");
+    debug_assert!(outcome.status.is_final(), "an outcome is final");
     let (results, lines) = (to_json(&outcome.results)?, to_json(&outcome.logs.lines)?);
     let kept_bytes = kept_bytes(outcome, &[&results, &lines]);
     let ended = c.prepare_cached(FINISH)?.execute(named_params! {
@@ -171,7 +280,7 @@ pub(super) fn finish(
     Ok(true)
 }
 
-/// What is kept of an end, as far as a program decides how much it is.
+/// The stored bytes of an outcome, as far as a program decides how many they are.
 fn kept_bytes(outcome: &Outcome, json: &[&str]) -> u64 {
     let output = outcome.output.as_ref().map_or(0, |output| output.as_str().len());
     let texts = output + outcome.logs.stdout.len() + outcome.logs.stderr.len();
@@ -180,107 +289,25 @@ fn kept_bytes(outcome: &Outcome, json: &[&str]) -> u64 {
     files + (texts + json) as u64
 }
 
-pub(super) fn find(c: &Connection, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error> {
-    let mut statement = c.prepare_cached(BY_ID)?;
-    let mut rows = statement.query((tenant.as_str(), id.to_string()))?;
-    let row = rows.next()?.ok_or(Error::NotFound)?;
+fn not_found(id: ExecutionId) -> Error {
+    Error::not_found("execution", id)
+}
+
+/// Without what no list shows.
+pub(super) fn in_brief(c: &Connection, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error> {
+    let found = first(c, IN_BRIEF, (tenant.as_str(), id.to_string()), record)?;
+    found.ok_or_else(|| not_found(id))
+}
+
+fn record_with_results(row: &Row<'_>) -> Result<Execution, Error> {
     let mut execution = record(row)?;
     execution.new.callback_url = optional_text(row, "callback_url")?;
-    // An interrupted execution has an end but no results.
+    // An interrupted execution has an outcome but no results.
     let has_results = row.get::<_, Option<u64>>("stdout_total")?.is_some();
     if let Some(outcome) = execution.outcome.as_mut().filter(|_| has_results) {
         add_results(row, outcome)?;
     }
     Ok(execution)
-}
-
-pub(super) fn list(
-    c: &Connection,
-    tenant: &Tenant,
-    filter: &ExecutionFilter,
-    after: Option<Moment<ExecutionId>>,
-    rows: u32,
-) -> Result<Vec<Execution>, Error> {
-    // Before every id of its microsecond, so it excludes the whole of it.
-    let until = (
-        filter.until.map_or(i64::MAX, Timestamp::as_microsecond),
-        String::new(),
-    );
-    let after = after.map_or((i64::MAX, String::new()), |m| {
-        (m.at.as_microsecond(), m.id.to_string())
-    });
-    let (at, id) = until.min(after);
-    let since = filter.since.map_or(i64::MIN, Timestamp::as_microsecond);
-    let skill = filter
-        .skill
-        .as_ref()
-        .map(|name| (":skill", Value::from(name.to_string())));
-    let status = filter
-        .status
-        .map(|status| (":status", Value::from(status.to_string())));
-    let sql = match (&skill, &status) {
-        (None, None) => PAGE,
-        (None, Some(_)) => PAGE_OF_STATUS,
-        (Some(_), None) => PAGE_OF_SKILL,
-        (Some(_), Some(_)) => PAGE_OF_SKILL_AND_STATUS,
-    };
-    let always = [
-        (":tenant", Value::from(tenant.to_string())),
-        (":at", at.into()),
-        (":id", id.into()),
-        (":since", since.into()),
-        (":rows", rows.into()),
-    ];
-    let params: Vec<(&str, Value)> = always.into_iter().chain(skill).chain(status).collect();
-    let mut statement = c.prepare_cached(sql)?;
-    let found = statement.query_and_then(params.as_slice(), record)?;
-    found.collect()
-}
-
-pub(super) fn interrupt(
-    c: &Connection,
-    instance: InstanceId,
-    at: Timestamp,
-) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
-    let mut statement = c.prepare_cached(INTERRUPT)?;
-    let ended = statement.query_and_then((instance.to_string(), at.as_microsecond()), |row| {
-        Ok((text(row, "tenant")?, text(row, "id")?))
-    })?;
-    ended.collect()
-}
-
-pub(super) fn instances(c: &Connection) -> Result<Vec<InstanceId>, Error> {
-    let mut statement = c.prepare_cached(INSTANCES)?;
-    let found = statement.query_and_then([], |row| text(row, "instance"))?;
-    found.collect()
-}
-
-pub(super) fn request_cancel(
-    c: &Connection,
-    tenant: &Tenant,
-    id: ExecutionId,
-    at: Timestamp,
-) -> Result<bool, Error> {
-    let mut statement = c.prepare_cached(REQUEST_CANCEL)?;
-    Ok(statement.execute((tenant.as_str(), id.to_string(), at.as_microsecond()))? > 0)
-}
-
-pub(super) fn cancel_requests(
-    c: &Connection,
-    owner: InstanceId,
-) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
-    let mut statement = c.prepare_cached(CANCEL_REQUESTS)?;
-    let found = statement.query_and_then([owner.to_string()], |row| {
-        Ok((text(row, "tenant")?, text(row, "id")?))
-    })?;
-    found.collect()
-}
-
-/// As a list has it.
-pub(super) fn in_brief(c: &Connection, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error> {
-    let mut statement = c.prepare_cached(IN_BRIEF)?;
-    let mut rows = statement.query_and_then((tenant.as_str(), id.to_string()), record)?;
-    rows.next().ok_or(Error::NotFound)?
 }
 
 fn record(row: &Row<'_>) -> Result<Execution, Error> {

@@ -3,10 +3,13 @@
 use jiff::Timestamp;
 use rusqlite::{Connection, Row, named_params};
 
-use super::row::{is_taken, json, optional_time, text, time, to_json};
+use super::Sqlite;
+use super::row::{all, before, execute, first, is_taken, json, optional_time, text, time, to_json};
 use crate::auth::KeyRecord;
 use crate::ids::{Digest, KeyId, Tenant};
-use crate::store::{Conflict, Error, Moment};
+use crate::store::cursor::Moment;
+use crate::store::keys::Keys;
+use crate::store::{Conflict, Error};
 
 macro_rules! columns {
     () => {
@@ -40,12 +43,59 @@ const REVOKE: &str = concat!(
 const REVOKE_LIVE: &str =
     "update keys set revoked_at = ?3 where tenant = ?1 and id = ?2 and revoked_at is null";
 
-pub(super) fn add(c: &Connection, key: &KeyRecord) -> Result<(), Error> {
-    insert(c, INSERT, key).map(|_| ())
+impl Keys for Sqlite {
+    async fn add_key(&self, key: KeyRecord) -> Result<(), Error> {
+        self.write(move |c| add(c, &key)).await
+    }
+
+    async fn bootstrap_key(&self, key: KeyRecord) -> Result<bool, Error> {
+        self.write(move |c| Ok(insert(c, INSERT_FIRST, &key)? == 1)).await
+    }
+
+    async fn key(&self, hash: &Digest) -> Result<KeyRecord, Error> {
+        let hash = hash.to_string();
+        let found = match self.try_read_now(|c| first(c, BY_HASH, [&hash], record)) {
+            Some(found) => found?,
+            None => self.read(move |c| first(c, BY_HASH, [hash], record)).await?,
+        };
+        found.ok_or_else(|| Error::NotFound("key".to_owned()))
+    }
+
+    async fn revoke_key(&self, tenant: &Tenant, id: KeyId, at: Timestamp) -> Result<KeyRecord, Error> {
+        let terms = (tenant.to_string(), id.to_string(), at.as_microsecond());
+        self.write(move |c| first(c, REVOKE, terms, record)?.ok_or_else(|| Error::not_found("key", id)))
+            .await
+    }
+
+    async fn replace_key(
+        &self,
+        tenant: &Tenant,
+        old: KeyId,
+        new: KeyRecord,
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        let terms = (tenant.to_string(), old.to_string(), at.as_microsecond());
+        self.write(move |c| match execute(c, REVOKE_LIVE, terms)? {
+            0 => Err(Error::not_found("key", old)),
+            _ => add(c, &new),
+        })
+        .await
+    }
+
+    async fn keys(
+        &self,
+        tenant: &Tenant,
+        after: Option<Moment<KeyId>>,
+        rows: u32,
+    ) -> Result<Vec<KeyRecord>, Error> {
+        let (tenant, (at, id)) = (tenant.to_string(), before(after));
+        self.read(move |c| all(c, PAGE, (tenant, at, id, rows), record))
+            .await
+    }
 }
 
-pub(super) fn bootstrap(c: &Connection, key: &KeyRecord) -> Result<bool, Error> {
-    insert(c, INSERT_FIRST, key).map(|rows| rows == 1)
+pub(super) fn add(c: &Connection, key: &KeyRecord) -> Result<(), Error> {
+    insert(c, INSERT, key).map(drop)
 }
 
 fn insert(c: &Connection, sql: &str, key: &KeyRecord) -> Result<usize, Error> {
@@ -61,53 +111,12 @@ fn insert(c: &Connection, sql: &str, key: &KeyRecord) -> Result<usize, Error> {
         ":revoked_at": key.revoked_at.map(Timestamp::as_microsecond),
     });
     match inserted {
-        Err(e) if is_taken(&e) => Err(Conflict::Exists.into()),
+        Err(e) if is_taken(&e) => Err(Conflict::Exists.of("key")),
         rows => Ok(rows?),
     }
 }
 
-pub(super) fn find(c: &Connection, hash: &Digest) -> Result<KeyRecord, Error> {
-    let mut statement = c.prepare_cached(BY_HASH)?;
-    let mut rows = statement.query_and_then([hash.to_string()], record)?;
-    rows.next().ok_or(Error::NotFound)?
-}
-
-pub(super) fn list(
-    c: &Connection,
-    tenant: &Tenant,
-    after: Option<Moment<KeyId>>,
-    rows: u32,
-) -> Result<Vec<KeyRecord>, Error> {
-    let (at, id) = after.map_or((i64::MAX, String::new()), |m| {
-        (m.at.as_microsecond(), m.id.to_string())
-    });
-    let mut statement = c.prepare_cached(PAGE)?;
-    let found = statement.query_and_then((tenant.as_str(), at, id, rows), record)?;
-    found.collect()
-}
-
-pub(super) fn revoke(c: &Connection, tenant: &Tenant, id: KeyId, at: Timestamp) -> Result<KeyRecord, Error> {
-    let mut statement = c.prepare_cached(REVOKE)?;
-    let revoked = (tenant.as_str(), id.to_string(), at.as_microsecond());
-    let mut rows = statement.query_and_then(revoked, record)?;
-    rows.next().ok_or(Error::NotFound)?
-}
-
-pub(super) fn replace(
-    c: &Connection,
-    tenant: &Tenant,
-    old: KeyId,
-    new: &KeyRecord,
-    at: Timestamp,
-) -> Result<(), Error> {
-    let revoked = (tenant.as_str(), old.to_string(), at.as_microsecond());
-    if c.prepare_cached(REVOKE_LIVE)?.execute(revoked)? == 0 {
-        return Err(Error::NotFound);
-    }
-    add(c, new)
-}
-
-fn record(row: &Row<'_>) -> Result<KeyRecord, Error> {
+pub(super) fn record(row: &Row<'_>) -> Result<KeyRecord, Error> {
     Ok(KeyRecord {
         id: text(row, "id")?,
         tenant: text(row, "tenant")?,

@@ -1,4 +1,4 @@
-//! The write-ahead log on the disk: whoever has written waits until it is there, and one wait does for all who wrote before it.
+//! Durability of the write-ahead log: each writer waits for a sync, and one sync covers all earlier transactions.
 
 use std::fs::File;
 use std::io;
@@ -8,8 +8,8 @@ use std::sync::{Mutex, PoisonError, TryLockError};
 
 /// The log of one database file.
 ///
-/// SQLite writes a transaction to it and does not wait (`synchronous = normal`): the next writer would wait as well. The wait is
-/// done here, beside those who write meanwhile.
+/// SQLite writes a transaction to it and does not sync (`synchronous = normal`), because the next writer would wait too. The sync
+/// is done here, while others write.
 #[derive(Debug)]
 pub(super) struct Log {
     file: File,
@@ -18,21 +18,20 @@ pub(super) struct Log {
     durable: Mutex<Durable>,
 }
 
-/// What is known of the disk.
 #[derive(Debug, Clone, Copy)]
 enum Durable {
-    /// So many transactions are on it.
+    /// So many transactions are on the disk.
     Until(u64),
-    /// It refused once. The system tells that once, and forgets it: whatever it takes afterwards, there may be a hole before that.
-    Refused,
+    /// A sync failed. The kernel reports that once: later syncs may succeed although earlier pages are missing.
+    Failed,
 }
 
-/// The place of a transaction in the log.
+/// The position of a transaction in the log.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Written(u64);
 
 impl Log {
-    /// The log of the database at `path`, which is open and has one. It lies beside the file itself, not beside a link to it.
+    /// The log of the database at `path`, which is open and has one. It is beside the file itself, not beside a link to it.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let mut name = path.canonicalize()?.into_os_string();
         name.push("-wal");
@@ -43,48 +42,48 @@ impl Log {
         })
     }
 
-    /// Notes a transaction that was just written. Whoever calls this still has the connection that wrote it.
+    /// Counts a transaction that was just written. The caller still holds the connection that wrote it.
     pub(super) fn wrote(&self) -> Written {
         Written(self.written.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// The place of the last one that was written, by whomever.
+    /// The position of the last transaction of any call.
     pub(super) fn last(&self) -> Written {
         Written(self.written.load(Ordering::Relaxed))
     }
 
-    /// Whether the disk is believed, as far as is known without waiting for it.
+    /// Fails after a failed sync. Does not wait for a sync that is under way.
     pub(super) fn is_sound(&self) -> io::Result<()> {
         let durable = match self.durable.try_lock() {
             Ok(durable) => *durable,
             Err(TryLockError::Poisoned(durable)) => *durable.into_inner(),
-            // It is being asked.
+            // A sync is under way.
             Err(TryLockError::WouldBlock) => return Ok(()),
         };
         match durable {
             Durable::Until(_) => Ok(()),
-            Durable::Refused => Err(refused()),
+            Durable::Failed => Err(failed()),
         }
     }
 
-    /// Waits until a transaction, and all before it, is on the disk. Blocks. Once this has failed it fails until the file is opened
-    /// anew, which reads what is really there.
-    pub(super) fn reach_disk(&self, written: Written) -> io::Result<()> {
+    /// Waits until a transaction, and all before it, is on the disk. Blocks. After one failure it fails until the file is opened again,
+    /// which reads what is really stored.
+    pub(super) fn sync(&self, written: Written) -> io::Result<()> {
         let mut durable = self.durable.lock().unwrap_or_else(PoisonError::into_inner);
         match *durable {
             Durable::Until(place) if place >= written.0 => return Ok(()),
             Durable::Until(_) => {}
-            Durable::Refused => return Err(refused()),
+            Durable::Failed => return Err(failed()),
         }
         let all = self.written.load(Ordering::Relaxed);
-        *durable = Durable::Refused;
+        *durable = Durable::Failed;
         self.file.sync_data()?;
         *durable = Durable::Until(all);
         Ok(())
     }
 }
 
-fn refused() -> io::Error {
+fn failed() -> io::Error {
     io::Error::other(
         "the disk has refused what was written before; see to the disk and start the server again",
     )
@@ -103,15 +102,15 @@ mod tests {
         let log = Log::open(&path).unwrap();
         let until = || match *log.durable.lock().unwrap() {
             Durable::Until(place) => place,
-            Durable::Refused => panic!("this disk refuses nothing"),
+            Durable::Failed => panic!("this disk refuses nothing"),
         };
         let (first, second) = (log.wrote(), log.wrote());
-        log.reach_disk(first).unwrap();
+        log.sync(first).unwrap();
         assert_eq!(until(), 2);
-        log.reach_disk(second).unwrap();
+        log.sync(second).unwrap();
         let third = log.wrote();
         assert_eq!(until(), 2);
-        log.reach_disk(third).unwrap();
+        log.sync(third).unwrap();
         assert_eq!(until(), 3);
     }
 
@@ -128,11 +127,11 @@ mod tests {
         let before = log.last();
         let first = log.wrote();
         log.is_sound().unwrap();
-        log.reach_disk(first).unwrap_err();
+        log.sync(first).unwrap_err();
         log.is_sound().unwrap_err();
         log.file = File::create(folder.path().join("good")).unwrap();
         for place in [before, first, log.wrote()] {
-            log.reach_disk(place).unwrap_err();
+            log.sync(place).unwrap_err();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! From a path to connections: makes the file, refuses what it must not touch, migrates.
+//! Opens a database file: creates it, rejects damaged and newer ones, migrates.
 
 use std::path::Path;
 use std::sync::mpsc;
@@ -60,13 +60,13 @@ const RETRY_EVERY: Duration = Duration::from_millis(20);
 const HAS_HISTORY: &str = "select 1 from sqlite_schema where name = 'refinery_schema_history'";
 const SCHEMA_VERSION: &str = "select max(version) from refinery_schema_history";
 
-/// The one connection that writes and those that only read. Blocks.
+/// One writer, and several readers.
 pub(super) struct Connections {
     pub(super) writer: Connection,
     pub(super) log: Log,
     pub(super) readers: Vec<Connection>,
-    /// Reads, and waits for no lock.
-    pub(super) glance: Connection,
+    /// Never waits for a lock.
+    pub(super) no_wait_reader: Connection,
 }
 
 /// The file at `path` could not be used; for the operator.
@@ -96,7 +96,7 @@ pub(super) fn open(path: &Path) -> Result<Connections, Error> {
     }
 }
 
-/// Makes an empty file that only its owner may read. SQLite gives its companions the same mode.
+/// Creates an empty file that only its owner may read. SQLite creates its other files with the same mode.
 ///
 /// The file is closed before it has its name: closing it later would drop locks that this process holds on it.
 fn create_private(path: &Path) -> std::io::Result<()> {
@@ -118,7 +118,7 @@ fn connect_all(path: &Path) -> Result<Connections, Error> {
     let mut writer = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let sound = refuse_damaged(&writer).and_then(|()| refuse_newer(&writer));
     sound.map_err(|error| damaged(path, error))?;
-    // History rows are promised to be durable when a call returns: `Log` sees to that.
+    // `Log` makes transactions durable before a call returns.
     writer.execute_batch(&format!(
         "pragma journal_mode = wal; pragma synchronous = normal;
         pragma wal_autocheckpoint = {}; pragma journal_size_limit = {};",
@@ -129,14 +129,14 @@ fn connect_all(path: &Path) -> Result<Connections, Error> {
     let readers = (0..limits::STORE_READERS)
         .map(|_| connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY))
         .collect::<Result<_, _>>()?;
-    let glance = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    glance.busy_timeout(Duration::ZERO)?;
+    let no_wait_reader = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    no_wait_reader.busy_timeout(Duration::ZERO)?;
     let log = Log::open(path).map_err(Error::backend)?;
     Ok(Connections {
         log,
         writer,
         readers,
-        glance,
+        no_wait_reader,
     })
 }
 
@@ -144,19 +144,19 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, Error> {
     let mut connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(limits::STORE_LOCK_MAX)?;
     connection.set_prepared_statement_cache_capacity(limits::STORE_STATEMENTS);
-    // A file from elsewhere must not make this program run anything but its own statements.
+    // A foreign file must not make this program run statements that are not its own.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.execute_batch("pragma foreign_keys = on; pragma trusted_schema = off;")?;
     connection.set_transaction_behavior(if access == OpenFlags::SQLITE_OPEN_READ_ONLY {
         TransactionBehavior::Deferred
     } else {
-        // A transaction that starts by reading could not always go on to write.
+        // A transaction that starts with a read cannot always continue with a write.
         TransactionBehavior::Immediate
     });
     Ok(connection)
 }
 
-/// Looks for damage, as long as that takes no longer than its limit.
+/// Checks for damage, within a time limit.
 fn refuse_damaged(connection: &Connection) -> Result<(), Error> {
     let stop = connection.get_interrupt_handle();
     let (checked, is_checked) = mpsc::channel::<()>();
@@ -205,7 +205,7 @@ fn schema_version(connection: &Connection) -> Result<Option<i32>, Error> {
     Ok(connection.query_row(SCHEMA_VERSION, [], |row| row.get(0))?)
 }
 
-/// Tells damage from everything else that a first look at the file can end in.
+/// Distinguishes damage from other errors of the first read.
 fn damaged(path: &Path, error: Error) -> Error {
     let finding = match error {
         Error::Damaged(finding) => finding,
@@ -224,8 +224,8 @@ fn damaged(path: &Path, error: Error) -> Error {
 
 /// Applies what is missing in one transaction, all or nothing.
 ///
-/// Two processes may both find something missing. The one that comes second fails on the first statement, is rolled
-/// back whole, and finds less to do when it looks again.
+/// Two processes may both find missing migrations. The second one fails on the first statement, is rolled back, and finds
+/// fewer missing when it tries again.
 fn migrate(connection: &mut Connection) -> Result<(), Error> {
     let known = MIGRATIONS
         .iter()
@@ -235,7 +235,7 @@ fn migrate(connection: &mut Connection) -> Result<(), Error> {
     let runner = Runner::new(&known).set_grouped(true);
     let mut before = schema_version(connection)?;
     loop {
-        // Refinery tells the log every step; what matters comes back as a result.
+        // Refinery logs each step; the result is enough.
         let quiet = tracing::subscriber::NoSubscriber::default();
         let result = tracing::subscriber::with_default(quiet, || runner.run(connection));
         let Err(error) = result else { return Ok(()) };

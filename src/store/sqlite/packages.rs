@@ -1,11 +1,14 @@
-//! Installed packages that are kept.
+//! Installed packages.
 
 use jiff::Timestamp;
-use rusqlite::{Connection, Row, named_params};
+use rusqlite::{Row, named_params};
 
-use super::row::{json, text, time, to_json};
+use super::Sqlite;
+use super::row::{all, before, execute, exists, first, json, text, time, to_json};
 use crate::ids::{Digest, Tenant};
-use crate::store::{Error, Moment, PackageSet};
+use crate::store::cursor::Moment;
+use crate::store::packages::Packages;
+use crate::store::{Error, PackageSet};
 
 macro_rules! columns {
     () => {
@@ -13,7 +16,7 @@ macro_rules! columns {
     };
 }
 
-const KEEP: &str = concat!(
+const PUT: &str = concat!(
     "insert or replace into package_sets (",
     columns!(),
     ") values (:tenant, :key, :language, :wanted, :digest, :bytes, :files, :created_at, :used_at)"
@@ -28,12 +31,12 @@ pub(super) const PAGE: &str = concat!(
     columns!(),
     " from package_sets where tenant = ?1 and (created_at, key) < (?2, ?3) order by created_at desc, key desc limit ?4"
 );
-const USE: &str = "update package_sets set used_at = max(used_at, ?3) where tenant = ?1 and key = ?2";
-const DROP: &str = concat!(
+const TOUCH: &str = "update package_sets set used_at = max(used_at, ?3) where tenant = ?1 and key = ?2";
+const DELETE: &str = concat!(
     "delete from package_sets where tenant = ?1 and key = ?2 returning ",
     columns!()
 );
-/// What a tenant has used last counts least: of two the one with more bytes gives first (T-15).
+/// Sets that a tenant used last count least, and the tenant with more bytes loses sets first (T-15).
 const SURPLUS: &str = concat!(
     "select ",
     columns!(),
@@ -42,65 +45,69 @@ const SURPLUS: &str = concat!(
     " from package_sets))",
     " where so_far > ?1 order by own_so_far desc, used_at limit ?2"
 );
-const IS_KEPT: &str = "select exists (select 1 from package_sets where digest = ?1)";
+const DIGEST_IS_USED: &str = "select 1 from package_sets where digest = ?1 limit 1";
 
-pub(super) fn keep(c: &Connection, set: &PackageSet) -> Result<(), Error> {
-    c.prepare_cached(KEEP)?.execute(named_params! {
-        ":tenant": set.tenant.as_str(),
-        ":key": set.key.to_string(),
-        ":language": to_json(&set.language)?,
-        ":wanted": to_json(&set.wanted)?,
-        ":digest": set.digest.to_string(),
-        ":bytes": set.bytes,
-        ":files": set.files,
-        ":created_at": set.created_at.as_microsecond(),
-        ":used_at": set.used_at.as_microsecond(),
-    })?;
-    Ok(())
+impl Packages for Sqlite {
+    async fn put_packages(&self, set: PackageSet) -> Result<(), Error> {
+        self.write(move |c| {
+            c.prepare_cached(PUT)?.execute(named_params! {
+                ":tenant": set.tenant.as_str(),
+                ":key": set.key.to_string(),
+                ":language": to_json(&set.language)?,
+                ":wanted": to_json(&set.wanted)?,
+                ":digest": set.digest.to_string(),
+                ":bytes": set.bytes,
+                ":files": set.files,
+                ":created_at": set.created_at.as_microsecond(),
+                ":used_at": set.used_at.as_microsecond(),
+            })?;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn packages(&self, tenant: &Tenant, key: &Digest) -> Result<PackageSet, Error> {
+        let terms = (tenant.to_string(), key.to_string());
+        let found = self.read(move |c| first(c, BY_KEY, terms, record)).await?;
+        found.ok_or_else(not_found)
+    }
+
+    async fn touch_packages(&self, tenant: &Tenant, key: &Digest, at: Timestamp) -> Result<(), Error> {
+        let terms = (tenant.to_string(), key.to_string(), at.as_microsecond());
+        self.write(move |c| execute(c, TOUCH, terms).map(drop)).await
+    }
+
+    async fn delete_packages(&self, tenant: &Tenant, key: &Digest) -> Result<PackageSet, Error> {
+        let terms = (tenant.to_string(), key.to_string());
+        self.write(move |c| first(c, DELETE, terms, record)?.ok_or_else(not_found))
+            .await
+    }
+
+    async fn surplus_packages(&self, bytes_max: u64, rows: u32) -> Result<Vec<PackageSet>, Error> {
+        let bytes_max = i64::try_from(bytes_max).unwrap_or(i64::MAX);
+        self.read(move |c| all(c, SURPLUS, (bytes_max, rows), record))
+            .await
+    }
+
+    async fn packages_digest_is_used(&self, digest: &Digest) -> Result<bool, Error> {
+        let digest = digest.to_string();
+        self.read(move |c| exists(c, DIGEST_IS_USED, [digest])).await
+    }
+
+    async fn package_sets(
+        &self,
+        tenant: &Tenant,
+        after: Option<Moment<Digest>>,
+        rows: u32,
+    ) -> Result<Vec<PackageSet>, Error> {
+        let (tenant, (at, key)) = (tenant.to_string(), before(after));
+        self.read(move |c| all(c, PAGE, (tenant, at, key, rows), record))
+            .await
+    }
 }
 
-pub(super) fn find(c: &Connection, tenant: &Tenant, key: &Digest) -> Result<PackageSet, Error> {
-    let mut statement = c.prepare_cached(BY_KEY)?;
-    let mut rows = statement.query_and_then((tenant.as_str(), key.to_string()), record)?;
-    rows.next().ok_or(Error::NotFound)?
-}
-
-pub(super) fn list(
-    c: &Connection,
-    tenant: &Tenant,
-    after: Option<Moment<Digest>>,
-    rows: u32,
-) -> Result<Vec<PackageSet>, Error> {
-    let (at, key) = after.map_or((i64::MAX, String::new()), |moment| {
-        (moment.at.as_microsecond(), moment.id.to_string())
-    });
-    let mut statement = c.prepare_cached(PAGE)?;
-    let found = statement.query_and_then((tenant.as_str(), at, key, rows), record)?;
-    found.collect()
-}
-
-pub(super) fn used(c: &Connection, tenant: &Tenant, key: &Digest, at: Timestamp) -> Result<(), Error> {
-    let used = (tenant.as_str(), key.to_string(), at.as_microsecond());
-    c.prepare_cached(USE)?.execute(used)?;
-    Ok(())
-}
-
-pub(super) fn drop(c: &Connection, tenant: &Tenant, key: &Digest) -> Result<PackageSet, Error> {
-    let mut statement = c.prepare_cached(DROP)?;
-    let mut rows = statement.query_and_then((tenant.as_str(), key.to_string()), record)?;
-    rows.next().ok_or(Error::NotFound)?
-}
-
-pub(super) fn surplus(c: &Connection, bytes_max: u64, rows: u32) -> Result<Vec<PackageSet>, Error> {
-    let bytes_max = i64::try_from(bytes_max).unwrap_or(i64::MAX);
-    let mut statement = c.prepare_cached(SURPLUS)?;
-    let found = statement.query_and_then((bytes_max, rows), record)?;
-    found.collect()
-}
-
-pub(super) fn are_kept(c: &Connection, digest: &Digest) -> Result<bool, Error> {
-    let mut statement = c.prepare_cached(IS_KEPT)?;
-    Ok(statement.query_row([digest.to_string()], |row| row.get(0))?)
+fn not_found() -> Error {
+    Error::NotFound("installed packages".to_owned())
 }
 
 fn record(row: &Row<'_>) -> Result<PackageSet, Error> {

@@ -8,14 +8,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::limits;
 use crate::store::Error;
 
-/// Connections for whoever comes first; the wait for one is bounded.
+/// Connections, first come, first served; the wait for one is limited.
 #[derive(Debug)]
 pub(super) struct Pool {
     idle: Arc<Idle>,
     permits: Arc<Semaphore>,
 }
 
-/// Closed with the pool or with its last lease, whichever comes later: a call may outlive both its caller and the store.
+/// Closed with the pool or with its last lease, whichever is later: a call may outlive both its caller and the store.
 #[derive(Debug)]
 struct Idle {
     connections: Mutex<Vec<Connection>>,
@@ -43,8 +43,8 @@ impl Pool {
         }
     }
 
-    /// Runs `act` on a connection, and `then` when the connection is the next one's already. Once begun it runs to its end, even
-    /// if the caller goes away.
+    /// Runs `act` on a connection, and `then` after its return to the pool. A call that has begun completes even if its caller is
+    /// dropped.
     pub(super) async fn with<A: Send + 'static, T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut Connection) -> Result<A, Error> + Send + 'static,
@@ -63,17 +63,17 @@ impl Pool {
         tokio::task::spawn_blocking(acted).await.map_err(Error::backend)?
     }
 
-    /// A connection that nobody uses now.
+    /// An idle connection, if there is one.
     pub(super) fn idle(&self) -> Option<Lease> {
         let permit = self.permits.clone().try_acquire_owned().ok()?;
         Some(Lease::take(&self.idle, permit))
     }
 
-    /// Connections that nobody uses give back the pages that they keep.
-    pub(super) fn rest(&self) {
+    /// Releases the page caches of idle connections.
+    pub(super) fn release_memory(&self) {
         for connection in self.idle.locked().iter() {
             if let Err(error) = connection.release_memory() {
-                tracing::debug!(%error, "A connection keeps its pages");
+                tracing::debug!(%error, "Page cache not released");
             }
         }
     }
@@ -85,10 +85,10 @@ impl Idle {
     }
 }
 
-/// A connection on loan; goes back to the pool when dropped, also by a panic.
+/// A connection on loan; returns to the pool when dropped, also by a panic.
 #[derive(Debug)]
 pub(super) struct Lease {
-    /// Always there until dropped.
+    /// Always set until dropped.
     connection: Option<Connection>,
     idle: Arc<Idle>,
     _permit: OwnedSemaphorePermit,
@@ -112,21 +112,13 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // Fields drop after this: the connection is back before its permit is.
+        // Fields drop after this: the connection returns before its permit.
         self.idle.locked().extend(self.connection.take());
     }
 }
 
-/// Runs `act` in one transaction: all of it is kept, or on an error nothing.
-pub(super) fn transact<T>(
-    connection: &mut Connection,
-    act: impl FnOnce(&Connection) -> Result<T, Error>,
-) -> Result<T, Error> {
-    whole(connection.transaction()?, act)
-}
-
-/// The same in a transaction that has begun.
-pub(super) fn whole<T>(
+/// Runs `act` in a transaction and commits it; on an error nothing is changed.
+pub(super) fn commit<T>(
     transaction: Transaction<'_>,
     act: impl FnOnce(&Connection) -> Result<T, Error>,
 ) -> Result<T, Error> {

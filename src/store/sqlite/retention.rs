@@ -1,11 +1,10 @@
-//! Which executions may go, and letting them go.
+//! Which executions have expired.
 
 use std::collections::BTreeSet;
 
-use rusqlite::{Connection, OptionalExtension as _, Row};
+use rusqlite::Connection;
 
-use super::row::text;
-use super::storage;
+use super::row::{first, owned};
 use crate::ids::{ExecutionId, Tenant};
 use crate::store::{Error, Retention};
 
@@ -13,7 +12,7 @@ pub(super) const ENDED_BEFORE: &str =
     "select tenant, id from executions where finished_at < ?1 order by finished_at limit ?2";
 pub(super) const NEXT_TENANT: &str =
     "select tenant from executions where tenant > ?1 order by tenant limit 1";
-/// The most recent execution that is one too many.
+/// The most recent execution beyond the limit.
 pub(super) const FIRST_BEYOND: &str = "
     select created_at, id from executions where tenant = ?1
     order by created_at desc, id desc limit 1 offset ?2";
@@ -21,10 +20,6 @@ pub(super) const BEYOND: &str = "
     select tenant, id from executions
     where tenant = ?1 and (created_at, id) <= (?2, ?3) and finished_at is not null
     order by created_at, id limit ?4";
-/// Its results go with it.
-const FORGET: &str =
-    "delete from executions where tenant = ?1 and id = ?2 and finished_at is not null returning kept_bytes";
-
 type Found = BTreeSet<(Tenant, ExecutionId)>;
 
 pub(super) fn expired(
@@ -51,32 +46,18 @@ pub(super) fn expired(
 }
 
 fn next_tenant(c: &Connection, after: &str) -> Result<Option<String>, Error> {
-    let mut statement = c.prepare_cached(NEXT_TENANT)?;
-    Ok(statement.query_row([after], |row| row.get(0)).optional()?)
+    first(c, NEXT_TENANT, [after], |row| Ok(row.get(0)?))
 }
 
 fn beyond(c: &Connection, tenant: &str, kept: u64, rows: u32, found: &mut Found) -> Result<(), Error> {
     let kept = i64::try_from(kept).unwrap_or(i64::MAX);
-    let first = c
-        .prepare_cached(FIRST_BEYOND)?
-        .query_row((tenant, kept), |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
-        })
-        .optional()?;
+    let first = first(c, FIRST_BEYOND, (tenant, kept), |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+    })?;
     let Some((at, id)) = first else { return Ok(()) };
     let mut statement = c.prepare_cached(BEYOND)?;
     for owned in statement.query_and_then((tenant, at, id, rows), owned)? {
         found.insert(owned?);
     }
     Ok(())
-}
-
-fn owned(row: &Row<'_>) -> Result<(Tenant, ExecutionId), Error> {
-    Ok((text(row, "tenant")?, text(row, "id")?))
-}
-
-pub(super) fn forget(c: &Connection, tenant: &Tenant, id: ExecutionId) -> Result<(), Error> {
-    let mut statement = c.prepare_cached(FORGET)?;
-    let kept_bytes = statement.query_row((tenant.as_str(), id.to_string()), |row| row.get(0))?;
-    storage::take(c, tenant, kept_bytes)
 }

@@ -4,23 +4,66 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use jiff::Timestamp;
-use rusqlite::{ErrorCode, Row, ffi};
+use rusqlite::{Connection, ErrorCode, Params, Row, ffi};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::ids::{ExecutionId, Tenant};
 use crate::store::Error;
+use crate::store::cursor::Moment;
 
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
-        if matches!(error, rusqlite::Error::QueryReturnedNoRows) {
-            return Self::NotFound;
-        }
         match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
             Some(ErrorCode::DiskFull) => Self::Full,
             _ => Self::backend(error),
         }
     }
+}
+
+/// The first row, if there is one.
+pub(super) fn first<T>(
+    c: &Connection,
+    sql: &str,
+    terms: impl Params,
+    read: impl FnOnce(&Row<'_>) -> Result<T, Error>,
+) -> Result<Option<T>, Error> {
+    let mut statement = c.prepare_cached(sql)?;
+    let mut rows = statement.query(terms)?;
+    rows.next()?.map(read).transpose()
+}
+
+pub(super) fn all<T>(
+    c: &Connection,
+    sql: &str,
+    terms: impl Params,
+    read: impl FnMut(&Row<'_>) -> Result<T, Error>,
+) -> Result<Vec<T>, Error> {
+    let mut statement = c.prepare_cached(sql)?;
+    let rows = statement.query_and_then(terms, read)?;
+    rows.collect()
+}
+
+pub(super) fn exists(c: &Connection, sql: &str, terms: impl Params) -> Result<bool, Error> {
+    Ok(first(c, sql, terms, |_| Ok(()))?.is_some())
+}
+
+/// Returns how many rows were changed.
+pub(super) fn execute(c: &Connection, sql: &str, terms: impl Params) -> Result<usize, Error> {
+    Ok(c.prepare_cached(sql)?.execute(terms)?)
+}
+
+/// The terms of `(time, id) < (?, ?)`: without a position, all rows.
+pub(super) fn before<Id: Display>(position: Option<Moment<Id>>) -> (i64, String) {
+    position.map_or((i64::MAX, String::new()), |position| {
+        (position.at.as_microsecond(), position.id.to_string())
+    })
+}
+
+/// An execution and its tenant.
+pub(super) fn owned(row: &Row<'_>) -> Result<(Tenant, ExecutionId), Error> {
+    Ok((text(row, "tenant")?, text(row, "id")?))
 }
 
 /// Whether `error` says that a unique value is taken.

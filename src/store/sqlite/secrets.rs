@@ -1,13 +1,15 @@
-//! Secrets, sealed: this room cannot open them.
+//! Secrets, sealed.
 
-use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+use rusqlite::{Row, named_params};
 
-use super::row::{text, time};
+use super::Sqlite;
+use super::row::{all, execute, exists, first, text, time};
 use crate::ids::Tenant;
 use crate::skill::SecretName;
-use crate::store::{Error, Kept, NewSecret, SecretRecord};
+use crate::store::secrets::Secrets;
+use crate::store::{Error, NewSecret, Saved, SecretRecord};
 
-const IS_THERE: &str = "select 1 from secrets where tenant = ?1 and name = ?2";
+const EXISTS: &str = "select 1 from secrets where tenant = ?1 and name = ?2";
 pub(super) const COUNT: &str = "select count(*) from secrets where tenant = ?1";
 const PUT: &str = "
     insert into secrets (tenant, name, sealed, created_at, updated_at) values (:tenant, :name, :sealed, :at, :at)
@@ -18,51 +20,56 @@ pub(super) const PAGE: &str = "
     where tenant = ?1 and name > ?2 order by name limit ?3";
 const DELETE: &str = "delete from secrets where tenant = ?1 and name = ?2";
 
-pub(super) fn put(c: &Connection, new: &NewSecret, max: u32) -> Result<Kept, Error> {
-    let (tenant, name) = (new.tenant.as_str(), new.name.as_str());
-    let is_there = c
-        .prepare_cached(IS_THERE)?
-        .query_row((tenant, name), |_| Ok(()))
-        .optional()?
-        .is_some();
-    if !is_there
-        && c.prepare_cached(COUNT)?
-            .query_row([tenant], |row| row.get::<_, u32>(0))?
-            >= max
-    {
-        return Err(Error::Quota);
+impl Secrets for Sqlite {
+    async fn put_secret(&self, new: NewSecret, max: u32) -> Result<Saved, Error> {
+        self.write(move |c| {
+            let (tenant, name) = (new.tenant.as_str(), new.name.as_str());
+            let saved = if exists(c, EXISTS, (tenant, name))? {
+                Saved::Existing
+            } else {
+                let count: Option<u32> = first(c, COUNT, [tenant], |row| Ok(row.get(0)?))?;
+                if count >= Some(max) {
+                    return Err(Error::Quota);
+                }
+                Saved::New
+            };
+            c.prepare_cached(PUT)?.execute(named_params! {
+                ":tenant": tenant,
+                ":name": name,
+                ":sealed": new.sealed,
+                ":at": new.at.as_microsecond(),
+            })?;
+            Ok(saved)
+        })
+        .await
     }
-    c.prepare_cached(PUT)?.execute(named_params! {
-        ":tenant": tenant,
-        ":name": name,
-        ":sealed": new.sealed,
-        ":at": new.at.as_microsecond(),
-    })?;
-    Ok(if is_there { Kept::Again } else { Kept::New })
-}
 
-pub(super) fn sealed(c: &Connection, tenant: &Tenant, name: &SecretName) -> Result<Vec<u8>, Error> {
-    let mut statement = c.prepare_cached(SEALED)?;
-    Ok(statement.query_row((tenant.as_str(), name.as_str()), |row| row.get(0))?)
-}
+    async fn sealed_secret(&self, tenant: &Tenant, name: &SecretName) -> Result<Vec<u8>, Error> {
+        let terms = (tenant.to_string(), name.to_string());
+        let sealed = self.read(move |c| first(c, SEALED, terms, |row| Ok(row.get(0)?)));
+        sealed.await?.ok_or_else(|| Error::not_found("secret", name))
+    }
 
-pub(super) fn list(
-    c: &Connection,
-    tenant: &Tenant,
-    after: Option<&SecretName>,
-    rows: u32,
-) -> Result<Vec<SecretRecord>, Error> {
-    let mut statement = c.prepare_cached(PAGE)?;
-    let after = after.map_or("", SecretName::as_str);
-    let found = statement.query_and_then((tenant.as_str(), after, rows), record)?;
-    found.collect()
-}
+    async fn delete_secret(&self, tenant: &Tenant, name: &SecretName) -> Result<(), Error> {
+        let terms = (tenant.to_string(), name.to_string());
+        self.write(move |c| match execute(c, DELETE, [&terms.0, &terms.1])? {
+            0 => Err(Error::not_found("secret", &terms.1)),
+            _ => Ok(()),
+        })
+        .await
+    }
 
-pub(super) fn delete(c: &Connection, tenant: &Tenant, name: &SecretName) -> Result<(), Error> {
-    let gone = c
-        .prepare_cached(DELETE)?
-        .execute((tenant.as_str(), name.as_str()))?;
-    if gone == 0 { Err(Error::NotFound) } else { Ok(()) }
+    async fn secrets(
+        &self,
+        tenant: &Tenant,
+        after: Option<SecretName>,
+        rows: u32,
+    ) -> Result<Vec<SecretRecord>, Error> {
+        // Every name sorts after the empty text.
+        let after = after.map_or_else(String::new, |name| name.to_string());
+        let terms = (tenant.to_string(), after, rows);
+        self.read(move |c| all(c, PAGE, terms, record)).await
+    }
 }
 
 fn record(row: &Row<'_>) -> Result<SecretRecord, Error> {

@@ -1,11 +1,12 @@
 //! Published versions of skills.
 
-use rusqlite::{Connection, Row, named_params};
+use rusqlite::{Connection, Row, named_params, params_from_iter};
 
-use super::row::{json, text, time, to_json};
-use super::storage;
+use super::row::{all, execute, exists, first, json, text, time, to_json};
+use super::{Sqlite, storage};
 use crate::ids::{Digest, Tenant};
 use crate::skill::{Selector, SkillName, Version};
+use crate::store::skills::{PushedSkill, Skills};
 use crate::store::{Conflict, Error, Published, SkillRecord};
 
 macro_rules! select {
@@ -32,7 +33,7 @@ macro_rules! select_row {
     };
 }
 
-macro_rules! select_stamp {
+macro_rules! select_row_key {
     ($which:literal) => {
         concat!(
             "select version, push, digest, created_at from skills where ",
@@ -62,9 +63,9 @@ macro_rules! latest {
 const BY_VERSION: &str = by_version!(select_skill);
 const BY_DIGEST: &str = by_digest!(select_skill);
 pub(super) const LATEST: &str = latest!(select_skill);
-const STAMP_BY_VERSION: &str = by_version!(select_stamp);
-const STAMP_BY_DIGEST: &str = by_digest!(select_stamp);
-const STAMP_OF_LATEST: &str = latest!(select_stamp);
+const ROW_KEY_BY_VERSION: &str = by_version!(select_row_key);
+const ROW_KEY_BY_DIGEST: &str = by_digest!(select_row_key);
+const ROW_KEY_OF_LATEST: &str = latest!(select_row_key);
 pub(super) const NEXT_LATEST: &str =
     select_row!("tenant = ?1 and name > ?2 order by name, rank desc, push desc limit 1");
 pub(super) const VERSIONS: &str =
@@ -85,17 +86,116 @@ pub(super) const ABOVE: &str = "select name, coalesce(manifest ->> '$.modules', 
 pub(super) const BELOW: &str =
     "select distinct name from skills where tenant = ?1 and name > ?2 and name < ?3";
 const DELETE: &str = "delete from skills where tenant = ?1 and name = ?2 and version = ?3";
-const DIGEST_IS_USED: &str = "select exists (select 1 from skills where digest = ?1)";
+const DIGEST_IS_USED: &str = "select 1 from skills where digest = ?1 limit 1";
 
-pub(super) fn publish(c: &Connection, skill: &SkillRecord) -> Result<Published, Error> {
-    match by_version(c, &skill.tenant, &skill.name, &skill.version) {
-        Ok(there) if there.digest == skill.digest => return Ok(Published::Same(Box::new(there))),
-        Ok(_) => return Err(Conflict::VersionExists.into()),
-        Err(Error::NotFound) => {}
-        Err(other) => return Err(other),
+impl Skills for Sqlite {
+    async fn publish(&self, skill: SkillRecord) -> Result<Published, Error> {
+        self.write(move |c| publish(c, &skill)).await
+    }
+
+    async fn skill(
+        &self,
+        tenant: &Tenant,
+        name: &SkillName,
+        selector: &Selector,
+    ) -> Result<SkillRecord, Error> {
+        let found = match self.try_read_now(|c| self.parsed.find(c, tenant, name, selector)) {
+            Some(found) => found?,
+            None => {
+                let (parsed, tenant) = (self.parsed.clone(), tenant.clone());
+                let (name, selector) = (name.clone(), selector.clone());
+                self.read(move |c| parsed.find(c, &tenant, &name, &selector))
+                    .await?
+            }
+        };
+        found.ok_or_else(|| Error::NotFound(format!("skill `{name}` version `{selector}`")))
+    }
+
+    async fn delete_version(
+        &self,
+        tenant: &Tenant,
+        name: &SkillName,
+        version: &Version,
+    ) -> Result<SkillRecord, Error> {
+        let owner = tenant.clone();
+        let terms = [tenant.to_string(), name.to_string(), version.to_string()];
+        self.write(move |c| {
+            let [_, name, version] = &terms;
+            let deleted = first(c, BY_VERSION, terms.each_ref(), record)?
+                .ok_or_else(|| Error::NotFound(format!("skill `{name}` version `{version}`")))?;
+            execute(c, DELETE, terms.each_ref())?;
+            storage::take(c, &owner, deleted.archive_bytes)?;
+            Ok(deleted)
+        })
+        .await
+    }
+
+    async fn skill_digest_is_used(&self, digest: &Digest) -> Result<bool, Error> {
+        let digest = digest.to_string();
+        self.read(move |c| exists(c, DIGEST_IS_USED, [digest])).await
+    }
+
+    /// Seeks from one skill's first row to the next skill's: as many seeks as rows, however many versions lie between.
+    async fn skills(
+        &self,
+        tenant: &Tenant,
+        after: Option<SkillName>,
+        rows: u32,
+    ) -> Result<Vec<SkillRecord>, Error> {
+        let tenant = tenant.to_string();
+        self.read(move |c| {
+            let mut found: Vec<SkillRecord> = Vec::new();
+            for _ in 0..rows {
+                let last = found.last().map(|skill| &skill.name).or(after.as_ref());
+                // Every name sorts after the empty text.
+                let last = last.map_or("", SkillName::as_str);
+                let Some(next) = first(c, NEXT_LATEST, (&tenant, last), record)? else {
+                    break;
+                };
+                found.push(next);
+            }
+            Ok(found)
+        })
+        .await
+    }
+
+    async fn versions(
+        &self,
+        tenant: &Tenant,
+        name: &SkillName,
+        after: Option<u64>,
+        rows: u32,
+    ) -> Result<Vec<PushedSkill>, Error> {
+        let below = after.map_or(i64::MAX, |push| i64::try_from(push).unwrap_or(i64::MAX));
+        let terms = (tenant.to_string(), name.to_string(), below, rows);
+        self.read(move |c| {
+            all(c, VERSIONS, terms, |row| {
+                Ok(PushedSkill {
+                    push: row.get("push")?,
+                    skill: record(row)?,
+                })
+            })
+        })
+        .await
+    }
+}
+
+fn publish(c: &Connection, skill: &SkillRecord) -> Result<Published, Error> {
+    let what = || format!("skill `{}` version `{}`", skill.name, skill.version);
+    let terms = (
+        skill.tenant.as_str(),
+        skill.name.as_str(),
+        skill.version.to_string(),
+    );
+    match first(c, BY_VERSION, terms, record)? {
+        Some(existing) if existing.digest == skill.digest => {
+            return Ok(Published::Same(Box::new(existing)));
+        }
+        Some(_) => return Err(Conflict::VersionExists.of(what())),
+        None => {}
     }
     if let Some(other) = same_import(c, skill)? {
-        return Err(Conflict::SameImport(other).into());
+        return Err(Conflict::SameImport(other).of(what()));
     }
     c.prepare_cached(INSERT)?.execute(named_params! {
         ":tenant": skill.tenant.as_str(),
@@ -113,7 +213,7 @@ pub(super) fn publish(c: &Connection, skill: &SkillRecord) -> Result<Published, 
     Ok(Published::New)
 }
 
-/// A skill that programs would import by the path of one of this skill's modules, or the other way round.
+/// A skill that programs import by the path of one of this skill's modules, or the reverse.
 fn same_import(c: &Connection, skill: &SkillRecord) -> Result<Option<SkillName>, Error> {
     let tenant = skill.tenant.as_str();
     for (above, label) in skill.name.above() {
@@ -152,18 +252,18 @@ pub(super) fn find(
     tenant: &Tenant,
     name: &SkillName,
     selector: &Selector,
-) -> Result<SkillRecord, Error> {
-    let scope = (tenant.as_str(), name.as_str());
+) -> Result<Option<SkillRecord>, Error> {
+    let (tenant, name) = (tenant.as_str(), name.as_str());
     match selector {
-        Selector::Latest => one(c, LATEST, scope),
-        Selector::Version(version) => by_version(c, tenant, name, version),
-        Selector::Digest(digest) => one(c, BY_DIGEST, (scope.0, scope.1, digest.to_string())),
+        Selector::Latest => first(c, LATEST, (tenant, name), record),
+        Selector::Version(version) => first(c, BY_VERSION, (tenant, name, version.to_string()), record),
+        Selector::Digest(digest) => first(c, BY_DIGEST, (tenant, name, digest.to_string()), record),
     }
 }
 
-/// What no two rows share, even if one is deleted and its content pushed again. Rows never change.
+/// Identifies a row, even if it is deleted and its content pushed again. Rows never change.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Stamp {
+pub(super) struct RowKey {
     tenant: Tenant,
     name: SkillName,
     version: String,
@@ -172,107 +272,30 @@ pub(super) struct Stamp {
     created_at: i64,
 }
 
-/// The stamp of what [`find`] would find, without its manifest.
-pub(super) fn stamp(
+/// The key of the row that [`find`] would read, without its manifest.
+pub(super) fn row_key(
     c: &Connection,
     tenant: &Tenant,
     name: &SkillName,
     selector: &Selector,
-) -> Result<Stamp, Error> {
+) -> Result<Option<RowKey>, Error> {
     let (sql, third) = match selector {
-        Selector::Latest => (STAMP_OF_LATEST, None),
-        Selector::Version(version) => (STAMP_BY_VERSION, Some(version.to_string())),
-        Selector::Digest(digest) => (STAMP_BY_DIGEST, Some(digest.to_string())),
+        Selector::Latest => (ROW_KEY_OF_LATEST, None),
+        Selector::Version(version) => (ROW_KEY_BY_VERSION, Some(version.to_string())),
+        Selector::Digest(digest) => (ROW_KEY_BY_DIGEST, Some(digest.to_string())),
     };
-    let mut statement = c.prepare_cached(sql)?;
-    let scope = [Some(tenant.as_str()), Some(name.as_str()), third.as_deref()];
-    let given = scope.into_iter().flatten();
-    let mut rows = statement.query(rusqlite::params_from_iter(given))?;
-    let row = rows.next()?.ok_or(Error::NotFound)?;
-    Ok(Stamp {
-        tenant: tenant.clone(),
-        name: name.clone(),
-        version: row.get("version")?,
-        push: row.get("push")?,
-        digest: row.get("digest")?,
-        created_at: row.get("created_at")?,
+    let terms = [Some(tenant.as_str()), Some(name.as_str()), third.as_deref()];
+    let terms = params_from_iter(terms.into_iter().flatten());
+    first(c, sql, terms, |row| {
+        Ok(RowKey {
+            tenant: tenant.clone(),
+            name: name.clone(),
+            version: row.get("version")?,
+            push: row.get("push")?,
+            digest: row.get("digest")?,
+            created_at: row.get("created_at")?,
+        })
     })
-}
-
-fn by_version(
-    c: &Connection,
-    tenant: &Tenant,
-    name: &SkillName,
-    version: &Version,
-) -> Result<SkillRecord, Error> {
-    one(
-        c,
-        BY_VERSION,
-        (tenant.as_str(), name.as_str(), version.to_string()),
-    )
-}
-
-fn one(c: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<SkillRecord, Error> {
-    let mut statement = c.prepare_cached(sql)?;
-    let mut rows = statement.query_and_then(params, record)?;
-    rows.next().ok_or(Error::NotFound)?
-}
-
-/// From one skill's first row straight to the next skill's: as many seeks as rows, however many versions lie between.
-pub(super) fn list(
-    c: &Connection,
-    tenant: &Tenant,
-    after: Option<&SkillName>,
-    rows: u32,
-) -> Result<Vec<SkillRecord>, Error> {
-    let mut found: Vec<SkillRecord> = Vec::new();
-    for _ in 0..rows {
-        // Every name sorts after the empty text.
-        let last = found
-            .last()
-            .map(|skill| &skill.name)
-            .or(after)
-            .map_or("", SkillName::as_str);
-        match one(c, NEXT_LATEST, (tenant.as_str(), last)) {
-            Ok(next) => found.push(next),
-            Err(Error::NotFound) => break,
-            Err(other) => return Err(other),
-        }
-    }
-    Ok(found)
-}
-
-pub(super) fn versions(
-    c: &Connection,
-    tenant: &Tenant,
-    name: &SkillName,
-    after: Option<u64>,
-    rows: u32,
-) -> Result<Vec<(u64, SkillRecord)>, Error> {
-    let below = after.map_or(i64::MAX, |push| i64::try_from(push).unwrap_or(i64::MAX));
-    let mut statement = c.prepare_cached(VERSIONS)?;
-    let found = statement.query_and_then((tenant.as_str(), name.as_str(), below, rows), |row| {
-        Ok((row.get("push")?, record(row)?))
-    })?;
-    found.collect()
-}
-
-pub(super) fn delete(
-    c: &Connection,
-    tenant: &Tenant,
-    name: &SkillName,
-    version: &Version,
-) -> Result<SkillRecord, Error> {
-    let gone = by_version(c, tenant, name, version)?;
-    c.prepare_cached(DELETE)?
-        .execute((tenant.as_str(), name.as_str(), version.to_string()))?;
-    storage::take(c, tenant, gone.archive_bytes)?;
-    Ok(gone)
-}
-
-pub(super) fn digest_is_used(c: &Connection, digest: &Digest) -> Result<bool, Error> {
-    let mut statement = c.prepare_cached(DIGEST_IS_USED)?;
-    Ok(statement.query_row([digest.to_string()], |row| row.get(0))?)
 }
 
 fn record(row: &Row<'_>) -> Result<SkillRecord, Error> {

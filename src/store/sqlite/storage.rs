@@ -1,7 +1,8 @@
-//! How much is kept for each tenant: a running total, changed with what it counts.
+//! How many bytes each tenant stores: a running total, changed in the same transactions.
 
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::Connection;
 
+use super::row::execute;
 use crate::ids::Tenant;
 use crate::store::Error;
 
@@ -11,20 +12,10 @@ const ADD: &str = "
     on conflict (tenant) do update set bytes = bytes + excluded.bytes";
 const TAKE: &str = "update storage_used set bytes = max(0, bytes - ?2) where tenant = ?1";
 
-pub(super) fn used(c: &Connection, tenant: &Tenant) -> Result<u64, Error> {
-    let mut statement = c.prepare_cached(USED)?;
-    let used = statement
-        .query_row([tenant.as_str()], |row| row.get(0))
-        .optional()?;
-    Ok(used.unwrap_or(0))
-}
-
 pub(super) fn add(c: &Connection, tenant: &Tenant, bytes: u64) -> Result<(), Error> {
-    c.prepare_cached(ADD)?.execute((tenant.as_str(), bytes))?;
-    Ok(())
+    execute(c, ADD, (tenant.as_str(), bytes)).map(drop)
 }
 
 pub(super) fn take(c: &Connection, tenant: &Tenant, bytes: u64) -> Result<(), Error> {
-    c.prepare_cached(TAKE)?.execute((tenant.as_str(), bytes))?;
-    Ok(())
+    execute(c, TAKE, (tenant.as_str(), bytes)).map(drop)
 }

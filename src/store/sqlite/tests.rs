@@ -8,7 +8,9 @@ use std::time::Duration;
 use rusqlite::types::Null;
 use rusqlite::{Connection, TransactionBehavior, params_from_iter};
 
-use super::{Sqlite, blobs, deliveries, executions, keys, open, queue, retention, secrets, skills, storage};
+use super::{
+    Sqlite, blobs, deliveries, executions, keys, open, queue, retention, row, secrets, skills, storage,
+};
 use crate::auth::{ApiKey, KeyRecord, Scope, Scopes};
 use crate::ids::{KeyId, Tenant};
 use crate::limits;
@@ -73,9 +75,7 @@ fn numbered_key(n: u8) -> KeyRecord {
 
 /// Each list and look-up, and the one step that it may take.
 fn plans() -> Vec<(&'static str, String)> {
-    let mut plans = plans_of_executions();
-    plans.extend(plans_of_others());
-    plans
+    [plans_of_executions(), plans_of_others()].concat()
 }
 
 fn by(index: &str, terms: &str) -> String {
@@ -271,7 +271,8 @@ fn many_starts_at_once_make_one_database() {
             }
         });
         let opened = open::open(&file.path()).unwrap();
-        let found = keys::list(&opened.readers[0], &Tenant::default_tenant(), None, 100).unwrap();
+        let terms = (Tenant::default_tenant().to_string(), i64::MAX, "", 100);
+        let found = row::all(&opened.readers[0], keys::PAGE, terms, keys::record).unwrap();
         assert_eq!(found.len(), 8);
     }
 }
@@ -437,7 +438,7 @@ async fn a_panic_costs_no_connection() {
 fn calls_can_be_awaited_on_any_thread() {
     fn is_send(_: impl Send) {}
     fn check(store: &Store) {
-        is_send(store.instances());
+        is_send(store.running_instances());
         is_send(store.bootstrap_key(numbered_key(1)));
         is_send(store.executions(&Tenant::default_tenant(), &ExecutionFilter::default(), None, 1));
     }
@@ -488,7 +489,7 @@ async fn a_webhook_that_cannot_be_read_holds_up_no_other() {
     .await;
     let claim = async || {
         store
-            .claim_deliveries(contract::deliveries::wanted(3))
+            .claim_deliveries(contract::deliveries::claim(3))
             .await
             .unwrap()
     };
