@@ -17,18 +17,18 @@ pub(super) trait Place {
 macro_rules! contract_tests {
     ($place:expr) => {
         $crate::blob::contract::contract_tests! { $place;
-            an_object_reads_back_whole,
+            object_reads_back_unchanged,
             any_range_of_an_object_can_be_read,
-            putting_again_replaces_the_whole,
-            a_source_that_fails_changes_nothing,
-            what_is_staged_is_found_when_it_is_placed_and_not_before,
-            of_concurrent_puts_one_whole_object_stays,
-            a_deleted_object_is_gone,
-            what_is_being_read_stays_whole,
-            puts_and_deletes_do_not_trip_over_each_other,
+            second_put_replaces_the_object,
+            failing_source_changes_nothing,
+            staged_object_is_found_only_after_placement,
+            one_of_concurrent_puts_wins,
+            deleted_object_is_not_found,
+            open_object_stays_readable,
+            concurrent_puts_and_deletes_succeed,
             keys_that_look_alike_are_different_objects,
-            the_objects_of_blobs_are_listed_for_their_owner_alone,
-            a_ping_leaves_nothing,
+            lists_blob_objects_of_their_tenant_only,
+            ping_leaves_no_file,
         }
     };
     ($place:expr; $($claim:ident),* $(,)?) => {
@@ -81,7 +81,7 @@ pub(super) async fn is_absent(blob: &Blob, key: &Key) -> bool {
 }
 
 /// Wherever the source's position is.
-pub(super) async fn an_object_reads_back_whole(place: &impl Place) {
+pub(super) async fn object_reads_back_unchanged(place: &impl Place) {
     let blob = place.open();
     for (size, position) in [(0, 0), (1, 1), (5_000_000, 17)] {
         let bytes: Vec<u8> = (0..=250).cycle().take(size).collect();
@@ -115,7 +115,7 @@ pub(super) async fn any_range_of_an_object_can_be_read(place: &impl Place) {
     }
 }
 
-pub(super) async fn putting_again_replaces_the_whole(place: &impl Place) {
+pub(super) async fn second_put_replaces_the_object(place: &impl Place) {
     let blob = place.open();
     let key = artifacts();
     blob.put(&key, source(b"long and first")).await.unwrap();
@@ -124,7 +124,7 @@ pub(super) async fn putting_again_replaces_the_whole(place: &impl Place) {
 }
 
 /// Z-28, O-16.
-pub(super) async fn a_source_that_fails_changes_nothing(place: &impl Place) {
+pub(super) async fn failing_source_changes_nothing(place: &impl Place) {
     let blob = place.open();
     let (new, old) = (artifacts(), artifacts());
     blob.put(&old, source(b"old")).await.unwrap();
@@ -137,7 +137,7 @@ pub(super) async fn a_source_that_fails_changes_nothing(place: &impl Place) {
     assert_eq!(content(&blob, &old).await, b"old");
 }
 
-pub(super) async fn what_is_staged_is_found_when_it_is_placed_and_not_before(place: &impl Place) {
+pub(super) async fn staged_object_is_found_only_after_placement(place: &impl Place) {
     let blob = place.open();
     let key = archive("acme", "csv", "1.0.0");
     drop(blob.stage(source(b"given up")).await.unwrap());
@@ -147,7 +147,7 @@ pub(super) async fn what_is_staged_is_found_when_it_is_placed_and_not_before(pla
     assert_eq!(content(&blob, &key).await, b"whole");
 }
 
-pub(super) async fn of_concurrent_puts_one_whole_object_stays(place: &impl Place) {
+pub(super) async fn one_of_concurrent_puts_wins(place: &impl Place) {
     let blobs = [place.open(), place.open()];
     let key = artifacts();
     let puts = (0..16u8).zip(blobs.iter().cycle()).map(|(n, blob)| {
@@ -161,7 +161,7 @@ pub(super) async fn of_concurrent_puts_one_whole_object_stays(place: &impl Place
 }
 
 /// T-12.
-pub(super) async fn a_deleted_object_is_gone(place: &impl Place) {
+pub(super) async fn deleted_object_is_not_found(place: &impl Place) {
     let blob = place.open();
     let (key, other) = (archive("acme", "csv", "1.0.0"), archive("acme", "csv", "1.0.1"));
     blob.put(&key, source(b"x")).await.unwrap();
@@ -174,7 +174,7 @@ pub(super) async fn a_deleted_object_is_gone(place: &impl Place) {
     assert_eq!(content(&blob, &key).await, b"again");
 }
 
-pub(super) async fn the_objects_of_blobs_are_listed_for_their_owner_alone(place: &impl Place) {
+pub(super) async fn lists_blob_objects_of_their_tenant_only(place: &impl Place) {
     let blob = place.open();
     let tenant = |name: &str| name.parse::<Tenant>().unwrap();
     let key = |owner: &str, object: &BlobObject| Key::Blob {
@@ -202,7 +202,7 @@ pub(super) async fn the_objects_of_blobs_are_listed_for_their_owner_alone(place:
 }
 
 /// C-08.
-pub(super) async fn what_is_being_read_stays_whole(place: &impl Place) {
+pub(super) async fn open_object_stays_readable(place: &impl Place) {
     let blob = place.open();
     let key = artifacts();
     let bytes = vec![b'a'; 3_000_000];
@@ -216,7 +216,7 @@ pub(super) async fn what_is_being_read_stays_whole(place: &impl Place) {
 }
 
 /// The folders on the way come and go.
-pub(super) async fn puts_and_deletes_do_not_trip_over_each_other(place: &impl Place) {
+pub(super) async fn concurrent_puts_and_deletes_succeed(place: &impl Place) {
     let blobs = [place.open(), place.open()];
     let keys = [
         archive("acme", "csv", "1.0.0"),
@@ -278,7 +278,7 @@ pub(super) async fn keys_that_look_alike_are_different_objects(place: &impl Plac
     }
 }
 
-pub(super) async fn a_ping_leaves_nothing(place: &impl Place) {
+pub(super) async fn ping_leaves_no_file(place: &impl Place) {
     let blob = place.open();
     let key = artifacts();
     blob.ping().await.unwrap();

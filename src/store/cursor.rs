@@ -161,7 +161,7 @@ mod tests {
 
     ///
     #[test]
-    fn a_cursor_reads_back_what_it_prints() {
+    fn cursor_survives_display_and_parse() {
         let tenant = Tenant::default_tenant();
         let cursor = cursor_of(&List::Keys(&tenant));
         assert_eq!(cursor.to_string().parse(), Ok(cursor.clone()));
@@ -170,7 +170,7 @@ mod tests {
 
     ///
     #[test]
-    fn a_cursor_of_another_list_is_refused() {
+    fn rejects_cursor_of_another_list() {
         let (tenant, other) = (Tenant::default_tenant(), "other".parse().unwrap());
         let (name, all) = ("a".parse().unwrap(), ExecutionFilter::default());
         let narrow = ExecutionFilter {
@@ -197,7 +197,7 @@ mod tests {
 
     ///
     #[test]
-    fn garbage_is_no_cursor() {
+    fn rejects_malformed_cursor() {
         let tenant = Tenant::default_tenant();
         let list = List::Keys(&tenant);
         let good = cursor_of(&list).to_string();
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_page_has_no_cursor() {
+    fn last_page_has_no_cursor() {
         let tenant = Tenant::default_tenant();
         assert_eq!(
             List::Keys(&tenant).page::<_, i32, _>(vec![1, 2], 2, |n| *n).next,

@@ -84,7 +84,7 @@ async fn only_the_owner_can_read_objects() {
 
 /// P15, Z-28.
 #[tokio::test]
-async fn nothing_is_left_of_what_is_gone_or_failed() {
+async fn deleted_and_failed_objects_leave_no_file() {
     let folder = Folder::new();
     let blob = folder.open();
     let key = archive("acme", "csv", "1.0.0");
@@ -100,7 +100,7 @@ async fn nothing_is_left_of_what_is_gone_or_failed() {
 
 /// C-07.
 #[test]
-fn a_folder_that_others_may_write_to_is_refused() {
+fn rejects_folder_writable_by_others() {
     let folder = Folder::new();
     drop(folder.open());
     for shared in [folder.root(), folder.root().join(".tmp")] {
@@ -118,7 +118,7 @@ fn a_folder_that_others_may_write_to_is_refused() {
 
 /// C-07.
 #[test]
-fn a_folder_of_another_user_is_refused() {
+fn rejects_folder_of_another_user() {
     let folder = Folder::new();
     drop(folder.open());
     if std::os::unix::fs::chown(folder.root(), Some(12345), None).is_err() {
@@ -187,7 +187,7 @@ async fn only_a_regular_file_is_an_object() {
 
 /// F-01, P15: at the very next start, unless somebody writes just then.
 #[test]
-fn what_a_dead_process_left_is_removed_at_the_next_start() {
+fn start_removes_temporary_files_of_dead_processes() {
     let folder = Folder::new();
     drop(folder.open());
     let temporaries = folder.root().join(".tmp");
@@ -203,8 +203,8 @@ fn what_a_dead_process_left_is_removed_at_the_next_start() {
 
 /// F-11, Z-28: half an object is never left on a full disk, and room brings everything back.
 #[tokio::test]
-async fn a_full_disk_is_full_until_there_is_room() {
-    let name = "blob::local::tests::a_full_disk_is_full_until_there_is_room";
+async fn full_disk_is_reported_until_space_is_freed() {
+    let name = "blob::local::tests::full_disk_is_reported_until_space_is_freed";
     let Some(disk) = small_disk(name) else { return };
     let blob = Blob::open_local(&disk.join("blobs")).unwrap();
     let (kept, big) = (artifacts(), artifacts());

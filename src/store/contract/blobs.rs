@@ -28,7 +28,7 @@ fn blob(content: &str, from: i64, to: i64) -> BlobRecord {
     }
 }
 
-pub(in crate::store) async fn a_blob_is_kept_once_and_its_expiry_never_moves_back(place: &impl Place) {
+pub(in crate::store) async fn blob_is_stored_once_and_its_expiry_never_moves_back(place: &impl Place) {
     let store = place.open().await;
     let first = blob("a", 0, 100);
     assert_eq!(store.put_blob(first.clone(), QUOTA).await.unwrap(), NEW);
@@ -43,7 +43,7 @@ pub(in crate::store) async fn a_blob_is_kept_once_and_its_expiry_never_moves_bac
     }
 }
 
-pub(in crate::store) async fn a_tenant_keeps_only_so_much(place: &impl Place) {
+pub(in crate::store) async fn rejects_blob_over_quota(place: &impl Place) {
     let store = place.open().await;
     for content in ["a", "b", "c"] {
         store.put_blob(blob(content, 0, 100), QUOTA).await.unwrap();
@@ -77,9 +77,7 @@ pub(in crate::store) async fn a_tenant_keeps_only_so_much(place: &impl Place) {
     assert!(store.put_blob(others, QUOTA).await.is_ok());
 }
 
-pub(in crate::store) async fn an_expired_blob_is_not_there_and_comes_back_with_other_bytes(
-    place: &impl Place,
-) {
+pub(in crate::store) async fn expired_blob_is_not_found_and_gets_other_bytes(place: &impl Place) {
     let store = place.open().await;
     let first = blob("a", 0, 100);
     store.put_blob(first.clone(), QUOTA).await.unwrap();
@@ -95,7 +93,7 @@ pub(in crate::store) async fn an_expired_blob_is_not_there_and_comes_back_with_o
 }
 
 /// Its bytes go, however slow who removes them is, and however long ago the upload of the same content began.
-pub(in crate::store) async fn an_ended_blob_is_not_there_and_comes_back_with_other_bytes(place: &impl Place) {
+pub(in crate::store) async fn retired_blob_is_not_found_and_gets_other_bytes(place: &impl Place) {
     let store = place.open().await;
     let first = blob("a", 0, 100);
     store.put_blob(first.clone(), QUOTA).await.unwrap();
@@ -124,7 +122,7 @@ pub(in crate::store) async fn an_ended_blob_is_not_there_and_comes_back_with_oth
 }
 
 /// Whoever removes what was ended may be slow, or never come to it.
-pub(in crate::store) async fn what_came_back_is_not_forgotten(place: &impl Place) {
+pub(in crate::store) async fn blob_uploaded_again_is_not_deleted(place: &impl Place) {
     let store = place.open().await;
     let (first, second) = (blob("a", 0, 100), blob("a", 150, 300));
     store.put_blob(first.clone(), QUOTA).await.unwrap();

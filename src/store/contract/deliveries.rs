@@ -69,7 +69,7 @@ fn executions(claimed: &[ClaimedDelivery]) -> Vec<ExecutionId> {
 }
 
 /// F-01: a webhook is there from the begin on, and due with the end: by [`Store::finish`], or by somebody else's hand.
-pub(in crate::store) async fn every_end_that_is_to_be_told_is_due_with_it(place: &impl Place) {
+pub(in crate::store) async fn every_outcome_makes_its_webhook_due(place: &impl Place) {
     let store = place.open().await;
     let dead = InstanceId::generate();
     let [finished, interrupted, running] = ["a", "b", "c"].map(|owner| NewExecution {
@@ -121,7 +121,7 @@ pub(in crate::store) async fn every_end_that_is_to_be_told_is_due_with_it(place:
 }
 
 /// The same for what never ran: cancelled or refused in its turn, or left by a process that died; but what was withdrawn is gone.
-pub(in crate::store) async fn ends_in_the_queue_are_told(place: &impl Place) {
+pub(in crate::store) async fn outcomes_of_queued_executions_make_webhooks_due(place: &impl Place) {
     let store = place.open().await;
     let dead = InstanceId::generate();
     let [refused, alone, withdrawn] = ["a", "b", "c"].map(|owner| NewExecution {
@@ -169,7 +169,7 @@ pub(in crate::store) async fn ends_in_the_queue_are_told(place: &impl Place) {
     );
 }
 
-pub(in crate::store) async fn no_two_claim_the_same_webhook(place: &impl Place) {
+pub(in crate::store) async fn webhook_is_claimed_once(place: &impl Place) {
     let stores = [place.open().await, place.open().await];
     let mut all = Vec::new();
     for micros in 0..20 {
@@ -195,7 +195,7 @@ pub(in crate::store) async fn no_two_claim_the_same_webhook(place: &impl Place) 
 }
 
 /// F-01: who dies while it sends is given up, and what it says late changes nothing.
-pub(in crate::store) async fn what_nobody_has_recorded_in_time_is_due_again(place: &impl Place) {
+pub(in crate::store) async fn expired_claim_is_due_again(place: &impl Place) {
     let store = place.open().await;
     let new = ended(&store, "a", "hooks.example", 0).await;
     let first = claimed(&store, claim(10)).await.remove(0);
@@ -226,7 +226,7 @@ pub(in crate::store) async fn what_nobody_has_recorded_in_time_is_due_again(plac
     assert_eq!(of(&store, &new).await.status, DeliveryStatus::Gone);
 }
 
-pub(in crate::store) async fn an_attempt_is_over_or_followed_by_another(place: &impl Place) {
+pub(in crate::store) async fn attempt_ends_or_schedules_a_retry(place: &impl Place) {
     let store = place.open().await;
     let new = ended(&store, "a", "hooks.example", 0).await;
     let first = claimed(&store, claim(1)).await.remove(0);
@@ -316,7 +316,7 @@ pub(in crate::store) async fn tenants_and_hosts_take_turns(place: &impl Place) {
 }
 
 /// a list for a dead receiver that is longer than what is looked at hides nothing new.
-pub(in crate::store) async fn a_long_list_for_one_host_hides_no_other(place: &impl Place) {
+pub(in crate::store) async fn long_list_for_one_host_delays_no_other_host(place: &impl Place) {
     let store = place.open().await;
     let longer = i64::from(limits::DELIVERIES_LOOKED_AT) + 50;
     for micros in 0..longer {
@@ -333,7 +333,7 @@ pub(in crate::store) async fn a_long_list_for_one_host_hides_no_other(place: &im
     assert_eq!((claimed.len(), claimed.iter().filter(is_well).count()), (5, 1));
 }
 
-pub(in crate::store) async fn a_webhook_is_sent_anew_when_it_is_asked_for(place: &impl Place) {
+pub(in crate::store) async fn redelivery_makes_webhook_due_again(place: &impl Place) {
     let store = place.open().await;
     let running = told("a", "hooks.example", 0);
     store.insert_running(running.clone(), || ()).await.unwrap();
@@ -375,7 +375,7 @@ pub(in crate::store) async fn a_webhook_is_sent_anew_when_it_is_asked_for(place:
     assert!(matches!(unknown, Err(Error::NotFound(_))));
 }
 
-pub(in crate::store) async fn webhooks_go_with_their_execution(place: &impl Place) {
+pub(in crate::store) async fn webhooks_are_deleted_with_their_execution(place: &impl Place) {
     let store = place.open().await;
     let new = ended(&store, "a", "hooks.example", 0).await;
     let retention = Retention {
@@ -433,7 +433,7 @@ fn sealed(text: &[u8], micros: i64) -> SealedSigningSecret {
     }
 }
 
-pub(in crate::store) async fn a_signing_secret_is_made_once_and_rotated(place: &impl Place) {
+pub(in crate::store) async fn signing_secret_is_created_once_and_rotated(place: &impl Place) {
     let stores = [place.open().await, place.open().await];
     let (mine, theirs) = (Tenant::default_tenant(), tenant("other"));
     assert!(matches!(

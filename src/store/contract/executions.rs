@@ -30,7 +30,7 @@ pub(in crate::store) async fn an_execution_reads_back_byte_for_byte(place: &impl
     );
 }
 
-pub(in crate::store) async fn an_execution_begins_once(place: &impl Place) {
+pub(in crate::store) async fn execution_is_inserted_once(place: &impl Place) {
     let store = place.open().await;
     let new = execution(0);
     store.insert_running(new.clone(), || ()).await.unwrap();
@@ -44,7 +44,7 @@ pub(in crate::store) async fn an_execution_begins_once(place: &impl Place) {
     ));
 }
 
-pub(in crate::store) async fn an_execution_ends_once(place: &impl Place) {
+pub(in crate::store) async fn execution_is_finished_once(place: &impl Place) {
     let store = place.open().await;
     let new = execution(0);
     store.insert_running(new.clone(), || ()).await.unwrap();
@@ -71,7 +71,7 @@ pub(in crate::store) async fn an_execution_ends_once(place: &impl Place) {
 }
 
 /// C-11.
-pub(in crate::store) async fn of_concurrent_ends_exactly_one_counts(place: &impl Place) {
+pub(in crate::store) async fn one_of_concurrent_finishes_wins(place: &impl Place) {
     let stores = [place.open().await, place.open().await];
     let new = execution(0);
     stores[0].insert_running(new.clone(), || ()).await.unwrap();
@@ -94,7 +94,7 @@ pub(in crate::store) async fn of_concurrent_ends_exactly_one_counts(place: &impl
 }
 
 /// F-02, F-03: no row stays `running` without a process behind it.
-pub(in crate::store) async fn a_dead_process_leaves_nothing_running(place: &impl Place) {
+pub(in crate::store) async fn interrupts_executions_of_dead_process(place: &impl Place) {
     let store = place.open().await;
     let (dead, alive) = (InstanceId::generate(), InstanceId::generate());
     let mut of_dead = Vec::new();
@@ -166,7 +166,7 @@ pub(in crate::store) async fn a_cancel_request_reaches_the_owner_until_the_execu
 }
 
 /// A-06, A-12: quotes, statements and NUL in any free text are kept as they are and do nothing.
-pub(in crate::store) async fn text_is_data_and_never_a_statement(place: &impl Place) {
+pub(in crate::store) async fn text_is_never_executed_as_sql(place: &impl Place) {
     let store = place.open().await;
     let text = "x'; drop table executions; --\" %_\\ \0 \u{202e}".to_owned();
     let new = NewExecution {

@@ -7,7 +7,7 @@ use crate::ids::{Digest, KeyId, Tenant};
 use crate::store::{Conflict, Error};
 
 /// T-16: two starts race, one key comes out.
-pub(in crate::store) async fn the_first_key_is_made_once(place: &impl Place) {
+pub(in crate::store) async fn first_key_is_created_once(place: &impl Place) {
     let stores = [place.open().await, place.open().await];
     let starts = (0..16).zip(stores.iter().cycle()).map(|(n, store)| {
         let first = key(&n.to_string());
@@ -70,7 +70,7 @@ pub(in crate::store) async fn a_revoked_key_stays_revoked(place: &impl Place) {
     assert_eq!(again.revoked_at, Some(at(7)));
 }
 
-pub(in crate::store) async fn a_key_is_replaced_whole_or_not_at_all(place: &impl Place) {
+pub(in crate::store) async fn key_is_replaced_atomically(place: &impl Place) {
     let store = place.open().await;
     let (old, taken, new) = (key("old"), key("taken"), key("new"));
     store.add_key(old.clone()).await.unwrap();
@@ -121,7 +121,7 @@ pub(in crate::store) async fn a_tenant_never_sees_the_keys_of_another(place: &im
     assert_eq!(store.key(&mine.hash).await.unwrap(), mine);
 }
 
-pub(in crate::store) async fn a_key_that_another_process_revokes_ends_at_once(place: &impl Place) {
+pub(in crate::store) async fn revocation_by_another_process_applies_at_once(place: &impl Place) {
     let (store, other) = (place.open().await, place.open().await);
     let key = key("secret");
     other.add_key(key.clone()).await.unwrap();

@@ -20,7 +20,7 @@ fn set(name: &str, bytes: u64, used: i64) -> PackageSet {
     }
 }
 
-pub(in crate::store) async fn kept_packages_are_found_listed_and_dropped(place: &impl Place) {
+pub(in crate::store) async fn packages_are_found_listed_and_deleted(place: &impl Place) {
     let store = place.open().await;
     let (a, b) = (set("a", 1, 1), set("b", 2, 2));
     for one in [&a, &b, &a] {
@@ -52,7 +52,7 @@ pub(in crate::store) async fn a_tenant_never_sees_the_packages_of_another(place:
     assert_eq!(store.package_sets(&other, None, 10).await.unwrap().items, []);
 }
 
-pub(in crate::store) async fn what_was_used_last_stays_within_the_bound(place: &impl Place) {
+pub(in crate::store) async fn recently_used_packages_stay_within_limit(place: &impl Place) {
     let store = place.open().await;
     for (name, bytes, used) in [("a", 10, 1), ("b", 20, 2), ("c", 30, 3)] {
         store.put_packages(set(name, bytes, used)).await.unwrap();
@@ -73,7 +73,7 @@ pub(in crate::store) async fn what_was_used_last_stays_within_the_bound(place: &
 }
 
 /// T-15: a tenant that fills the cache pushes out what is its own.
-pub(in crate::store) async fn the_tenant_with_the_most_packages_gives_first(place: &impl Place) {
+pub(in crate::store) async fn tenant_with_most_packages_loses_them_first(place: &impl Place) {
     let store = place.open().await;
     let greedy = |name: &str, bytes, used| PackageSet {
         tenant: tenant("greedy"),

@@ -67,7 +67,7 @@ pub(in crate::store) async fn versions_are_listed_last_push_first(place: &impl P
     }
 }
 
-pub(in crate::store) async fn lists_of_skills_leave_out_the_instructions(place: &impl Place) {
+pub(in crate::store) async fn lists_of_skills_omit_instructions(place: &impl Place) {
     let store = place.open().await;
     let mut listed = skill("b@1.0.0");
     store.publish(listed.clone()).await.unwrap();
@@ -124,7 +124,7 @@ pub(in crate::store) async fn executions_are_listed_newest_first(place: &impl Pl
     }
 }
 
-pub(in crate::store) async fn executions_of_one_moment_are_all_listed(place: &impl Place) {
+pub(in crate::store) async fn lists_all_executions_of_one_microsecond(place: &impl Place) {
     let store = place.open().await;
     let mut expected = Vec::new();
     for _ in 0..5 {
@@ -138,7 +138,7 @@ pub(in crate::store) async fn executions_of_one_moment_are_all_listed(place: &im
 }
 
 ///
-pub(in crate::store) async fn filters_leave_exactly_what_they_say(place: &impl Place) {
+pub(in crate::store) async fn filters_select_exactly_matching_executions(place: &impl Place) {
     let store = place.open().await;
     let skills = [None, Some("csv".parse().unwrap()), Some("tex".parse().unwrap())];
     let mut all = Vec::new();
@@ -183,7 +183,7 @@ pub(in crate::store) async fn filters_leave_exactly_what_they_say(place: &impl P
     }
 }
 
-pub(in crate::store) async fn pages_stay_whole_while_rows_are_added(place: &impl Place) {
+pub(in crate::store) async fn pages_are_complete_while_rows_are_added(place: &impl Place) {
     let store = place.open().await;
     let mut expected = Vec::new();
     for micros in 0..6 {
@@ -262,7 +262,7 @@ fn refused<T: std::fmt::Debug>(page: Result<Page<T>, Error>) {
 }
 
 ///
-pub(in crate::store) async fn a_page_is_never_empty_and_never_boundless(place: &impl Place) {
+pub(in crate::store) async fn page_size_is_clamped(place: &impl Place) {
     let store = place.open().await;
     let (mine, all) = (default_tenant(), ExecutionFilter::default());
     for micros in 0..=limits::PAGE_ROWS_MAX {

@@ -34,7 +34,7 @@ async fn status(store: &Store, new: &NewExecution) -> Status {
     store.execution(&new.tenant, new.id).await.unwrap().status
 }
 
-pub(in crate::store) async fn what_waits_starts_once_and_its_request_goes(place: &impl Place) {
+pub(in crate::store) async fn queued_execution_starts_once_and_its_request_is_deleted(place: &impl Place) {
     let store = place.open().await;
     let new = waiting(1);
     assert_eq!(store.enqueue(queued(new.clone())).await.unwrap(), Enqueued::New);
@@ -81,7 +81,7 @@ pub(in crate::store) async fn what_waits_starts_once_and_its_request_goes(place:
 }
 
 /// C-11.
-pub(in crate::store) async fn what_leaves_the_queue_never_starts(place: &impl Place) {
+pub(in crate::store) async fn finished_or_deleted_queued_execution_never_starts(place: &impl Place) {
     let store = place.open().await;
     let (cancelled, withdrawn) = (waiting(0), waiting(0));
     for new in [&cancelled, &withdrawn] {
@@ -122,7 +122,7 @@ pub(in crate::store) async fn what_leaves_the_queue_never_starts(place: &impl Pl
     assert!(matches!(gone, Err(Error::NotFound(_))));
 }
 
-pub(in crate::store) async fn a_request_that_is_sent_again_is_the_same_execution(place: &impl Place) {
+pub(in crate::store) async fn repeated_request_returns_same_execution(place: &impl Place) {
     let store = place.open().await;
     let ask = async |new: &NewExecution, key: KeyedRequest| {
         let queued = Queued {
@@ -180,7 +180,7 @@ pub(in crate::store) async fn a_request_that_is_sent_again_is_the_same_execution
 }
 
 /// Safe under concurrency: of many one counts.
-pub(in crate::store) async fn of_many_same_requests_one_is_executed(place: &impl Place) {
+pub(in crate::store) async fn concurrent_repeated_requests_create_one_execution(place: &impl Place) {
     let stores = [place.open().await, place.open().await];
     let asked = (0..20).zip(stores.iter().cycle()).map(|(n, store)| async move {
         let new = waiting(n);
@@ -204,7 +204,7 @@ pub(in crate::store) async fn of_many_same_requests_one_is_executed(place: &impl
 }
 
 /// F-02: what waited in a process that died waits in the next one; where the request went with its caller, it is ended.
-pub(in crate::store) async fn what_waited_in_a_dead_process_is_adopted_in_order(place: &impl Place) {
+pub(in crate::store) async fn queue_of_dead_process_is_recovered_in_order(place: &impl Place) {
     let store = place.open().await;
     let (dead, heir) = (InstanceId::generate(), InstanceId::generate());
     let of = |micros, owner: &str| NewExecution {
@@ -242,7 +242,7 @@ pub(in crate::store) async fn what_waited_in_a_dead_process_is_adopted_in_order(
 }
 
 ///
-pub(in crate::store) async fn waiting_requests_of_a_tenant_have_a_bound_together(place: &impl Place) {
+pub(in crate::store) async fn queued_requests_of_a_tenant_are_limited_in_total(place: &impl Place) {
     let store = place.open().await;
     let half = usize::try_from(limits::QUEUED_BYTES_MAX / 2).unwrap();
     let large = |owner: &str| Queued {
@@ -274,7 +274,7 @@ pub(in crate::store) async fn waiting_requests_of_a_tenant_have_a_bound_together
 }
 
 ///
-pub(in crate::store) async fn what_a_tenant_keeps_is_counted(place: &impl Place) {
+pub(in crate::store) async fn counts_stored_bytes_of_tenant(place: &impl Place) {
     let store = place.open().await;
     let owner = Tenant::default_tenant();
     let used = async || store.storage_used(&owner).await.unwrap();

@@ -41,7 +41,7 @@ pub(in crate::store) async fn old_executions_expire(place: &impl Place) {
     assert!(store.expired_executions(&forever, 10).await.unwrap().is_empty());
 }
 
-pub(in crate::store) async fn each_tenant_keeps_its_most_recent_executions(place: &impl Place) {
+pub(in crate::store) async fn retains_most_recent_executions_of_each_tenant(place: &impl Place) {
     let store = place.open().await;
     let (a, b) = (tenant("a"), tenant("b"));
     let mut of_a = Vec::new();
@@ -63,7 +63,7 @@ pub(in crate::store) async fn each_tenant_keeps_its_most_recent_executions(place
     assert_eq!(store.expired_executions(&both, 10).await.unwrap().len(), 3);
 }
 
-pub(in crate::store) async fn a_running_execution_is_never_forgotten(place: &impl Place) {
+pub(in crate::store) async fn running_execution_is_never_deleted(place: &impl Place) {
     let store = place.open().await;
     let running = execution(0);
     store.insert_running(running.clone(), || ()).await.unwrap();
@@ -78,7 +78,7 @@ pub(in crate::store) async fn a_running_execution_is_never_forgotten(place: &imp
 }
 
 /// T-12, C-08.
-pub(in crate::store) async fn a_forgotten_execution_is_gone(place: &impl Place) {
+pub(in crate::store) async fn deleted_execution_is_not_found(place: &impl Place) {
     let store = place.open().await;
     let (owner, id) = ended(&store, &tenant("a"), 0).await;
     let kept = ended(&store, &tenant("a"), 1).await;

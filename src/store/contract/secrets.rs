@@ -19,7 +19,7 @@ async fn names(store: &Store, tenant: &Tenant) -> Vec<String> {
     page.items.iter().map(|secret| secret.name.to_string()).collect()
 }
 
-pub(in crate::store) async fn a_secret_is_set_and_set_again(place: &impl Place) {
+pub(in crate::store) async fn secret_is_created_and_replaced(place: &impl Place) {
     let store = place.open().await;
     let (mine, name) = (Tenant::default_tenant(), "TOKEN".parse().unwrap());
     let bytes: Vec<u8> = (0..=255).collect();
@@ -34,7 +34,7 @@ pub(in crate::store) async fn a_secret_is_set_and_set_again(place: &impl Place) 
     assert_eq!((listed[0].created_at, listed[0].updated_at), (at(1), at(7)));
 }
 
-pub(in crate::store) async fn a_tenant_keeps_only_so_many_secrets(place: &impl Place) {
+pub(in crate::store) async fn rejects_secret_over_quota(place: &impl Place) {
     let store = place.open().await;
     for name in ["A", "B"] {
         store.put_secret(secret(name, b"x", 0), 2).await.unwrap();
@@ -67,7 +67,7 @@ pub(in crate::store) async fn secrets_are_listed_by_name(place: &impl Place) {
     assert_eq!(found, ["A", "B2", "_x", "a", "b"]);
 }
 
-pub(in crate::store) async fn a_deleted_secret_is_gone(place: &impl Place) {
+pub(in crate::store) async fn deleted_secret_is_not_found(place: &impl Place) {
     let store = place.open().await;
     let (mine, name) = (Tenant::default_tenant(), "TOKEN".parse().unwrap());
     store.put_secret(secret("TOKEN", b"x", 0), 9).await.unwrap();

@@ -34,7 +34,7 @@ fn with_content(label: &str, content: &str) -> SkillRecord {
     }
 }
 
-pub(in crate::store) async fn a_record_reads_back_whole(place: &impl Place) {
+pub(in crate::store) async fn record_reads_back_unchanged(place: &impl Place) {
     let store = place.open().await;
     let record = skill("csv@1.2.0");
     store.publish(record.clone()).await.unwrap();
@@ -46,7 +46,7 @@ pub(in crate::store) async fn a_record_reads_back_whole(place: &impl Place) {
 }
 
 /// Design §4: `skills.crm.leads` is either a module of `crm` or the skill `crm.leads`.
-pub(in crate::store) async fn no_two_skills_are_imported_by_one_path(place: &impl Place) {
+pub(in crate::store) async fn rejects_skill_with_import_path_of_another(place: &impl Place) {
     let store = place.open().await;
     let with_modules = |label: &str, modules: &[&str]| {
         let mut record = skill(label);
@@ -77,7 +77,7 @@ pub(in crate::store) async fn no_two_skills_are_imported_by_one_path(place: &imp
     store.publish(elsewhere).await.unwrap();
 }
 
-pub(in crate::store) async fn publishing_the_same_content_again_changes_nothing(place: &impl Place) {
+pub(in crate::store) async fn publishing_same_content_again_changes_nothing(place: &impl Place) {
     let store = place.open().await;
     let first = skill("csv@1.2.0");
     store.publish(first.clone()).await.unwrap();
@@ -92,7 +92,7 @@ pub(in crate::store) async fn publishing_the_same_content_again_changes_nothing(
 }
 
 /// W-14, Z-25.
-pub(in crate::store) async fn a_published_version_never_changes(place: &impl Place) {
+pub(in crate::store) async fn rejects_other_content_under_published_version(place: &impl Place) {
     let store = place.open().await;
     let first = skill("csv@1.2.0");
     store.publish(first.clone()).await.unwrap();
@@ -112,7 +112,7 @@ pub(in crate::store) async fn a_published_version_never_changes(place: &impl Pla
 }
 
 /// C-02.
-pub(in crate::store) async fn of_many_uploads_of_one_version_one_wins(place: &impl Place) {
+pub(in crate::store) async fn one_of_concurrent_publications_wins(place: &impl Place) {
     let stores = [place.open().await, place.open().await];
     let records: Vec<_> = (0..20)
         .map(|n| with_content("csv@1.2.0", &n.to_string()))
@@ -153,13 +153,13 @@ pub(in crate::store) async fn latest_is_the_highest_release(place: &impl Place) 
     assert_eq!(latest(&store).await, "18446744073709551615.0.0");
 }
 
-pub(in crate::store) async fn of_equal_releases_the_last_push_is_latest(place: &impl Place) {
+pub(in crate::store) async fn last_push_of_equal_releases_is_latest(place: &impl Place) {
     let store = place.open().await;
     publish_all(&store, &["csv@0.0.0+fff", "csv@0.0.0+aaa", "csv@0.0.0-rc.1"]).await;
     assert_eq!(latest(&store).await, "0.0.0+aaa");
 }
 
-pub(in crate::store) async fn without_a_release_the_last_push_is_latest(place: &impl Place) {
+pub(in crate::store) async fn last_push_is_latest_without_release(place: &impl Place) {
     let store = place.open().await;
     publish_all(&store, &["csv@2.0.0-rc.1", "csv@1.0.0-rc.1"]).await;
     assert_eq!(latest(&store).await, "1.0.0-rc.1");
@@ -182,7 +182,7 @@ pub(in crate::store) async fn a_skill_is_found_by_version_and_by_digest(place: &
     assert!(matches!(found, Err(Error::NotFound(_))));
 }
 
-pub(in crate::store) async fn a_deleted_version_is_gone(place: &impl Place) {
+pub(in crate::store) async fn deleted_version_is_not_found(place: &impl Place) {
     let store = place.open().await;
     publish_all(&store, &["csv@1.0.0", "csv@2.0.0"]).await;
     let gone = skill("csv@2.0.0");
@@ -237,7 +237,7 @@ pub(in crate::store) async fn a_tenant_never_sees_the_skills_of_another(place: &
 }
 
 /// A reader may remember what it read; it never answers what was true a moment ago.
-pub(in crate::store) async fn what_another_process_changes_is_seen_at_once(place: &impl Place) {
+pub(in crate::store) async fn changes_of_another_process_are_visible_at_once(place: &impl Place) {
     let (store, other) = (place.open().await, place.open().await);
     let first = skill("csv@1.0.0");
     publish_all(&other, &["csv@1.0.0"]).await;

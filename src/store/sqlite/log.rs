@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_wait_does_for_all_who_wrote_before_it() {
+    fn one_sync_covers_all_earlier_transactions() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("some.db");
         std::fs::write(&path, "pages").unwrap();
@@ -116,7 +116,7 @@ mod tests {
 
     /// F-11: what follows a write that the disk refused is not called durable, though the disk takes it.
     #[test]
-    fn a_disk_that_refused_once_is_not_believed_again() {
+    fn failed_sync_is_permanent() {
         let folder = tempfile::tempdir().unwrap();
         let mut log = Log {
             // Nothing can be synced to it.

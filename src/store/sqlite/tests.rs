@@ -257,7 +257,7 @@ async fn the_files_hold_no_key() {
 
 /// F-17: whoever comes first migrates, the others wait or look again.
 #[test]
-fn many_starts_at_once_make_one_database() {
+fn concurrent_starts_create_one_database() {
     for _ in 0..25 {
         let (file, start) = (File::new(), Barrier::new(8));
         std::thread::scope(|scope| {
@@ -279,7 +279,7 @@ fn many_starts_at_once_make_one_database() {
 
 /// F-17.
 #[tokio::test]
-async fn a_newer_database_is_refused_untouched() {
+async fn rejects_newer_database_unchanged() {
     let file = File::new();
     let store = file.open().await;
     execute(
@@ -316,7 +316,7 @@ async fn a_failed_migration_leaves_nothing_behind() {
 
 /// F-13.
 #[tokio::test]
-async fn a_damaged_file_is_refused_by_name() {
+async fn rejects_damaged_file_by_name() {
     let file = File::new();
     let store = file.open().await;
     for n in 0..100 {
@@ -343,7 +343,7 @@ async fn a_damaged_file_is_refused_by_name() {
 
 /// F-13: what a crash left of the log is used as far as it is whole.
 #[tokio::test]
-async fn a_torn_log_loses_only_its_end() {
+async fn torn_log_loses_only_its_last_transaction() {
     let (file, copy) = (File::new(), File::new());
     let store = file.open().await;
     for n in 0..10 {
@@ -397,7 +397,7 @@ async fn a_lock_of_another_process_is_busy() {
 
 /// F-11: a full disk is said to be one, nothing is half written, and room brings everything back.
 #[tokio::test]
-async fn a_full_disk_is_full_until_there_is_room() {
+async fn full_disk_is_reported_until_space_is_freed() {
     let file = File::new();
     let store = file.open().await;
     let (tenant, old) = (Tenant::default_tenant(), numbered_key(1));
@@ -421,7 +421,7 @@ async fn a_full_disk_is_full_until_there_is_room() {
 
 /// F-22.
 #[tokio::test]
-async fn a_panic_costs_no_connection() {
+async fn panic_loses_no_connection() {
     let file = File::new();
     let store = file.open().await;
     for _ in 0..2 * limits::STORE_READERS {
@@ -477,7 +477,7 @@ async fn a_read_that_outlives_its_store_leaves_no_log_behind() {
 
 /// One that somebody else's hand has spoilt holds up no other, and is not looked at again at once.
 #[tokio::test]
-async fn a_webhook_that_cannot_be_read_holds_up_no_other() {
+async fn unreadable_webhook_delays_no_other() {
     let file = File::new();
     let store = file.open().await;
     contract::deliveries::ended(&store, "a", "spoilt.example", 1).await;
