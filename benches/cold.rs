@@ -43,7 +43,12 @@ async fn main() {
         return;
     };
     let archive = world::archive(Language::Python, "version: 1.0.0\n", PROGRAM);
-    world.engine.publish(&world.admin, archive, None).await.unwrap();
+    world
+        .engine
+        .skills()
+        .publish(world.admin.tenant(), archive, None)
+        .await
+        .unwrap();
     let naive = Naive::new(&world);
     skillbox_once(&world).await;
     naive.once().await;
@@ -68,7 +73,7 @@ async fn main() {
     );
     let ratio = median(&mut ours) / median(&mut theirs);
     println!("ratio of medians: {ratio:.2} (bar: {RATIO_MAX})");
-    world.engine.shutdown(Duration::from_secs(10)).await;
+    world.engine.maintenance().shutdown(Duration::from_secs(10)).await;
     assert!(ratio <= RATIO_MAX, "above the bar");
 }
 
@@ -84,8 +89,9 @@ async fn skillbox_once(world: &World) -> (f64, [f64; 3]) {
     let started = Instant::now();
     let execution = world
         .engine
+        .runs()
         .run(
-            &world.admin,
+            world.admin.tenant(),
             RunSpec {
                 skill: Some(skill),
                 ..ask

@@ -92,7 +92,7 @@ async fn main() -> ExitCode {
         }
         take(&mut http, served.once("probe").0);
     }
-    world.engine.shutdown(Duration::from_secs(10)).await;
+    world.engine.maintenance().shutdown(Duration::from_secs(10)).await;
     for row in [&bare, &bare_file, &bwrap, &engine, &packages, &http] {
         if !row.milliseconds.is_empty() {
             row.print();
@@ -145,7 +145,12 @@ async fn world_with_skills() -> Option<World> {
         ("requirements.txt", "alpha\n"),
     ]);
     for archive in [probe(), archive] {
-        world.engine.publish(&world.admin, archive, None).await.unwrap();
+        world
+            .engine
+            .skills()
+            .publish(world.admin.tenant(), archive, None)
+            .await
+            .unwrap();
     }
     // Once, while there is an index.
     engine_once(&world, "needs").await;

@@ -2,6 +2,7 @@
 //!
 //! Modules belong to layers and use lower layers only: see `docs/ARCHITECTURE.md`; `tests/tidy` enforces it.
 
+pub mod api;
 pub mod auth;
 pub mod blob;
 pub mod bundle;

@@ -80,7 +80,10 @@ pub(crate) fn measure(runtime: &Runtime, backend: Backend, word: &str, spoken: &
     let Some(warm_world) = runtime.block_on(world_with(backend, spoken)) else {
         return;
     };
-    warm_world.engine.keep_warm(WarmPoolSettings::default());
+    warm_world
+        .engine
+        .maintenance()
+        .keep_warm(WarmPoolSettings::default());
     let (cold, warm) = servers(word, spoken);
     let folder = spoken.folder();
     let path = folder.path();
@@ -140,7 +143,7 @@ pub(crate) fn measure(runtime: &Runtime, backend: Backend, word: &str, spoken: &
         );
     }
     for world in [&cold_world, &warm_world] {
-        runtime.block_on(world.engine.shutdown(Duration::from_secs(10)));
+        runtime.block_on(world.engine.maintenance().shutdown(Duration::from_secs(10)));
     }
 }
 
@@ -148,7 +151,8 @@ async fn world_with(backend: Backend, spoken: &Spoken) -> Option<World> {
     let world = World::on(backend).await?;
     world
         .engine
-        .publish(&world.admin, spoken.archive(), None)
+        .skills()
+        .publish(world.admin.tenant(), spoken.archive(), None)
         .await
         .unwrap();
     Some(world)

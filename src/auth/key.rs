@@ -183,16 +183,6 @@ impl Caller {
         })
     }
 
-    /// For a queued execution, whose key was valid when the execution was accepted.
-    #[must_use]
-    pub fn of_accepted(tenant: Tenant) -> Self {
-        Self {
-            tenant,
-            key: KeyId::generate(),
-            scopes: Scopes::new([Scope::Run]),
-        }
-    }
-
     #[must_use]
     pub fn tenant(&self) -> &Tenant {
         &self.tenant

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Subcommand;
 use sha2::Digest as _;
 
+use crate::api::blobs::BlobInfo;
 use crate::cli::arguments;
 use crate::cli::client::Client;
 use crate::cli::console::{Console, Format, Rows};
@@ -17,7 +18,6 @@ use crate::cli::failure::{Failure, Result};
 use crate::cli::skill::keep;
 use crate::engine::NewBlob;
 use crate::execution::media_type;
-use crate::http::BlobInfo;
 use crate::ids::Digest;
 use crate::limits;
 use crate::skill::parse_span;

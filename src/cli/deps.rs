@@ -2,12 +2,12 @@
 
 use clap::Subcommand;
 
+use crate::api::packages::PackageSetInfo;
 use crate::cli::client::Client;
 use crate::cli::console::{Console, Format, Rows};
 use crate::cli::exec::{moment, rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Result;
-use crate::http::Packages;
 use crate::ids::Digest;
 use crate::limits;
 use crate::skill::{Selector, SkillName};
@@ -71,8 +71,8 @@ pub(crate) fn deps(command: DepsCommand, client: &Client, console: &Console) -> 
     Ok(Exit::Success)
 }
 
-fn table(sets: &[Packages]) -> Rows {
-    let row = |set: &Packages| {
+fn table(sets: &[PackageSetInfo]) -> Rows {
+    let row = |set: &PackageSetInfo| {
         vec![
             set.key.to_string(),
             set.language.to_string(),

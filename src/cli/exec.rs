@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use clap::Subcommand;
 
 use crate::cli::artifacts::ArtifactSaver;
-use crate::cli::client::{Client, ExecutionListFilter, ProgramOutput};
+use crate::cli::client::{Client, ExecutionListFilter};
 use crate::cli::console::{Console, Format, Rows};
 use crate::cli::event_printer::{EventPrinter, ShownEvents};
 use crate::cli::exit::Exit;
@@ -14,7 +14,7 @@ use crate::cli::failure::{Failure, Result};
 use crate::cli::progress::Spinner;
 use crate::cli::run;
 use crate::error::quoted;
-use crate::execution::{FileLink, LogTexts, Status, Summary};
+use crate::execution::{FileLink, LogTexts, Logs, Status, Summary};
 use crate::ids::ExecutionId;
 use crate::limits;
 use crate::skill::{SkillName, parse_timeout};
@@ -135,7 +135,7 @@ pub(crate) fn exec(command: ExecCommand, client: &Client, console: &Console) -> 
             if follow {
                 client.watch(id, &mut |_| Ok(()))?;
             }
-            logs(&client.printed(id)?, console)?;
+            show_logs(&client.logs(id)?, console)?;
         }
         ExecCommand::Watch { id } => return watch(client, id, console),
         ExecCommand::Wait { id, timeout } => return wait(client, id, timeout, console),
@@ -261,28 +261,20 @@ fn cut_short(logs: &LogTexts, console: &Console) {
     }
 }
 
-/// As it was printed, the log's lines after standard error; or all of it as data.
-fn logs(printed: &ProgramOutput, console: &Console) -> Result<()> {
+/// Prints the streams and, after standard error, the lines of the log; or all as data.
+fn show_logs(logs: &Logs, console: &Console) -> Result<()> {
     if console.format_or(Format::Table) != Format::Table {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let texts = LogTexts {
-            stdout: text(&printed.stdout),
-            stderr: text(&printed.stderr),
-            truncated: printed.truncated,
-            lines: printed.lines.clone(),
-            lines_truncated: printed.lines_truncated,
-        };
-        return console.data(Format::Json, &texts, |_| Rows::default());
+        return console.data(Format::Json, &LogTexts::from(logs), |_| Rows::default());
     }
-    console.bytes(&printed.stdout)?;
-    console.talk_bytes(&printed.stderr);
-    for line in &printed.lines {
+    console.bytes(&logs.stdout)?;
+    console.talk_bytes(&logs.stderr);
+    for line in &logs.lines {
         console.talk_bytes(format!("{line}\n").as_bytes());
     }
-    if printed.truncated {
+    if logs.truncated() {
         console.say("output truncated: the program printed more than the limit");
     }
-    if printed.lines_truncated {
+    if logs.lines_truncated {
         console.say("log truncated: the program logged more than the limit");
     }
     Ok(())

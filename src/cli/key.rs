@@ -2,15 +2,14 @@
 
 use clap::Subcommand;
 
-use crate::auth::{Scope, Scopes};
+use crate::api::keys::{CreateKey, FreshKey, KeyInfo};
+use crate::auth::Scope;
 use crate::cli::client::Client;
 use crate::cli::console::{Console, Format, Rows};
 use crate::cli::exec::{moment, rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Result;
 use crate::config::Config;
-use crate::engine::NewKey;
-use crate::http::{FreshKey, Key};
 use crate::ids::{KeyId, Tenant};
 use crate::limits;
 use crate::server::{self, Assembled};
@@ -84,9 +83,9 @@ pub(crate) fn key(command: KeyManagement, client: &Client, console: &Console) ->
             tenant,
             expires,
         } => {
-            let new = NewKey {
+            let new = CreateKey {
                 name,
-                scopes: Scopes::new(scopes),
+                scopes,
                 tenant,
                 expires_at: expires,
             };
@@ -139,7 +138,7 @@ fn print_fresh(fresh: &FreshKey, console: &Console) -> Result<()> {
     Ok(())
 }
 
-fn row(key: &Key) -> Vec<String> {
+fn row(key: &KeyInfo) -> Vec<String> {
     let scopes: Vec<_> = key.scopes.iter().map(|scope| scope.as_str()).collect();
     let ends = match (key.revoked_at, key.expires_at) {
         (Some(at), _) => format!("revoked {}", moment(at)),

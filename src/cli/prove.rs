@@ -156,7 +156,7 @@ async fn until_signal(
         }
         () = signals.next() => {
             spinner.say("ending".to_owned());
-            let _ = tokio::time::timeout(CLOSING_MAX, target.engine.shutdown(Duration::ZERO)).await;
+            let _ = tokio::time::timeout(CLOSING_MAX, target.engine.maintenance().shutdown(Duration::ZERO)).await;
             Ok(AttackOutcome::Interrupted)
         }
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
+use crate::api::skills::{Skill, SkillSummary};
 use crate::bundle;
 use crate::cli::arguments::Archive;
 use crate::cli::authoring::{self, ExportForm};
@@ -15,7 +16,6 @@ use crate::cli::exec::{moment, rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::config::Config;
-use crate::http::{Skill, SkillSummary};
 use crate::limits;
 use crate::skill::{Language, Selector, SkillName, Version};
 
@@ -167,7 +167,7 @@ fn at(command: SkillCommand, client: &Client, console: &Console) -> Result<Exit>
                     .unwrap_or_default();
                 console.say(format!("warning: {line}{}", warning.message));
             }
-            let done = if pushed.again {
+            let done = if pushed.existed {
                 "was published before, unchanged"
             } else {
                 "published"
@@ -206,7 +206,7 @@ fn at(command: SkillCommand, client: &Client, console: &Console) -> Result<Exit>
             console,
         )?,
         SkillCommand::Delete { name, version } => {
-            client.delete(&name, &version)?;
+            client.delete(&name, &Selector::Version(version.clone()))?;
             console.success(format!("deleted {name} {version}"));
         }
         SkillCommand::Init { .. }

@@ -2,11 +2,11 @@
 
 use clap::{Args, ValueEnum};
 
+use crate::api::tools::ToolDefinition;
 use crate::cli::client::Client;
 use crate::cli::console::{Console, Format, Rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Result;
-use crate::http::ToolDefinition;
 use crate::skill::ToolFormat;
 
 #[derive(Debug, Args)]

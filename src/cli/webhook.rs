@@ -2,12 +2,12 @@
 
 use clap::Subcommand;
 
+use crate::api::webhooks::{DeliveryInfo, SigningSecretInfo};
 use crate::cli::client::Client;
 use crate::cli::console::{Console, Format, Rows};
 use crate::cli::exec::{moment, rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Result;
-use crate::http::{Delivery, SigningSecret};
 use crate::ids::{DeliveryId, ExecutionId};
 use crate::limits;
 
@@ -74,14 +74,14 @@ pub(crate) fn webhook(command: WebhookCommand, client: &Client, console: &Consol
 }
 
 /// The secret alone, for a pipe; or all that is known of it.
-fn secret(signing: &SigningSecret, console: &Console) -> Result<()> {
+fn secret(signing: &SigningSecretInfo, console: &Console) -> Result<()> {
     if console.format_or(Format::Table) == Format::Table {
         return console.text(&format!("{}\n", signing.secret));
     }
     console.data(Format::Json, signing, |_| Rows::default())
 }
 
-fn row(delivery: &Delivery) -> Vec<String> {
+fn row(delivery: &DeliveryInfo) -> Vec<String> {
     let optional = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let last = delivery
         .last_error

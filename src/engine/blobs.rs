@@ -11,10 +11,9 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use sha2::Digest as _;
 
-use crate::auth::{Caller, Scope};
 use crate::blob::{self, Object};
 use crate::bundle::artifacts::ArtifactTar;
-use crate::engine::{Engine, PageRequest, clock, failure, require, rows};
+use crate::engine::{Blobs, PageRequest, clock, failure, rows};
 use crate::error::{Code, Error};
 use crate::execution::{FileEntry, Outcome, OutputBlob, Skipped};
 use crate::ids::{BlobObject, Digest, Tenant};
@@ -51,16 +50,15 @@ pub struct NewBlob {
     pub life: Option<Duration>,
 }
 
-impl Engine {
+impl Blobs<'_> {
     /// Keeps a blob of the caller's tenant. The same content again is the same blob: it is only kept longer.
-    pub async fn add_blob(&self, caller: &Caller, new: NewBlob) -> Result<(BlobRecord, Saved), Error> {
-        require(caller, &[Scope::Run])?;
+    pub async fn add(self, tenant: &Tenant, new: NewBlob) -> Result<(BlobRecord, Saved), Error> {
         let NewBlob {
             content,
             media_type,
             life,
         } = new;
-        let life = life.unwrap_or(self.0.settings.blobs.life);
+        let life = life.unwrap_or(self.engine.settings.blobs.life);
         if !(Duration::from_secs(1)..=limits::BLOB_LIFE_MAX).contains(&life) {
             let max = limits::BLOB_LIFE_MAX.as_secs();
             return Err(Error::invalid(format!("ttl: must be from 1 to {max} seconds")));
@@ -73,28 +71,29 @@ impl Engine {
             return Err(Error::invalid(message));
         }
         let (content, digest, size) = on_disk(move || measured(content)).await?;
-        let record = blob_record(caller.tenant(), digest, size, media_type, life);
+        let record = blob_record(tenant, digest, size, media_type, life);
         // To its end: a client that goes away must not leave bytes that nothing names.
-        let engine = self.clone();
-        self.run_detached(async move { engine.keep(record, content).await })
+        let engine = self.engine.clone();
+        self.engine
+            .run_detached(async move { engine.blobs().store(record, content).await })
             .await
     }
 
     /// The bytes first: a row is never without them. What the row does not take is removed again.
-    async fn keep(&self, record: BlobRecord, content: File) -> Result<(BlobRecord, Saved), Error> {
+    async fn store(self, record: BlobRecord, content: File) -> Result<(BlobRecord, Saved), Error> {
         let (tenant, object) = (record.tenant.clone(), record.object);
         if record.size > limits::BLOB_BYTES_MAX {
             let (size, max) = (record.size, limits::BLOB_BYTES_MAX);
             let message = format!("the blob has {size} bytes, the limit is {max}; split it");
             return Err(Error::new(Code::TooLarge, message));
         }
-        let put = self.0.blob.put(&key(&tenant, object), content).await;
+        let put = self.engine.blob.put(&key(&tenant, object), content).await;
         put.map_err(|error| failure::of_blob(error, "blob"))?;
         let quota = BlobQuota {
             count: limits::BLOBS_MAX,
-            bytes: self.0.settings.blobs.quota_bytes,
+            bytes: self.engine.settings.blobs.quota_bytes,
         };
-        let superfluous = match self.0.store.put_blob(record.clone(), quota).await {
+        let superfluous = match self.engine.store.put_blob(record.clone(), quota).await {
             Ok(SavedBlob::New { replaced }) => {
                 if let Some(replaced) = replaced {
                     self.remove_object(&tenant, replaced).await;
@@ -110,72 +109,60 @@ impl Engine {
     }
 
     /// Bytes that nothing names: if they stay, they are lost space and nothing worse.
-    async fn remove_object(&self, tenant: &Tenant, object: BlobObject) {
-        if let Err(error) = self.0.blob.delete(&key(tenant, object)).await {
+    async fn remove_object(self, tenant: &Tenant, object: BlobObject) {
+        if let Err(error) = self.engine.blob.delete(&key(tenant, object)).await {
             tracing::warn!(%error, %object, "Could not remove the bytes of a blob");
         }
     }
 
-    /// What is known of a blob.
-    pub async fn blob(&self, caller: &Caller, id: &Digest) -> Result<BlobRecord, Error> {
-        require(caller, &[Scope::Run])?;
-        self.find_blob(caller.tenant(), id).await
-    }
-
-    async fn find_blob(&self, tenant: &Tenant, id: &Digest) -> Result<BlobRecord, Error> {
-        Ok(self.0.store.blob(tenant, id, clock::now()).await?)
+    pub async fn get(self, tenant: &Tenant, id: &Digest) -> Result<BlobRecord, Error> {
+        Ok(self.engine.store.blob(tenant, id, clock::now()).await?)
     }
 
     /// A blob and its bytes.
-    pub async fn blob_content(&self, caller: &Caller, id: &Digest) -> Result<(BlobRecord, Object), Error> {
-        let record = self.blob(caller, id).await?;
-        let object = self.open_blob(&record).await?;
+    pub async fn content(self, tenant: &Tenant, id: &Digest) -> Result<(BlobRecord, Object), Error> {
+        let record = self.get(tenant, id).await?;
+        let object = self.open(&record).await?;
         Ok((record, object))
     }
 
-    async fn open_blob(&self, record: &BlobRecord) -> Result<Object, Error> {
-        let opened = self.0.blob.open(&key(&record.tenant, record.object)).await;
+    async fn open(self, record: &BlobRecord) -> Result<Object, Error> {
+        let opened = self.engine.blob.open(&key(&record.tenant, record.object)).await;
         opened.map_err(|error| failure::of_blob(error, &format!("blob `{}`", record.digest)))
     }
 
     /// The caller's blobs, the newest first.
-    pub async fn blobs(&self, caller: &Caller, page: PageRequest) -> Result<Page<BlobRecord>, Error> {
-        require(caller, &[Scope::Run])?;
+    pub async fn list(self, tenant: &Tenant, page: PageRequest) -> Result<Page<BlobRecord>, Error> {
         let rows = rows(&page);
         Ok(self
-            .0
+            .engine
             .store
-            .blobs(caller.tenant(), clock::now(), page.after, rows)
+            .blobs(tenant, clock::now(), page.after, rows)
             .await?)
     }
 
     /// Deletes a blob. A program that has it already keeps it until it ends.
-    pub async fn delete_blob(&self, caller: &Caller, id: &Digest) -> Result<(), Error> {
-        require(caller, &[Scope::Run])?;
-        let ended = self
-            .0
-            .store
-            .retire_blob(caller.tenant(), id, clock::now())
-            .await?;
+    pub async fn delete(self, tenant: &Tenant, id: &Digest) -> Result<(), Error> {
+        let ended = self.engine.store.retire_blob(tenant, id, clock::now()).await?;
         // It can no longer be found; maintenance finishes an interrupted removal.
-        self.forget_blob(&ended).await
+        self.forget(&ended).await
     }
 
     /// Bytes first: a row without bytes is found again, bytes without a row are not.
-    async fn forget_blob(&self, ended: &BlobRecord) -> Result<(), Error> {
-        let deleted = self.0.blob.delete(&key(&ended.tenant, ended.object)).await;
+    async fn forget(self, ended: &BlobRecord) -> Result<(), Error> {
+        let deleted = self.engine.blob.delete(&key(&ended.tenant, ended.object)).await;
         deleted.map_err(|error| failure::of_blob(error, "blob"))?;
-        Ok(self.0.store.delete_retired_blob(ended).await?)
+        Ok(self.engine.store.delete_retired_blob(ended).await?)
     }
 
     /// Removes blobs whose time is over. One that cannot be removed does not hold up the others.
-    pub(super) async fn prune_blobs(&self) -> Result<(), Error> {
+    pub(super) async fn prune(self) -> Result<(), Error> {
         let rows = limits::BLOBS_PRUNED_AT_ONCE;
         loop {
-            let ended = self.0.store.retire_expired_blobs(clock::now(), rows).await?;
+            let ended = self.engine.store.retire_expired_blobs(clock::now(), rows).await?;
             let mut pruned = Ok(());
             for blob in &ended {
-                pruned = pruned.and(self.forget_blob(blob).await);
+                pruned = pruned.and(self.forget(blob).await);
             }
             pruned?;
             if ended.len() < rows as usize {
@@ -185,21 +172,26 @@ impl Engine {
     }
 
     /// Removes bytes that no blob has: what a process left that died before it could name them.
-    pub(super) async fn sweep_blobs(&self) -> Result<(), Error> {
-        if !self.0.blobs_swept.is_due() {
+    pub(super) async fn sweep(self) -> Result<(), Error> {
+        if !self.engine.blobs_swept.is_due() {
             return Ok(());
         }
         let of_blob = |error| failure::of_blob(error, "blob");
         let mut left = limits::BLOBS_PRUNED_AT_ONCE;
-        for tenant in self.0.blob.blob_owners().await.map_err(of_blob)? {
+        for tenant in self.engine.blob.blob_owners().await.map_err(of_blob)? {
             // First what is there, then what has a name: what comes meanwhile is young.
             let seen = limits::BLOB_OBJECTS_SEEN_MAX;
-            let objects = self.0.blob.blob_objects(&tenant, seen).await.map_err(of_blob)?;
+            let objects = self
+                .engine
+                .blob
+                .blob_objects(&tenant, seen)
+                .await
+                .map_err(of_blob)?;
             let old: Vec<_> = objects.into_iter().filter(is_old).collect();
             if old.is_empty() {
                 continue;
             }
-            let named = self.0.store.blob_objects(&tenant).await?;
+            let named = self.engine.store.blob_objects(&tenant).await?;
             let named: HashSet<_> = named.into_iter().collect();
             for object in old.into_iter().filter(|object| !named.contains(object)) {
                 if left == 0 {
@@ -214,8 +206,8 @@ impl Engine {
     }
 
     /// Adds the blobs of a request to its job; a missing one is an error.
-    pub(super) async fn add_input_blobs(
-        &self,
+    pub(super) async fn add_inputs(
+        self,
         tenant: &Tenant,
         job: &mut Job,
         ids: &[Digest],
@@ -236,7 +228,7 @@ impl Engine {
             }
         };
         for id in ids {
-            add(self.input_blob(tenant, id).await?);
+            add(self.input(tenant, id).await?);
         }
         for content in contents {
             let (content, digest, size) = on_disk(move || measured(content)).await?;
@@ -261,9 +253,9 @@ impl Engine {
         Ok(())
     }
 
-    async fn input_blob(&self, tenant: &Tenant, id: &Digest) -> Result<InputBlob, Error> {
-        let record = self.find_blob(tenant, id).await?;
-        let content = self.open_blob(&record).await?.into_file().await;
+    async fn input(self, tenant: &Tenant, id: &Digest) -> Result<InputBlob, Error> {
+        let record = self.get(tenant, id).await?;
+        let content = self.open(&record).await?.into_file().await;
         let content = content.map_err(|error| failure::of_blob(error, "blob"))?;
         Ok(InputBlob {
             digest: record.digest,
@@ -273,8 +265,8 @@ impl Engine {
     }
 
     /// Keeps the blobs that a program made; those that cannot be kept come back as skipped.
-    pub(super) async fn take_blobs(
-        &self,
+    pub(super) async fn take_outputs(
+        self,
         tenant: &Tenant,
         tar: ArtifactTar,
         made: &[FileEntry],
@@ -286,7 +278,7 @@ impl Engine {
         let tar = on_disk(move || Ok(tar.finish()?.0)).await;
         for blob in made {
             let taken = match &tar {
-                Ok(tar) => self.take_blob(tenant, tar, blob).await,
+                Ok(tar) => self.take_output(tenant, tar, blob).await,
                 Err(error) => Err(Error::internal(error.to_string())),
             };
             match taken {
@@ -310,15 +302,15 @@ impl Engine {
         (kept, skipped)
     }
 
-    async fn take_blob(&self, tenant: &Tenant, tar: &File, blob: &FileEntry) -> Result<(), Error> {
-        let folder = self.0.settings.tmp_dir.clone();
+    async fn take_output(self, tenant: &Tenant, tar: &File, blob: &FileEntry) -> Result<(), Error> {
+        let folder = self.engine.settings.tmp_dir.clone();
         let tar = tar.try_clone().map_err(failure::of_io)?;
         let (start, size) = (blob.offset, blob.size);
         let content = on_disk(move || cut_out(tar, start..start + size, &folder)).await?;
         let media_type = "application/octet-stream".to_owned();
-        let life = self.0.settings.blobs.life;
+        let life = self.engine.settings.blobs.life;
         let record = blob_record(tenant, blob.sha256, size, media_type, life);
-        self.keep(record, content).await.map(drop)
+        self.store(record, content).await.map(drop)
     }
 }
 

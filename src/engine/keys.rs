@@ -1,36 +1,39 @@
-//! API keys: made, listed, revoked, rotated. A secret is told once.
+//! API keys: created, listed, revoked, rotated. A secret is returned once.
 
 use crate::auth::{ApiKey, Caller, KeyRecord, Scope, Scopes};
-use crate::engine::{Engine, PageRequest, clock, require, rows};
+use crate::engine::{Keys, PageRequest, clock, rows};
 use crate::error::{Code, Error};
 use crate::ids::{KeyId, Tenant};
 use crate::limits;
-use crate::store::Page;
+use crate::store::{self, Page};
 
-/// A key as asked for.
+/// A key to create.
 #[derive(Debug)]
 pub struct NewKey {
-    /// What its owner calls it.
     pub name: String,
-    /// What it may do.
     pub scopes: Scopes,
-    /// Whose it is; the caller's if `None`. Only an administrator of the default tenant may name another.
-    pub tenant: Option<Tenant>,
-    /// When it stops working.
     pub expires_at: Option<jiff::Timestamp>,
 }
 
-impl Engine {
-    /// Makes a key.
-    pub async fn create_key(&self, caller: &Caller, new: NewKey) -> Result<(KeyRecord, ApiKey), Error> {
-        require(caller, &[Scope::Admin])?;
-        let tenant = new.tenant.clone().unwrap_or_else(|| caller.tenant().clone());
-        if tenant != *caller.tenant() && *caller.tenant() != Tenant::default_tenant() {
-            return Err(Error::new(
-                Code::Forbidden,
-                "tenant: only an administrator of tenant `default` may make keys for another",
-            ));
-        }
+impl Keys<'_> {
+    /// The caller behind a presented API key.
+    pub async fn authenticate(self, presented: &str) -> Result<Caller, Error> {
+        let refused = || {
+            Error::new(
+                Code::Unauthenticated,
+                "the API key is not valid; send `Authorization: Bearer skb_…`",
+            )
+        };
+        let key: ApiKey = presented.parse().map_err(|_| refused())?;
+        let record = match self.engine.store.key(&key.hash()).await {
+            Ok(record) => record,
+            Err(store::Error::NotFound(_)) => return Err(refused()),
+            Err(error) => return Err(error.into()),
+        };
+        Caller::check(&record, clock::now()).map_err(|_| refused())
+    }
+
+    pub async fn create(self, tenant: Tenant, new: NewKey) -> Result<(KeyRecord, ApiKey), Error> {
         check_name(&new.name)?;
         if new.scopes.is_empty() {
             return Err(Error::invalid(
@@ -41,32 +44,29 @@ impl Engine {
         if new.expires_at.is_some_and(|at| at <= now) {
             return Err(Error::invalid("expires_at: must lie in the future"));
         }
-        let (record, key) = mint(tenant, new, now)?;
-        self.0.store.add_key(record.clone()).await?;
+        let (record, key) = generate(tenant, new, now)?;
+        self.engine.store.add_key(record.clone()).await?;
         tracing::info!(key.id = %record.id, tenant = %record.tenant, "Created key {}", record.id);
         Ok((record, key))
     }
 
-    /// The caller's tenant's keys, the newest first, revoked ones included.
-    pub async fn keys(&self, caller: &Caller, page: PageRequest) -> Result<Page<KeyRecord>, Error> {
-        require(caller, &[Scope::Admin])?;
+    /// The tenant's keys, newest first, revoked ones included.
+    pub async fn list(self, tenant: &Tenant, page: PageRequest) -> Result<Page<KeyRecord>, Error> {
         let rows = rows(&page);
-        Ok(self.0.store.keys(caller.tenant(), page.after, rows).await?)
+        Ok(self.engine.store.keys(tenant, page.after, rows).await?)
     }
 
-    /// Ends a key's life, at once and for good.
-    pub async fn revoke_key(&self, caller: &Caller, id: KeyId) -> Result<KeyRecord, Error> {
-        require(caller, &[Scope::Admin])?;
-        let record = self.0.store.revoke_key(caller.tenant(), id, clock::now()).await?;
+    /// Permanent, with immediate effect.
+    pub async fn revoke(self, tenant: &Tenant, id: KeyId) -> Result<KeyRecord, Error> {
+        let record = self.engine.store.revoke_key(tenant, id, clock::now()).await?;
         tracing::info!(key.id = %id, "Revoked key {id}");
         Ok(record)
     }
 
-    /// Replaces a key by a new one with the same name, scopes and expiry; the old one ends at once. One that has ended
-    /// already is refused: its successor would be born expired, or bring back what was revoked.
-    pub async fn rotate_key(&self, caller: &Caller, id: KeyId) -> Result<(KeyRecord, ApiKey), Error> {
-        require(caller, &[Scope::Admin])?;
-        let old = self.find_key(caller, id).await?;
+    /// Replaces a key by a new one with the same name, scopes and expiry. A revoked or expired key is rejected: its
+    /// replacement would be expired, too, or bring back what was revoked.
+    pub async fn rotate(self, tenant: &Tenant, id: KeyId) -> Result<(KeyRecord, ApiKey), Error> {
+        let old = self.find(tenant, id).await?;
         let now = clock::now();
         Caller::check(&old, now).map_err(|_| {
             let message = format!("key `{id}` is revoked or has expired; create a new one");
@@ -75,25 +75,24 @@ impl Engine {
         let new = NewKey {
             name: old.name,
             scopes: old.scopes,
-            tenant: None,
             expires_at: old.expires_at,
         };
-        let (record, key) = mint(caller.tenant().clone(), new, now)?;
-        self.0
+        let (record, key) = generate(tenant.clone(), new, now)?;
+        self.engine
             .store
-            .replace_key(caller.tenant(), id, record.clone(), now)
+            .replace_key(tenant, id, record.clone(), now)
             .await?;
         tracing::info!(key.id = %id, new_key.id = %record.id, "Rotated key {id}");
         Ok((record, key))
     }
 
-    async fn find_key(&self, caller: &Caller, id: KeyId) -> Result<KeyRecord, Error> {
+    async fn find(self, tenant: &Tenant, id: KeyId) -> Result<KeyRecord, Error> {
         let mut page = PageRequest {
             after: None,
             rows: limits::PAGE_ROWS_MAX,
         };
         loop {
-            let found = self.keys(caller, page).await?;
+            let found = self.list(tenant, page).await?;
             if let Some(key) = found.items.into_iter().find(|key| key.id == id) {
                 return Ok(key);
             }
@@ -107,36 +106,25 @@ impl Engine {
         }
     }
 
-    /// Makes the very first key, an administrator's; `None` if there ever was one (T-16).
-    pub async fn bootstrap_key(&self) -> Result<Option<ApiKey>, Error> {
-        let key = random_key()?;
-        Ok(self.adopt_first_key(&key).await?.then_some(key))
+    /// Stores the first key, an administrator's; `false` if a key exists or existed (T-16).
+    pub async fn adopt_first(self, key: &ApiKey) -> Result<bool, Error> {
+        let record = administrator("first key", key);
+        Ok(self.engine.store.bootstrap_key(record).await?)
     }
 
-    /// As [`bootstrap_key`](Self::bootstrap_key) with a key that was written down before, so that no crash can lose it;
-    /// `false` if there ever was a key.
-    pub async fn adopt_first_key(&self, key: &ApiKey) -> Result<bool, Error> {
-        Ok(self
-            .0
-            .store
-            .bootstrap_key(administrator("first key", key))
-            .await?)
-    }
-
-    /// Takes an administrator's key from whoever owns the data folder and has lost every other: nobody calls this over a network.
-    pub async fn adopt_recovered_key(&self, key: &ApiKey) -> Result<(), Error> {
+    /// Stores another administrator's key, for the owner of the data folder who has lost the first. No API leads here.
+    pub async fn adopt_recovered(self, key: &ApiKey) -> Result<(), Error> {
         let record = administrator("recovered key", key);
         tracing::warn!(key.id = %record.id, "Recovered the administrator's key as {}", record.id);
-        Ok(self.0.store.add_key(record).await?)
+        Ok(self.engine.store.add_key(record).await?)
     }
 }
 
-/// An administrator's key of the tenant `default`, without end.
+/// An administrator's key of the tenant `default` that never expires.
 fn administrator(name: &str, key: &ApiKey) -> KeyRecord {
     let new = NewKey {
         name: name.to_owned(),
         scopes: Scopes::new([Scope::Admin]),
-        tenant: None,
         expires_at: None,
     };
     record(Tenant::default_tenant(), new, key, clock::now())
@@ -154,15 +142,11 @@ fn check_name(name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-fn mint(tenant: Tenant, new: NewKey, now: jiff::Timestamp) -> Result<(KeyRecord, ApiKey), Error> {
-    let key = random_key()?;
-    Ok((record(tenant, new, &key, now), key))
-}
-
-fn random_key() -> Result<ApiKey, Error> {
+fn generate(tenant: Tenant, new: NewKey, now: jiff::Timestamp) -> Result<(KeyRecord, ApiKey), Error> {
     let mut random = [0; 32];
     getrandom::fill(&mut random).map_err(|error| Error::internal(error.to_string()))?;
-    Ok(ApiKey::from_random(random))
+    let key = ApiKey::from_random(random);
+    Ok((record(tenant, new, &key, now), key))
 }
 
 fn record(tenant: Tenant, new: NewKey, key: &ApiKey, now: jiff::Timestamp) -> KeyRecord {

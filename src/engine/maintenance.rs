@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::blob;
-use crate::engine::{Engine, cache::SkillCache, clock, failure, outcome};
+use crate::engine::{Maintenance, cache::SkillCache, clock, failure, outcome, queue};
 use crate::error::{self, Code, Error};
 use crate::ids::{ExecutionId, InstanceId, Tenant};
 use crate::limits;
@@ -44,19 +44,19 @@ impl Check {
     }
 }
 
-impl Engine {
+impl Maintenance<'_> {
     /// Whether this server can do its work now.
-    pub async fn readiness(&self) -> Readiness {
-        let open = if self.0.admission.is_closed() {
+    pub async fn readiness(self) -> Readiness {
+        let open = if self.engine.admission.is_closed() {
             Err(Error::new(Code::Busy, "the server is shutting down"))
         } else {
             Ok(())
         };
         let checks = vec![
             Check::of("server", open),
-            Check::of("store", self.0.store.ping().await),
-            Check::of("blob", self.0.blob.ping().await),
-            Check::of("sandbox", self.0.sandbox.check().await),
+            Check::of("store", self.engine.store.ping().await),
+            Check::of("blob", self.engine.blob.ping().await),
+            Check::of("sandbox", self.engine.sandbox.check().await),
         ];
         Readiness {
             ready: checks.iter().all(|check| check.ok),
@@ -65,22 +65,22 @@ impl Engine {
     }
 
     /// Releases memory that only makes the next calls a little faster.
-    pub fn trim_memory(&self) {
-        self.0.store.release_memory();
+    pub fn trim_memory(self) {
+        self.engine.store.release_memory();
     }
 
     /// Waits until the next round. Meanwhile grants a slot reserved for interactive requests when none arrive any more.
-    pub async fn wait_for_maintenance(&self) {
+    pub async fn wait(self) {
         let began = std::time::Instant::now();
         while began.elapsed() < limits::UPKEEP_EVERY {
             tokio::time::sleep(limits::CALLERS_COME_WITHIN).await;
-            self.0.admission.grant_free_slots();
+            self.engine.admission.grant_free_slots();
         }
     }
 
     /// One round of maintenance; a part that fails is logged and retried in the next round.
-    pub async fn run_maintenance(&self) {
-        let dead = self.0.instance.dead().unwrap_or_else(|error| {
+    pub async fn run(self) {
+        let dead = self.engine.instance.dead().unwrap_or_else(|error| {
             tracing::warn!(%error, "Could not look for dead processes");
             Vec::new()
         });
@@ -88,11 +88,14 @@ impl Engine {
             ("ending what was lost", self.end_lost().await),
             ("reconciling", self.reconcile(&dead).await),
             ("forgetting", self.forget_expired().await),
-            ("forgetting keys of requests", self.forget_keys().await),
-            ("pruning blobs", self.prune_blobs().await),
-            ("sweeping blobs", self.sweep_blobs().await),
+            (
+                "forgetting keys of requests",
+                self.forget_idempotency_keys().await,
+            ),
+            ("pruning blobs", self.engine.blobs().prune().await),
+            ("sweeping blobs", self.engine.blobs().sweep().await),
             ("evicting", self.evict_unused().await),
-            ("evicting packages", self.evict_packages().await),
+            ("evicting packages", self.engine.evict_packages().await),
         ];
         for (part, result) in results {
             if let Err(error) = result {
@@ -101,22 +104,27 @@ impl Engine {
         }
     }
 
+    async fn forget_idempotency_keys(self) -> Result<(), Error> {
+        let oldest = queue::oldest_key();
+        Ok(self.engine.store.delete_idempotency_keys(oldest).await?)
+    }
+
     /// Ends executions that are recorded as running and are not, in any process.
-    pub(super) async fn end_lost(&self) -> Result<(), Error> {
+    pub(super) async fn end_lost(self) -> Result<(), Error> {
         self.close_unsaved().await?;
         self.interrupt_dead().await?;
-        self.0.webhooks_due.notify_one();
+        self.engine.webhooks_due.notify_one();
         Ok(())
     }
 
     /// Ends what dead processes left running.
-    async fn interrupt_dead(&self) -> Result<(), Error> {
-        let owners = self.0.store.running_instances().await?;
+    async fn interrupt_dead(self) -> Result<(), Error> {
+        let owners = self.engine.store.running_instances().await?;
         for owner in owners
             .into_iter()
-            .filter(|owner| !self.0.instance.is_alive(*owner))
+            .filter(|owner| !self.engine.instance.is_alive(*owner))
         {
-            for (_, id) in self.0.store.interrupt_running(owner, clock::now()).await? {
+            for (_, id) in self.engine.store.interrupt_running(owner, clock::now()).await? {
                 tracing::warn!(execution.id = %id, "Execution {id} was interrupted by the end of its process");
             }
         }
@@ -124,13 +132,13 @@ impl Engine {
     }
 
     /// Ends executions of this process that are over and whose end could not be recorded when it came.
-    async fn close_unsaved(&self) -> Result<(), Error> {
+    async fn close_unsaved(self) -> Result<(), Error> {
         let mut closed = Ok(());
-        for (tenant, id) in self.0.running.take_unsaved() {
-            match self.0.store.finish(&tenant, id, outcome::unsaved()).await {
+        for (tenant, id) in self.engine.running.take_unsaved() {
+            match self.engine.store.finish(&tenant, id, outcome::unsaved()).await {
                 Ok(_) | Err(store::Error::NotFound(_)) => {}
                 Err(error) => {
-                    self.0.running.add_unsaved(tenant, id);
+                    self.engine.running.add_unsaved(tenant, id);
                     closed = Err(error.into());
                 }
             }
@@ -139,9 +147,9 @@ impl Engine {
     }
 
     /// Removes sandboxes that should not be there, then forgets the dead that left nothing.
-    async fn reconcile(&self, dead: &[InstanceId]) -> Result<(), Error> {
+    async fn reconcile(self, dead: &[InstanceId]) -> Result<(), Error> {
         let removed = self
-            .0
+            .engine
             .sandbox
             .reconcile(dead)
             .await
@@ -150,14 +158,14 @@ impl Engine {
             tracing::info!(removed, "Removed {removed} leftover sandboxes");
         }
         for id in dead {
-            self.0.instance.forget(*id).map_err(failure::of_io)?;
+            self.engine.instance.forget(*id).map_err(failure::of_io)?;
         }
         Ok(())
     }
 
     /// Forgets executions beyond retention. One that cannot be forgotten does not hold up the others.
-    async fn forget_expired(&self) -> Result<(), Error> {
-        let policy = &self.0.settings.retention;
+    async fn forget_expired(self) -> Result<(), Error> {
+        let policy = &self.engine.settings.retention;
         let ended_before = policy.age.and_then(|age| {
             let age = jiff::SignedDuration::try_from(age).ok()?;
             clock::now().checked_sub(age).ok()
@@ -168,7 +176,7 @@ impl Engine {
         };
         let rows = limits::FORGOTTEN_AT_ONCE;
         loop {
-            let expired = self.0.store.expired_executions(&retention, rows).await?;
+            let expired = self.engine.store.expired_executions(&retention, rows).await?;
             let mut forgotten = Ok(());
             for (tenant, execution) in &expired {
                 forgotten = forgotten.and(self.forget(tenant, *execution).await);
@@ -181,14 +189,14 @@ impl Engine {
     }
 
     /// Artifacts first: a row without files is honest, files without a row are lost space.
-    async fn forget(&self, tenant: &Tenant, execution: ExecutionId) -> Result<(), Error> {
+    async fn forget(self, tenant: &Tenant, execution: ExecutionId) -> Result<(), Error> {
         let key = blob::Key::Artifacts {
             tenant: tenant.clone(),
             execution,
         };
-        let deleted = self.0.blob.delete(&key).await;
+        let deleted = self.engine.blob.delete(&key).await;
         deleted.map_err(|error| failure::of_blob(error, "artifacts"))?;
-        match self.0.store.delete_execution(tenant, execution).await {
+        match self.engine.store.delete_execution(tenant, execution).await {
             // Another process was faster.
             Ok(()) | Err(store::Error::NotFound(_)) => Ok(()),
             Err(error) => Err(error.into()),
@@ -196,36 +204,45 @@ impl Engine {
     }
 
     /// Evicts unpacked skills that no version has any more, and those unused for long.
-    async fn evict_unused(&self) -> Result<(), Error> {
-        for digest in self.on_cache(SkillCache::idle).await? {
-            if !self.0.store.skill_digest_is_used(&digest).await? {
-                self.on_cache(move |cache| cache.evict(&digest)).await?;
+    async fn evict_unused(self) -> Result<(), Error> {
+        for digest in self.engine.skills().on_cache(SkillCache::idle).await? {
+            if !self.engine.store.skill_digest_is_used(&digest).await? {
+                self.engine
+                    .skills()
+                    .on_cache(move |cache| cache.evict(&digest))
+                    .await?;
             }
         }
-        self.on_cache(SkillCache::sweep).await
+        self.engine.skills().on_cache(SkillCache::sweep).await
     }
 
     /// Makes sandboxes in advance from now on, for what is run more than once.
-    pub fn keep_warm(&self, pool: WarmPoolSettings) {
-        self.0.sandbox.set_warm_pool(pool);
+    pub fn keep_warm(self, pool: WarmPoolSettings) {
+        self.engine.sandbox.set_warm_pool(pool);
     }
 
     /// Rejects new requests, waits for running executions, then interrupts them; returns when nothing runs.
-    pub async fn shutdown(&self, within: Duration) {
-        self.0.admission.close();
-        self.0.tasks.close();
-        if tokio::time::timeout(within, self.0.tasks.wait()).await.is_err() {
+    pub async fn shutdown(self, within: Duration) {
+        self.engine.admission.close();
+        self.engine.tasks.close();
+        if tokio::time::timeout(within, self.engine.tasks.wait())
+            .await
+            .is_err()
+        {
             tracing::warn!(
                 "Interrupting executions that did not end within {} seconds",
                 within.as_secs()
             );
-            self.0.running.stop();
+            self.engine.running.stop();
             let last = limits::KILL_GRACE * 2 + limits::COLLECT_MAX;
-            if tokio::time::timeout(last, self.0.tasks.wait()).await.is_err() {
+            if tokio::time::timeout(last, self.engine.tasks.wait())
+                .await
+                .is_err()
+            {
                 tracing::error!("Executions left to the maintenance of the next process");
             }
         }
-        self.0.running.close();
-        self.0.sandbox.drain().await;
+        self.engine.running.close();
+        self.engine.sandbox.drain().await;
     }
 }

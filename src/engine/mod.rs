@@ -1,4 +1,4 @@
-//! The use cases: the only place that decides. Doors translate into these calls, adapters obey them.
+//! The use cases: the only place that decides. `api` checks who may call them.
 
 mod admission;
 mod blobs;
@@ -30,6 +30,7 @@ mod tests;
 mod wait;
 mod webhooks;
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,11 +39,10 @@ use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
-use crate::auth::{ApiKey, Caller, Scope};
-use crate::blob::{Blob, LinkSigner};
+use crate::blob::{self, Blob, LinkSigner};
 use crate::error::{Code, Error};
 use crate::execution::Maxima;
-use crate::ids::InstanceId;
+use crate::ids::{InstanceId, Tenant};
 use crate::limits;
 use crate::sandbox::Sandbox;
 use crate::secret::MasterKey;
@@ -58,19 +58,20 @@ use running::RunningExecutions;
 
 pub use blobs::{BlobPolicy, NewBlob};
 pub use deps::{DependencySettings, Index};
-pub use executions::{ArtifactFile, Artifacts};
+pub use executions::ArtifactFile;
 pub use keys::NewKey;
 pub use maintenance::{Check, Readiness};
 pub use request::{OnDisconnect, RunOptions, RunRequest, RunSpec, UnpublishedArchive};
 pub use subscription::Subscription;
 pub use webhooks::{Signing, WebhookSender, WebhookSettings};
 
-/// All use cases over one set of adapters. Cheap to clone; the state of every door.
+/// All use cases over one set of adapters, grouped by what they deal with. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Engine(Arc<Inner>);
+pub struct Engine(Arc<EngineState>);
 
+/// The adapters of an engine and its state in memory.
 #[derive(Debug)]
-struct Inner {
+pub struct EngineState {
     store: Store,
     blob: Blob,
     sandbox: Sandbox,
@@ -205,6 +206,57 @@ pub struct PageRequest {
     pub rows: u32,
 }
 
+/// Declares one handle per group of use cases. The module of each group contains its methods.
+macro_rules! use_cases {
+    ($($(#[$doc:meta])* $accessor:ident: $group:ident;)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug)]
+            pub struct $group<'a> {
+                engine: &'a Engine,
+            }
+        )*
+
+        impl Engine {
+            $(
+                #[must_use]
+                pub fn $accessor(&self) -> $group<'_> {
+                    $group { engine: self }
+                }
+            )*
+        }
+    };
+}
+
+use_cases! {
+    /// Uploaded files and those that programs return, by digest.
+    blobs: Blobs;
+    /// Recorded executions: listed, watched, cancelled, and their files.
+    executions: Executions;
+    /// API keys.
+    keys: Keys;
+    /// Health, cleanup and shutdown of this process.
+    maintenance: Maintenance;
+    /// Installed packages.
+    packages: Packages;
+    /// Runs and queues requests.
+    runs: Runs;
+    /// Secrets that programs receive.
+    secrets: Secrets;
+    /// Published skills.
+    skills: Skills;
+    /// Webhook deliveries and their signing secret.
+    webhooks: Webhooks;
+}
+
+impl std::ops::Deref for Engine {
+    type Target = EngineState;
+
+    fn deref(&self) -> &EngineState {
+        &self.0
+    }
+}
+
 impl Engine {
     /// An engine over these parts.
     #[must_use]
@@ -230,7 +282,7 @@ impl Engine {
         let rate = Rate::new(settings.tenant_rate);
         let metrics = Metrics::new(store.latency(), blob.kept());
         let (running, tasks) = (Arc::new(RunningExecutions::default()), TaskTracker::new());
-        Self(Arc::new(Inner {
+        Self(Arc::new(EngineState {
             store,
             blob,
             sandbox,
@@ -252,64 +304,65 @@ impl Engine {
         }))
     }
 
-    /// The caller behind a presented API key.
-    pub async fn authenticate(&self, presented: &str) -> Result<Caller, Error> {
-        let refused = || {
-            Error::new(
-                Code::Unauthenticated,
-                "the API key is not valid; send `Authorization: Bearer skb_…`",
-            )
-        };
-        let key: ApiKey = presented.parse().map_err(|_| refused())?;
-        let record = match self.0.store.key(&key.hash()).await {
-            Ok(record) => record,
-            Err(crate::store::Error::NotFound(_)) => return Err(refused()),
-            Err(error) => return Err(error.into()),
-        };
-        Caller::check(&record, clock::now()).map_err(|_| refused())
-    }
-
     /// Runs `work` to its end even if the caller disconnects; its logs still belong to the request.
     async fn run_detached<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
-        let task = self.0.tasks.spawn(work.in_current_span());
+        let task = self.tasks.spawn(work.in_current_span());
         task.await.map_err(Error::internal)?
+    }
+
+    /// Rejects a tenant whose stored data would exceed its quota with `more` bytes.
+    async fn check_storage(&self, tenant: &Tenant, more: u64) -> Result<(), Error> {
+        let Some(max) = self.settings.tenant_storage else {
+            return Ok(());
+        };
+        let used = self.store.storage_used(tenant).await?;
+        if used < max && more <= max - used {
+            return Ok(());
+        }
+        let mebibytes = |bytes: u64| bytes.div_ceil(limits::MIB);
+        Err(Error::new(
+            Code::StorageFull,
+            format!(
+                "your skills and what your executions left have {} of at most {} MiB; delete versions of skills, or wait until old executions are forgotten",
+                mebibytes(used),
+                mebibytes(max)
+            ),
+        ))
+    }
+
+    /// A local copy of an object, without a name.
+    async fn copy_object(&self, object: blob::Object) -> Result<File, Error> {
+        let size = object.size();
+        let reader = object.into_reader(0..size).await;
+        let mut reader = reader.map_err(|error| failure::of_blob(error, "object"))?;
+        let file = tempfile::tempfile_in(&self.settings.tmp_dir).map_err(failure::of_io)?;
+        let mut copy = tokio::fs::File::from_std(file);
+        tokio::io::copy(&mut reader, &mut copy)
+            .await
+            .map_err(failure::of_io)?;
+        Ok(copy.into_std().await)
     }
 
     /// What the operator decided.
     #[must_use]
     pub fn settings(&self) -> &Settings {
-        &self.0.settings
+        &self.settings
     }
 
     /// The backend that makes sandboxes.
     #[must_use]
     pub fn sandbox(&self) -> &Sandbox {
-        &self.0.sandbox
+        &self.sandbox
     }
 
     /// This process.
     #[must_use]
     pub fn instance(&self) -> InstanceId {
-        self.0.instance.id()
+        self.instance.id()
     }
-}
-
-/// Refuses a caller that has none of these scopes.
-pub fn require(caller: &Caller, scopes: &[Scope]) -> Result<(), Error> {
-    if scopes.iter().any(|scope| caller.may(*scope)) {
-        return Ok(());
-    }
-    let names: Vec<_> = scopes
-        .iter()
-        .map(|scope| format!("`{}`", scope.as_str()))
-        .collect();
-    Err(Error::new(
-        Code::Forbidden,
-        format!("this API key lacks the scope {}", names.join(" or ")),
-    ))
 }
 
 /// Clamps a page to what one answer may hold.

@@ -1,9 +1,9 @@
 //! Mounts other skills into an execution.
 
-use crate::auth::Caller;
-use crate::engine::Engine;
+use crate::engine::Runs;
 use crate::engine::plan::{self, PlannedRun};
 use crate::error::{Code, Error};
+use crate::ids::Tenant;
 use crate::limits;
 use crate::sandbox::{ImageOf, SkillFiles};
 use crate::skill::{Language, SkillRef};
@@ -28,11 +28,11 @@ pub(super) fn check(mounts: &[SkillRef]) -> Result<(), Error> {
     Ok(())
 }
 
-impl Engine {
+impl Runs<'_> {
     /// Adds the skills to the job, except the one that is run.
     pub(super) async fn mount(
-        &self,
-        caller: &Caller,
+        self,
+        tenant: &Tenant,
         planned: &mut PlannedRun,
         mounts: &[SkillRef],
     ) -> Result<(), Error> {
@@ -42,15 +42,17 @@ impl Engine {
             if job.sandbox.skill.as_ref().is_some_and(|own| own.name == *name) {
                 continue;
             }
-            let record = self
-                .skill(caller, name, selector)
-                .await
-                .map_err(|error| match error.code() {
-                    Code::NotFound => Error::new(Code::NotFound, format!("mount_skills: {error}")),
-                    _ => error,
-                })?;
+            let record =
+                self.engine
+                    .skills()
+                    .get(tenant, name, selector)
+                    .await
+                    .map_err(|error| match error.code() {
+                        Code::NotFound => Error::new(Code::NotFound, format!("mount_skills: {error}")),
+                        _ => error,
+                    })?;
             job.sandbox.mounted.push(SkillFiles {
-                folder: self.folder(&record).await?,
+                folder: self.engine.skills().folder(&record).await?,
                 digest: record.digest,
                 name: record.name,
             });
@@ -64,13 +66,13 @@ impl Engine {
     }
 
     /// Gives a plain shell the image of a language that it will call.
-    pub(super) fn surround_shell(&self, planned: &mut PlannedRun, other: Language) -> Result<(), Error> {
-        let images = &self.0.settings.images;
+    pub(super) fn surround_shell(self, planned: &mut PlannedRun, other: Language) -> Result<(), Error> {
+        let images = &self.engine.settings.images;
         let is_plain_shell = planned.language == Language::Bash
             && planned.job.sandbox.image_of == ImageOf::Language
             && planned.job.sandbox.image.as_str() == images.of(Language::Bash);
         if is_plain_shell {
-            planned.job.sandbox.image = plan::approve(images.of(other), None, &self.0.settings)?;
+            planned.job.sandbox.image = plan::approve(images.of(other), None, &self.engine.settings)?;
         }
         Ok(())
     }

@@ -2,12 +2,11 @@
 
 use tracing::Instrument as _;
 
-use crate::auth::{Caller, Scope};
 use crate::engine::admission::{Lane, Request, Slot, Ticket};
 use crate::engine::plan::PlannedRun;
 use crate::engine::run::{Attached, RecordedState, span};
 use crate::engine::running::Registration;
-use crate::engine::{Engine, RunOptions, RunRequest, RunSpec, clock, outcome, require};
+use crate::engine::{RunOptions, RunRequest, RunSpec, Runs, clock, outcome};
 use crate::error::{Code, Error};
 use crate::execution::{Bookmark, Execution, Outcome, QueuePlace, Status};
 use crate::ids::{Digest, ExecutionId, IdempotencyKey, Tenant};
@@ -16,44 +15,44 @@ use crate::sandbox::Urgency;
 use crate::skill::Selector;
 use crate::store::{self, Enqueued, KeyedRequest, QueueRecovery, Queued};
 
-impl Engine {
+impl Runs<'_> {
     /// Records a request and returns at once; it runs when it gets a slot, also after a restart.
     pub async fn submit(
-        &self,
-        caller: &Caller,
+        self,
+        tenant: &Tenant,
         request: impl Into<RunRequest>,
         options: RunOptions,
     ) -> Result<Execution, Error> {
         let request = request.into();
-        self.0.rate.take(caller.tenant(), std::time::Instant::now())?;
+        self.engine.rate.take(tenant, std::time::Instant::now())?;
         // A caller that disconnects here has submitted nothing, so connections limit how many wait.
-        let permit = self.0.submissions.acquire(caller.tenant()).await?;
+        let permit = self.engine.submissions.acquire(tenant).await?;
         let slot_request = Request {
-            tenant: caller.tenant().clone(),
+            tenant: tenant.clone(),
             lane: Lane::Queued,
             execution: None,
         };
-        self.0.admission.yield_to_interactive(&slot_request).await;
-        let (engine, caller) = (self.clone(), caller.clone());
+        self.engine.admission.yield_to_interactive(&slot_request).await;
+        let (engine, tenant) = (self.engine.clone(), tenant.clone());
         let submit = async move {
             let _until_recorded = permit;
-            Box::pin(engine.submit_attached(&caller, request, options)).await
+            Box::pin(engine.runs().submit_attached(&tenant, request, options)).await
         };
-        self.run_detached(submit.instrument(span())).await
+        self.engine.run_detached(submit.instrument(span())).await
     }
 
     async fn submit_attached(
-        &self,
-        caller: &Caller,
+        self,
+        tenant: &Tenant,
         request: RunRequest,
         options: RunOptions,
     ) -> Result<Execution, Error> {
         let stored = request.to_stored()?;
         let key = options.idempotency_key.map(|key| keyed(key, &stored));
-        if let Some(id) = self.find_repeated(caller, key.as_ref()).await? {
-            return self.find_execution(caller.tenant(), id).await;
+        if let Some(id) = self.find_repeated(tenant, key.as_ref()).await? {
+            return self.engine.executions().get(tenant, id).await;
         }
-        let planned = Box::pin(self.accept(caller, request)).await?;
+        let planned = Box::pin(self.accept(tenant, request)).await?;
         planned.record_span();
         let stored = RunSpec::pin_mounts(stored, &planned.job.sandbox.mounted)?;
         let waiting = self.enter_queue(&planned.tenant, planned.id(), Lane::Queued)?;
@@ -62,13 +61,13 @@ impl Engine {
                 self.run_when_granted(waiting);
                 Ok(*execution)
             }
-            Enqueue::Repeated(id) => self.find_execution(&planned.tenant, id).await,
+            Enqueue::Repeated(id) => self.engine.executions().get(&planned.tenant, id).await,
         }
     }
 
     /// Runs an execution, unless the same was requested before: then waits for that one.
     pub(super) async fn run_once(
-        &self,
+        self,
         mut planned: PlannedRun,
         keyed: KeyedRequest,
         attached: Attached,
@@ -86,7 +85,7 @@ impl Engine {
         let Attached { gone, watcher } = attached;
         planned.recorded = RecordedState::Queued;
         planned.watcher = watcher;
-        let slot = gone.run_until_cancelled(self.0.admission.wait(ticket)).await;
+        let slot = gone.run_until_cancelled(self.engine.admission.wait(ticket)).await;
         let slot = slot.unwrap_or_else(|| Err(Error::new(Code::Busy, "the caller left the queue")));
         let ran = match slot {
             Ok(slot) => Box::pin(self.execute(planned, slot, &mut registration, &gone)).await,
@@ -99,11 +98,11 @@ impl Engine {
             }
             Err(error) => error,
         };
-        match self.0.store.delete_queued(&tenant, id).await {
+        match self.engine.store.delete_queued(&tenant, id).await {
             // It never ran: forget it, so that the same request may be sent again.
             Ok(true) => Err(error),
             // Cancelled while it waited, or ended. Maintenance closes a row that still says `running`.
-            Ok(false) => match self.find_execution(&tenant, id).await {
+            Ok(false) => match self.engine.executions().get(&tenant, id).await {
                 Ok(execution) if execution.status.is_final() => {
                     registration.complete(&execution);
                     Ok(execution)
@@ -111,10 +110,10 @@ impl Engine {
                 Ok(_) | Err(_) => Err(error),
             },
             Err(_) => {
-                let (engine, outcome) = (self.clone(), outcome::rejected(&error));
-                self.0
+                let (engine, outcome) = (self.engine.clone(), outcome::rejected(&error));
+                self.engine
                     .tasks
-                    .spawn(async move { engine.end_queued(registration, outcome).await });
+                    .spawn(async move { engine.runs().end_queued(registration, outcome).await });
                 Err(error)
             }
         }
@@ -122,37 +121,36 @@ impl Engine {
 
     /// The execution of the same request, if one was recorded under this key.
     pub(super) async fn find_repeated(
-        &self,
-        caller: &Caller,
+        self,
+        tenant: &Tenant,
         key: Option<&KeyedRequest>,
     ) -> Result<Option<ExecutionId>, Error> {
         let Some(key) = key else { return Ok(None) };
-        require(caller, &[Scope::Run])?;
-        Ok(self
-            .0
-            .store
-            .execution_by_key(caller.tenant(), key.clone())
-            .await?)
+        Ok(self.engine.store.execution_by_key(tenant, key.clone()).await?)
     }
 
     /// Waits for an execution that an earlier request started.
     pub(super) async fn join(
-        &self,
+        self,
         tenant: &Tenant,
         id: ExecutionId,
         attached: Attached,
     ) -> Result<Execution, Error> {
         let Attached { gone, watcher } = attached;
         if let Some(watcher) = watcher
-            && let Ok(subscription) = self.subscribe_for(tenant, id, Bookmark::default()).await
+            && let Ok(subscription) = self
+                .engine
+                .executions()
+                .follow(tenant, id, Bookmark::default())
+                .await
         {
             let _ = watcher.send(subscription);
         }
-        self.await_other(tenant, id, &gone).await
+        self.engine.executions().await_other(tenant, id, &gone).await
     }
 
-    fn request_slot(&self, tenant: &Tenant, id: ExecutionId, lane: Lane) -> Result<Ticket, Error> {
-        self.0.admission.request(Request {
+    fn request_slot(self, tenant: &Tenant, id: ExecutionId, lane: Lane) -> Result<Ticket, Error> {
+        self.engine.admission.request(Request {
             tenant: tenant.clone(),
             lane,
             execution: Some(id),
@@ -160,26 +158,26 @@ impl Engine {
     }
 
     /// Enters the queue, and registers the execution so that it can be watched and cancelled.
-    fn enter_queue(&self, tenant: &Tenant, id: ExecutionId, lane: Lane) -> Result<WaitingExecution, Error> {
+    fn enter_queue(self, tenant: &Tenant, id: ExecutionId, lane: Lane) -> Result<WaitingExecution, Error> {
         let ticket = self.request_slot(tenant, id, lane)?;
-        let registration = self.register(tenant.clone(), id);
+        let registration = self.engine.executions().register(tenant.clone(), id);
         registration.set_queued();
         Ok(WaitingExecution { ticket, registration })
     }
 
     async fn enqueue(
-        &self,
+        self,
         planned: &PlannedRun,
         request: Option<Vec<u8>>,
         key: Option<KeyedRequest>,
     ) -> Result<Enqueue, Error> {
-        let execution = planned.new_execution(self, None);
+        let execution = planned.new_execution(self.engine, None);
         let queued = Queued {
             execution: execution.clone(),
             request,
             key,
         };
-        match self.0.store.enqueue(queued).await {
+        match self.engine.store.enqueue(queued).await {
             Ok(Enqueued::New) => Ok(Enqueue::Recorded(Box::new(Execution {
                 new: execution,
                 status: Status::Queued,
@@ -198,16 +196,16 @@ impl Engine {
     }
 
     /// Runs a recorded execution in the background when it gets a slot.
-    fn run_when_granted(&self, waiting: WaitingExecution) {
-        let engine = self.clone();
-        self.0
+    fn run_when_granted(self, waiting: WaitingExecution) {
+        let engine = self.engine.clone();
+        self.engine
             .tasks
-            .spawn(async move { engine.run_queued(waiting).await });
+            .spawn(async move { engine.runs().run_queued(waiting).await });
     }
 
     /// Runs a recorded execution when it gets a slot. After a temporary failure it waits again; any other failure is recorded as
     /// its outcome, unless the process shuts down.
-    async fn run_queued(&self, waiting: WaitingExecution) {
+    async fn run_queued(self, waiting: WaitingExecution) {
         let WaitingExecution {
             mut ticket,
             mut registration,
@@ -218,7 +216,7 @@ impl Engine {
             let ended = match ticket.slot().await {
                 Some(slot) => Box::pin(self.execute_queued(slot, &mut registration).instrument(span())).await,
                 // Cancelled, or the process shuts down: the next one finds it in the database.
-                None => self.find_execution(&tenant, id).await,
+                None => self.engine.executions().get(&tenant, id).await,
             };
             let error = match ended {
                 Ok(execution) if execution.status.is_final() => return registration.complete(&execution),
@@ -245,13 +243,13 @@ impl Engine {
     }
 
     /// Ends a queued execution that will never run. Retries until the process shuts down; the next process finds it otherwise.
-    async fn end_queued(&self, registration: Registration, outcome: Outcome) {
+    async fn end_queued(self, registration: Registration, outcome: Outcome) {
         let (tenant, id) = (registration.tenant().clone(), registration.id());
-        let stopping = self.0.running.stopping();
+        let stopping = self.engine.running.stopping();
         while !stopping.is_cancelled() {
             let left = self.leave_queue(&tenant, id, outcome.clone()).await;
             let ended = match left {
-                Ok(_) => self.find_execution(&tenant, id).await,
+                Ok(_) => self.engine.executions().get(&tenant, id).await,
                 Err(error) => Err(error),
             };
             match ended {
@@ -269,14 +267,14 @@ impl Engine {
         }
     }
 
-    async fn execute_queued(&self, slot: Slot, registration: &mut Registration) -> Result<Execution, Error> {
+    async fn execute_queued(self, slot: Slot, registration: &mut Registration) -> Result<Execution, Error> {
         let (tenant, id) = (registration.tenant().clone(), registration.id());
-        let (tenant, execution) = (&tenant, self.find_execution(&tenant, id).await?);
+        let (tenant, execution) = (&tenant, self.engine.executions().get(&tenant, id).await?);
         if execution.status.is_final() {
             return Ok(execution);
         }
         let recorded = execution.new;
-        let request = self.0.store.queued_request(tenant, id).await?;
+        let request = self.engine.store.queued_request(tenant, id).await?;
         let mut spec = RunSpec::from_stored(&request)?;
         // Recorded with the execution, and checked again before it is called.
         spec.callback_url = None;
@@ -284,8 +282,7 @@ impl Engine {
         if let (Some(skill), Some(version)) = (&mut spec.skill, &recorded.version) {
             skill.selector = Selector::Version(version.clone());
         }
-        let caller = Caller::of_accepted(tenant.clone());
-        let mut planned = Box::pin(self.accept(&caller, spec.into())).await?;
+        let mut planned = Box::pin(self.accept(tenant, spec.into())).await?;
         if Some(planned.digest) != recorded.digest {
             let message =
                 "the skill's version was deleted and published again while this waited; run it again";
@@ -302,18 +299,18 @@ impl Engine {
     }
 
     /// Takes over the queues of dead processes, in order.
-    pub async fn recover_queue(&self) -> Result<(), Error> {
-        let owners = self.0.store.queue_owners().await?;
+    pub async fn recover_queue(self) -> Result<(), Error> {
+        let owners = self.engine.store.queue_owners().await?;
         for owner in owners
             .into_iter()
-            .filter(|owner| !self.0.instance.is_alive(*owner))
+            .filter(|owner| !self.engine.instance.is_alive(*owner))
         {
             let recovery = QueueRecovery {
                 dead: owner,
-                new_owner: self.0.instance.id(),
+                new_owner: self.engine.instance.id(),
                 at: clock::now(),
             };
-            let recovered = self.0.store.recover_queue(recovery).await?;
+            let recovered = self.engine.store.recover_queue(recovery).await?;
             if !recovered.is_empty() {
                 tracing::info!("{} executions of an earlier process wait again", recovered.len());
             }
@@ -325,56 +322,36 @@ impl Engine {
     }
 
     pub(super) async fn leave_queue(
-        &self,
+        self,
         tenant: &Tenant,
         id: ExecutionId,
         outcome: Outcome,
     ) -> Result<bool, Error> {
-        let waited = self.find_execution(tenant, id).await?.new;
-        let left = self.0.store.finish_queued(tenant, id, outcome.clone()).await?;
+        let waited = self.engine.executions().get(tenant, id).await?.new;
+        let left = self
+            .engine
+            .store
+            .finish_queued(tenant, id, outcome.clone())
+            .await?;
         if left {
-            self.count_end(&waited, &outcome);
-            self.notify_webhook_sender(&waited);
+            self.engine.count_end(&waited, &outcome);
+            self.engine.webhooks().notify_sender(&waited);
         }
         Ok(left)
     }
 
     /// The position of a queued execution; `None` if it does not wait in this process.
     #[must_use]
-    pub fn queue_place(&self, execution: &Execution) -> Option<QueuePlace> {
+    pub fn queue_place(self, execution: &Execution) -> Option<QueuePlace> {
         let new = &execution.new;
         let is_queued = execution.status == Status::Queued;
-        let place = is_queued.then(|| self.0.admission.position(&new.tenant, new.id))??;
+        let place = is_queued.then(|| self.engine.admission.position(&new.tenant, new.id))??;
         let waited = clock::since(new.created_at).as_millis();
         Some(QueuePlace {
             position: place.position,
             waiting: place.waiting,
             waited_ms: u64::try_from(waited).unwrap_or(u64::MAX),
         })
-    }
-
-    /// Rejects a tenant whose stored data would exceed its quota with `more` bytes.
-    pub(super) async fn check_storage(&self, tenant: &Tenant, more: u64) -> Result<(), Error> {
-        let Some(max) = self.0.settings.tenant_storage else {
-            return Ok(());
-        };
-        let used = self.0.store.storage_used(tenant).await?;
-        if used < max && more <= max - used {
-            return Ok(());
-        }
-        let mebibytes = |bytes: u64| bytes.div_ceil(limits::MIB);
-        Err(Error::new(
-            Code::StorageFull,
-            format!(
-                "your skills and what your executions left have {} of at most {} MiB; delete versions of skills, or wait until old executions are forgotten",
-                mebibytes(used),
-                mebibytes(max)
-            ),
-        ))
-    }
-
-    pub(super) async fn forget_keys(&self) -> Result<(), Error> {
-        Ok(self.0.store.delete_idempotency_keys(oldest_key()).await?)
     }
 }
 
@@ -395,7 +372,7 @@ pub(super) fn keyed(key: IdempotencyKey, request: &[u8]) -> KeyedRequest {
 }
 
 /// Keys that were recorded before this have expired.
-fn oldest_key() -> jiff::Timestamp {
+pub(super) fn oldest_key() -> jiff::Timestamp {
     let life = jiff::SignedDuration::try_from(limits::IDEMPOTENCY_KEY_LIFE).unwrap_or_default();
     clock::now().checked_sub(life).unwrap_or(jiff::Timestamp::MIN)
 }

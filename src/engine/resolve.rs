@@ -4,26 +4,26 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use crate::auth::Caller;
 use crate::engine::plan::{self, PlannedRun, Subject, Target};
-use crate::engine::{Engine, RunSpec, UnpublishedArchive, code, secret_guard};
+use crate::engine::{RunSpec, Runs, UnpublishedArchive, code, secret_guard};
 use crate::error::Error;
+use crate::ids::Tenant;
 use crate::sandbox::SkillFiles;
 use crate::skill::{
     Dialect, InvalidScript, Language, Manifest, SCRIPT_HEAD_BYTES_MAX, Script, SkillRef, Version, module_at,
 };
 
-impl Engine {
+impl Runs<'_> {
     /// Finds what is requested and plans its execution.
     pub(super) async fn resolve(
-        &self,
-        caller: &Caller,
+        self,
+        tenant: &Tenant,
         archive: Option<UnpublishedArchive>,
         spec: &mut RunSpec,
     ) -> Result<PlannedRun, Error> {
-        let (tenant, settings) = (caller.tenant(), &self.0.settings);
+        let settings = &self.engine.settings;
         let mut planned = if let Some(UnpublishedArchive { zip, fallback_name }) = archive {
-            let (unpacked, manifest) = self.unpack(zip, fallback_name).await?;
+            let (unpacked, manifest) = self.engine.skills().unpack(zip, fallback_name).await?;
             let digest = unpacked.listing.digest();
             let declared = manifest.version.clone();
             let subject = Subject {
@@ -42,8 +42,8 @@ impl Engine {
                 ..plan::plan(subject, spec, settings)?
             }
         } else if let Some(SkillRef { name, selector }) = &spec.skill {
-            let record = self.skill(caller, name, selector).await?;
-            let folder = self.folder(&record).await?;
+            let record = self.engine.skills().get(tenant, name, selector).await?;
+            let folder = self.engine.skills().folder(&record).await?;
             let target = target(spec, &record.manifest, &folder).await?;
             let subject = Subject {
                 tenant,
@@ -63,7 +63,7 @@ impl Engine {
             let code = spec.code.take().unwrap_or_default();
             code::plan(tenant, code, spec, settings)?
         };
-        self.mount(caller, &mut planned, &spec.mount_skills).await?;
+        self.mount(tenant, &mut planned, &spec.mount_skills).await?;
         if !spec.requirements.is_empty() {
             self.surround_shell(&mut planned, Language::Python)?;
         }

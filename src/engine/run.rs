@@ -7,7 +7,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use tracing::field::{Empty, display};
 
-use crate::auth::{Caller, Scope};
 use crate::blob;
 use crate::bundle::artifacts::ArtifactTar;
 use crate::engine::admission::Slot;
@@ -18,7 +17,7 @@ use crate::engine::plan::PlannedRun;
 use crate::engine::running::Registration;
 use crate::engine::secrets::masked;
 use crate::engine::subscription::Subscription;
-use crate::engine::{Engine, RunOptions, RunRequest, clock, failure, metrics, queue, require};
+use crate::engine::{Engine, RunOptions, RunRequest, Runs, clock, failure, metrics, queue};
 use crate::error::{Code, Error};
 use crate::execution::{ChosenBackend, Execution, FileEntry, NewExecution, Outcome, Timings, milliseconds};
 use crate::ids::{ExecutionId, Tenant};
@@ -98,49 +97,54 @@ impl PlannedRun {
     }
 }
 
-impl Engine {
+impl Runs<'_> {
     /// Runs a request to its end even if the caller disconnects; one that disconnects while it waits leaves the queue. A
     /// failing skill is not an error but an outcome.
-    pub async fn run(&self, caller: &Caller, request: impl Into<RunRequest>) -> Result<Execution, Error> {
-        self.run_watched(caller, request.into(), RunOptions::default(), None)
+    pub async fn run(self, tenant: &Tenant, request: impl Into<RunRequest>) -> Result<Execution, Error> {
+        self.run_watched(tenant, request.into(), RunOptions::default(), None)
             .await
     }
 
     /// As [`run`](Self::run); `watcher` receives a subscription once the execution is recorded.
     pub async fn run_watched(
-        &self,
-        caller: &Caller,
+        self,
+        tenant: &Tenant,
         request: RunRequest,
         options: RunOptions,
         watcher: Option<oneshot::Sender<Subscription>>,
     ) -> Result<Execution, Error> {
-        let (engine, caller) = (self.clone(), caller.clone());
+        let (engine, tenant) = (self.engine.clone(), tenant.clone());
         let gone = CancellationToken::new();
         let _cancelled_with_caller = gone.clone().drop_guard();
         // Boxed: the future is large and would be copied on the caller's stack.
         let run = async move {
-            Box::pin(engine.run_attached(&caller, request, options, Attached { gone, watcher })).await
+            Box::pin(
+                engine
+                    .runs()
+                    .run_attached(&tenant, request, options, Attached { gone, watcher }),
+            )
+            .await
         };
-        self.run_detached(run.instrument(span())).await
+        self.engine.run_detached(run.instrument(span())).await
     }
 
     async fn run_attached(
-        &self,
-        caller: &Caller,
+        self,
+        tenant: &Tenant,
         request: RunRequest,
         options: RunOptions,
         attached: Attached,
     ) -> Result<Execution, Error> {
-        self.0.rate.take(caller.tenant(), Instant::now())?;
+        self.engine.rate.take(tenant, Instant::now())?;
         let keyed = match options.idempotency_key {
             Some(key) => Some(queue::keyed(key, &request.to_stored()?)),
             None => None,
         };
-        if let Some(id) = self.find_repeated(caller, keyed.as_ref()).await? {
-            return self.join(caller.tenant(), id, attached).await;
+        if let Some(id) = self.find_repeated(tenant, keyed.as_ref()).await? {
+            return self.join(tenant, id, attached).await;
         }
         // Each part is boxed on its own, because they run one after the other.
-        let mut planned = Box::pin(self.accept(caller, request)).await?;
+        let mut planned = Box::pin(self.accept(tenant, request)).await?;
         planned.on_disconnect = options.on_disconnect;
         planned.record_span();
         if let Some(keyed) = keyed {
@@ -148,9 +152,16 @@ impl Engine {
         }
         let Attached { gone, watcher } = attached;
         planned.watcher = watcher;
-        let slot = self.0.admission.admit_unless_gone(&planned.tenant, &gone).await?;
+        let slot = self
+            .engine
+            .admission
+            .admit_unless_gone(&planned.tenant, &gone)
+            .await?;
         // Register before the insert, so that every `running` row has an owner.
-        let mut registration = self.register(planned.tenant.clone(), planned.id());
+        let mut registration = self
+            .engine
+            .executions()
+            .register(planned.tenant.clone(), planned.id());
         let execution = Box::pin(self.execute(planned, slot, &mut registration, &gone)).await?;
         // Only now: whoever waits for the end must find it recorded.
         registration.complete(&execution);
@@ -158,8 +169,7 @@ impl Engine {
     }
 
     /// Checks and plans a request. Nothing is recorded yet, so every rejection is an error to the caller.
-    pub(super) async fn accept(&self, caller: &Caller, request: RunRequest) -> Result<PlannedRun, Error> {
-        require(caller, &[Scope::Run])?;
+    pub(super) async fn accept(self, tenant: &Tenant, request: RunRequest) -> Result<PlannedRun, Error> {
         let RunRequest {
             mut spec,
             archive,
@@ -167,12 +177,20 @@ impl Engine {
             progress,
         } = request;
         spec.check()?;
-        self.check_storage(caller.tenant(), 0).await?;
-        let callback_url = self.parse_callback(spec.callback_url.as_deref())?;
-        let mut planned = self.resolve(caller, archive, &mut spec).await?;
+        self.engine.check_storage(tenant, 0).await?;
+        let callback_url = self
+            .engine
+            .webhooks()
+            .parse_callback(spec.callback_url.as_deref())?;
+        let mut planned = self.resolve(tenant, archive, &mut spec).await?;
         let secrets = std::mem::take(&mut planned.secrets);
-        self.grant(caller.tenant(), &mut planned.job, &secrets).await?;
-        self.add_input_blobs(caller.tenant(), &mut planned.job, &spec.blobs, blob_contents)
+        self.engine
+            .secrets()
+            .grant(tenant, &mut planned.job, &secrets)
+            .await?;
+        self.engine
+            .blobs()
+            .add_inputs(tenant, &mut planned.job, &spec.blobs, blob_contents)
             .await?;
         Ok(PlannedRun {
             requirements: spec.requirements,
@@ -185,7 +203,7 @@ impl Engine {
 
     /// Runs an accepted execution in its slot and records the outcome.
     pub(super) async fn execute(
-        &self,
+        self,
         mut planned: PlannedRun,
         _slot: Slot,
         registration: &mut Registration,
@@ -200,10 +218,10 @@ impl Engine {
             progress: progress.as_ref(),
             gone,
         };
-        self.add_packages(&mut planned, &choice, waiting).await?;
+        self.engine.add_packages(&mut planned, &choice, waiting).await?;
         let watcher = planned.watcher.take();
         let planned = planned;
-        let new = planned.new_execution(self, Some(&choice));
+        let new = planned.new_execution(self.engine, Some(&choice));
         registration.set_running();
         let registration = &*registration;
         // The sandbox is made meanwhile; the program waits for the row.
@@ -215,10 +233,10 @@ impl Engine {
             };
             let recorded = planned.recorded;
             let is_running = recorded
-                .set_running(&self.0.store, new.clone(), on_visible)
+                .set_running(&self.engine.store, new.clone(), on_visible)
                 .await?;
             if is_running && let Some(watcher) = watcher.filter(|watcher| !watcher.is_closed()) {
-                let _ = watcher.send(self.subscribe_to(registration));
+                let _ = watcher.send(self.engine.executions().follow_here(registration));
             }
             Ok::<_, Error>(is_running)
         };
@@ -232,9 +250,9 @@ impl Engine {
         };
         if !is_running? {
             // Cancelled just before it got its slot.
-            return self.find_execution(&planned.tenant, new.id).await;
+            return self.engine.executions().get(&planned.tenant, new.id).await;
         }
-        self.count_failure(fault);
+        self.engine.count_failure(fault);
         let outcome = planned.schemas.check_output(outcome).await;
         let timings = Timings {
             queue_ms,
@@ -246,12 +264,12 @@ impl Engine {
 
     /// Prepares what may take long; stops when the process shuts down.
     pub(super) async fn prepare(
-        &self,
+        self,
         job: &Job,
         progress: Option<&ProgressSender>,
     ) -> Result<BackendChoice, Error> {
-        let prepared = self.0.sandbox.prepare(job, progress);
-        match self.0.running.stopping().run_until_cancelled(prepared).await {
+        let prepared = self.engine.sandbox.prepare(job, progress);
+        match self.engine.running.stopping().run_until_cancelled(prepared).await {
             Some(prepared) => prepared.map_err(failure::of_sandbox),
             None => Err(Error::new(Code::Busy, "the server is shutting down")),
         }
@@ -259,14 +277,14 @@ impl Engine {
 
     /// Runs the job and stores its artifacts. Every failure becomes an outcome; a fault of the sandbox is returned with it.
     async fn run_in_sandbox(
-        &self,
+        self,
         planned: &PlannedRun,
         choice: &BackendChoice,
         registration: &Registration,
         start: oneshot::Receiver<()>,
     ) -> (Outcome, Option<&'static str>) {
         let (tenant, job) = (&planned.tenant, &planned.job);
-        let tar = || ArtifactTar::create_in(&self.0.settings.tmp_dir);
+        let tar = || ArtifactTar::create_in(&self.engine.settings.tmp_dir);
         let (mut artifacts, mut blobs) = (tar(), tar());
         let context = RunContext {
             artifacts: &mut artifacts,
@@ -275,7 +293,7 @@ impl Engine {
             start,
             transcript: registration.transcript(),
         };
-        let report = self.0.sandbox.run(choice, job, context).await;
+        let report = self.engine.sandbox.run(choice, job, context).await;
         let fault = metrics::fault_of(report.as_ref().map_err(drop));
         let report = match report {
             Ok(report) => report,
@@ -284,11 +302,15 @@ impl Engine {
                 return (failed(&failure::of_sandbox(error)), fault);
             }
         };
-        let shutting_down = self.0.running.is_stopping();
+        let shutting_down = self.engine.running.is_stopping();
         let stored = self
             .store_artifacts(tenant, job.program.execution, artifacts, &report.files)
             .await;
-        let (kept, not_kept) = self.take_blobs(tenant, blobs, &report.blobs).await;
+        let (kept, not_kept) = self
+            .engine
+            .blobs()
+            .take_outputs(tenant, blobs, &report.blobs)
+            .await;
         let outcome = with_blobs(from_report(report, job, shutting_down), kept, not_kept);
         let outcome = match stored {
             Ok(()) => outcome,
@@ -301,7 +323,7 @@ impl Engine {
     }
 
     async fn store_artifacts(
-        &self,
+        self,
         tenant: &Tenant,
         execution: ExecutionId,
         tar: ArtifactTar,
@@ -315,7 +337,7 @@ impl Engine {
             tenant: tenant.clone(),
             execution,
         };
-        self.0
+        self.engine
             .blob
             .put(&key, file)
             .await
@@ -324,14 +346,14 @@ impl Engine {
     }
 
     /// Records the outcome. If another process recorded one first, that one is returned.
-    async fn record(&self, new: NewExecution, outcome: Outcome) -> Result<Execution, Error> {
+    async fn record(self, new: NewExecution, outcome: Outcome) -> Result<Execution, Error> {
         let id = new.id;
         let ours = self.finish(&new, &outcome).await;
         if !ours? {
-            return Ok(self.0.store.execution(&new.tenant, id).await?);
+            return Ok(self.engine.store.execution(&new.tenant, id).await?);
         }
-        self.count_end(&new, &outcome);
-        self.notify_webhook_sender(&new);
+        self.engine.count_end(&new, &outcome);
+        self.engine.webhooks().notify_sender(&new);
         tracing::info!(execution.id = %id, status = outcome.status.as_str(), "Finished execution {id}");
         Ok(Execution {
             status: outcome.status,
@@ -341,10 +363,15 @@ impl Engine {
     }
 
     /// Retries for long: an outcome that is not recorded is lost, and the program would have to run again (F-13).
-    async fn finish(&self, new: &NewExecution, outcome: &Outcome) -> Result<bool, store::Error> {
+    async fn finish(self, new: &NewExecution, outcome: &Outcome) -> Result<bool, store::Error> {
         let give_up = Instant::now() + limits::RECORD_MAX;
         loop {
-            match self.0.store.finish(&new.tenant, new.id, outcome.clone()).await {
+            match self
+                .engine
+                .store
+                .finish(&new.tenant, new.id, outcome.clone())
+                .await
+            {
                 Err(store::Error::Busy) if Instant::now() < give_up => {
                     tracing::warn!(execution.id = %new.id, "The database is busy; trying again to record execution {}", new.id);
                     tokio::time::sleep(limits::RECORD_AGAIN_AFTER).await;

@@ -3,8 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::auth::{Caller, Scope};
-use crate::engine::{Engine, PageRequest, clock, require, rows};
+use crate::engine::{PageRequest, Secrets, clock, rows};
 use crate::error::{Code, Error};
 use crate::execution::{Exception, Failure, JsonText, Logs, Outcome, Raised, RichResult, Skipped};
 use crate::ids::Tenant;
@@ -14,27 +13,21 @@ use crate::secret::{Mask, Owner, SecretValue, Truncation};
 use crate::skill::SecretName;
 use crate::store::{self, NewSecret, Page, Saved, SecretRecord};
 
-impl Engine {
+impl Secrets<'_> {
     /// Keeps a secret of the caller's tenant, in place of the one that has this name.
-    pub async fn set_secret(
-        &self,
-        caller: &Caller,
-        name: &SecretName,
-        value: &SecretValue,
-    ) -> Result<Saved, Error> {
-        require(caller, &[Scope::Admin])?;
+    pub async fn set(self, tenant: &Tenant, name: &SecretName, value: &SecretValue) -> Result<Saved, Error> {
         let owner = Owner {
-            tenant: caller.tenant(),
+            tenant,
             name: name.as_str(),
         };
-        let sealed = self.0.master_key.seal(owner, value);
+        let sealed = self.engine.master_key.seal(owner, value);
         let new = NewSecret {
-            tenant: caller.tenant().clone(),
+            tenant: tenant.clone(),
             name: name.clone(),
             sealed: sealed.map_err(|error| Error::internal(error.to_string()))?,
             at: clock::now(),
         };
-        let kept = self.0.store.put_secret(new, limits::SECRETS_MAX).await;
+        let kept = self.engine.store.put_secret(new, limits::SECRETS_MAX).await;
         let kept = kept.map_err(|error| match error {
             store::Error::Quota => {
                 let message = format!("the limit is {} secrets; delete one first", limits::SECRETS_MAX);
@@ -42,28 +35,26 @@ impl Engine {
             }
             error => error.into(),
         })?;
-        tracing::info!(secret = %name, tenant = %caller.tenant(), "Set secret {name}");
+        tracing::info!(secret = %name, tenant = %tenant, "Set secret {name}");
         Ok(kept)
     }
 
     /// The names of the caller's tenant's secrets.
-    pub async fn secrets(&self, caller: &Caller, page: PageRequest) -> Result<Page<SecretRecord>, Error> {
-        require(caller, &[Scope::Admin])?;
+    pub async fn list(self, tenant: &Tenant, page: PageRequest) -> Result<Page<SecretRecord>, Error> {
         let rows = rows(&page);
-        Ok(self.0.store.secrets(caller.tenant(), page.after, rows).await?)
+        Ok(self.engine.store.secrets(tenant, page.after, rows).await?)
     }
 
     /// Deletes a secret. Programs that have it already keep it until they end.
-    pub async fn delete_secret(&self, caller: &Caller, name: &SecretName) -> Result<(), Error> {
-        require(caller, &[Scope::Admin])?;
-        self.0.store.delete_secret(caller.tenant(), name).await?;
-        tracing::info!(secret = %name, tenant = %caller.tenant(), "Deleted secret {name}");
+    pub async fn delete(self, tenant: &Tenant, name: &SecretName) -> Result<(), Error> {
+        self.engine.store.delete_secret(tenant, name).await?;
+        tracing::info!(secret = %name, tenant = %tenant, "Deleted secret {name}");
         Ok(())
     }
 
     /// Gives a planned job what its skill declares, all of it or an error that names what is missing.
     pub(super) async fn grant(
-        &self,
+        self,
         tenant: &Tenant,
         job: &mut Job,
         secrets: &[SecretName],
@@ -78,13 +69,13 @@ impl Engine {
     }
 
     async fn granted(
-        &self,
+        self,
         tenant: &Tenant,
         declared: &[SecretName],
     ) -> Result<Vec<(SecretName, SecretValue)>, Error> {
         let (mut granted, mut missing) = (Vec::new(), Vec::new());
         for name in declared {
-            match self.0.store.sealed_secret(tenant, name).await {
+            match self.engine.store.sealed_secret(tenant, name).await {
                 Ok(sealed) => granted.push((name.clone(), self.unseal(tenant, name, &sealed)?)),
                 Err(store::Error::NotFound(_)) => missing.push(name.as_str()),
                 Err(error) => return Err(error.into()),
@@ -103,12 +94,12 @@ impl Engine {
         Ok(granted)
     }
 
-    fn unseal(&self, tenant: &Tenant, name: &SecretName, sealed: &[u8]) -> Result<SecretValue, Error> {
+    fn unseal(self, tenant: &Tenant, name: &SecretName, sealed: &[u8]) -> Result<SecretValue, Error> {
         let owner = Owner {
             tenant,
             name: name.as_str(),
         };
-        self.0.master_key.open(owner, sealed).map_err(|error| {
+        self.engine.master_key.open(owner, sealed).map_err(|error| {
             tracing::error!(secret = %name, %tenant, "Secret {name} {error}");
             Error::new(Code::Conflict, format!("secret `{name}` {error}"))
         })

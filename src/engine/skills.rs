@@ -4,39 +4,39 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
-use crate::auth::{Caller, Scope};
 use crate::blob;
 use crate::bundle;
 use crate::engine::cache::{SkillCache, Unpacked};
-use crate::engine::{Engine, PageRequest, clock, failure, require, rows};
+use crate::engine::{PageRequest, Skills, clock, failure, rows};
 use crate::error::{Code, Error};
-use crate::ids::Digest;
+use crate::ids::{Digest, Tenant};
 use crate::limits;
 use crate::skill::{Manifest, Selector, SkillName, Version};
 use crate::store::{Page, Published, SkillRecord};
 
-/// Who may look at skills.
-const READERS: &[Scope] = &[Scope::Run, Scope::Skills];
-
-impl Engine {
+impl Skills<'_> {
     /// Publishes an archive under the name and version it declares. The same content again is no error; other content under
     /// a published version is a conflict.
     pub async fn publish(
-        &self,
-        caller: &Caller,
+        self,
+        tenant: &Tenant,
         archive: File,
         fallback_name: Option<&str>,
     ) -> Result<(SkillRecord, Published), Error> {
-        require(caller, &[Scope::Skills])?;
-        let (engine, caller, fallback) = (self.clone(), caller.clone(), fallback_name.map(ToOwned::to_owned));
+        let (engine, tenant, fallback) = (
+            self.engine.clone(),
+            tenant.clone(),
+            fallback_name.map(ToOwned::to_owned),
+        );
         // An uploader that goes away must not leave a row without its bytes.
-        self.run_detached(async move { engine.publish_attached(&caller, archive, fallback).await })
+        self.engine
+            .run_detached(async move { engine.skills().publish_attached(&tenant, archive, fallback).await })
             .await
     }
 
     async fn publish_attached(
-        &self,
-        caller: &Caller,
+        self,
+        tenant: &Tenant,
         archive: File,
         fallback: Option<String>,
     ) -> Result<(SkillRecord, Published), Error> {
@@ -48,13 +48,13 @@ impl Engine {
             );
             return Err(Error::new(Code::TooLarge, message));
         }
-        self.check_storage(caller.tenant(), archive_bytes).await?;
+        self.engine.check_storage(tenant, archive_bytes).await?;
         let again = archive.try_clone().map_err(failure::of_io)?;
         let (unpacked, manifest) = self.unpack(archive, fallback).await?;
         let listing = &unpacked.listing;
         let digest = listing.digest();
         let record = SkillRecord {
-            tenant: caller.tenant().clone(),
+            tenant: tenant.clone(),
             name: manifest.name.clone(),
             version: manifest
                 .version
@@ -69,11 +69,11 @@ impl Engine {
         };
         self.on_cache(move |cache| cache.keep(unpacked)).await?;
         // All that takes long or may find no room comes before the row.
-        let staged = self.0.blob.stage(again).await;
+        let staged = self.engine.blob.stage(again).await;
         let staged = staged.map_err(|error| failure::of_blob(error, "archive"))?;
         // The row decides a race between two uploads of one version; only its winner's bytes are placed (C-02).
-        let published = self.0.store.publish(record.clone()).await?;
-        self.keep_archive(&record, &published, staged).await?;
+        let published = self.engine.store.publish(record.clone()).await?;
+        self.place_archive(&record, &published, staged).await?;
         match published {
             Published::New => {
                 tracing::info!(skill = %record.name, version = %record.version, digest = %record.digest, "Published {} {}", record.name, record.version);
@@ -84,8 +84,8 @@ impl Engine {
     }
 
     /// Places a new version's archive, or that of an old one whose bytes were lost before they were placed.
-    async fn keep_archive(
-        &self,
+    async fn place_archive(
+        self,
         record: &SkillRecord,
         published: &Published,
         archive: blob::Staged,
@@ -93,18 +93,18 @@ impl Engine {
         let key = archive_key(record);
         let missing = match published {
             Published::New => true,
-            Published::Same(_) => matches!(self.0.blob.open(&key).await, Err(blob::Error::NotFound)),
+            Published::Same(_) => matches!(self.engine.blob.open(&key).await, Err(blob::Error::NotFound)),
         };
         if !missing {
             return Ok(());
         }
-        let Err(error) = self.0.blob.place(archive, &key).await else {
+        let Err(error) = self.engine.blob.place(archive, &key).await else {
             return Ok(());
         };
         if matches!(published, Published::New) {
             // Nothing half-published stays.
             let undone = self
-                .0
+                .engine
                 .store
                 .delete_version(&record.tenant, &record.name, &record.version)
                 .await;
@@ -117,14 +117,14 @@ impl Engine {
 
     /// Checks, unpacks and loads an archive off the async threads.
     pub(super) async fn unpack(
-        &self,
+        self,
         archive: File,
         fallback: Option<String>,
     ) -> Result<(Unpacked, Manifest), Error> {
-        let _turn = self.0.cache.turn().await;
-        let engine = self.clone();
+        let _turn = self.engine.cache.turn().await;
+        let engine = self.engine.clone();
         let blocking = tokio::task::spawn_blocking(move || {
-            let unpacked = engine.0.cache.unpack(&archive)?;
+            let unpacked = engine.cache.unpack(&archive)?;
             let manifest = bundle::load(unpacked.folder(), &unpacked.listing, fallback.as_deref())?;
             Ok::<_, bundle::Error>((unpacked, manifest))
         });
@@ -132,32 +132,32 @@ impl Engine {
     }
 
     /// The folder of a published skill on this host, fetched and unpacked if it is not here yet.
-    pub(super) async fn folder(&self, record: &SkillRecord) -> Result<PathBuf, Error> {
+    pub(super) async fn folder(self, record: &SkillRecord) -> Result<PathBuf, Error> {
         if let Some(folder) = self.cached(record.digest).await? {
             return Ok(folder);
         }
-        let _turn = self.0.cache.turn().await;
+        let _turn = self.engine.cache.turn().await;
         // Whoever had a turn meanwhile may have fetched the same.
         if let Some(folder) = self.cached(record.digest).await? {
             return Ok(folder);
         }
         let archive = self.fetch(record).await?;
-        let (engine, digest) = (self.clone(), record.digest);
+        let (engine, digest) = (self.engine.clone(), record.digest);
         let blocking = tokio::task::spawn_blocking(move || {
-            let unpacked = engine.0.cache.unpack(&archive)?;
+            let unpacked = engine.cache.unpack(&archive)?;
             // F-20: a store that hands out other bytes is found out before anything runs.
             if unpacked.listing.digest() != digest {
                 return Err(Error::internal(format!(
                     "an archive does not have its digest {digest}"
                 )));
             }
-            engine.0.cache.keep(unpacked).map_err(failure::of_io)
+            engine.cache.keep(unpacked).map_err(failure::of_io)
         });
         blocking.await.map_err(Error::internal)?
     }
 
-    async fn cached(&self, digest: Digest) -> Result<Option<PathBuf>, Error> {
-        let cache = &self.0.cache;
+    async fn cached(self, digest: Digest) -> Result<Option<PathBuf>, Error> {
+        let cache = &self.engine.cache;
         if cache.knows(&digest) {
             // Two system calls: less than handing them to another thread.
             return Ok(cache.find(&digest));
@@ -166,55 +166,36 @@ impl Engine {
     }
 
     /// A local copy of a version's archive, without a name.
-    async fn fetch(&self, record: &SkillRecord) -> Result<File, Error> {
+    async fn fetch(self, record: &SkillRecord) -> Result<File, Error> {
         let object = self.open_archive(record).await?;
-        self.copy_object(object).await
-    }
-
-    /// A local copy of an object, without a name.
-    pub(super) async fn copy_object(&self, object: blob::Object) -> Result<File, Error> {
-        let size = object.size();
-        let reader = object.into_reader(0..size).await;
-        let mut reader = reader.map_err(|error| failure::of_blob(error, "object"))?;
-        let file = tempfile::tempfile_in(&self.0.settings.tmp_dir).map_err(failure::of_io)?;
-        let mut copy = tokio::fs::File::from_std(file);
-        tokio::io::copy(&mut reader, &mut copy)
-            .await
-            .map_err(failure::of_io)?;
-        Ok(copy.into_std().await)
+        self.engine.copy_object(object).await
     }
 
     /// Works on the cache off the async threads: a skill may have thousands of files.
     pub(super) async fn on_cache<T: Send + 'static>(
-        &self,
+        self,
         work: impl FnOnce(&SkillCache) -> io::Result<T> + Send + 'static,
     ) -> Result<T, Error> {
-        let engine = self.clone();
-        let worked = tokio::task::spawn_blocking(move || work(&engine.0.cache)).await;
+        let engine = self.engine.clone();
+        let worked = tokio::task::spawn_blocking(move || work(&engine.cache)).await;
         worked.map_err(Error::internal)?.map_err(failure::of_io)
     }
 
     /// The latest version of each skill, by name.
-    pub async fn skills(&self, caller: &Caller, page: PageRequest) -> Result<Page<SkillRecord>, Error> {
-        require(caller, READERS)?;
+    pub async fn list(self, tenant: &Tenant, page: PageRequest) -> Result<Page<SkillRecord>, Error> {
         let rows = rows(&page);
-        Ok(self.0.store.skills(caller.tenant(), page.after, rows).await?)
+        Ok(self.engine.store.skills(tenant, page.after, rows).await?)
     }
 
     /// The versions of one skill, the most recent push first.
-    pub async fn skill_versions(
-        &self,
-        caller: &Caller,
+    pub async fn versions(
+        self,
+        tenant: &Tenant,
         name: &SkillName,
         page: PageRequest,
     ) -> Result<Page<SkillRecord>, Error> {
-        require(caller, READERS)?;
         let (first, rows) = (page.after.is_none(), rows(&page));
-        let found = self
-            .0
-            .store
-            .versions(caller.tenant(), name, page.after, rows)
-            .await?;
+        let found = self.engine.store.versions(tenant, name, page.after, rows).await?;
         if first && found.items.is_empty() {
             Err(Error::not_found(format!("skill `{name}`")))
         } else {
@@ -223,63 +204,55 @@ impl Engine {
     }
 
     /// One version of one skill.
-    pub async fn skill(
-        &self,
-        caller: &Caller,
+    pub async fn get(
+        self,
+        tenant: &Tenant,
         name: &SkillName,
         selector: &Selector,
     ) -> Result<SkillRecord, Error> {
-        require(caller, READERS)?;
-        Ok(self.0.store.skill(caller.tenant(), name, selector).await?)
+        Ok(self.engine.store.skill(tenant, name, selector).await?)
     }
 
     /// Deletes one version. Running executions of it end as if it were still there.
-    pub async fn delete_skill(
-        &self,
-        caller: &Caller,
-        name: &SkillName,
-        version: &Version,
-    ) -> Result<(), Error> {
-        require(caller, &[Scope::Skills])?;
-        let record = self
-            .skill(caller, name, &Selector::Version(version.clone()))
-            .await?;
-        let engine = self.clone();
+    pub async fn delete(self, tenant: &Tenant, name: &SkillName, selector: &Selector) -> Result<(), Error> {
+        let record = self.get(tenant, name, selector).await?;
+        let engine = self.engine.clone();
         // A client that goes away must not leave half a version.
-        self.run_detached(async move { engine.delete_attached(&record).await })
+        self.engine
+            .run_detached(async move { engine.skills().delete_attached(&record).await })
             .await
     }
 
     /// The bytes go first: the other way round, a push of the same version in between would lose its own.
-    async fn delete_attached(&self, record: &SkillRecord) -> Result<(), Error> {
+    async fn delete_attached(self, record: &SkillRecord) -> Result<(), Error> {
         let SkillRecord {
             tenant,
             name,
             version,
             ..
         } = record;
-        let deleted = self.0.blob.delete(&archive_key(record)).await;
+        let deleted = self.engine.blob.delete(&archive_key(record)).await;
         deleted.map_err(|error| failure::of_blob(error, "archive"))?;
-        self.0.store.delete_version(tenant, name, version).await?;
+        self.engine.store.delete_version(tenant, name, version).await?;
         tracing::info!(skill = %name, version = %version, "Deleted {name} {version}");
         Ok(())
     }
 
     /// The archive of one version as it was uploaded.
-    pub async fn skill_archive(
-        &self,
-        caller: &Caller,
+    pub async fn archive(
+        self,
+        tenant: &Tenant,
         name: &SkillName,
         selector: &Selector,
     ) -> Result<(SkillRecord, blob::Object), Error> {
-        let record = self.skill(caller, name, selector).await?;
+        let record = self.get(tenant, name, selector).await?;
         let object = self.open_archive(&record).await?;
         Ok((record, object))
     }
 
-    async fn open_archive(&self, record: &SkillRecord) -> Result<blob::Object, Error> {
+    async fn open_archive(self, record: &SkillRecord) -> Result<blob::Object, Error> {
         let SkillRecord { name, version, .. } = record;
-        match self.0.blob.open(&archive_key(record)).await {
+        match self.engine.blob.open(&archive_key(record)).await {
             // It is being deleted, or a crash came between its row and its bytes.
             Err(blob::Error::NotFound) => Err(Error::new(
                 Code::NotFound,

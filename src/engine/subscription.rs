@@ -1,10 +1,9 @@
-//! Whoever follows an execution, here or elsewhere, before or after its end.
+//! Follows an execution that this or another process runs, or that has ended.
 
 use tokio::time::sleep;
 
-use crate::auth::{Caller, Scope};
 use crate::engine::running::Registration;
-use crate::engine::{Engine, require};
+use crate::engine::{Engine, Executions};
 use crate::error::Error;
 use crate::execution::{Bookmark, Execution, News, Phase, Reader, Reason, Status, TooFar, Transcript};
 use crate::ids::{ExecutionId, Tenant};
@@ -30,21 +29,10 @@ struct Followed {
     id: ExecutionId,
 }
 
-impl Engine {
-    /// Follows an execution from a place on: while it waits and runs, and as well when it has ended.
+impl Executions<'_> {
+    /// Follows an execution from a position on, also one that has ended.
     pub async fn follow(
-        &self,
-        caller: &Caller,
-        id: ExecutionId,
-        from: Bookmark,
-    ) -> Result<Subscription, Error> {
-        require(caller, &[Scope::Run])?;
-        self.subscribe_for(caller.tenant(), id, from).await
-    }
-
-    /// The same for whoever may follow it.
-    pub(super) async fn subscribe_for(
-        &self,
+        self,
         tenant: &Tenant,
         id: ExecutionId,
         from: Bookmark,
@@ -52,19 +40,19 @@ impl Engine {
         let reader = |reader: Result<Reader, TooFar>| {
             reader.map_err(|error| Error::invalid(format!("last_event_id: {error}")))
         };
-        if let Some(live) = self.0.running.reader(tenant, id, from) {
-            return Ok(self.following(tenant, id, reader(live)?));
+        if let Some(live) = self.engine.running.reader(tenant, id, from) {
+            return Ok(self.subscription(tenant, id, reader(live)?));
         }
-        let execution = self.find_execution(tenant, id).await?;
+        let execution = self.get(tenant, id).await?;
         // It may have begun since we looked.
         if !execution.status.is_final()
-            && let Some(live) = self.0.running.reader(tenant, id, from)
+            && let Some(live) = self.engine.running.reader(tenant, id, from)
         {
-            return Ok(self.following(tenant, id, reader(live)?));
+            return Ok(self.subscription(tenant, id, reader(live)?));
         }
         let record = Transcript::elsewhere();
         take(&record, execution);
-        let follow = self.following(tenant, id, reader(record.reader(from))?);
+        let follow = self.subscription(tenant, id, reader(record.reader(from))?);
         Ok(Subscription {
             record: Some(record),
             ..follow
@@ -72,16 +60,16 @@ impl Engine {
     }
 
     /// Follows an execution of this process from its beginning.
-    pub(super) fn subscribe_to(&self, registration: &Registration) -> Subscription {
+    pub(super) fn follow_here(self, registration: &Registration) -> Subscription {
         let reader = registration.transcript().reader(Bookmark::default());
         let reader = reader.expect("the beginning is never too far");
-        self.following(registration.tenant(), registration.id(), reader)
+        self.subscription(registration.tenant(), registration.id(), reader)
     }
 
-    fn following(&self, tenant: &Tenant, id: ExecutionId, reader: Reader) -> Subscription {
+    fn subscription(self, tenant: &Tenant, id: ExecutionId, reader: Reader) -> Subscription {
         Subscription {
             followed: Followed {
-                engine: self.clone(),
+                engine: self.engine.clone(),
                 tenant: tenant.clone(),
                 id,
             },
@@ -128,7 +116,7 @@ impl Subscription {
     }
 
     async fn news(&mut self) -> News {
-        let over = self.followed.engine.0.running.closed();
+        let over = self.followed.engine.running.closed();
         loop {
             let waits = self.bookmark().phase == Phase::Queued;
             tokio::select! {
@@ -164,7 +152,7 @@ impl Subscription {
 
 impl Followed {
     fn queue_position(&self) -> Option<usize> {
-        let place = self.engine.0.admission.position(&self.tenant, self.id);
+        let place = self.engine.admission.position(&self.tenant, self.id);
         place.map(|place| place.position)
     }
 
@@ -186,7 +174,7 @@ impl Followed {
         };
         loop {
             sleep(limits::ELSEWHERE_LOOK_EVERY).await;
-            match self.engine.0.store.execution(&self.tenant, self.id).await {
+            match self.engine.store.execution(&self.tenant, self.id).await {
                 Ok(execution) => take(record, execution),
                 Err(store::Error::NotFound(_)) => return,
                 // It is asked again.

@@ -53,14 +53,18 @@ async fn what_cannot_begin_yet_waits_again() {
     let folder = tempfile::tempdir().unwrap();
     let sandbox = Sandbox::scripted_late(|_, _| Ok(Report::bare(Completion::Exited(0))), 1);
     let engine = engine(folder.path(), sandbox).await;
-    let caller = Caller::of_accepted(Tenant::default_tenant());
-    let submitted = engine.submit(&caller, some_code(), RunOptions::default()).await;
+    let tenant = Tenant::default_tenant();
+    let submitted = engine
+        .runs()
+        .submit(&tenant, some_code(), RunOptions::default())
+        .await;
     let id = submitted.unwrap().new.id;
     let ended = engine
-        .execution_within(&caller, id, Duration::from_secs(20))
+        .executions()
+        .ended_within(&tenant, id, Duration::from_secs(20))
         .await;
     assert_eq!(ended.unwrap().status, Status::Success);
-    engine.shutdown(Duration::ZERO).await;
+    engine.maintenance().shutdown(Duration::ZERO).await;
 }
 
 /// F-03: a process that ends refuses to make ready whatever has its turn just then; that waits for the next one.
@@ -71,19 +75,21 @@ async fn what_has_its_turn_as_the_process_ends_runs_in_the_next_one() {
         let sandbox = Sandbox::scripted(|_, _| Ok(Report::bare(Completion::Exited(0))));
         engine(folder.path(), sandbox)
     };
-    let caller = Caller::of_accepted(Tenant::default_tenant());
+    let tenant = Tenant::default_tenant();
     let first = engine_here().await;
     // As `shutdown` does while somebody is let in.
     first.0.running.stop();
     let submitted = first
-        .submit(&caller, some_code(), RunOptions::default())
+        .runs()
+        .submit(&tenant, some_code(), RunOptions::default())
         .await
         .unwrap();
     let mut follow = first
-        .follow(&caller, submitted.new.id, Bookmark::default())
+        .executions()
+        .follow(&tenant, submitted.new.id, Bookmark::default())
         .await
         .unwrap();
-    first.shutdown(Duration::ZERO).await;
+    first.maintenance().shutdown(Duration::ZERO).await;
     // Decision 26: it never ran here, and whoever goes on elsewhere hears of its place in the line.
     let (status, reason) = (Status::Queued, Reason::Shutdown);
     let mut told = follow.next().await;
@@ -91,12 +97,12 @@ async fn what_has_its_turn_as_the_process_ends_runs_in_the_next_one() {
         told = follow.next().await;
     }
     assert_eq!(told, Some(News::End { status, reason }));
-    let left = first.execution(&caller, submitted.new.id).await.unwrap();
+    let left = first.executions().get(&tenant, submitted.new.id).await.unwrap();
     assert_eq!(left.status, Status::Queued, "{:?}", left.outcome);
     drop((first, follow));
     let next = engine_here().await;
-    next.recover_queue().await.unwrap();
-    next.shutdown(Duration::from_secs(20)).await;
-    let ended = next.execution(&caller, submitted.new.id).await.unwrap();
+    next.runs().recover_queue().await.unwrap();
+    next.maintenance().shutdown(Duration::from_secs(20)).await;
+    let ended = next.executions().get(&tenant, submitted.new.id).await.unwrap();
     assert_eq!(ended.status, Status::Success, "{:?}", ended.outcome);
 }

@@ -1,4 +1,4 @@
-//! Waiting for the end of an execution, without asking the database again and again.
+//! Waits for the end of an execution without polling the database, where this process runs it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,34 +6,33 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::auth::{Caller, Scope};
-use crate::engine::{Engine, require};
+use crate::engine::Executions;
 use crate::error::{Code, Error};
 use crate::execution::{Bookmark, Execution};
 use crate::ids::{ExecutionId, Tenant};
 use crate::limits;
 
-impl Engine {
-    /// An execution when it has ended, or as it stands after `within`.
-    pub async fn execution_within(
-        &self,
-        caller: &Caller,
+impl Executions<'_> {
+    /// The execution once it has ended, or its state after `within`.
+    pub async fn ended_within(
+        self,
+        tenant: &Tenant,
         id: ExecutionId,
         within: Duration,
     ) -> Result<Execution, Error> {
-        require(caller, &[Scope::Run])?;
         let until = Instant::now() + within.min(limits::WAIT_MAX);
-        self.await_end(caller.tenant(), id, until).await
+        self.await_end(tenant, id, until).await
     }
 
-    /// Waits for an execution that somebody else has asked for, for as long as it may take.
+    /// Waits for an execution that another request started, for as long as it may take.
     pub(super) async fn await_other(
-        &self,
+        self,
         tenant: &Tenant,
         id: ExecutionId,
         gone: &CancellationToken,
     ) -> Result<Execution, Error> {
-        let until = Instant::now() + self.0.settings.queue_wait + limits::TIMEOUT_MAX + limits::COLLECT_MAX;
+        let until =
+            Instant::now() + self.engine.settings.queue_wait + limits::TIMEOUT_MAX + limits::COLLECT_MAX;
         match gone.run_until_cancelled(self.await_end(tenant, id, until)).await {
             Some(Err(error)) if error.code() == Code::NotFound => Err(Error::new(
                 Code::Busy,
@@ -44,26 +43,26 @@ impl Engine {
         }
     }
 
-    /// The execution when it has ended, or as it stands then.
+    /// The execution once it has ended, or its state at `until`.
     pub(super) async fn await_end(
-        &self,
+        self,
         tenant: &Tenant,
         id: ExecutionId,
         until: Instant,
     ) -> Result<Execution, Error> {
         loop {
-            let reader = self.0.running.reader(tenant, id, Bookmark::default());
+            let reader = self.engine.running.reader(tenant, id, Bookmark::default());
             let here = reader.and_then(Result::ok);
             if let Some(mut reader) = here
                 && let Ok(Some(execution)) = timeout_at(until, reader.ended()).await
             {
                 return Ok(Arc::unwrap_or_clone(execution));
             }
-            let execution = self.find_execution(tenant, id).await?;
-            if execution.status.is_final() || Instant::now() >= until || self.0.admission.is_closed() {
+            let execution = self.get(tenant, id).await?;
+            if execution.status.is_final() || Instant::now() >= until || self.engine.admission.is_closed() {
                 return Ok(execution);
             }
-            // Another process runs it, and tells nobody here.
+            // Another process runs it and reports nothing to this one.
             sleep_until(until.min(Instant::now() + limits::ELSEWHERE_LOOK_EVERY)).await;
         }
     }

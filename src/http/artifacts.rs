@@ -19,6 +19,7 @@ use super::extract::Path;
 use super::links::Download;
 use super::problem::ProblemResponse;
 use super::state::ApiState;
+use crate::api::executions;
 use crate::engine::ArtifactFile;
 use crate::error::Error;
 use crate::limits;
@@ -35,19 +36,15 @@ pub(crate) async fn archive(
     Path(download): Path<Download>,
     method: Method,
 ) -> Result<Response, ProblemResponse> {
-    let artifacts = state.engine.artifacts(&tenant, download.id).await?;
+    let tar = executions::archive(&state.engine, &tenant, download.id).await?;
     let headers = headers(&download)?;
     if method == Method::HEAD {
         // Of no known length, as the archive is.
         let nothing = stream::empty::<io::Result<Bytes>>();
         return Ok((headers, Body::from_stream(nothing)).into_response());
     }
-    let size = artifacts.object.size();
-    let tar = artifacts
-        .object
-        .into_reader(0..size)
-        .await
-        .map_err(Error::internal)?;
+    let size = tar.size();
+    let tar = tar.into_reader(0..size).await.map_err(Error::internal)?;
     Ok((headers, Body::from_stream(gzip(tar))).into_response())
 }
 
@@ -73,12 +70,13 @@ pub(crate) async fn file(
     asked: HeaderMap,
 ) -> Result<Response, ProblemResponse> {
     let path = download.path.as_deref().unwrap_or_default();
-    let file = state.engine.artifact_file(&tenant, download.id, path).await?;
+    let file = executions::file(&state.engine, &tenant, download.id, path).await?;
+    let range = file.range();
     let ArtifactFile { entry, object } = file;
     let content = Content {
         headers: headers(&download)?,
         tag: format!("\"{}\"", entry.sha256.hex()),
-        range: entry.offset..entry.offset + entry.size,
+        range,
         object,
     };
     content.answer(&method, &asked).await

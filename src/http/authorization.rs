@@ -16,8 +16,8 @@ use super::links::{self, Download};
 use super::problem::ProblemResponse;
 use super::serve::Peer;
 use super::state::ApiState;
+use crate::api::require;
 use crate::auth::Caller;
-use crate::engine::require;
 use crate::error::{Code, Error};
 use crate::ids::Tenant;
 use crate::telemetry::field;
@@ -97,7 +97,7 @@ impl Authorizer {
     async fn caller(&self, parts: &Parts) -> Result<Caller, Error> {
         let presented = bearer(&parts.headers)?;
         let refused = match presented {
-            Some(key) => match self.state.engine.authenticate(key).await {
+            Some(key) => match self.state.engine.keys().authenticate(key).await {
                 Ok(caller) => return Ok(caller),
                 Err(error) if error.code() == Code::Unauthenticated => error,
                 Err(error) => return Err(error),

@@ -6,40 +6,23 @@ use std::time::Duration;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::response::Response;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::attachment::disposition;
 use super::authorization::Authenticated;
 use super::content::{self, Content};
 use super::document::Raw;
 use super::extract::{Path, Query};
-use super::page::{List, PageQuery};
+use super::page::PageQuery;
 use super::problem::ProblemResponse;
 use super::state::ApiState;
 use super::upload;
+use crate::api::List;
+use crate::api::blobs::{self, BlobInfo};
 use crate::engine::NewBlob;
 use crate::error::Error;
 use crate::ids::Digest;
-use crate::store::{BlobRecord, Saved};
-
-/// A blob, without its bytes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct BlobInfo {
-    /// Its id: the digest of its content.
-    #[schema(value_type = String, example = "sha256:…")]
-    pub blob_id: Digest,
-    /// Size in bytes.
-    pub size: u64,
-    /// What it was said to be when it first came.
-    #[schema(example = "text/csv")]
-    pub media_type: String,
-    /// When it came.
-    #[schema(value_type = String, format = DateTime)]
-    pub created_at: jiff::Timestamp,
-    /// From then on it is not there.
-    #[schema(value_type = String, format = DateTime)]
-    pub expires_at: jiff::Timestamp,
-}
+use crate::store::Saved;
 
 /// When a downloaded blob came, as a header.
 pub const BLOB_CREATED_AT: &str = "x-skillbox-created-at";
@@ -76,13 +59,13 @@ pub(crate) async fn create(
         media_type,
         life,
     };
-    let (record, kept) = state.engine.add_blob(&caller, new).await?;
+    let (blob, saved) = blobs::add(&state.engine, &caller, new).await?;
     drop(received.slot);
-    let status = match kept {
+    let status = match saved {
         Saved::New => StatusCode::CREATED,
         Saved::Existing => StatusCode::OK,
     };
-    Ok((status, axum::Json(BlobInfo::from(&record))))
+    Ok((status, axum::Json(blob)))
 }
 
 fn seconds(text: &str) -> Result<Duration, Error> {
@@ -114,8 +97,8 @@ pub(crate) async fn list(
     Authenticated(caller): Authenticated,
     Query(page): Query<PageQuery>,
 ) -> Result<axum::Json<List<BlobInfo>>, ProblemResponse> {
-    let page = state.engine.blobs(&caller, page.into_request()?).await?;
-    Ok(axum::Json(List::of(&page)))
+    let page = page.into_request()?;
+    Ok(axum::Json(blobs::list(&state.engine, &caller, page).await?))
 }
 
 /// Download a blob
@@ -138,19 +121,19 @@ pub(crate) async fn download(
     method: Method,
     asked: HeaderMap,
 ) -> Result<Response, ProblemResponse> {
-    let (record, object) = state.engine.blob_content(&caller, &id).await?;
-    let name = record.digest.hex();
-    let mut headers = content::headers(&record.media_type, &disposition(&name))?;
+    let (blob, object) = blobs::content(&state.engine, &caller, &id).await?;
+    let name = blob.blob_id.hex();
+    let mut headers = content::headers(&blob.media_type, &disposition(&name))?;
     for (name, at) in [
-        (BLOB_CREATED_AT, record.created_at),
-        (BLOB_EXPIRES_AT, record.expires_at),
+        (BLOB_CREATED_AT, blob.created_at),
+        (BLOB_EXPIRES_AT, blob.expires_at),
     ] {
         headers.insert(HeaderName::from_static(name), content::value(&at.to_string())?);
     }
     let content = Content {
         headers,
         tag: format!("\"{name}\""),
-        range: 0..record.size,
+        range: 0..blob.size,
         object,
     };
     content.answer(&method, &asked).await
@@ -167,18 +150,6 @@ pub(crate) async fn delete(
     Authenticated(caller): Authenticated,
     Path(id): Path<Digest>,
 ) -> Result<StatusCode, ProblemResponse> {
-    state.engine.delete_blob(&caller, &id).await?;
+    blobs::delete(&state.engine, &caller, &id).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-impl From<&BlobRecord> for BlobInfo {
-    fn from(record: &BlobRecord) -> Self {
-        Self {
-            blob_id: record.digest,
-            size: record.size,
-            media_type: record.media_type.clone(),
-            created_at: record.created_at,
-            expires_at: record.expires_at,
-        }
-    }
 }

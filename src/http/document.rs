@@ -14,8 +14,9 @@ use utoipa::openapi::{
 use utoipa::{PartialSchema as _, ToSchema as _};
 
 use super::access::Access;
-use super::problem::{self, Problem};
+use super::problem;
 use super::routes::RouteTable;
+use crate::api::Problem;
 use crate::error::Fault;
 
 /// The name of the API key's scheme in the document.

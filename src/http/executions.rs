@@ -7,23 +7,22 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::accept::preferred;
 use super::authorization::Authenticated;
-use super::create_execution::{CreateExecution, Mode};
 use super::events::{self, Events};
 use super::extract::{Json, Path, Query};
 use super::links::links;
-use super::page::{List, page_request};
 use super::problem::ProblemResponse;
 use super::request_filter::RequestedHost;
 use super::response;
 use super::state::ApiState;
-use super::types::time;
+use crate::api::executions::{self, StreamTexts};
+use crate::api::{CreateExecution, List, Mode, page_request, time};
 use crate::engine::{OnDisconnect, RunOptions, RunSpec};
 use crate::error::Error;
-use crate::execution::{self, Envelope, Execution, LogLine, Logs, Status, Summary};
+use crate::execution::{self, Envelope, Execution, Status, Summary};
 use crate::ids::{ExecutionId, IdempotencyKey};
 use crate::limits;
 use crate::skill::SkillName;
@@ -100,14 +99,11 @@ pub(crate) async fn create(
         };
     }
     let mut execution = match mode {
-        Mode::Sync => state.engine.run_watched(&caller, request, options, None).await?,
-        Mode::Async => state.engine.submit(&caller, request, options).await?,
+        Mode::Sync => executions::run(&state.engine, &caller, request, options, None).await?,
+        Mode::Async => executions::submit(&state.engine, &caller, request, options).await?,
     };
-    if let Some(wait) = wait {
-        execution = state
-            .engine
-            .execution_within(&caller, execution.new.id, wait)
-            .await?;
+    if wait.is_some() {
+        execution = executions::get(&state.engine, &caller, execution.new.id, wait).await?;
     }
     drop(held);
     tracing::Span::current().record(field::EXECUTION_ID, tracing::field::display(execution.new.id));
@@ -188,8 +184,9 @@ pub(crate) async fn list(
         since: query.since,
         until: query.until,
     };
-    let page = state.engine.executions(&caller, filter, page).await?;
-    Ok(axum::Json(List::of(&page)))
+    Ok(axum::Json(
+        executions::list(&state.engine, &caller, filter, page).await?,
+    ))
 }
 
 /// Show an execution
@@ -205,10 +202,7 @@ pub(crate) async fn show(
     Path(id): Path<ExecutionId>,
     Query(query): Query<WaitQuery>,
 ) -> Result<Response, ProblemResponse> {
-    let execution = match query.wait()? {
-        Some(wait) => state.engine.execution_within(&caller, id, wait).await?,
-        None => state.engine.execution(&caller, id).await?,
-    };
+    let execution = executions::get(&state.engine, &caller, id, query.wait()?).await?;
     Ok(response::json(
         &state.answers,
         caller.tenant(),
@@ -228,7 +222,7 @@ pub(crate) async fn cancel(
     Extension(host): Extension<RequestedHost>,
     Path(id): Path<ExecutionId>,
 ) -> Result<Response, ProblemResponse> {
-    let execution = state.engine.cancel(&caller, id).await?;
+    let execution = executions::cancel(&state.engine, &caller, id).await?;
     Ok(response::json(
         &state.answers,
         caller.tenant(),
@@ -243,7 +237,7 @@ pub(crate) fn envelope(
 ) -> Envelope {
     let links = links(&state.engine, execution, &state.base_url(host));
     Envelope {
-        queue: state.engine.queue_place(execution),
+        queue: state.engine.runs().queue_place(execution),
         ..Envelope::from_execution(execution, Some(&links))
     }
 }
@@ -290,27 +284,6 @@ const ANY: &str = "*/*";
 /// What logs can be had as.
 const TEXTS: &[&str] = &[JSON, "text/plain", "text/*", ANY];
 
-/// What was kept of the streams, as text: what is not UTF-8 is shown as U+FFFD.
-#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct StreamTexts {
-    /// Standard output; `null` if not asked for.
-    #[schema(required)]
-    stdout: Option<String>,
-    /// Standard error; `null` if not asked for.
-    #[schema(required)]
-    stderr: Option<String>,
-    /// Bytes written to standard output in all.
-    stdout_total: u64,
-    /// Bytes written to standard error in all.
-    stderr_total: u64,
-    /// Whether anything was left out of either: the head is kept.
-    truncated: bool,
-    /// What the program logged by the helper `log`.
-    pub lines: Vec<LogLine>,
-    /// Whether it logged more.
-    pub lines_truncated: bool,
-}
-
 /// Show what an execution printed
 ///
 /// As plain text byte for byte, or as JSON if `Accept` asks for it. The header `x-skillbox-truncated` says whether anything was left out. With `follow=true` always as plain text, while it is printed; what a program prints beyond the cap is left out there without a word.
@@ -331,14 +304,19 @@ pub(crate) async fn logs(
         let body = events::plain(&state, &caller, id, wanted).await?;
         return Ok((plain, buffering, body).into_response());
     }
-    let execution = state.engine.execution(&caller, id).await?;
-    let logs = execution.outcome.map(|outcome| outcome.logs).unwrap_or_default();
+    let logs = executions::logs(&state.engine, &caller, id).await?;
     let truncated = [(
         HeaderName::from_static("x-skillbox-truncated"),
         logs.truncated().to_string(),
     )];
     if preferred(&headers, TEXTS) == Some(JSON) {
-        let texts = response::json(&state.answers, caller.tenant(), &texts(&logs, query.stream))?;
+        let mut texts = StreamTexts::from(&logs);
+        match query.stream {
+            Stream::Stdout => texts.stderr = None,
+            Stream::Stderr => texts.stdout = None,
+            Stream::Both => {}
+        }
+        let texts = response::json(&state.answers, caller.tenant(), &texts)?;
         return Ok((truncated, texts).into_response());
     }
     let bytes = match query.stream {
@@ -348,17 +326,4 @@ pub(crate) async fn logs(
     };
     let body = response::body(&state.answers, caller.tenant(), bytes)?;
     Ok((truncated, plain, body).into_response())
-}
-
-fn texts(logs: &Logs, stream: Stream) -> StreamTexts {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    StreamTexts {
-        stdout: (stream != Stream::Stderr).then(|| text(&logs.stdout)),
-        stderr: (stream != Stream::Stdout).then(|| text(&logs.stderr)),
-        stdout_total: logs.stdout_total,
-        stderr_total: logs.stderr_total,
-        truncated: logs.truncated(),
-        lines: logs.lines.clone(),
-        lines_truncated: logs.lines_truncated,
-    }
 }

@@ -7,13 +7,16 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
-use serde::de::{Deserialize, DeserializeOwned, Deserializer};
+use serde::de::DeserializeOwned;
 
 use super::authorization::FileTenant;
 use super::body;
 use super::budget::BudgetShare;
 use super::problem::ProblemResponse;
 use super::state::ApiState;
+use crate::api::CreateExecution;
+use crate::api::keys::CreateKey;
+use crate::api::packages::Prefetch;
 use crate::error::{Code, Error};
 use crate::execution::check_depth;
 use crate::limits;
@@ -22,19 +25,22 @@ use crate::limits;
 #[derive(Debug)]
 pub(crate) struct Json<T>(pub(crate) T, pub(crate) BudgetShare);
 
-/// A member that may also be `null`, as clients write what they leave out.
-pub(crate) fn unless_null<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Default + Deserialize<'de>,
-{
-    Option::deserialize(deserializer).map(Option::unwrap_or_default)
-}
-
 /// What may come as a JSON body.
 pub(crate) trait Body: DeserializeOwned + Send + 'static {
     /// The largest body taken, in bytes.
     const BYTES_MAX: u64;
+}
+
+impl Body for CreateExecution {
+    const BYTES_MAX: u64 = limits::EXECUTION_BODY_BYTES_MAX;
+}
+
+impl Body for CreateKey {
+    const BYTES_MAX: u64 = limits::BODY_BYTES_MAX;
+}
+
+impl Body for Prefetch {
+    const BYTES_MAX: u64 = limits::BODY_BYTES_MAX;
 }
 
 /// Path parameters.

@@ -7,11 +7,11 @@ use axum::http::StatusCode;
 
 use super::authorization::Authenticated;
 use super::extract::{Json, Path, Query};
-use super::page::{List, PageQuery};
+use super::page::PageQuery;
 use super::problem::ProblemResponse;
 use super::state::ApiState;
-use super::types::{CreateKey, FreshKey, Key};
-use crate::engine::NewKey;
+use crate::api::List;
+use crate::api::keys::{self, CreateKey, FreshKey, KeyInfo};
 use crate::ids::KeyId;
 
 /// Make an API key
@@ -24,22 +24,22 @@ pub(crate) async fn create(
     Authenticated(caller): Authenticated,
     Json(body, _held): Json<CreateKey>,
 ) -> Result<(StatusCode, axum::Json<FreshKey>), ProblemResponse> {
-    let (record, key) = state.engine.create_key(&caller, NewKey::from(body)).await?;
-    Ok((StatusCode::CREATED, axum::Json(FreshKey::new(&record, &key))))
+    let key = keys::create(&state.engine, &caller, body).await?;
+    Ok((StatusCode::CREATED, axum::Json(key)))
 }
 
 /// List API keys
 ///
 /// The newest first, revoked ones included, without secrets.
 #[utoipa::path(get, path = "/v1/keys", tag = "keys", operation_id = "list_keys", params(PageQuery),
-    responses((status = OK, body = List<Key>)))]
+    responses((status = OK, body = List<KeyInfo>)))]
 pub(crate) async fn list(
     State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Query(page): Query<PageQuery>,
-) -> Result<axum::Json<List<Key>>, ProblemResponse> {
-    let page = state.engine.keys(&caller, page.into_request()?).await?;
-    Ok(axum::Json(List::of(&page)))
+) -> Result<axum::Json<List<KeyInfo>>, ProblemResponse> {
+    let page = page.into_request()?;
+    Ok(axum::Json(keys::list(&state.engine, &caller, page).await?))
 }
 
 /// Revoke an API key
@@ -47,14 +47,13 @@ pub(crate) async fn list(
 /// The key stops working immediately and permanently. Revoking it again has no effect.
 #[utoipa::path(delete, path = "/v1/keys/{id}", tag = "keys", operation_id = "revoke_key",
     params(("id" = uuid::Uuid, Path, description = "The key's public id")),
-    responses((status = OK, description = "Revoked", body = Key)))]
+    responses((status = OK, description = "Revoked", body = KeyInfo)))]
 pub(crate) async fn revoke(
     State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Path(id): Path<KeyId>,
-) -> Result<axum::Json<Key>, ProblemResponse> {
-    let record = state.engine.revoke_key(&caller, id).await?;
-    Ok(axum::Json(Key::from(&record)))
+) -> Result<axum::Json<KeyInfo>, ProblemResponse> {
+    Ok(axum::Json(keys::revoke(&state.engine, &caller, id).await?))
 }
 
 /// Replace an API key
@@ -68,6 +67,6 @@ pub(crate) async fn rotate(
     Authenticated(caller): Authenticated,
     Path(id): Path<KeyId>,
 ) -> Result<(StatusCode, axum::Json<FreshKey>), ProblemResponse> {
-    let (record, key) = state.engine.rotate_key(&caller, id).await?;
-    Ok((StatusCode::CREATED, axum::Json(FreshKey::new(&record, &key))))
+    let key = keys::rotate(&state.engine, &caller, id).await?;
+    Ok((StatusCode::CREATED, axum::Json(key)))
 }

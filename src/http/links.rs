@@ -79,10 +79,10 @@ impl Download {
 /// Links to everything that `execution` left, each starting with `base_url`.
 pub(crate) fn links(engine: &Engine, execution: &Execution, base_url: &str) -> Links {
     let (id, tenant) = (execution.new.id, &execution.new.tenant);
-    let expires_at = engine.link_expiry();
+    let expires_at = engine.executions().link_expiry();
     let url = |path: Option<String>| {
         let link = Download { id, path }.link(tenant.clone(), expires_at);
-        let (expires, signature) = (expires_at.as_second(), engine.sign(&link));
+        let (expires, signature) = (expires_at.as_second(), engine.executions().sign_link(&link));
         format!(
             "{base_url}{}?expires={expires}&tenant={tenant}&signature={signature}",
             link.path
@@ -110,7 +110,7 @@ pub(crate) fn check(engine: &Engine, download: &Download, uri: &Uri) -> Result<T
         axum::extract::Query::<LinkQuery>::try_from_uri(uri).map_err(|_| refused())?;
     let expires_at = Timestamp::from_second(presented.expires).map_err(|_| refused())?;
     let link = download.link(presented.tenant, expires_at);
-    engine.check_link(&link, &presented.signature)?;
+    engine.executions().check_link(&link, &presented.signature)?;
     Ok(link.tenant)
 }
 

@@ -3,7 +3,6 @@
 mod accept;
 mod access;
 mod activity;
-mod args;
 mod artifacts;
 mod attachment;
 mod authorization;
@@ -11,7 +10,6 @@ mod blobs;
 mod body;
 mod budget;
 mod content;
-mod create_execution;
 mod deps;
 mod document;
 mod events;
@@ -35,7 +33,6 @@ mod skills;
 mod state;
 mod throttle;
 mod tools;
-mod types;
 mod upload;
 mod webhooks;
 
@@ -55,21 +52,11 @@ use host::Hosts;
 use state::ApiState;
 
 pub use access::{Access, Matrix};
-pub use blobs::{BLOB_CREATED_AT, BLOB_EXPIRES_AT, BlobInfo};
-pub(crate) use create_execution::{CreateExecution, Mode};
-pub use deps::Packages;
-pub use events::{EndEvent, EndReason, PrintedEvent, StatusEvent};
-pub use executions::StreamTexts;
+pub use blobs::{BLOB_CREATED_AT, BLOB_EXPIRES_AT};
 pub use health::{Part, Ready};
 pub use metrics::metrics_app;
-pub use page::List;
-pub use problem::Problem;
-pub use secrets::Secret;
 pub use serve::{App, ConnectionLimits, Peer, serve};
 pub use state::{MetricsRoute, Settings};
-pub use tools::ToolDefinition;
-pub use types::{FreshKey, Key, Skill, SkillSummary};
-pub use webhooks::{Delivery, SigningSecret};
 
 /// The door to `engine`, ready to be served.
 #[must_use]

@@ -13,14 +13,15 @@ use super::{
     artifacts, blobs, deps, document, events, executions, health, keys, metrics, secrets, skills, tools,
     webhooks,
 };
+use crate::api;
 use crate::auth::Scope;
 
 const OPEN: Access = Access::Open;
-const RUN: Access = Access::Key(&[Scope::Run]);
-const SKILLS: Access = Access::Key(&[Scope::Skills]);
-const RUN_OR_SKILLS: Access = Access::Key(&[Scope::Run, Scope::Skills]);
-const RUN_OR_LINK: Access = Access::KeyOrLink(&[Scope::Run]);
-const ADMIN: Access = Access::Key(&[Scope::Admin]);
+const RUN: Access = Access::Key(api::RUN);
+const SKILLS: Access = Access::Key(api::SKILLS);
+const RUN_OR_SKILLS: Access = Access::Key(api::RUN_OR_SKILLS);
+const RUN_OR_LINK: Access = Access::KeyOrLink(api::RUN);
+const ADMIN: Access = Access::Key(api::ADMIN);
 
 /// The list.
 pub(crate) fn table() -> RouteTable {

@@ -5,34 +5,22 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use serde::Deserialize;
 use serde::de::{self, Deserializer};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::authorization::Authenticated;
 use super::extract::{Body, Json, Path, Query};
-use super::page::{List, PageQuery};
+use super::page::PageQuery;
 use super::problem::ProblemResponse;
 use super::state::ApiState;
+use crate::api::List;
+use crate::api::secrets::{self, SecretInfo};
 use crate::error::Error;
 use crate::limits;
 use crate::secret::SecretValue;
 use crate::skill::SecretName;
-use crate::store::{Saved, SecretRecord};
-
-/// A secret, without its value.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Secret {
-    /// Its name, and that of the variable that programs find it in.
-    #[schema(value_type = String, example = "API_TOKEN")]
-    pub name: SecretName,
-    /// When it was first set.
-    #[schema(value_type = String, format = DateTime)]
-    pub created_at: jiff::Timestamp,
-    /// When it was last set.
-    #[schema(value_type = String, format = DateTime)]
-    pub updated_at: jiff::Timestamp,
-}
+use crate::store::Saved;
 
 /// The value of a secret.
 #[derive(utoipa::ToSchema)]
@@ -121,7 +109,7 @@ pub(crate) async fn set(
     Json(body, _held): Json<PutSecret>,
 ) -> Result<StatusCode, ProblemResponse> {
     let value = SecretValue::new(body.value).map_err(|error| Error::invalid(format!("value: {error}")))?;
-    Ok(match state.engine.set_secret(&caller, &name, &value).await? {
+    Ok(match secrets::set(&state.engine, &caller, &name, &value).await? {
         Saved::New => StatusCode::CREATED,
         Saved::Existing => StatusCode::NO_CONTENT,
     })
@@ -131,14 +119,14 @@ pub(crate) async fn set(
 ///
 /// Sorted by name, without their values, which are never returned.
 #[utoipa::path(get, path = "/v1/secrets", tag = "secrets", operation_id = "list_secrets", params(PageQuery),
-    responses((status = OK, body = List<Secret>)))]
+    responses((status = OK, body = List<SecretInfo>)))]
 pub(crate) async fn list(
     State(state): State<Arc<ApiState>>,
     Authenticated(caller): Authenticated,
     Query(page): Query<PageQuery>,
-) -> Result<axum::Json<List<Secret>>, ProblemResponse> {
-    let page = state.engine.secrets(&caller, page.into_request()?).await?;
-    Ok(axum::Json(List::of(&page)))
+) -> Result<axum::Json<List<SecretInfo>>, ProblemResponse> {
+    let page = page.into_request()?;
+    Ok(axum::Json(secrets::list(&state.engine, &caller, page).await?))
 }
 
 /// Delete a secret
@@ -152,16 +140,6 @@ pub(crate) async fn delete(
     Authenticated(caller): Authenticated,
     Path(name): Path<SecretName>,
 ) -> Result<StatusCode, ProblemResponse> {
-    state.engine.delete_secret(&caller, &name).await?;
+    secrets::delete(&state.engine, &caller, &name).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-impl From<&SecretRecord> for Secret {
-    fn from(record: &SecretRecord) -> Self {
-        Self {
-            name: record.name.clone(),
-            created_at: record.created_at,
-            updated_at: record.updated_at,
-        }
-    }
 }

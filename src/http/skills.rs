@@ -12,16 +12,16 @@ use super::attachment::disposition;
 use super::authorization::Authenticated;
 use super::document::Raw;
 use super::extract::{Path, Query};
-use super::page::{List, PageQuery};
+use super::page::PageQuery;
 use super::problem::ProblemResponse;
 use super::range::is_known;
 use super::state::{ApiState, run_detached};
-use super::types::{Skill, SkillSummary};
 use super::upload::{self, Upload};
+use crate::api::List;
+use crate::api::skills::{self, Skill, SkillSummary};
 use crate::error::Error;
 use crate::limits;
 use crate::skill::{Selector, SkillName};
-use crate::store::Published;
 
 /// Publish a skill
 ///
@@ -43,20 +43,17 @@ pub(crate) async fn publish(
 ) -> Result<Response, ProblemResponse> {
     let Upload { file, name, slot } = upload::receive(&state, caller.tenant(), request).await?;
     let engine = state.engine.clone();
-    let publish = async move { engine.publish(&caller, file, name.as_deref()).await };
-    let (record, published) = run_detached(slot, publish).await?;
-    let status = match published {
-        Published::New => StatusCode::CREATED,
-        Published::Same(_) => StatusCode::OK,
+    let publish = async move { skills::publish(&engine, &caller, file, name.as_deref()).await };
+    let published = run_detached(slot, publish).await?;
+    let status = if published.existed {
+        StatusCode::OK
+    } else {
+        StatusCode::CREATED
     };
-    let location = format!("/v1/skills/{}/{}", record.name, record.version);
-    let location = HeaderValue::try_from(location).map_err(Error::internal)?;
-    Ok((
-        status,
-        [(header::LOCATION, location)],
-        axum::Json(Skill::from(record)),
-    )
-        .into_response())
+    let SkillSummary { name, version, .. } = &published.skill.summary;
+    let location = HeaderValue::try_from(format!("/v1/skills/{name}/{version}")).map_err(Error::internal)?;
+    let headers = [(header::LOCATION, location)];
+    Ok((status, headers, axum::Json(published.skill)).into_response())
 }
 
 /// The one file of a form.
@@ -78,8 +75,8 @@ pub(crate) async fn list(
     Authenticated(caller): Authenticated,
     Query(page): Query<PageQuery>,
 ) -> Result<axum::Json<List<SkillSummary>>, ProblemResponse> {
-    let page = state.engine.skills(&caller, page.into_request()?).await?;
-    Ok(axum::Json(List::of(&page)))
+    let page = page.into_request()?;
+    Ok(axum::Json(skills::list(&state.engine, &caller, page).await?))
 }
 
 /// List the versions of a skill
@@ -94,11 +91,10 @@ pub(crate) async fn versions(
     Path(name): Path<SkillName>,
     Query(page): Query<PageQuery>,
 ) -> Result<axum::Json<List<SkillSummary>>, ProblemResponse> {
-    let page = state
-        .engine
-        .skill_versions(&caller, &name, page.into_request()?)
-        .await?;
-    Ok(axum::Json(List::of(&page)))
+    let page = page.into_request()?;
+    Ok(axum::Json(
+        skills::versions(&state.engine, &caller, &name, page).await?,
+    ))
 }
 
 /// Show a version of a skill
@@ -113,8 +109,9 @@ pub(crate) async fn show(
     Authenticated(caller): Authenticated,
     Path((name, selector)): Path<(SkillName, Selector)>,
 ) -> Result<axum::Json<Skill>, ProblemResponse> {
-    let record = state.engine.skill(&caller, &name, &selector).await?;
-    Ok(axum::Json(record.into()))
+    Ok(axum::Json(
+        skills::get(&state.engine, &caller, &name, &selector).await?,
+    ))
 }
 
 /// Download a version's archive
@@ -135,7 +132,7 @@ pub(crate) async fn archive(
     Path((name, selector)): Path<(SkillName, Selector)>,
     headers: HeaderMap,
 ) -> Result<Response, ProblemResponse> {
-    let (record, object) = state.engine.skill_archive(&caller, &name, &selector).await?;
+    let (record, object) = skills::archive(&state.engine, &caller, &name, &selector).await?;
     // Weak: the digest is of what the archive holds, however it was packed.
     let tag = format!("W/\"{}\"", record.digest.hex());
     let about = [
@@ -171,10 +168,6 @@ pub(crate) async fn delete(
     Authenticated(caller): Authenticated,
     Path((name, selector)): Path<(SkillName, Selector)>,
 ) -> Result<StatusCode, ProblemResponse> {
-    let version = match selector {
-        Selector::Version(version) => version,
-        other => state.engine.skill(&caller, &name, &other).await?.version,
-    };
-    state.engine.delete_skill(&caller, &name, &version).await?;
+    skills::delete(&state.engine, &caller, &name, &selector).await?;
     Ok(StatusCode::NO_CONTENT)
 }

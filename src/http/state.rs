@@ -100,7 +100,7 @@ impl ApiState {
         {
             return readiness.clone();
         }
-        let readiness = self.engine.readiness().await;
+        let readiness = self.engine.maintenance().readiness().await;
         let before = known.replace((Instant::now(), readiness.clone()));
         log_change(before.map(|(_, readiness)| readiness).as_ref(), &readiness);
         readiness

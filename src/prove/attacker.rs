@@ -131,9 +131,13 @@ impl Attacker<'_> {
                 archive: Some(archive),
                 ..spec.into()
             };
-            return self.engine.run(self.caller, request).await;
+            return self.engine.runs().run(self.caller.tenant(), request).await;
         }
-        let (record, _) = self.engine.publish(self.caller, archive, None).await?;
+        let (record, _) = self
+            .engine
+            .skills()
+            .publish(self.caller.tenant(), archive, None)
+            .await?;
         let skill = SkillRef {
             name: record.manifest.name,
             selector: Selector::Digest(record.digest),
@@ -144,7 +148,7 @@ impl Attacker<'_> {
                 skill: Some(skill.clone()),
                 ..spec.clone()
             };
-            let execution = self.engine.run(self.caller, spec).await?;
+            let execution = self.engine.runs().run(self.caller.tenant(), spec).await?;
             left -= 1;
             let waited = execution
                 .outcome
@@ -165,6 +169,7 @@ impl Attacker<'_> {
             let id = execution.new.id;
             let Ok(found) = self
                 .engine
+                .executions()
                 .artifact_file(self.caller.tenant(), id, &file.path)
                 .await
             else {

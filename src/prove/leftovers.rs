@@ -131,7 +131,7 @@ async fn running(engine: &Engine, caller: &Caller) -> Value {
         after: None,
         rows: 100,
     };
-    match engine.executions(caller, filter, page).await {
+    match engine.executions().list(caller.tenant(), filter, page).await {
         Ok(page) => json!(page.items.len()),
         Err(error) => json!(error.to_string()),
     }

@@ -115,7 +115,7 @@ pub async fn prove(
         origin: target.origin,
     };
     if target.origin == Origin::Warm {
-        target.engine.keep_warm(WarmPoolSettings::default());
+        target.engine.maintenance().keep_warm(WarmPoolSettings::default());
     }
     let done = AtomicUsize::new(0);
     let all = shots.len();
@@ -184,7 +184,11 @@ async fn plant_secrets(target: &Target<'_>, secret: &str) -> Result<(), Error> {
     ] {
         let name: SecretName = name.parse().map_err(Error::internal)?;
         let value = SecretValue::new(value).map_err(Error::internal)?;
-        target.engine.set_secret(target.caller, &name, &value).await?;
+        target
+            .engine
+            .secrets()
+            .set(target.caller.tenant(), &name, &value)
+            .await?;
     }
     Ok(())
 }
@@ -254,7 +258,7 @@ async fn neighbour(target: &Target<'_>) -> Result<(), Option<String>> {
         }),
         ..RunRequest::default()
     };
-    match target.engine.run(target.caller, request).await {
+    match target.engine.runs().run(target.caller.tenant(), request).await {
         Err(error) if error.code() == Code::SandboxUnavailable => Err(None),
         Err(error) => Err(Some(error.to_string())),
         Ok(execution) => match execution.outcome {

@@ -17,13 +17,7 @@ pub enum AdminKey {
     Unknown,
 }
 
-/// Finds or makes the administrator's key.
-///
-/// It is written to its file before the store knows it, so a crash in between loses nothing: the next start goes on.
-///
-/// # Errors
-///
-/// The file or the store cannot be used.
+/// Finds or creates the administrator key. It is written to its file before the store, so a crash in between loses nothing.
 pub async fn find_or_create_admin_key(engine: &Engine, folder: &DataFolder) -> Result<AdminKey, Error> {
     if let Some(key) = valid_key(engine, folder).await? {
         return Ok(AdminKey::Existing(key));
@@ -34,7 +28,7 @@ pub async fn find_or_create_admin_key(engine: &Engine, folder: &DataFolder) -> R
     }
     let was_there = folder.admin_key()?.is_some();
     let key = folder.admin_key_or_fresh()?;
-    if engine.adopt_first_key(&key).await? {
+    if engine.keys().adopt_first(&key).await? {
         return Ok(AdminKey::Created(key));
     }
     if !was_there {
@@ -62,14 +56,14 @@ pub async fn recover_key(engine: &Engine, folder: &DataFolder) -> Result<(), Err
         folder.remove_admin_key()?;
     }
     let key = folder.admin_key_or_fresh()?;
-    Ok(engine.adopt_recovered_key(&key).await?)
+    Ok(engine.keys().adopt_recovered(&key).await?)
 }
 
 async fn valid_key(engine: &Engine, folder: &DataFolder) -> Result<Option<ApiKey>, Error> {
     let Some(key) = folder.admin_key()? else {
         return Ok(None);
     };
-    match engine.authenticate(key.reveal()).await {
+    match engine.keys().authenticate(key.reveal()).await {
         Ok(_) => Ok(Some(key)),
         Err(error) if error.code() == error::Code::Unauthenticated => Ok(None),
         Err(error) => Err(error.into()),

@@ -28,7 +28,7 @@ pub(super) async fn release_when_idle(engine: Engine, closing: CancellationToken
 async fn release_memory(engine: &Engine) {
     let engine = engine.clone();
     let release_memory = move || {
-        engine.trim_memory();
+        engine.maintenance().trim_memory();
         sys::trim_heap();
         sys::release_code_pages()
     };

@@ -38,7 +38,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
     // Register signal handlers first: an early signal must not trigger the default action.
     let mut signals = Signals::new()?;
     let Assembled { engine, folder } = assemble(&config).await?;
-    engine.keep_warm(config.sandbox.pool);
+    engine.maintenance().keep_warm(config.sandbox.pool);
     let listener = TcpListener::bind(config.listen)
         .await
         .map_err(|source| Error::Listen {
@@ -46,7 +46,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
             source,
         })?;
     let address = listener.local_addr().map_err(Error::Signals)?;
-    let webhooks = engine.webhook_sender()?;
+    let webhooks = engine.webhooks().sender()?;
     let key = find_or_create_admin_key(&engine, &folder).await?;
     let app = http::app(
         engine.clone(),
@@ -86,7 +86,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
     );
     let ending = async {
         // `/readyz` fails from here on while requests are still served, so that load balancers stop sending requests.
-        engine.shutdown(limits::DRAIN_SERVER_MAX).await;
+        engine.maintenance().shutdown(limits::DRAIN_SERVER_MAX).await;
         closing.cancel();
         let _ = tokio::join!(serving, observed, maintenance, delivering);
     };
@@ -104,13 +104,14 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
 async fn maintain(engine: Engine, closing: CancellationToken) {
     loop {
         let work = async {
-            engine.run_maintenance().await;
-            if let Err(error) = engine.recover_queue().await {
+            engine.maintenance().run().await;
+            if let Err(error) = engine.runs().recover_queue().await {
                 tracing::warn!(%error, "Resuming queued executions of earlier processes failed");
             }
         };
         // Executions start meanwhile.
-        let round = async { tokio::join!(work, engine.wait_for_maintenance()) };
+        let maintenance = engine.maintenance();
+        let round = async { tokio::join!(work, maintenance.wait()) };
         if closing.run_until_cancelled(round).await.is_none() {
             return;
         }

@@ -10,7 +10,8 @@ use skillbox::ids::Digest;
 use skillbox::limits;
 use skillbox::skill::Language;
 
-use crate::world::{World, output, stderr, stdout, succeeded};
+use crate::outcomes::{output, stderr, stdout, succeeded};
+use crate::world::World;
 
 fn file(content: &[u8]) -> std::fs::File {
     let mut file = tempfile::tempfile().unwrap();
@@ -24,7 +25,7 @@ async fn keep(world: &World, content: &[u8]) -> Digest {
         media_type: None,
         life: None,
     };
-    let (record, _) = world.engine.add_blob(&world.admin, new).await.unwrap();
+    let (record, _) = world.blobs().add(world.tenant(), new).await.unwrap();
     assert_eq!(record.digest, Digest::of(content));
     record.digest
 }
@@ -73,7 +74,7 @@ async fn a_program_finds_its_blobs_by_their_digest_and_nothing_else() {
         .unwrap();
     assert_eq!(output(&none), json!({}));
     // What was handed over is not kept.
-    let found = world.engine.blob(&world.admin, &Digest::of(b"given")).await;
+    let found = world.blobs().get(world.tenant(), &Digest::of(b"given")).await;
     assert_eq!(found.unwrap_err().code(), Code::NotFound);
 }
 
@@ -144,8 +145,8 @@ async fn what_a_program_leaves_under_its_digest_is_kept_and_told() {
         ]
     );
     let recorded = world
-        .engine
-        .execution(&world.admin, execution.new.id)
+        .executions()
+        .get(world.tenant(), execution.new.id)
         .await
         .unwrap();
     assert_eq!(recorded.outcome.unwrap().blobs, outcome.blobs);
@@ -205,7 +206,13 @@ os.mkdir('/sandbox/out/blobs/' + 'd' * 64)"
     assert_eq!(outcome.skipped_total, 6);
     let page = skillbox::engine::PageRequest { after: None, rows: 9 };
     assert_eq!(
-        world.engine.blobs(&world.admin, page).await.unwrap().items.len(),
+        world
+            .blobs()
+            .list(world.tenant(), page)
+            .await
+            .unwrap()
+            .items
+            .len(),
         1
     );
 }

@@ -6,7 +6,8 @@ use skillbox::error::{Code, Error};
 use skillbox::execution::{Execution, Outcome, Status};
 
 use crate::index::OwnIndex;
-use crate::world::{self, World, missing, output, succeeded, unpublished, zip_of};
+use crate::outcomes::{output, succeeded};
+use crate::world::{self, World, missing, unpublished, zip_of};
 
 /// A skill whose program is in Python, with further files.
 pub(super) fn python(program: &str, files: &[(&str, &str)]) -> std::fs::File {
@@ -44,7 +45,7 @@ pub(super) async fn run_in(
         archive,
         ..RunRequest::from(ask)
     };
-    engine.run(caller, request).await
+    engine.runs().run(caller.tenant(), request).await
 }
 
 /// Runs what needs the Internet; `None` (and a word about it) where this machine has no package index.
@@ -194,8 +195,8 @@ async fn what_was_installed_is_used_without_an_index() {
         rows: 10,
     };
     let recorded = world
-        .engine
-        .executions(&world.admin, Default::default(), page)
+        .executions()
+        .list(world.tenant(), Default::default(), page)
         .await;
     assert_eq!(recorded.unwrap().items.len(), 3);
 }

@@ -7,7 +7,8 @@ use skillbox::skill::{Language, Selector};
 
 use super::deps::{asking, ended, run, world_with_index};
 use crate::index::OwnIndex;
-use crate::world::{Backend, World, missing, output, stdout, succeeded, zip_of};
+use crate::outcomes::{output, stdout, succeeded};
+use crate::world::{Backend, World, missing, zip_of};
 
 const SKILL_MD: &str = "---\nname: needs\ndescription: Needs packages.\nlang: bash\n---\n";
 const PYTHON: &str = "import alpha\nprint('python', alpha.x)\n";
@@ -27,7 +28,7 @@ async fn world() -> Option<(World, OwnIndex)> {
 }
 
 async fn publish(world: &World, files: &[(&str, &str)]) {
-    let published = world.engine.publish(&world.admin, zip_of(files), None).await;
+    let published = world.skills().publish(world.tenant(), zip_of(files), None).await;
     published.unwrap();
 }
 
@@ -95,7 +96,7 @@ async fn what_is_asked_for_with_a_bash_program_is_for_the_python_that_it_calls()
         code: Some(code),
         ..asking(&["alpha"])
     };
-    let outcome = succeeded(world.engine.run(&world.admin, request).await.unwrap());
+    let outcome = succeeded(world.runs().run(world.tenant(), request).await.unwrap());
     assert_eq!(stdout(&outcome), "python 1\n");
     if super::BACKEND == Backend::Native {
         return;
@@ -375,8 +376,8 @@ async fn packages_are_installed_in_advance_without_the_skills_secrets() {
     publish(&world, &files).await;
     let name = "needs".parse().unwrap();
     let sets = world
-        .engine
-        .prefetch_packages(&world.admin, name, Selector::Latest, None)
+        .packages()
+        .prefetch(world.tenant(), name, Selector::Latest, None)
         .await
         .unwrap();
     assert_eq!((sets.len(), index.fetched("alpha-1.0-py3-none-any.whl")), (1, 1));

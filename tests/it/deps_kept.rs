@@ -13,7 +13,8 @@ use skillbox::store::PackageSet;
 
 use super::deps::{ended, node, python, run, run_in, world_with, world_with_index};
 use crate::index::{ELSEWHERE, OwnIndex};
-use crate::world::{Backend, World, missing, output, zip_of};
+use crate::outcomes::output;
+use crate::world::{Backend, World, missing, zip_of};
 
 const ALPHA: &str = "import alpha\nseen = alpha.x";
 const WHEEL: &str = "alpha-1.0-py3-none-any.whl";
@@ -36,7 +37,7 @@ async fn sets(world: &World, caller: &Caller) -> Vec<PackageSet> {
         after: None,
         rows: 10,
     };
-    world.engine.package_sets(caller, page).await.unwrap().items
+    world.packages().list(caller.tenant(), page).await.unwrap().items
 }
 
 /// Z-27: a link is what it says, as text, or nothing at all.
@@ -198,7 +199,7 @@ async fn the_longest_unused_packages_go_when_they_are_too_much_together() {
             .unwrap();
     }
     assert_eq!(sets(&world, &world.admin).await.len(), 2);
-    world.engine.run_maintenance().await;
+    world.maintenance().run().await;
     let left = sets(&world, &world.admin).await;
     assert_eq!(
         (left.len(), left[0].wanted.as_slice()),
@@ -253,11 +254,10 @@ async fn tenants_share_no_packages() {
     let new = NewKey {
         name: "other".to_owned(),
         scopes: Scopes::new([Scope::Run, Scope::Skills]),
-        tenant: Some("other".parse().unwrap()),
         expires_at: None,
     };
-    let (_, key) = world.engine.create_key(&world.admin, new).await.unwrap();
-    let other = world.engine.authenticate(key.reveal()).await.unwrap();
+    let (_, key) = world.keys().create("other".parse().unwrap(), new).await.unwrap();
+    let other = world.keys().authenticate(key.reveal()).await.unwrap();
     ended(&world, asks_for(ALPHA, "alpha"), RunSpec::default())
         .await
         .unwrap();
@@ -274,8 +274,8 @@ async fn tenants_share_no_packages() {
     let (mine, theirs) = (sets(&world, &world.admin).await, sets(&world, &other).await);
     assert_eq!((mine.len(), theirs.len()), (1, 1));
     world
-        .engine
-        .delete_packages(&other, &theirs[0].key)
+        .packages()
+        .delete(other.tenant(), &theirs[0].key)
         .await
         .unwrap();
     assert!(sets(&world, &other).await.is_empty());

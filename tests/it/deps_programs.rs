@@ -4,7 +4,8 @@ use skillbox::engine::RunSpec;
 use skillbox::execution::Outcome;
 
 use crate::index::OwnIndex;
-use crate::world::{self, World, missing, stdout, succeeded, zip_of};
+use crate::outcomes::{stdout, succeeded};
+use crate::world::{self, World, missing, zip_of};
 
 const SKILL_MD: (&str, &str) = ("SKILL.md", "---\nname: needs\ndescription: Needs programs\n---\n");
 

@@ -6,7 +6,8 @@ use skillbox::engine::RunSpec;
 
 use super::deps::world_with_index;
 use crate::attempts::print_forgiven;
-use crate::world::{World, succeeded, zip_of};
+use crate::outcomes::succeeded;
+use crate::world::{World, zip_of};
 
 /// Rounds of one comparison, a run of either kind in each.
 const ROUNDS: usize = 30;
@@ -23,7 +24,11 @@ async fn publish(world: &World, name: &str, more: &[(&str, &str)]) {
     let skill_md = format!("---\nname: {name}\ndescription: Does nothing.\nlang: python\n---\n");
     let files = [("SKILL.md", skill_md.as_str()), ("scripts/main.py", "pass\n")];
     let archive = zip_of(&[&files[..], more].concat());
-    world.engine.publish(&world.admin, archive, None).await.unwrap();
+    world
+        .skills()
+        .publish(world.tenant(), archive, None)
+        .await
+        .unwrap();
 }
 
 /// Milliseconds until the program was started, and in all.

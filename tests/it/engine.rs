@@ -63,7 +63,7 @@ async fn world() -> World {
     let instance = instance_in(folder.path());
     let world = World::over(folder, instance, Sandbox::scripted(script)).await;
     let file = archive(Language::Python, "version: 1.0.0\n", "print()");
-    world.engine.publish(&world.admin, file, None).await.unwrap();
+    world.skills().publish(world.tenant(), file, None).await.unwrap();
     world
 }
 
@@ -80,7 +80,7 @@ async fn run(engine: &Engine, caller: &Caller, arg: &str) -> Result<Execution, E
         skill: Some(skill),
         ..ask
     };
-    engine.run(caller, request).await
+    engine.runs().run(caller.tenant(), request).await
 }
 
 async fn listed(engine: &Engine, caller: &Caller, status: Option<Status>) -> Vec<Execution> {
@@ -92,7 +92,12 @@ async fn listed(engine: &Engine, caller: &Caller, status: Option<Status>) -> Vec
         after: None,
         rows: 200,
     };
-    engine.executions(caller, filter, page).await.unwrap().items
+    engine
+        .executions()
+        .list(caller.tenant(), filter, page)
+        .await
+        .unwrap()
+        .items
 }
 
 /// The executions whose artifacts are in the blob folder, by the names of their folders.
@@ -115,13 +120,12 @@ async fn other_tenant(world: &World) -> Caller {
     let new = NewKey {
         name: "other".to_owned(),
         scopes: Scopes::new([Scope::Admin]),
-        tenant: Some("other".parse().unwrap()),
         expires_at: None,
     };
-    let (_, key) = world.engine.create_key(&world.admin, new).await.unwrap();
-    let caller = world.engine.authenticate(key.reveal()).await.unwrap();
+    let (_, key) = world.keys().create("other".parse().unwrap(), new).await.unwrap();
+    let caller = world.keys().authenticate(key.reveal()).await.unwrap();
     let file = archive(Language::Python, "version: 1.0.0\n", "print()");
-    world.engine.publish(&caller, file, None).await.unwrap();
+    world.skills().publish(caller.tenant(), file, None).await.unwrap();
     caller
 }
 
@@ -130,7 +134,7 @@ async fn what_a_run_answers_is_what_is_answered_later() {
     let world = world().await;
     for _ in 0..20 {
         let answered = run(&world.engine, &world.admin, "").await.unwrap();
-        let later = world.engine.execution(&world.admin, answered.new.id).await;
+        let later = world.executions().get(world.tenant(), answered.new.id).await;
         assert_eq!(answered, later.unwrap());
     }
 }
@@ -143,12 +147,11 @@ async fn a_key_that_lives_to_the_end_of_time_reads_back_as_it_was_answered() {
         let new = NewKey {
             name: "late".to_owned(),
             scopes: Scopes::new([Scope::Run]),
-            tenant: None,
             expires_at: Some(expires_at),
         };
-        let (answered, _) = world.engine.create_key(&world.admin, new).await.unwrap();
+        let (answered, _) = world.keys().create(world.tenant().clone(), new).await.unwrap();
         let page = PageRequest { after: None, rows: 1 };
-        let newest = world.engine.keys(&world.admin, page).await.unwrap();
+        let newest = world.keys().list(world.tenant(), page).await.unwrap();
         assert_eq!(
             (newest.items[0].created_at, newest.items[0].expires_at),
             (answered.created_at, answered.expires_at)
@@ -170,7 +173,7 @@ async fn an_execution_that_was_lost_on_the_way_ends_as_interrupted() {
             .len(),
         world.engine.settings().concurrency
     );
-    world.engine.run_maintenance().await;
+    world.maintenance().run().await;
     assert_eq!(
         listed(&world.engine, &world.admin, Some(Status::Running))
             .await
@@ -196,7 +199,11 @@ async fn an_execution_that_ends_while_the_database_is_locked_is_recorded() {
     let hold = format!("hold:{}", database.display());
     let ended = run(&world.engine, &world.admin, &hold).await.unwrap();
     assert_eq!(ended.status, Status::Success);
-    let recorded = world.engine.execution(&world.admin, ended.new.id).await.unwrap();
+    let recorded = world
+        .executions()
+        .get(world.tenant(), ended.new.id)
+        .await
+        .unwrap();
     assert_eq!(recorded, ended);
 }
 
@@ -221,7 +228,11 @@ async fn a_lost_execution_can_be_cancelled_at_once() {
             std::fs::remove_file(lock).unwrap();
         }
         let engine = if by_owner { &world.engine } else { &other };
-        let ended = engine.cancel(&world.admin, lost[0].new.id).await.unwrap();
+        let ended = engine
+            .executions()
+            .cancel(world.tenant(), lost[0].new.id)
+            .await
+            .unwrap();
         assert_eq!(ended.status, Status::Interrupted);
     }
 }
@@ -267,8 +278,8 @@ async fn what_was_not_let_in_is_told_once_that_can_be_recorded() {
     let world = World::over(folder, instance, Sandbox::scripted_late(script, 1)).await;
     let request = RunSpec::of_code(Language::Python, "1".to_owned());
     let submitted = world
-        .engine
-        .submit(&world.admin, request, RunOptions::default())
+        .runs()
+        .submit(world.tenant(), request, RunOptions::default())
         .await;
     let id = submitted.unwrap().new.id;
     let database = world.folder.path().join("skillbox.db");
@@ -277,8 +288,8 @@ async fn what_was_not_let_in_is_told_once_that_can_be_recorded() {
     hold_database(database.to_str().unwrap(), longer);
     let within = limits::STORE_LOCK_MAX * 4;
     let ended = world
-        .engine
-        .execution_within(&world.admin, id, within)
+        .executions()
+        .ended_within(world.tenant(), id, within)
         .await
         .unwrap();
     let outcome = ended.outcome.unwrap();
@@ -309,7 +320,7 @@ async fn retention_forgets_rows_and_files_of_each_tenant_for_itself() {
     let sandbox = Sandbox::scripted(script);
     let path = world.folder.path();
     let engine = engine_that_keeps(policy, path, instance_in(path), sandbox).await;
-    engine.run_maintenance().await;
+    engine.maintenance().run().await;
     let ids = |executions: Vec<Execution>| -> BTreeSet<String> {
         executions.iter().map(|one| one.new.id.to_string()).collect()
     };
@@ -336,7 +347,7 @@ async fn retention_by_age_forgets_what_has_ended_and_nothing_else() {
     };
     let path = world.folder.path();
     let engine = engine_that_keeps(policy, path, instance_in(path), Sandbox::scripted(script)).await;
-    engine.run_maintenance().await;
+    engine.maintenance().run().await;
     let left = listed(&engine, &world.admin, None).await;
     assert_eq!(
         left.iter().map(|one| one.status).collect::<Vec<_>>(),
@@ -361,11 +372,11 @@ async fn files_that_cannot_be_deleted_hold_up_nobody_elses_retention() {
         per_tenant: None,
     };
     let engine = engine_that_keeps(policy, path, instance_in(path), Sandbox::scripted(script)).await;
-    engine.run_maintenance().await;
+    engine.maintenance().run().await;
     let left = listed(&engine, &world.admin, None).await;
     assert_eq!(left.iter().map(|one| one.new.id).collect::<Vec<_>>(), [stuck]);
     std::fs::remove_dir(&tar).unwrap();
-    engine.run_maintenance().await;
+    engine.maintenance().run().await;
     assert_eq!(listed(&engine, &world.admin, None).await.len(), 0);
 }
 
@@ -378,10 +389,10 @@ async fn a_version_is_not_listed_before_its_archive_is_safe() {
     database.execute_batch(nothing_goes).unwrap();
     std::fs::remove_dir(world.folder.path().join("blobs/.tmp")).unwrap();
     let file = archive(Language::Python, "version: 2.0.0\n", "print()");
-    let refused = world.engine.publish(&world.admin, file, None).await;
+    let refused = world.skills().publish(world.tenant(), file, None).await;
     assert_eq!(refused.unwrap_err().code(), Code::Internal);
     let name = "probe".parse().unwrap();
-    let latest = world.engine.skill(&world.admin, &name, &Selector::Latest).await;
+    let latest = world.skills().get(world.tenant(), &name, &Selector::Latest).await;
     assert_eq!(latest.unwrap().version.to_string(), "1.0.0");
 }
 
@@ -396,7 +407,7 @@ async fn an_archive_that_was_never_placed_comes_with_the_next_push() {
     assert_eq!(lost.code(), Code::NotFound);
     assert!(lost.to_string().contains("push"), "{lost}");
     let file = archive(Language::Python, "version: 1.0.0\n", "print()");
-    world.engine.publish(&world.admin, file, None).await.unwrap();
+    world.skills().publish(world.tenant(), file, None).await.unwrap();
     std::fs::remove_dir_all(path.join("cache")).unwrap();
     assert!(run(&world.engine, &world.admin, "").await.is_ok());
 }
@@ -429,8 +440,8 @@ async fn a_version_that_is_deleted_while_it_is_asked_for_runs_or_is_not_found() 
     let runs: Vec<_> = runs.collect();
     let (name, version) = ("probe".parse().unwrap(), "1.0.0".parse().unwrap());
     world
-        .engine
-        .delete_skill(&world.admin, &name, &version)
+        .skills()
+        .delete(world.tenant(), &name, &version)
         .await
         .unwrap();
     for task in runs {
@@ -439,10 +450,10 @@ async fn a_version_that_is_deleted_while_it_is_asked_for_runs_or_is_not_found() 
             Err(error) => assert_eq!(error.code(), Code::NotFound, "{error}"),
         }
     }
-    let again = world.engine.delete_skill(&world.admin, &name, &version).await;
+    let again = world.skills().delete(world.tenant(), &name, &version).await;
     assert_eq!(again.unwrap_err().code(), Code::NotFound);
     let file = archive(Language::Python, "version: 1.0.0\n", "print('other')");
-    assert!(world.engine.publish(&world.admin, file, None).await.is_ok());
+    assert!(world.skills().publish(world.tenant(), file, None).await.is_ok());
     assert!(run(&world.engine, &world.admin, "").await.is_ok());
 }
 
@@ -453,10 +464,9 @@ async fn a_key_that_has_ended_is_not_rotated() {
     let new = NewKey {
         name: "ended".to_owned(),
         scopes: Scopes::new([Scope::Run]),
-        tenant: None,
         expires_at: None,
     };
-    let (revoked, _) = world.engine.create_key(&world.admin, new).await.unwrap();
+    let (revoked, _) = world.keys().create(world.tenant().clone(), new).await.unwrap();
     let expired = KeyRecord {
         id: KeyId::generate(),
         hash: Digest::of(b"expired"),
@@ -467,9 +477,9 @@ async fn a_key_that_has_ended_is_not_rotated() {
         .await
         .unwrap();
     store.add_key(expired.clone()).await.unwrap();
-    world.engine.revoke_key(&world.admin, revoked.id).await.unwrap();
+    world.keys().revoke(world.tenant(), revoked.id).await.unwrap();
     for id in [revoked.id, expired.id] {
-        let refused = world.engine.rotate_key(&world.admin, id).await.unwrap_err();
+        let refused = world.keys().rotate(world.tenant(), id).await.unwrap_err();
         assert_eq!(refused.code(), Code::Conflict, "{refused}");
     }
     let unchanged = store.key(&expired.hash).await.unwrap();

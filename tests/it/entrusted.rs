@@ -6,7 +6,8 @@ use skillbox::execution::{Execution, Status};
 use skillbox::sandbox::InputFile;
 use skillbox::secret::SecretValue;
 
-use crate::world::{World, stderr, stdout, zip_of};
+use crate::outcomes::{stderr, stdout};
+use crate::world::{World, zip_of};
 
 const WITH: &str =
     "---\nname: trusted\ndescription: Holds a token.\npermissions: {secrets: [API_TOKEN]}\n---\n";
@@ -59,11 +60,7 @@ async fn world() -> Option<World> {
     let world = World::on(super::BACKEND).await?;
     let token = SecretValue::new("a-token-of-the-operator".to_owned()).unwrap();
     let name = "API_TOKEN".parse().unwrap();
-    world
-        .engine
-        .set_secret(&world.admin, &name, &token)
-        .await
-        .unwrap();
+    world.secrets().set(world.tenant(), &name, &token).await.unwrap();
     Some(world)
 }
 

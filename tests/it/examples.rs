@@ -9,7 +9,8 @@ use skillbox::execution::{Outcome, Status};
 use skillbox::ids::Digest;
 use skillbox::sandbox::InputFile;
 
-use crate::world::{World, json, missing, output, stderr};
+use crate::outcomes::{output, stderr};
+use crate::world::{World, json, missing};
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -133,7 +134,7 @@ async fn leads_are_scored_by_a_function_and_the_ranking_is_a_blob() {
         "{lines:?}"
     );
     let ranking: Digest = output(&outcome)["ranking"].as_str().unwrap().parse().unwrap();
-    assert!(world.engine.blob(&world.admin, &ranking).await.is_ok());
+    assert!(world.blobs().get(world.tenant(), &ranking).await.is_ok());
 
     let table = "name,email,visits\nAda,ada@a.example,12\n,nobody@a.example,3\nBen,ada@A.example,1\n";
     let mut content = tempfile::tempfile().unwrap();
@@ -164,7 +165,11 @@ async fn instructions_have_nothing_to_run() {
     let mut archive = tempfile::tempfile().unwrap();
     bundle::pack(&folder("incident-review"), &mut archive).unwrap();
     std::io::Seek::rewind(&mut archive).unwrap();
-    let (published, _) = world.engine.publish(&world.admin, archive, None).await.unwrap();
+    let (published, _) = world
+        .skills()
+        .publish(world.tenant(), archive, None)
+        .await
+        .unwrap();
     assert_eq!(published.manifest.dialect, skillbox::skill::Dialect::Instructions);
     assert!(published.manifest.instructions.contains("references/template.md"));
 }

@@ -4,7 +4,8 @@ use skillbox::engine::RunSpec;
 use skillbox::execution::{Execution, Failure, Outcome, Status};
 use skillbox::skill::{Language, Selector, SkillRef};
 
-use crate::world::{World, json, output, stdout, succeeded, zip_of};
+use crate::outcomes::{output, stdout, succeeded};
+use crate::world::{World, json, zip_of};
 
 const LEADS: [(&str, &str); 4] = [
     (
@@ -46,8 +47,8 @@ const NODE: [(&str, &str); 3] = [
 
 async fn publish(world: &World, files: &[(&str, &str)]) {
     world
-        .engine
-        .publish(&world.admin, zip_of(files), None)
+        .skills()
+        .publish(world.tenant(), zip_of(files), None)
         .await
         .unwrap();
 }
@@ -61,7 +62,7 @@ async fn run(world: &World, name: &str, ask: RunSpec) -> Execution {
         skill: Some(skill),
         ..ask
     };
-    world.engine.run(&world.admin, request).await.unwrap()
+    world.runs().run(world.tenant(), request).await.unwrap()
 }
 
 async fn call(world: &World, name: &str, ask: RunSpec) -> Outcome {
@@ -136,8 +137,8 @@ async fn a_function_imports_the_skills_that_are_mounted() {
         ..mounting(&["no-such-skill"])
     };
     let refused = world
-        .engine
-        .run(&world.admin, request)
+        .runs()
+        .run(world.tenant(), request)
         .await
         .unwrap_err()
         .to_string();
@@ -160,16 +161,16 @@ async fn many_skills_are_mounted_at_once() {
         let head = format!("---\nname: {name}\ndescription: Lies beside\nlang: bash\n---\n");
         let files = [("SKILL.md", head.as_str()), ("scripts/main.sh", "true\n")];
         world
-            .engine
-            .publish(&world.admin, zip_of(&files), None)
+            .skills()
+            .publish(world.tenant(), zip_of(&files), None)
             .await
             .unwrap();
     }
     let lists = "---\nname: lists\ndescription: Lists skills\nlang: bash\n---\n";
     let files = [("SKILL.md", lists), ("scripts/main.sh", "ls /skills\n")];
     world
-        .engine
-        .publish(&world.admin, zip_of(&files), None)
+        .skills()
+        .publish(world.tenant(), zip_of(&files), None)
         .await
         .unwrap();
     let ask = RunSpec {

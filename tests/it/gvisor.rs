@@ -6,9 +6,10 @@ use skillbox::execution::{Outcome, Status};
 use skillbox::sandbox::{Sandbox, docker};
 use skillbox::skill::Language;
 
+use crate::outcomes::{output, stdout};
 use crate::sandbox_contract::{PROVE_DOCKER, Proof, prover};
 use crate::sandbox_oracles::connect;
-use crate::world::{Backend, World, docker_settings, instance_in, missing, output, stdout};
+use crate::world::{Backend, World, docker_settings, instance_in, missing};
 
 /// The runtime's name, as `tests/with-engine.sh` registers it.
 const RUNTIME: &str = "runsc";

@@ -51,6 +51,7 @@ mod native_soak;
 mod observed;
 #[cfg(target_os = "linux")]
 mod ordinary;
+mod outcomes;
 mod packages;
 #[cfg(unix)]
 mod published_front;

@@ -10,8 +10,9 @@ use skillbox::engine::RunSpec;
 use skillbox::execution::Status;
 use skillbox::skill::{Language, Selector, SkillRef};
 
+use crate::outcomes::{output, stderr};
 use crate::server::own_memory_kib;
-use crate::world::{Backend, World, alone, archive, output, stderr};
+use crate::world::{Backend, World, alone, archive};
 
 /// Runs, unless `SKILLBOX_TEST_SOAK` says how many.
 const RUNS: usize = 48;
@@ -132,7 +133,11 @@ async fn many_honest_programs_notice_nothing_and_leave_nothing() {
     ];
     for (major, ((language, _), program)) in (1..).zip(PARTS.iter().zip(programs)) {
         let archive = archive(*language, &format!("version: {major}.0.0\n"), program);
-        world.engine.publish(&world.admin, archive, None).await.unwrap();
+        world
+            .skills()
+            .publish(world.tenant(), archive, None)
+            .await
+            .unwrap();
     }
     let mut failures = go(&world, WARM_UP).await;
     let before = Held::now(&world).await;

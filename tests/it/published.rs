@@ -8,7 +8,8 @@ use crate::folders::{
     Piece::{self, Executable, Link, Plain},
     folder_of, packed,
 };
-use crate::world::{World, stdout, succeeded};
+use crate::outcomes::{stdout, succeeded};
+use crate::world::World;
 
 const SKILL_MD: Piece<'_> = Plain(
     "SKILL.md",

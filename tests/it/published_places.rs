@@ -8,7 +8,8 @@ use crate::folders::{
     Piece::{self, Executable, Plain},
     folder_of, packed,
 };
-use crate::world::{Backend, World, stdout, succeeded};
+use crate::outcomes::{stdout, succeeded};
+use crate::world::{Backend, World};
 
 const SKILL_MD: Piece<'_> = Plain(
     "SKILL.md",

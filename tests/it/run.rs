@@ -8,7 +8,8 @@ use skillbox::execution::Status;
 use skillbox::sandbox::InputFile;
 use skillbox::skill::{Language, Selector, SkillRef};
 
-use crate::world::{World, archive, json, output, stderr, stdout, unpublished};
+use crate::outcomes::{output, stderr, stdout};
+use crate::world::{World, archive, json, unpublished};
 
 const ECHO: &str = r#"
 import json, os, pathlib, sys
@@ -68,8 +69,8 @@ async fn input_args_and_files_go_in_and_output_logs_and_files_come_back() {
     );
 
     let found = world
-        .engine
-        .artifact_file(world.admin.tenant(), execution.new.id, "sub/a b.txt")
+        .executions()
+        .artifact_file(world.tenant(), execution.new.id, "sub/a b.txt")
         .await
         .unwrap();
     let range = found.range();
@@ -80,8 +81,8 @@ async fn input_args_and_files_go_in_and_output_logs_and_files_come_back() {
         .unwrap();
     assert_eq!(content, "hello");
     let recorded = world
-        .engine
-        .execution(&world.admin, execution.new.id)
+        .executions()
+        .get(world.tenant(), execution.new.id)
         .await
         .unwrap();
     assert_eq!(
@@ -121,7 +122,7 @@ async fn a_published_skill_runs_by_name_version_and_digest() {
         "version: 1.2.0\n",
         "echo '\"one\"' > $SANDBOX_OUTPUT",
     );
-    let (record, _) = world.engine.publish(&world.admin, file, None).await.unwrap();
+    let (record, _) = world.skills().publish(world.tenant(), file, None).await.unwrap();
     for selector in [
         Selector::Latest,
         Selector::Version(record.version.clone()),
@@ -135,7 +136,7 @@ async fn a_published_skill_runs_by_name_version_and_digest() {
             skill: Some(skill),
             ..RunSpec::default()
         };
-        let execution = world.engine.run(&world.admin, request).await.unwrap();
+        let execution = world.runs().run(world.tenant(), request).await.unwrap();
         assert_eq!(output(execution.outcome.as_ref().unwrap()), "one");
         assert_eq!(execution.new.version, Some(record.version.clone()));
     }
@@ -199,8 +200,9 @@ async fn a_cancelled_execution_ends_within_a_second() {
     let run = tokio::spawn(async move {
         let archive = unpublished(file);
         engine
+            .runs()
             .run(
-                &admin,
+                admin.tenant(),
                 RunRequest {
                     archive,
                     ..RunRequest::from(RunSpec::default())
@@ -212,8 +214,8 @@ async fn a_cancelled_execution_ends_within_a_second() {
     let id = loop {
         let page = skillbox::engine::PageRequest { after: None, rows: 1 };
         let running = world
-            .engine
-            .executions(&world.admin, Default::default(), page)
+            .executions()
+            .list(world.tenant(), Default::default(), page)
             .await
             .unwrap();
         if let Some(execution) = running.items.first() {
@@ -221,10 +223,15 @@ async fn a_cancelled_execution_ends_within_a_second() {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
-    let cancelled = world.engine.cancel(&world.admin, id).await.unwrap();
+    let cancelled = world.executions().cancel(world.tenant(), id).await.unwrap();
     assert_eq!(cancelled.status, Status::Cancelled);
     assert_eq!(
-        world.engine.cancel(&world.admin, id).await.unwrap().status,
+        world
+            .executions()
+            .cancel(world.tenant(), id)
+            .await
+            .unwrap()
+            .status,
         Status::Cancelled
     );
     assert_eq!(run.await.unwrap().status, Status::Cancelled);
@@ -244,20 +251,20 @@ async fn a_shutdown_interrupts_what_does_not_end() {
             archive,
             ..RunRequest::from(RunSpec::default())
         };
-        engine.run(&admin, request).await.unwrap()
+        engine.runs().run(admin.tenant(), request).await.unwrap()
     });
     let page = || skillbox::engine::PageRequest { after: None, rows: 1 };
     let listed = async || {
         let found = world
-            .engine
-            .executions(&world.admin, Default::default(), page())
+            .executions()
+            .list(world.tenant(), Default::default(), page())
             .await;
         found.unwrap().items
     };
     while listed().await.is_empty() {
         tokio::task::yield_now().await;
     }
-    world.engine.shutdown(Duration::ZERO).await;
+    world.maintenance().shutdown(Duration::ZERO).await;
     assert_eq!(run.await.unwrap().status, Status::Interrupted);
     assert_eq!(listed().await[0].status, Status::Interrupted);
     let refused = world.try_run(Language::Bash, "true", RunSpec::default()).await;

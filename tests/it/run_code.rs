@@ -8,7 +8,8 @@ use skillbox::engine::{RunRequest, RunSpec};
 use skillbox::execution::{Envelope, Status};
 use skillbox::skill::{Language, SkillRef};
 
-use crate::world::{World, output, stderr, unpublished};
+use crate::outcomes::{output, stderr};
+use crate::world::{World, unpublished};
 
 /// What every sample is given.
 const INPUT: &str = r#"{"numbers": [1, 2, 3]}"#;
@@ -19,11 +20,11 @@ pub(crate) fn code(language: Language, text: &str) -> RunSpec {
 }
 
 async fn run(world: &World, request: impl Into<RunRequest>) -> Envelope {
-    let execution = world.engine.run(&world.admin, request).await.unwrap();
+    let execution = world.runs().run(world.tenant(), request).await.unwrap();
     // What is told is what was kept.
     let kept = world
-        .engine
-        .execution(&world.admin, execution.new.id)
+        .executions()
+        .get(world.tenant(), execution.new.id)
         .await
         .unwrap();
     assert_eq!(kept, execution);
@@ -179,8 +180,8 @@ async fn mounted_skills_are_imported_by_their_names() {
         (&node[..], json!([42, true])),
     ] {
         let (record, _) = world
-            .engine
-            .publish(&world.admin, crate::world::zip_of(files), None)
+            .skills()
+            .publish(world.tenant(), crate::world::zip_of(files), None)
             .await
             .unwrap();
         mount_skills.push(record.name.to_string().parse().unwrap());

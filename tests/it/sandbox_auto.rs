@@ -109,7 +109,7 @@ async fn run(world: &World, front_matter: &str) -> Result<Execution, Error> {
         archive,
         ..RunRequest::from(ask)
     };
-    world.engine.run(&world.admin, request).await
+    world.runs().run(world.tenant(), request).await
 }
 
 /// Runs natively; returns why, and how long that took.
@@ -294,7 +294,7 @@ async fn a_server_that_ends_does_not_wait_for_the_decision() {
             tokio::task::yield_now().await;
         }
         let started = Instant::now();
-        world.engine.shutdown(Duration::ZERO).await;
+        world.maintenance().shutdown(Duration::ZERO).await;
         started.elapsed()
     };
     let (refused, took) = tokio::join!(run(&world, ""), asking);

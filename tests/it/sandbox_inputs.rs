@@ -4,8 +4,8 @@ use serde_json::json;
 use skillbox::error::Code;
 use skillbox::skill::Language;
 
+use crate::outcomes::output;
 use crate::sandbox_oracles::{Attack, Watched};
-use crate::world::output;
 
 /// S-19: refused before there is a sandbox.
 #[tokio::test]

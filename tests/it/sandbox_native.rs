@@ -2,7 +2,8 @@
 
 use skillbox::execution::Status;
 
-use crate::world::{Backend, World, output};
+use crate::outcomes::output;
+use crate::world::{Backend, World};
 
 #[tokio::test]
 async fn a_program_runs_and_its_use_is_told() {

@@ -16,7 +16,8 @@ use skillbox::store::ExecutionFilter;
 use tokio::sync::watch;
 
 use crate::canaries::{Canary, assert_not_stored, assert_untold};
-use crate::world::{Backend, World, archive, docker_settings, json, output, unpublished};
+use crate::outcomes::output;
+use crate::world::{Backend, World, archive, docker_settings, json, unpublished};
 
 /// What every Python probe starts with.
 const PRELUDE: &str = include_str!("../../src/prove/probes/prelude.py");
@@ -136,9 +137,9 @@ impl Watched {
         let archive = archive(attack.language, &attack.front_matter, &attack.program);
         let archive = unpublished(archive);
         self.world
-            .engine
+            .runs()
             .run(
-                &self.world.admin,
+                self.world.tenant(),
                 RunRequest {
                     archive,
                     ..RunRequest::from(attack.ask)
@@ -222,7 +223,7 @@ impl Watched {
                     rows: 10,
                 };
                 let (engine, filter) = (&self.world.engine, ExecutionFilter::default());
-                let listed = engine.executions(&self.world.admin, filter, page).await;
+                let listed = engine.executions().list(self.world.tenant(), filter, page).await;
                 listed.unwrap().items.len()
             }
         }
@@ -253,8 +254,8 @@ impl Watched {
         };
         let running = self
             .world
-            .engine
-            .executions(&self.world.admin, filter, page)
+            .executions()
+            .list(self.world.tenant(), filter, page)
             .await
             .unwrap();
         assert!(

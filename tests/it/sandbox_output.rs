@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use skillbox::execution::{Execution, Outcome, Status};
 use skillbox::limits;
 
+use crate::outcomes::output;
 use crate::sandbox_oracles::{Attack, Watched};
-use crate::world::output;
 
 /// Runs one case of the program that leaves strange outputs.
 async fn kind(watched: &Watched, case: &str) -> Outcome {
@@ -76,10 +76,10 @@ fn outcome(execution: &Execution) -> &Outcome {
 async fn contents(watched: &Watched, execution: &Execution) -> BTreeMap<String, String> {
     let mut contents = BTreeMap::new();
     for entry in &outcome(execution).files {
-        let tenant = watched.world.admin.tenant();
+        let tenant = watched.world.tenant();
         let found = watched
             .world
-            .engine
+            .executions()
             .artifact_file(tenant, execution.new.id, &entry.path)
             .await
             .unwrap();
@@ -207,14 +207,13 @@ async fn the_archive_holds_relative_regular_files_without_foreign_metadata() {
         return;
     };
     let execution = tree(&watched, "metadata").await;
-    let tenant = watched.world.admin.tenant();
+    let tenant = watched.world.tenant();
     let object = watched
         .world
-        .engine
+        .executions()
         .artifacts(tenant, execution.new.id)
         .await
-        .unwrap()
-        .object;
+        .unwrap();
     let size = object.size();
     let mut bytes = Vec::new();
     let mut reader = object.into_reader(0..size).await.unwrap();

@@ -134,8 +134,8 @@ async fn inspect_live(watched: &Watched, attack: Attack) -> Value {
             .unwrap();
         let cancelled = watched
             .world
-            .engine
-            .cancel(&watched.world.admin, execution)
+            .executions()
+            .cancel(watched.world.tenant(), execution)
             .await
             .unwrap();
         assert_eq!(cancelled.status, Status::Cancelled);

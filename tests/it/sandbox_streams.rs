@@ -5,8 +5,9 @@ use serde_json::json;
 use skillbox::execution::{Outcome, Status};
 use skillbox::skill::Language;
 
+use crate::outcomes::{output, stderr};
 use crate::sandbox_oracles::{Attack, Watched};
-use crate::world::{alone, missing, output, stderr};
+use crate::world::{alone, missing};
 
 const MIB: usize = 1024 * 1024;
 

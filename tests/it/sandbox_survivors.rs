@@ -5,8 +5,9 @@ use skillbox::execution::{Outcome, Status};
 use skillbox::skill::Language;
 
 use crate::attempts::in_time;
+use crate::outcomes::output;
 use crate::sandbox_oracles::{Attack, Watched};
-use crate::world::{Backend, output};
+use crate::world::Backend;
 
 /// P8 allows one second from the deadline.
 const OVERTIME_MS: f64 = 1000.0;

@@ -10,18 +10,15 @@ use skillbox::execution::{Execution, Outcome, Status};
 use skillbox::secret::SecretValue;
 use skillbox::skill::Language;
 
+use crate::outcomes::{output, stderr, stdout};
 use crate::server::Server;
-use crate::world::{Backend, World, archive, docker_settings, output, stderr, stdout, unpublished};
+use crate::world::{Backend, World, archive, docker_settings, unpublished};
 
 const DECLARED: &str = "version: 1.0.0\npermissions:\n  secrets: [API_TOKEN]\n";
 
 async fn set(world: &World, name: &str, value: &str) {
     let (name, value) = (name.parse().unwrap(), SecretValue::new(value.to_owned()).unwrap());
-    world
-        .engine
-        .set_secret(&world.admin, &name, &value)
-        .await
-        .unwrap();
+    world.secrets().set(world.tenant(), &name, &value).await.unwrap();
 }
 
 async fn run(world: &World, front_matter: &str, program: &str, ask: RunSpec) -> Result<Execution, Error> {
@@ -137,17 +134,16 @@ print('API_TOKEN' in os.environ, 'OTHER_TOKEN' in os.environ, b'OTHER_TOKEN' in 
     let key = skillbox::engine::NewKey {
         name: "other".to_owned(),
         scopes: skillbox::auth::Scopes::new([skillbox::auth::Scope::Admin]),
-        tenant: Some("other".parse().unwrap()),
         expires_at: None,
     };
-    let (_, key) = world.engine.create_key(&world.admin, key).await.unwrap();
-    let stranger = world.engine.authenticate(key.reveal()).await.unwrap();
+    let (_, key) = world.keys().create("other".parse().unwrap(), key).await.unwrap();
+    let stranger = world.keys().authenticate(key.reveal()).await.unwrap();
     let archive = unpublished(archive(Language::Python, DECLARED, "print()"));
     let request = RunRequest {
         archive,
         ..RunRequest::from(RunSpec::default())
     };
-    let refused = world.engine.run(&stranger, request).await.unwrap_err();
+    let refused = world.runs().run(stranger.tenant(), request).await.unwrap_err();
     assert!(refused.to_string().contains("`API_TOKEN`"), "{refused}");
 }
 

@@ -252,11 +252,7 @@ async fn a_secret_is_never_seen_live() {
     let secret = "hunter2-and-more";
     let value = SecretValue::new(secret.to_owned()).unwrap();
     let name = "API_TOKEN".parse().unwrap();
-    world
-        .engine
-        .set_secret(&world.admin, &name, &value)
-        .await
-        .unwrap();
+    world.secrets().set(world.tenant(), &name, &value).await.unwrap();
     let program = r#"import json, os, sys, time
 sys.path.insert(0, '/sandbox/runtime')
 from runtime import log

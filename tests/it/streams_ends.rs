@@ -100,21 +100,23 @@ async fn the_end_is_told_when_the_server_stops() {
     let sandbox = crate::world::sandbox_on(super::BACKEND, &instance).await.unwrap();
     let other = crate::world::engine_in(folder, instance, sandbox).await;
     let mut elsewhere = other
-        .follow(&world.admin, follow.id(), Bookmark::default())
+        .executions()
+        .follow(world.tenant(), follow.id(), Bookmark::default())
         .await
         .unwrap();
     let mut sent_on = other
-        .follow(&world.admin, follow.id(), follow.bookmark())
+        .executions()
+        .follow(world.tenant(), follow.id(), follow.bookmark())
         .await
         .unwrap();
     let engine = world.engine.clone();
-    other.shutdown(Duration::ZERO).await;
+    other.maintenance().shutdown(Duration::ZERO).await;
     let end = |status, reason| Some(News::End { status, reason });
     assert_eq!(sent_on.next().await, end(Status::Running, Reason::Shutdown));
     assert_eq!(sent_on.next().await, None);
     assert!(matches!(elsewhere.next().await, Some(News::Status(_))));
     assert_eq!(elsewhere.next().await, end(Status::Running, Reason::Shutdown));
-    engine.shutdown(Duration::ZERO).await;
+    engine.maintenance().shutdown(Duration::ZERO).await;
     let Some(News::Result(execution)) = follow.next().await else {
         panic!("its result comes first");
     };
@@ -122,7 +124,8 @@ async fn the_end_is_told_when_the_server_stops() {
     assert_eq!(follow.next().await, end(Status::Interrupted, Reason::Finished));
     assert_eq!(follow.next().await, None);
     let mut late = engine
-        .follow(&world.admin, follow.id(), Bookmark::default())
+        .executions()
+        .follow(world.tenant(), follow.id(), Bookmark::default())
         .await
         .unwrap();
     let mut printed = false;
@@ -150,7 +153,11 @@ async fn what_another_process_runs_is_told_at_its_end() {
         ))
         .await;
     let id = begun.id();
-    let mut elsewhere = other.follow(&world.admin, id, Bookmark::default()).await.unwrap();
+    let mut elsewhere = other
+        .executions()
+        .follow(world.tenant(), id, Bookmark::default())
+        .await
+        .unwrap();
     let mut news = Vec::new();
     while let Some(next) = elsewhere.next().await {
         news.push(next);

@@ -7,7 +7,8 @@ use skillbox::error::Error;
 use skillbox::execution::{Execution, Outcome};
 use skillbox::sandbox::InputFile;
 
-use crate::world::{World, stdout, succeeded, zip_of};
+use crate::outcomes::{stdout, succeeded};
+use crate::world::{World, zip_of};
 
 const SKILL_MD: &str = "---\nname: table-tools\ndescription: Works on tables.\nlicense: MIT\n---\n# Tables\n";
 const COUNT: &str = "#!/usr/bin/env python3

@@ -214,7 +214,7 @@ async fn a_process_polls_for_cancel_requests_only_while_it_runs_something_beside
     let world = World::over(folder, instance_in(&path), sandbox).await;
     let run_and_count = async || {
         let spec = RunSpec::of_code(Language::Python, "1".to_owned());
-        let run = world.engine.run(&world.admin, spec);
+        let run = world.runs().run(world.tenant(), spec);
         let count = async {
             tokio::time::sleep(limits::CANCEL_POLL_EVERY / 2).await;
             reads_in_three_periods(&world).await

@@ -9,7 +9,8 @@ use skillbox::execution::{Outcome, Status};
 use skillbox::sandbox::WarmPoolSettings;
 use skillbox::skill::{Language, Selector, SkillRef};
 
-use crate::world::{Backend, World, archive, json, output, stderr, stdout, succeeded, zip_of};
+use crate::outcomes::{output, stderr, stdout, succeeded};
+use crate::world::{Backend, World, archive, json, zip_of};
 
 /// Everything about itself that a Python program can see and that is not an accident of the moment.
 const PYTHON: &str = r#"
@@ -113,7 +114,7 @@ const TRIES: usize = 60;
 
 async fn world() -> Option<World> {
     let world = World::on(super::BACKEND).await?;
-    world.engine.keep_warm(WarmPoolSettings::default());
+    world.maintenance().keep_warm(WarmPoolSettings::default());
     Some(world)
 }
 
@@ -132,7 +133,11 @@ fn ask() -> RunSpec {
 
 /// Published: what is run once makes nobody wait for it.
 async fn publish(world: &World, archive: std::fs::File) {
-    world.engine.publish(&world.admin, archive, None).await.unwrap();
+    world
+        .skills()
+        .publish(world.tenant(), archive, None)
+        .await
+        .unwrap();
 }
 
 async fn run(world: &World, ask: RunSpec) -> Outcome {
@@ -348,11 +353,10 @@ async fn first_run_is_cold_although_another_tenant_ran_the_same_content() {
     let new = NewKey {
         name: "other".to_owned(),
         scopes: Scopes::new([Scope::Run, Scope::Skills]),
-        tenant: Some("other".parse().unwrap()),
         expires_at: None,
     };
-    let (_, key) = world.engine.create_key(&world.admin, new).await.unwrap();
-    let other = world.engine.authenticate(key.reveal()).await.unwrap();
+    let (_, key) = world.keys().create("other".parse().unwrap(), new).await.unwrap();
+    let other = world.keys().authenticate(key.reveal()).await.unwrap();
     let run_as = async |caller: &Caller| {
         let skill = SkillRef {
             name: "probe".parse().unwrap(),
@@ -362,7 +366,7 @@ async fn first_run_is_cold_although_another_tenant_ran_the_same_content() {
             skill: Some(skill),
             ..RunSpec::default()
         };
-        let execution = world.engine.run(caller, request).await.unwrap();
+        let execution = world.runs().run(caller.tenant(), request).await.unwrap();
         execution.outcome.unwrap().timings.warm
     };
     let until_warm = async |caller: &Caller| {
@@ -375,7 +379,11 @@ async fn first_run_is_cold_although_another_tenant_ran_the_same_content() {
     };
     let content = || archive(Language::Python, "", "print()");
     publish(&world, content()).await;
-    world.engine.publish(&other, content(), None).await.unwrap();
+    world
+        .skills()
+        .publish(other.tenant(), content(), None)
+        .await
+        .unwrap();
     assert!(!run_as(&world.admin).await);
     until_warm(&world.admin).await;
     // The first tenant's warm sandboxes remain: it gets one again afterwards.

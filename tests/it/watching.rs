@@ -151,10 +151,9 @@ async fn key(engine: &Engine, world: &World) -> String {
     let new = NewKey {
         name: "watcher".to_owned(),
         scopes: Scopes::new([Scope::Run]),
-        tenant: None,
         expires_at: None,
     };
-    let (_, key) = engine.create_key(&world.admin, new).await.unwrap();
+    let (_, key) = engine.keys().create(world.tenant().clone(), new).await.unwrap();
     key.reveal().to_owned()
 }
 

@@ -55,12 +55,12 @@ pub(crate) async fn with_webhooks(settings: WebhookSettings) -> (World, AbortOnD
 }
 
 fn send_webhooks(engine: &Engine) -> AbortOnDropHandle<()> {
-    let sender = engine.webhook_sender().unwrap();
+    let sender = engine.webhooks().sender().unwrap();
     AbortOnDropHandle::new(tokio::spawn(sender.run(CancellationToken::new())))
 }
 
 pub(crate) async fn try_run(world: &World, url: &str) -> Result<Execution, skillbox::error::Error> {
-    world.engine.run(&world.admin, asking(url)).await
+    world.runs().run(world.tenant(), asking(url)).await
 }
 
 fn asking(url: &str) -> RunSpec {
@@ -78,7 +78,7 @@ pub(crate) async fn run(world: &World, url: &str) -> Execution {
 async fn delivery(world: &World, of: &Execution, until: impl Fn(&Delivery) -> bool) -> Delivery {
     let found = async {
         loop {
-            let found = world.engine.delivery_of(&world.admin, of.new.id).await;
+            let found = world.webhooks().of_execution(world.tenant(), of.new.id).await;
             if let Some(delivery) = found.unwrap().filter(&until) {
                 return delivery;
             }
@@ -93,7 +93,7 @@ pub(crate) async fn settled(world: &World, of: &Execution) -> Delivery {
 }
 
 pub(crate) async fn secret(world: &World) -> String {
-    let signing = world.engine.signing_secret(&world.admin).await.unwrap();
+    let signing = world.webhooks().signing_secret(world.tenant()).await.unwrap();
     signing.secret.reveal().to_string()
 }
 
@@ -185,7 +185,11 @@ async fn what_fails_is_tried_again_under_the_same_id_and_given_up_at_last() {
     assert_eq!(failed.last_error.as_deref(), Some("the receiver answered 404"));
     assert!(receiver.is_quiet());
 
-    world.engine.redeliver(&world.admin, failed.id).await.unwrap();
+    world
+        .webhooks()
+        .redeliver(world.tenant(), failed.id)
+        .await
+        .unwrap();
     assert_eq!(receiver.next().await.id(), first.id());
     let there = settled(&world, &execution).await;
     assert_eq!((there.status, there.attempts), (DeliveryStatus::Delivered, 5));
@@ -224,8 +228,8 @@ async fn an_execution_that_nobody_waits_for_is_told() {
     let mut receiver = Receiver::open(&[Answer::status(200)]).await;
     let options = RunOptions::default();
     let submitted = world
-        .engine
-        .submit(&world.admin, asking(&receiver.url()), options)
+        .runs()
+        .submit(world.tenant(), asking(&receiver.url()), options)
         .await;
     let id = submitted.unwrap().new.id.to_string();
     let told = receiver.next().await.json();
@@ -275,7 +279,11 @@ async fn a_secret_that_was_replaced_signs_too() {
     let mut receiver = Receiver::open(&[Answer::status(200)]).await;
     let old = secret(&world).await;
     assert_eq!(secret(&world).await, old, "it is made once");
-    let rotated = world.engine.rotate_signing_secret(&world.admin).await.unwrap();
+    let rotated = world
+        .webhooks()
+        .rotate_signing_secret(world.tenant())
+        .await
+        .unwrap();
     let until = rotated.previous_until.unwrap();
     let hours = until.duration_since(jiff::Timestamp::now()).as_hours();
     assert!((23..=24).contains(&hours), "{hours}");
@@ -357,8 +365,8 @@ async fn an_execution_whose_process_died_is_told_as_interrupted() {
     let page = PageRequest { after: None, rows: 9 };
     assert!(
         world
-            .engine
-            .deliveries(&world.admin, page)
+            .webhooks()
+            .list(world.tenant(), page)
             .await
             .unwrap()
             .items
@@ -376,6 +384,6 @@ async fn an_execution_whose_process_died_is_told_as_interrupted() {
     database
         .execute("update deliveries set status = 'waiting', attempts = 0", [])
         .unwrap();
-    world.engine.run_maintenance().await;
+    world.maintenance().run().await;
     assert_eq!(receiver.next().await.json()["data"]["status"], "interrupted");
 }

@@ -281,7 +281,7 @@ async fn a_file_without_authorities_is_refused_at_start() {
     };
     let instance = instance_in(folder.path());
     let engine = engine_that_tells(settings, folder.path(), instance, Sandbox::scripted(script)).await;
-    let refused = engine.webhook_sender().unwrap_err();
+    let refused = engine.webhooks().sender().unwrap_err();
     assert!(refused.to_string().contains("webhooks.ca_bundle"), "{refused}");
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use skillbox::auth::Caller;
+use skillbox::auth::{ApiKey, Caller};
 use skillbox::blob::{Blob, LinkSigner};
 use skillbox::egress::{NamedBy, Upstream};
 use skillbox::engine::{
@@ -12,7 +12,8 @@ use skillbox::engine::{
     RunRequest, RunSpec, Settings, Subscription, UnpublishedArchive, WebhookSettings,
 };
 use skillbox::error::Error;
-use skillbox::execution::{Execution, JsonText, Maxima, Outcome, Status};
+use skillbox::execution::{Execution, JsonText, Maxima, Outcome};
+use skillbox::ids::Tenant;
 use skillbox::sandbox::{ProgressSender, Sandbox, docker};
 use skillbox::secret::MasterKey;
 use skillbox::skill::{ImageAllowlist, Language, Selector, SkillRef};
@@ -121,7 +122,21 @@ pub(crate) fn native_settings() -> skillbox::sandbox::linux::Settings {
     }
 }
 
+/// The use cases of its engine.
+impl std::ops::Deref for World {
+    type Target = Engine;
+
+    fn deref(&self) -> &Engine {
+        &self.engine
+    }
+}
+
 impl World {
+    /// The tenant of the administrator.
+    pub(crate) fn tenant(&self) -> &Tenant {
+        self.admin.tenant()
+    }
+
     /// A world on this backend, or `None` (and a word about it) where this machine has none.
     pub(crate) async fn on(backend: Backend) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
@@ -151,12 +166,9 @@ impl World {
 
     /// A world around this engine of this fresh folder.
     pub(crate) async fn of(folder: tempfile::TempDir, engine: Engine) -> Self {
-        let key = engine
-            .bootstrap_key()
-            .await
-            .unwrap()
-            .expect("a fresh folder has no key");
-        let admin = engine.authenticate(key.reveal()).await.unwrap();
+        let key = ApiKey::from_random([7; 32]);
+        assert!(engine.keys().adopt_first(&key).await.unwrap());
+        let admin = engine.keys().authenticate(key.reveal()).await.unwrap();
         Self {
             engine,
             admin,
@@ -197,7 +209,7 @@ impl World {
             progress,
             ..request.into()
         };
-        self.engine.run(&self.admin, request).await
+        self.runs().run(self.tenant(), request).await
     }
 
     /// Runs an archive that is not published.
@@ -228,7 +240,8 @@ impl World {
         let (watcher, watched) = oneshot::channel();
         let run = tokio::spawn(async move {
             engine
-                .run_watched(&admin, request, RunOptions::default(), Some(watcher))
+                .runs()
+                .run_watched(admin.tenant(), request, RunOptions::default(), Some(watcher))
                 .await
         });
         (watched.await.unwrap(), run)
@@ -248,17 +261,14 @@ impl World {
     }
 
     pub(crate) async fn run_request(&self, request: impl Into<RunRequest>) -> Result<Execution, Error> {
-        self.engine.run(&self.admin, request).await
+        self.runs().run(self.tenant(), request).await
     }
 
     /// Nothing that was refused stands among the executions.
     pub(crate) async fn has_recorded_nothing(&self) -> bool {
         let page = PageRequest { after: None, rows: 1 };
-        let recorded = self
-            .engine
-            .executions(&self.admin, Default::default(), page)
-            .await;
-        recorded.unwrap().items.is_empty()
+        let recorded = self.executions().list(self.tenant(), Default::default(), page);
+        recorded.await.unwrap().items.is_empty()
     }
 
     /// Runs a Python program and returns how it ended.
@@ -467,31 +477,4 @@ pub(crate) fn zip_of(files: &[(&str, &str)]) -> std::fs::File {
 /// Checked JSON.
 pub(crate) fn json(text: &str) -> JsonText {
     JsonText::parse(text.as_bytes()).unwrap()
-}
-
-/// The output as a value.
-pub(crate) fn output(outcome: &Outcome) -> serde_json::Value {
-    let text = outcome
-        .output
-        .as_ref()
-        .unwrap_or_else(|| panic!("no output: {:?} {}", outcome.error, stderr(outcome)));
-    serde_json::from_str(text.as_str()).unwrap()
-}
-
-/// What ended well; its error and what it printed if it did not.
-pub(crate) fn succeeded(execution: Execution) -> Outcome {
-    let outcome = execution.outcome.unwrap();
-    let (error, said) = (&outcome.error, stderr(&outcome));
-    assert_eq!(outcome.status, Status::Success, "{error:?} {said}");
-    outcome
-}
-
-/// Standard output as text.
-pub(crate) fn stdout(outcome: &Outcome) -> String {
-    String::from_utf8_lossy(&outcome.logs.stdout).into_owned()
-}
-
-/// Standard error as text.
-pub(crate) fn stderr(outcome: &Outcome) -> String {
-    String::from_utf8_lossy(&outcome.logs.stderr).into_owned()
 }

@@ -19,6 +19,7 @@ const LAYERS: &[&[&str]] = &[
     &["skill", "execution", "bundle", "auth", "secret", "webhook"],
     &["store", "blob", "sandbox", "egress"],
     &["engine"],
+    &["api"],
     &["http", "prove"],
     &["cli", "server", "config", "main", "lib"],
 ];
@@ -329,6 +330,8 @@ const PLANTED: &[(&str, &str, &str)] = &[
     ),
     ("src/engine/x.rs", "use crate::guest::wire;", "only the frames"),
     ("src/sandbox/x.rs", "use crate::guest::init;", "only the frames"),
+    ("src/engine/x.rs", "use crate::api::List;", "must not use `api`"),
+    ("src/api/x.rs", "use axum::Router;", "may name `axum`"),
     ("src/engine/x.rs", "use axum::Router;", "may name `axum`"),
     ("src/engine/x.rs", "use clap;", "may name `clap`"),
     (

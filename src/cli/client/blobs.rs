@@ -9,11 +9,12 @@ use ureq::http::{Method, Response};
 use super::embedded;
 use super::remote::{self, ApiCall, FileBody, read_json};
 use super::{Client, Listed, RemoteClient};
+use crate::api::blobs::{self, BlobInfo};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::progress::ProgressWriter;
 use crate::engine::NewBlob;
-use crate::http::{BLOB_CREATED_AT, BLOB_EXPIRES_AT, BlobInfo};
+use crate::http::{BLOB_CREATED_AT, BLOB_EXPIRES_AT};
 use crate::ids::Digest;
 use crate::limits;
 use crate::store::Saved;
@@ -21,29 +22,21 @@ use crate::store::Saved;
 impl Client {
     pub(crate) fn upload_blob(&self, new: NewBlob) -> Result<(BlobInfo, Saved)> {
         match self {
-            Self::Embedded(local) => {
-                let (record, kept) = local.wait(local.engine().add_blob(local.caller(), new))?;
-                Ok((BlobInfo::from(&record), kept))
-            }
+            Self::Embedded(local) => local.call(blobs::add(local.engine(), local.caller(), new)),
             Self::Remote(remote) => remote.upload_blob(new),
         }
     }
 
     pub(crate) fn blobs(&self, rows: usize) -> Result<Listed<BlobInfo>> {
         match self {
-            Self::Embedded(local) => local.list(rows, async |page| {
-                local.engine().blobs(local.caller(), page).await
-            }),
+            Self::Embedded(local) => local.list(rows, blobs::list),
             Self::Remote(remote) => remote.listed("/v1/blobs", &[], rows),
         }
     }
 
     pub(crate) fn blob(&self, id: &Digest) -> Result<BlobInfo> {
         match self {
-            Self::Embedded(local) => {
-                let record = local.wait(local.engine().blob(local.caller(), id))?;
-                Ok(BlobInfo::from(&record))
-            }
+            Self::Embedded(local) => local.call(blobs::get(local.engine(), local.caller(), id)),
             // Headers say it all; `HEAD` would not say why there is none.
             Self::Remote(remote) => info_from_headers(id, &remote.blob(id)?),
         }
@@ -54,8 +47,8 @@ impl Client {
         let mut into = ProgressWriter::new(into, "downloading");
         match self {
             Self::Embedded(local) => local.wait(async {
-                let (record, object) = local.engine().blob_content(local.caller(), id).await?;
-                embedded::copy_object(object, 0..record.size, &mut into).await
+                let (blob, object) = blobs::content(local.engine(), local.caller(), id).await?;
+                embedded::copy_object(object, 0..blob.size, &mut into).await
             }),
             Self::Remote(remote) => remote::copy(remote.blob(id)?, &mut into, limits::BLOB_BYTES_MAX),
         }
@@ -63,7 +56,7 @@ impl Client {
 
     pub(crate) fn delete_blob(&self, id: &Digest) -> Result<()> {
         match self {
-            Self::Embedded(local) => Ok(local.wait(local.engine().delete_blob(local.caller(), id))?),
+            Self::Embedded(local) => local.call(blobs::delete(local.engine(), local.caller(), id)),
             Self::Remote(remote) => remote.delete(&format!("/v1/blobs/{id}")),
         }
     }

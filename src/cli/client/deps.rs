@@ -7,45 +7,48 @@ use ureq::http::Method;
 
 use super::remote::{ApiCall, RequestBody, read_json};
 use super::{Client, EmbeddedClient, Listed, RemoteClient};
+use crate::api::List;
+use crate::api::packages::{self, PackageSetInfo, Prefetch};
 use crate::cli::failure::Result;
 use crate::cli::progress::Spinner;
-use crate::http::{List, Packages};
 use crate::ids::Digest;
 use crate::limits;
 use crate::sandbox::Progress;
 use crate::skill::{Selector, SkillName};
 
 impl Client {
-    pub(crate) fn packages(&self, rows: usize) -> Result<Listed<Packages>> {
+    pub(crate) fn packages(&self, rows: usize) -> Result<Listed<PackageSetInfo>> {
         match self {
-            Self::Embedded(local) => local.list(rows, async |page| {
-                local.engine().package_sets(local.caller(), page).await
-            }),
+            Self::Embedded(local) => local.list(rows, packages::list),
             Self::Remote(remote) => remote.listed("/v1/deps", &[], rows),
         }
     }
 
-    pub(crate) fn prefetch(&self, name: &SkillName, selector: &Selector) -> Result<Vec<Packages>> {
-        match self {
-            Self::Embedded(local) => local.prefetch(name, selector),
-            Self::Remote(remote) => remote.prefetch(name, selector),
-        }
+    pub(crate) fn prefetch(&self, name: &SkillName, selector: &Selector) -> Result<Vec<PackageSetInfo>> {
+        let request = Prefetch {
+            skill: name.clone(),
+            version: Some(selector.clone()),
+        };
+        let sets = match self {
+            Self::Embedded(local) => local.prefetch(request),
+            Self::Remote(remote) => remote.prefetch(&request),
+        };
+        Ok(sets?.items)
     }
 
     pub(crate) fn delete_packages(&self, key: &Digest) -> Result<()> {
         match self {
-            Self::Embedded(local) => Ok(local.wait(local.engine().delete_packages(local.caller(), key))?),
+            Self::Embedded(local) => local.call(packages::delete(local.engine(), local.caller(), key)),
             Self::Remote(remote) => remote.delete(&format!("/v1/deps/{key}")),
         }
     }
 }
 
 impl EmbeddedClient {
-    fn prefetch(&self, name: &SkillName, selector: &Selector) -> Result<Vec<Packages>> {
+    fn prefetch(&self, request: Prefetch) -> Result<List<PackageSetInfo>> {
         let (sender, mut progress) = tokio::sync::mpsc::channel(limits::PROGRESS_QUEUE);
         let spinner = Arc::new(Spinner::start("looking for packages"));
-        let (name, selector) = (name.clone(), selector.clone());
-        let sets = self.wait(async {
+        self.call(async {
             let told = async {
                 while let Some(progress) = progress.recv().await {
                     spinner.say(progress_message(progress));
@@ -53,24 +56,21 @@ impl EmbeddedClient {
                 std::future::pending().await
             };
             tokio::select! {
-                sets = self.engine().prefetch_packages(self.caller(), name, selector, Some(sender)) => sets,
+                sets = packages::prefetch(self.engine(), self.caller(), request, Some(sender)) => sets,
                 sets = told => sets,
             }
-        })?;
-        Ok(sets.iter().map(Packages::from).collect())
+        })
     }
 }
 
 impl RemoteClient {
-    fn prefetch(&self, name: &SkillName, selector: &Selector) -> Result<Vec<Packages>> {
-        let _spinner = Spinner::start(format!("installing packages of {name}"));
+    fn prefetch(&self, request: &Prefetch) -> Result<List<PackageSetInfo>> {
+        let _spinner = Spinner::start(format!("installing packages of {}", request.skill));
         let call = ApiCall {
             answer_max: limits::CLIENT_RUN_MAX,
             ..ApiCall::new(Method::POST, "/v1/deps/prefetch")
         };
-        let body = json!({ "skill": name, "version": selector });
-        let sets: List<Packages> = read_json(self.send(&call, RequestBody::json(&body))?)?;
-        Ok(sets.items)
+        read_json(self.send(&call, RequestBody::json(&json!(request)))?)
     }
 }
 

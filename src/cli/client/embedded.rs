@@ -11,7 +11,8 @@ use tokio::runtime::Runtime;
 
 use super::deps::progress_message;
 use super::watch::RunEvents;
-use super::{Listed, RunResult};
+use super::{Listed, RunResult, listed};
+use crate::api::{List, executions, page_request};
 use crate::auth::Caller;
 use crate::blob::Object;
 use crate::cli::event_printer::{OnEvent, RunEvent};
@@ -20,10 +21,9 @@ use crate::cli::failure::{Failure, Result};
 use crate::cli::progress::Spinner;
 use crate::config::Config;
 use crate::engine::{Engine, PageRequest, Readiness, RunOptions, RunRequest};
+use crate::error;
 use crate::execution::{Envelope, Stream};
-use crate::limits;
 use crate::server::{self, AdminKey, Assembled, Signals};
-use crate::store::Page;
 
 #[derive(Debug)]
 pub(crate) struct EmbeddedClient {
@@ -60,7 +60,7 @@ impl EmbeddedClient {
                     )));
                 }
             };
-            Ok(engine.authenticate(&key).await?)
+            Ok(engine.keys().authenticate(&key).await?)
         })?;
         Ok(Self {
             runtime,
@@ -79,11 +79,19 @@ impl EmbeddedClient {
     }
 
     pub(crate) fn readiness(&self) -> Readiness {
-        self.runtime.block_on(self.engine.readiness())
+        self.wait(self.engine.maintenance().readiness())
     }
 
     pub(crate) fn wait<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(future)
+    }
+
+    /// Waits for a call of the API.
+    pub(super) fn call<T>(
+        &self,
+        call: impl Future<Output = std::result::Result<T, error::Error>>,
+    ) -> Result<T> {
+        Ok(self.wait(call)?)
     }
 
     pub(crate) fn close(self) {
@@ -93,24 +101,25 @@ impl EmbeddedClient {
         runtime.block_on(async {
             let closing = async {
                 if ran.get() {
-                    engine.run_maintenance().await;
+                    engine.maintenance().run().await;
                 }
-                engine.shutdown(Duration::ZERO).await;
+                engine.maintenance().shutdown(Duration::ZERO).await;
             };
             let _ = tokio::time::timeout(CLOSING_MAX, closing).await;
         });
         server::end_runtime(runtime);
     }
 
-    /// Page after page until `rows` records are there.
-    pub(super) fn list<T, U: for<'a> From<&'a T>>(
+    /// A list of at most `rows` rows, read page by page.
+    pub(super) fn list<T>(
         &self,
         rows: usize,
-        pages: impl AsyncFnMut(PageRequest) -> std::result::Result<Page<T>, crate::error::Error>,
-    ) -> Result<Listed<U>> {
-        let Listed { items, more } = self.wait(listed(rows, pages))?;
-        let items = items.iter().map(U::from).collect();
-        Ok(Listed { items, more })
+        list: impl AsyncFn(&Engine, &Caller, PageRequest) -> std::result::Result<List<T>, error::Error>,
+    ) -> Result<Listed<T>> {
+        listed(rows, |limit, token| {
+            let page = page_request(Some(&limit.to_string()), token.as_deref())?;
+            self.call(list(&self.engine, &self.caller, page))
+        })
     }
 
     pub(crate) fn run(&self, request: RunRequest, on_event: Option<&mut OnEvent<'_>>) -> Result<RunResult> {
@@ -132,9 +141,8 @@ impl EmbeddedClient {
             ..request
         };
         let (watcher, watched) = tokio::sync::oneshot::channel();
-        let run = self
-            .engine
-            .run_watched(&self.caller, request, RunOptions::default(), Some(watcher));
+        let options = RunOptions::default();
+        let run = executions::run(&self.engine, &self.caller, request, options, Some(watcher));
         let mut telling = RunEvents::once(watched);
         tokio::pin!(run);
         let mut interrupted = false;
@@ -178,32 +186,9 @@ impl EmbeddedClient {
 
 /// Interrupts running executions. Does not wait for preparations such as an image pull.
 async fn end(engine: Engine) {
-    let ended = tokio::time::timeout(CLOSING_MAX, engine.shutdown(Duration::ZERO)).await;
+    let ended = tokio::time::timeout(CLOSING_MAX, engine.maintenance().shutdown(Duration::ZERO)).await;
     if ended.is_err() {
         Exit::Interrupted.at_once();
-    }
-}
-
-/// Page after page until `rows` are there.
-pub(super) async fn listed<T>(
-    rows: usize,
-    mut pages: impl AsyncFnMut(PageRequest) -> std::result::Result<Page<T>, crate::error::Error>,
-) -> Result<Listed<T>> {
-    let mut items = Vec::new();
-    let mut after = None;
-    loop {
-        let missing = u32::try_from(rows - items.len())
-            .unwrap_or(u32::MAX)
-            .min(limits::PAGE_ROWS_MAX);
-        let page = pages(PageRequest { after, rows: missing }).await?;
-        items.extend(page.items);
-        after = page.next;
-        if after.is_none() || items.len() >= rows {
-            return Ok(Listed {
-                items,
-                more: after.is_some(),
-            });
-        }
     }
 }
 

@@ -8,13 +8,13 @@ use ureq::http::Method;
 
 use super::embedded::copy_object;
 use super::remote::{ApiCall, SEGMENT, copy};
-use super::{Client, Listed, RemoteClient};
+use super::{Client, EmbeddedClient, Listed, RemoteClient};
+use crate::api::executions::{self, StreamTexts};
 use crate::cli::event_printer::OnEvent;
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::engine::RunRequest;
-use crate::execution::{Envelope, FileLink, LogLine, Status, Summary};
-use crate::http::StreamTexts;
+use crate::execution::{Envelope, FileLink, Logs, Status, Summary};
 use crate::ids::ExecutionId;
 use crate::limits;
 use crate::skill::SkillName;
@@ -26,17 +26,6 @@ pub(crate) struct ExecutionListFilter {
     pub(crate) status: Option<Status>,
     pub(crate) skill: Option<SkillName>,
     pub(crate) rows: usize,
-}
-
-/// The recorded output and log of a program.
-#[derive(Debug)]
-pub(crate) struct ProgramOutput {
-    pub(crate) stdout: Vec<u8>,
-    pub(crate) stderr: Vec<u8>,
-    pub(crate) truncated: bool,
-    /// Written by the program with the helper `log`.
-    pub(crate) lines: Vec<LogLine>,
-    pub(crate) lines_truncated: bool,
 }
 
 /// The result of a run.
@@ -80,11 +69,8 @@ impl Client {
                     skill,
                     ..ExecutionFilter::default()
                 };
-                local.list(rows, async |page| {
-                    local
-                        .engine()
-                        .executions(local.caller(), filter.clone(), page)
-                        .await
+                local.list(rows, async |engine, caller, page| {
+                    executions::list(engine, caller, filter.clone(), page).await
                 })
             }
             Self::Remote(remote) => {
@@ -98,10 +84,7 @@ impl Client {
 
     pub(crate) fn execution(&self, id: ExecutionId) -> Result<Envelope> {
         match self {
-            Self::Embedded(local) => {
-                let execution = local.wait(local.engine().execution(local.caller(), id))?;
-                Ok(Envelope::from_execution(&execution, None))
-            }
+            Self::Embedded(local) => local.execution(id, None),
             Self::Remote(remote) => remote.get(&format!("/v1/executions/{id}")),
         }
     }
@@ -109,10 +92,7 @@ impl Client {
     /// The execution once it has ended, or its state after `within`.
     pub(crate) fn ended_within(&self, id: ExecutionId, within: Duration) -> Result<Envelope> {
         match self {
-            Self::Embedded(local) => {
-                let ended = local.engine().execution_within(local.caller(), id, within);
-                Ok(Envelope::from_execution(&local.wait(ended)?, None))
-            }
+            Self::Embedded(local) => local.execution(id, Some(within)),
             Self::Remote(remote) => remote.json(&ApiCall {
                 query: &[("wait", within.as_secs_f64().to_string())],
                 answer_max: limits::CLIENT_RUN_MAX,
@@ -121,27 +101,17 @@ impl Client {
         }
     }
 
-    pub(crate) fn printed(&self, id: ExecutionId) -> Result<ProgramOutput> {
+    pub(crate) fn logs(&self, id: ExecutionId) -> Result<Logs> {
         match self {
-            Self::Embedded(local) => {
-                let execution = local.wait(local.engine().execution(local.caller(), id))?;
-                let logs = execution.outcome.map(|outcome| outcome.logs).unwrap_or_default();
-                Ok(ProgramOutput {
-                    truncated: logs.truncated(),
-                    stdout: logs.stdout,
-                    stderr: logs.stderr,
-                    lines: logs.lines,
-                    lines_truncated: logs.lines_truncated,
-                })
-            }
-            Self::Remote(remote) => remote.printed(id),
+            Self::Embedded(local) => local.call(executions::logs(local.engine(), local.caller(), id)),
+            Self::Remote(remote) => remote.logs(id),
         }
     }
 
     pub(crate) fn cancel(&self, id: ExecutionId) -> Result<Envelope> {
         match self {
             Self::Embedded(local) => {
-                let execution = local.wait(local.engine().cancel(local.caller(), id))?;
+                let execution = local.call(executions::cancel(local.engine(), local.caller(), id))?;
                 Ok(Envelope::from_execution(&execution, None))
             }
             Self::Remote(remote) => remote.cancel(id),
@@ -152,10 +122,8 @@ impl Client {
     pub(crate) fn file(&self, id: ExecutionId, file: &FileLink, into: &mut dyn Write) -> Result<()> {
         match self {
             Self::Embedded(local) => local.wait(async {
-                let found = local
-                    .engine()
-                    .artifact_file(local.caller().tenant(), id, &file.path);
-                let found = found.await?;
+                let tenant = local.caller().tenant();
+                let found = executions::file(local.engine(), tenant, id, &file.path).await?;
                 let range = found.range();
                 copy_object(found.object, range, into).await
             }),
@@ -164,31 +132,37 @@ impl Client {
     }
 }
 
+impl EmbeddedClient {
+    fn execution(&self, id: ExecutionId, wait: Option<Duration>) -> Result<Envelope> {
+        let execution = self.call(executions::get(self.engine(), self.caller(), id, wait))?;
+        Ok(Envelope::from_execution(&execution, None))
+    }
+}
+
 impl RemoteClient {
     pub(super) fn cancel(&self, id: ExecutionId) -> Result<Envelope> {
         self.request_json(Method::POST, &format!("/v1/executions/{id}/cancel"))
     }
 
-    fn printed(&self, id: ExecutionId) -> Result<ProgramOutput> {
+    /// The bytes of both streams, which JSON cannot carry, and the rest as JSON.
+    fn logs(&self, id: ExecutionId) -> Result<Logs> {
         let path = format!("/v1/executions/{id}/logs");
-        let stream = |name: &str| -> Result<(Vec<u8>, bool)> {
+        let stream = |name: &str| -> Result<Vec<u8>> {
             let answer = self.call(&ApiCall {
                 query: &[("stream", name.to_owned())],
                 accept: "text/plain",
                 ..ApiCall::new(Method::GET, &path)
             })?;
-            let truncated = answer.headers().get("x-skillbox-truncated");
-            let truncated = truncated.is_some_and(|value| value == "true");
             let mut bytes = Vec::new();
             copy(answer, &mut bytes, limits::LOG_BYTES_MAX)?;
-            Ok((bytes, truncated))
+            Ok(bytes)
         };
-        let ((stdout, truncated), (stderr, _)) = (stream("stdout")?, stream("stderr")?);
         let texts: StreamTexts = self.get(&path)?;
-        Ok(ProgramOutput {
-            stdout,
-            stderr,
-            truncated,
+        Ok(Logs {
+            stdout: stream("stdout")?,
+            stderr: stream("stderr")?,
+            stdout_total: texts.stdout_total,
+            stderr_total: texts.stderr_total,
             lines: texts.lines,
             lines_truncated: texts.lines_truncated,
         })

@@ -16,12 +16,14 @@ mod webhooks;
 
 use secrecy::{ExposeSecret as _, SecretString};
 
+use crate::api::List;
 use crate::cli::console::Console;
 use crate::cli::failure::{Failure, Result};
 use crate::config::Config;
+use crate::limits;
 
 pub(crate) use embedded::EmbeddedClient;
-pub(crate) use executions::{ExecutionListFilter, ProgramOutput, RunResult};
+pub(crate) use executions::{ExecutionListFilter, RunResult};
 pub(crate) use remote::RemoteClient;
 
 #[derive(Debug)]
@@ -36,6 +38,30 @@ pub(crate) enum Client {
 pub(crate) struct Listed<T> {
     pub(crate) items: Vec<T>,
     pub(crate) more: bool,
+}
+
+/// Empty pages of one list after which reading stops.
+const EMPTY_PAGES_MAX: usize = 50;
+
+/// Reads pages until `rows` rows are there. A server may send empty pages, but not without end.
+fn listed<T>(
+    rows: usize,
+    mut read_page: impl FnMut(usize, Option<String>) -> Result<List<T>>,
+) -> Result<Listed<T>> {
+    let (mut items, mut token, mut empty_pages) = (Vec::new(), None, 0);
+    loop {
+        let missing = (rows - items.len()).min(limits::PAGE_ROWS_MAX as usize);
+        let page = read_page(missing, token.take())?;
+        empty_pages += usize::from(page.items.is_empty());
+        items.extend(page.items.into_iter().take(missing));
+        token = page.next_page_token;
+        if token.is_none() || empty_pages == EMPTY_PAGES_MAX || items.len() >= rows {
+            return Ok(Listed {
+                items,
+                more: token.is_some(),
+            });
+        }
+    }
 }
 
 impl Client {

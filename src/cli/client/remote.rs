@@ -10,12 +10,13 @@ use serde::de::DeserializeOwned;
 use ureq::http::{Method, Request, Response, Uri};
 use ureq::{Agent, AsSendBody, Body, SendBody};
 
-use super::Listed;
+use super::{Listed, listed};
+use crate::api::Problem;
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::progress::ProgressWriter;
 use crate::error::Code;
-use crate::http::{List, Problem, Ready};
+use crate::http::Ready;
 use crate::limits;
 use crate::store::Saved;
 
@@ -105,34 +106,33 @@ impl RemoteClient {
         read_json(self.check_answer(self.agent.run(request))?)
     }
 
-    /// Page after page until `rows` rows are read, also from a server whose pages never end.
     pub(crate) fn listed<T: DeserializeOwned>(
         &self,
         path: &str,
         filter: &[(&str, String)],
         rows: usize,
     ) -> Result<Listed<T>> {
-        let mut items = Vec::new();
-        let mut token: Option<String> = None;
-        loop {
-            let missing = (rows - items.len()).min(limits::PAGE_ROWS_MAX as usize);
-            let mut query = filter.to_vec();
-            query.push(("limit", missing.to_string()));
-            query.extend(token.take().map(|token| ("page_token", token)));
-            let page: List<T> = self.json(&ApiCall {
-                query: &query,
-                ..ApiCall::new(Method::GET, path)
-            })?;
-            let nothing = page.items.is_empty();
-            items.extend(page.items.into_iter().take(missing));
-            token = page.next_page_token;
-            if token.is_none() || nothing || items.len() >= rows {
-                return Ok(Listed {
-                    items,
-                    more: token.is_some(),
-                });
-            }
-        }
+        listed(rows, |limit, token| {
+            read_json(self.page(path, filter, limit, token)?)
+        })
+    }
+
+    /// One page of a list, in the format of its path.
+    pub(super) fn page(
+        &self,
+        path: &str,
+        filter: &[(&str, String)],
+        limit: usize,
+        token: Option<String>,
+    ) -> Result<Response<Body>> {
+        let mut query = filter.to_vec();
+        query.push(("limit", limit.to_string()));
+        query.extend(token.map(|token| ("page_token", token)));
+        self.call(&ApiCall {
+            query: &query,
+            accept: "*/*",
+            ..ApiCall::new(Method::GET, path)
+        })
     }
 
     pub(super) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {

@@ -1,9 +1,9 @@
 //! The body of a run request to a server.
 
 use super::RemoteClient;
+use crate::api::CreateExecution;
 use crate::cli::failure::{Failure, Result};
 use crate::engine::{NewBlob, RunRequest};
-use crate::http::CreateExecution;
 
 impl RemoteClient {
     /// Uploads the blobs of a request and makes its body.

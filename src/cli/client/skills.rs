@@ -8,33 +8,19 @@ use ureq::http::Method;
 use super::embedded::copy_object;
 use super::remote::{ApiCall, RequestBody, SEGMENT, copy, read_json};
 use super::{Client, Listed, RemoteClient};
+use crate::api::skills::{self, PublishedSkill, Skill, SkillSummary};
 use crate::cli::failure::{Failure, Result};
 use crate::cli::progress::Spinner;
-use crate::http::{Skill, SkillSummary};
 use crate::ids::ExecutionId;
 use crate::limits;
-use crate::skill::{Selector, SkillName, Version};
-use crate::store::Published;
-
-/// An archive that was published.
-#[derive(Debug)]
-pub(crate) struct PublishedArchive {
-    pub(crate) skill: Skill,
-    /// The same content was already published.
-    pub(crate) again: bool,
-}
+use crate::skill::{Selector, SkillName};
 
 impl Client {
-    pub(crate) fn publish(&self, archive: File, name: Option<&SkillName>) -> Result<PublishedArchive> {
+    pub(crate) fn publish(&self, archive: File, name: Option<&SkillName>) -> Result<PublishedSkill> {
         match self {
             Self::Embedded(local) => {
                 let name = name.map(SkillName::as_str);
-                let (record, published) =
-                    local.wait(local.engine().publish(local.caller(), archive, name))?;
-                Ok(PublishedArchive {
-                    skill: record.into(),
-                    again: matches!(published, Published::Same(_)),
-                })
+                local.call(skills::publish(local.engine(), local.caller(), archive, name))
             }
             Self::Remote(remote) => remote.publish(archive, name),
         }
@@ -42,17 +28,15 @@ impl Client {
 
     pub(crate) fn skills(&self, rows: usize) -> Result<Listed<SkillSummary>> {
         match self {
-            Self::Embedded(local) => local.list(rows, async |page| {
-                local.engine().skills(local.caller(), page).await
-            }),
+            Self::Embedded(local) => local.list(rows, skills::list),
             Self::Remote(remote) => remote.listed("/v1/skills", &[], rows),
         }
     }
 
     pub(crate) fn versions(&self, name: &SkillName, rows: usize) -> Result<Listed<SkillSummary>> {
         match self {
-            Self::Embedded(local) => local.list(rows, async |page| {
-                local.engine().skill_versions(local.caller(), name, page).await
+            Self::Embedded(local) => local.list(rows, async |engine, caller, page| {
+                skills::versions(engine, caller, name, page).await
             }),
             Self::Remote(remote) => remote.listed(&format!("/v1/skills/{name}"), &[], rows),
         }
@@ -60,10 +44,7 @@ impl Client {
 
     pub(crate) fn skill(&self, name: &SkillName, selector: &Selector) -> Result<Skill> {
         match self {
-            Self::Embedded(local) => {
-                let record = local.wait(local.engine().skill(local.caller(), name, selector))?;
-                Ok(record.into())
-            }
+            Self::Embedded(local) => local.call(skills::get(local.engine(), local.caller(), name, selector)),
             Self::Remote(remote) => remote.get(&skill_path(name, selector)),
         }
     }
@@ -71,7 +52,7 @@ impl Client {
     pub(crate) fn archive(&self, name: &SkillName, selector: &Selector, into: &mut File) -> Result<()> {
         match self {
             Self::Embedded(local) => local.wait(async {
-                let archive = local.engine().skill_archive(local.caller(), name, selector);
+                let archive = skills::archive(local.engine(), local.caller(), name, selector);
                 let (_, object) = archive.await?;
                 let size = object.size();
                 copy_object(object, 0..size, into).await
@@ -86,18 +67,18 @@ impl Client {
         }
     }
 
-    pub(crate) fn delete(&self, name: &SkillName, version: &Version) -> Result<()> {
+    pub(crate) fn delete(&self, name: &SkillName, selector: &Selector) -> Result<()> {
         match self {
             Self::Embedded(local) => {
-                Ok(local.wait(local.engine().delete_skill(local.caller(), name, version))?)
+                local.call(skills::delete(local.engine(), local.caller(), name, selector))
             }
-            Self::Remote(remote) => remote.delete(&skill_path(name, &Selector::Version(version.clone()))),
+            Self::Remote(remote) => remote.delete(&skill_path(name, selector)),
         }
     }
 }
 
 impl RemoteClient {
-    fn publish(&self, mut archive: File, name: Option<&SkillName>) -> Result<PublishedArchive> {
+    fn publish(&self, mut archive: File, name: Option<&SkillName>) -> Result<PublishedSkill> {
         let mut zip = Vec::new();
         (&mut archive)
             .take(limits::ARCHIVE_BYTES_MAX + 1)
@@ -112,10 +93,9 @@ impl RemoteClient {
             },
         };
         let answer = self.send(&ApiCall::new(Method::POST, "/v1/skills"), sent)?;
-        let again = answer.status().as_u16() == 200;
-        Ok(PublishedArchive {
+        Ok(PublishedSkill {
+            existed: answer.status().as_u16() == 200,
             skill: read_json(answer)?,
-            again,
         })
     }
 }

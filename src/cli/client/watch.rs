@@ -10,12 +10,13 @@ use ureq::{Body, BodyReader};
 
 use super::remote::{ApiCall, RequestBody};
 use super::{Client, RemoteClient};
+use crate::api::events::{EndEvent, EndReason, PrintedEvent, StatusEvent};
+use crate::api::executions;
 use crate::cli::event_printer::{OnEvent, RunEvent};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::engine::Subscription;
 use crate::execution::{Bookmark, Envelope, News, Reason, Stream};
-use crate::http::{EndEvent, EndReason, PrintedEvent, StatusEvent};
 use crate::ids::ExecutionId;
 use crate::limits;
 
@@ -78,7 +79,8 @@ impl Client {
         match self {
             Self::Embedded(local) => local.wait(async {
                 let from = Bookmark::default();
-                let mut subscription = local.engine().follow(local.caller(), id, from).await?;
+                let subscription = executions::follow(local.engine(), local.caller(), id, from);
+                let mut subscription = subscription.await?;
                 while let Some(news) = subscription.next().await {
                     if let Some(run_event) = run_event(&subscription, news) {
                         on_event(run_event)?;

@@ -3,57 +3,47 @@
 use ureq::http::Method;
 
 use super::{Client, Listed};
+use crate::api::List;
+use crate::api::webhooks::{self, DeliveryInfo, SigningSecretInfo};
 use crate::cli::failure::Result;
-use crate::http::{Delivery, List, SigningSecret};
 use crate::ids::{DeliveryId, ExecutionId};
 
 impl Client {
-    pub(crate) fn signing_secret(&self) -> Result<SigningSecret> {
+    pub(crate) fn signing_secret(&self) -> Result<SigningSecretInfo> {
         match self {
-            Self::Embedded(local) => {
-                let signing = local.wait(local.engine().signing_secret(local.caller()))?;
-                Ok(SigningSecret::from(&signing))
-            }
+            Self::Embedded(local) => local.call(webhooks::signing_secret(local.engine(), local.caller())),
             Self::Remote(remote) => remote.get("/v1/webhooks/secret"),
         }
     }
 
-    pub(crate) fn rotate_signing_secret(&self) -> Result<SigningSecret> {
+    pub(crate) fn rotate_signing_secret(&self) -> Result<SigningSecretInfo> {
         match self {
             Self::Embedded(local) => {
-                let signing = local.wait(local.engine().rotate_signing_secret(local.caller()))?;
-                Ok(SigningSecret::from(&signing))
+                local.call(webhooks::rotate_signing_secret(local.engine(), local.caller()))
             }
             Self::Remote(remote) => remote.request_json(Method::POST, "/v1/webhooks/secret/rotate"),
         }
     }
 
-    /// Those of all executions, or of one.
-    pub(crate) fn deliveries(&self, of: Option<ExecutionId>, rows: usize) -> Result<Listed<Delivery>> {
+    /// Deliveries of all executions, or of one.
+    pub(crate) fn deliveries(&self, of: Option<ExecutionId>, rows: usize) -> Result<Listed<DeliveryInfo>> {
         match (self, of) {
-            (Self::Embedded(local), None) => {
-                let pages = async |page| local.engine().deliveries(local.caller(), page).await;
-                local.list(rows, pages)
-            }
+            (Self::Embedded(local), None) => local.list(rows, webhooks::list),
             (Self::Embedded(local), Some(id)) => {
-                let found = local.wait(local.engine().delivery_of(local.caller(), id))?;
-                Ok(all(found.iter().map(Delivery::from).collect()))
+                let found = webhooks::of_execution(local.engine(), local.caller(), id);
+                local.call(found).map(all)
             }
             (Self::Remote(remote), None) => remote.listed("/v1/webhooks/deliveries", &[], rows),
             (Self::Remote(remote), Some(id)) => {
                 let path = format!("/v1/executions/{id}/deliveries");
-                let found: List<Delivery> = remote.get(&path)?;
-                Ok(all(found.items))
+                remote.get(&path).map(all)
             }
         }
     }
 
-    pub(crate) fn redeliver(&self, id: DeliveryId) -> Result<Delivery> {
+    pub(crate) fn redeliver(&self, id: DeliveryId) -> Result<DeliveryInfo> {
         match self {
-            Self::Embedded(local) => {
-                let delivery = local.wait(local.engine().redeliver(local.caller(), id))?;
-                Ok(Delivery::from(&delivery))
-            }
+            Self::Embedded(local) => local.call(webhooks::redeliver(local.engine(), local.caller(), id)),
             Self::Remote(remote) => {
                 let path = format!("/v1/webhooks/deliveries/{id}/redeliver");
                 remote.request_json(Method::POST, &path)
@@ -62,6 +52,9 @@ impl Client {
     }
 }
 
-fn all<T>(items: Vec<T>) -> Listed<T> {
-    Listed { items, more: false }
+fn all<T>(list: List<T>) -> Listed<T> {
+    Listed {
+        items: list.items,
+        more: false,
+    }
 }

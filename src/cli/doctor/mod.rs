@@ -8,12 +8,13 @@ mod trial;
 use serde::Serialize;
 use tempfile::TempDir;
 
+use crate::api::skills::SkillSummary;
 use crate::cli::client::{self, EmbeddedClient};
 use crate::cli::console::{Console, Format, Mark, Rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::config::Config;
-use crate::http::{Ready, SkillSummary};
+use crate::http::Ready;
 use crate::server::{self, Assembled};
 
 /// The result of one check.

@@ -6,62 +6,61 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::auth::{Caller, Scope};
 use crate::engine::deps::{Waiting, declared};
-use crate::engine::{Engine, PageRequest, RunSpec, require, rows};
+use crate::engine::{Packages, PageRequest, RunSpec, rows};
 use crate::error::{Code, Error};
-use crate::ids::Digest;
+use crate::ids::{Digest, Tenant};
 use crate::limits;
 use crate::sandbox::ProgressSender;
 use crate::skill::{Selector, SkillName};
 use crate::store::{self, PackageSet, Page};
 
-impl Engine {
+impl Packages<'_> {
     /// The caller's installed packages, the newest first.
-    pub async fn package_sets(&self, caller: &Caller, page: PageRequest) -> Result<Page<PackageSet>, Error> {
-        require(caller, &[Scope::Run, Scope::Skills])?;
+    pub async fn list(self, tenant: &Tenant, page: PageRequest) -> Result<Page<PackageSet>, Error> {
         let rows = rows(&page);
-        Ok(self
-            .0
-            .store
-            .package_sets(caller.tenant(), page.after, rows)
-            .await?)
+        Ok(self.engine.store.package_sets(tenant, page.after, rows).await?)
     }
 
     /// Installs whatever a skill's program and its scripts ask for, and returns those sets.
-    pub async fn prefetch_packages(
-        &self,
-        caller: &Caller,
+    pub async fn prefetch(
+        self,
+        tenant: &Tenant,
         name: SkillName,
         selector: Selector,
         progress: Option<ProgressSender>,
     ) -> Result<Vec<PackageSet>, Error> {
-        require(caller, &[Scope::Skills])?;
-        let (engine, caller) = (self.clone(), caller.clone());
+        let (engine, tenant) = (self.engine.clone(), tenant.clone());
         let gone = CancellationToken::new();
         let _goes_with_the_caller = gone.clone().drop_guard();
-        self.run_detached(async move {
-            let prefetch = async |gone: &CancellationToken| {
-                let waiting = Waiting {
-                    progress: progress.as_ref(),
-                    gone,
+        self.engine
+            .run_detached(async move {
+                let prefetch = async |gone: &CancellationToken| {
+                    let waiting = Waiting {
+                        progress: progress.as_ref(),
+                        gone,
+                    };
+                    Box::pin(
+                        engine
+                            .packages()
+                            .prefetch_attached(&tenant, name, selector, waiting),
+                    )
+                    .await
                 };
-                Box::pin(engine.prefetch_attached(&caller, name, selector, waiting)).await
-            };
-            until(limits::PREFETCH_MAX, &gone, prefetch).await
-        })
-        .await
+                until(limits::PREFETCH_MAX, &gone, prefetch).await
+            })
+            .await
     }
 
     /// Has a place only while it installs: between two programs of the skill others have their turn.
     async fn prefetch_attached(
-        &self,
-        caller: &Caller,
+        self,
+        tenant: &Tenant,
         name: SkillName,
         selector: Selector,
         waiting: Waiting<'_>,
     ) -> Result<Vec<PackageSet>, Error> {
-        let record = self.skill(caller, &name, &selector).await?;
+        let record = self.engine.skills().get(tenant, &name, &selector).await?;
         let program = record.manifest.entrypoint.as_ref().map(|_| None);
         let scripts = record
             .manifest
@@ -75,39 +74,39 @@ impl Engine {
                 script,
                 ..RunSpec::of_skill(name.clone(), Selector::Digest(record.digest))
             };
-            let mut planned = self.resolve(caller, None, &mut spec).await?;
+            let mut planned = self.engine.runs().resolve(tenant, None, &mut spec).await?;
             // Whether it asks for anything is told without an image or an engine.
-            if declared::wanted(&planned, &[], &self.0.builds.remembered)
+            if declared::wanted(&planned, &[], &self.engine.builds.remembered)
                 .await?
                 .is_empty()
             {
                 continue;
             }
-            let _slot = self.0.admission.admit_unless_gone(caller.tenant(), gone).await?;
-            let choice = self.prepare(&planned.job, progress).await?;
-            keys.extend(self.add_packages(&mut planned, &choice, waiting).await?);
+            let _slot = self.engine.admission.admit_unless_gone(tenant, gone).await?;
+            let choice = self.engine.runs().prepare(&planned.job, progress).await?;
+            keys.extend(self.engine.add_packages(&mut planned, &choice, waiting).await?);
         }
         let mut sets = Vec::with_capacity(keys.len());
         for key in keys {
-            let set = self.0.store.packages(caller.tenant(), &key).await;
+            let set = self.engine.store.packages(tenant, &key).await;
             sets.push(set?);
         }
         Ok(sets)
     }
 
     /// Forgets installed packages, if they are there; who asks for them next has them installed anew. Running programs keep theirs.
-    pub async fn delete_packages(&self, caller: &Caller, key: &Digest) -> Result<(), Error> {
-        require(caller, &[Scope::Skills])?;
-        let set = self.0.store.packages(caller.tenant(), key).await;
+    pub async fn delete(self, tenant: &Tenant, key: &Digest) -> Result<(), Error> {
+        let set = self.engine.store.packages(tenant, key).await;
         let set = match set {
             Ok(set) => set,
             // Another tenant's and nobody's look the same.
             Err(store::Error::NotFound(_)) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        let engine = self.clone();
+        let engine = self.engine.clone();
         // A client that goes away must not leave bytes that nobody finds.
-        self.run_detached(async move { engine.forget_packages(&set).await })
+        self.engine
+            .run_detached(async move { engine.forget_packages(&set).await })
             .await
     }
 }

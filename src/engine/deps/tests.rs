@@ -75,7 +75,7 @@ async fn of_many_that_miss_a_kept_set_one_fetches_it() {
         turns.push(engine.0.packages.turn().await);
     }
     let plan = plan(&engine);
-    let choice = engine.prepare(&plan.job, None).await.unwrap();
+    let choice = engine.runs().prepare(&plan.job, None).await.unwrap();
     let gone = CancellationToken::new();
     let waiting = Waiting {
         progress: None,

@@ -11,9 +11,8 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::auth::{Caller, Scope};
 use crate::egress::{Resolver, WebhookPolicy};
-use crate::engine::{Engine, PageRequest, clock, require, rows};
+use crate::engine::{PageRequest, Webhooks, clock, rows};
 use crate::error::Error;
 use crate::execution::NewExecution;
 use crate::ids::{DeliveryId, ExecutionId, Tenant};
@@ -63,66 +62,65 @@ pub struct Signing {
 /// A name that no user's secret can have.
 const SIGNING_SECRET_NAME: &str = "webhook signing";
 
-impl Engine {
+impl Webhooks<'_> {
     /// The signing secret of the caller's tenant; created if it does not exist.
-    pub async fn signing_secret(&self, caller: &Caller) -> Result<Signing, Error> {
-        require(caller, &[Scope::Admin])?;
-        let stored = self.sealed_signing(caller.tenant()).await?;
-        self.open_signing(caller.tenant(), stored)
+    pub async fn signing_secret(self, tenant: &Tenant) -> Result<Signing, Error> {
+        let stored = self.sealed_signing(tenant).await?;
+        self.open_signing(tenant, stored)
     }
 
     /// Replaces the secret. The previous one signs too for a day.
-    pub async fn rotate_signing_secret(&self, caller: &Caller) -> Result<Signing, Error> {
-        require(caller, &[Scope::Admin])?;
-        let (tenant, fresh) = (caller.tenant(), self.fresh_signing(caller.tenant())?);
+    pub async fn rotate_signing_secret(self, tenant: &Tenant) -> Result<Signing, Error> {
+        let (tenant, fresh) = (tenant, self.fresh_signing(tenant)?);
         let overlap = SignedDuration::try_from(limits::SIGNING_SECRET_OVERLAP).unwrap_or(SignedDuration::MAX);
         let until = fresh.created_at.checked_add(overlap).unwrap_or(Timestamp::MAX);
-        let rotated = self.0.store.rotate_signing_secret(tenant, fresh, until).await?;
+        let rotated = self
+            .engine
+            .store
+            .rotate_signing_secret(tenant, fresh, until)
+            .await?;
         tracing::info!(%tenant, "Rotated the signing secret of tenant {tenant}");
         self.open_signing(tenant, rotated)
     }
 
     /// The tenant's deliveries, newest execution first.
-    pub async fn deliveries(&self, caller: &Caller, page: PageRequest) -> Result<Page<Delivery>, Error> {
-        require(caller, &[Scope::Run])?;
+    pub async fn list(self, tenant: &Tenant, page: PageRequest) -> Result<Page<Delivery>, Error> {
         let rows = rows(&page);
-        Ok(self.0.store.deliveries(caller.tenant(), page.after, rows).await?)
+        Ok(self.engine.store.deliveries(tenant, page.after, rows).await?)
     }
 
-    pub async fn delivery_of(&self, caller: &Caller, id: ExecutionId) -> Result<Option<Delivery>, Error> {
-        require(caller, &[Scope::Run])?;
-        Ok(self.0.store.execution_delivery(caller.tenant(), id).await?)
+    pub async fn of_execution(self, tenant: &Tenant, id: ExecutionId) -> Result<Option<Delivery>, Error> {
+        Ok(self.engine.store.execution_delivery(tenant, id).await?)
     }
 
     /// Sends a webhook again now, with all of its retries.
-    pub async fn redeliver(&self, caller: &Caller, id: DeliveryId) -> Result<Delivery, Error> {
-        require(caller, &[Scope::Run])?;
-        let delivery = self.0.store.redeliver(caller.tenant(), id, clock::now()).await?;
-        self.0.webhooks_due.notify_one();
+    pub async fn redeliver(self, tenant: &Tenant, id: DeliveryId) -> Result<Delivery, Error> {
+        let delivery = self.engine.store.redeliver(tenant, id, clock::now()).await?;
+        self.engine.webhooks_due.notify_one();
         Ok(delivery)
     }
 
     /// Parses and checks a callback URL, without resolving its host.
-    pub(super) fn parse_callback(&self, text: Option<&str>) -> Result<Option<CallbackUrl>, Error> {
+    pub(super) fn parse_callback(self, text: Option<&str>) -> Result<Option<CallbackUrl>, Error> {
         let Some(text) = text else { return Ok(None) };
         let invalid = |why: String| Error::invalid(format!("callback_url {why}"));
         let url: CallbackUrl = text
             .parse()
             .map_err(|error: InvalidCallback| invalid(error.to_string()))?;
-        let policy = &self.0.settings.webhooks.policy;
+        let policy = &self.engine.settings.webhooks.policy;
         policy.check(&url).map_err(|error| invalid(error.to_string()))?;
         Ok(Some(url))
     }
 
     /// Wakes the sender if this completed execution has a webhook.
-    pub(super) fn notify_webhook_sender(&self, ended: &NewExecution) {
+    pub(super) fn notify_sender(self, ended: &NewExecution) {
         if ended.callback_url.is_some() {
-            self.0.webhooks_due.notify_one();
+            self.engine.webhooks_due.notify_one();
         }
     }
 
     /// The current secret, and the previous one while it is valid.
-    async fn valid_signing_secrets(&self, tenant: &Tenant) -> Result<Vec<SigningSecret>, Error> {
+    async fn valid_signing_secrets(self, tenant: &Tenant) -> Result<Vec<SigningSecret>, Error> {
         let stored = self.sealed_signing(tenant).await?;
         let previous = stored
             .previous
@@ -137,23 +135,23 @@ impl Engine {
         Ok(secrets)
     }
 
-    async fn sealed_signing(&self, tenant: &Tenant) -> Result<SealedSigningSecret, Error> {
-        let stored = match self.0.store.signing_secret(tenant).await {
+    async fn sealed_signing(self, tenant: &Tenant) -> Result<SealedSigningSecret, Error> {
+        let stored = match self.engine.store.signing_secret(tenant).await {
             Err(store::Error::NotFound(_)) => {
                 let fresh = self.fresh_signing(tenant)?;
-                self.0.store.init_signing_secret(tenant, fresh).await
+                self.engine.store.init_signing_secret(tenant, fresh).await
             }
             stored => stored,
         };
         Ok(stored?)
     }
 
-    fn fresh_signing(&self, tenant: &Tenant) -> Result<SealedSigningSecret, Error> {
+    fn fresh_signing(self, tenant: &Tenant) -> Result<SealedSigningSecret, Error> {
         let no_random = |error: getrandom::Error| Error::internal(error.to_string());
         let value = SecretValue::new(SigningSecret::generate().map_err(no_random)?.reveal());
         let value = value.map_err(Error::internal)?;
         let name = SIGNING_SECRET_NAME;
-        let sealed = self.0.master_key.seal(Owner { tenant, name }, &value);
+        let sealed = self.engine.master_key.seal(Owner { tenant, name }, &value);
         Ok(SealedSigningSecret {
             sealed: sealed.map_err(no_random)?,
             created_at: clock::now(),
@@ -161,7 +159,7 @@ impl Engine {
         })
     }
 
-    fn open_signing(&self, tenant: &Tenant, stored: SealedSigningSecret) -> Result<Signing, Error> {
+    fn open_signing(self, tenant: &Tenant, stored: SealedSigningSecret) -> Result<Signing, Error> {
         let secret = self.unseal_signing(tenant, &stored.sealed);
         let until = stored.previous.map(|(_, until)| until);
         Ok(Signing {
@@ -171,9 +169,9 @@ impl Engine {
         })
     }
 
-    fn unseal_signing(&self, tenant: &Tenant, sealed: &[u8]) -> Result<SigningSecret, Unsealable> {
+    fn unseal_signing(self, tenant: &Tenant, sealed: &[u8]) -> Result<SigningSecret, Unsealable> {
         let name = SIGNING_SECRET_NAME;
-        let value = self.0.master_key.open(Owner { tenant, name }, sealed)?;
+        let value = self.engine.master_key.open(Owner { tenant, name }, sealed)?;
         value.reveal().parse().map_err(|_| Unsealable::Damaged)
     }
 }

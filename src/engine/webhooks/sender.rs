@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::webhooks::client::WebhookClient;
 use crate::engine::webhooks::payload;
-use crate::engine::{Engine, clock};
+use crate::engine::{Engine, Webhooks, clock};
 use crate::error::{self, Error};
 use crate::limits;
 use crate::store::{Attempt, ClaimedDelivery, Delivery, DeliveryClaim, NextStep};
@@ -48,12 +48,12 @@ impl AttemptResult {
     }
 }
 
-impl Engine {
+impl Webhooks<'_> {
     /// Fails if the file of certificate authorities is invalid.
-    pub fn webhook_sender(&self) -> Result<WebhookSender, Error> {
+    pub fn sender(self) -> Result<WebhookSender, Error> {
         Ok(WebhookSender {
-            client: WebhookClient::new(&self.0.settings.webhooks)?,
-            engine: self.clone(),
+            client: WebhookClient::new(&self.engine.settings.webhooks)?,
+            engine: self.engine.clone(),
         })
     }
 }
@@ -73,7 +73,7 @@ impl WebhookSender {
             tokio::select! {
                 () = closing.cancelled() => break,
                 Some(_) = sending.join_next() => {}
-                () = self.engine.0.webhooks_due.notified() => {}
+                () = self.engine.webhooks_due.notified() => {}
                 () = sleep(pause) => {}
             }
         }
@@ -90,7 +90,7 @@ impl WebhookSender {
         }
         let now = clock::now();
         // Twice the time limit of an attempt: after that the process is dead.
-        let claimed_for = self.engine.0.settings.webhooks.attempt_max * 2 + limits::DELIVERIES_LOOK_AGAIN;
+        let claimed_for = self.engine.settings.webhooks.attempt_max * 2 + limits::DELIVERIES_LOOK_AGAIN;
         let claim = DeliveryClaim {
             now,
             until: later(now, claimed_for),
@@ -98,7 +98,7 @@ impl WebhookSender {
             per_tenant: limits::DELIVERIES_OF_TENANT_AT_ONCE,
             per_host: limits::DELIVERIES_TO_HOST_AT_ONCE,
         };
-        let store = &self.engine.0.store;
+        let store = &self.engine.store;
         for claimed in store.claim_deliveries(claim).await? {
             let sender = self.clone();
             sending.spawn(async move { sender.attempt(claimed).await });
@@ -124,13 +124,13 @@ impl WebhookSender {
         let delivery = &claimed.delivery;
         let next = self.next_step(&claimed, &result);
         log(delivery, &result, next);
-        self.engine.0.metrics.webhook_tried(match next {
+        self.engine.metrics.webhook_tried(match next {
             NextStep::Delivered => telemetry::DELIVERED,
             NextStep::Gone => telemetry::GONE,
             NextStep::Retry(_) => telemetry::TRIED_AGAIN,
             NextStep::Failed => telemetry::GIVEN_UP,
         });
-        let recorded = self.engine.0.store.record_attempt(Attempt {
+        let recorded = self.engine.store.record_attempt(Attempt {
             id: delivery.id,
             attempts: delivery.attempts,
             status: result.status.map(|status| status.as_u16()),
@@ -168,9 +168,13 @@ impl WebhookSender {
         let ClaimedDelivery {
             delivery, execution, ..
         } = claimed;
-        let server_url = self.engine.0.settings.webhooks.server_url.as_deref();
+        let server_url = self.engine.settings.webhooks.server_url.as_deref();
         let body = payload::body(execution, server_url).map_err(Error::internal)?;
-        let secrets = self.engine.valid_signing_secrets(&delivery.tenant).await?;
+        let secrets = self
+            .engine
+            .webhooks()
+            .valid_signing_secrets(&delivery.tenant)
+            .await?;
         let (id, seconds) = (delivery.id.to_string(), clock::now().as_second());
         let message = Message {
             id: &id,
@@ -200,7 +204,7 @@ impl WebhookSender {
                 let mut random = [0; 4];
                 // Without random numbers retries are not spread, which is acceptable.
                 let _ = getrandom::fill(&mut random);
-                let retries = &self.engine.0.settings.webhooks.retries;
+                let retries = &self.engine.settings.webhooks.retries;
                 let pause = pause(retries, claimed.number, u32::from_le_bytes(random));
                 pause.map_or(NextStep::Failed, |pause| {
                     NextStep::Retry(later(clock::now(), at_least(pause, result.retry_after)))

@@ -25,6 +25,8 @@ use super::problem::ProblemResponse;
 use super::request_filter::RequestedHost;
 use super::response;
 use super::state::{ApiState, StreamPermit};
+use crate::api::events::{EndEvent, PrintedEvent, StatusEvent};
+use crate::api::executions;
 use crate::auth::Caller;
 use crate::engine::{RunOptions, RunRequest, Subscription};
 use crate::error::Error;
@@ -36,7 +38,6 @@ use crate::telemetry::field;
 use types::{EventName, encode_event, event};
 
 pub(crate) use types::Events;
-pub use types::{EndEvent, EndReason, PrintedEvent, StatusEvent};
 
 /// The media type of a stream of events.
 pub(crate) const MEDIA_TYPE: &str = "text/event-stream";
@@ -70,7 +71,7 @@ pub(crate) async fn events(
 ) -> Result<Response, ProblemResponse> {
     let from = last_event_id(&headers, query.last_event_id.as_deref())?;
     let permit = state.stream_permit(caller.tenant())?;
-    let subscription = state.engine.follow(&caller, id, from).await?;
+    let subscription = executions::follow(&state.engine, &caller, id, from).await?;
     if from.phase == Phase::End {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
@@ -96,7 +97,7 @@ pub(crate) async fn run(
     let (watcher, watched) = oneshot::channel();
     let (engine, who) = (client.state.engine.clone(), client.caller.clone());
     let mut run = Box::pin(async move {
-        let done = engine.run_watched(&who, request, options, Some(watcher)).await;
+        let done = executions::run(&engine, &who, request, options, Some(watcher)).await;
         drop(body);
         done
     });
@@ -105,7 +106,7 @@ pub(crate) async fn run(
         Ok(subscription) = watched => subscription,
         done = &mut run => {
             let id = done?.new.id;
-            client.state.engine.follow(&client.caller, id, Bookmark::default()).await?
+            executions::follow(&client.state.engine, &client.caller, id, Bookmark::default()).await?
         }
     };
     // Dropped on disconnect, as in a request that waits for the result.
@@ -128,18 +129,9 @@ pub(crate) async fn submit(
     options: RunOptions,
 ) -> Result<Response, ProblemResponse> {
     let permit = client.state.stream_permit(client.caller.tenant())?;
-    let id = client
-        .state
-        .engine
-        .submit(&client.caller, request, options)
-        .await?
-        .new
-        .id;
-    let subscription = client
-        .state
-        .engine
-        .follow(&client.caller, id, Bookmark::default())
-        .await?;
+    let (engine, caller) = (&client.state.engine, &client.caller);
+    let id = executions::submit(engine, caller, request, options).await?.new.id;
+    let subscription = executions::follow(engine, caller, id, Bookmark::default()).await?;
     Ok(EventResponse {
         client,
         subscription,
@@ -158,7 +150,7 @@ pub(crate) async fn plain(
     wanted: Option<Stream>,
 ) -> Result<Body, Error> {
     let permit = state.stream_permit(caller.tenant())?;
-    let subscription = state.engine.follow(caller, id, Bookmark::default()).await?;
+    let subscription = executions::follow(&state.engine, caller, id, Bookmark::default()).await?;
     let pieces = stream::try_unfold(
         (subscription, permit),
         move |(mut subscription, permit)| async move {

@@ -233,7 +233,7 @@ async fn what_has_expired_is_gone_and_upkeep_removes_its_bytes() {
             .count()
     };
     assert_eq!(there(), 2);
-    door.engine.run_maintenance().await;
+    door.engine.maintenance().run().await;
     assert_eq!(there(), 1);
     assert_eq!(door.ask(Call::get(&path(b"later"))).await.status, 200);
 }
@@ -268,7 +268,7 @@ async fn bytes_that_no_blob_has_are_removed_when_they_are_old() {
         [aged.file_name().unwrap().to_str()],
     );
     assert_eq!(renamed.unwrap(), 1);
-    door.engine.run_maintenance().await;
+    door.engine.maintenance().run().await;
     let mut left: Vec<_> = std::fs::read_dir(&folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())

@@ -7,12 +7,11 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use serde_json::Value;
-use skillbox::auth::{Caller, Scope, Scopes};
+use skillbox::auth::{ApiKey, Scope, Scopes};
 use skillbox::bundle::artifacts::ArtifactTar;
 use skillbox::engine::{Engine, NewKey, RetentionPolicy};
 use skillbox::execution::{JsonText, Logs};
 use skillbox::http::{App, ConnectionLimits, Settings, app, serve};
-use skillbox::ids::Tenant;
 use skillbox::sandbox::{Completion, Error, Job, ProgramOutput, Report, Sandbox};
 use skillbox::skill::Language;
 use tokio::net::TcpListener;
@@ -27,7 +26,6 @@ pub(crate) struct Door {
     /// An administrator's key of the tenant `default`.
     pub(crate) admin: String,
     pub(crate) folder: tempfile::TempDir,
-    admin_caller: Caller,
     router: Router,
 }
 
@@ -61,10 +59,10 @@ impl Door {
         let instance = instance_in(folder.path());
         let sandbox = Sandbox::scripted(script);
         let engine = engine_that_keeps(retention, folder.path(), instance, sandbox).await;
-        let key = engine.bootstrap_key().await.unwrap().unwrap();
+        let key = ApiKey::from_random([7; 32]);
+        assert!(engine.keys().adopt_first(&key).await.unwrap());
         Self {
             admin: key.reveal().to_owned(),
-            admin_caller: engine.authenticate(key.reveal()).await.unwrap(),
             router: app(engine.clone(), settings).router,
             engine,
             folder,
@@ -98,10 +96,14 @@ impl Door {
         let new = NewKey {
             name: "test".to_owned(),
             scopes: Scopes::new(scopes.iter().copied()),
-            tenant: Some(tenant.parse::<Tenant>().unwrap()),
             expires_at,
         };
-        let (_, key) = self.engine.create_key(&self.admin_caller, new).await.unwrap();
+        let (_, key) = self
+            .engine
+            .keys()
+            .create(tenant.parse().unwrap(), new)
+            .await
+            .unwrap();
         key.reveal().to_owned()
     }
 

@@ -78,7 +78,7 @@ async fn a_forgotten_execution_takes_its_files_and_links_with_it() {
         assert_eq!(door.send(Call::get(link)).await.status, 200, "{link}");
     }
     assert_eq!(objects(&door), ["files.tar", "skill.zip"]);
-    door.engine.run_maintenance().await;
+    door.engine.maintenance().run().await;
     for link in &links {
         let reply = door.send(Call::get(link)).await;
         assert_eq!(reply.refusal(), (404, "not_found".to_owned()), "{link}");

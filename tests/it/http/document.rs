@@ -74,7 +74,10 @@ async fn health_needs_no_key_and_shows_no_secrets() {
 async fn a_server_that_cannot_work_names_the_part() {
     let door = Door::open().await;
     std::fs::remove_dir_all(door.folder.path().join("blobs")).unwrap();
-    door.engine.shutdown(std::time::Duration::from_millis(1)).await;
+    door.engine
+        .maintenance()
+        .shutdown(std::time::Duration::from_millis(1))
+        .await;
     let reply = door.send(Call::get("/readyz")).await;
     assert_eq!(reply.status, 503);
     let checks = &reply.json()["checks"];

@@ -161,7 +161,7 @@ async fn retention_cuts_no_stream_short() {
     for path in &paths {
         begun.push(door.begin(Call::get(path)).await.into_body());
     }
-    door.engine.run_maintenance().await;
+    door.engine.maintenance().run().await;
     let events = begun.remove(0).collect().await.unwrap().to_bytes();
     let events = parsed(std::str::from_utf8(&events).unwrap());
     assert_eq!(events.last().unwrap().0, "end");

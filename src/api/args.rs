@@ -12,7 +12,7 @@ use crate::execution::JsonText;
 /// An array of texts, or an object.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
-pub(crate) enum Args {
+pub enum Args {
     /// Arguments of a program, after its own name.
     Words(Vec<String>),
     /// What `main(args)` is called with.
@@ -28,7 +28,7 @@ impl Default for Args {
 
 impl Args {
     /// The input and the arguments of a program that they are.
-    pub(crate) fn with(self, input: Option<JsonText>) -> Result<(Option<JsonText>, Vec<String>), Error> {
+    pub fn with(self, input: Option<JsonText>) -> Result<(Option<JsonText>, Vec<String>), Error> {
         match (self, input) {
             (Self::Words(words), input) => Ok((input, words)),
             (Self::Object(object), None) => Ok((Some(object), Vec::new())),

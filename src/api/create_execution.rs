@@ -10,7 +10,7 @@ use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::args::Args;
-use super::extract::{Body, unless_null};
+use super::unless_null;
 use crate::engine::{OnDisconnect, RunSpec};
 use crate::error::Error;
 use crate::execution::JsonText;
@@ -23,21 +23,21 @@ use crate::skill::{Language, Selector, SkillName, SkillRef};
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"skill": "text-summary", "version": "latest", "input": {"text": "Some text."}, "timeout": 30}))]
-pub(crate) struct CreateExecution {
+pub struct CreateExecution {
     /// The skill to run; or else `code`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, max_length = 64)]
-    pub(crate) skill: Option<SkillName>,
+    pub skill: Option<SkillName>,
     /// Code to run, at most 1 MiB; or else `skill`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) code: Option<String>,
+    pub code: Option<String>,
     /// What `code` is written in; `python` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) language: Option<Language>,
+    pub language: Option<Language>,
     /// A semantic version, `latest` or a digest `sha256:…`; `latest` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, max_length = 71)]
-    pub(crate) version: Option<Selector>,
+    pub version: Option<Selector>,
     /// Any JSON, at most 10 MiB; it reaches the program byte for byte. `{}` if absent.
     #[serde(
         default,
@@ -45,36 +45,36 @@ pub(crate) struct CreateExecution {
         skip_serializing_if = "Option::is_none"
     )]
     #[schema(value_type = serde_json::Value)]
-    pub(crate) input: Option<JsonText>,
+    pub input: Option<JsonText>,
     /// Arguments of the program, after its own name. An object is what `main(args)` is called with: another way to write
     /// `input`.
     #[serde(default, deserialize_with = "unless_null")]
     #[schema(value_type = Option<Args>)]
-    pub(crate) args: Args,
+    pub args: Args,
     /// Files placed below `/workspace`: relative path to content in base64.
     #[serde(default, deserialize_with = "unless_null")]
     #[schema(value_type = Option<BTreeMap<String, String>>)]
-    pub(crate) files: Files,
+    pub files: Files,
     /// Blobs placed in `/blobs`, each under the 64 hex digits of its id; at most 64 MiB together.
     #[serde(default, deserialize_with = "unless_null")]
     #[schema(value_type = Option<Vec<String>>, max_items = 100, example = json!(["sha256:…"]))]
-    pub(crate) blobs: Vec<Digest>,
+    pub blobs: Vec<Digest>,
     /// A script of the skill to run instead of the skill's own program, by its path: `scripts/fill.py`. The extension or
     /// the `#!` line tells the interpreter. New and changed files of `/workspace` come back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 240)]
-    pub(crate) script: Option<String>,
+    pub script: Option<String>,
     /// Standard input of the program. If absent, a program gets its input there and a script nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) stdin: Option<String>,
+    pub stdin: Option<String>,
     /// Other published skills that the program sees at `/skills/<name>` and may import: `name`, or `name@1.2.0`.
     #[serde(default, deserialize_with = "unless_null")]
     #[schema(value_type = Option<Vec<String>>, max_items = 16, example = json!(["salesforce.leads@1.2.0"]))]
-    pub(crate) mount_skills: Vec<SkillRef>,
+    pub mount_skills: Vec<SkillRef>,
     /// Packages besides those that the skill asks for: `pandas>=2` for Python, `lodash@^4` for Node.
     #[serde(default, deserialize_with = "unless_null")]
     #[schema(value_type = Option<Vec<String>>, max_items = 200)]
-    pub(crate) requirements: Vec<String>,
+    pub requirements: Vec<String>,
     /// Wall clock in seconds, at least 0.1; only shortens what the skill and the server allow.
     #[serde(
         default,
@@ -82,34 +82,30 @@ pub(crate) struct CreateExecution {
         skip_serializing_if = "Option::is_none"
     )]
     #[schema(minimum = 0.1)]
-    pub(crate) timeout: Option<f64>,
+    pub timeout: Option<f64>,
     /// Where the end of the execution is told, signed: an address on the Internet over HTTPS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 2048, example = "https://hooks.example/skillbox")]
-    pub(crate) callback_url: Option<String>,
+    pub callback_url: Option<String>,
     /// Whether the answer is its end, or that it waits for its turn.
     #[serde(default, deserialize_with = "unless_null")]
     #[schema(value_type = Option<Mode>)]
-    pub(crate) mode: Mode,
+    pub mode: Mode,
     /// What becomes of it when the client hangs up; with `mode: sync` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<OnDisconnect>)]
-    pub(crate) on_disconnect: Option<OnDisconnect>,
+    pub on_disconnect: Option<OnDisconnect>,
 }
 
 /// When a request for an execution is answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Mode {
+pub enum Mode {
     /// When it has ended.
     #[default]
     Sync,
     /// When it is recorded; it runs when its turn comes.
     Async,
-}
-
-impl Body for CreateExecution {
-    const BYTES_MAX: u64 = limits::EXECUTION_BODY_BYTES_MAX;
 }
 
 impl TryFrom<CreateExecution> for RunSpec {
@@ -189,7 +185,7 @@ fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D:
 
 /// The member `files`, decoded as it is read.
 #[derive(Debug, Default)]
-pub(crate) struct Files(pub(crate) Vec<InputFile>);
+pub struct Files(pub Vec<InputFile>);
 
 impl Serialize for Files {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,20 +1,20 @@
-//! The JSON of skills and keys. That of an execution is `execution::Envelope`.
+//! Skills: published, listed, downloaded and deleted.
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fs::File;
 
-use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
 
-use super::extract::Body;
-use crate::auth::{ApiKey, KeyRecord, Scope, Scopes};
-use crate::engine::NewKey;
-use crate::ids::{Digest, KeyId, Tenant};
-use crate::limits;
+use super::{List, RUN_OR_SKILLS, SKILLS, require};
+use crate::auth::Caller;
+use crate::blob::Object;
+use crate::engine::{Engine, PageRequest};
+use crate::error::Error;
+use crate::ids::Digest;
 use crate::skill::{
-    Action, Dialect, Function, Language, Manifest, Origin, SecretName, SkillName, Version, Warning,
+    Action, Dialect, Function, Language, Manifest, Origin, SecretName, Selector, SkillName, Version, Warning,
 };
-use crate::store::SkillRecord;
+use crate::store::{Published, SkillRecord};
 
 /// A version of a skill in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -105,85 +105,81 @@ pub struct Skill {
     pub warnings: Vec<Warning>,
 }
 
-/// An API key, without the secret.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Key {
-    /// Its public id.
-    #[schema(value_type = String, format = Uuid)]
-    pub key_id: KeyId,
-    /// What its owner calls it.
-    #[schema(example = "ci")]
-    pub name: String,
-    /// The first characters of the secret.
-    #[schema(example = "skb_a1B2")]
-    pub hint: String,
-    /// What it may do.
-    pub scopes: Vec<Scope>,
-    /// Whose it is.
-    #[schema(value_type = String, example = "default")]
-    pub tenant: Tenant,
-    /// When it was made.
-    #[schema(value_type = String, format = DateTime)]
-    pub created_at: jiff::Timestamp,
-    /// When it stops working.
-    #[schema(value_type = Option<String>, format = DateTime, required)]
-    pub expires_at: Option<jiff::Timestamp>,
-    /// When it was revoked.
-    #[schema(value_type = Option<String>, format = DateTime, required)]
-    pub revoked_at: Option<jiff::Timestamp>,
+/// A published version.
+#[derive(Debug)]
+pub struct PublishedSkill {
+    pub skill: Skill,
+    /// The same content was already published.
+    pub existed: bool,
 }
 
-/// A new API key. Its secret is never shown again.
-#[derive(Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct FreshKey {
-    /// What is known of it.
-    #[serde(flatten)]
-    pub key: Key,
-    /// The secret: send it as `Authorization: Bearer …`.
-    #[schema(example = "skb_…")]
-    pub api_key: String,
+/// Publishes an archive under the name and version that it declares. `fallback_name` names a skill that declares no name.
+pub async fn publish(
+    engine: &Engine,
+    caller: &Caller,
+    archive: File,
+    fallback_name: Option<&str>,
+) -> Result<PublishedSkill, Error> {
+    require(caller, SKILLS)?;
+    let (record, published) = engine
+        .skills()
+        .publish(caller.tenant(), archive, fallback_name)
+        .await?;
+    Ok(PublishedSkill {
+        skill: record.into(),
+        existed: matches!(published, Published::Same(_)),
+    })
 }
 
-impl fmt::Debug for FreshKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("FreshKey").field(&self.key).finish()
-    }
+/// The latest version of each skill, by name.
+pub async fn list(engine: &Engine, caller: &Caller, page: PageRequest) -> Result<List<SkillSummary>, Error> {
+    require(caller, RUN_OR_SKILLS)?;
+    Ok(List::of(&engine.skills().list(caller.tenant(), page).await?))
 }
 
-/// A key as asked for.
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(example = json!({"name": "ci", "scopes": ["run"]}))]
-pub(crate) struct CreateKey {
-    /// What you call it.
-    #[schema(min_length = 1, max_length = 100)]
-    name: String,
-    /// What it may do.
-    #[schema(min_items = 1)]
-    scopes: Vec<Scope>,
-    /// Whose it is; yours if absent. Only an administrator of the tenant `default` may name another.
-    #[serde(default)]
-    #[schema(value_type = Option<String>)]
-    tenant: Option<Tenant>,
-    /// When it stops working; never if absent.
-    #[serde(default, deserialize_with = "time")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    expires_at: Option<jiff::Timestamp>,
+/// The versions of one skill, most recent push first.
+pub async fn versions(
+    engine: &Engine,
+    caller: &Caller,
+    name: &SkillName,
+    page: PageRequest,
+) -> Result<List<SkillSummary>, Error> {
+    require(caller, RUN_OR_SKILLS)?;
+    Ok(List::of(
+        &engine.skills().versions(caller.tenant(), name, page).await?,
+    ))
 }
 
-impl Body for CreateKey {
-    const BYTES_MAX: u64 = limits::BODY_BYTES_MAX;
+pub async fn get(
+    engine: &Engine,
+    caller: &Caller,
+    name: &SkillName,
+    selector: &Selector,
+) -> Result<Skill, Error> {
+    require(caller, RUN_OR_SKILLS)?;
+    Ok(engine.skills().get(caller.tenant(), name, selector).await?.into())
 }
 
-impl From<CreateKey> for NewKey {
-    fn from(body: CreateKey) -> Self {
-        Self {
-            name: body.name,
-            scopes: Scopes::new(body.scopes),
-            tenant: body.tenant,
-            expires_at: body.expires_at,
-        }
-    }
+/// The archive of one version as it was uploaded.
+pub async fn archive(
+    engine: &Engine,
+    caller: &Caller,
+    name: &SkillName,
+    selector: &Selector,
+) -> Result<(SkillRecord, Object), Error> {
+    require(caller, RUN_OR_SKILLS)?;
+    engine.skills().archive(caller.tenant(), name, selector).await
+}
+
+/// Deletes one version. Running executions of it are not affected.
+pub async fn delete(
+    engine: &Engine,
+    caller: &Caller,
+    name: &SkillName,
+    selector: &Selector,
+) -> Result<(), Error> {
+    require(caller, SKILLS)?;
+    engine.skills().delete(caller.tenant(), name, selector).await
 }
 
 impl From<&SkillRecord> for SkillSummary {
@@ -247,36 +243,4 @@ impl From<SkillRecord> for Skill {
             warnings,
         }
     }
-}
-
-impl From<&KeyRecord> for Key {
-    fn from(record: &KeyRecord) -> Self {
-        Self {
-            key_id: record.id,
-            name: record.name.clone(),
-            hint: record.hint.clone(),
-            scopes: record.scopes.iter().collect(),
-            tenant: record.tenant.clone(),
-            created_at: record.created_at,
-            expires_at: record.expires_at,
-            revoked_at: record.revoked_at,
-        }
-    }
-}
-
-impl FreshKey {
-    /// The answer that tells the secret.
-    pub(crate) fn new(record: &KeyRecord, key: &ApiKey) -> Self {
-        Self {
-            key: record.into(),
-            api_key: key.reveal().to_owned(),
-        }
-    }
-}
-
-/// A time, refused in words that show how to write one.
-pub(super) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<jiff::Timestamp>, D::Error> {
-    let text = Option::<String>::deserialize(deserializer)?;
-    let parsed = text.map(|text| text.parse()).transpose();
-    parsed.map_err(|_| de::Error::custom("not a time; write it in full, like 2026-01-31T12:00:00Z"))
 }

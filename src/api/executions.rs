@@ -1,0 +1,139 @@
+//! Executions: run, queued, listed, watched and cancelled.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
+
+use super::{List, RUN, require};
+use crate::auth::Caller;
+use crate::blob::Object;
+use crate::engine::{ArtifactFile, Engine, PageRequest, RunOptions, RunRequest, Subscription};
+use crate::error::Error;
+use crate::execution::{Bookmark, Execution, LogLine, Logs, Summary};
+use crate::ids::{ExecutionId, Tenant};
+use crate::store::ExecutionFilter;
+
+/// What was kept of the streams, as text: what is not UTF-8 is shown as U+FFFD.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct StreamTexts {
+    /// Standard output; `null` if not asked for.
+    #[schema(required)]
+    pub stdout: Option<String>,
+    /// Standard error; `null` if not asked for.
+    #[schema(required)]
+    pub stderr: Option<String>,
+    /// Bytes written to standard output in all.
+    pub stdout_total: u64,
+    /// Bytes written to standard error in all.
+    pub stderr_total: u64,
+    /// Whether anything was left out of either: the head is kept.
+    pub truncated: bool,
+    /// What the program logged by the helper `log`.
+    pub lines: Vec<LogLine>,
+    /// Whether it logged more.
+    pub lines_truncated: bool,
+}
+
+impl From<&Logs> for StreamTexts {
+    fn from(logs: &Logs) -> Self {
+        let text = |bytes: &[u8]| Some(String::from_utf8_lossy(bytes).into_owned());
+        Self {
+            stdout: text(&logs.stdout),
+            stderr: text(&logs.stderr),
+            stdout_total: logs.stdout_total,
+            stderr_total: logs.stderr_total,
+            truncated: logs.truncated(),
+            lines: logs.lines.clone(),
+            lines_truncated: logs.lines_truncated,
+        }
+    }
+}
+
+/// Runs a request to its end. `watcher` receives a subscription once the execution is recorded.
+pub async fn run(
+    engine: &Engine,
+    caller: &Caller,
+    request: RunRequest,
+    options: RunOptions,
+    watcher: Option<oneshot::Sender<Subscription>>,
+) -> Result<Execution, Error> {
+    require(caller, RUN)?;
+    let runs = engine.runs();
+    runs.run_watched(caller.tenant(), request, options, watcher).await
+}
+
+/// Queues a request and returns at once.
+pub async fn submit(
+    engine: &Engine,
+    caller: &Caller,
+    request: RunRequest,
+    options: RunOptions,
+) -> Result<Execution, Error> {
+    require(caller, RUN)?;
+    engine.runs().submit(caller.tenant(), request, options).await
+}
+
+/// Newest first, without output, logs and files.
+pub async fn list(
+    engine: &Engine,
+    caller: &Caller,
+    filter: ExecutionFilter,
+    page: PageRequest,
+) -> Result<List<Summary>, Error> {
+    require(caller, RUN)?;
+    let page = engine.executions().list(caller.tenant(), filter, page).await?;
+    Ok(List::of(&page))
+}
+
+/// An execution; if `wait` is given, once it has ended or that time has passed.
+pub async fn get(
+    engine: &Engine,
+    caller: &Caller,
+    id: ExecutionId,
+    wait: Option<Duration>,
+) -> Result<Execution, Error> {
+    require(caller, RUN)?;
+    match wait {
+        Some(wait) => engine.executions().ended_within(caller.tenant(), id, wait).await,
+        None => engine.executions().get(caller.tenant(), id).await,
+    }
+}
+
+/// What an execution printed and logged. Empty before its end.
+pub async fn logs(engine: &Engine, caller: &Caller, id: ExecutionId) -> Result<Logs, Error> {
+    let execution = get(engine, caller, id, None).await?;
+    Ok(execution.outcome.map(|outcome| outcome.logs).unwrap_or_default())
+}
+
+/// Ends an execution and waits for its end. One that has ended is returned as it is.
+pub async fn cancel(engine: &Engine, caller: &Caller, id: ExecutionId) -> Result<Execution, Error> {
+    require(caller, RUN)?;
+    engine.executions().cancel(caller.tenant(), id).await
+}
+
+/// The events of an execution from a position on.
+pub async fn follow(
+    engine: &Engine,
+    caller: &Caller,
+    id: ExecutionId,
+    from: Bookmark,
+) -> Result<Subscription, Error> {
+    require(caller, RUN)?;
+    engine.executions().follow(caller.tenant(), id, from).await
+}
+
+/// All files of an execution as a tar. `tenant` comes from a key with scope `run`, or from a signed link.
+pub async fn archive(engine: &Engine, tenant: &Tenant, id: ExecutionId) -> Result<Object, Error> {
+    engine.executions().artifacts(tenant, id).await
+}
+
+/// One file of an execution. `tenant` as for [`archive`].
+pub async fn file(
+    engine: &Engine,
+    tenant: &Tenant,
+    id: ExecutionId,
+    path: &str,
+) -> Result<ArtifactFile, Error> {
+    engine.executions().artifact_file(tenant, id, path).await
+}

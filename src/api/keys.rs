@@ -1,0 +1,139 @@
+//! API keys: created, listed, revoked and replaced.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{ADMIN, List, require, time};
+use crate::auth::{ApiKey, Caller, KeyRecord, Scope, Scopes};
+use crate::engine::{Engine, NewKey, PageRequest};
+use crate::error::{Code, Error};
+use crate::ids::{KeyId, Tenant};
+
+/// An API key, without the secret.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = Key)]
+pub struct KeyInfo {
+    /// Its public id.
+    #[schema(value_type = String, format = Uuid)]
+    pub key_id: KeyId,
+    /// What its owner calls it.
+    #[schema(example = "ci")]
+    pub name: String,
+    /// The first characters of the secret.
+    #[schema(example = "skb_a1B2")]
+    pub hint: String,
+    /// What it may do.
+    pub scopes: Vec<Scope>,
+    /// Whose it is.
+    #[schema(value_type = String, example = "default")]
+    pub tenant: Tenant,
+    /// When it was made.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: jiff::Timestamp,
+    /// When it stops working.
+    #[schema(value_type = Option<String>, format = DateTime, required)]
+    pub expires_at: Option<jiff::Timestamp>,
+    /// When it was revoked.
+    #[schema(value_type = Option<String>, format = DateTime, required)]
+    pub revoked_at: Option<jiff::Timestamp>,
+}
+
+/// A new API key. Its secret is never shown again.
+#[derive(Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct FreshKey {
+    /// What is known of it.
+    #[serde(flatten)]
+    pub key: KeyInfo,
+    /// The secret: send it as `Authorization: Bearer …`.
+    #[schema(example = "skb_…")]
+    pub api_key: String,
+}
+
+impl fmt::Debug for FreshKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FreshKey").field(&self.key).finish()
+    }
+}
+
+/// A key to create.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"name": "ci", "scopes": ["run"]}))]
+pub struct CreateKey {
+    /// What you call it.
+    #[schema(min_length = 1, max_length = 100)]
+    pub name: String,
+    /// What it may do.
+    #[schema(min_items = 1)]
+    pub scopes: Vec<Scope>,
+    /// Whose it is; yours if absent. Only an administrator of the tenant `default` may name another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub tenant: Option<Tenant>,
+    /// When it stops working; never if absent.
+    #[serde(default, deserialize_with = "time", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub expires_at: Option<jiff::Timestamp>,
+}
+
+pub async fn create(engine: &Engine, caller: &Caller, new: CreateKey) -> Result<FreshKey, Error> {
+    require(caller, ADMIN)?;
+    let tenant = new.tenant.unwrap_or_else(|| caller.tenant().clone());
+    if tenant != *caller.tenant() && *caller.tenant() != Tenant::default_tenant() {
+        return Err(Error::new(
+            Code::Forbidden,
+            "tenant: only an administrator of tenant `default` may make keys for another",
+        ));
+    }
+    let new = NewKey {
+        name: new.name,
+        scopes: Scopes::new(new.scopes),
+        expires_at: new.expires_at,
+    };
+    let (record, key) = engine.keys().create(tenant, new).await?;
+    Ok(FreshKey::new(&record, &key))
+}
+
+/// Newest first, revoked ones included.
+pub async fn list(engine: &Engine, caller: &Caller, page: PageRequest) -> Result<List<KeyInfo>, Error> {
+    require(caller, ADMIN)?;
+    Ok(List::of(&engine.keys().list(caller.tenant(), page).await?))
+}
+
+pub async fn revoke(engine: &Engine, caller: &Caller, id: KeyId) -> Result<KeyInfo, Error> {
+    require(caller, ADMIN)?;
+    let record = engine.keys().revoke(caller.tenant(), id).await?;
+    Ok(KeyInfo::from(&record))
+}
+
+/// Replaces a key by a new one with the same name, scopes and expiry.
+pub async fn rotate(engine: &Engine, caller: &Caller, id: KeyId) -> Result<FreshKey, Error> {
+    require(caller, ADMIN)?;
+    let (record, key) = engine.keys().rotate(caller.tenant(), id).await?;
+    Ok(FreshKey::new(&record, &key))
+}
+
+impl FreshKey {
+    fn new(record: &KeyRecord, key: &ApiKey) -> Self {
+        Self {
+            key: record.into(),
+            api_key: key.reveal().to_owned(),
+        }
+    }
+}
+
+impl From<&KeyRecord> for KeyInfo {
+    fn from(record: &KeyRecord) -> Self {
+        Self {
+            key_id: record.id,
+            name: record.name.clone(),
+            hint: record.hint.clone(),
+            scopes: record.scopes.iter().collect(),
+            tenant: record.tenant.clone(),
+            created_at: record.created_at,
+            expires_at: record.expires_at,
+            revoked_at: record.revoked_at,
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What every transport offers: request and response types, scope checks, pages and problem documents.
+//!
+//! HTTP handlers and the embedded client of the command line call the same functions.
+
+mod args;
+pub mod blobs;
+mod create_execution;
+pub mod events;
+pub mod executions;
+pub mod keys;
+pub mod packages;
+mod page;
+mod problem;
+pub mod secrets;
+pub mod skills;
+pub mod tools;
+pub mod webhooks;
+
+use serde::de::{self, Deserialize, Deserializer};
+
+use crate::auth::{Caller, Scope};
+use crate::error::{Code, Error};
+
+pub use create_execution::{CreateExecution, Mode};
+pub use page::{List, page_request};
+pub use problem::Problem;
+
+/// Scopes of which a caller needs one.
+pub type Scopes = &'static [Scope];
+
+pub const RUN: Scopes = &[Scope::Run];
+pub const SKILLS: Scopes = &[Scope::Skills];
+pub const RUN_OR_SKILLS: Scopes = &[Scope::Run, Scope::Skills];
+pub const ADMIN: Scopes = &[Scope::Admin];
+
+/// Rejects a caller that has none of these scopes.
+pub fn require(caller: &Caller, scopes: &[Scope]) -> Result<(), Error> {
+    if scopes.iter().any(|scope| caller.may(*scope)) {
+        return Ok(());
+    }
+    let names: Vec<_> = scopes
+        .iter()
+        .map(|scope| format!("`{}`", scope.as_str()))
+        .collect();
+    Err(Error::new(
+        Code::Forbidden,
+        format!("this API key lacks the scope {}", names.join(" or ")),
+    ))
+}
+
+/// A member that may also be `null`, which clients send for absent values.
+fn unless_null<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+/// A time. The error shows how to write one.
+pub(crate) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<jiff::Timestamp>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    let parsed = text.map(|text| text.parse()).transpose();
+    parsed.map_err(|_| de::Error::custom("not a time; write it in full, like 2026-01-31T12:00:00Z"))
+}

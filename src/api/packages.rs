@@ -1,0 +1,94 @@
+//! Installed packages: listed, installed in advance and deleted.
+
+use serde::{Deserialize, Serialize};
+
+use super::{List, RUN_OR_SKILLS, SKILLS, require};
+use crate::auth::Caller;
+use crate::engine::{Engine, PageRequest};
+use crate::error::Error;
+use crate::ids::Digest;
+use crate::sandbox::ProgressSender;
+use crate::skill::{Language, Selector, SkillName};
+use crate::store::PackageSet;
+
+/// One set of installed packages.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = Packages)]
+pub struct PackageSetInfo {
+    /// What was asked for, and for which image or interpreter it was built.
+    #[schema(value_type = String)]
+    pub key: Digest,
+    /// Whose packages.
+    pub language: Language,
+    /// What was asked for.
+    #[schema(example = json!(["numpy", "pandas>=2"]))]
+    pub requirements: Vec<String>,
+    /// Size of all files, in bytes.
+    pub bytes: u64,
+    /// How many files.
+    pub files: u32,
+    /// When they were installed.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: jiff::Timestamp,
+    /// When they were last used, to the hour.
+    #[schema(value_type = String, format = DateTime)]
+    pub used_at: jiff::Timestamp,
+}
+
+impl From<&PackageSet> for PackageSetInfo {
+    fn from(set: &PackageSet) -> Self {
+        Self {
+            key: set.key,
+            language: set.language,
+            requirements: set.wanted.clone(),
+            bytes: set.bytes,
+            files: set.files,
+            created_at: set.created_at,
+            used_at: set.used_at,
+        }
+    }
+}
+
+/// The skill whose packages are to be installed.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"skill": "data-analysis"}))]
+pub struct Prefetch {
+    /// The skill.
+    #[schema(value_type = String, max_length = 64)]
+    pub skill: SkillName,
+    /// A semantic version, `latest` or a digest `sha256:…`; `latest` if absent.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, max_length = 71)]
+    pub version: Option<Selector>,
+}
+
+/// Newest first.
+pub async fn list(
+    engine: &Engine,
+    caller: &Caller,
+    page: PageRequest,
+) -> Result<List<PackageSetInfo>, Error> {
+    require(caller, RUN_OR_SKILLS)?;
+    Ok(List::of(&engine.packages().list(caller.tenant(), page).await?))
+}
+
+/// Installs the packages of a skill's program and scripts.
+pub async fn prefetch(
+    engine: &Engine,
+    caller: &Caller,
+    request: Prefetch,
+    progress: Option<ProgressSender>,
+) -> Result<List<PackageSetInfo>, Error> {
+    require(caller, SKILLS)?;
+    let Prefetch { skill, version } = request;
+    let packages = engine.packages();
+    let sets = packages.prefetch(caller.tenant(), skill, version.unwrap_or_default(), progress);
+    Ok(List::all(&sets.await?))
+}
+
+/// Deletes installed packages, if they exist. Running programs are not affected.
+pub async fn delete(engine: &Engine, caller: &Caller, key: &Digest) -> Result<(), Error> {
+    require(caller, SKILLS)?;
+    engine.packages().delete(caller.tenant(), key).await
+}

@@ -1,0 +1,59 @@
+//! Secrets: set, listed by name and deleted. Nothing returns a value.
+
+use serde::{Deserialize, Serialize};
+
+use super::{ADMIN, List, require};
+use crate::auth::Caller;
+use crate::engine::{Engine, PageRequest};
+use crate::error::Error;
+use crate::secret::SecretValue;
+use crate::skill::SecretName;
+use crate::store::{Saved, SecretRecord};
+
+/// A secret, without its value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = Secret)]
+pub struct SecretInfo {
+    /// Its name, and that of the variable that programs find it in.
+    #[schema(value_type = String, example = "API_TOKEN")]
+    pub name: SecretName,
+    /// When it was first set.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: jiff::Timestamp,
+    /// When it was last set.
+    #[schema(value_type = String, format = DateTime)]
+    pub updated_at: jiff::Timestamp,
+}
+
+/// Sets or replaces a secret.
+pub async fn set(
+    engine: &Engine,
+    caller: &Caller,
+    name: &SecretName,
+    value: &SecretValue,
+) -> Result<Saved, Error> {
+    require(caller, ADMIN)?;
+    engine.secrets().set(caller.tenant(), name, value).await
+}
+
+/// Sorted by name.
+pub async fn list(engine: &Engine, caller: &Caller, page: PageRequest) -> Result<List<SecretInfo>, Error> {
+    require(caller, ADMIN)?;
+    Ok(List::of(&engine.secrets().list(caller.tenant(), page).await?))
+}
+
+/// Programs that have the secret keep it until they end.
+pub async fn delete(engine: &Engine, caller: &Caller, name: &SecretName) -> Result<(), Error> {
+    require(caller, ADMIN)?;
+    engine.secrets().delete(caller.tenant(), name).await
+}
+
+impl From<&SecretRecord> for SecretInfo {
+    fn from(record: &SecretRecord) -> Self {
+        Self {
+            name: record.name.clone(),
+            created_at: record.created_at,
+            updated_at: record.updated_at,
+        }
+    }
+}
