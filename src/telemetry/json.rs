@@ -1,4 +1,4 @@
-//! A log line as one flat JSON object: what belongs to a request or an execution names it, whichever part of the server wrote it.
+//! Log lines as flat JSON objects. Fields of enclosing spans, such as the execution, are included.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Fields of the event, above those of its span, above those of the spans around that.
+/// Fields of the event take precedence over those of its spans.
 #[derive(Debug)]
 pub(super) struct FlatJson;
 

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -12,11 +11,6 @@ use prometheus_client::metrics::histogram::Histogram;
 const SHORT: [f64; 12] = [
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5, 10.0,
 ];
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-pub(super) struct KindLabels {
-    kind: &'static str,
-}
 
 /// Durations of database operations.
 #[derive(Clone, Debug)]
@@ -36,12 +30,12 @@ impl Default for Latency {
 }
 
 impl Latency {
-    /// One read took this long, the wait for a connection included.
+    /// Includes the wait for a connection.
     pub fn read(&self, took: Duration) {
         self.read.observe(took.as_secs_f64());
     }
 
-    /// One write took this long, the wait for the connection included.
+    /// Includes the wait for the connection.
     pub fn wrote(&self, took: Duration) {
         self.write.observe(took.as_secs_f64());
     }
@@ -49,11 +43,11 @@ impl Latency {
 
 /// Stored bytes by kind.
 #[derive(Clone, Debug, Default)]
-pub struct StoredBytes(pub(super) Family<KindLabels, Counter>);
+pub struct StoredBytes(pub(super) Family<[(&'static str, &'static str); 1], Counter>);
 
 impl StoredBytes {
     pub fn add(&self, kind: &'static str, bytes: u64) {
-        self.0.get_or_create(&KindLabels { kind }).inc_by(bytes);
+        self.0.get_or_create(&[("kind", kind)]).inc_by(bytes);
     }
 }
 
@@ -62,7 +56,7 @@ pub struct ExecutionCompletion<'a> {
     pub status: &'static str,
     pub backend: &'a str,
     pub language: &'static str,
-    /// Its phases in their order, in milliseconds.
+    /// In order, in milliseconds.
     pub phases: [(&'static str, f64); 4],
 }
 
@@ -76,7 +70,7 @@ pub struct RequestCompletion<'a> {
     pub took: Duration,
 }
 
-/// A stream of events or logs, counted as open until this is dropped.
+/// An open event or log stream.
 #[derive(Debug)]
 pub struct OpenStream(Gauge);
 

@@ -1,11 +1,11 @@
-//! What a server counts and measures, and how Prometheus reads it.
+//! Metrics of a server for Prometheus.
 //!
-//! Label values are few and our own words: never a tenant, a skill, a path or anything else that a caller chooses.
+//! Label values are few and fixed: never a tenant, a skill, a path or anything else that a caller chooses.
 
+use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode_registry;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -19,110 +19,54 @@ use super::measurements::{
 use super::process::ProcessMetrics;
 use super::text_format::classic;
 
-/// Upper bounds of what takes as long as a program, in seconds.
+/// Histogram buckets for durations of programs, in seconds.
 const LONG: [f64; 17] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 600.0,
 ];
-/// No sandbox could be made.
+/// No sandbox could be created.
 pub const NO_SANDBOX: &str = "no_sandbox";
-/// It vanished before it could report.
+/// The sandbox ended without a report.
 pub const LOST: &str = "lost";
-/// Its program could not be started.
+/// The program could not be started.
 pub const NOT_STARTED: &str = "not_started";
-/// The receiver has taken it.
+/// The receiver accepted the webhook.
 pub const DELIVERED: &str = "delivered";
-/// The receiver wants no more.
+/// The receiver stopped it.
 pub const GONE: &str = "gone";
-/// There is another attempt to come.
+/// A retry follows.
 pub const TRIED_AGAIN: &str = "tried_again";
-/// It was the last one.
+/// The last attempt failed.
 pub const GIVEN_UP: &str = "given_up";
 
-type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
+/// Names and values of the labels of a sample.
+type Labels<const N: usize> = [(&'static str, Cow<'static, str>); N];
+type Counters<const N: usize> = Family<Labels<N>, Counter>;
+type Histograms<const N: usize> = Family<Labels<N>, Histogram, fn() -> Histogram>;
 
 fn long() -> Histogram {
     Histogram::new(LONG)
 }
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ExecutionLabels {
-    status: &'static str,
-    backend: String,
-    language: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ProgramLabels {
-    backend: String,
-    language: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct PhaseLabels {
-    phase: &'static str,
-    backend: String,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ReasonLabels {
-    reason: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct RequestLabels {
-    method: &'static str,
-    route: String,
-    status: u16,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct RouteLabels {
-    method: &'static str,
-    route: String,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct CodeLabels {
-    code: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct InstallLabels {
-    language: &'static str,
-    result: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OutcomeLabels {
-    outcome: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct BuildLabels {
-    version: &'static str,
-    otlp: &'static str,
-}
-
-/// Everything that one server counts: a value, so that two servers in one process count apart.
+/// A value, not a static, so that two servers in one process count separately.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
-    executions: Family<ExecutionLabels, Counter>,
-    execution_seconds: Histograms<ProgramLabels>,
-    phase_seconds: Histograms<PhaseLabels>,
-    sandbox_failures: Family<ReasonLabels, Counter>,
-    requests: Family<RequestLabels, Counter>,
-    request_seconds: Histograms<RouteLabels>,
-    refusals: Family<CodeLabels, Counter>,
-    installs: Family<InstallLabels, Counter>,
+    executions: Counters<3>,
+    execution_seconds: Histograms<2>,
+    phase_seconds: Histograms<2>,
+    sandbox_failures: Counters<1>,
+    requests: Counters<3>,
+    request_seconds: Histograms<2>,
+    refusals: Counters<1>,
+    installs: Counters<2>,
     install_seconds: Histogram,
-    webhook_attempts: Family<OutcomeLabels, Counter>,
+    webhook_attempts: Counters<1>,
     streams: Gauge,
     gauges: Gauges,
     process: ProcessMetrics,
 }
 
-/// Set when they are read.
+/// Gauges, set when they are read.
 #[derive(Debug, Default)]
 struct Gauges {
     running: Gauge,
@@ -135,7 +79,6 @@ struct Gauges {
 }
 
 impl Metrics {
-    /// Nothing counted yet, but by those who count for themselves.
     #[must_use]
     pub fn new(store: &Latency, kept: &StoredBytes) -> Self {
         let mut metrics = Self {
@@ -159,142 +102,121 @@ impl Metrics {
         metrics
     }
 
-    /// The names and their words; `docs/OBSERVABILITY.md` has the same.
+    /// Names and descriptions, as in `docs/OBSERVABILITY.md`.
     #[rustfmt::skip]
     fn register(&mut self, store: &Latency, kept: &StoredBytes) {
         let (r, g) = (&mut self.registry, &self.gauges);
-        let build = Family::<BuildLabels, Gauge>::default();
+        let build = Family::<Labels<2>, Gauge>::default();
         let otlp = if cfg!(feature = "otlp") { "yes" } else { "no" };
         let version = env!("CARGO_PKG_VERSION");
-        build.get_or_create(&BuildLabels { version, otlp }).set(1);
-        r.register("skillbox_build_info", "Always 1; the labels say what runs", build);
-        r.register("skillbox_executions", "Executions that have ended", self.executions.clone());
-        r.register("skillbox_execution_seconds", "How long executions took, the wait for their turn included",
+        build.get_or_create(&[("version", version.into()), ("otlp", otlp.into())]).set(1);
+        r.register("skillbox_build_info", "Always 1, with the version in the labels", build);
+        r.register("skillbox_executions", "Ended executions", self.executions.clone());
+        r.register("skillbox_execution_seconds", "Duration of executions, including time in the queue",
             self.execution_seconds.clone());
-        r.register("skillbox_execution_phase_seconds", "The same by phase: queue, sandbox, run, collect",
+        r.register("skillbox_execution_phase_seconds", "Duration of each phase: queue, sandbox, run, collect",
             self.phase_seconds.clone());
-        r.register("skillbox_executions_running", "Executions that run now", g.running.clone());
-        r.register("skillbox_executions_queued", "Executions that wait for their turn now", g.queued.clone());
-        r.register("skillbox_execution_slots", "Executions that may run at once", g.slots.clone());
-        r.register("skillbox_sandbox_failures", "Executions that got no sandbox, or lost it", self.sandbox_failures.clone());
-        r.register("skillbox_warm_hits", "Executions that found a sandbox made in advance", g.warm_hits.clone());
-        r.register("skillbox_warm_misses", "Executions for which one could have waited and none did", g.warm_misses.clone());
-        r.register("skillbox_warm_sandboxes", "Sandboxes that wait now", g.warm_waiting.clone());
-        r.register("skillbox_warm_bytes", "Memory that is counted for them against pool.memory", g.warm_bytes.clone());
-        r.register("skillbox_http_requests", "Requests that were answered", self.requests.clone());
-        r.register("skillbox_http_request_seconds", "Until the head of the answer was there", self.request_seconds.clone());
-        r.register("skillbox_refusals", "Requests that were refused, by the code of the problem document", self.refusals.clone());
-        r.register("skillbox_streams_open", "Streams of events or followed logs that are open now", self.streams.clone());
-        r.register("skillbox_webhook_attempts", "Attempts to tell receivers of ends, by what came of them",
+        r.register("skillbox_executions_running", "Running executions", g.running.clone());
+        r.register("skillbox_executions_queued", "Queued executions", g.queued.clone());
+        r.register("skillbox_execution_slots", "Maximum number of running executions", g.slots.clone());
+        r.register("skillbox_sandbox_failures", "Executions whose sandbox could not be created or was lost", self.sandbox_failures.clone());
+        r.register("skillbox_warm_hits", "Executions that used a warm sandbox", g.warm_hits.clone());
+        r.register("skillbox_warm_misses", "Executions that could have used a warm sandbox but found none", g.warm_misses.clone());
+        r.register("skillbox_warm_sandboxes", "Warm sandboxes", g.warm_waiting.clone());
+        r.register("skillbox_warm_bytes", "Memory accounted for warm sandboxes, limited by pool.memory", g.warm_bytes.clone());
+        r.register("skillbox_http_requests", "HTTP requests", self.requests.clone());
+        r.register("skillbox_http_request_seconds", "Time until the response headers were ready", self.request_seconds.clone());
+        r.register("skillbox_refusals", "Rejected requests, by the code of the problem document", self.refusals.clone());
+        r.register("skillbox_streams_open", "Open event and log streams", self.streams.clone());
+        r.register("skillbox_webhook_attempts", "Webhook delivery attempts",
             self.webhook_attempts.clone());
-        r.register("skillbox_kept_bytes", "Bytes that were written to be kept", kept.0.clone());
-        r.register("skillbox_store_read_seconds", "How long the database took to read, the wait for a connection included",
+        r.register("skillbox_kept_bytes", "Bytes written to storage", kept.0.clone());
+        r.register("skillbox_store_read_seconds", "Duration of database reads, including the wait for a connection",
             store.read.clone());
-        r.register("skillbox_store_write_seconds", "How long the database took to write durably, the wait included",
+        r.register("skillbox_store_write_seconds", "Duration of durable database writes, including the wait for the connection",
             store.write.clone());
-        r.register("skillbox_package_installs", "Sets of packages that were installed, or could not be", self.installs.clone());
-        r.register("skillbox_package_install_seconds", "How long that took", self.install_seconds.clone());
+        r.register("skillbox_package_installs", "Package installations", self.installs.clone());
+        r.register("skillbox_package_install_seconds", "Duration of package installations", self.install_seconds.clone());
         self.process.register(r);
     }
 
-    /// Labels that are known are there from the start: a rate of what has never been counted would have no first value.
+    /// Creates counters with known labels at zero, so that rates are correct from the start.
     fn begin(&self) {
         for reason in [NO_SANDBOX, LOST, NOT_STARTED] {
-            drop(self.sandbox_failures.get_or_create(&ReasonLabels { reason }));
+            drop(self.sandbox_failures.get_or_create(&[("reason", reason.into())]));
         }
         for outcome in [DELIVERED, GONE, TRIED_AGAIN, GIVEN_UP] {
-            drop(self.webhook_attempts.get_or_create(&OutcomeLabels { outcome }));
+            drop(
+                self.webhook_attempts
+                    .get_or_create(&[("outcome", outcome.into())]),
+            );
         }
         for language in ["python", "node"] {
             for result in ["kept", "failed"] {
-                drop(self.installs.get_or_create(&InstallLabels { language, result }));
+                drop(
+                    self.installs
+                        .get_or_create(&[("language", language.into()), ("result", result.into())]),
+                );
             }
         }
     }
 
-    /// Counts an execution that has ended.
     pub fn ended(&self, ended: &ExecutionCompletion<'_>) {
-        let ExecutionCompletion { status, language, .. } = *ended;
-        let backend = || ended.backend.to_owned();
-        let labels = ExecutionLabels {
-            status,
-            backend: backend(),
-            language,
-        };
+        let backend = || ("backend", Cow::Owned(ended.backend.to_owned()));
+        let language = || ("language", ended.language.into());
+        let labels = [("status", ended.status.into()), backend(), language()];
         self.executions.get_or_create(&labels).inc();
+        let mut total = 0.0;
         for (phase, milliseconds) in ended.phases {
-            let labels = PhaseLabels {
-                phase,
-                backend: backend(),
-            };
-            self.phase_seconds
-                .get_or_create(&labels)
-                .observe(milliseconds / 1000.0);
+            let seconds = milliseconds / 1000.0;
+            total += seconds;
+            let labels = [("phase", phase.into()), backend()];
+            self.phase_seconds.get_or_create(&labels).observe(seconds);
         }
-        let all: f64 = ended
-            .phases
-            .iter()
-            .map(|(_, milliseconds)| milliseconds / 1000.0)
-            .sum();
-        let labels = ProgramLabels {
-            backend: backend(),
-            language,
-        };
-        self.execution_seconds.get_or_create(&labels).observe(all);
+        let labels = [backend(), language()];
+        self.execution_seconds.get_or_create(&labels).observe(total);
     }
 
-    /// Counts an execution that got no sandbox or lost it; the reason is one of ours.
     pub fn sandbox_failed(&self, reason: &'static str) {
         self.sandbox_failures
-            .get_or_create(&ReasonLabels { reason })
+            .get_or_create(&[("reason", reason.into())])
             .inc();
     }
 
-    /// Counts an attempt to install packages.
     pub fn installed(&self, language: &'static str, result: Result<(), ()>, took: Duration) {
         let result = if result.is_ok() { "kept" } else { "failed" };
         self.installs
-            .get_or_create(&InstallLabels { language, result })
+            .get_or_create(&[("language", language.into()), ("result", result.into())])
             .inc();
         self.install_seconds.observe(took.as_secs_f64());
     }
 
-    /// Counts an attempt to deliver a webhook; the outcome is one of ours.
     pub fn webhook_tried(&self, outcome: &'static str) {
         self.webhook_attempts
-            .get_or_create(&OutcomeLabels { outcome })
+            .get_or_create(&[("outcome", outcome.into())])
             .inc();
     }
 
-    /// Counts a stream of events or logs for as long as it is open.
+    /// Counts an open stream until the result is dropped.
     #[must_use]
     pub fn stream_opens(&self) -> OpenStream {
         OpenStream::counted_in(&self.streams)
     }
 
-    /// Counts a request that was answered.
     pub fn answered(&self, answered: &RequestCompletion<'_>) {
-        let method = method(answered.method);
-        let route = || answered.route.to_owned();
-        let labels = RequestLabels {
-            method,
-            route: route(),
-            status: answered.status,
-        };
+        let method = || ("method", method(answered.method).into());
+        let route = || ("route", Cow::Owned(answered.route.to_owned()));
+        let labels = [method(), route(), ("status", answered.status.to_string().into())];
         self.requests.get_or_create(&labels).inc();
-        let labels = RouteLabels {
-            method,
-            route: route(),
-        };
         self.request_seconds
-            .get_or_create(&labels)
+            .get_or_create(&[method(), route()])
             .observe(answered.took.as_secs_f64());
         if let Some(code) = answered.code {
-            self.refusals.get_or_create(&CodeLabels { code }).inc();
+            self.refusals.get_or_create(&[("code", code.into())]).inc();
         }
     }
 
-    /// Everything in the text format of Prometheus, version 0.0.4.
+    /// All metrics in the text format of Prometheus, version 0.0.4.
     #[must_use]
     pub fn text(&self, now: &CurrentValues) -> String {
         let gauge = |gauge: &Gauge, value: u64| gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
@@ -313,7 +235,7 @@ impl Metrics {
     }
 }
 
-/// Methods are the caller's words until they are one of these.
+/// Limits the label to known methods.
 fn method(given: &str) -> &'static str {
     let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
     known.into_iter().find(|known| *known == given).unwrap_or("other")
@@ -331,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn an_execution_is_counted_and_measured_by_phase() {
+    fn counts_executions_and_measures_phases() {
         let metrics = metrics();
         metrics.ended(&ExecutionCompletion {
             status: "success",
@@ -354,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn every_sample_is_described_under_its_own_name() {
+    fn describes_every_sample() {
         let metrics = metrics();
         metrics.answered(&RequestCompletion {
             method: "BREW",
@@ -385,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_so_now_is_asked_for_when_it_is_read() {
+    fn updates_gauges_when_read() {
         let metrics = metrics();
         let now = |running, hits| CurrentValues {
             running,

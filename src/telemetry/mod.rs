@@ -1,4 +1,4 @@
-//! Logging: set up once, field names in one place.
+//! Logging, with the names of all log fields.
 
 mod json;
 mod measurements;
@@ -24,99 +24,73 @@ pub use metrics::{DELIVERED, GIVEN_UP, GONE, LOST, Metrics, NO_SANDBOX, NOT_STAR
 pub use otlp::Traces;
 pub use otlp::{CAN_TRACE, continue_trace, trace_phases};
 
-/// Names of log fields, so that one thing has one name in every line.
+/// Names of log fields.
 ///
 /// ```ignore
 /// tracing::info!({ field::EXECUTION_ID } = %id, "Finished execution {id}");
 /// ```
 pub mod field {
-    /// The id of one HTTP request, as in `X-Request-Id` and in every problem document.
+    /// As in `X-Request-Id` and in problem documents.
     pub const REQUEST_ID: &str = "request.id";
-    /// The method of an HTTP request.
     pub const REQUEST_METHOD: &str = "request.method";
-    /// The route a request matched, never its query: a signed link's signature is there.
+    /// The route without the query, which may contain the signature of a link.
     pub const REQUEST_ROUTE: &str = "request.route";
-    /// The peer's address.
     pub const PEER: &str = "peer";
-    /// The status of an answer.
     pub const STATUS: &str = "status";
-    /// The stable code of an error.
     pub const CODE: &str = "code";
-    /// The chain of causes of an error, outermost first.
+    /// Causes of an error, outermost first.
     pub const CAUSE: &str = "cause";
-    /// How long something took, in milliseconds.
     pub const DURATION_MS: &str = "duration_ms";
-    /// The tenant.
     pub const TENANT: &str = "tenant";
-    /// The public id of the caller's API key.
+    /// Public id of the caller's API key.
     pub const KEY_ID: &str = "key.id";
-    /// An execution.
     pub const EXECUTION_ID: &str = "execution.id";
-    /// A webhook.
     pub const DELIVERY_ID: &str = "delivery.id";
-    /// A skill's name.
     pub const SKILL: &str = "skill";
-    /// A skill's version.
     pub const VERSION: &str = "version";
-    /// A content digest.
     pub const DIGEST: &str = "digest";
-    /// An image.
     pub const IMAGE: &str = "image";
-    /// A container of the engine.
     pub const CONTAINER_ID: &str = "container.id";
 }
 
-/// How log lines look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LogFormat {
-    /// For people.
+    /// Human-readable.
     #[default]
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// `refinery_core` reports each migration it looks at, even when there is nothing to do.
+/// `refinery_core` logs each known migration, even if none is due.
 const ALWAYS: &str = "refinery_core=warn";
 
-/// Logging could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The filter cannot be read.
     #[error("log.level (SKILLBOX_LOG) is not a level or a filter such as `warn,skillbox=debug`")]
     Filter(#[source] tracing_subscriber::filter::ParseError),
-    /// The collector cannot be named like this.
     #[cfg(feature = "otlp")]
     #[error("telemetry.otlp_endpoint (SKILLBOX_OTLP_ENDPOINT) cannot be used")]
     Collector(#[source] opentelemetry_otlp::ExporterBuildError),
-    /// It was set up before.
     #[error("logging is already set up")]
     Twice(#[source] tracing_subscriber::util::TryInitError),
 }
 
-/// Sends log lines to standard error: those that `directives` choose, in the syntax of `EnvFilter`.
-///
-/// # Errors
-///
-/// The directives cannot be read, or logging is already set up.
+/// Logs to standard error, filtered by `directives` in the syntax of `EnvFilter`.
 pub fn init(directives: &str, format: LogFormat) -> Result<(), Error> {
     subscriber(lines(directives, format)?, std::io::stderr)
         .try_init()
         .map_err(Error::Twice)
 }
 
-/// The same, and sends traces to the collector at `endpoint`, whatever is logged.
-///
-/// # Errors
-///
-/// As of [`init`], or the endpoint is no URL.
+/// As [`init`], and sends traces to the collector at `endpoint`, regardless of the log level.
 #[cfg(feature = "otlp")]
 pub fn init_with_traces(directives: &str, format: LogFormat, endpoint: &str) -> Result<Traces, Error> {
     use tracing_subscriber::Layer as _;
     use tracing_subscriber::filter::{LevelFilter, Targets};
 
     let (traces, tracer) = Traces::to(endpoint).map_err(Error::Collector)?;
-    // Our own spans: those of libraries would tell of every frame.
+    // Only our own spans: those of libraries would include every frame.
     let ours = Targets::new().with_target("skillbox", LevelFilter::INFO);
     let layer = tracing_opentelemetry::layer()
         .with_tracer(tracer)
@@ -143,11 +117,7 @@ pub fn init_with_traces(directives: &str, format: LogFormat, endpoint: &str) -> 
     Ok(traces)
 }
 
-/// Says what is wrong with directives.
-///
-/// # Errors
-///
-/// They cannot be read.
+/// Checks the syntax of directives.
 pub fn check(directives: &str) -> Result<(), String> {
     let read = EnvFilter::try_new(directives).map(drop);
     read.map_err(|error| error.to_string())
@@ -166,7 +136,6 @@ fn filter(directives: &str) -> Result<EnvFilter, Error> {
     EnvFilter::try_new(format!("{ALWAYS},{directives}")).map_err(Error::Filter)
 }
 
-/// Which lines are written, and how they look.
 struct Lines {
     format: LogFormat,
     filter: EnvFilter,
@@ -219,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_json_line_is_one_object_with_the_named_fields() {
+    fn writes_json_lines_with_fields_of_spans() {
         let text = logged(LogFormat::Json, "info", || {
             let span = tracing::info_span!("request", { field::REQUEST_ID } = "r-1");
             let _inside = span.enter();
@@ -241,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn migrations_are_not_reported_line_by_line() {
+    fn hides_migration_logs() {
         let log = || {
             tracing::info!(target: "refinery_core::traits", "no migrations to apply");
             tracing::debug!("detail");
@@ -252,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_filter_is_named() {
+    fn names_the_setting_of_an_invalid_filter() {
         let refused = filter("skillbox=loud").unwrap_err();
         assert!(refused.to_string().contains("SKILLBOX_LOG"), "{refused}");
     }

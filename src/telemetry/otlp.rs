@@ -1,4 +1,4 @@
-//! Traces, sent to an OpenTelemetry collector: OTLP over HTTP, protobuf.
+//! Sends traces to an OpenTelemetry collector: OTLP over HTTP, protobuf.
 
 use std::pin::Pin;
 use std::time::{Duration, SystemTime};
@@ -14,21 +14,19 @@ use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-/// Whether this build can send traces.
 pub const CAN_TRACE: bool = true;
 
-/// Longest wait for the collector.
+/// Time limit of one request.
 const COLLECTOR_MAX: Duration = Duration::from_secs(10);
-/// Largest answer of the collector that is read.
+/// Maximum size of a response.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 const NAME: &str = "skillbox";
 
-/// Sends traces until [`Self::end`].
 #[derive(Debug)]
 pub struct Traces(SdkTracerProvider);
 
 impl Traces {
-    /// Sends them to the collector at `endpoint`, from a thread of its own.
+    /// Sends from a thread of its own.
     pub(super) fn to(endpoint: &str) -> Result<(Self, SdkTracer), opentelemetry_otlp::ExporterBuildError> {
         let base = endpoint.trim_end_matches('/');
         let url = match base.ends_with("/v1/traces") {
@@ -52,22 +50,22 @@ impl Traces {
         Ok((Self(provider), tracer))
     }
 
-    /// Sends what has not been sent yet. Blocks, at most as long as a collector may take.
+    /// Sends the remaining traces. Blocks up to the time limit of a request.
     pub fn end(&self) {
         if let Err(error) = self.0.shutdown() {
-            tracing::warn!(%error, "The last traces may not have reached the collector");
+            tracing::warn!(%error, "Sending the last traces failed");
         }
     }
 }
 
-/// Lets `span` go on with the trace that a request belongs to; `header` reads a header of it.
+/// Continues the trace of a request's headers.
 pub fn continue_trace<'a>(span: &Span, header: impl Fn(&str) -> Option<&'a str>) {
     let given = Headers {
         parent: header("traceparent"),
         state: header("tracestate"),
     };
     if given.parent.is_some() {
-        // Without a subscriber that traces there is nothing to be continued.
+        // Only a subscriber with traces can continue one.
         let _ = span.set_parent(TraceContextPropagator::new().extract(&given));
     }
 }
@@ -91,7 +89,7 @@ impl Extractor for Headers<'_> {
     }
 }
 
-/// Records the phases of the current span, in milliseconds.
+/// In milliseconds.
 pub fn trace_phases(phases: &[(&'static str, f64)]) {
     let context = Span::current().context();
     if !context.span().span_context().is_sampled() {
@@ -111,7 +109,7 @@ pub fn trace_phases(phases: &[(&'static str, f64)]) {
     }
 }
 
-/// The HTTP client that the command line has, too.
+/// The HTTP client, as in the command line.
 #[derive(Debug)]
 struct CollectorClient(ureq::Agent);
 
@@ -133,7 +131,7 @@ impl CollectorClient {
 }
 
 impl HttpClient for CollectorClient {
-    /// Blocks: it is asked on the thread of the exporter, which does nothing else.
+    /// Blocking, on the exporter's own thread.
     fn send_bytes<'a, 'b>(
         &'a self,
         request: Request<Bytes>,

@@ -42,30 +42,43 @@ mod linux {
         pub(crate) fn register(&self, r: &mut Registry) {
             r.register(
                 "process_cpu_seconds",
-                "CPU time of this process, without the programs that it runs",
+                "CPU time of this process, without executed programs",
                 self.cpu_seconds.clone(),
             );
-            r.register(
-                "process_resident_memory_bytes",
-                "Memory of this process, without sandboxes",
-                self.resident_bytes.clone(),
-            );
-            r.register(
-                "process_virtual_memory_bytes",
-                "Its address space",
-                self.virtual_bytes.clone(),
-            );
-            r.register("process_threads", "Its threads", self.threads.clone());
-            r.register("process_open_fds", "Its open descriptors", self.open_fds.clone());
-            r.register("process_max_fds", "How many it may open", self.max_fds.clone());
+            let gauges = [
+                (
+                    "process_resident_memory_bytes",
+                    "Memory of this process, without sandboxes",
+                    &self.resident_bytes,
+                ),
+                (
+                    "process_virtual_memory_bytes",
+                    "Virtual memory of this process",
+                    &self.virtual_bytes,
+                ),
+                ("process_threads", "Threads of this process", &self.threads),
+                (
+                    "process_open_fds",
+                    "Open file descriptors of this process",
+                    &self.open_fds,
+                ),
+                (
+                    "process_max_fds",
+                    "Maximum number of open file descriptors",
+                    &self.max_fds,
+                ),
+            ];
+            for (name, help, gauge) in gauges {
+                r.register(name, help, gauge.clone());
+            }
             r.register(
                 "process_start_time_seconds",
-                "When it started, since 1970",
+                "Start time of this process, as Unix time",
                 self.start_time.clone(),
             );
         }
 
-        /// Reads current values. A value that cannot be read stays unchanged.
+        /// A value that cannot be read stays unchanged.
         pub(crate) fn update(&self) {
             if let Some(stat_now) = ProcStat::now() {
                 self.cpu_seconds
@@ -87,7 +100,6 @@ mod linux {
         }
     }
 
-    /// The fields of `/proc/self/stat` that count.
     struct ProcStat {
         cpu_seconds: f64,
         resident_bytes: i64,
@@ -101,7 +113,7 @@ mod linux {
             let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
             let system = std::fs::read_to_string("/proc/stat").ok()?;
             let booted = system.lines().find_map(|line| line.strip_prefix("btime "))?;
-            // After the name, which may contain anything; the first is field 3 of proc(5).
+            // After the name, which may contain anything. The first field here is field 3 of proc(5).
             let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
             let field = |number: usize| fields.get(number - 3)?.trim().parse::<i64>().ok();
             let pages = i64::try_from(rustix::param::page_size()).ok()?;
@@ -128,7 +140,7 @@ mod linux {
         use super::*;
 
         #[test]
-        fn the_kernel_tells_of_this_process() {
+        fn reads_process_statistics() {
             let stat_now = ProcStat::now().unwrap();
             assert!(stat_now.resident_bytes > 1 << 20 && stat_now.virtual_bytes > stat_now.resident_bytes);
             assert!(stat_now.threads >= 1 && stat_now.cpu_seconds >= 0.0);

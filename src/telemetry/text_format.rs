@@ -1,10 +1,10 @@
-//! From OpenMetrics to the text format of Prometheus, version 0.0.4.
+//! Converts OpenMetrics to the text format of Prometheus, version 0.0.4.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-/// The crate writes OpenMetrics, where a counter's description lacks the `_total` of its samples; every reader of Prometheus' own format
-/// wants the two alike.
+/// In OpenMetrics the description of a counter lacks the suffix `_total` of its samples, which Prometheus' own format
+/// requires.
 pub(super) fn classic(text: &str) -> String {
     let counters: HashSet<&str> = text
         .lines()
