@@ -37,11 +37,8 @@ pub async fn find_or_create_admin_key(engine: &Engine, folder: &DataFolder) -> R
     Ok(AdminKey::Unknown)
 }
 
-/// Creates a new administrator key if the one in the data folder is lost or revoked. The owner of the folder may do this, since the store is theirs.
-///
-/// # Errors
-///
-/// The folder holds a good key, or the file or the store cannot be used.
+/// Creates a new administrator key if the one in the data folder is lost or revoked. The owner of the folder also
+/// owns the store, so this needs no key.
 pub async fn recover_key(engine: &Engine, folder: &DataFolder) -> Result<(), Error> {
     let _one = folder.lock_first_key()?;
     if valid_key(engine, folder).await?.is_some() {

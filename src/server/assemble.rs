@@ -1,4 +1,4 @@
-//! From configuration to engine: the one place where the adapters are chosen.
+//! Creates the engine from the configuration. The one place that chooses adapters.
 
 use crate::blob::{Blob, LinkSigner};
 use crate::config::{BackendChoice, Config, DataFolder};
@@ -10,20 +10,13 @@ use crate::sandbox::linux::{self, Degraded};
 use crate::server::Error;
 use crate::store::{Instance, Store};
 
-/// An engine and the folder it keeps everything in.
 #[derive(Debug)]
 pub struct Assembled {
-    /// The use cases.
     pub engine: Engine,
-    /// The data folder.
     pub folder: DataFolder,
 }
 
-/// Puts an engine together. Several processes may share one data folder.
-///
-/// # Errors
-///
-/// The part that cannot be had, and what to do.
+/// Creates an engine. Several processes may share a data folder.
 pub async fn assemble(config: &Config) -> Result<Assembled, Error> {
     let folder = config.data_folder()?;
     let path = config.database_in(&folder);
@@ -37,7 +30,7 @@ pub async fn assemble(config: &Config) -> Result<Assembled, Error> {
     let sandbox = sandbox(config, instance.id());
     #[cfg(target_os = "linux")]
     if let Err(error) = super::memory::keep_out_of_cores() {
-        tracing::warn!(%error, "A core dump of this process would hold secrets; set RLIMIT_CORE to 0 yourself");
+        tracing::warn!(%error, "Core dumps not disabled, and they would contain secrets; set RLIMIT_CORE to 0");
     }
     let links = LinkSigner::new(&folder.signing_key()?)?;
     let master_key = config.master_key(&folder)?;
@@ -60,7 +53,7 @@ fn sandbox(config: &Config, instance: InstanceId) -> Sandbox {
     let native = |allow_degraded| linux::Settings {
         program: None,
         allow_degraded,
-        // One is gone while its successor is being made, which takes longer than many a program.
+        // One is being replaced, which takes longer than many programs run.
         waiting_max: 2 * config.limits.concurrency,
     };
     match wanted.backend {
@@ -73,7 +66,7 @@ fn sandbox(config: &Config, instance: InstanceId) -> Sandbox {
     }
 }
 
-/// Elsewhere there is no other way.
+/// Only Linux has the native backend.
 #[cfg(not(target_os = "linux"))]
 fn sandbox(config: &Config, instance: InstanceId) -> Sandbox {
     match config.sandbox.backend {

@@ -1,4 +1,4 @@
-//! What a server says when it is up: where it is, where things are kept, whether it can run anything, where the key is.
+//! The start-up banner: address, data folder, backends, key.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -9,12 +9,11 @@ use crate::config::{Config, DataFolder};
 use crate::engine::Engine;
 use crate::server::AdminKey;
 
-/// Whether the banner is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Greeting {
     /// On standard output.
     Banner,
-    /// Nothing: where standard output ends in a log, the first key would stay there.
+    /// For example in a log, which must not contain the first key.
     Quiet,
 }
 
@@ -26,7 +25,7 @@ pub(super) struct Facts<'a> {
     pub(super) engine: &'a Engine,
 }
 
-/// A sandbox that does not answer must not keep the banner back.
+/// A backend that does not respond must not delay the banner.
 const CHECK_MAX: Duration = Duration::from_secs(5);
 
 pub(super) async fn greet(greeting: Greeting, facts: &Facts<'_>) {
@@ -35,15 +34,15 @@ pub(super) async fn greet(greeting: Greeting, facts: &Facts<'_>) {
     let sandbox = match sandbox {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err("the container engine has not answered yet".to_owned()),
+        Err(_) => Err("the sandbox backend does not respond".to_owned()),
     };
     if let Err(why) = &sandbox {
-        tracing::warn!("No sandbox can be made now: {why}");
+        tracing::warn!("Sandbox not ready: {why}");
     }
     let degraded = facts.engine.sandbox().degraded().join(" and ");
     if !degraded.is_empty() {
         tracing::warn!(
-            "This host keeps {degraded} only as well as a watchdog can; every result says so, `skillbox doctor` says why"
+            "Sandbox degraded: {degraded} is enforced only by a watchdog; results are marked, `skillbox doctor` shows the reason"
         );
     }
     if greeting == Greeting::Banner {
@@ -70,41 +69,31 @@ fn text(facts: &Facts<'_>, sandbox: &Result<(), String>) -> String {
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "  {name:<9}{value}");
     };
-    line("API", &format!("{url}  (described at {url}/openapi.json)"));
+    line("API", &format!("{url}  (documented at {url}/openapi.json)"));
     line("data", &folder.path().display().to_string());
-    match sandbox {
-        Ok(()) => {
-            let degraded = match engine.sandbox().degraded() {
-                [] => String::new(),
-                promises => format!("; DEGRADED: {}", promises.join(", ")),
-            };
-            line(
-                "sandbox",
-                &format!("{}: ready{degraded}", engine.sandbox().name()),
-            );
-        }
-        Err(why) => line(
-            "sandbox",
-            &format!(
-                "{}: NOT READY: {why}; run `skillbox doctor` for details",
-                engine.sandbox().name()
-            ),
-        ),
-    }
+    let backend = engine.sandbox().name();
+    let degraded = match engine.sandbox().degraded() {
+        [] => String::new(),
+        promises => format!("; DEGRADED: {}", promises.join(", ")),
+    };
+    let state = match sandbox {
+        Ok(()) => format!("{backend}: ready{degraded}"),
+        Err(why) => format!("{backend}: NOT READY: {why}; run `skillbox doctor` for details"),
+    };
+    line("sandbox", &state);
     let file = folder.admin_key_path();
-    match key {
-        AdminKey::Created(key) => {
-            line(
-                "key",
-                &format!("{}  (shown this once; kept in {})", key.reveal(), file.display()),
-            );
-        }
-        AdminKey::Existing(_) => line("key", &format!("in {}", file.display())),
-        AdminKey::Unknown => line(
-            "key",
-            "none in the data folder; use one that you were given, or `skillbox key recover`",
+    let key = match key {
+        AdminKey::Created(key) => format!(
+            "{}  (shown only once; stored in {})",
+            key.reveal(),
+            file.display()
         ),
-    }
+        AdminKey::Existing(_) => format!("in {}", file.display()),
+        AdminKey::Unknown => {
+            "none in the data folder; use an existing key, or run `skillbox key recover`".to_owned()
+        }
+    };
+    line("key", &key);
     if !address.ip().is_loopback() {
         line(
             "note",

@@ -34,7 +34,7 @@ async fn release_memory(engine: &Engine) {
     };
     match tokio::task::spawn_blocking(release_memory).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::debug!(%error, "The program's pages stay in memory"),
-        Err(error) => tracing::debug!(%error, "Memory was not given back"),
+        Ok(Err(error)) => tracing::debug!(%error, "Releasing code pages failed"),
+        Err(error) => tracing::debug!(%error, "Releasing memory failed"),
     }
 }

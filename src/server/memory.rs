@@ -1,14 +1,14 @@
-//! Keeps what this process holds in memory, the master key and secrets above all, out of core dumps.
+//! Keeps the memory of this process, with the master key and secrets, out of core dumps.
 
 use std::io;
 
 use rustix::process::{self, DumpableBehavior, Resource, Rlimit};
 
-/// Lets no core be written of this process and of what it starts, for good. Root's is not dumpable either: the kernel then hands nothing
-/// to a program that collects cores, and nobody may trace it.
+/// Disables core dumps of this process and its children permanently. A process of root is also made undumpable, so
+/// that the kernel gives nothing to crash handlers and no process may trace it.
 ///
-/// An ordinary user's stays dumpable, or its `/proc` would be root's, and it could not map the users of native sandboxes; programs
-/// that collect cores look at the limit.
+/// A process of an ordinary user stays dumpable: otherwise its `/proc` would belong to root, and it could not map the
+/// users of native sandboxes. Crash handlers respect the limit.
 pub(super) fn keep_out_of_cores() -> io::Result<()> {
     let none = Rlimit {
         current: Some(0),
@@ -27,7 +27,7 @@ mod tests {
 
     /// S-31.
     #[test]
-    fn no_core_of_this_process_is_written() {
+    fn disables_core_dumps() {
         keep_out_of_cores().unwrap();
         let limit = process::getrlimit(Resource::Core);
         assert_eq!((limit.current, limit.maximum), (Some(0), Some(0)));

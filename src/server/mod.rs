@@ -29,10 +29,6 @@ pub use error::Error;
 pub use signals::Signals;
 
 /// Serves until a signal arrives, then drains running executions (F-05).
-///
-/// # Errors
-///
-/// It could not start; nothing was changed then but the data folder.
 pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
     let _traces = observe::begin(&config)?;
     // Register signal handlers first: an early signal must not trigger the default action.
@@ -118,11 +114,6 @@ async fn maintain(engine: Engine, closing: CancellationToken) {
     }
 }
 
-/// The runtime of one process.
-///
-/// # Errors
-///
-/// The system gives no threads.
 pub fn runtime() -> Result<tokio::runtime::Runtime, Error> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()

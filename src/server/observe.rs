@@ -10,7 +10,7 @@ use crate::http::{self, MetricsRoute};
 use crate::server::Error;
 use crate::telemetry;
 
-/// Sends what is left of the traces when dropped.
+/// Sends the remaining traces when dropped.
 pub(super) struct TraceGuard {
     #[cfg(feature = "otlp")]
     sent: Option<telemetry::Traces>,
@@ -25,7 +25,6 @@ impl Drop for TraceGuard {
     }
 }
 
-/// Sets up log and traces.
 pub(super) fn begin(config: &Config) -> Result<TraceGuard, Error> {
     let (filter, format) = (config.log.filter.as_deref().unwrap_or("info"), config.log.format);
     #[cfg(feature = "otlp")]
@@ -40,7 +39,6 @@ pub(super) fn begin(config: &Config) -> Result<TraceGuard, Error> {
     })
 }
 
-/// Whether administrators can read metrics.
 pub(super) fn route(config: &Config) -> MetricsRoute {
     if config.observe.metrics {
         MetricsRoute::Served
@@ -49,7 +47,7 @@ pub(super) fn route(config: &Config) -> MetricsRoute {
     }
 }
 
-/// Serves metrics on their own address, where there is one, until `closing`.
+/// Serves metrics on their own address, if configured, until `closing`.
 pub(super) async fn serve(
     config: &Config,
     engine: &Engine,

@@ -1,10 +1,9 @@
-//! The signals that ask a process to end.
+//! Signals that request shutdown.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::error::Error;
 
-/// The signals that ask a process to end.
 #[derive(Debug)]
 pub struct Signals {
     terminate: Signal,
@@ -12,11 +11,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Takes over SIGTERM and SIGINT; from now on they only ask.
-    ///
-    /// # Errors
-    ///
-    /// The system does not let us.
+    /// Handles SIGTERM and SIGINT from now on.
     pub fn new() -> Result<Self, Error> {
         Ok(Self {
             terminate: signal(SignalKind::terminate()).map_err(Error::Signals)?,
@@ -24,7 +19,6 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one.
     pub async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}

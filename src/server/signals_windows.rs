@@ -1,12 +1,11 @@
-//! The console events that ask a process to end on Windows.
+//! Console events that request shutdown on Windows.
 
 use tokio::signal::windows::{CtrlBreak, CtrlC, CtrlClose, CtrlShutdown};
 use tokio::signal::windows::{ctrl_break, ctrl_c, ctrl_close, ctrl_shutdown};
 
 use super::error::Error;
 
-/// The events that ask a process to end. After the last two Windows ends it by force in a few seconds; what is then left
-/// behind the next start clears.
+/// Windows ends the process a few seconds after the last two events. The next start cleans up.
 #[derive(Debug)]
 pub struct Signals {
     interrupt: CtrlC,
@@ -16,11 +15,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Takes over Ctrl-C, Ctrl-Break, the console's closing and the system's shutdown; from now on they only ask.
-    ///
-    /// # Errors
-    ///
-    /// The system does not let us.
+    /// Handles Ctrl-C, Ctrl-Break, closing the console and shutdown from now on.
     pub fn new() -> Result<Self, Error> {
         Ok(Self {
             interrupt: ctrl_c().map_err(Error::Signals)?,
@@ -30,7 +25,6 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one.
     pub async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}

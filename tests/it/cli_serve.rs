@@ -74,7 +74,7 @@ fn a_quiet_server_prints_nothing() {
     let mut server = shell.spawn(&["serve", "--port", "0", "--quiet"]);
     let mut log = String::new();
     let mut lines = BufReader::new(server.stderr.as_mut().unwrap());
-    while !log.contains("No sandbox can be made") {
+    while !log.contains("Sandbox not ready") {
         assert_ne!(lines.read_line(&mut log).unwrap(), 0, "{log}");
     }
     let mut printed = String::new();
