@@ -1,4 +1,4 @@
-//! The member `args` of a request: the words of a command line, or what a function is called with.
+//! The member `args` of a request: arguments of a program, or the argument of a function.
 
 use std::fmt;
 
@@ -9,13 +9,12 @@ use serde_json::value::RawValue;
 use crate::error::Error;
 use crate::execution::JsonText;
 
-/// An array of texts, or an object.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
 pub enum Args {
     /// Arguments of a program, after its own name.
     Words(Vec<String>),
-    /// What `main(args)` is called with.
+    /// Argument of `main(args)`.
     #[schema(value_type = Object)]
     Object(JsonText),
 }
@@ -27,13 +26,13 @@ impl Default for Args {
 }
 
 impl Args {
-    /// The input and the arguments of a program that they are.
+    /// The input and the arguments of the program.
     pub fn with(self, input: Option<JsonText>) -> Result<(Option<JsonText>, Vec<String>), Error> {
         match (self, input) {
             (Self::Words(words), input) => Ok((input, words)),
             (Self::Object(object), None) => Ok((Some(object), Vec::new())),
             (Self::Object(_), Some(_)) => Err(Error::invalid(
-                "args, input: an object in `args` is the input; give one of the two",
+                "args, input: both given, and an object in `args` is the input; send one of them",
             )),
         }
     }
@@ -51,7 +50,7 @@ impl<'de> Visitor<'de> for ArgsVisitor {
     type Value = Args;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array of texts, or an object")
+        f.write_str("an array of strings or an object")
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Args, A::Error> {
@@ -62,7 +61,7 @@ impl<'de> Visitor<'de> for ArgsVisitor {
         Ok(Args::Words(words))
     }
 
-    /// The members are kept as they were written: no number changes.
+    /// Keeps the text of the members, so that no number changes.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Args, A::Error> {
         let mut text = String::from("{");
         while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
@@ -85,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_is_the_input_and_an_array_the_command_line() {
+    fn reads_an_object_as_input_and_an_array_as_arguments() {
         let object: Args = serde_json::from_str("{\"n\": 1.10, \"ü\\n\": [ ]}").unwrap();
         let (input, words) = object.with(None).unwrap();
         assert_eq!(input.unwrap().as_str(), "{\"n\":1.10,\"ü\\n\":[ ]}");

@@ -10,21 +10,21 @@ use crate::error::Error;
 use crate::ids::Digest;
 use crate::store::{BlobRecord, Saved};
 
-/// A blob, without its bytes.
+/// A blob, without its content.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct BlobInfo {
-    /// Its id: the digest of its content.
+    /// Digest of the content.
     #[schema(value_type = String, example = "sha256:…")]
     pub blob_id: Digest,
     /// Size in bytes.
     pub size: u64,
-    /// What it was said to be when it first came.
+    /// Type that was given at the first upload.
     #[schema(example = "text/csv")]
     pub media_type: String,
-    /// When it came.
+    /// Time of the first upload.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: jiff::Timestamp,
-    /// From then on it is not there.
+    /// Time from which it no longer exists.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: jiff::Timestamp,
 }

@@ -1,4 +1,4 @@
-//! The JSON of a request for an execution.
+//! The request for an execution.
 
 use std::fmt;
 use std::time::Duration;
@@ -19,26 +19,26 @@ use crate::limits;
 use crate::sandbox::InputFile;
 use crate::skill::{Language, Selector, SkillName, SkillRef};
 
-/// One execution as asked for.
+/// A request for an execution.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"skill": "text-summary", "version": "latest", "input": {"text": "Some text."}, "timeout": 30}))]
 pub struct CreateExecution {
-    /// The skill to run; or else `code`.
+    /// Skill to run. Alternative: `code`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, max_length = 64)]
     pub skill: Option<SkillName>,
-    /// Code to run, at most 1 MiB; or else `skill`.
+    /// Code to run, at most 1 MiB. Alternative: `skill`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// What `code` is written in; `python` if absent.
+    /// Language of `code`. Default: `python`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<Language>,
-    /// A semantic version, `latest` or a digest `sha256:…`; `latest` if absent.
+    /// A semantic version, `latest` or a digest `sha256:…`. Default: `latest`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, max_length = 71)]
     pub version: Option<Selector>,
-    /// Any JSON, at most 10 MiB; it reaches the program byte for byte. `{}` if absent.
+    /// Any JSON, at most 10 MiB. The program receives it byte for byte. Default: `{}`.
     #[serde(
         default,
         deserialize_with = "present",
@@ -46,36 +46,36 @@ pub struct CreateExecution {
     )]
     #[schema(value_type = serde_json::Value)]
     pub input: Option<JsonText>,
-    /// Arguments of the program, after its own name. An object is what `main(args)` is called with: another way to write
+    /// Arguments of the program, after its own name. An object is the argument of `main(args)`, as an alternative to
     /// `input`.
     #[serde(default, deserialize_with = "unless_null")]
     #[schema(value_type = Option<Args>)]
     pub args: Args,
-    /// Files placed below `/workspace`: relative path to content in base64.
+    /// Files for `/workspace`: relative path to base64 content.
     #[serde(default, deserialize_with = "unless_null")]
     #[schema(value_type = Option<BTreeMap<String, String>>)]
     pub files: Files,
-    /// Blobs placed in `/blobs`, each under the 64 hex digits of its id; at most 64 MiB together.
+    /// Blobs for `/blobs`, each named by the 64 hex digits of its id. At most 64 MiB in total.
     #[serde(default, deserialize_with = "unless_null")]
     #[schema(value_type = Option<Vec<String>>, max_items = 100, example = json!(["sha256:…"]))]
     pub blobs: Vec<Digest>,
-    /// A script of the skill to run instead of the skill's own program, by its path: `scripts/fill.py`. The extension or
-    /// the `#!` line tells the interpreter. New and changed files of `/workspace` come back.
+    /// Path of a script of the skill to run instead of its own program, such as `scripts/fill.py`. The extension or
+    /// the `#!` line selects the interpreter. New and changed files of `/workspace` are returned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 240)]
     pub script: Option<String>,
-    /// Standard input of the program. If absent, a program gets its input there and a script nothing.
+    /// Standard input of the program. Default: the input for a program, nothing for a script.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
-    /// Other published skills that the program sees at `/skills/<name>` and may import: `name`, or `name@1.2.0`.
+    /// Further published skills, mounted at `/skills/<name>` and importable: `name` or `name@1.2.0`.
     #[serde(default, deserialize_with = "unless_null")]
     #[schema(value_type = Option<Vec<String>>, max_items = 16, example = json!(["salesforce.leads@1.2.0"]))]
     pub mount_skills: Vec<SkillRef>,
-    /// Packages besides those that the skill asks for: `pandas>=2` for Python, `lodash@^4` for Node.
+    /// Packages in addition to those of the skill: `pandas>=2` for Python, `lodash@^4` for Node.
     #[serde(default, deserialize_with = "unless_null")]
     #[schema(value_type = Option<Vec<String>>, max_items = 200)]
     pub requirements: Vec<String>,
-    /// Wall clock in seconds, at least 0.1; only shortens what the skill and the server allow.
+    /// Wall clock limit in seconds, at least 0.1. Can only shorten the limits of the skill and the server.
     #[serde(
         default,
         deserialize_with = "seconds",
@@ -83,28 +83,28 @@ pub struct CreateExecution {
     )]
     #[schema(minimum = 0.1)]
     pub timeout: Option<f64>,
-    /// Where the end of the execution is told, signed: an address on the Internet over HTTPS.
+    /// URL that receives a signed webhook at the end of the execution: an address on the Internet over HTTPS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 2048, example = "https://hooks.example/skillbox")]
     pub callback_url: Option<String>,
-    /// Whether the answer is its end, or that it waits for its turn.
+    /// Respond at the end of the execution, or immediately.
     #[serde(default, deserialize_with = "unless_null")]
     #[schema(value_type = Option<Mode>)]
     pub mode: Mode,
-    /// What becomes of it when the client hangs up; with `mode: sync` only.
+    /// What happens when the client disconnects. Only for `mode: sync`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<OnDisconnect>)]
     pub on_disconnect: Option<OnDisconnect>,
 }
 
-/// When a request for an execution is answered.
+/// When a request is answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// When it has ended.
+    /// At the end of the execution.
     #[default]
     Sync,
-    /// When it is recorded; it runs when its turn comes.
+    /// As soon as it is recorded. It runs when it gets a slot.
     Async,
 }
 
@@ -116,13 +116,13 @@ impl TryFrom<CreateExecution> for RunSpec {
         let timeout = timeout.map_err(|_| Error::invalid("timeout: must be a positive number of seconds"))?;
         let (input, args) = body.args.with(body.input)?;
         let subject = match (body.skill, body.code) {
-            (Some(_), Some(_)) => return Err(Error::invalid("skill, code: give one of the two")),
-            (None, None) => return Err(Error::invalid("skill: missing; name a skill, or send code")),
+            (Some(_), Some(_)) => return Err(Error::invalid("skill, code: both given; send one of them")),
+            (None, None) => return Err(Error::invalid("skill, code: both missing; send one of them")),
             (Some(_), None) if body.language.is_some() => {
-                return Err(Error::invalid("language: is for code; a skill says its own"));
+                return Err(Error::invalid("language: only for `code`; omit it for a skill"));
             }
             (None, Some(_)) if body.version.is_some() => {
-                return Err(Error::invalid("version: is for skills; leave it out with code"));
+                return Err(Error::invalid("version: only for `skill`; omit it for code"));
             }
             (Some(name), None) => Self::of_skill(name, body.version.unwrap_or_default()),
             (None, Some(code)) => Self::of_code(body.language.unwrap_or(Language::Python), code),
@@ -144,7 +144,7 @@ impl TryFrom<CreateExecution> for RunSpec {
 }
 
 impl TryFrom<RunSpec> for CreateExecution {
-    /// Standard input is not UTF-8, which JSON cannot carry.
+    /// Standard input that is not UTF-8, which JSON cannot contain.
     type Error = std::str::Utf8Error;
 
     fn try_from(spec: RunSpec) -> Result<Self, Self::Error> {
@@ -172,18 +172,18 @@ impl TryFrom<RunSpec> for CreateExecution {
     }
 }
 
-/// An explicit `null` is an input too: the program reads `null`.
+/// `null` is an input, too: the program reads `null`.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<JsonText>, D::Error> {
     JsonText::deserialize(deserializer).map(Some)
 }
 
-/// A number of seconds: a text with a unit, as the command line takes it, is none.
+/// A number of seconds. A text with a unit, as on the command line, is rejected.
 fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     Option::deserialize(deserializer)
         .map_err(|_| de::Error::custom("not a number of seconds; write it without quotes or unit, like 30"))
 }
 
-/// The member `files`, decoded as it is read.
+/// The member `files`, decoded while it is read.
 #[derive(Debug, Default)]
 pub struct Files(pub Vec<InputFile>);
 
@@ -209,7 +209,7 @@ impl<'de> Visitor<'de> for FilesVisitor {
     type Value = Files;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object of paths and contents in base64")
+        f.write_str("an object of paths and base64 contents")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Files, A::Error> {
@@ -217,7 +217,7 @@ impl<'de> Visitor<'de> for FilesVisitor {
         while let Some((path, Base64(content))) = map.next_entry::<String, Base64>()? {
             if files.len() == limits::INPUT_FILES_MAX {
                 return Err(de::Error::custom(format!(
-                    "more than {} files",
+                    "more than {} files; send fewer",
                     limits::INPUT_FILES_MAX
                 )));
             }
@@ -243,7 +243,7 @@ impl<'de> Deserialize<'de> for Base64 {
             type Value = Base64;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("text in base64")
+                f.write_str("a base64 string")
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Base64, E> {

@@ -6,25 +6,23 @@ use serde::{Deserialize, Serialize};
 use crate::execution::{Reason, Status};
 use crate::ids::ExecutionId;
 
-/// Event `status`: where the execution stands. The first of each stream.
+/// Event `status`: the state of the execution. The first event of each stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct StatusEvent {
-    /// Which execution.
     #[schema(value_type = String, format = Uuid)]
     pub execution_id: ExecutionId,
-    /// Where it stands.
     pub status: Status,
-    /// Its place in its tenant's line while it waits for its turn, 1 for the next one; else `null`.
+    /// Position in the tenant's queue, 1 for the next; `null` if it is not queued.
     #[schema(required, minimum = 1)]
     pub queue_position: Option<usize>,
 }
 
-/// Events `stdout` and `stderr`: a piece of what the program printed.
+/// Events `stdout` and `stderr`: a piece of the program's output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct PrintedEvent {
-    /// As text: what is not UTF-8 is shown as U+FFFD. No character is cut between two pieces.
+    /// Text; invalid UTF-8 is shown as U+FFFD. No character is split between two pieces.
     pub text: String,
-    /// The same as bytes, in base64, where they are no UTF-8; else it is not there.
+    /// The bytes in base64, if they are not UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base64: Option<String>,
 }
@@ -32,9 +30,7 @@ pub struct PrintedEvent {
 /// Event `end`: the last of each stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct EndEvent {
-    /// Where the execution stands.
     pub status: Status,
-    /// Why there is no more.
     pub reason: EndReason,
 }
 
@@ -58,7 +54,6 @@ impl From<Reason> for EndReason {
 }
 
 impl PrintedEvent {
-    /// The event for these bytes.
     pub fn of(bytes: Vec<u8>) -> Self {
         match String::from_utf8(bytes) {
             Ok(text) => Self { text, base64: None },
@@ -69,7 +64,7 @@ impl PrintedEvent {
         }
     }
 
-    /// What the program printed; `None` where the event is not understood.
+    /// The bytes; `None` if the base64 is invalid.
     #[must_use]
     pub fn into_bytes(self) -> Option<Vec<u8>> {
         match self.base64 {
@@ -84,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_printed_comes_as_text_and_where_it_is_none_as_bytes_too() {
+    fn adds_base64_to_output_that_is_not_utf8() {
         for bytes in [&b"plain \xc3\xbc"[..], b"\xff\x00a", b""] {
             let event = PrintedEvent::of(bytes.to_vec());
             assert_eq!(event.base64.is_some(), std::str::from_utf8(bytes).is_err());

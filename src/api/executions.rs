@@ -14,24 +14,24 @@ use crate::execution::{Bookmark, Execution, LogLine, Logs, Summary};
 use crate::ids::{ExecutionId, Tenant};
 use crate::store::ExecutionFilter;
 
-/// What was kept of the streams, as text: what is not UTF-8 is shown as U+FFFD.
+/// Recorded output as text. Invalid UTF-8 is shown as U+FFFD.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct StreamTexts {
-    /// Standard output; `null` if not asked for.
+    /// Standard output; `null` if not requested.
     #[schema(required)]
     pub stdout: Option<String>,
-    /// Standard error; `null` if not asked for.
+    /// Standard error; `null` if not requested.
     #[schema(required)]
     pub stderr: Option<String>,
-    /// Bytes written to standard output in all.
+    /// Bytes written to standard output.
     pub stdout_total: u64,
-    /// Bytes written to standard error in all.
+    /// Bytes written to standard error.
     pub stderr_total: u64,
-    /// Whether anything was left out of either: the head is kept.
+    /// Whether the end of a stream was discarded.
     pub truncated: bool,
-    /// What the program logged by the helper `log`.
+    /// Lines of the helper `log`.
     pub lines: Vec<LogLine>,
-    /// Whether it logged more.
+    /// Whether further lines were discarded.
     pub lines_truncated: bool,
 }
 

@@ -14,27 +14,26 @@ use crate::ids::{KeyId, Tenant};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = Key)]
 pub struct KeyInfo {
-    /// Its public id.
+    /// Public id.
     #[schema(value_type = String, format = Uuid)]
     pub key_id: KeyId,
-    /// What its owner calls it.
+    /// Name chosen by its owner.
     #[schema(example = "ci")]
     pub name: String,
-    /// The first characters of the secret.
+    /// First characters of the secret.
     #[schema(example = "skb_a1B2")]
     pub hint: String,
-    /// What it may do.
     pub scopes: Vec<Scope>,
-    /// Whose it is.
+    /// Tenant of the key.
     #[schema(value_type = String, example = "default")]
     pub tenant: Tenant,
-    /// When it was made.
+    /// Creation time.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: jiff::Timestamp,
-    /// When it stops working.
+    /// Expiry.
     #[schema(value_type = Option<String>, format = DateTime, required)]
     pub expires_at: Option<jiff::Timestamp>,
-    /// When it was revoked.
+    /// Time of revocation.
     #[schema(value_type = Option<String>, format = DateTime, required)]
     pub revoked_at: Option<jiff::Timestamp>,
 }
@@ -42,10 +41,9 @@ pub struct KeyInfo {
 /// A new API key. Its secret is never shown again.
 #[derive(Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct FreshKey {
-    /// What is known of it.
     #[serde(flatten)]
     pub key: KeyInfo,
-    /// The secret: send it as `Authorization: Bearer …`.
+    /// The secret. Send it as `Authorization: Bearer …`.
     #[schema(example = "skb_…")]
     pub api_key: String,
 }
@@ -61,17 +59,17 @@ impl fmt::Debug for FreshKey {
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"name": "ci", "scopes": ["run"]}))]
 pub struct CreateKey {
-    /// What you call it.
+    /// Any name.
     #[schema(min_length = 1, max_length = 100)]
     pub name: String,
-    /// What it may do.
+    /// Scopes of the key.
     #[schema(min_items = 1)]
     pub scopes: Vec<Scope>,
-    /// Whose it is; yours if absent. Only an administrator of the tenant `default` may name another.
+    /// Tenant of the key. Default: yours. Only an administrator of tenant `default` may name another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub tenant: Option<Tenant>,
-    /// When it stops working; never if absent.
+    /// Expiry. Default: never.
     #[serde(default, deserialize_with = "time", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<jiff::Timestamp>,
@@ -83,7 +81,7 @@ pub async fn create(engine: &Engine, caller: &Caller, new: CreateKey) -> Result<
     if tenant != *caller.tenant() && *caller.tenant() != Tenant::default_tenant() {
         return Err(Error::new(
             Code::Forbidden,
-            "tenant: only an administrator of tenant `default` may make keys for another",
+            "tenant: only an administrator of tenant `default` may create keys for another tenant",
         ));
     }
     let new = NewKey {

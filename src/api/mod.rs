@@ -61,5 +61,5 @@ where
 pub(crate) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<jiff::Timestamp>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
     let parsed = text.map(|text| text.parse()).transpose();
-    parsed.map_err(|_| de::Error::custom("not a time; write it in full, like 2026-01-31T12:00:00Z"))
+    parsed.map_err(|_| de::Error::custom("not a time; write date, time and zone, like 2026-01-31T12:00:00Z"))
 }

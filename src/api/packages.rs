@@ -11,26 +11,26 @@ use crate::sandbox::ProgressSender;
 use crate::skill::{Language, Selector, SkillName};
 use crate::store::PackageSet;
 
-/// One set of installed packages.
+/// A set of installed packages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = Packages)]
 pub struct PackageSetInfo {
-    /// What was asked for, and for which image or interpreter it was built.
+    /// Identifies the requirements and the image or interpreter.
     #[schema(value_type = String)]
     pub key: Digest,
-    /// Whose packages.
+    /// Language of the packages.
     pub language: Language,
-    /// What was asked for.
+    /// Requested packages.
     #[schema(example = json!(["numpy", "pandas>=2"]))]
     pub requirements: Vec<String>,
     /// Size of all files, in bytes.
     pub bytes: u64,
-    /// How many files.
+    /// Number of files.
     pub files: u32,
-    /// When they were installed.
+    /// Time of installation.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: jiff::Timestamp,
-    /// When they were last used, to the hour.
+    /// Last use, to the hour.
     #[schema(value_type = String, format = DateTime)]
     pub used_at: jiff::Timestamp,
 }
@@ -49,15 +49,15 @@ impl From<&PackageSet> for PackageSetInfo {
     }
 }
 
-/// The skill whose packages are to be installed.
+/// The skill whose packages to install.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"skill": "data-analysis"}))]
 pub struct Prefetch {
-    /// The skill.
+    /// Name of the skill.
     #[schema(value_type = String, max_length = 64)]
     pub skill: SkillName,
-    /// A semantic version, `latest` or a digest `sha256:…`; `latest` if absent.
+    /// A semantic version, `latest` or a digest `sha256:…`. Default: `latest`.
     #[serde(default)]
     #[schema(value_type = Option<String>, max_length = 71)]
     pub version: Option<Selector>,

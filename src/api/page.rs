@@ -1,4 +1,4 @@
-//! Lists in pages.
+//! Pages of lists.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,17 +7,17 @@ use crate::error::Error;
 use crate::limits;
 use crate::store::{Cursor, Page};
 
-/// One page of a list.
+/// A page of a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct List<T> {
-    /// The rows.
+    /// Rows of this page.
     pub items: Vec<T>,
-    /// Send it as `page_token` for the next page; `null` at the end.
+    /// Send as `page_token` for the next page; `null` on the last page.
     #[schema(required)]
     pub next_page_token: Option<String>,
 }
 
-/// The part of a list that `limit` and `page_token` mean.
+/// Parses `limit` and `page_token`.
 pub fn page_request(limit: Option<&str>, page_token: Option<&str>) -> Result<PageRequest, Error> {
     let rows = match limit {
         None => limits::PAGE_ROWS,
@@ -66,7 +66,7 @@ mod tests {
 
     ///
     #[test]
-    fn a_limit_is_checked_and_clamped() {
+    fn checks_and_clamps_limit() {
         let rows = |limit| {
             page_request(limit, None)
                 .map(|page| page.rows)
@@ -92,7 +92,7 @@ mod tests {
 
     ///
     #[test]
-    fn a_token_that_no_list_gave_out_is_refused() {
+    fn rejects_an_unknown_page_token() {
         for wrong in ["", "x", "' or 1=1 --", &"a".repeat(10_000)] {
             assert!(page_request(None, Some(wrong)).is_err(), "{wrong:?}");
         }

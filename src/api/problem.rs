@@ -5,35 +5,35 @@ use utoipa::openapi::{Object, Type};
 
 use crate::error::{Code, Error, Fault};
 
-/// The body of every answer with an error status.
+/// Body of every error response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Problem {
-    /// Names the kind of problem; as stable as `code`.
+    /// Kind of problem; as stable as `code`.
     #[serde(rename = "type")]
     #[schema(example = "urn:skillbox:problem:not_found")]
     pub kind: String,
-    /// The kind of problem in words.
+    /// Kind of problem in words.
     #[schema(example = "Not found")]
     pub title: String,
-    /// The HTTP status.
+    /// HTTP status.
     #[schema(example = 404)]
     pub status: u16,
-    /// What is wrong with this request, and what to do.
+    /// What is wrong and what to do.
     #[schema(example = "skill `data-analysis` not found")]
     pub detail: String,
-    /// The stable code to switch on.
+    /// Stable code.
     #[schema(schema_with = codes)]
     pub code: String,
-    /// The request, as in `X-Request-Id` and in the server's log.
+    /// Request id, as in `X-Request-Id` and in the server's log.
     #[schema(example = "019a0000-0000-7000-8000-000000000000")]
     pub request_id: String,
-    /// Whether the same request may succeed later without a change.
+    /// Whether the same request may succeed later.
     #[schema(example = false)]
     pub retryable: bool,
-    /// When to come back, in seconds, where that is known.
+    /// Seconds to wait before a retry, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u64>,
-    /// Each place of the input that does not fit the skill's schema, the first 10.
+    /// The first 10 places at which the input violates the skill's schema.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Fault>,
 }

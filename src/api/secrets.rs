@@ -14,13 +14,13 @@ use crate::store::{Saved, SecretRecord};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = Secret)]
 pub struct SecretInfo {
-    /// Its name, and that of the variable that programs find it in.
+    /// Name of the secret, and of the variable in programs.
     #[schema(value_type = String, example = "API_TOKEN")]
     pub name: SecretName,
-    /// When it was first set.
+    /// Time of the first set.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: jiff::Timestamp,
-    /// When it was last set.
+    /// Time of the last set.
     #[schema(value_type = String, format = DateTime)]
     pub updated_at: jiff::Timestamp,
 }

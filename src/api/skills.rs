@@ -19,57 +19,54 @@ use crate::store::{Published, SkillRecord};
 /// A version of a skill in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct SkillSummary {
-    /// Its name.
     #[schema(value_type = String, example = "data-analysis")]
     pub name: SkillName,
-    /// Its version.
     #[schema(value_type = String, example = "1.2.0")]
     pub version: Version,
-    /// Its content.
+    /// Digest of the content.
     #[schema(value_type = String)]
     pub digest: Digest,
-    /// What it does and when to use it.
+    /// Purpose and use.
     pub description: String,
-    /// The form it was written in.
+    /// Format of the skill.
     #[serde(default)]
     #[schema(required)]
     pub dialect: Dialect,
-    /// The language of its program; `null` where none is run without a word.
+    /// Language of the program; `null` if the skill has no default program.
     #[schema(required)]
     pub language: Option<Language>,
-    /// Size of the archive as uploaded, in bytes.
+    /// Size of the uploaded archive in bytes.
     pub archive_bytes: u64,
-    /// Size of all files unpacked, in bytes.
+    /// Size of all files in bytes.
     pub unpacked_bytes: u64,
-    /// How many files.
+    /// Number of files.
     pub files: u32,
-    /// When it was published.
+    /// Time of publication.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: jiff::Timestamp,
 }
 
-/// A version of a skill with all that its author declared.
+/// A version of a skill with everything that its author declared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Skill {
-    /// As in lists.
     #[serde(flatten)]
     pub summary: SkillSummary,
-    /// The file that is run, relative to the skill's folder.
+    /// File that is run, relative to the skill's folder.
     #[schema(required)]
     pub entrypoint: Option<String>,
-    /// The image asked for; `null` means the language's default.
+    /// Requested image; `null` for the default of the language.
     #[schema(required)]
     pub image: Option<String>,
-    /// The wall clock asked for, in seconds.
+    /// Requested wall clock limit in seconds.
     #[schema(required)]
     pub timeout: Option<f64>,
-    /// The memory asked for, in bytes.
+    /// Requested memory in bytes.
     #[schema(required)]
     pub memory_bytes: Option<u64>,
-    /// The CPU asked for, in thousandths of a core.
+    /// Requested CPU in thousandths of a core.
     #[schema(required)]
     pub cpu_millis: Option<u32>,
-    /// The size of `/workspace` asked for, in bytes.
+    /// Requested size of `/workspace` in bytes.
     #[schema(required)]
     pub disk_bytes: Option<u64>,
     /// JSON Schema of the input.
@@ -78,30 +75,30 @@ pub struct Skill {
     /// JSON Schema of the output.
     #[schema(required)]
     pub output_schema: Option<serde_json::Value>,
-    /// The licence as declared.
+    /// Declared licence.
     #[schema(required)]
     pub license: Option<String>,
-    /// Where it runs, as declared.
+    /// Declared compatibility.
     #[schema(required)]
     pub compatibility: Option<String>,
-    /// The author's own keys.
+    /// Further keys of the author.
     pub metadata: BTreeMap<String, String>,
-    /// Tools an agent may use with it, as declared.
+    /// Declared tools that an agent may use with it.
     #[schema(required)]
     pub allowed_tools: Option<String>,
     /// Instructions for a model: the body of SKILL.md.
     pub instructions: String,
-    /// The function that is called in the entrypoint, where that is a module of functions.
+    /// Function of the entrypoint, if that is a module of functions.
     #[schema(required)]
     pub function: Option<Function>,
-    /// Secrets that it is given; all must be there.
+    /// Declared secrets, all of which must be set.
     #[schema(value_type = Vec<String>)]
     pub secrets: Vec<SecretName>,
-    /// Where each value came from, by its key; what is not here is the server's default.
+    /// Source of each value, by its key. Missing keys have the server's default.
     pub origins: BTreeMap<String, Origin>,
-    /// Its scripts that can be called by their path, and what they say of themselves; the first 200.
+    /// The first 200 scripts that can be run by path, with their descriptions.
     pub actions: Vec<Action>,
-    /// What was accepted but looks wrong.
+    /// Warnings of the lint.
     pub warnings: Vec<Warning>,
 }
 

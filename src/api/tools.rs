@@ -9,24 +9,22 @@ use crate::error::Error;
 use crate::skill::{ToolFormat, prompt_entry, tool};
 use crate::store::{Cursor, SkillRecord};
 
-/// A tool as a model's API takes it.
+/// A tool definition in the format of a model's API.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(transparent)]
 #[schema(value_type = Object)]
 pub struct ToolDefinition(serde_json::Value);
 
 impl ToolDefinition {
-    /// The definition of the tool that calls the skill of `record`, if there is anything to call.
+    /// `None` for a skill that cannot be called.
     fn of(record: &SkillRecord, format: ToolFormat) -> Option<Self> {
         tool(&record.manifest, &record.version, format).map(Self)
     }
 
-    /// What the model calls it.
     pub(crate) fn name(&self) -> &str {
         self.text("name")
     }
 
-    /// What it does.
     pub(crate) fn description(&self) -> &str {
         self.text("description")
     }
@@ -37,7 +35,7 @@ impl ToolDefinition {
     }
 }
 
-/// The callable ones of the latest versions, by name. A page may have fewer rows than requested.
+/// The latest version of each callable skill, by name. A page may have fewer rows than requested.
 pub async fn list(
     engine: &Engine,
     caller: &Caller,

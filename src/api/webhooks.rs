@@ -11,53 +11,53 @@ use crate::error::Error;
 use crate::ids::{DeliveryId, ExecutionId};
 use crate::store::{self, DeliveryStatus};
 
-/// One webhook and how far it has come.
+/// A webhook and its state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = Delivery)]
 pub struct DeliveryInfo {
-    /// Its id, the `webhook-id` of every attempt.
+    /// Id, sent as `webhook-id` in every attempt.
     #[schema(value_type = String, format = Uuid)]
     pub delivery_id: DeliveryId,
     /// Execution that the webhook reports.
     #[schema(value_type = String, format = Uuid)]
     pub execution_id: ExecutionId,
-    /// Where it goes.
+    /// Receiver.
     #[schema(example = "https://hooks.example/skillbox")]
     pub url: String,
-    /// `waiting` for the end of its execution, `pending`, `sending`; for good: `delivered`, `gone` (the receiver wants no
-    /// more), `failed` (it was tried often enough).
+    /// `waiting` for the end of the execution, `pending` or `sending`. Final: `delivered`, `gone` (the receiver
+    /// answered 410), `failed` (all attempts failed).
     #[schema(example = "delivered")]
     pub status: String,
-    /// Attempts so far.
+    /// Number of attempts.
     pub attempts: u32,
-    /// When it is tried next; `null` where it is not.
+    /// Time of the next attempt; `null` if none is due.
     #[schema(value_type = Option<String>, format = DateTime, required)]
     pub next_try_at: Option<jiff::Timestamp>,
-    /// When the last attempt began.
+    /// Start of the last attempt.
     #[schema(value_type = Option<String>, format = DateTime, required)]
     pub last_try_at: Option<jiff::Timestamp>,
-    /// What the receiver answered to it, as an HTTP status.
+    /// HTTP status of the last response.
     #[schema(required)]
     pub last_status: Option<u16>,
-    /// Why it was no success.
+    /// Error of the last attempt.
     #[schema(required)]
     pub last_error: Option<String>,
-    /// When its execution was accepted.
+    /// Time at which the execution was accepted.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: jiff::Timestamp,
 }
 
-/// What the tenant's webhooks are signed with.
+/// The secret that signs the tenant's webhooks.
 #[derive(Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = SigningSecret)]
 pub struct SigningSecretInfo {
     /// As receivers are configured with it.
     #[schema(example = "whsec_…")]
     pub secret: String,
-    /// When it was made.
+    /// Creation time.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: jiff::Timestamp,
-    /// Until when the one before signs too; `null` if there is none.
+    /// Time until which the previous secret signs too; `null` if there is none.
     #[schema(value_type = Option<String>, format = DateTime, required)]
     pub previous_until: Option<jiff::Timestamp>,
 }
@@ -107,7 +107,7 @@ pub async fn rotate_signing_secret(engine: &Engine, caller: &Caller) -> Result<S
 
 impl From<&store::Delivery> for DeliveryInfo {
     fn from(delivery: &store::Delivery) -> Self {
-        // While it is being sent, this is when its sender is considered dead.
+        // While it is being sent, `next_at` is when its sender counts as dead.
         let is_next = delivery.status == DeliveryStatus::Pending;
         Self {
             delivery_id: delivery.id,

@@ -1,8 +1,8 @@
-//! What a client would rather be answered.
+//! Content negotiation by `Accept`.
 
 use axum::http::{HeaderMap, header};
 
-/// The first media type of the request's `Accept` that is offered here, or a range that takes any of them.
+/// The first media type of `Accept` that is offered, or a range that matches any.
 pub(crate) fn preferred<'a>(headers: &HeaderMap, offered: &[&'a str]) -> Option<&'a str> {
     headers
         .get_all(header::ACCEPT)
@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_that_is_offered_is_taken() {
+    fn selects_the_first_offered_media_type() {
         let offered = ["application/json", "text/plain", "*/*"];
         for (accept, expected) in [
             ("text/plain, application/json", Some("text/plain")),

@@ -1,4 +1,4 @@
-//! Who may call what.
+//! The access matrix: which scopes each route requires.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,17 @@ use axum::http::Method;
 
 use crate::auth::Scope;
 
-/// Who may call a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// No key is needed.
+    /// No key.
     Open,
-    /// A key with one of these scopes is needed (`admin` includes all).
+    /// A key with one of these scopes (`admin` includes all).
     Key(&'static [Scope]),
-    /// A key with one of these scopes or a signed link is needed.
+    /// A key with one of these scopes, or a signed link.
     KeyOrLink(&'static [Scope]),
 }
 
-/// Who may call what: read by the guard, by the document and by the tests.
+/// Used by authorization, the OpenAPI document and tests.
 #[derive(Clone, Debug, Default)]
 pub struct Matrix(BTreeMap<(String, &'static str), Access>);
 
@@ -26,7 +25,7 @@ impl Matrix {
         self.0.insert((path, method), access);
     }
 
-    /// The line of a route; a route without one is closed.
+    /// The entry of a route. A route without an entry is closed.
     pub(crate) fn access(&self, method: &Method, path: &str) -> Option<Access> {
         let line = self
             .0
@@ -35,7 +34,7 @@ impl Matrix {
         line.map(|(_, access)| *access)
     }
 
-    /// The methods that `path` takes, as in the header `Allow`.
+    /// The methods of `path`, for the header `Allow`.
     pub(crate) fn allow(&self, path: &str) -> String {
         let lines = self.0.keys().filter(|(route, _)| route == path);
         let methods: Vec<_> = lines
@@ -44,7 +43,7 @@ impl Matrix {
         methods.join(", ")
     }
 
-    /// All lines, by path: `GET /v1/skills`, and who may call it.
+    /// All entries: `GET /v1/skills` and its access, by path.
     pub fn lines(&self) -> impl Iterator<Item = (String, Access)> + '_ {
         self.0
             .iter()

@@ -1,4 +1,4 @@
-//! Whether anything still happens on a connection.
+//! Detects idle connections.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,19 +12,19 @@ use hyper::body::{Frame, SizeHint};
 use super::ConnectionLimits;
 use crate::limits;
 
-/// What one connection does. Bytes that come in do not count: who drips headers shall not live on them. Nor do bytes
-/// that go out beside the answers: a client's pings over HTTP/2 are answered, and would keep it for ever.
+/// Activity of a connection. Received bytes do not count, or a client could stay connected by sending headers slowly.
+/// Sent bytes other than responses do not count either, such as replies to HTTP/2 pings.
 #[derive(Clone, Debug)]
 pub(crate) struct Activity(Arc<Mutex<ActivityState>>);
 
 #[derive(Debug)]
 struct ActivityState {
     opened_at: Instant,
-    /// The last start or end of a request, or piece of an answer that the client took.
+    /// Start or end of a request, or progress of a response.
     last: Instant,
-    /// Requests in work.
+    /// Requests without response headers yet.
     working: usize,
-    /// Whether there was ever a request.
+    /// Whether the connection had a request.
     used: bool,
 }
 
@@ -41,7 +41,7 @@ impl Default for Activity {
 }
 
 impl Activity {
-    /// A request begins; it is in work until the answer's headers are there.
+    /// Begins a request, which runs until its response headers are ready.
     pub(crate) fn begin(&self) -> ActiveRequest {
         let mut state = self.state();
         state.working += 1;
@@ -51,7 +51,7 @@ impl Activity {
         ActiveRequest(self.clone())
     }
 
-    /// Whether the connection should be closed.
+    /// Whether to close the connection.
     pub(crate) fn is_over(&self, bounds: &ConnectionLimits) -> bool {
         let state = self.state();
         state.working == 0
@@ -71,12 +71,11 @@ impl Activity {
     }
 }
 
-/// One request in work.
 #[derive(Debug)]
 pub(crate) struct ActiveRequest(Activity);
 
 impl ActiveRequest {
-    /// Ends the work: from here on the client must take `answer` piece by piece.
+    /// Ends the request. From now on, the client must read the response.
     pub(crate) fn end(self, answer: Response) -> Response {
         let activity = self.0.clone();
         answer.map(|body| {
@@ -97,10 +96,10 @@ impl Drop for ActiveRequest {
     }
 }
 
-/// A body that goes out in small pieces and reports each: the next is asked for when there is room for it.
+/// A body sent in small pieces, each of which counts as activity: a piece is polled when there is space to send it.
 struct TrackedBody {
     body: Body,
-    /// What is left of the body's last piece.
+    /// Rest of the last piece.
     rest: Bytes,
     activity: Activity,
 }

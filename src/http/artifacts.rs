@@ -1,4 +1,5 @@
-//! `/v1/executions/{id}/files`: what a program left. Served so that no browser runs it under our name (O-15).
+//! `/v1/executions/{id}/files`: files of executions, served so that no browser runs them under this server's origin
+//! (O-15).
 
 use std::io::{self, Write as _};
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use crate::limits;
 
 /// Download all files of an execution
 ///
-/// One `tar.gz`. With a key, or by the execution's `files_url`.
+/// A `tar.gz`. Requires a key, or the execution's `files_url`.
 #[utoipa::path(get, path = "/v1/executions/{id}/files", tag = "executions", operation_id = "download_files",
     params(("id" = uuid::Uuid, Path, description = "The execution")),
     responses((status = OK, description = "The archive", body = Raw, content_type = "application/gzip")))]
@@ -39,7 +40,7 @@ pub(crate) async fn archive(
     let tar = executions::archive(&state.engine, &tenant, download.id).await?;
     let headers = headers(&download)?;
     if method == Method::HEAD {
-        // Of no known length, as the archive is.
+        // Without a length, as the archive has none.
         let nothing = stream::empty::<io::Result<Bytes>>();
         return Ok((headers, Body::from_stream(nothing)).into_response());
     }
@@ -48,9 +49,9 @@ pub(crate) async fn archive(
     Ok((headers, Body::from_stream(gzip(tar))).into_response())
 }
 
-/// Download one file of an execution
+/// Download a file of an execution
 ///
-/// With a key, or by the file's `url`. Ranges and conditional requests are answered.
+/// Requires a key, or the file's `url`. Supports ranges and conditional requests.
 #[utoipa::path(get, path = "/v1/executions/{id}/files/{*path}", tag = "executions", operation_id = "download_file",
     params(
         ("id" = uuid::Uuid, Path, description = "The execution"),
@@ -58,9 +59,9 @@ pub(crate) async fn archive(
         ("range" = Option<String>, Header, description = "One range of bytes"),
     ),
     responses(
-        (status = OK, description = "The file, under the type that its name suggests", body = Raw, content_type = "*/*"),
+        (status = OK, description = "The file, with the type of its name", body = Raw, content_type = "*/*"),
         (status = PARTIAL_CONTENT, description = "The range", body = Raw, content_type = "*/*"),
-        (status = NOT_MODIFIED, description = "The client has it already"),
+        (status = NOT_MODIFIED, description = "The client has this content"),
     ))]
 pub(crate) async fn file(
     State(state): State<Arc<ApiState>>,
@@ -82,13 +83,13 @@ pub(crate) async fn file(
     content.answer(&method, &asked).await
 }
 
-/// The type and the name are signed in a link, so they depend on nothing but the path.
+/// A link's signature covers the type and the name, so they depend only on the path.
 fn headers(download: &Download) -> Result<HeaderMap, Error> {
     content::headers(&download.content_type(), &download.content_disposition())
 }
 
-/// `tar`, compressed as fast as it is taken. A chunk takes less than a millisecond, so it needs no thread of its own: a
-/// thread could be held for ever by a client that does not read.
+/// Compresses `tar` while it is sent. A chunk takes less than a millisecond, so it needs no thread, which a client
+/// that does not read could block.
 fn gzip<R: AsyncRead + Unpin>(tar: R) -> impl Stream<Item = io::Result<Bytes>> {
     let encoder = GzEncoder::new(Vec::new(), Compression::fast());
     stream::try_unfold(Some((tar, encoder)), |state| async {
@@ -119,7 +120,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_was_compressed_piece_by_piece_reads_back() {
+    async fn compresses_a_stream_in_chunks() {
         let original: Vec<u8> = (0..1_000_000_u32).flat_map(u32::to_le_bytes).collect();
         let pieces: Vec<Bytes> = gzip(&original[..]).try_collect().await.unwrap();
         assert!(pieces.len() > 1);

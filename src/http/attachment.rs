@@ -1,9 +1,9 @@
-//! Names of downloads: a file's name is the program's choice, what a browser saves it as is ours.
+//! File names of downloads.
 
 use std::fmt::Write as _;
 
-/// The `Content-Disposition` of a file at `path`: always an attachment, under a name without directions, separators or
-/// control characters (O-09).
+/// The `Content-Disposition` of a file at `path`: always an attachment, with a name without bidirectional, separator
+/// or control characters (O-09).
 #[must_use]
 pub(crate) fn disposition(path: &str) -> String {
     let name: String = path
@@ -14,7 +14,7 @@ pub(crate) fn disposition(path: &str) -> String {
         .map(|c| if is_harmless(c) { c } else { '_' })
         .take(NAME_CHARS_MAX)
         .collect();
-    // A leading dot hides a file, a trailing dot or space is lost on Windows.
+    // A leading dot hides a file; Windows drops a trailing dot or space.
     let name = name.trim_end_matches(['.', ' ']);
     let name = match name.strip_prefix('.') {
         Some(rest) => format!("_{rest}"),
@@ -50,7 +50,7 @@ mod tests {
 
     /// O-09.
     #[test]
-    fn a_hostile_name_becomes_a_safe_one() {
+    fn sanitizes_file_names() {
         let names = [
             ("plots/report.pdf", "attachment; filename=\"report.pdf\""),
             (
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_is_cut() {
+    fn truncates_long_file_names() {
         assert!(disposition(&"é".repeat(10_000)).len() < 1200);
     }
 }

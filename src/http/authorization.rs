@@ -4,27 +4,56 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Instant;
 
+use axum::body::Body;
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
+use serde::Serialize;
 
 use super::access::{Access, Matrix};
 use super::extract::Path;
 use super::links::{self, Download};
 use super::problem::ProblemResponse;
+use super::request_filter::RequestedHost;
+use super::response;
 use super::serve::Peer;
 use super::state::ApiState;
 use crate::api::require;
 use crate::auth::Caller;
+use crate::engine::Engine;
 use crate::error::{Code, Error};
 use crate::ids::Tenant;
 use crate::telemetry::field;
 
-/// The caller of a valid API key; created only by [`authorize`].
+/// A request with a valid API key. Its caller is set only by [`authorize`].
 #[derive(Clone, Debug)]
-pub(crate) struct Authenticated(pub(crate) Caller);
+pub(crate) struct Call {
+    pub(crate) state: Arc<ApiState>,
+    pub(crate) caller: Caller,
+    pub(crate) host: RequestedHost,
+}
+
+impl Call {
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.state.engine
+    }
+
+    pub(crate) fn tenant(&self) -> &Tenant {
+        self.caller.tenant()
+    }
+
+    /// A JSON response within the memory budget.
+    pub(crate) fn json(&self, value: &impl Serialize) -> Result<Response, Error> {
+        response::json(&self.state.answers, self.tenant(), value)
+    }
+
+    /// A response body within the memory budget.
+    pub(crate) fn body(&self, content: Vec<u8>) -> Result<Body, Error> {
+        response::body(&self.state.answers, self.tenant(), content)
+    }
+}
 
 /// The tenant whose files may be read: that of the key or of the signed link.
 #[derive(Clone, Debug)]
@@ -63,7 +92,7 @@ pub(crate) async fn authorize(
     let span = tracing::Span::current();
     if let Some(caller) = caller {
         span.record(field::KEY_ID, tracing::field::display(caller.key()));
-        parts.extensions.insert(Authenticated(caller));
+        parts.extensions.insert(caller);
     }
     if let Some(tenant) = tenant {
         span.record(field::TENANT, tracing::field::display(&tenant));
@@ -112,7 +141,7 @@ impl Authorizer {
             Ok(()) => Err(refused),
             Err(wait) => Err(Error::new(
                 Code::RateLimited,
-                "too many wrong API keys from this address; wait, then send a valid one",
+                "too many invalid API keys from this address; wait, then send a valid one",
             )
             .with_retry_after(wait)),
         }
@@ -128,7 +157,7 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Error> {
     let Some((scheme, token)) = only.to_str().ok().and_then(|text| text.split_once(' ')) else {
         return Ok(None);
     };
-    // RFC 9110 compares schemes without regard to case and allows several spaces.
+    // RFC 9110: schemes are case-insensitive, and several spaces are allowed.
     let token = token.trim_start_matches(' ');
     Ok(scheme.eq_ignore_ascii_case("bearer").then_some(token))
 }
@@ -140,15 +169,20 @@ fn unauthenticated() -> Error {
     )
 }
 
-impl FromRequestParts<Arc<ApiState>> for Authenticated {
+impl FromRequestParts<Arc<ApiState>> for Call {
     type Rejection = ProblemResponse;
 
-    async fn from_request_parts(parts: &mut Parts, _state: &Arc<ApiState>) -> Result<Self, ProblemResponse> {
-        parts
-            .extensions
-            .get::<Self>()
-            .cloned()
-            .ok_or_else(|| unauthenticated().into())
+    async fn from_request_parts(parts: &mut Parts, state: &Arc<ApiState>) -> Result<Self, ProblemResponse> {
+        let extensions = &parts.extensions;
+        let (Some(caller), Some(host)) = (extensions.get::<Caller>(), extensions.get::<RequestedHost>())
+        else {
+            return Err(unauthenticated().into());
+        };
+        Ok(Self {
+            state: Arc::clone(state),
+            caller: caller.clone(),
+            host: host.clone(),
+        })
     }
 }
 
@@ -156,11 +190,8 @@ impl FromRequestParts<Arc<ApiState>> for FileTenant {
     type Rejection = ProblemResponse;
 
     async fn from_request_parts(parts: &mut Parts, _state: &Arc<ApiState>) -> Result<Self, ProblemResponse> {
-        parts
-            .extensions
-            .get::<Self>()
-            .cloned()
-            .ok_or_else(|| unauthenticated().into())
+        let tenant = parts.extensions.get::<Self>().cloned();
+        Ok(tenant.ok_or_else(unauthenticated)?)
     }
 }
 
@@ -180,7 +211,7 @@ mod tests {
 
     /// T-06.
     #[test]
-    fn only_one_bearer_header_holds_a_key() {
+    fn reads_a_key_from_one_bearer_header() {
         let key = Some(Some("skb_x".to_owned()));
         assert_eq!(token(&["Bearer skb_x"]), key);
         assert_eq!(token(&["bearer  skb_x"]), key);

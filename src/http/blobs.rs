@@ -1,21 +1,19 @@
-//! `/v1/blobs`: bytes under what they hold, in and out as streams.
+//! `/v1/blobs`: streamed uploads and downloads.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::response::Response;
 use serde::Deserialize;
 
 use super::attachment::disposition;
-use super::authorization::Authenticated;
+use super::authorization::Call;
 use super::content::{self, Content};
 use super::document::Raw;
 use super::extract::{Path, Query};
-use super::page::PageQuery;
-use super::problem::ProblemResponse;
-use super::state::ApiState;
+use super::page::{PageQuery, Paging};
+use super::problem::{JsonResult, ProblemResponse};
 use super::upload;
 use crate::api::List;
 use crate::api::blobs::{self, BlobInfo};
@@ -24,42 +22,41 @@ use crate::error::Error;
 use crate::ids::Digest;
 use crate::store::Saved;
 
-/// When a downloaded blob came, as a header.
+/// Header with the upload time of a downloaded blob.
 pub const BLOB_CREATED_AT: &str = "x-skillbox-created-at";
-/// From when on it is not there, as a header.
+/// Header with the expiry of a downloaded blob.
 pub const BLOB_EXPIRES_AT: &str = "x-skillbox-expires-at";
 
-/// The query of an upload.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct UploadQuery {
-    /// Life in seconds, at most a year; the server's choice if absent.
+    /// Lifetime in seconds, at most a year. Default: the server's.
     #[param(value_type = Option<u64>, minimum = 1, example = 3600)]
     ttl: Option<String>,
 }
 
-/// Keep a blob
+/// Upload a blob
 ///
-/// The body is the content, of any type, at most 64 MiB. The same content again is the same blob: it is kept longer, if that is later, and answered with 200.
+/// The body is the content, of any type, at most 64 MiB. Content that is already stored is answered with 200 and
+/// lives longer, if its new expiry is later.
 #[utoipa::path(post, path = "/v1/blobs", tag = "blobs", operation_id = "create_blob", params(UploadQuery),
     request_body(content = Raw, content_type = "*/*"),
-    responses((status = CREATED, description = "Kept", body = BlobInfo), (status = OK, description = "It was there", body = BlobInfo)))]
+    responses((status = CREATED, description = "Stored", body = BlobInfo), (status = OK, description = "Already stored", body = BlobInfo)))]
 pub(crate) async fn create(
-    State(state): State<Arc<ApiState>>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     Query(query): Query<UploadQuery>,
     request: Request,
 ) -> Result<(StatusCode, axum::Json<BlobInfo>), ProblemResponse> {
     let life = query.ttl.as_deref().map(seconds).transpose()?;
     let media_type = media_type(request.headers())?;
-    let received = upload::receive_blob(&state, caller.tenant(), request).await?;
+    let received = upload::receive_blob(&call.state, call.tenant(), request).await?;
     let new = NewBlob {
         content: received.file,
         media_type,
         life,
     };
-    let (blob, saved) = blobs::add(&state.engine, &caller, new).await?;
+    let (blob, saved) = blobs::add(call.engine(), &call.caller, new).await?;
     drop(received.slot);
     let status = match saved {
         Saved::New => StatusCode::CREATED,
@@ -76,7 +73,7 @@ fn seconds(text: &str) -> Result<Duration, Error> {
 
 fn media_type(headers: &HeaderMap) -> Result<Option<String>, Error> {
     let mut types = headers.get_all(header::CONTENT_TYPE).iter();
-    let wrong = || Error::invalid("content-type: must be one line of printable ASCII");
+    let wrong = || Error::invalid("content-type: must be one header of printable ASCII");
     match (types.next(), types.next()) {
         (None, _) => Ok(None),
         (Some(only), None) => only
@@ -89,39 +86,34 @@ fn media_type(headers: &HeaderMap) -> Result<Option<String>, Error> {
 
 /// List blobs
 ///
-/// The newest first.
+/// Newest first.
 #[utoipa::path(get, path = "/v1/blobs", tag = "blobs", operation_id = "list_blobs", params(PageQuery),
     responses((status = OK, body = List<BlobInfo>)))]
-pub(crate) async fn list(
-    State(state): State<Arc<ApiState>>,
-    Authenticated(caller): Authenticated,
-    Query(page): Query<PageQuery>,
-) -> Result<axum::Json<List<BlobInfo>>, ProblemResponse> {
-    let page = page.into_request()?;
-    Ok(axum::Json(blobs::list(&state.engine, &caller, page).await?))
+pub(crate) async fn list(call: Call, Paging(page): Paging) -> JsonResult<List<BlobInfo>> {
+    Ok(axum::Json(blobs::list(call.engine(), &call.caller, page).await?))
 }
 
 /// Download a blob
 ///
-/// Ranges and conditional requests are answered. The headers `x-skillbox-created-at` and `x-skillbox-expires-at` say when it came and until when it is kept.
+/// Supports ranges and conditional requests. The headers `x-skillbox-created-at` and `x-skillbox-expires-at` contain
+/// the upload time and the expiry.
 #[utoipa::path(get, path = "/v1/blobs/{id}", tag = "blobs", operation_id = "download_blob",
     params(
         ("id" = String, Path, description = "The blob: `sha256:…`"),
         ("range" = Option<String>, Header, description = "One range of bytes"),
     ),
     responses(
-        (status = OK, description = "The content, under the type that it came with", body = Raw, content_type = "*/*"),
+        (status = OK, description = "The content, with the type of its upload", body = Raw, content_type = "*/*"),
         (status = PARTIAL_CONTENT, description = "The range", body = Raw, content_type = "*/*"),
-        (status = NOT_MODIFIED, description = "The client has it already"),
+        (status = NOT_MODIFIED, description = "The client has this content"),
     ))]
 pub(crate) async fn download(
-    State(state): State<Arc<ApiState>>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     Path(id): Path<Digest>,
     method: Method,
     asked: HeaderMap,
 ) -> Result<Response, ProblemResponse> {
-    let (blob, object) = blobs::content(&state.engine, &caller, &id).await?;
+    let (blob, object) = blobs::content(call.engine(), &call.caller, &id).await?;
     let name = blob.blob_id.hex();
     let mut headers = content::headers(&blob.media_type, &disposition(&name))?;
     for (name, at) in [
@@ -141,15 +133,11 @@ pub(crate) async fn download(
 
 /// Delete a blob
 ///
-/// At once; executions that have it already keep it until they end.
+/// Takes effect immediately. Running executions that have the blob keep it.
 #[utoipa::path(delete, path = "/v1/blobs/{id}", tag = "blobs", operation_id = "delete_blob",
     params(("id" = String, Path, description = "The blob: `sha256:…`")),
     responses((status = NO_CONTENT, description = "Deleted")))]
-pub(crate) async fn delete(
-    State(state): State<Arc<ApiState>>,
-    Authenticated(caller): Authenticated,
-    Path(id): Path<Digest>,
-) -> Result<StatusCode, ProblemResponse> {
-    blobs::delete(&state.engine, &caller, &id).await?;
+pub(crate) async fn delete(call: Call, Path(id): Path<Digest>) -> Result<StatusCode, ProblemResponse> {
+    blobs::delete(call.engine(), &call.caller, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -25,7 +25,7 @@ pub(crate) async fn limit_body_time(
     request: Request,
     next: Next,
 ) -> Response {
-    // A client that waits for `100 Continue` has sent nothing yet: let it see the answer instead.
+    // A client that waits for `100 Continue` has sent nothing yet and receives the response.
     let waits = request.headers().contains_key(header::EXPECT);
     let request = request.map(|body| {
         if body.is_end_stream() {
@@ -54,7 +54,7 @@ impl DiscardRest {
 }
 
 /// A body with an idle and a total deadline. If dropped half read, the rest is read for a while: otherwise the kernel
-/// resets the connection, and a client that is still sending never sees the error.
+/// resets the connection, and a client that is still sending never receives the error.
 struct TimedBody {
     inner: Body,
     idle_max: Duration,
@@ -145,10 +145,10 @@ async fn discard(mut body: Body) {
     }
 }
 
-/// Reads `body` whole, at most `bytes_max`; `held` grows with what is there.
+/// Reads the whole body up to `bytes_max`; `held` grows with the received size.
 pub(crate) async fn read(body: Body, bytes_max: u64, held: &mut BudgetShare) -> Result<Vec<u8>, Error> {
     let too_large = || {
-        let message = format!("the body is too large; at most {bytes_max} bytes are taken here");
+        let message = format!("the body is too large; the limit is {bytes_max} bytes");
         Error::new(Code::TooLarge, message)
     };
     if body.size_hint().lower() > bytes_max {
@@ -166,14 +166,14 @@ pub(crate) async fn read(body: Body, bytes_max: u64, held: &mut BudgetShare) -> 
     Ok(bytes)
 }
 
-/// Why a body could not be read, by looking for our own errors in the chain.
+/// Finds our own errors in the chain of a body's error.
 pub(crate) fn refusal(error: &(dyn StdError + 'static), too_large: impl FnOnce() -> Error) -> Error {
     let mut next = Some(error);
     while let Some(error) = next {
         if error.is::<TooSlow>() {
             return Error::new(
                 Code::RequestTimeout,
-                "the request body took too long to arrive; send it in one go",
+                "the request body took too long to arrive; send it without pauses",
             );
         }
         if error.is::<LengthLimitError>() {
@@ -181,7 +181,7 @@ pub(crate) fn refusal(error: &(dyn StdError + 'static), too_large: impl FnOnce()
         }
         next = error.source();
     }
-    Error::invalid("the request body ended before it was complete")
+    Error::invalid("the request body is incomplete; send it again")
 }
 
 #[cfg(test)]
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_up_to_its_cap_is_read_whole() {
+    async fn reads_a_body_up_to_its_limit() {
         assert_eq!(code(pieces(vec!["abc", "de"]), 5).await, Ok(5));
         assert_eq!(code(pieces(vec!["abc", "def"]), 5).await, Err(Code::TooLarge));
         assert_eq!(code(Body::from("abcdef"), 5).await, Err(Code::TooLarge));
@@ -220,7 +220,7 @@ mod tests {
 
     /// one byte and then nothing.
     #[tokio::test]
-    async fn a_client_that_stops_sending_is_given_up() {
+    async fn times_out_a_client_that_stops_sending() {
         let stuck = stream::iter([Ok::<_, std::io::Error>("a")]).chain(stream::pending());
         let body = TimedBody::new(Body::from_stream(stuck), quick(), DiscardRest::No);
         assert_eq!(code(Body::new(body), 100).await, Err(Code::RequestTimeout));
@@ -228,7 +228,7 @@ mod tests {
 
     /// A-16, Z-24: a byte now and then, each in time, but for ever.
     #[tokio::test]
-    async fn a_client_that_drips_is_given_up() {
+    async fn times_out_a_client_that_sends_slowly() {
         let every = tokio::time::interval(Duration::from_millis(5));
         let drip = stream::unfold(every, |mut every| async {
             every.tick().await;
@@ -239,14 +239,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_broken_body_is_the_clients_fault() {
+    async fn reports_a_broken_body_as_invalid() {
         let broken = stream::iter([Ok("a"), Err(std::io::Error::other("reset"))]);
         assert_eq!(code(Body::from_stream(broken), 100).await, Err(Code::Invalid));
     }
 
     /// T-15.
     #[tokio::test]
-    async fn bodies_together_stay_within_the_budget() {
+    async fn limits_the_memory_of_all_bodies() {
         let budget = Budget::new("requests", 7000);
         let share = |tenant: &str| budget.hold(&tenant.parse().unwrap(), 0).unwrap();
         let body = || Body::from(vec![b'a'; 3000]);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_rest_of_a_refused_body_is_read_in_the_background() {
+    async fn discards_the_rest_of_a_rejected_body_in_the_background() {
         let (sender, mut taken) = tokio::sync::mpsc::channel(1);
         let source = stream::iter(0..10).then(move |piece| {
             let sender = sender.clone();

@@ -1,4 +1,4 @@
-//! What there is only so much of, shared so that no tenant keeps the others out (T-15).
+//! Budgets of shared resources, so that no tenant can use up all of one (T-15).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,19 +7,19 @@ use std::time::Duration;
 use crate::error::{Code, Error};
 use crate::ids::Tenant;
 
-/// So much in all. A tenant alone gets three quarters of it; beside others nobody gets beyond half.
+/// A total amount. A tenant alone gets three quarters of it; next to others, at most half.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget(Arc<BudgetState>);
 
 #[derive(Debug)]
 struct BudgetState {
-    /// What is shared, in the plural.
+    /// Name of the resource, in the plural, for messages.
     what: &'static str,
     total: u64,
     held: Mutex<HashMap<Tenant, u64>>,
 }
 
-/// A tenant's share, given back when dropped.
+/// The share of a tenant, released when dropped.
 #[derive(Debug)]
 pub(crate) struct BudgetShare {
     budget: Budget,
@@ -33,7 +33,7 @@ impl Budget {
         Self(Arc::new(BudgetState { what, total, held }))
     }
 
-    /// A share of this amount, or why there is none now.
+    /// A share of this amount, or an error if the budget is exhausted.
     pub(crate) fn hold(&self, tenant: &Tenant, amount: u64) -> Result<BudgetShare, Error> {
         let mut held = BudgetShare {
             budget: self.clone(),
@@ -44,7 +44,7 @@ impl Budget {
         Ok(held)
     }
 
-    /// A share of this amount in any case. While it is more than the tenant may hold, that tenant gets nothing else.
+    /// A share of this amount even beyond the budget. Meanwhile the tenant gets no other share.
     pub(crate) fn take(&self, tenant: &Tenant, amount: u64) -> BudgetShare {
         *self.held().entry(tenant.clone()).or_default() += amount;
         BudgetShare {
@@ -60,7 +60,7 @@ impl Budget {
 }
 
 impl BudgetShare {
-    /// Makes the share as large as `amount`; a larger one stays as it is.
+    /// Grows the share to `amount`; never shrinks it.
     pub(crate) fn grow_to(&mut self, amount: u64) -> Result<(), Error> {
         let more = amount.saturating_sub(self.amount);
         let shared = &self.budget.0;
@@ -68,7 +68,7 @@ impl BudgetShare {
         let own = held.get(&self.tenant).copied().unwrap_or_default();
         let (alone_max, shared_max) = (shared.total / 4 * 3, shared.total / 2);
         let others = held.iter().filter(|(tenant, _)| **tenant != self.tenant);
-        // A share that one tenant exceeded does not reduce the shares of others.
+        // A share beyond the budget must not reduce the shares of other tenants.
         let others: u64 = others.map(|(_, amount)| (*amount).min(alone_max)).sum();
         let own_max = if others == 0 { alone_max } else { shared_max };
         let wanted = own.saturating_add(more);
@@ -102,7 +102,7 @@ mod tests {
 
     /// T-15.
     #[test]
-    fn one_tenant_leaves_something_to_the_others() {
+    fn limits_one_tenant_in_favour_of_others() {
         let budget = Budget::new("things", 12);
         let (a, b, c): (Tenant, Tenant, Tenant) =
             ("a".parse().unwrap(), "b".parse().unwrap(), "c".parse().unwrap());
@@ -124,7 +124,7 @@ mod tests {
 
     /// T-15.
     #[test]
-    fn what_is_taken_in_any_case_is_at_nobody_elses_cost() {
+    fn charges_forced_shares_only_to_their_tenant() {
         let budget = Budget::new("things", 12);
         let (a, b): (Tenant, Tenant) = ("a".parse().unwrap(), "b".parse().unwrap());
         let taken = budget.take(&a, 100);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_grows_as_far_as_there_is_room() {
+    fn grows_a_share_up_to_the_limit() {
         let budget = Budget::new("things", 12);
         let mut held = budget.hold(&Tenant::default_tenant(), 1).unwrap();
         held.grow_to(9).unwrap();

@@ -1,4 +1,4 @@
-//! Serves untrusted bytes, whole or in part, so that no browser runs them under this server's origin (O-15).
+//! Serves untrusted bytes, also in ranges, so that no browser runs them under this server's origin (O-15).
 
 use std::ops::Range;
 
@@ -13,20 +13,19 @@ use crate::blob::Object;
 use crate::error::{Code, Error};
 use crate::limits;
 
-/// What can be answered by ranges and conditions.
+/// Content for range and conditional requests.
 #[derive(Debug)]
 pub(crate) struct Content {
-    /// As of [`headers`].
+    /// Made by [`headers`].
     pub(crate) headers: HeaderMap,
-    /// Says the content, in quotes.
+    /// Strong entity tag, in quotes.
     pub(crate) tag: String,
-    /// Where it lies in the object.
+    /// Position in the object.
     pub(crate) range: Range<u64>,
-    /// What holds it.
     pub(crate) object: Object,
 }
 
-/// A download of this type under this name.
+/// Headers of a download with this type and name.
 pub(crate) fn headers(content_type: &str, content_disposition: &str) -> Result<HeaderMap, Error> {
     let fixed: [(HeaderName, &str); 3] = [
         (header::CACHE_CONTROL, "private, no-cache"),
@@ -46,7 +45,6 @@ pub(crate) fn headers(content_type: &str, content_disposition: &str) -> Result<H
 }
 
 impl Content {
-    /// What was asked for of it.
     pub(crate) async fn answer(
         self,
         method: &Method,
@@ -79,7 +77,7 @@ impl Content {
             ByteRange::Beyond => {
                 let error = Error::new(
                     Code::RangeNotSatisfiable,
-                    format!("the file has {size} bytes; the range lies beyond them"),
+                    format!("range: starts after the end of the file, which has {size} bytes"),
                 );
                 return Err(ProblemResponse::from(error)
                     .with_header(header::CONTENT_RANGE, value(&format!("bytes */{size}"))?));

@@ -19,31 +19,31 @@ use super::routes::RouteTable;
 use crate::api::Problem;
 use crate::error::Fault;
 
-/// The name of the API key's scheme in the document.
+/// Name of the security scheme of API keys.
 pub(crate) const KEY_SCHEME: &str = "api_key";
-/// The name of the signed link's scheme in the document.
+/// Name of the security scheme of signed links.
 pub(crate) const LINK_SCHEME: &str = "signed_link";
 
-/// A body of bytes that are no JSON.
+/// A binary body.
 #[derive(utoipa::ToSchema)]
 #[schema(value_type = String, format = Binary)]
 #[expect(dead_code, reason = "for the document only")]
 pub(crate) struct Raw(Vec<u8>);
 
-/// The document, written once.
+/// The serialized document.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenApiText(Arc<Bytes>);
 
-/// This document
+/// OpenAPI document
 ///
-/// OpenAPI 3.1, generated from the code that answers.
+/// OpenAPI 3.1, generated from the code.
 #[utoipa::path(get, path = "/openapi.json", tag = "server",
     responses((status = OK, description = "The document", body = serde_json::Value, content_type = "application/json")))]
 pub(crate) async fn openapi(Extension(OpenApiText(text)): Extension<OpenApiText>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/json")], Bytes::clone(&text))
 }
 
-/// What every operation answers besides its own: refusals.
+/// Adds the errors of every operation.
 pub(crate) fn complete(operation: &mut Operation, access: Access) {
     let problem = |description: &str| {
         let content = Content::new(Some(Ref::from_schema_name(Problem::name())));
@@ -61,7 +61,7 @@ pub(crate) fn complete(operation: &mut Operation, access: Access) {
             response.description.clone_from(&summary);
         }
     }
-    responses.insert("default".to_owned(), problem("A refusal; `code` says why").into());
+    responses.insert("default".to_owned(), problem("An error, named by `code`").into());
     if access != Access::Open {
         responses.insert("401".to_owned(), problem("No valid API key").into());
         responses.insert(
@@ -71,10 +71,9 @@ pub(crate) fn complete(operation: &mut Operation, access: Access) {
     }
 }
 
-/// The document of `table`.
 pub(crate) fn document(table: &RouteTable) -> OpenApi {
     let mut document = table.router.get_openapi().clone();
-    // A wildcard is the router's own word.
+    // Wildcards are syntax of the router, not of OpenAPI.
     document.paths.paths = document
         .paths
         .paths
@@ -91,13 +90,11 @@ pub(crate) fn document(table: &RouteTable) -> OpenApi {
     let key = Http::builder()
         .scheme(HttpAuthScheme::Bearer)
         .bearer_format("skb_…")
-        .description(Some(
-            "An API key. The roles are scopes; `admin` includes the others.",
-        ))
+        .description(Some("An API key. Roles are scopes; `admin` includes all others."))
         .build();
     let link = ApiKeyValue::with_description(
         "signature",
-        "A link from an execution's `url` members, used as it is: `expires`, `tenant` and `signature` belong together.",
+        "A link from an execution's `url` members, used unchanged: `signature` covers `expires` and `tenant`.",
     );
     components.add_security_scheme(KEY_SCHEME, SecurityScheme::Http(key));
     components.add_security_scheme(LINK_SCHEME, SecurityScheme::ApiKey(ApiKey::Query(link)));
@@ -109,20 +106,16 @@ pub(crate) fn document(table: &RouteTable) -> OpenApi {
     OpenApiBuilder::from(document)
         .info(info())
         .tags(Some([
-            tag("skills", "Publish, look at and delete skills."),
-            tag("executions", "Run skills, and see what became of it."),
-            tag(
-                "deps",
-                "Installed packages: listed, installed in advance, forgotten.",
-            ),
+            tag("skills", "Publish, list, show, download and delete skills."),
+            tag("executions", "Run skills and code, and show the results."),
+            tag("deps", "List, install in advance and delete packages."),
             tag("webhooks", "Webhook deliveries and the secret that signs them."),
-            tag("keys", "API keys: made, listed, revoked, rotated."),
-            tag("server", "Health and documents; no key needed."),
+            tag("keys", "Create, list, revoke and rotate API keys."),
+            tag("server", "Health, metrics and this document."),
         ]))
         .build()
 }
 
-/// Writes the document of `table` for its route.
 pub(crate) fn written(table: &RouteTable) -> OpenApiText {
     let text = serde_json::to_vec(&document(table)).expect("the document always serializes");
     OpenApiText(Arc::new(text.into()))
@@ -131,9 +124,9 @@ pub(crate) fn written(table: &RouteTable) -> OpenApiText {
 fn info() -> Info {
     let mut info = Info::new("Skillbox", env!("CARGO_PKG_VERSION"));
     info.description = Some(
-        "Runs AI-agent skills in hardened sandboxes. A failing skill is no error of this API: its execution answers 200 \
-         with a `status`. Errors are `application/problem+json` with a stable `code`. Unknown request fields are refused. \
-         Lists come in pages: send `next_page_token` back as `page_token`."
+        "Runs AI-agent skills in hardened sandboxes. A failing skill is not an API error: its execution is answered with 200 \
+         and a `status`. Errors are `application/problem+json` with a stable `code`. Unknown request fields are rejected. \
+         Lists have pages: send `next_page_token` as `page_token` for the next page."
             .to_owned(),
     );
     let mut license = License::new("Apache-2.0");

@@ -1,23 +1,18 @@
-//! `/v1/executions`: run skills, and see what became of it.
+//! `/v1/executions`: run, list, show and cancel executions.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Extension;
-use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 
 use super::accept::preferred;
-use super::authorization::Authenticated;
+use super::authorization::Call;
 use super::events::{self, Events};
 use super::extract::{Json, Path, Query};
 use super::links::links;
-use super::problem::ProblemResponse;
-use super::request_filter::RequestedHost;
+use super::problem::{JsonResult, ProblemResponse};
 use super::response;
-use super::state::ApiState;
 use crate::api::executions::{self, StreamTexts};
 use crate::api::{CreateExecution, List, Mode, page_request, time};
 use crate::engine::{OnDisconnect, RunOptions, RunSpec};
@@ -29,12 +24,11 @@ use crate::skill::SkillName;
 use crate::store::ExecutionFilter;
 use crate::telemetry::field;
 
-/// The query of whatever waits for an end.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct WaitQuery {
-    /// Wait this many seconds for the end, at most 60; then it is answered as it stands.
+    /// Wait up to this many seconds, at most 60, for the end. Then the current state is returned.
     #[param(value_type = Option<f64>, minimum = 0, maximum = 60, example = 30)]
     wait: Option<String>,
 }
@@ -58,20 +52,21 @@ impl WaitQuery {
     }
 }
 
-/// Run a skill, or code
+/// Run a skill or code
 ///
-/// Answers when it has ended, with 200 whatever its status: a failing skill is an outcome, not an error. Once begun it goes on to its end even if the client hangs up, unless `on_disconnect` says otherwise; one that still waits for its turn goes with its client. With `mode: async` it is recorded and answered with 202; it runs when its turn comes, also after a restart. A request that is sent again with the same `Idempotency-Key` within 24 hours is answered with the same execution. With `Accept: text/event-stream` it is answered, once it is recorded, with the events of `GET /v1/executions/{id}/events`.
+/// Responds at the end of the execution, with 200 whatever its status: a failing skill is an outcome, not an error.
+/// If the client disconnects, a running execution continues unless `on_disconnect` says otherwise, and a queued one
+/// is dropped. With `mode: async` the execution is recorded and answered with 202; it runs when it gets a slot, also
+/// after a restart. A repeated request with the same `Idempotency-Key` within 24 hours returns the same execution.
+/// With `Accept: text/event-stream` the response contains the events of `GET /v1/executions/{id}/events`.
 #[utoipa::path(post, path = "/v1/executions", tag = "executions", operation_id = "create_execution",
-    params(WaitQuery, ("Idempotency-Key" = Option<String>, Header, description = "Any name for this request, such as a UUID")),
+    params(WaitQuery, ("Idempotency-Key" = Option<String>, Header, description = "Unique name of this request, such as a UUID")),
     request_body = CreateExecution,
     responses((status = OK, description = "The result, or the events as they occur",
             content((Envelope = "application/json"), (Events = "text/event-stream"))),
-        (status = ACCEPTED, description = "It waits or runs; `Location` says where to ask", body = Envelope)))]
-#[expect(clippy::too_many_arguments, reason = "each parameter is an extractor of axum")]
+        (status = ACCEPTED, description = "Queued or running; `Location` is the URL of the execution", body = Envelope)))]
 pub(crate) async fn create(
-    State(state): State<Arc<ApiState>>,
-    Authenticated(caller): Authenticated,
-    Extension(host): Extension<RequestedHost>,
+    call: Call,
     Query(query): Query<WaitQuery>,
     headers: HeaderMap,
     Json(body, held): Json<CreateExecution>,
@@ -81,7 +76,7 @@ pub(crate) async fn create(
     let wants_events = preferred(&headers, &[JSON, events::MEDIA_TYPE, ANY]) == Some(events::MEDIA_TYPE);
     check_mode(mode, on_disconnect, wait)?;
     if wants_events && wait.is_some() {
-        let message = "wait: is not for `Accept: text/event-stream`, which is answered with events as they come; leave one of the two out";
+        let message = "wait: cannot be used with `Accept: text/event-stream`, which streams the events; omit one of them";
         return Err(Error::invalid(message).into());
     }
     let options = RunOptions {
@@ -89,26 +84,24 @@ pub(crate) async fn create(
         on_disconnect: on_disconnect.unwrap_or_default(),
     };
     let request = RunSpec::try_from(body)?.into();
-    // Reject before the run if the response would not fit into memory: afterwards it is sent in any case.
-    drop(state.answers.hold(caller.tenant(), limits::ANSWER_BYTES_MAX)?);
+    // Reject before the run if memory for the response is exhausted: the result of a run is always sent.
+    drop(call.state.answers.hold(call.tenant(), limits::ANSWER_BYTES_MAX)?);
     if wants_events {
-        let client = events::EventClient { state, caller, host };
         return match mode {
-            Mode::Sync => events::run(client, request, options, held).await,
-            Mode::Async => events::submit(client, request, options).await,
+            Mode::Sync => events::run(call, request, options, held).await,
+            Mode::Async => events::submit(call, request, options).await,
         };
     }
     let mut execution = match mode {
-        Mode::Sync => executions::run(&state.engine, &caller, request, options, None).await?,
-        Mode::Async => executions::submit(&state.engine, &caller, request, options).await?,
+        Mode::Sync => executions::run(call.engine(), &call.caller, request, options, None).await?,
+        Mode::Async => executions::submit(call.engine(), &call.caller, request, options).await?,
     };
     if wait.is_some() {
-        execution = executions::get(&state.engine, &caller, execution.new.id, wait).await?;
+        execution = executions::get(call.engine(), &call.caller, execution.new.id, wait).await?;
     }
     drop(held);
     tracing::Span::current().record(field::EXECUTION_ID, tracing::field::display(execution.new.id));
-    let envelope = envelope(&state, &execution, &host);
-    let answer = response::json_always(&state.answers, caller.tenant(), &envelope)?;
+    let answer = response::json_always(&call.state.answers, call.tenant(), &envelope(&call, &execution))?;
     if execution.status.is_final() {
         return Ok(answer);
     }
@@ -119,7 +112,7 @@ pub(crate) async fn create(
 fn check_mode(mode: Mode, on_disconnect: Option<OnDisconnect>, wait: Option<Duration>) -> Result<(), Error> {
     match mode {
         Mode::Sync if wait.is_some() => Err(Error::invalid(
-            "wait: is for `\"mode\": \"async\"`; without it the answer comes when the execution has ended",
+            "wait: requires `\"mode\": \"async\"`; omit it, a synchronous request waits for the end",
         )),
         Mode::Async if on_disconnect == Some(OnDisconnect::Cancel) => Err(Error::invalid(
             "on_disconnect: cannot be used with `\"mode\": \"async\"`, which keeps no connection; omit one of them",
@@ -134,34 +127,33 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Error>
         return Ok(None);
     };
     if values.next().is_some() {
-        return Err(Error::invalid("Idempotency-Key: is there twice; send one"));
+        return Err(Error::invalid("Idempotency-Key: sent twice; send one"));
     }
     let key = value.to_str().unwrap_or_default().parse();
     key.map(Some)
         .map_err(|rule| Error::invalid(format!("Idempotency-Key: {rule}")))
 }
 
-/// The query of the list.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ExecutionQuery {
-    /// Rows of one page: at least 1; more than 200 are cut to 200.
+    /// Rows per page, at least 1. Larger values are reduced to 200.
     #[param(value_type = Option<u64>, minimum = 1, example = 50)]
     limit: Option<String>,
-    /// `next_page_token` of the page before.
+    /// `next_page_token` of the previous page.
     #[param(max_length = 256)]
     page_token: Option<String>,
-    /// Only those in this state.
+    /// Filter by status.
     status: Option<Status>,
-    /// Only those of this skill.
+    /// Filter by skill.
     #[param(value_type = Option<String>)]
     skill: Option<SkillName>,
-    /// Only those accepted at this time or later.
+    /// Accepted at this time or later.
     #[serde(default, deserialize_with = "time")]
     #[param(value_type = Option<String>, format = DateTime)]
     since: Option<jiff::Timestamp>,
-    /// Only those accepted before this time.
+    /// Accepted before this time.
     #[serde(default, deserialize_with = "time")]
     #[param(value_type = Option<String>, format = DateTime)]
     until: Option<jiff::Timestamp>,
@@ -169,14 +161,10 @@ pub(crate) struct ExecutionQuery {
 
 /// List executions
 ///
-/// The newest first, without output, logs and files.
+/// Newest first, without output, logs and files.
 #[utoipa::path(get, path = "/v1/executions", tag = "executions", operation_id = "list_executions", params(ExecutionQuery),
     responses((status = OK, body = List<Summary>)))]
-pub(crate) async fn list(
-    State(state): State<Arc<ApiState>>,
-    Authenticated(caller): Authenticated,
-    Query(query): Query<ExecutionQuery>,
-) -> Result<axum::Json<List<Summary>>, ProblemResponse> {
+pub(crate) async fn list(call: Call, Query(query): Query<ExecutionQuery>) -> JsonResult<List<Summary>> {
     let page = page_request(query.limit.as_deref(), query.page_token.as_deref())?;
     let filter = ExecutionFilter {
         status: query.status,
@@ -185,64 +173,44 @@ pub(crate) async fn list(
         until: query.until,
     };
     Ok(axum::Json(
-        executions::list(&state.engine, &caller, filter, page).await?,
+        executions::list(call.engine(), &call.caller, filter, page).await?,
     ))
 }
 
 /// Show an execution
 ///
-/// With `wait` the answer comes when it has ended, or after so many seconds.
+/// With `wait`, responds at its end or after that time.
 #[utoipa::path(get, path = "/v1/executions/{id}", tag = "executions", operation_id = "show_execution",
     params(("id" = uuid::Uuid, Path, description = "The execution"), WaitQuery),
     responses((status = OK, body = Envelope)))]
 pub(crate) async fn show(
-    State(state): State<Arc<ApiState>>,
-    Authenticated(caller): Authenticated,
-    Extension(host): Extension<RequestedHost>,
+    call: Call,
     Path(id): Path<ExecutionId>,
     Query(query): Query<WaitQuery>,
 ) -> Result<Response, ProblemResponse> {
-    let execution = executions::get(&state.engine, &caller, id, query.wait()?).await?;
-    Ok(response::json(
-        &state.answers,
-        caller.tenant(),
-        &envelope(&state, &execution, &host),
-    )?)
+    let execution = executions::get(call.engine(), &call.caller, id, query.wait()?).await?;
+    Ok(call.json(&envelope(&call, &execution))?)
 }
 
 /// Cancel an execution
 ///
-/// Answers when it has ended. One that has ended already is answered as it is.
+/// Responds at its end. An execution that has already ended is returned unchanged.
 #[utoipa::path(post, path = "/v1/executions/{id}/cancel", tag = "executions", operation_id = "cancel_execution",
     params(("id" = uuid::Uuid, Path, description = "The execution")),
     responses((status = OK, body = Envelope)))]
-pub(crate) async fn cancel(
-    State(state): State<Arc<ApiState>>,
-    Authenticated(caller): Authenticated,
-    Extension(host): Extension<RequestedHost>,
-    Path(id): Path<ExecutionId>,
-) -> Result<Response, ProblemResponse> {
-    let execution = executions::cancel(&state.engine, &caller, id).await?;
-    Ok(response::json(
-        &state.answers,
-        caller.tenant(),
-        &envelope(&state, &execution, &host),
-    )?)
+pub(crate) async fn cancel(call: Call, Path(id): Path<ExecutionId>) -> Result<Response, ProblemResponse> {
+    let execution = executions::cancel(call.engine(), &call.caller, id).await?;
+    Ok(call.json(&envelope(&call, &execution))?)
 }
 
-pub(crate) fn envelope(
-    state: &ApiState,
-    execution: &Execution,
-    RequestedHost(host): &RequestedHost,
-) -> Envelope {
-    let links = links(&state.engine, execution, &state.base_url(host));
+pub(crate) fn envelope(call: &Call, execution: &Execution) -> Envelope {
+    let links = links(call.engine(), execution, &call.state.base_url(&call.host.0));
     Envelope {
-        queue: state.engine.runs().queue_place(execution),
+        queue: call.engine().runs().queue_place(execution),
         ..Envelope::from_execution(execution, Some(&links))
     }
 }
 
-/// Which stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Stream {
@@ -265,34 +233,34 @@ impl Stream {
     }
 }
 
-/// The query of the logs.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct LogsQuery {
-    /// Which stream; both if absent.
+    /// Stream; both if absent.
     #[serde(default)]
     #[param(inline)]
     stream: Stream,
-    /// Plain text as it is printed, until the program has ended; both streams as they come.
+    /// Stream plain text while the program runs, both streams in order of arrival.
     #[serde(default)]
     follow: bool,
 }
 
 const JSON: &str = "application/json";
 const ANY: &str = "*/*";
-/// What logs can be had as.
+/// Formats of logs.
 const TEXTS: &[&str] = &[JSON, "text/plain", "text/*", ANY];
 
-/// Show what an execution printed
+/// Show the output of an execution
 ///
-/// As plain text byte for byte, or as JSON if `Accept` asks for it. The header `x-skillbox-truncated` says whether anything was left out. With `follow=true` always as plain text, while it is printed; what a program prints beyond the cap is left out there without a word.
+/// Plain text byte for byte, or JSON if requested by `Accept`. The header `x-skillbox-truncated` tells whether output
+/// was discarded. With `follow=true` always plain text, while the program runs; output beyond the limit is discarded
+/// silently.
 #[utoipa::path(get, path = "/v1/executions/{id}/logs", tag = "executions", operation_id = "show_logs",
     params(("id" = uuid::Uuid, Path, description = "The execution"), LogsQuery),
     responses((status = OK, content((String = "text/plain"), (StreamTexts = "application/json")))))]
 pub(crate) async fn logs(
-    State(state): State<Arc<ApiState>>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     Path(id): Path<ExecutionId>,
     Query(query): Query<LogsQuery>,
     headers: HeaderMap,
@@ -301,10 +269,10 @@ pub(crate) async fn logs(
     if query.follow {
         let buffering = [(HeaderName::from_static("x-accel-buffering"), "no")];
         let wanted = query.stream.one();
-        let body = events::plain(&state, &caller, id, wanted).await?;
+        let body = events::plain(&call, id, wanted).await?;
         return Ok((plain, buffering, body).into_response());
     }
-    let logs = executions::logs(&state.engine, &caller, id).await?;
+    let logs = executions::logs(call.engine(), &call.caller, id).await?;
     let truncated = [(
         HeaderName::from_static("x-skillbox-truncated"),
         logs.truncated().to_string(),
@@ -316,7 +284,7 @@ pub(crate) async fn logs(
             Stream::Stderr => texts.stdout = None,
             Stream::Both => {}
         }
-        let texts = response::json(&state.answers, caller.tenant(), &texts)?;
+        let texts = call.json(&texts)?;
         return Ok((truncated, texts).into_response());
     }
     let bytes = match query.stream {
@@ -324,6 +292,6 @@ pub(crate) async fn logs(
         Stream::Stderr => logs.stderr,
         Stream::Both => [logs.stdout, logs.stderr].concat(),
     };
-    let body = response::body(&state.answers, caller.tenant(), bytes)?;
+    let body = call.body(bytes)?;
     Ok((truncated, plain, body).into_response())
 }

@@ -1,4 +1,4 @@
-//! What handlers take out of a request: read under caps, refused with the field's name.
+//! Extractors: read with limits; errors name the field.
 
 use std::sync::Arc;
 
@@ -21,33 +21,28 @@ use crate::error::{Code, Error};
 use crate::execution::check_depth;
 use crate::limits;
 
-/// A JSON request body, and the share of memory that it holds until the answer is made.
+/// A JSON body, and its share of the memory budget, held until the response is made.
 #[derive(Debug)]
 pub(crate) struct Json<T>(pub(crate) T, pub(crate) BudgetShare);
 
-/// What may come as a JSON body.
+/// The type of a JSON body.
 pub(crate) trait Body: DeserializeOwned + Send + 'static {
-    /// The largest body taken, in bytes.
-    const BYTES_MAX: u64;
+    /// Maximum size in bytes.
+    const BYTES_MAX: u64 = limits::BODY_BYTES_MAX;
 }
 
 impl Body for CreateExecution {
     const BYTES_MAX: u64 = limits::EXECUTION_BODY_BYTES_MAX;
 }
 
-impl Body for CreateKey {
-    const BYTES_MAX: u64 = limits::BODY_BYTES_MAX;
-}
+impl Body for CreateKey {}
 
-impl Body for Prefetch {
-    const BYTES_MAX: u64 = limits::BODY_BYTES_MAX;
-}
+impl Body for Prefetch {}
 
-/// Path parameters.
 #[derive(Debug)]
 pub(crate) struct Path<T>(pub(crate) T);
 
-/// Query parameters; each at most once.
+/// Each parameter at most once.
 #[derive(Debug)]
 pub(crate) struct Query<T>(pub(crate) T);
 
@@ -63,7 +58,7 @@ impl<T: Body> FromRequest<Arc<ApiState>> for Json<T> {
         let FileTenant(tenant) = FileTenant::from_request_parts(&mut parts, state).await?;
         let mut held = state.bodies.hold(&tenant, 0)?;
         let bytes = body::read(body, T::BYTES_MAX, &mut held).await?;
-        // A large body takes long enough to hold up other requests of this thread.
+        // Parsing a large body would block other requests of this thread.
         let value = if bytes.len() as u64 <= limits::INLINE_PARSE_BYTES_MAX {
             parse(&bytes)
         } else {
@@ -102,8 +97,8 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<ApiState>> for Query<T> {
     }
 }
 
-/// Exactly one `Content-Type` that says JSON, in UTF-8 if it names a charset (A-10: a form or plain text that a foreign
-/// page can send is never parsed).
+/// Exactly one `Content-Type` of JSON, in UTF-8 if it names a charset (A-10: forms and plain text, which a foreign
+/// page can send, are never parsed).
 fn is_json(headers: &HeaderMap) -> bool {
     let mut types = headers.get_all(header::CONTENT_TYPE).iter();
     let (Some(only), None) = (types.next(), types.next()) else {
@@ -123,7 +118,7 @@ fn is_utf8(parameter: &str) -> bool {
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
-    // The body's own braces are one level more than what it carries may have.
+    // The body adds one level to the nesting of its values.
     check_depth(bytes, limits::JSON_DEPTH_MAX + 1).map_err(|error| Error::invalid(error.to_string()))?;
     let text = bytes.trim_ascii_start();
     if !text.is_empty() && !text.starts_with(b"{") {
@@ -155,7 +150,7 @@ fn path_message(rejection: &PathRejection) -> String {
     }
 }
 
-/// A message that quotes the request: cut, and without anything that could forge a line of a log or a terminal.
+/// A message that quotes the request: truncated, without control characters that could forge log lines.
 fn quoted(message: &str) -> String {
     let mut chars = message
         .chars()
@@ -188,7 +183,7 @@ mod tests {
 
     /// A-03, A-09.
     #[test]
-    fn a_wrong_field_is_named() {
+    fn names_the_wrong_field() {
         let cases = [
             (&br#"{"skill":"a","args":[1]}"#[..], "args[0]: invalid type"),
             (
@@ -213,7 +208,7 @@ mod tests {
 
     /// A-02, A-05.
     #[test]
-    fn hostile_text_is_refused_before_or_by_the_parser() {
+    fn rejects_hostile_json() {
         assert!(message(&[b'['; 100_000]).contains("nested deeper"));
         for body in [
             &b"\xff\xfe{}"[..],
@@ -232,7 +227,7 @@ mod tests {
 
     /// A-23.
     #[test]
-    fn a_message_quotes_little_and_forges_nothing() {
+    fn truncates_and_escapes_quoted_input() {
         let long = format!("{{\"skill\":\"a\",\"{}\\u001b\\n\":1}}", "x".repeat(10_000));
         let message = message(long.as_bytes());
         assert!(
@@ -244,7 +239,7 @@ mod tests {
 
     /// A-10.
     #[test]
-    fn only_json_in_utf8_is_json() {
+    fn accepts_only_utf8_json_content_types() {
         let judged = |types: &[&str]| {
             let mut headers = HeaderMap::new();
             for value in types {

@@ -1,4 +1,4 @@
-//! Whether the server lives and can work; and where to read on.
+//! Health, readiness and the index.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 
 use super::state::ApiState;
 
-/// Where to read on.
+/// Links to further documents.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct Index {
-    /// What this is.
+    /// Name of the server.
     name: &'static str,
-    /// The document of this API.
+    /// Path of the OpenAPI document.
     openapi: &'static str,
-    /// Whether the server can do its work.
+    /// Path of the readiness check.
     ready: &'static str,
 }
 
-/// A sign of life.
+/// Liveness.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct Alive {
     /// `ok`.
@@ -33,11 +33,10 @@ pub(crate) struct Alive {
 pub struct Ready {
     /// Whether every check passed.
     pub ready: bool,
-    /// Each part.
     pub checks: Vec<Part>,
 }
 
-/// One part's health.
+/// Readiness of a component.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Part {
     /// `server`, `store`, `blob` or `sandbox`.
@@ -47,7 +46,7 @@ pub struct Part {
     pub ok: bool,
 }
 
-/// Where to read on
+/// Index
 #[utoipa::path(get, path = "/", tag = "server", responses((status = OK, body = Index)))]
 pub(crate) async fn index() -> Json<Index> {
     Json(Index {
@@ -57,17 +56,18 @@ pub(crate) async fn index() -> Json<Index> {
     })
 }
 
-/// A sign of life
+/// Check liveness
 #[utoipa::path(get, path = "/healthz", tag = "server", responses((status = OK, body = Alive)))]
 pub(crate) async fn healthz() -> Json<Alive> {
     Json(Alive { status: "ok" })
 }
 
-/// Whether the server can do its work
+/// Check readiness
 ///
-/// Lists each part and whether it works. The reasons for a failed check are in the server's log and in `skillbox doctor`.
+/// Lists each component and whether it works. The server's log and `skillbox doctor` show the reasons of failed
+/// checks.
 #[utoipa::path(get, path = "/readyz", tag = "server",
-    responses((status = OK, body = Ready), (status = SERVICE_UNAVAILABLE, description = "Some part does not work", body = Ready)))]
+    responses((status = OK, body = Ready), (status = SERVICE_UNAVAILABLE, description = "A check failed", body = Ready)))]
 pub(crate) async fn readyz(State(state): State<Arc<ApiState>>) -> (StatusCode, Json<Ready>) {
     let readiness = state.readiness().await;
     let status = if readiness.ready {

@@ -1,4 +1,4 @@
-//! Which `Host` this server answers for: a web page that points its own name at this machine must not reach it (W-06).
+//! Checks `Host`: a web page that points its own name at this machine must not reach the server (W-06).
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -9,11 +9,11 @@ use axum::http::{Uri, header};
 
 use crate::error::{Code, Error};
 
-/// The names this server answers for.
+/// Accepted host names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hosts {
     names: BTreeSet<String>,
-    /// For a server behind a proxy or a probe that does not keep the name.
+    /// For servers behind a proxy or a probe that changes the name.
     any: bool,
 }
 
@@ -35,7 +35,7 @@ impl Hosts {
         }
     }
 
-    /// The authority that `request` was sent to, if it is one of ours.
+    /// The authority of the request, if it is accepted.
     pub(crate) fn check(&self, request: &Parts) -> Result<Authority, Error> {
         let authority = authority(request)?;
         let name = authority.host().to_ascii_lowercase();
@@ -44,7 +44,7 @@ impl Hosts {
         }
         Err(Error::new(
             Code::Misdirected,
-            "this server does not answer for this host name; set `server_url` or add the name to `allowed_hosts` (SKILLBOX_ALLOWED_HOSTS)",
+            "Host: unknown name; set `server_url` or add the name to `allowed_hosts` (SKILLBOX_ALLOWED_HOSTS)",
         ))
     }
 }
@@ -53,12 +53,12 @@ fn is_loopback(name: &str) -> bool {
     name == "localhost" || name == "[::1]" || name.parse::<Ipv4Addr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Exactly one authority: of the one `Host` header, of the request target, or of both if they agree.
+/// Exactly one authority: of the `Host` header, of the request target, or of both if they are equal.
 fn authority(request: &Parts) -> Result<Authority, Error> {
     let mut headers = request.headers.get_all(header::HOST).iter();
     let (first, second) = (headers.next(), headers.next());
     if second.is_some() {
-        return Err(Error::invalid("two `Host` headers; send one"));
+        return Err(Error::invalid("Host: sent twice; send one"));
     }
     let named = match first {
         Some(value) => Some(parse(value.as_bytes())?),
@@ -66,15 +66,17 @@ fn authority(request: &Parts) -> Result<Authority, Error> {
     };
     match (named, request.uri.authority().cloned()) {
         (Some(named), Some(target)) if named != target => Err(Error::invalid(
-            "the `Host` header and the request target name different hosts",
+            "Host: differs from the host of the request target; send the same",
         )),
         (Some(host), _) | (None, Some(host)) if !host.as_str().contains('@') => Ok(host),
-        _ => Err(Error::invalid("send one `Host` header with a name and a port")),
+        _ => Err(Error::invalid(
+            "Host: missing or with user information; send one name and a port",
+        )),
     }
 }
 
 fn parse(value: &[u8]) -> Result<Authority, Error> {
-    Authority::try_from(value).map_err(|_| Error::invalid("the `Host` header is not a host name"))
+    Authority::try_from(value).map_err(|_| Error::invalid("Host: not a host name; send a name and a port"))
 }
 
 #[cfg(test)]
@@ -94,7 +96,7 @@ mod tests {
 
     /// W-06.
     #[test]
-    fn only_own_names_are_answered() {
+    fn accepts_only_configured_host_names() {
         let hosts = Hosts::new(
             Some("https://Skillbox.example:8443/x"),
             &["box.internal".to_owned()],
@@ -132,7 +134,7 @@ mod tests {
 
     /// two hosts, none, userinfo, and an absolute-form target that contradicts the header.
     #[test]
-    fn an_ambiguous_host_is_refused() {
+    fn rejects_an_ambiguous_host() {
         let hosts = Hosts::new(None, &[]);
         let invalid = Err(Code::Invalid);
         assert_eq!(checked(&hosts, "/", &["localhost", "localhost"]), invalid);
@@ -155,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_can_be_allowed() {
+    fn accepts_every_host_with_a_wildcard() {
         let hosts = Hosts::new(None, &["*".to_owned()]);
         assert_eq!(checked(&hosts, "/", &["10.1.2.3:8080"]), Ok(()));
     }

@@ -1,4 +1,4 @@
-//! Download links that work without a key, for a while.
+//! Signed download links that work without a key until they expire.
 
 use axum::http::Uri;
 use jiff::Timestamp;
@@ -12,17 +12,15 @@ use crate::error::{Code, Error};
 use crate::execution::{Execution, Links, media_type};
 use crate::ids::{ExecutionId, Tenant};
 
-/// What can be downloaded of an execution; the path parameters of both routes.
+/// A download of an execution; the path parameters of both routes.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Download {
-    /// The execution.
     pub(crate) id: ExecutionId,
-    /// One file of it, else all as an archive.
+    /// One file; all files as an archive if absent.
     #[serde(default)]
     pub(crate) path: Option<String>,
 }
 
-/// The query of a link.
 #[derive(Debug, Deserialize)]
 struct LinkQuery {
     expires: i64,
@@ -30,7 +28,7 @@ struct LinkQuery {
     signature: String,
 }
 
-/// All but RFC 3986's unreserved characters.
+/// Escapes all but the unreserved characters of RFC 3986.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -38,7 +36,7 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~');
 
 impl Download {
-    /// The one way this download's path is written.
+    /// The canonical path of this download.
     pub(crate) fn url_path(&self) -> String {
         let mut url = format!("/v1/executions/{}/files", self.id);
         for segment in self.path.iter().flat_map(|path| path.split('/')) {
@@ -48,7 +46,6 @@ impl Download {
         url
     }
 
-    /// The `Content-Type` of the answer.
     pub(crate) fn content_type(&self) -> String {
         match &self.path {
             Some(path) => media_type(path),
@@ -56,7 +53,6 @@ impl Download {
         }
     }
 
-    /// The `Content-Disposition` of the answer.
     pub(crate) fn content_disposition(&self) -> String {
         match &self.path {
             Some(path) => disposition(path),
@@ -76,7 +72,7 @@ impl Download {
     }
 }
 
-/// Links to everything that `execution` left, each starting with `base_url`.
+/// Links to all files of an execution.
 pub(crate) fn links(engine: &Engine, execution: &Execution, base_url: &str) -> Links {
     let (id, tenant) = (execution.new.id, &execution.new.tenant);
     let expires_at = engine.executions().link_expiry();
@@ -95,7 +91,7 @@ pub(crate) fn links(engine: &Engine, execution: &Execution, base_url: &str) -> L
     }
 }
 
-/// Whether a request without a key came by a link.
+/// Whether a request without a key uses a link.
 pub(crate) fn is_link(uri: &Uri) -> bool {
     let pairs = uri.query().unwrap_or_default().split('&');
     pairs
@@ -103,9 +99,14 @@ pub(crate) fn is_link(uri: &Uri) -> bool {
         .any(|name| name == Some("signature"))
 }
 
-/// The tenant whose `download` the link at `uri` allows.
+/// The tenant that a valid link at `uri` belongs to.
 pub(crate) fn check(engine: &Engine, download: &Download, uri: &Uri) -> Result<Tenant, Error> {
-    let refused = || Error::new(Code::Forbidden, "the link's signature is not valid");
+    let refused = || {
+        Error::new(
+            Code::Forbidden,
+            "signature: not valid for this link; get a new link from the execution",
+        )
+    };
     let axum::extract::Query(presented) =
         axum::extract::Query::<LinkQuery>::try_from_uri(uri).map_err(|_| refused())?;
     let expires_at = Timestamp::from_second(presented.expires).map_err(|_| refused())?;
@@ -119,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_has_one_spelling() {
+    fn encodes_paths_of_links() {
         let id = ExecutionId::generate();
         let path = |path: &str| {
             let download = Download {
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_signature_makes_a_link() {
+    fn recognizes_links_by_their_signature() {
         let judged = |uri: &str| is_link(&uri.parse().unwrap());
         assert!(judged("/x?expires=1&tenant=a&signature="));
         assert!(judged("/x?signature"));

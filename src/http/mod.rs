@@ -1,4 +1,4 @@
-//! The REST door: translates, never decides.
+//! The REST API: translates, never decides.
 
 mod accept;
 mod access;
@@ -58,7 +58,7 @@ pub use metrics::metrics_app;
 pub use serve::{App, ConnectionLimits, Peer, serve};
 pub use state::{MetricsRoute, Settings};
 
-/// The door to `engine`, ready to be served.
+/// The REST API over `engine`.
 #[must_use]
 pub fn app(engine: Engine, settings: &Settings) -> App {
     let bounds = ConnectionLimits::default();
@@ -77,7 +77,7 @@ pub fn app(engine: Engine, settings: &Settings) -> App {
         .route_layer(from_fn_with_state(guard, authorization::authorize))
         .fallback(|| async { axum::http::StatusCode::NOT_FOUND })
         .with_state(state)
-        // Each extractor has its own cap.
+        // Each extractor has a limit of its own.
         .layer(DefaultBodyLimit::disable())
         .layer(Extension(document))
         .layer(from_fn_with_state(hosts, request_filter::filter_request))
@@ -87,13 +87,12 @@ pub fn app(engine: Engine, settings: &Settings) -> App {
     App { router, bounds }
 }
 
-/// Who may call what.
+/// The access matrix.
 #[must_use]
 pub fn matrix() -> Matrix {
     routes::table().matrix
 }
 
-/// The OpenAPI document.
 #[must_use]
 pub fn document() -> serde_json::Value {
     serde_json::to_value(document::document(&routes::table())).expect("the document always serializes")

@@ -80,7 +80,7 @@ impl LoggedRequest {
     }
 }
 
-/// The client's id if there is exactly one and it is safe to log, else a new one.
+/// The client's id if there is exactly one and it is safe to log; otherwise a new one.
 fn request_id(headers: &HeaderMap) -> String {
     let harmless = |id: &&str| {
         (1..=limits::REQUEST_ID_CHARS_MAX).contains(&id.len())
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_harmless_request_id_is_taken_over_and_any_other_replaced() {
+    fn keeps_a_safe_request_id_and_replaces_others() {
         assert_eq!(id_for(&["trace-1.a_B"]), "trace-1.a_B");
         let long = "a".repeat(limits::REQUEST_ID_CHARS_MAX + 1);
         for given in [&["a b"][..], &["a\"b"], &[""], &[&long], &["a", "b"], &[]] {

@@ -1,27 +1,38 @@
 //! The query of lists.
 
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use serde::Deserialize;
 
+use super::extract::Query;
+use super::problem::ProblemResponse;
+use super::state::ApiState;
 use crate::api::page_request;
 use crate::engine::PageRequest;
-use crate::error::Error;
 
-/// The query of a list without filters.
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct PageQuery {
-    /// Rows of one page: at least 1; more than 200 are cut to 200.
+    /// Rows per page, at least 1. Larger values are reduced to 200.
     #[param(value_type = Option<u64>, minimum = 1, example = 50)]
     limit: Option<String>,
-    /// `next_page_token` of the page before.
+    /// `next_page_token` of the previous page.
     #[param(max_length = 256)]
     page_token: Option<String>,
 }
 
-impl PageQuery {
-    /// Checks and clamps.
-    pub(crate) fn into_request(self) -> Result<PageRequest, Error> {
-        page_request(self.limit.as_deref(), self.page_token.as_deref())
+/// The page that a [`PageQuery`] requests.
+pub(crate) struct Paging(pub(crate) PageRequest);
+
+impl FromRequestParts<Arc<ApiState>> for Paging {
+    type Rejection = ProblemResponse;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Arc<ApiState>) -> Result<Self, ProblemResponse> {
+        let Query(query) = Query::<PageQuery>::from_request_parts(parts, state).await?;
+        let page = page_request(query.limit.as_deref(), query.page_token.as_deref())?;
+        Ok(Self(page))
     }
 }

@@ -1,4 +1,4 @@
-//! What a refused request is answered: an RFC 9457 problem document with a stable code.
+//! Error responses: RFC 9457 problem documents with a stable code.
 
 use std::sync::Arc;
 
@@ -8,18 +8,19 @@ use axum::response::{IntoResponse, Response};
 use crate::api::Problem;
 use crate::error::{Code, Error};
 
-/// The media type of a [`Problem`].
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 
-/// An error on its way to the client. The outermost layer writes the document, since only it knows the request id.
+/// An error response. The outermost layer writes the document, since only it knows the request id.
 #[derive(Debug)]
 pub(crate) struct ProblemResponse {
     error: Error,
     header: Option<Box<(HeaderName, HeaderValue)>>,
 }
 
+/// The result of a handler that responds with JSON.
+pub(crate) type JsonResult<T> = Result<axum::Json<T>, ProblemResponse>;
+
 impl ProblemResponse {
-    /// Adds a header to the answer.
     #[must_use]
     pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.header = Some(Box::new((name, value)));
@@ -47,17 +48,17 @@ impl IntoResponse for ProblemResponse {
     }
 }
 
-/// Why an answer is an error, carried in its extensions.
+/// The error of a response, in its extensions.
 #[derive(Clone, Debug)]
 struct LoggedError(Arc<Error>);
 
-/// The error behind `response`, if it is one: ours, or the framework's own refusal put into our words.
+/// The error of a response: ours, or one for an error response of the framework.
 pub(crate) fn reason(response: &Response) -> Option<Arc<Error>> {
     if let Some(LoggedError(error)) = response.extensions().get() {
         return Some(Arc::clone(error));
     }
     let refused = response.status().is_client_error() || response.status().is_server_error();
-    // An answer with a JSON body is a handler's own, such as a readiness report.
+    // A JSON body comes from a handler, such as a readiness report.
     let own = response
         .headers()
         .get(header::CONTENT_TYPE)
@@ -65,14 +66,14 @@ pub(crate) fn reason(response: &Response) -> Option<Arc<Error>> {
     (refused && !own).then(|| Arc::new(framework_error(response.status())))
 }
 
-/// Turns `response` into the document for `error`; headers that a handler set stay.
+/// Replaces the body of `response` by the problem document; keeps headers of the handler.
 pub(crate) fn render(response: Response, error: &Error, request_id: &str) -> Response {
     let code = error.code();
     let problem = Problem::new(error, request_id);
     let body = serde_json::to_vec(&problem).expect("strings and numbers always serialize");
     let (mut parts, _) = response.into_parts();
     parts.status = status(code);
-    // Said here, since the answer to `HEAD` loses its body on the way.
+    // Set here, since the response to `HEAD` loses its body later.
     parts
         .headers
         .insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
@@ -98,24 +99,21 @@ fn status(code: Code) -> StatusCode {
 
 fn framework_error(status: StatusCode) -> Error {
     match status {
-        StatusCode::NOT_FOUND => Error::new(
-            Code::NotFound,
-            "there is nothing at this path; /openapi.json lists what there is",
-        ),
+        StatusCode::NOT_FOUND => Error::new(Code::NotFound, "no route at this path; see /openapi.json"),
         StatusCode::METHOD_NOT_ALLOWED => Error::new(
             Code::MethodNotAllowed,
             "method not allowed for this path; see the `Allow` header",
         ),
-        StatusCode::PAYLOAD_TOO_LARGE => Error::new(Code::TooLarge, "the body is too large"),
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => {
-            Error::new(Code::UnsupportedMediaType, "this content type is not taken here")
-        }
-        StatusCode::REQUEST_TIMEOUT => {
-            Error::new(Code::RequestTimeout, "the request took too long to arrive")
-        }
-        status if status.is_client_error() => {
-            Error::invalid("the request could not be read; /openapi.json says what is taken")
-        }
+        StatusCode::PAYLOAD_TOO_LARGE => Error::new(Code::TooLarge, "the body is too large; send less"),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => Error::new(
+            Code::UnsupportedMediaType,
+            "content-type: not supported by this route; see /openapi.json",
+        ),
+        StatusCode::REQUEST_TIMEOUT => Error::new(
+            Code::RequestTimeout,
+            "the request took too long to arrive; send it without pauses",
+        ),
+        status if status.is_client_error() => Error::invalid("the request is not valid; see /openapi.json"),
         status => Error::internal(format!("the framework answered {status}")),
     }
 }
@@ -140,9 +138,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_code_has_its_document() {
+    async fn renders_a_problem_document_for_every_code() {
         for code in Code::ALL {
-            let (status, headers, problem) = rendered(Error::new(code, "what to do")).await;
+            let (status, headers, problem) = rendered(Error::new(code, "detail")).await;
             assert_eq!(status.as_u16(), code.http_status());
             assert_eq!(headers[header::CONTENT_TYPE], MEDIA_TYPE);
             assert_eq!(problem.code, code.as_str());
@@ -157,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_wait_is_rounded_up() {
+    async fn rounds_retry_after_up() {
         let error =
             Error::new(Code::Busy, "all slots are taken").with_retry_after(Duration::from_millis(1200));
         let (_, headers, problem) = rendered(error).await;
@@ -167,13 +165,13 @@ mod tests {
 
     ///
     #[tokio::test]
-    async fn an_internal_error_shows_nothing_of_its_cause() {
+    async fn hides_the_cause_of_an_internal_error() {
         let (_, _, problem) = rendered(Error::internal("unable to open /var/lib/skillbox/store.db")).await;
         assert!(!serde_json::to_string(&problem).unwrap().contains("store.db"));
     }
 
     #[test]
-    fn what_the_framework_refuses_gets_our_codes() {
+    fn maps_framework_errors_to_codes() {
         let code = |status: StatusCode| reason(&status.into_response()).map(|error| error.code());
         assert_eq!(code(StatusCode::NOT_FOUND), Some(Code::NotFound));
         assert_eq!(code(StatusCode::METHOD_NOT_ALLOWED), Some(Code::MethodNotAllowed));

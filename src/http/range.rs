@@ -1,21 +1,19 @@
-//! Which bytes of a file a request asks for (RFC 9110, sections 13 and 14). One range at most: more are answered whole.
+//! Byte ranges of RFC 9110, sections 13 and 14. Requests for several ranges receive the whole file.
 
 use std::ops::Range;
 
 use axum::http::{HeaderMap, HeaderName, header};
 
-/// What to answer of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum ByteRange {
-    /// All of it.
+    /// The whole file.
     Whole,
-    /// These bytes.
     Part(Range<u64>),
-    /// The range lies beyond the end.
+    /// Beyond the end.
     Beyond,
 }
 
-/// What `headers` ask for of a file of `size` bytes whose strong entity tag is `tag`.
+/// The range that `headers` request of a file with this size and strong entity tag.
 pub(crate) fn requested_range(headers: &HeaderMap, size: u64, tag: &str) -> ByteRange {
     let still_valid = text(headers, &header::IF_RANGE).is_none_or(|condition| condition == tag);
     match text(headers, &header::RANGE) {
@@ -24,7 +22,7 @@ pub(crate) fn requested_range(headers: &HeaderMap, size: u64, tag: &str) -> Byte
     }
 }
 
-/// Whether the client has this content already; a weak tag stands for its strong one here.
+/// Whether the client has this content. Weak and strong tags are equal here.
 pub(crate) fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     fn opaque(tag: &str) -> &str {
         tag.strip_prefix("W/").unwrap_or(tag)
@@ -38,7 +36,7 @@ pub(crate) fn is_known(headers: &HeaderMap, tag: &str) -> bool {
         .any(|known| known == "*" || opaque(known) == opaque(tag))
 }
 
-/// A range that cannot be read is as if it were not there.
+/// An invalid range is ignored.
 fn parse(text: &str, size: u64) -> ByteRange {
     let Some((first, last)) = text
         .strip_prefix("bytes=")
@@ -48,7 +46,7 @@ fn parse(text: &str, size: u64) -> ByteRange {
     };
     let number = |digits: &str| {
         let decimal = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-        // More digits than fit are beyond any file.
+        // Numbers with more digits are beyond any file.
         decimal.then(|| digits.parse().unwrap_or(u64::MAX))
     };
     let range = match (number(first.trim()), number(last.trim())) {
@@ -89,7 +87,7 @@ mod tests {
 
     /// O-15.
     #[test]
-    fn one_range_is_cut_to_the_file() {
+    fn clamps_a_range_to_the_file() {
         assert_eq!(asked("bytes=0-0"), ByteRange::Part(0..1));
         assert_eq!(asked("bytes=2-5"), ByteRange::Part(2..6));
         assert_eq!(asked("bytes=2-"), ByteRange::Part(2..10));
@@ -104,7 +102,7 @@ mod tests {
 
     /// O-15.
     #[test]
-    fn a_range_beyond_the_end_is_refused() {
+    fn rejects_a_range_beyond_the_end() {
         for range in [
             "bytes=10-",
             "bytes=10-20",
@@ -118,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_that_cannot_be_read_is_ignored() {
+    fn ignores_an_invalid_range() {
         for range in [
             "bytes=5-2",
             "bytes=0-1,3-4",
@@ -136,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_of_another_version_of_the_file_is_answered_whole() {
+    fn returns_the_whole_file_if_if_range_differs() {
         let asked = |condition| {
             let headers = headers(&[(header::RANGE, "bytes=0-1"), (header::IF_RANGE, condition)]);
             requested_range(&headers, 10, TAG)
@@ -149,7 +147,7 @@ mod tests {
 
     /// O-15.
     #[test]
-    fn a_client_that_has_it_is_told_so() {
+    fn matches_if_none_match_tags() {
         let known = |tags| is_known(&headers(&[(header::IF_NONE_MATCH, tags)]), TAG);
         for tags in ["\"0123\"", "W/\"0123\"", "\"x\", \"0123\"", "*"] {
             assert!(known(tags), "{tags}");

@@ -12,7 +12,7 @@ use super::host::Hosts;
 use super::problem::ProblemResponse;
 use crate::error::{Code, Error};
 
-/// The host name and port that a request was sent to, checked.
+/// Checked host name and port of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestedHost(pub(crate) Authority);
 

@@ -10,13 +10,13 @@ use crate::error::Error;
 use crate::ids::Tenant;
 use crate::limits;
 
-/// `value` as JSON for `tenant`.
+/// A JSON response.
 pub(crate) fn json(budget: &Budget, tenant: &Tenant, value: &impl Serialize) -> Result<Response, Error> {
     let body = body(budget, tenant, text(value)?)?;
     Ok((JSON, body).into_response())
 }
 
-/// As [`json`], but never rejected: the result of a finished execution must be sent.
+/// As [`json`], but never rejected, since the result of a finished execution must be sent.
 pub(crate) fn json_always(
     budget: &Budget,
     tenant: &Tenant,
@@ -24,39 +24,34 @@ pub(crate) fn json_always(
 ) -> Result<Response, Error> {
     let text = text(value)?;
     let held = budgeted_size(&text).map(|bytes| budget.take(tenant, bytes));
-    Ok((JSON, counted(text, held)).into_response())
+    Ok((JSON, Body::from(owned(text, held))).into_response())
 }
 
 const JSON: [(header::HeaderName, &str); 1] = [(header::CONTENT_TYPE, "application/json")];
 
-/// `value` as the text of JSON.
 pub(crate) fn text(value: &impl Serialize) -> Result<Vec<u8>, Error> {
     serde_json::to_vec(value).map_err(Error::internal)
 }
 
-/// `content` for `tenant` as it is.
+/// A response body.
 pub(crate) fn body(budget: &Budget, tenant: &Tenant, content: Vec<u8>) -> Result<Body, Error> {
     let held = budgeted_size(&content)
         .map(|bytes| budget.hold(tenant, bytes))
         .transpose()?;
-    Ok(counted(content, held))
+    Ok(Body::from(owned(content, held)))
 }
 
-/// The size, if it is large enough to count.
+/// The size, if it is large enough to be counted.
 fn budgeted_size(content: &[u8]) -> Option<u64> {
     let bytes = content.len() as u64;
     (bytes > limits::ANSWER_UNCOUNTED_BYTES_MAX).then_some(bytes)
-}
-
-fn counted(content: Vec<u8>, held: Option<BudgetShare>) -> Body {
-    Body::from(owned(content, held))
 }
 
 fn owned(content: Vec<u8>, held: Option<BudgetShare>) -> Bytes {
     Bytes::from_owner(BudgetedBytes { content, _held: held })
 }
 
-/// The output of `write`. Waits for the budget if it is exhausted, and then writes again.
+/// The output of `write`. While the budget is exhausted, waits and then writes again.
 pub(crate) async fn wait_for_budget(
     budget: &Budget,
     tenant: &Tenant,
@@ -98,7 +93,7 @@ mod tests {
     use crate::error::Code;
 
     #[tokio::test]
-    async fn a_large_answer_holds_its_share_until_it_is_taken() {
+    async fn holds_the_share_of_a_large_response_until_it_is_sent() {
         let budget = Budget::new("answers", 7 * limits::MIB);
         let answer = |bytes: usize| body(&budget, &Tenant::default_tenant(), vec![b'x'; bytes]);
         let first = answer(3 << 20).unwrap();
@@ -112,7 +107,7 @@ mod tests {
 
     /// The next one finds it counted, or a client that reads slowly could pile up any number.
     #[tokio::test]
-    async fn an_answer_beyond_the_bound_is_told_and_counted() {
+    async fn sends_and_counts_a_response_beyond_the_budget() {
         let budget = Budget::new("answers", limits::MIB);
         let tenant = Tenant::default_tenant();
         let value = "x".repeat(1 << 20);

@@ -1,4 +1,4 @@
-//! Every route of this door, in one list, with who may call it beside it.
+//! All routes, with their entries in the access matrix.
 
 use std::sync::Arc;
 
@@ -23,7 +23,6 @@ const RUN_OR_SKILLS: Access = Access::Key(api::RUN_OR_SKILLS);
 const RUN_OR_LINK: Access = Access::KeyOrLink(api::RUN);
 const ADMIN: Access = Access::Key(api::ADMIN);
 
-/// The list.
 pub(crate) fn table() -> RouteTable {
     RouteTable::default()
         .route(OPEN, routes!(health::index))
@@ -68,7 +67,7 @@ pub(crate) fn table() -> RouteTable {
         .route(ADMIN, routes!(secrets::delete))
 }
 
-/// Routes with their handlers, their documents and their lines in the matrix.
+/// Routes with their OpenAPI operations and entries in the matrix.
 #[derive(Clone, Default)]
 pub(crate) struct RouteTable {
     pub(crate) router: OpenApiRouter<Arc<ApiState>>,

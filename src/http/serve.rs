@@ -1,4 +1,4 @@
-//! The accept loop. Our own, since `axum::serve` installs no timeouts and ends only when its last client does.
+//! The accept loop. Our own, since `axum::serve` has no timeouts and ends only with its last client.
 
 use std::convert::Infallible;
 use std::io;
@@ -22,20 +22,20 @@ use super::activity::Activity;
 use crate::limits;
 use crate::telemetry::field;
 
-/// What clients may take of the server, one and all together.
+/// Limits of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// Time to send the headers of a connection's first request; those of a further one have to come within `idle`.
+    /// Time for the headers of a connection's first request. Further requests must arrive within `idle`.
     pub header: Duration,
-    /// Longest pause within a request body.
+    /// Maximum pause within a request body.
     pub body_idle: Duration,
-    /// Time for one whole request body.
+    /// Time for a request body.
     pub body: Duration,
-    /// A connection with no request in work and no piece of an answer going out is closed after this long.
+    /// Time after which a connection without a running request and without outgoing data is closed.
     pub idle: Duration,
-    /// Requests in work get this long at shutdown.
+    /// Time for running requests at shutdown.
     pub drain: Duration,
-    /// Connections at once; more wait in the listen backlog.
+    /// Concurrent connections; more wait in the listen backlog.
     pub connections_max: usize,
 }
 
@@ -52,21 +52,19 @@ impl Default for ConnectionLimits {
     }
 }
 
-/// The other end of a connection, put into every request by [`serve`].
+/// The client's address, added to each request by [`serve`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub SocketAddr);
 
-/// What is served, and within which bounds.
+/// A router with its limits.
 #[derive(Clone, Debug)]
 pub struct App {
-    /// Answers one request.
     pub router: Router,
-    /// Limits of one tenant.
     pub bounds: ConnectionLimits,
 }
 
-/// Serves `app` on `listener` (HTTP/1.1, and HTTP/2 for clients that start with it) until `shutdown`; then lets
-/// requests in work end within [`ConnectionLimits::drain`]. Returns when no connection is left.
+/// Serves `app` on `listener` (HTTP/1.1, and HTTP/2 with prior knowledge) until `shutdown`. Then running requests
+/// have [`ConnectionLimits::drain`] to end. Returns when all connections are closed.
 pub async fn serve(listener: TcpListener, app: App, shutdown: CancellationToken) {
     let bounds = app.bounds;
     let state = Arc::new(AcceptLoop {
@@ -83,7 +81,10 @@ pub async fn serve(listener: TcpListener, app: App, shutdown: CancellationToken)
         .await
         .is_err()
     {
-        tracing::warn!("Cut {} connections at shutdown", connections.len());
+        tracing::warn!(
+            "Connections closed at shutdown: {} still had requests",
+            connections.len()
+        );
         state.abort.cancel();
         connections.wait().await;
     }
@@ -104,7 +105,7 @@ impl AcceptLoop {
                 let slot = Arc::clone(&slots)
                     .acquire_owned()
                     .await
-                    .expect("nobody closes it");
+                    .expect("the semaphore is never closed");
                 match listener.accept().await {
                     Ok((stream, peer)) => {
                         let connection = Arc::clone(self).connection(stream, Peer(peer), slot);
@@ -121,7 +122,7 @@ impl AcceptLoop {
     }
 
     async fn connection(self: Arc<Self>, stream: TcpStream, peer: Peer, _slot: OwnedSemaphorePermit) {
-        // Answers are written whole: there is nothing to gain from waiting for more.
+        // Responses are written completely; delaying packets gains nothing.
         if stream.set_nodelay(true).is_err() {
             return;
         }
@@ -142,7 +143,7 @@ impl AcceptLoop {
             tokio::select! {
                 end = connection.as_mut() => {
                     if let Err(error) = end {
-                        tracing::debug!({ field::PEER } = %peer.0, { field::CAUSE } = %error, "A connection ended badly");
+                        tracing::debug!({ field::PEER } = %peer.0, { field::CAUSE } = %error, "Connection failed");
                     }
                     return;
                 }
@@ -162,7 +163,8 @@ fn builder(bounds: &ConnectionLimits) -> Builder<TokioExecutor> {
     builder
         .http1()
         .timer(TokioTimer::new())
-        // Its clock runs from the end of the last answer: it would cut every idle connection. `Activity` has the time.
+        // hyper's timeout starts at the end of the last response and would close every idle connection. `Activity`
+        // has the timeouts.
         .header_read_timeout(None)
         .max_headers(limits::HEADERS_MAX)
         .max_buf_size(limits::HEADER_BYTES_MAX);
@@ -177,7 +179,7 @@ fn builder(bounds: &ConnectionLimits) -> Builder<TokioExecutor> {
     builder
 }
 
-/// A client that hung up before it was accepted costs nothing; for want of descriptors or memory we wait, and go on.
+/// A connection that was closed before `accept` is ignored. Without descriptors or memory, wait and continue.
 async fn pause_after(error: &io::Error) {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     if matches!(
@@ -186,6 +188,6 @@ async fn pause_after(error: &io::Error) {
     ) {
         return;
     }
-    tracing::warn!({ field::CAUSE } = %error, "Could not accept a connection; trying again");
+    tracing::warn!({ field::CAUSE } = %error, "Accepting a connection failed; trying again");
     tokio::time::sleep(limits::ACCEPT_BACKOFF).await;
 }

@@ -1,21 +1,19 @@
-//! `/v1/skills`: publish, look at and delete skills.
-
-use std::sync::Arc;
+//! `/v1/skills`: publish, list, show, download and delete skills.
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use tokio_util::io::ReaderStream;
 
 use super::attachment::disposition;
-use super::authorization::Authenticated;
+use super::authorization::Call;
 use super::document::Raw;
-use super::extract::{Path, Query};
-use super::page::PageQuery;
-use super::problem::ProblemResponse;
+use super::extract::Path;
+use super::page::{PageQuery, Paging};
+use super::problem::{JsonResult, ProblemResponse};
 use super::range::is_known;
-use super::state::{ApiState, run_detached};
+use super::state::run_detached;
 use super::upload::{self, Upload};
 use crate::api::List;
 use crate::api::skills::{self, Skill, SkillSummary};
@@ -25,7 +23,8 @@ use crate::skill::{Selector, SkillName};
 
 /// Publish a skill
 ///
-/// The body is a zip archive of the skill's folder. The same content again is answered 200; other content under a published version is a conflict.
+/// The body is a zip archive of the skill's folder. Content that is already published is answered with 200. Different
+/// content under a published version is a conflict.
 #[utoipa::path(post, path = "/v1/skills", tag = "skills", operation_id = "publish_skill",
     request_body(content(
         (Raw = "application/zip"),
@@ -34,16 +33,12 @@ use crate::skill::{Selector, SkillName};
     )),
     responses(
         (status = CREATED, description = "Published", body = Skill),
-        (status = OK, description = "Already there with the same content", body = Skill),
+        (status = OK, description = "Already published with the same content", body = Skill),
     ))]
-pub(crate) async fn publish(
-    State(state): State<Arc<ApiState>>,
-    Authenticated(caller): Authenticated,
-    request: Request,
-) -> Result<Response, ProblemResponse> {
-    let Upload { file, name, slot } = upload::receive(&state, caller.tenant(), request).await?;
-    let engine = state.engine.clone();
-    let publish = async move { skills::publish(&engine, &caller, file, name.as_deref()).await };
+pub(crate) async fn publish(call: Call, request: Request) -> Result<Response, ProblemResponse> {
+    let Upload { file, name, slot } = upload::receive(&call.state, call.tenant(), request).await?;
+    let engine = call.state.engine.clone();
+    let publish = async move { skills::publish(&engine, &call.caller, file, name.as_deref()).await };
     let published = run_detached(slot, publish).await?;
     let status = if published.existed {
         StatusCode::OK
@@ -56,11 +51,11 @@ pub(crate) async fn publish(
     Ok((status, headers, axum::Json(published.skill)).into_response())
 }
 
-/// The one file of a form.
+/// A form with one file.
 #[derive(utoipa::ToSchema)]
 #[expect(dead_code, reason = "for the document only")]
 struct SkillForm {
-    /// The zip archive.
+    /// Zip archive.
     #[schema(inline)]
     file: Raw,
 }
@@ -70,30 +65,23 @@ struct SkillForm {
 /// The latest version of each, by name.
 #[utoipa::path(get, path = "/v1/skills", tag = "skills", operation_id = "list_skills", params(PageQuery),
     responses((status = OK, body = List<SkillSummary>)))]
-pub(crate) async fn list(
-    State(state): State<Arc<ApiState>>,
-    Authenticated(caller): Authenticated,
-    Query(page): Query<PageQuery>,
-) -> Result<axum::Json<List<SkillSummary>>, ProblemResponse> {
-    let page = page.into_request()?;
-    Ok(axum::Json(skills::list(&state.engine, &caller, page).await?))
+pub(crate) async fn list(call: Call, Paging(page): Paging) -> JsonResult<List<SkillSummary>> {
+    Ok(axum::Json(skills::list(call.engine(), &call.caller, page).await?))
 }
 
 /// List the versions of a skill
 ///
-/// The most recent push first.
+/// Most recent push first.
 #[utoipa::path(get, path = "/v1/skills/{name}", tag = "skills", operation_id = "list_skill_versions",
     params(("name" = String, Path, description = "The skill"), PageQuery),
     responses((status = OK, body = List<SkillSummary>)))]
 pub(crate) async fn versions(
-    State(state): State<Arc<ApiState>>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     Path(name): Path<SkillName>,
-    Query(page): Query<PageQuery>,
-) -> Result<axum::Json<List<SkillSummary>>, ProblemResponse> {
-    let page = page.into_request()?;
+    Paging(page): Paging,
+) -> JsonResult<List<SkillSummary>> {
     Ok(axum::Json(
-        skills::versions(&state.engine, &caller, &name, page).await?,
+        skills::versions(call.engine(), &call.caller, &name, page).await?,
     ))
 }
 
@@ -105,16 +93,15 @@ pub(crate) async fn versions(
     ),
     responses((status = OK, body = Skill)))]
 pub(crate) async fn show(
-    State(state): State<Arc<ApiState>>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     Path((name, selector)): Path<(SkillName, Selector)>,
-) -> Result<axum::Json<Skill>, ProblemResponse> {
+) -> JsonResult<Skill> {
     Ok(axum::Json(
-        skills::get(&state.engine, &caller, &name, &selector).await?,
+        skills::get(call.engine(), &call.caller, &name, &selector).await?,
     ))
 }
 
-/// Download a version's archive
+/// Download the archive of a version
 ///
 /// The bytes as they were uploaded.
 #[utoipa::path(get, path = "/v1/skills/{name}/{version}/archive", tag = "skills", operation_id = "download_skill",
@@ -124,16 +111,15 @@ pub(crate) async fn show(
     ),
     responses(
         (status = OK, description = "The archive", body = Raw, content_type = "application/zip"),
-        (status = NOT_MODIFIED, description = "The client has it already"),
+        (status = NOT_MODIFIED, description = "The client has this content"),
     ))]
 pub(crate) async fn archive(
-    State(state): State<Arc<ApiState>>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     Path((name, selector)): Path<(SkillName, Selector)>,
     headers: HeaderMap,
 ) -> Result<Response, ProblemResponse> {
-    let (record, object) = skills::archive(&state.engine, &caller, &name, &selector).await?;
-    // Weak: the digest is of what the archive holds, however it was packed.
+    let (record, object) = skills::archive(call.engine(), &call.caller, &name, &selector).await?;
+    // Weak, since the digest covers the content of the archive, not its bytes.
     let tag = format!("W/\"{}\"", record.digest.hex());
     let about = [
         (header::ETAG, tag.clone()),
@@ -156,7 +142,7 @@ pub(crate) async fn archive(
 
 /// Delete a version of a skill
 ///
-/// `{version}` may be `latest` or a digest, too: what it means is looked up first.
+/// `{version}` may also be `latest` or a digest.
 #[utoipa::path(delete, path = "/v1/skills/{name}/{version}", tag = "skills", operation_id = "delete_skill",
     params(
         ("name" = String, Path, description = "The skill"),
@@ -164,10 +150,9 @@ pub(crate) async fn archive(
     ),
     responses((status = NO_CONTENT, description = "Deleted")))]
 pub(crate) async fn delete(
-    State(state): State<Arc<ApiState>>,
-    Authenticated(caller): Authenticated,
+    call: Call,
     Path((name, selector)): Path<(SkillName, Selector)>,
 ) -> Result<StatusCode, ProblemResponse> {
-    skills::delete(&state.engine, &caller, &name, &selector).await?;
+    skills::delete(call.engine(), &call.caller, &name, &selector).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -18,14 +18,13 @@ use crate::telemetry::{OpenStream, field};
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// Where clients reach this server, such as `https://skillbox.example`; links start with it. Its host name is answered for.
+    /// Public URL of this server, such as `https://skillbox.example`, for links. Its host name is accepted.
     pub server_url: Option<String>,
-    /// Further host names that are answered for, besides loopback names; `*` stands for every name.
+    /// Further accepted host names, in addition to loopback names; `*` accepts all.
     pub allowed_hosts: Vec<String>,
     pub metrics: MetricsRoute,
 }
 
-/// Whether administrators can read metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum MetricsRoute {
     /// At `/metrics`.
@@ -35,14 +34,13 @@ pub enum MetricsRoute {
     Closed,
 }
 
-/// One open event or log stream, until dropped.
+/// An open event or log stream.
 #[derive(Debug)]
 pub(crate) struct StreamPermit {
     _permit: BudgetShare,
     _counted: OpenStream,
 }
 
-/// The state of every handler.
 #[derive(Debug)]
 pub(crate) struct ApiState {
     pub(crate) engine: Engine,
@@ -57,7 +55,7 @@ pub(crate) struct ApiState {
     readers: Budget,
     pub(crate) metrics: MetricsRoute,
     server_url: Option<String>,
-    /// Readiness needs no key, so one check serves all requests for a moment.
+    /// Readiness checks need no key, so one result is cached for all requests.
     readiness: Mutex<Option<(Instant, Readiness)>>,
 }
 
@@ -68,9 +66,9 @@ impl ApiState {
             engine,
             throttle: Throttle::default(),
             bodies: Budget::new("large requests", limits::BODIES_BYTES_MAX),
-            answers: Budget::new("large answers", limits::ANSWERS_BYTES_MAX),
+            answers: Budget::new("large responses", limits::ANSWERS_BYTES_MAX),
             uploads: Budget::new("uploads", limits::UPLOADS_MAX),
-            readers: Budget::new("streams of events or logs", limits::READERS_MAX),
+            readers: Budget::new("event or log streams", limits::READERS_MAX),
             metrics: settings.metrics,
             server_url: server_url.map(|url| url.trim_end_matches('/').to_owned()),
             readiness: Mutex::new(None),
@@ -122,8 +120,8 @@ fn log_change(before: Option<&Readiness>, now: &Readiness) {
     }
 }
 
-/// Completes `work` even if the client disconnects, and holds `held` until then: disconnecting must not free resources
-/// that the work still uses.
+/// Completes `work` even if the client disconnects, and holds `held` until then, since a disconnect must not release
+/// resources that are in use.
 pub(crate) async fn run_detached<T: Send + 'static>(
     held: impl Send + 'static,
     work: impl Future<Output = Result<T, Error>> + Send + 'static,
@@ -147,7 +145,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_client_that_goes_away_gives_nothing_back_before_the_work_ends() {
+    async fn holds_resources_until_detached_work_ends() {
         let slots = Arc::new(Semaphore::new(1));
         let slot = Arc::clone(&slots).try_acquire_owned().unwrap();
         let (begin, begun) = oneshot::channel();

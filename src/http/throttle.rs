@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::limits;
 
-/// Wrong keys by source, in windows of one minute. Only wrong keys are counted and only they are refused: a caller
-/// with a valid key behind the same proxy notices nothing.
+/// Wrong keys by source and minute. Only wrong keys are counted and rejected: a caller with a valid key behind the
+/// same proxy is not affected.
 #[derive(Debug, Default)]
 pub(crate) struct Throttle(Mutex<HashMap<IpAddr, Window>>);
 
@@ -21,7 +21,7 @@ struct Window {
 const WINDOW: Duration = Duration::from_secs(60);
 
 impl Throttle {
-    /// Counts a wrong key from `source`; the error says how long to wait.
+    /// Counts a wrong key; the error is the time to wait.
     pub(crate) fn wrong_key(&self, source: IpAddr, now: Instant) -> Result<(), Duration> {
         let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let age = |window: &Window| now.saturating_duration_since(window.opened_at);
@@ -31,7 +31,7 @@ impl Throttle {
         let source = if windows.len() < limits::WRONG_KEY_SOURCES_MAX {
             network(source)
         } else {
-            // The table is full of live windows: everybody new shares one.
+            // The table is full: new sources share one entry.
             IpAddr::V6(Ipv6Addr::UNSPECIFIED)
         };
         let fresh = Window {
@@ -51,7 +51,7 @@ impl Throttle {
     }
 }
 
-/// One customer's IPv6 network is one source: it has 2^64 addresses to guess from.
+/// An IPv6 /64 network is one source, since a customer has 2^64 addresses.
 fn network(source: IpAddr) -> IpAddr {
     match source.to_canonical() {
         IpAddr::V4(ip) => IpAddr::V4(ip),
@@ -77,7 +77,7 @@ mod tests {
 
     /// T-10.
     #[test]
-    fn a_thousand_wrong_keys_in_a_minute_are_mostly_refused() {
+    fn rejects_most_of_a_thousand_wrong_keys_per_minute() {
         let throttle = Throttle::default();
         let start = Instant::now();
         let expected = 1000 - limits::WRONG_KEYS_PER_MINUTE_MAX;
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv6_network_is_one_source() {
+    fn counts_an_ipv6_network_as_one_source() {
         let throttle = Throttle::default();
         let now = Instant::now();
         refused(&throttle, "2001:db8::1".parse().unwrap(), now);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_bounded_and_empties_itself() {
+    fn limits_the_table_and_removes_old_entries() {
         let throttle = Throttle::default();
         let start = Instant::now();
         let many = u32::try_from(limits::WRONG_KEY_SOURCES_MAX).unwrap() * 2;

@@ -1,4 +1,4 @@
-//! An archive or a blob on its way in: streamed into a file without a name, under a cap.
+//! Receives archives and blobs: streamed into an unnamed file with a size limit.
 
 use std::fs::File;
 use std::io;
@@ -18,22 +18,21 @@ use crate::error::{Code, Error};
 use crate::ids::Tenant;
 use crate::limits;
 
-/// An archive that was received.
 #[derive(Debug)]
 pub(crate) struct Upload {
-    /// Its bytes, at the beginning; gone when dropped.
+    /// Rewound; removed when dropped.
     pub(crate) file: File,
-    /// The name it was uploaded as, without `.zip`.
+    /// Its file name without `.zip`.
     pub(crate) name: Option<String>,
-    /// Keep it as long as the file.
+    /// Must live as long as the file.
     pub(crate) slot: BudgetShare,
 }
 
-/// Receives the archive that `request` carries: as its body, or as the one file of a form.
+/// Receives an archive as the body, or as the only file of a form.
 pub(crate) async fn receive(state: &ApiState, tenant: &Tenant, request: Request) -> Result<Upload, Error> {
     let kind = kind(&request)?;
     let slot = state.uploads.hold(tenant, 1)?;
-    // The parts of a form have lines of their own.
+    // Allow for the form's own lines.
     let bytes_max = match kind {
         UploadKind::Plain => limits::ARCHIVE_BYTES_MAX,
         UploadKind::Form => limits::ARCHIVE_BYTES_MAX + limits::BODY_BYTES_MAX,
@@ -41,7 +40,7 @@ pub(crate) async fn receive(state: &ApiState, tenant: &Tenant, request: Request)
     let capped = usize::try_from(bytes_max).unwrap_or(usize::MAX);
     let declared = axum::body::HttpBody::size_hint(request.body()).lower();
     if declared > bytes_max {
-        return Err(too_large());
+        return Err(ARCHIVE.exceeded());
     }
     let request = request.map(|body| Body::new(Limited::new(body, capped)));
     let file = tempfile::tempfile_in(&state.engine.settings().tmp_dir).map_err(storage)?;
@@ -52,25 +51,20 @@ pub(crate) async fn receive(state: &ApiState, tenant: &Tenant, request: Request)
     Ok(Upload { file, name, slot })
 }
 
-/// Receives the body of `request`, whatever it is.
+/// Receives a body of any type.
 pub(crate) async fn receive_blob(
     state: &ApiState,
     tenant: &Tenant,
     request: Request,
 ) -> Result<Upload, Error> {
     let slot = state.uploads.hold(tenant, 1)?;
-    let max = limits::BLOB_BYTES_MAX;
-    if axum::body::HttpBody::size_hint(request.body()).lower() > max {
-        return Err(blob_too_large());
+    if axum::body::HttpBody::size_hint(request.body()).lower() > BLOB.bytes {
+        return Err(BLOB.exceeded());
     }
     let file = tempfile::tempfile_in(&state.engine.settings().tmp_dir).map_err(storage)?;
     let pieces = request.into_body().into_data_stream();
-    let cap = SizeLimit {
-        bytes: max,
-        refusal: blob_too_large,
-    };
-    let pieces = pieces.map_err(|error| refusal(&error, blob_too_large));
-    let file = copy(pieces, file, cap).await?;
+    let pieces = pieces.map_err(|error| refusal(&error, || BLOB.exceeded()));
+    let file = copy(pieces, file, BLOB).await?;
     Ok(Upload {
         file,
         name: None,
@@ -100,22 +94,27 @@ fn kind(request: &Request) -> Result<UploadKind, Error> {
         Some("multipart/form-data") => Ok(UploadKind::Form),
         _ => Err(Error::new(
             Code::UnsupportedMediaType,
-            "send the archive as `content-type: application/zip`, or as the one file of `multipart/form-data`",
+            "send the archive as `content-type: application/zip`, or as the only file of `multipart/form-data`",
         )),
     }
 }
 
 async fn plain(request: Request, file: File) -> Result<File, Error> {
     let pieces = request.into_body().into_data_stream();
-    copy(pieces.map_err(|error| refusal(&error, too_large)), file, ARCHIVE).await
+    copy(
+        pieces.map_err(|error| refusal(&error, || ARCHIVE.exceeded())),
+        file,
+        ARCHIVE,
+    )
+    .await
 }
 
 async fn form(request: Request, file: File) -> Result<(File, Option<String>), Error> {
-    let wrong = || Error::invalid("the form must hold exactly one file and nothing else");
+    let wrong = || Error::invalid("the form must contain one file and no other field");
     let mut form = Multipart::from_request(request, &()).await.map_err(|_| {
         Error::new(
             Code::UnsupportedMediaType,
-            "`multipart/form-data` needs a `boundary`",
+            "content-type: `multipart/form-data` needs a `boundary`",
         )
     })?;
     let field = form
@@ -132,7 +131,7 @@ async fn form(request: Request, file: File) -> Result<(File, Option<String>), Er
     }
 }
 
-/// `None` for a field that is no file; a path that some browsers send is cut to its last part.
+/// `None` for a field without a file. Some browsers send a path, of which the last part is used.
 fn file_name(field: &Field<'_>) -> Option<Option<String>> {
     let path = field.file_name()?;
     let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -143,16 +142,31 @@ fn file_name(field: &Field<'_>) -> Option<Option<String>> {
     Some((!stem.is_empty()).then(|| stem.to_owned()))
 }
 
-/// How much is taken, and what is said of more.
+/// A size limit and its error.
 struct SizeLimit {
+    subject: &'static str,
     bytes: u64,
-    refusal: fn() -> Error,
 }
 
 const ARCHIVE: SizeLimit = SizeLimit {
+    subject: "archive",
     bytes: limits::ARCHIVE_BYTES_MAX,
-    refusal: too_large,
 };
+
+const BLOB: SizeLimit = SizeLimit {
+    subject: "blob",
+    bytes: limits::BLOB_BYTES_MAX,
+};
+
+impl SizeLimit {
+    fn exceeded(&self) -> Error {
+        let Self { subject, bytes } = self;
+        Error::new(
+            Code::TooLarge,
+            format!("the {subject} is too large; the limit is {bytes} bytes"),
+        )
+    }
+}
 
 async fn copy(
     pieces: impl Stream<Item = Result<Bytes, Error>>,
@@ -160,13 +174,15 @@ async fn copy(
     cap: SizeLimit,
 ) -> Result<File, Error> {
     let mut pieces = std::pin::pin!(pieces);
-    // Each write is a word to another thread: pieces of a connection are too small for one each.
+    // Each write is a message to another thread, so small pieces are collected.
     let file = tokio::fs::File::from_std(file);
     let mut out = tokio::io::BufWriter::with_capacity(limits::UPLOAD_WRITE_BYTES, file);
     let mut left = cap.bytes;
     while let Some(piece) = pieces.next().await {
         let piece = piece?;
-        left = left.checked_sub(piece.len() as u64).ok_or_else(cap.refusal)?;
+        left = left
+            .checked_sub(piece.len() as u64)
+            .ok_or_else(|| cap.exceeded())?;
         out.write_all(&piece).await.map_err(storage)?;
     }
     out.flush().await.map_err(storage)?;
@@ -176,33 +192,19 @@ async fn copy(
 }
 
 fn broken(error: &MultipartError) -> Error {
-    match refusal(error, too_large) {
+    match refusal(error, || ARCHIVE.exceeded()) {
         late_or_large if late_or_large.code() != Code::Invalid => late_or_large,
         _ => Error::invalid("the form is not valid `multipart/form-data`"),
     }
 }
 
-fn too_large() -> Error {
-    let message = format!(
-        "the archive is too large; the limit is {} bytes",
-        limits::ARCHIVE_BYTES_MAX
-    );
-    Error::new(Code::TooLarge, message)
-}
-
-fn blob_too_large() -> Error {
-    let message = format!(
-        "the blob is too large; the limit is {} bytes",
-        limits::BLOB_BYTES_MAX
-    );
-    Error::new(Code::TooLarge, message)
-}
-
 fn storage(error: io::Error) -> Error {
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            Error::new(Code::StorageFull, "the server has no space left for it").with_source(error)
-        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::new(
+            Code::StorageFull,
+            "the server has no disk space for the upload; free space, then try again",
+        )
+        .with_source(error),
         _ => Error::internal(error),
     }
 }

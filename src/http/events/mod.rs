@@ -7,9 +7,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::body::{Body, Bytes};
-use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures::stream;
@@ -17,17 +15,15 @@ use serde::Deserialize;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::authorization::Authenticated;
+use super::authorization::Call;
 use super::budget::BudgetShare;
 use super::executions::envelope;
 use super::extract::{Path, Query};
 use super::problem::ProblemResponse;
-use super::request_filter::RequestedHost;
 use super::response;
-use super::state::{ApiState, StreamPermit};
+use super::state::StreamPermit;
 use crate::api::events::{EndEvent, PrintedEvent, StatusEvent};
 use crate::api::executions;
-use crate::auth::Caller;
 use crate::engine::{RunOptions, RunRequest, Subscription};
 use crate::error::Error;
 use crate::execution::{Bookmark, Execution, News, Phase, Reason, Stream};
@@ -39,65 +35,55 @@ use types::{EventName, encode_event, event};
 
 pub(crate) use types::Events;
 
-/// The media type of a stream of events.
 pub(crate) const MEDIA_TYPE: &str = "text/event-stream";
 
-/// The query of the events.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct EventsQuery {
-    /// As the header `Last-Event-ID`, for clients that cannot send one; the header counts where both are there.
+    /// As the header `Last-Event-ID`, for clients that cannot send it. The header takes precedence.
     #[param(max_length = 100, example = "120-0-3-running")]
     last_event_id: Option<String>,
 }
 
 /// Watch an execution
 ///
-/// Server-sent events from the beginning, or from after the event that `Last-Event-ID` names: `status`, `stdout`, `stderr`, `log`, `result` and, always, `end`. They come while the program runs; of an execution that has ended all come at once. `id` says how far the stream has come, so any id of this execution can be sent back, to any server, at any time. After `end` there is nothing: its id is answered 204.
+/// Server-sent events from the beginning, or after the event in `Last-Event-ID`: `status`, `stdout`, `stderr`, `log`,
+/// `result` and, always, `end`. They arrive while the program runs; for an ended execution all arrive at once. `id`
+/// is the position in the stream; any id of this execution is valid on any server at any time. After `end` nothing
+/// follows: its id is answered with 204.
 #[utoipa::path(get, path = "/v1/executions/{id}/events", tag = "executions", operation_id = "watch_execution",
     params(("id" = uuid::Uuid, Path, description = "The execution"), EventsQuery,
-        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was taken", example = "120-0-3-running")),
-    responses((status = OK, description = "The events; the schema names them and what each carries as `data`", body = Events, content_type = "text/event-stream"),
+        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last received event", example = "120-0-3-running")),
+    responses((status = OK, description = "The events; the schema lists their names and their `data`", body = Events, content_type = "text/event-stream"),
         (status = NO_CONTENT, description = "All events were sent already")))]
-#[expect(clippy::too_many_arguments, reason = "each parameter is an extractor of axum")]
 pub(crate) async fn events(
-    State(state): State<Arc<ApiState>>,
-    Authenticated(caller): Authenticated,
-    Extension(host): Extension<RequestedHost>,
+    call: Call,
     Path(id): Path<ExecutionId>,
     Query(query): Query<EventsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ProblemResponse> {
     let from = last_event_id(&headers, query.last_event_id.as_deref())?;
-    let permit = state.stream_permit(caller.tenant())?;
-    let subscription = executions::follow(&state.engine, &caller, id, from).await?;
+    let permit = call.state.stream_permit(call.tenant())?;
+    let subscription = executions::follow(call.engine(), &call.caller, id, from).await?;
     if from.phase == Phase::End {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let client = EventClient { state, caller, host };
-    Ok(EventResponse {
-        client,
-        subscription,
-        result: None,
-        _permit: permit,
-        _run: None,
-    }
-    .into_response())
+    Ok(respond(call, subscription, permit, None))
 }
 
 /// Runs a request and responds with its events. Errors before the execution is recorded are ordinary error responses.
 pub(crate) async fn run(
-    client: EventClient,
+    call: Call,
     request: RunRequest,
     options: RunOptions,
     body: BudgetShare,
 ) -> Result<Response, ProblemResponse> {
-    let permit = client.state.stream_permit(client.caller.tenant())?;
+    let permit = call.state.stream_permit(call.tenant())?;
     let (watcher, watched) = oneshot::channel();
-    let (engine, who) = (client.state.engine.clone(), client.caller.clone());
+    let (engine, caller) = (call.engine().clone(), call.caller.clone());
     let mut run = Box::pin(async move {
-        let done = executions::run(&engine, &who, request, options, Some(watcher)).await;
+        let done = executions::run(&engine, &caller, request, options, Some(watcher)).await;
         drop(body);
         done
     });
@@ -106,51 +92,32 @@ pub(crate) async fn run(
         Ok(subscription) = watched => subscription,
         done = &mut run => {
             let id = done?.new.id;
-            executions::follow(&client.state.engine, &client.caller, id, Bookmark::default()).await?
+            executions::follow(call.engine(), &call.caller, id, Bookmark::default()).await?
         }
     };
-    // Dropped on disconnect, as in a request that waits for the result.
-    let run = Box::pin(async { drop(run.await) });
+    // Dropped on disconnect, like a request that waits for the result.
+    let run: AttachedRun = Box::pin(async { drop(run.await) });
     tracing::Span::current().record(field::EXECUTION_ID, tracing::field::display(subscription.id()));
-    Ok(EventResponse {
-        client,
-        subscription,
-        result: None,
-        _permit: permit,
-        _run: Some(run),
-    }
-    .into_response())
+    Ok(respond(call, subscription, permit, Some(run)))
 }
 
 /// Queues a request and responds with its events. A disconnect only ends the stream.
 pub(crate) async fn submit(
-    client: EventClient,
+    call: Call,
     request: RunRequest,
     options: RunOptions,
 ) -> Result<Response, ProblemResponse> {
-    let permit = client.state.stream_permit(client.caller.tenant())?;
-    let (engine, caller) = (&client.state.engine, &client.caller);
+    let permit = call.state.stream_permit(call.tenant())?;
+    let (engine, caller) = (call.engine(), &call.caller);
     let id = executions::submit(engine, caller, request, options).await?.new.id;
     let subscription = executions::follow(engine, caller, id, Bookmark::default()).await?;
-    Ok(EventResponse {
-        client,
-        subscription,
-        result: None,
-        _permit: permit,
-        _run: None,
-    }
-    .into_response())
+    Ok(respond(call, subscription, permit, None))
 }
 
 /// Streams the output of an execution as plain text.
-pub(crate) async fn plain(
-    state: &ApiState,
-    caller: &Caller,
-    id: ExecutionId,
-    wanted: Option<Stream>,
-) -> Result<Body, Error> {
-    let permit = state.stream_permit(caller.tenant())?;
-    let subscription = executions::follow(&state.engine, caller, id, Bookmark::default()).await?;
+pub(crate) async fn plain(call: &Call, id: ExecutionId, wanted: Option<Stream>) -> Result<Body, Error> {
+    let permit = call.state.stream_permit(call.tenant())?;
+    let subscription = executions::follow(call.engine(), &call.caller, id, Bookmark::default()).await?;
     let pieces = stream::try_unfold(
         (subscription, permit),
         move |(mut subscription, permit)| async move {
@@ -194,28 +161,20 @@ fn last_event_id(headers: &HeaderMap, query: Option<&str>) -> Result<Bookmark, E
     }
 }
 
-/// Runs as long as its reader stays connected.
+/// A run that is cancelled or continues by itself when its client disconnects.
 type AttachedRun = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Who reads events, and the host name that links in the result start with.
-pub(crate) struct EventClient {
-    pub(crate) state: Arc<ApiState>,
-    pub(crate) caller: Caller,
-    pub(crate) host: RequestedHost,
-}
-
-/// One stream of events.
 struct EventResponse {
-    client: EventClient,
+    call: Call,
     subscription: Subscription,
-    /// Waits until the memory budget has room for it.
+    /// A result that waits for the memory budget.
     result: Option<Arc<Execution>>,
     _permit: StreamPermit,
     _run: Option<AttachedRun>,
 }
 
 impl EventResponse {
-    /// The next piece of the stream.
+    /// The next piece of the stream, or a keep-alive comment.
     async fn piece(&mut self) -> Option<Bytes> {
         let next = timeout(limits::EVENTS_KEEP_ALIVE, self.event()).await;
         next.unwrap_or_else(|_| Some(Bytes::from_static(b": still here\n")))
@@ -255,7 +214,7 @@ impl EventResponse {
     async fn result(&mut self) -> Option<Bytes> {
         let execution = Arc::clone(self.result.as_ref()?);
         let write = || {
-            let envelope = envelope(&self.client.state, &execution, &self.client.host);
+            let envelope = envelope(&self.call, &execution);
             let text = response::text(&envelope)?;
             Ok(encode_event(
                 self.subscription.bookmark(),
@@ -263,30 +222,39 @@ impl EventResponse {
                 &text,
             ))
         };
-        let told =
-            response::wait_for_budget(&self.client.state.answers, self.client.caller.tenant(), write).await;
+        let text = response::wait_for_budget(&self.call.state.answers, self.call.tenant(), write).await;
         self.result = None;
-        told.ok()
+        text.ok()
     }
 }
 
-impl IntoResponse for EventResponse {
-    fn into_response(self) -> Response {
-        // Without an empty line, from which some clients make an event.
-        let retry = format!("retry: {}\n", limits::EVENTS_RETRY.as_millis());
-        let begin = stream::iter([Ok::<_, Infallible>(Bytes::from(retry))]);
-        let events = stream::unfold(self, async |mut response| {
-            response.piece().await.map(|piece| (Ok(piece), response))
-        });
-        let headers = [
-            (header::CONTENT_TYPE, MEDIA_TYPE),
-            (header::CACHE_CONTROL, "no-store"),
-            // Without this header some proxies buffer the whole response.
-            (HeaderName::from_static("x-accel-buffering"), "no"),
-        ];
-        let body = Body::from_stream(futures::StreamExt::chain(begin, events));
-        (headers, body).into_response()
-    }
+fn respond(
+    call: Call,
+    subscription: Subscription,
+    permit: StreamPermit,
+    run: Option<AttachedRun>,
+) -> Response {
+    let response = EventResponse {
+        call,
+        subscription,
+        result: None,
+        _permit: permit,
+        _run: run,
+    };
+    // No empty line, which some clients would read as an event.
+    let retry = format!("retry: {}\n", limits::EVENTS_RETRY.as_millis());
+    let begin = stream::iter([Ok::<_, Infallible>(Bytes::from(retry))]);
+    let events = stream::unfold(response, async |mut response| {
+        response.piece().await.map(|piece| (Ok(piece), response))
+    });
+    let headers = [
+        (header::CONTENT_TYPE, MEDIA_TYPE),
+        (header::CACHE_CONTROL, "no-store"),
+        // Without this header some proxies buffer the whole response.
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    let body = Body::from_stream(futures::StreamExt::chain(begin, events));
+    (headers, body).into_response()
 }
 
 #[cfg(test)]
@@ -307,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_counts_before_the_query_and_nothing_else_is_an_id() {
+    fn prefers_the_header_over_the_query_and_rejects_invalid_ids() {
         let (start, permit) = ("0-0-0-start".to_owned(), "1-2-3-running".to_owned());
         assert_eq!(from(&[], None), Ok(start.clone()));
         assert_eq!(from(&[""], None), Ok(start));

@@ -1,4 +1,4 @@
-//! One event as it stands in a stream of server-sent events.
+//! Encoding of server-sent events.
 
 use axum::body::Bytes;
 use serde::Serialize;
@@ -6,7 +6,6 @@ use serde::Serialize;
 use crate::api::events::{EndEvent, PrintedEvent, StatusEvent};
 use crate::execution::{Bookmark, LogLine, Stream};
 
-/// The name of an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum EventName {
     Status,
@@ -29,13 +28,12 @@ impl EventName {
     }
 }
 
-/// An event with a value of ours.
 pub(super) fn event(id: Bookmark, name: EventName, value: &impl Serialize) -> Bytes {
     let data = serde_json::to_vec(value).expect("texts and numbers always serialize");
     encode_event(id, name, &data).into()
 }
 
-/// An event with JSON as it is. Line breaks between its tokens become lines of data.
+/// Encodes an event with JSON text. Line breaks between its tokens become lines of data.
 pub(super) fn encode_event(id: Bookmark, name: EventName, data: &[u8]) -> Vec<u8> {
     let mut event = Vec::with_capacity(data.len() + 96);
     event.extend_from_slice(format!("id: {id}\nevent: {}\n", name.as_str()).as_bytes());
@@ -48,7 +46,7 @@ pub(super) fn encode_event(id: Bookmark, name: EventName, data: &[u8]) -> Vec<u8
     event
 }
 
-/// For the document: what each event of a stream carries as `data`, by its name.
+/// Schema of the `data` of each event, by its name.
 #[derive(utoipa::ToSchema)]
 #[expect(dead_code, reason = "for the document only")]
 #[schema(title = "Events")]
@@ -67,7 +65,7 @@ mod tests {
 
     /// O-18: whatever is told, it is one event.
     #[test]
-    fn nothing_in_an_event_begins_another() {
+    fn escapes_line_breaks_in_events() {
         let printed = PrintedEvent::of(b"a\n\nevent: end\ndata: {}\r\n\r\n".to_vec());
         let text = event(Bookmark::default(), EventName::Printed(Stream::Stdout), &printed);
         let text = String::from_utf8(text.to_vec()).unwrap();
