@@ -133,28 +133,6 @@ async fn an_es_module_and_a_script_import_what_package_json_names() {
     assert_eq!((&seen[0], &seen[1]), (&172_800_000.into(), &"2.1.3".into()));
 }
 
-#[tokio::test]
-async fn numpy_pandas_and_matplotlib_are_installed_once_and_work() {
-    let Some(world) = world().await else { return };
-    let program = "import time\nstart = time.perf_counter()\nos.environ['MPLCONFIGDIR'] = '/tmp'\nimport numpy, pandas, matplotlib\nmatplotlib.use('Agg')\nimport matplotlib.pyplot as plt\ntook = time.perf_counter() - start\nframe = pandas.DataFrame({'a': numpy.arange(10)})\nframe.plot()\nplt.savefig(os.environ['SANDBOX_FILES_DIR'] + '/chart.png')\nseen = [int(frame.a.sum()), took]";
-    let list = [("requirements.txt", "numpy\npandas\nmatplotlib\n")];
-    let mut took = Vec::new();
-    for _ in 0..3 {
-        let begun = std::time::Instant::now();
-        let Some(outcome) = ended(&world, python(program, &list), RunSpec::default()).await else {
-            return;
-        };
-        let seen = output(&outcome);
-        assert_eq!(
-            (&seen[0], outcome.files[0].path.as_str()),
-            (&45.into(), "chart.png")
-        );
-        took.push((begun.elapsed(), seen[1].as_f64().unwrap()));
-    }
-    println!("first, second, third run and their imports: {took:?}");
-    assert!(took[1].0.min(took[2].0) < took[0].0 / 2, "{took:?}");
-}
-
 /// Z-27: a second run needs no index, nor does another server that shares what is kept.
 #[tokio::test]
 async fn what_was_installed_is_used_without_an_index() {

@@ -56,9 +56,6 @@ const PRIVILEGE_SENSITIVE: [&str; 10] = [
     "native::warm::",
 ];
 
-/// Depends on the index of packages alone, and takes longer than all others.
-const SKIPPED: &str = "numpy_pandas_and_matplotlib_are_installed_once_and_work";
-
 /// A folder of the ordinary user's. The caller is root.
 pub(crate) fn home_of_ordinary() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -75,7 +72,7 @@ pub(crate) fn assert_native_tests_pass(way: &[&str], env: &[(&str, &str)]) {
     let ran = Command::new(way[0])
         .args(&way[1..])
         .arg(std::env::current_exe().unwrap())
-        .args(["--test-threads", "2", "--skip", SKIPPED])
+        .args(["--test-threads", "2"])
         .args(PRIVILEGE_SENSITIVE)
         .env("TMPDIR", home.path())
         .env("HOME", home.path())
