@@ -68,7 +68,7 @@ pub(crate) async fn file(
     FileTenant(tenant): FileTenant,
     Path(download): Path<Download>,
     method: Method,
-    asked: HeaderMap,
+    request_headers: HeaderMap,
 ) -> Result<Response, ProblemResponse> {
     let path = download.path.as_deref().unwrap_or_default();
     let file = executions::file(&state.engine, &tenant, download.id, path).await?;
@@ -80,7 +80,7 @@ pub(crate) async fn file(
         range,
         object,
     };
-    content.answer(&method, &asked).await
+    content.answer(&method, &request_headers).await
 }
 
 /// A link's signature covers the type and the name, so they depend only on the path.

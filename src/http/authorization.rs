@@ -125,7 +125,7 @@ impl Authorizer {
     /// Authenticates the caller. Counts invalid keys by source address.
     async fn caller(&self, parts: &Parts) -> Result<Caller, Error> {
         let presented = bearer(&parts.headers)?;
-        let refused = match presented {
+        let rejected = match presented {
             Some(key) => match self.state.engine.keys().authenticate(key).await {
                 Ok(caller) => return Ok(caller),
                 Err(error) if error.code() == Code::Unauthenticated => error,
@@ -138,7 +138,7 @@ impl Authorizer {
             .get::<Peer>()
             .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |Peer(address)| address.ip());
         match self.state.throttle.wrong_key(source, Instant::now()) {
-            Ok(()) => Err(refused),
+            Ok(()) => Err(rejected),
             Err(wait) => Err(Error::new(
                 Code::RateLimited,
                 "too many invalid API keys from this address; wait, then send a valid one",

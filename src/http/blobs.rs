@@ -111,7 +111,7 @@ pub(crate) async fn download(
     call: Call,
     Path(id): Path<Digest>,
     method: Method,
-    asked: HeaderMap,
+    request_headers: HeaderMap,
 ) -> Result<Response, ProblemResponse> {
     let (blob, object) = blobs::content(call.engine(), &call.caller, &id).await?;
     let name = blob.blob_id.hex();
@@ -128,7 +128,7 @@ pub(crate) async fn download(
         range: 0..blob.size,
         object,
     };
-    content.answer(&method, &asked).await
+    content.answer(&method, &request_headers).await
 }
 
 /// Delete a blob

@@ -158,7 +158,7 @@ pub(crate) async fn read(body: Body, bytes_max: u64, held: &mut BudgetShare) -> 
     let mut body = Limited::new(body, capped);
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| refusal(error.as_ref(), too_large))?;
+        let frame = frame.map_err(|error| read_error(error.as_ref(), too_large))?;
         let Ok(data) = frame.into_data() else { continue };
         held.grow_to((bytes.len() + data.len()) as u64)?;
         bytes.extend_from_slice(&data);
@@ -167,7 +167,7 @@ pub(crate) async fn read(body: Body, bytes_max: u64, held: &mut BudgetShare) -> 
 }
 
 /// Finds our own errors in the chain of a body's error.
-pub(crate) fn refusal(error: &(dyn StdError + 'static), too_large: impl FnOnce() -> Error) -> Error {
+pub(crate) fn read_error(error: &(dyn StdError + 'static), too_large: impl FnOnce() -> Error) -> Error {
     let mut next = Some(error);
     while let Some(error) = next {
         if error.is::<TooSlow>() {
@@ -252,8 +252,8 @@ mod tests {
         let body = || Body::from(vec![b'a'; 3000]);
         let mut first = share("a");
         read(body(), 10_000, &mut first).await.unwrap();
-        let refused = read(body(), 10_000, &mut share("a")).await.unwrap_err();
-        assert_eq!(refused.code(), Code::Busy);
+        let rejected = read(body(), 10_000, &mut share("a")).await.unwrap_err();
+        assert_eq!(rejected.code(), Code::Busy);
         assert!(read(body(), 10_000, &mut share("b")).await.is_ok());
         drop(first);
         assert!(read(body(), 10_000, &mut share("a")).await.is_ok());

@@ -107,17 +107,17 @@ mod tests {
         let (a, b, c): (Tenant, Tenant, Tenant) =
             ("a".parse().unwrap(), "b".parse().unwrap(), "c".parse().unwrap());
         let mut of_a: Vec<_> = (0..9).map(|_| budget.hold(&a, 1).unwrap()).collect();
-        let refused = budget.hold(&a, 1).unwrap_err();
-        assert_eq!(refused.code(), Code::Busy);
-        assert!(refused.retry_after().is_some() && refused.to_string().contains("things"));
+        let rejected = budget.hold(&a, 1).unwrap_err();
+        assert_eq!(rejected.code(), Code::Busy);
+        assert!(rejected.retry_after().is_some() && rejected.to_string().contains("things"));
         let of_b = budget.hold(&b, 3).unwrap();
-        assert!(budget.hold(&c, 1).is_err(), "all is given out");
-        of_a[0].grow_to(1).expect("it asks for no more than it has");
+        assert!(budget.hold(&c, 1).is_err(), "the budget is used up");
+        of_a[0].grow_to(1).expect("the share does not grow");
         of_a.truncate(6);
-        assert!(budget.hold(&a, 1).is_err(), "it has its half, and is not alone");
+        assert!(budget.hold(&a, 1).is_err(), "at most half next to others");
         let more_of_b = budget.hold(&b, 3).unwrap();
         drop((of_b, more_of_b));
-        assert!(budget.hold(&a, 3).is_ok(), "it is alone again");
+        assert!(budget.hold(&a, 3).is_ok(), "three quarters without others");
         drop(of_a);
         assert!(budget.held().is_empty());
     }

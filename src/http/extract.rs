@@ -240,7 +240,7 @@ mod tests {
     ///
     #[test]
     fn accepts_only_utf8_json_content_types() {
-        let judged = |types: &[&str]| {
+        let accepted = |types: &[&str]| {
             let mut headers = HeaderMap::new();
             for value in types {
                 headers.append(header::CONTENT_TYPE, HeaderValue::from_str(value).unwrap());
@@ -253,7 +253,7 @@ mod tests {
             "application/json; charset=utf-8",
             "application/json;charset=\"UTF-8\"",
         ] {
-            assert!(judged(&[json]), "{json}");
+            assert!(accepted(&[json]), "{json}");
         }
         for other in [
             "text/plain",
@@ -266,9 +266,9 @@ mod tests {
             "application/json; x",
             "",
         ] {
-            assert!(!judged(&[other]), "{other}");
+            assert!(!accepted(&[other]), "{other}");
         }
-        assert!(!judged(&[]));
-        assert!(!judged(&["application/json", "application/json"]));
+        assert!(!accepted(&[]));
+        assert!(!accepted(&["application/json", "application/json"]));
     }
 }

@@ -101,15 +101,15 @@ pub(crate) fn is_link(uri: &Uri) -> bool {
 
 /// The tenant that a valid link at `uri` belongs to.
 pub(crate) fn check(engine: &Engine, download: &Download, uri: &Uri) -> Result<Tenant, Error> {
-    let refused = || {
+    let rejected = || {
         Error::new(
             Code::Forbidden,
             "signature: not valid for this link; get a new link from the execution",
         )
     };
     let axum::extract::Query(presented) =
-        axum::extract::Query::<LinkQuery>::try_from_uri(uri).map_err(|_| refused())?;
-    let expires_at = Timestamp::from_second(presented.expires).map_err(|_| refused())?;
+        axum::extract::Query::<LinkQuery>::try_from_uri(uri).map_err(|_| rejected())?;
+    let expires_at = Timestamp::from_second(presented.expires).map_err(|_| rejected())?;
     let link = download.link(presented.tenant, expires_at);
     engine.executions().check_link(&link, &presented.signature)?;
     Ok(link.tenant)
@@ -137,10 +137,10 @@ mod tests {
 
     #[test]
     fn recognizes_links_by_their_signature() {
-        let judged = |uri: &str| is_link(&uri.parse().unwrap());
-        assert!(judged("/x?expires=1&tenant=a&signature="));
-        assert!(judged("/x?signature"));
-        assert!(!judged("/x?expires=1"));
-        assert!(!judged("/x"));
+        let has_signature = |uri: &str| is_link(&uri.parse().unwrap());
+        assert!(has_signature("/x?expires=1&tenant=a&signature="));
+        assert!(has_signature("/x?signature"));
+        assert!(!has_signature("/x?expires=1"));
+        assert!(!has_signature("/x"));
     }
 }

@@ -57,13 +57,13 @@ pub(crate) fn reason(response: &Response) -> Option<Arc<Error>> {
     if let Some(LoggedError(error)) = response.extensions().get() {
         return Some(Arc::clone(error));
     }
-    let refused = response.status().is_client_error() || response.status().is_server_error();
+    let is_error = response.status().is_client_error() || response.status().is_server_error();
     // A JSON body comes from a handler, such as a readiness report.
     let own = response
         .headers()
         .get(header::CONTENT_TYPE)
         .is_some_and(|value| value == "application/json");
-    (refused && !own).then(|| Arc::new(framework_error(response.status())))
+    (is_error && !own).then(|| Arc::new(framework_error(response.status())))
 }
 
 /// Replaces the body of `response` by the problem document; keeps headers of the handler.

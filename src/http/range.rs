@@ -81,21 +81,21 @@ mod tests {
             .collect()
     }
 
-    fn asked(range: &str) -> ByteRange {
+    fn requested(range: &str) -> ByteRange {
         requested_range(&headers(&[(header::RANGE, range)]), 10, TAG)
     }
 
     /// O-15.
     #[test]
     fn clamps_a_range_to_the_file() {
-        assert_eq!(asked("bytes=0-0"), ByteRange::Part(0..1));
-        assert_eq!(asked("bytes=2-5"), ByteRange::Part(2..6));
-        assert_eq!(asked("bytes=2-"), ByteRange::Part(2..10));
-        assert_eq!(asked("bytes=-3"), ByteRange::Part(7..10));
-        assert_eq!(asked("bytes=-300"), ByteRange::Part(0..10));
-        assert_eq!(asked("bytes=5-18446744073709551615"), ByteRange::Part(5..10));
+        assert_eq!(requested("bytes=0-0"), ByteRange::Part(0..1));
+        assert_eq!(requested("bytes=2-5"), ByteRange::Part(2..6));
+        assert_eq!(requested("bytes=2-"), ByteRange::Part(2..10));
+        assert_eq!(requested("bytes=-3"), ByteRange::Part(7..10));
+        assert_eq!(requested("bytes=-300"), ByteRange::Part(0..10));
+        assert_eq!(requested("bytes=5-18446744073709551615"), ByteRange::Part(5..10));
         assert_eq!(
-            asked("bytes=0-99999999999999999999999999"),
+            requested("bytes=0-99999999999999999999999999"),
             ByteRange::Part(0..10)
         );
     }
@@ -109,7 +109,7 @@ mod tests {
             "bytes=-0",
             "bytes=99999999999999999999999999-",
         ] {
-            assert_eq!(asked(range), ByteRange::Beyond, "{range}");
+            assert_eq!(requested(range), ByteRange::Beyond, "{range}");
         }
         let empty = requested_range(&headers(&[(header::RANGE, "bytes=0-")]), 0, TAG);
         assert_eq!(empty, ByteRange::Beyond);
@@ -129,20 +129,20 @@ mod tests {
             "0-1",
             "",
         ] {
-            assert_eq!(asked(range), ByteRange::Whole, "{range}");
+            assert_eq!(requested(range), ByteRange::Whole, "{range}");
         }
     }
 
     #[test]
     fn returns_the_whole_file_if_if_range_differs() {
-        let asked = |condition| {
+        let requested = |condition| {
             let headers = headers(&[(header::RANGE, "bytes=0-1"), (header::IF_RANGE, condition)]);
             requested_range(&headers, 10, TAG)
         };
-        assert_eq!(asked(TAG), ByteRange::Part(0..2));
-        assert_eq!(asked("W/\"0123\""), ByteRange::Whole);
-        assert_eq!(asked("\"other\""), ByteRange::Whole);
-        assert_eq!(asked("Wed, 21 Oct 2026 07:28:00 GMT"), ByteRange::Whole);
+        assert_eq!(requested(TAG), ByteRange::Part(0..2));
+        assert_eq!(requested("W/\"0123\""), ByteRange::Whole);
+        assert_eq!(requested("\"other\""), ByteRange::Whole);
+        assert_eq!(requested("Wed, 21 Oct 2026 07:28:00 GMT"), ByteRange::Whole);
     }
 
     /// O-15.

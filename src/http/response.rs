@@ -98,7 +98,7 @@ mod tests {
         let answer = |bytes: usize| body(&budget, &Tenant::default_tenant(), vec![b'x'; bytes]);
         let first = answer(3 << 20).unwrap();
         assert_eq!(answer(3 << 20).unwrap_err().code(), Code::Busy);
-        assert!(answer(1000).is_ok(), "small ones are not counted");
+        assert!(answer(1000).is_ok(), "small responses are not counted");
         let taken = first.collect().await.unwrap().to_bytes();
         assert_eq!(answer(3 << 20).unwrap_err().code(), Code::Busy);
         drop(taken);
@@ -111,9 +111,9 @@ mod tests {
         let budget = Budget::new("answers", limits::MIB);
         let tenant = Tenant::default_tenant();
         let value = "x".repeat(1 << 20);
-        let told = json_always(&budget, &tenant, &value).unwrap();
+        let response = json_always(&budget, &tenant, &value).unwrap();
         assert_eq!(budget.hold(&tenant, 1).unwrap_err().code(), Code::Busy);
-        let body = told.into_body().collect().await.unwrap().to_bytes();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
         assert_eq!(body.len(), value.len() + 2);
         drop(body);
         assert!(budget.hold(&tenant, 1).is_ok());

@@ -69,7 +69,7 @@ mod tests {
         IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0000 + last))
     }
 
-    fn refused(throttle: &Throttle, source: IpAddr, now: Instant) -> u32 {
+    fn rejected(throttle: &Throttle, source: IpAddr, now: Instant) -> u32 {
         (0..1000)
             .map(|_| u32::from(throttle.wrong_key(source, now).is_err()))
             .sum()
@@ -81,7 +81,7 @@ mod tests {
         let throttle = Throttle::default();
         let start = Instant::now();
         let expected = 1000 - limits::WRONG_KEYS_PER_MINUTE_MAX;
-        assert_eq!(refused(&throttle, ip(1), start), expected);
+        assert_eq!(rejected(&throttle, ip(1), start), expected);
         assert!(throttle.wrong_key(ip(2), start).is_ok(), "another source");
         let wait = throttle.wrong_key(ip(1), start + Duration::from_secs(50));
         assert_eq!(wait, Err(Duration::from_secs(10)));
@@ -95,7 +95,7 @@ mod tests {
     fn counts_an_ipv6_network_as_one_source() {
         let throttle = Throttle::default();
         let now = Instant::now();
-        refused(&throttle, "2001:db8::1".parse().unwrap(), now);
+        rejected(&throttle, "2001:db8::1".parse().unwrap(), now);
         assert!(
             throttle
                 .wrong_key("2001:db8::ffff:2".parse().unwrap(), now)

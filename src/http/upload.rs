@@ -11,7 +11,7 @@ use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use http_body_util::Limited;
 use tokio::io::AsyncWriteExt as _;
 
-use super::body::refusal;
+use super::body::read_error;
 use super::budget::BudgetShare;
 use super::state::ApiState;
 use crate::error::{Code, Error};
@@ -63,7 +63,7 @@ pub(crate) async fn receive_blob(
     }
     let file = tempfile::tempfile_in(&state.engine.settings().tmp_dir).map_err(storage)?;
     let pieces = request.into_body().into_data_stream();
-    let pieces = pieces.map_err(|error| refusal(&error, || BLOB.exceeded()));
+    let pieces = pieces.map_err(|error| read_error(&error, || BLOB.exceeded()));
     let file = copy(pieces, file, BLOB).await?;
     Ok(Upload {
         file,
@@ -102,7 +102,7 @@ fn kind(request: &Request) -> Result<UploadKind, Error> {
 async fn plain(request: Request, file: File) -> Result<File, Error> {
     let pieces = request.into_body().into_data_stream();
     copy(
-        pieces.map_err(|error| refusal(&error, || ARCHIVE.exceeded())),
+        pieces.map_err(|error| read_error(&error, || ARCHIVE.exceeded())),
         file,
         ARCHIVE,
     )
@@ -192,7 +192,7 @@ async fn copy(
 }
 
 fn broken(error: &MultipartError) -> Error {
-    match refusal(error, || ARCHIVE.exceeded()) {
+    match read_error(error, || ARCHIVE.exceeded()) {
         late_or_large if late_or_large.code() != Code::Invalid => late_or_large,
         _ => Error::invalid("the form is not valid `multipart/form-data`"),
     }

@@ -63,7 +63,7 @@ pub(crate) struct Events {
 mod tests {
     use super::*;
 
-    /// O-18: whatever is told, it is one event.
+    /// O-18: output cannot start another event.
     #[test]
     fn escapes_line_breaks_in_events() {
         let printed = PrintedEvent::of(b"a\n\nevent: end\ndata: {}\r\n\r\n".to_vec());
