@@ -1,12 +1,12 @@
-//! What a caller is told when a request cannot be served, and the one table from a code to HTTP.
+//! API errors, and the table of their codes.
 //!
-//! A failing skill is not an error: it is an outcome with a status.
+//! A failing skill is not an error but an outcome with a status.
 
 use std::time::Duration;
 
 use crate::limits;
 
-/// The stable machine-readable reason; clients switch on [`Code::as_str`].
+/// The stable machine-readable reason.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Code {
     /// The request is wrong; the message names the field and the remedy.
@@ -15,40 +15,39 @@ pub enum Code {
     Unauthenticated,
     /// The key lacks the scope, or the link is not valid.
     Forbidden,
-    /// It is not there, or belongs to another tenant: the two look the same.
+    /// It does not exist, or belongs to another tenant, which looks the same.
     NotFound,
     /// The path exists, the method does not.
     MethodNotAllowed,
     /// The client took too long to send its request.
     RequestTimeout,
-    /// Something is in the way: other content under this name, or another process.
+    /// Different content under this name, or a conflicting process.
     Conflict,
-    /// An `Idempotency-Key` that was sent with another request.
+    /// The `Idempotency-Key` was used for a different request.
     KeyReused,
     /// Above a documented size.
     TooLarge,
-    /// A content type or encoding that is not taken here.
+    /// A content type or encoding that is not accepted here.
     UnsupportedMediaType,
-    /// A range of bytes that the file does not have.
+    /// A range beyond the end of the file.
     RangeNotSatisfiable,
-    /// A `Host` that this server does not answer for.
+    /// A `Host` that this server does not accept.
     Misdirected,
     /// Too many requests from this caller.
     RateLimited,
-    /// Too much at once: the slots and the queue, or a bound on memory; try again later.
+    /// The queue or a memory budget is exhausted; try again later.
     Busy,
-    /// No sandbox can be made on this host now; the message says why.
+    /// No sandbox can be created on this host now; the message contains the reason.
     SandboxUnavailable,
-    /// The packages that a program asks for could not be installed; the message says why.
+    /// Packages could not be installed; the message contains the reason.
     DependenciesFailed,
     /// The disk or the quota is full.
     StorageFull,
-    /// Our fault; the log has the cause under the request id.
+    /// A fault of the server; the log has the cause under the request id.
     Internal,
 }
 
 impl Code {
-    /// Every code, for tables and documents.
     pub const ALL: [Self; 18] = [
         Self::Invalid,
         Self::Unauthenticated,
@@ -70,7 +69,7 @@ impl Code {
         Self::Internal,
     ];
 
-    /// The name in the `code` member of an error body, and the HTTP status.
+    /// Name in the `code` member, HTTP status and title.
     const fn row(self) -> (&'static str, u16, &'static str) {
         match self {
             Self::Invalid => ("invalid", 400, "Invalid request"),
@@ -94,25 +93,21 @@ impl Code {
         }
     }
 
-    /// The stable name, as in `"code": "not_found"`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         self.row().0
     }
 
-    /// The HTTP status.
     #[must_use]
     pub const fn http_status(self) -> u16 {
         self.row().1
     }
 
-    /// The short title of a problem document.
     #[must_use]
     pub const fn title(self) -> &'static str {
         self.row().2
     }
 
-    /// Whether the same request may succeed later without a change.
     #[must_use]
     pub const fn retryable(self) -> bool {
         matches!(
@@ -126,21 +121,20 @@ impl Code {
     }
 }
 
-/// One place of a JSON value that is not as it must be.
+/// A place at which a JSON value is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
 pub struct Fault {
-    /// Where, as a JSON pointer; empty for the whole value.
+    /// JSON pointer; empty for the whole value.
     #[schema(example = "/rows/0/price")]
     pub pointer: String,
-    /// What is wrong there.
+    /// What is wrong.
     #[schema(example = "value is not of type \"number\"")]
     pub message: String,
 }
 
-/// What lies behind an [`Error`]: for the log only.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// A request that cannot be served. `Display` is for the caller, `source` for the log.
+/// `Display` is for the caller, `source` for the log.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
@@ -153,7 +147,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error with a message that is safe to show to the caller.
+    /// `message` must be safe to show to the caller.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -164,17 +158,16 @@ impl Error {
         }
     }
 
-    /// The request is wrong; `message` names the field and the remedy.
+    /// `message` names the field and the remedy.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(Code::Invalid, message)
     }
 
-    /// `what` is not there for this caller.
     pub fn not_found(what: impl std::fmt::Display) -> Self {
         Self::new(Code::NotFound, format!("{what} not found"))
     }
 
-    /// Our fault: the caller sees nothing but the request id, the log gets `source`.
+    /// A fault of the server. The caller sees only the request id.
     pub fn internal(source: impl Into<Cause>) -> Self {
         Self {
             code: Code::Internal,
@@ -185,40 +178,35 @@ impl Error {
         }
     }
 
-    /// Keeps the cause for the log.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Cause>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// Tells the caller when to come back.
     #[must_use]
     pub fn with_retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
         self
     }
 
-    /// Adds each place of a value that is wrong.
     #[must_use]
     pub fn with_faults(mut self, faults: Vec<Fault>) -> Self {
         self.faults = faults;
         self
     }
 
-    /// Each place of a value that is wrong, where that is known.
     #[must_use]
     pub fn faults(&self) -> &[Fault] {
         &self.faults
     }
 
-    /// The stable reason.
     #[must_use]
     pub fn code(&self) -> Code {
         self.code
     }
 
-    /// When to come back, if that is known.
+    /// Time after which a retry may succeed, if known.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         let soon = (self.code == Code::Busy).then_some(Duration::from_secs(1));
@@ -226,7 +214,7 @@ impl Error {
     }
 }
 
-/// What lies behind `error`, outermost first, on one line: for the log.
+/// The causes of `error` on one line, outermost first, for the log.
 #[must_use]
 pub fn causes(error: &dyn std::error::Error) -> Option<String> {
     let mut chain = Vec::new();
@@ -238,7 +226,7 @@ pub fn causes(error: &dyn std::error::Error) -> Option<String> {
     (!chain.is_empty()).then(|| chain.join(": ").replace(char::is_control, " "))
 }
 
-/// The innermost cause, where the outer ones only say that a client has failed.
+/// The innermost cause, for errors whose outer messages only say that a client failed.
 #[must_use]
 pub fn root_cause<'a>(error: &'a (dyn std::error::Error + 'static)) -> &'a (dyn std::error::Error + 'static) {
     let mut cause = error;
@@ -248,7 +236,7 @@ pub fn root_cause<'a>(error: &'a (dyn std::error::Error + 'static)) -> &'a (dyn 
     cause
 }
 
-/// Somebody else's text, fit for a message or a log line: what cannot be seen is escaped, what is long is cut.
+/// Foreign text for a message or a log line: invisible characters are escaped, long text is truncated.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     let mut shown = String::new();

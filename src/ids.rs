@@ -1,11 +1,11 @@
-//! Names of things: checked at the edge, so that inside the type is the proof.
+//! Checked identifiers.
 
 use std::fmt;
 use std::str::FromStr;
 
 use uuid::Uuid;
 
-/// Why a text is not the id or name it should be; says the rule.
+/// The violated rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidId(&'static str);
@@ -17,8 +17,8 @@ macro_rules! uuid_id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// A fresh id: version 7, so that ids sort by age. A counter that starts anywhere and 32 random bits follow the time:
-            /// nobody counts by it, and nobody is let in for knowing it.
+            /// A new id of version 7, so that ids sort by age. After the time follow a counter with a random start
+            /// and 32 random bits. Ids are not secret.
             #[must_use]
             pub fn generate() -> Self {
                 Self(Uuid::now_v7())
@@ -28,7 +28,7 @@ macro_rules! uuid_id {
         impl FromStr for $name {
             type Err = InvalidId;
 
-            /// Only the canonical lower-case hyphenated form: one id has one spelling.
+            /// Only the canonical lower-case form with hyphens, so that an id has one spelling.
             fn from_str(text: &str) -> Result<Self, InvalidId> {
                 let uuid = Uuid::try_parse(text).map_err(|_| InvalidId($rule))?;
                 if uuid.hyphenated().to_string() == text { Ok(Self(uuid)) } else { Err(InvalidId($rule)) }
@@ -63,34 +63,31 @@ macro_rules! serde_as_text {
 }
 pub(crate) use serde_as_text;
 
+uuid_id!(ExecutionId, "execution id must be a lower-case hyphenated UUID");
 uuid_id!(
-    /// One execution.
-    ExecutionId,
-    "execution id must be a lower-case hyphenated UUID"
-);
-uuid_id!(
-    /// One API key (the public part that names it, not the secret).
+    /// Public id of an API key.
     KeyId,
     "key id must be a lower-case hyphenated UUID"
 );
 uuid_id!(
-    /// One running Skillbox process; sandboxes carry it, so that two processes on one engine leave each other's alone.
+    /// A running Skillbox process. Its sandboxes carry the id, so that processes on one engine ignore each other's.
     InstanceId,
     "instance id must be a lower-case hyphenated UUID"
 );
 uuid_id!(
-    /// One webhook: the same for every attempt to deliver it.
+    /// A webhook; the same for all attempts.
     DeliveryId,
     "delivery id must be a lower-case hyphenated UUID"
 );
 uuid_id!(
-    /// The bytes of one blob in the file store. Content that goes and comes back has another one, so that no late removal meets it.
+    /// The bytes of a blob in the file store. Content that is deleted and stored again gets a new object, so that a
+    /// late removal cannot affect it.
     BlobObject,
     "blob object must be a lower-case hyphenated UUID"
 );
 
 impl BlobObject {
-    /// When it was named; `None` for an id that does not say.
+    /// Time of its creation; `None` if the id has none.
     #[must_use]
     pub fn named_at(&self) -> Option<jiff::Timestamp> {
         let (seconds, nanoseconds) = self.0.get_timestamp()?.to_unix();
@@ -98,18 +95,17 @@ impl BlobObject {
     }
 }
 
-/// A tenant: `[a-z0-9][a-z0-9-]{0,31}`, safe as a path segment and as an object-key segment.
+/// A tenant: `[a-z0-9][a-z0-9-]{0,31}`, safe in paths and object keys.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Tenant(String);
 
 impl Tenant {
-    /// The tenant of a fresh installation.
+    /// The default tenant.
     #[must_use]
     pub fn default_tenant() -> Self {
         Self("default".to_owned())
     }
 
-    /// The checked text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -144,12 +140,11 @@ pub fn is_label(text: &str, max: usize) -> bool {
     matches!(text.as_bytes(), [first, ..] if *first != b'-') && text.len() <= max && text.bytes().all(legal)
 }
 
-/// What a client calls a request, so that sending it again is no second request: 1 to 255 visible ASCII characters.
+/// Identifies repeated requests of a client: 1 to 255 visible ASCII characters.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct IdempotencyKey(String);
 
 impl IdempotencyKey {
-    /// The checked text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -170,31 +165,28 @@ impl FromStr for IdempotencyKey {
     }
 }
 
-/// A SHA-256 digest, written `sha256:<64 lower-case hex digits>`.
+/// A SHA-256 digest: `sha256:<64 lower-case hex digits>`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// Wraps the 32 bytes of a finished hash.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The digest of `bytes`.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         use sha2::Digest as _;
         Self(sha2::Sha256::digest(bytes).into())
     }
 
-    /// The raw 32 bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// The 64 hex digits without the `sha256:` prefix: for paths, object keys and container names.
+    /// The 64 hex digits, for paths, object keys and container names.
     #[must_use]
     pub fn hex(&self) -> String {
         let mut text = String::with_capacity(64);

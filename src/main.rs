@@ -1,9 +1,9 @@
-//! The binary: what becomes PID 1 of a sandbox if it is called so, else the command line.
+//! The binary: PID 1 of a sandbox if started as such, otherwise the command line.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Before any thread, runtime or argument parser exists.
+    // Before threads, the runtime and argument parsing.
     let first = std::env::args_os().nth(1);
     if first
         .as_ref()

@@ -14,7 +14,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::Pid;
 
-/// Releases the pages of this program's code; those that are used are read again from the page cache.
+/// Releases the pages of this program's code. They are read again from the page cache when needed.
 pub fn release_code_pages() -> io::Result<()> {
     for Range { start, end } in mapped(&["r-xp"])? {
         // SAFETY: code is mapped from its file and never written, so it is read again as it was.
@@ -37,7 +37,7 @@ pub fn collapse_code_pages() {
 /// `<linux/mman.h>` since Linux 6.1; the `libc` crate has it for one C library only.
 const MADV_COLLAPSE: libc::c_int = 25;
 
-/// Where this program is mapped from its file with one of these permissions.
+/// Address ranges of this program with one of these permissions.
 fn mapped(permissions: &[&str]) -> io::Result<Vec<Range<usize>>> {
     let maps = std::fs::read_to_string("/proc/self/maps")?;
     let address = |text| usize::from_str_radix(text, 16).map_err(io::Error::other);
@@ -115,13 +115,13 @@ pub fn cpu_time() -> io::Result<Duration> {
 
 #[derive(Debug)]
 pub enum Forked {
-    /// With the id of the child.
+    /// Id of the child.
     Parent(Pid),
     Child,
 }
 
-/// Forks this process, which must have one thread, into new user, mount, PID, network, IPC and UTS namespaces, as
-/// PID 1 there with every capability in them, and in `cgroup` (version 2) or this process's own.
+/// Forks this process, which must be single-threaded, into new user, mount, PID, network, IPC and UTS namespaces. The
+/// child is PID 1 there with all capabilities, in `cgroup` (version 2) or this process's own.
 ///
 /// It is a child of this process's parent, which reaps it.
 pub fn fork_into_namespaces(cgroup: Option<BorrowedFd<'_>>) -> io::Result<Forked> {
@@ -143,7 +143,7 @@ pub fn fork_into_namespaces(cgroup: Option<BorrowedFd<'_>>) -> io::Result<Forked
         pidfd: 0,
         child_tid: 0,
         parent_tid: 0,
-        // That of this process itself.
+        // The cgroup of this process.
         exit_signal: 0,
         stack: 0,
         stack_size: 0,
@@ -169,7 +169,7 @@ pub fn fork_into_namespaces(cgroup: Option<BorrowedFd<'_>>) -> io::Result<Forked
     }
 }
 
-/// Closes every descriptor but the three standard ones. Nothing may own one of those that are closed.
+/// Closes all descriptors except the three standard ones. No value may own one of them.
 pub fn close_all_but_standard() -> io::Result<()> {
     // SAFETY: the caller has just begun, and none of these is its own.
     let result = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
@@ -223,7 +223,7 @@ pub fn mount_setattr(mount: BorrowedFd<'_>, attributes: u64, reach: MountScope) 
     }
 }
 
-/// Gives this process, which must have one thread, namespaces of its own (`CLONE_NEW…` of libc).
+/// Gives this process, which must be single-threaded, new namespaces (`CLONE_NEW…` of libc).
 pub fn unshare_namespaces(namespaces: libc::c_int) -> io::Result<()> {
     // SAFETY: unshare takes an integer; new namespaces change no memory and no descriptor of ours.
     if unsafe { libc::unshare(namespaces & !(libc::CLONE_FILES | libc::CLONE_FS)) } == 0 {
@@ -233,7 +233,7 @@ pub fn unshare_namespaces(namespaces: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// Applies a filter permanently to this thread and everything that it starts.
+/// Applies a filter permanently to this thread and its descendants.
 pub fn seccomp_filter(filter: &mut [libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog {
         len: u16::try_from(filter.len()).map_err(|_| Errno::TOOBIG)?,

@@ -1,4 +1,4 @@
-//! Who calls: API keys, their scopes, and the [`Caller`] that only a check can make. Pure.
+//! API keys, their scopes, and [`Caller`], which only a check can create. Pure.
 
 mod key;
 

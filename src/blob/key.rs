@@ -30,7 +30,6 @@ pub enum Key {
 pub(super) const BLOBS: &str = "blobs";
 
 impl Key {
-    /// Its kind, for metrics.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::SkillArchive { .. } => "skills",
@@ -58,7 +57,6 @@ impl Key {
         }
     }
 
-    /// The last part.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::SkillArchive { .. } => "skill.zip",

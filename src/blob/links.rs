@@ -11,19 +11,19 @@ use sha2::Sha256;
 use crate::ids::Tenant;
 use crate::limits;
 
-/// What a link allows. Every field is signed; where a link travels as a URL, what the URL does not carry is filled in by the server.
+/// The content of a link. Every field is signed; the server adds those that a URL lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// `GET`, which stands for `HEAD` too.
+    /// `GET`, also for `HEAD`.
     pub method: &'static str,
     /// The path, as it was percent-encoded.
     pub path: String,
     pub tenant: Tenant,
     /// The first second in which the link is invalid; fractions are ignored.
     pub expires_at: Timestamp,
-    /// The `Content-Type` of the answer.
+    /// `Content-Type` of the response.
     pub content_type: String,
-    /// The `Content-Disposition` of the answer.
+    /// `Content-Disposition` of the response.
     pub content_disposition: String,
 }
 
@@ -37,7 +37,7 @@ pub struct LinkSigner {
 /// The secret is too short or too uniform to sign with (T-14).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the secret that signs links must have at least {bytes} random bytes; `openssl rand -hex 32` makes one",
+    "the secret that signs links must have at least {bytes} random bytes; `openssl rand -hex 32` generates one",
     bytes = limits::LINK_SECRET_BYTES_MIN
 )]
 pub struct WeakSecret;

@@ -1,4 +1,4 @@
-//! The tar object that holds the files of one execution, written as they arrive.
+//! Writes the files of an execution into a tar while they arrive.
 
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
@@ -11,22 +11,22 @@ use crate::execution::FileEntry;
 use crate::ids::Digest;
 
 const BLOCK: u64 = 512;
-/// The classic header holds this many bytes of a path.
+/// Maximum path in the classic header.
 const SHORT_PATH_BYTES: usize = 100;
 
-/// A tar of plain files under relative paths, and the index of what is in it.
+/// A tar of regular files under relative paths, and its index.
 ///
-/// Files come one at a time: [`start`](Self::start), any number of [`write`](Self::write), [`end`](Self::end).
+/// Files are written one at a time: [`start`](Self::start), any number of [`write`](Self::write), [`end`](Self::end).
 #[derive(Debug)]
 pub struct ArtifactTar {
     file: SpooledTempFile,
     entries: Vec<FileEntry>,
-    /// Where the next header goes; always a multiple of 512.
+    /// Position of the next header; a multiple of 512.
     end: u64,
     open: Option<Open>,
 }
 
-/// The file that is being written.
+/// The open file.
 #[derive(Debug)]
 struct Open {
     path: String,
@@ -37,7 +37,7 @@ struct Open {
 }
 
 impl ArtifactTar {
-    /// A tar in a private file of this folder, which is made when the first artifact comes: most programs leave none.
+    /// A tar in a private file of this folder, created with the first artifact, since most programs return none.
     #[must_use]
     pub fn create_in(folder: &Path) -> Self {
         Self {
@@ -48,11 +48,11 @@ impl ArtifactTar {
         }
     }
 
-    /// Begins a file of exactly `size` bytes. A file that was begun and not ended is dropped.
+    /// Begins a file of exactly `size` bytes. An unfinished file is dropped.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for a path that is not plainly relative; what writing fails with.
+    /// `InvalidInput` for a path that is not plainly relative; errors of writing.
     pub fn start(&mut self, path: &str, size: u64) -> io::Result<()> {
         self.drop_open()?;
         let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
@@ -74,11 +74,11 @@ impl ArtifactTar {
         self.append(&headers)
     }
 
-    /// Content of the file that was started.
+    /// Writes content of the open file.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` without a started file or beyond its size; what writing fails with.
+    /// `InvalidInput` without an open file or beyond its size; errors of writing.
     pub fn write(&mut self, chunk: &[u8]) -> io::Result<()> {
         let open = self.open.as_ref().ok_or_else(not_started)?;
         if chunk.len() as u64 > open.size - open.written {
@@ -95,11 +95,11 @@ impl ArtifactTar {
         Ok(())
     }
 
-    /// Ends the file.
+    /// Ends the open file.
     ///
     /// # Errors
     ///
-    /// `UnexpectedEof` if fewer bytes came than its size: the tar is then as it was before [`start`](Self::start).
+    /// `UnexpectedEof` if content is missing: the tar is then as before [`start`](Self::start).
     pub fn end(&mut self) -> io::Result<FileEntry> {
         let open = self.open.as_ref().ok_or_else(not_started)?;
         if open.written != open.size {
@@ -125,11 +125,7 @@ impl ArtifactTar {
         Ok(entry)
     }
 
-    /// Completes the tar; the file is at its start. A file that was begun and not ended is dropped.
-    ///
-    /// # Errors
-    ///
-    /// What writing fails with.
+    /// Completes the tar and rewinds it. An unfinished file is dropped.
     pub fn finish(mut self) -> io::Result<(File, Vec<FileEntry>)> {
         self.drop_open()?;
         self.file.write_all(&[0; 1024])?;
@@ -137,10 +133,10 @@ impl ArtifactTar {
         Ok((self.file.into_file()?, self.entries))
     }
 
-    /// Writes; half a piece on a full disk drops the whole file, so that the tar stays one.
+    /// If writing fails, for example on a full disk, the whole file is dropped, so that the tar stays valid.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes).inspect_err(|_| {
-            // The next start or the finish tries again.
+            // Tried again by the next start or the finish.
             let _ = self.drop_open();
         })
     }
@@ -159,7 +155,7 @@ fn not_started() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "no artifact was started")
 }
 
-/// The header blocks of one file: a path that does not fit goes before it as a GNU long name.
+/// The header of a file. A path that does not fit precedes it as a GNU long name.
 fn headers(path: &str, size: u64) -> io::Result<Vec<u8>> {
     let mut blocks = Vec::new();
     if path.len() > SHORT_PATH_BYTES {

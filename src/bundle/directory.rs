@@ -1,7 +1,7 @@
-//! A zip's directory, read strictly: everything that can be known without inflating is checked here.
+//! Strict reader of a zip's directory: checks everything that can be known without inflating.
 //!
-//! One reader of our own decides what the archive holds. A tolerant one beside it would find other entries in the same
-//! bytes, and what was checked would not be what is unpacked.
+//! Our own, because a tolerant reader would find other entries in the same bytes, so that the checked content would
+//! not be the unpacked content.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -15,7 +15,7 @@ use crate::bundle::{
 use crate::error::quoted;
 use crate::limits;
 
-/// One checked entry: its data lies inside the archive and belongs to no other entry.
+/// A checked entry. Its data is inside the archive and overlaps no other entry.
 #[derive(Debug)]
 pub(super) struct Member {
     /// Checked path, without a trailing `/`.
@@ -24,17 +24,16 @@ pub(super) struct Member {
     pub(super) executable: bool,
     pub(super) deflated: bool,
     pub(super) crc32: u32,
-    /// Bytes in the archive.
+    /// Compressed size.
     pub(super) packed: u64,
-    /// Bytes it claims to unpack to.
+    /// Declared size.
     pub(super) size: u64,
-    /// Where its local header starts.
+    /// Position of its local header.
     header: u64,
-    /// Where its data starts.
+    /// Position of its data.
     pub(super) data: u64,
 }
 
-/// What an entry is; there is nothing else in a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     File,
@@ -45,13 +44,13 @@ const END_BYTES: u64 = 22;
 const LOCAL_BYTES: usize = 30;
 const SATURATED: u32 = u32::MAX;
 
-/// Reads and checks the whole directory, in the order of the data.
+/// Reads and checks the directory. Entries are in the order of their data.
 pub(super) fn read(archive: &File) -> Result<Vec<Member>, Error> {
     let length = archive.metadata()?.len();
     if length > limits::ARCHIVE_BYTES_MAX {
         let max = limits::ARCHIVE_BYTES_MAX / limits::MIB;
         return Err(Error::TooLarge(format!(
-            "the archive is larger than {max} MiB; leave out what the skill does not need"
+            "the archive is larger than {max} MiB; remove files that the skill does not need"
         )));
     }
     let end = End::find(archive, length)?;
@@ -65,7 +64,7 @@ pub(super) fn read(archive: &File) -> Result<Vec<Member>, Error> {
         if total > limits::UNPACKED_BYTES_MAX {
             let max = limits::UNPACKED_BYTES_MAX / limits::MIB;
             return Err(Error::TooLarge(format!(
-                "the archive unpacks to more than {max} MiB; leave out what the skill does not need"
+                "the archive unpacks to more than {max} MiB; remove files that the skill does not need"
             )));
         }
         members.push((name, member));
@@ -80,7 +79,7 @@ pub(super) fn read(archive: &File) -> Result<Vec<Member>, Error> {
     apart(members, end.start)
 }
 
-/// The end record: where the directory is and how many entries it has.
+/// The end record: position of the directory and number of entries.
 struct End {
     start: u64,
     size: u64,
@@ -88,14 +87,14 @@ struct End {
 }
 
 impl End {
-    /// Finds the one record whose comment reaches exactly to the end of the file.
+    /// Finds the only end record whose comment ends with the file.
     fn find(archive: &File, length: u64) -> Result<Self, Error> {
         let tail_start = length.saturating_sub(END_BYTES + u64::from(u16::MAX));
         let tail = bytes_at(archive, tail_start, length - tail_start)?;
         let ends: Vec<usize> = (0..tail.len()).filter(|at| is_end(&tail[*at..])).collect();
         let [at] = ends[..] else {
             let rule = if ends.is_empty() {
-                "is not a zip, or is cut off"
+                "is not a zip, or is truncated"
             } else {
                 "has a comment that looks like a second end"
             };
@@ -111,12 +110,12 @@ impl End {
         if usize::from(entries) > limits::ARCHIVE_ENTRIES_MAX {
             let max = limits::ARCHIVE_ENTRIES_MAX;
             return Err(Error::TooLarge(format!(
-                "the archive has more than {max} entries; leave out what the skill does not need"
+                "the archive has more than {max} entries; remove files that the skill does not need"
             )));
         }
         if size == SATURATED || start == SATURATED {
             return Err(refused(
-                "uses zip64, which nothing of this size needs; pack it again",
+                "uses zip64, which is not needed at this size; pack it again",
             ));
         }
         if disks != [0, 0] || here != entries {
@@ -132,7 +131,7 @@ impl End {
             ));
         }
         if start + size > at {
-            return Err(refused("has its directory outside of itself, or is cut off"));
+            return Err(refused("has a directory outside of the file, or is truncated"));
         }
         Ok(Self {
             start,
@@ -149,7 +148,7 @@ fn is_end(tail: &[u8]) -> bool {
         })
 }
 
-/// One record of the central directory: the raw name, and the entry without its place.
+/// A record of the central directory: the raw name, and the entry without positions.
 fn central<'a>(cursor: &mut Cursor<'a>) -> Result<(&'a [u8], Member), Error> {
     if cursor.bytes(4)? != b"PK\x01\x02" {
         return Err(refused("has a damaged directory"));
@@ -184,10 +183,10 @@ fn central<'a>(cursor: &mut Cursor<'a>) -> Result<(&'a [u8], Member), Error> {
         ));
     }
     if [packed, size, header].contains(&SATURATED) {
-        return refuse("uses zip64, which nothing of this size needs; pack it again");
+        return refuse("uses zip64, which is not needed at this size; pack it again");
     }
     if disk != 0 {
-        return refuse("lies in another part of a split archive; pack it as one file");
+        return refuse("is in another part of a split archive; pack it as one file");
     }
     let (path, kind) = name
         .strip_suffix('/')
@@ -214,10 +213,10 @@ fn central<'a>(cursor: &mut Cursor<'a>) -> Result<(&'a [u8], Member), Error> {
     Ok((raw, member))
 }
 
-/// Systems whose archivers are known to write `\` between folders: FAT, NTFS and VFAT, where no name holds one.
+/// Systems whose archivers write `\` between folders: FAT, NTFS and VFAT, which allow no `\` in names.
 const WITH_BACKSLASHES: [u16; 3] = [0, 10, 14];
 
-/// The name with `/` between its folders.
+/// The name with `/` as separator.
 fn separated(name: &str, made_by: u16) -> Cow<'_, str> {
     if WITH_BACKSLASHES.contains(&made_by) && name.contains('\\') {
         Cow::Owned(name.replace('\\', "/"))
@@ -226,16 +225,14 @@ fn separated(name: &str, made_by: u16) -> Cow<'_, str> {
     }
 }
 
-/// Whether a file of this Unix mode is executable; 0 where the archive carries no mode. Permission bits beyond that are not kept.
+/// Whether the Unix mode is executable; 0 if the archive has no modes. Other permission bits are ignored.
 fn mode(mode: u32, kind: Kind) -> Result<bool, &'static str> {
     match (mode & 0o170_000, kind) {
         (0 | 0o100_000, Kind::File) => Ok(mode & 0o111 != 0),
         (0 | 0o040_000, Kind::Folder) => Ok(false),
-        (0o120_000, _) => Err("is a link; put the file itself in its place"),
-        (0o010_000 | 0o020_000 | 0o060_000 | 0o140_000, _) => {
-            Err("is a device, pipe or socket; leave it out")
-        }
-        _ => Err("is neither a plain file nor a folder; leave it out"),
+        (0o120_000, _) => Err("is a link; replace it by the file"),
+        (0o010_000 | 0o020_000 | 0o060_000 | 0o140_000, _) => Err("is a device, pipe or socket; remove it"),
+        _ => Err("is neither a regular file nor a folder; remove it"),
     }
 }
 
@@ -251,7 +248,7 @@ fn method_name(method: u16) -> &'static str {
     }
 }
 
-/// Finds the entry's data, and holds its local header to what the directory says: other readers go by that one.
+/// Finds the data of an entry. Rejects a local header that differs from the directory, because other readers use it.
 fn locate(archive: &File, name: &[u8], mut member: Member) -> Result<Member, Error> {
     let fixed = bytes_at(archive, member.header, LOCAL_BYTES as u64)?;
     let mut cursor = Cursor(&fixed);
@@ -264,7 +261,7 @@ fn locate(archive: &File, name: &[u8], mut member: Member) -> Result<Member, Err
     let local_name = bytes_at(archive, member.header + fixed.len() as u64, name_length.into())?;
 
     let known = [member.crc32.into(), member.packed, member.size];
-    // Streaming writers do not know yet; sizes may also be in a zip64 field, which is not read.
+    // Streaming writers write zeros here; sizes may also be in a zip64 field, which is not read.
     let later = flags & 8 != 0;
     let agrees = |(told, known): (u64, u64)| told == known || later || told == u64::from(SATURATED);
     let same = signature == b"PK\x03\x04"
@@ -275,14 +272,14 @@ fn locate(archive: &File, name: &[u8], mut member: Member) -> Result<Member, Err
     if !same {
         return Err(Error::entry(
             &member.path,
-            "is described in two different ways; pack the archive again",
+            "has contradictory headers; pack the archive again",
         ));
     }
     member.data = member.header + fixed.len() as u64 + u64::from(name_length) + u64::from(extra_length);
     Ok(member)
 }
 
-/// Orders the entries by place and refuses any that share bytes or names with another or with the directory.
+/// Sorts entries by position and rejects overlaps with each other or with the directory.
 fn apart(mut members: Vec<Member>, directory_start: u64) -> Result<Vec<Member>, Error> {
     members.sort_unstable_by_key(|member| member.header);
     let ends = members
@@ -294,7 +291,7 @@ fn apart(mut members: Vec<Member>, directory_start: u64) -> Result<Vec<Member>, 
         if member.data + member.packed > end {
             return Err(Error::entry(
                 &member.path,
-                "shares its data with another entry, or is cut off",
+                "shares its data with another entry, or is truncated",
             ));
         }
     }
@@ -316,19 +313,19 @@ fn refused(rule: &str) -> Error {
     Error::Refused(format!("the archive {rule}"))
 }
 
-/// Reads exactly `length` bytes, which the caller has bounded.
+/// Reads exactly `length` bytes. The caller limits `length`.
 fn bytes_at(archive: &File, offset: u64, length: u64) -> Result<Vec<u8>, Error> {
     let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
     archive
         .read_exact_at(&mut bytes, offset)
         .map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => refused("is cut off"),
+            io::ErrorKind::UnexpectedEof => refused("is truncated"),
             _ => error.into(),
         })?;
     Ok(bytes)
 }
 
-/// Takes little-endian numbers off the front.
+/// Reads little-endian numbers.
 struct Cursor<'a>(&'a [u8]);
 
 impl<'a> Cursor<'a> {

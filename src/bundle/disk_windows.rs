@@ -1,4 +1,4 @@
-//! What a bundle's files are on a Windows disk, which has no permission bits: the ACL of the folder above protects them.
+//! Files of bundles on Windows, which has no permission bits: the ACL of the parent folder protects them.
 
 use std::fs::{DirBuilder, File, FileTimes, Metadata, OpenOptions};
 use std::io;
@@ -7,11 +7,11 @@ use std::path::Path;
 
 use crate::bundle::unpack::Use;
 
-/// Opens what lies at the end of a path itself, be it a link.
+/// Opens the end of a path itself, even a link.
 const FILE_FLAG_OPEN_REPARSE_POINT: u32 = 0x0020_0000;
 
-/// Marks what is executable, as Samba and Cygwin do: Windows has no bit of its own, and the digest depends on it. A script
-/// that a person writes on Windows never has it, and needs none where its language's interpreter runs it.
+/// Marks executables like Samba and Cygwin, since Windows has no such bit and the digest depends on it. Scripts
+/// written on Windows lack it, and do not need it if an interpreter runs them.
 const FILE_ATTRIBUTE_SYSTEM: u32 = 0x4;
 
 /// Opens for reading; fails on a link.
@@ -26,12 +26,12 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether the file was executable where it was packed.
+/// Whether the file was executable when it was packed.
 pub(super) fn is_executable(metadata: &Metadata) -> bool {
     metadata.file_attributes() & FILE_ATTRIBUTE_SYSTEM != 0
 }
 
-/// Makes a file for writing: never through a link and never over anything that is already there.
+/// Creates a file for writing: never through a link and never over an existing file.
 pub(super) fn create(to: &Path, for_what: Use) -> io::Result<File> {
     let mut options = OpenOptions::new();
     if for_what == Use::Execute {
@@ -40,7 +40,7 @@ pub(super) fn create(to: &Path, for_what: Use) -> io::Result<File> {
     options.write(true).create_new(true).open(to)
 }
 
-/// Gives the written file its time. It is not made read-only, which would only hinder its removal.
+/// Sets the time of a written file. Making it read-only would only hinder its removal.
 pub(super) fn settle_file(file: &File, _use: Use, times: FileTimes) -> io::Result<()> {
     file.set_times(times)
 }
@@ -49,12 +49,12 @@ pub(super) fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().create(path)
 }
 
-/// Nothing: sandboxes are never given this folder but a tar of it, where every folder has the fixed time.
+/// Not needed: sandboxes receive a tar of this folder, in which every folder has the fixed time.
 pub(super) fn settle_folder(_path: &Path, _times: FileTimes) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads at an offset, as Unix does it.
+/// Reads at an offset.
 pub(super) trait ReadAt {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;

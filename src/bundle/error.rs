@@ -1,32 +1,29 @@
-//! Why an archive or folder is not taken; safe to show: names are escaped and cut.
+//! Errors of archives and folders, safe to show: names are escaped and truncated.
 
 use std::io;
 
 use crate::error::{self, Code, quoted};
 use crate::skill::SkillMdError;
 
-/// What went wrong with a bundle.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The archive or folder is not acceptable; names the entry and the remedy.
+    /// An invalid archive or folder; the message names the entry and the remedy.
     #[error("{0}")]
     Refused(String),
-    /// Above a documented size.
+    /// A size limit was exceeded.
     #[error("{0}")]
     TooLarge(String),
-    /// SKILL.md is not acceptable.
+    /// Invalid SKILL.md.
     #[error(transparent)]
     SkillMd(#[from] SkillMdError),
-    /// No space left for what was to be written.
     #[error("no space left on the disk; free some and try again")]
     Full(#[source] io::Error),
-    /// Reading or writing failed.
     #[error("a file could not be read or written")]
     Io(#[source] io::Error),
 }
 
 impl Error {
-    /// A refusal of one entry: `` entry `x` is a link ``.
+    /// An error of one entry: `` entry `x` is a link ``.
     pub(super) fn entry(path: &str, rule: impl std::fmt::Display) -> Self {
         Self::Refused(format!("entry {} {rule}", quoted(path)))
     }

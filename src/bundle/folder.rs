@@ -1,4 +1,4 @@
-//! A folder on disk as a bundle: plain files only, within the same limits as an archive.
+//! A folder on disk as a bundle: regular files only, with the limits of an archive.
 
 use std::fs::Metadata;
 use std::io;
@@ -12,29 +12,21 @@ use crate::bundle::{
 use crate::error::quoted;
 use crate::limits;
 
-/// Reads an unpacked folder again, to compare its digest with what it should be.
-///
-/// # Errors
-///
-/// Whatever an archive of the same content would be refused for; links and special files.
+/// Lists an unpacked folder to verify its digest. Links, special files and everything that an archive may not contain
+/// are errors.
 pub fn list(folder: &Path) -> Result<Listing, Error> {
     list_within(folder, &Bounds::SKILL)
 }
 
-/// As [`list`], of installed packages, which are more than a skill's own files.
-///
-/// # Errors
-///
-/// As there.
+/// As [`list`], with the limits of installed packages.
 pub fn list_packages(folder: &Path) -> Result<Listing, Error> {
     list_within(folder, &Bounds::PACKAGES)
 }
 
-/// How much a folder may hold.
 pub(super) struct Bounds {
     entries: usize,
     bytes: u64,
-    /// Whether names must differ on every file system, or just on Linux.
+    /// Whether names must be distinct on every file system, or only on Linux.
     portable: bool,
 }
 
@@ -45,7 +37,7 @@ impl Bounds {
         portable: true,
     };
     pub(super) const PACKAGES: Self = Self {
-        // Half as many folders.
+        // Folders are limited to half of the files.
         entries: limits::PACKAGES_FILES_MAX / 2 * 3,
         bytes: limits::PACKAGES_BYTES_MAX,
         portable: false,
@@ -60,30 +52,28 @@ fn list_within(folder: &Path, bounds: &Bounds) -> Result<Listing, Error> {
     Ok(Listing::new(entries, None))
 }
 
-/// A regular file that was found below the folder.
 pub(super) struct Found {
     pub(super) path: String,
     pub(super) executable: bool,
     size: u64,
-    /// Where it lies: elsewhere in the folder if there is a link at `path`.
+    /// Where the file is: somewhere else in the folder if `path` is a link.
     place: PathBuf,
 }
 
-/// What a walk makes of what lies in a folder.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Taking {
-    /// All of it; links are refused.
+    /// Everything; links are rejected.
     AsUnpacked,
-    /// What people mean to publish: without what `is_ignored` names and without virtual environments. Links count as the file
-    /// or folder inside that they lead to; those that lead nowhere, or up, are left out.
+    /// Everything except ignored paths and virtual environments. Links are replaced by the file or folder inside that
+    /// they lead to; links that lead nowhere or up are omitted.
     AsPublished {
-        /// Tells by the path, with all below it.
+        /// Ignores a path and everything below it.
         is_ignored: fn(&str) -> bool,
     },
 }
 
 impl Found {
-    /// Copies the content to `to` and tells what it is.
+    /// Copies the content to `to`, and returns its size and digest.
     pub(super) fn read(self, to: &mut impl io::Write) -> Result<Entry, Error> {
         let changed = || Error::entry(&self.path, "changed while it was read; try again");
         let mut file = disk::open(&self.place).map_err(|_| changed())?;
@@ -146,7 +136,7 @@ struct Walk<'a> {
     found: Vec<Found>,
     seen: usize,
     bytes: u64,
-    /// Folders to enter: their paths in the bundle, and where they lie.
+    /// Folders to visit: their paths in the bundle and on disk.
     waiting: Vec<(String, PathBuf)>,
 }
 
@@ -198,16 +188,16 @@ impl Walk<'_> {
         } else {
             return Err(Error::entry(
                 &path,
-                "is a device, pipe or socket; leave it out of the folder",
+                "is a device, pipe or socket; remove it from the folder",
             ));
         }
         Ok(())
     }
 
-    /// Where the link at `path`, which lies in the folder `place`, leads to; `None` to leave it out.
+    /// The target of the link at `path` in the folder `place`; `None` to omit it.
     fn follow(&self, path: &str, place: &Path) -> Result<Option<PathBuf>, Error> {
         if let Taking::AsUnpacked = self.taking {
-            return Err(Error::entry(path, "is a link; put a plain file in its place"));
+            return Err(Error::entry(path, "is a link; replace it by a regular file"));
         }
         let name = path.rsplit('/').next().unwrap_or(path);
         let Ok(target) = place.join(name).canonicalize() else {
@@ -216,7 +206,7 @@ impl Walk<'_> {
         let Ok(inside) = target.strip_prefix(&self.root) else {
             return Err(Error::entry(
                 path,
-                "is a link that leads out of the folder; put the file itself in its place or leave it out",
+                "is a link that leads out of the folder; replace it by the file or remove it",
             ));
         };
         let inside = inside.to_string_lossy().replace('\\', "/");
@@ -231,7 +221,6 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether the path or a folder above it is ignored.
     fn ignores_any(&self, path: &str) -> bool {
         let above = path.match_indices('/').map(|(at, _)| &path[..at]);
         above.chain([path]).any(|path| self.ignores(path))
@@ -242,14 +231,14 @@ impl Bounds {
     fn hold(&self, entries: usize, bytes: u64) -> Result<(), Error> {
         if entries > self.entries {
             return Err(Error::TooLarge(format!(
-                "the folder has more than {} entries; leave out what the skill does not need",
+                "the folder has more than {} entries; remove files that the skill does not need",
                 self.entries
             )));
         }
         if bytes > self.bytes {
             let max = self.bytes / limits::MIB;
             return Err(Error::TooLarge(format!(
-                "the folder holds more than {max} MiB; leave out what the skill does not need"
+                "the folder holds more than {max} MiB; remove files that the skill does not need"
             )));
         }
         Ok(())

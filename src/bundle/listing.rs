@@ -1,24 +1,20 @@
-//! What a bundle holds, and the digest that is its identity.
+//! The content of a bundle, and the digest that identifies it.
 
 use crate::ids::Digest;
 
-/// The files of a bundle, in byte order of path. Folders exist only as far as files need them.
+/// The files of a bundle, in byte order of path. Folders exist only where files need them.
 #[derive(Debug, Clone)]
 pub struct Listing {
     entries: Vec<Entry>,
     folder: Option<String>,
 }
 
-/// One file of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Relative path, `/`-separated, at most 240 bytes, without control or hidden characters.
+    /// Relative path with `/`, at most 240 bytes, without control or invisible characters.
     pub path: String,
-    /// Size in bytes.
     pub size: u64,
-    /// Digest of the content.
     pub sha256: Digest,
-    /// Whether anybody may execute it.
     pub executable: bool,
 }
 
@@ -28,19 +24,17 @@ impl Listing {
         Self { entries, folder }
     }
 
-    /// The files, in byte order of path.
     #[must_use]
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// The only top-level folder of the archive, which was left out of all paths.
+    /// The only top-level folder of the archive, which is not part of the paths.
     #[must_use]
     pub fn folder(&self) -> Option<&str> {
         self.folder.as_deref()
     }
 
-    /// The file at `path`.
     #[must_use]
     pub fn find(&self, path: &str) -> Option<&Entry> {
         let at = self
@@ -50,20 +44,20 @@ impl Listing {
         self.entries.get(at)
     }
 
-    /// Bytes of all files together.
     #[must_use]
     pub fn bytes_total(&self) -> u64 {
         self.entries.iter().map(|entry| entry.size).sum()
     }
 
-    /// The SHA-256 of the canonical listing: the line `skillbox-bundle-1`, then for each file in byte order of path the line
+    /// The SHA-256 of the canonical listing: the line `skillbox-bundle-1`, then for each file in byte order of path
+    /// the line
     ///
     /// ```text
     /// <x or -> <size in decimal> <sha256 of the content in lower-case hex> <path>
     /// ```
     ///
-    /// each ended by one line feed, `x` for an executable file. Paths hold no line feed, so no two listings share a text.
-    /// Times, owners, other permissions, folders and the archive's own layout are not part of it.
+    /// each ended by a line feed, `x` for an executable file. Paths contain no line feed, so the text is unambiguous.
+    /// Times, owners, other permissions, folders and the archive's layout are not included.
     #[must_use]
     pub fn digest(&self) -> Digest {
         let mut text = "skillbox-bundle-1\n".to_owned();

@@ -1,4 +1,4 @@
-//! From an unpacked folder to the skill's normal form.
+//! Loads the manifest of an unpacked skill.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -13,12 +13,12 @@ use crate::skill::{
 
 const SKILL_MD: &str = skill::File::SkillMd.as_str();
 
-/// Loads the skill unpacked in `folder`, whose files `listing` names. A skill without a `name` is named after
-/// the archive's only top-level folder, else `fallback_name`.
+/// Loads the skill in `folder` with this listing. A skill without a `name` is named after the archive's only
+/// top-level folder, else `fallback_name`.
 ///
 /// # Errors
 ///
-/// Neither SKILL.md nor skill.toml, or in a wrong place, and the errors of [`Declaration::manifest`].
+/// SKILL.md and skill.toml are missing or misplaced, and the errors of [`Declaration::manifest`].
 pub fn load(folder: &Path, listing: &Listing, fallback_name: Option<&str>) -> Result<Manifest, Error> {
     let manifest = with_declaration(
         folder,
@@ -35,7 +35,7 @@ pub fn load(folder: &Path, listing: &Listing, fallback_name: Option<&str>) -> Re
     let refused = refused(folder, listing, &actions).into_iter();
     warnings.extend(refused.map(|refused| Warning {
         line: None,
-        message: format!("{refused}; until then what needs packages is not run"),
+        message: format!("{refused}; until then programs that need packages cannot run"),
     }));
     warnings.truncate(limits::WARNINGS_MAX);
     Ok(Manifest {
@@ -46,11 +46,7 @@ pub fn load(folder: &Path, listing: &Listing, fallback_name: Option<&str>) -> Re
     })
 }
 
-/// The requirements of the skill unpacked in `folder` that cannot be installed.
-///
-/// # Errors
-///
-/// Files that cannot be read.
+/// The requirements of the skill in `folder` that cannot be installed.
 pub fn refused_packages(folder: &Path, listing: &Listing) -> Result<Vec<InvalidRequirement>, Error> {
     Ok(refused(folder, listing, &actions(folder, listing)?))
 }
@@ -72,18 +68,14 @@ fn paths(listing: &Listing) -> Vec<&str> {
     entries.map(|entry| entry.path.as_str()).collect()
 }
 
-/// Calls `read` with the declaration of the skill unpacked in `folder`; names as in [`load`].
-///
-/// # Errors
-///
-/// Neither SKILL.md nor skill.toml, or in a wrong place, and the errors of `read`.
+/// Calls `read` with the declaration of the skill in `folder`; names as in [`load`].
 pub fn with_declaration<T>(
     folder: &Path,
     listing: &Listing,
     fallback_name: Option<&str>,
     read: impl FnOnce(&Declaration<'_>) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    // One byte more than allowed, so that the parser sees that it is too long.
+    // One byte more than allowed, so that the parser reports a file that is too long.
     let content = |file: skill::File, bytes_max: u64| {
         let found = listing.entries().iter().find(|entry| is_named(&entry.path, file));
         found
@@ -104,17 +96,17 @@ pub fn with_declaration<T>(
     })
 }
 
-/// Whether a file at the root of a skill declares the skill.
+/// Whether a file in the root folder declares the skill.
 pub(super) fn is_declaration(path: &str) -> bool {
     is_named(path, skill::File::SkillMd) || is_named(path, skill::File::SkillToml)
 }
 
-/// No two files of a bundle differ in case only, so `skill.md` can be meant for nothing else.
+/// No two files of a bundle differ only in case, so `skill.md` is unambiguous.
 fn is_named(path: &str, file: skill::File) -> bool {
     path.eq_ignore_ascii_case(file.as_str())
 }
 
-/// The scripts that can be called, in byte order of path.
+/// The scripts that can be run, in byte order of path.
 fn actions(folder: &Path, listing: &Listing) -> io::Result<Vec<Action>> {
     let mut actions = Vec::new();
     for entry in listing.entries() {

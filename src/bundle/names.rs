@@ -1,15 +1,15 @@
-//! Which paths a bundle may hold: the same on every file system, and none that leads out or hides something.
+//! Checks paths of bundles: equal on every file system, without traversal and without hidden parts.
 
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::limits;
 use crate::skill::hidden_character;
 
-/// Whether `path` is a plain relative `/`-separated path: inside, visible, at most 240 bytes.
+/// Whether `path` is a plain relative path with `/`, visible, at most 240 bytes.
 ///
 /// # Errors
 ///
-/// The rule that it breaks, to be read after the path.
+/// The violated rule, as the end of a sentence.
 pub fn check_path(path: &str) -> Result<(), &'static str> {
     if path.is_empty() {
         return Err("has no name");
@@ -24,18 +24,18 @@ pub fn check_path(path: &str) -> Result<(), &'static str> {
         return Err("has an absolute path; pack it relative to the skill's folder");
     }
     if path.chars().any(char::is_control) || hidden_character(path).is_some() {
-        return Err("has a control or hidden character in its path; rename it");
+        return Err("has a control or invisible character in its path; rename it");
     }
     if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
         return Err("has an empty, `.` or `..` part in its path; pack it relative to the skill's folder");
     }
     if cfg!(windows) && !path.split('/').all(windows_keeps) {
-        return Err("has a name that means something else to Windows; rename it, or use another system");
+        return Err("has a name with a special meaning on Windows; rename it, or use another system");
     }
     Ok(())
 }
 
-/// Whether a file of this name on Windows is that file: no device, no second stream of another file, no end that is cut off.
+/// Whether Windows reads this name as this file: no device, no alternate stream, no end that Windows drops.
 fn windows_keeps(part: &str) -> bool {
     const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
     let stem = part.split('.').next().unwrap_or(part).trim_end().to_lowercase();
@@ -54,18 +54,17 @@ fn windows_keeps(part: &str) -> bool {
         && !DEVICES.contains(&stem.as_str())
 }
 
-/// A path and whether it names a folder.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Named<'a> {
     pub(super) path: &'a str,
     pub(super) folder: bool,
 }
 
-/// Finds two paths that cannot both exist: the same twice, a file that is also a folder, or two spellings that are one
-/// name on some file system (equal after lower-casing and Unicode normal form C, in any part).
+/// Finds two paths that cannot both exist: duplicates, a file that is also a folder, or two names that are equal on
+/// some file system (after lower-casing and Unicode normal form C, in any part).
 pub(super) fn clash<'a>(names: impl Iterator<Item = Named<'a>>) -> Option<(&'a str, &'a str)> {
     let mut sorted: Vec<_> = names.map(Folded::from).collect();
-    // Parts of one path are joined by the lowest character, so a folder is right before what it contains.
+    // Parts of a path are joined by the lowest character, so a folder directly precedes its content.
     sorted.sort_unstable_by(|a, b| a.folded.cmp(&b.folded));
     sorted.windows(2).find_map(|pair| {
         let [x, y] = pair else { return None };
@@ -73,7 +72,7 @@ pub(super) fn clash<'a>(names: impl Iterator<Item = Named<'a>>) -> Option<(&'a s
     })
 }
 
-/// A name as every file system compares it.
+/// The name as every file system compares it.
 struct Folded<'a> {
     folded: String,
     name: Named<'a>,
@@ -89,7 +88,7 @@ impl<'a> From<Named<'a>> for Folded<'a> {
 }
 
 impl Folded<'_> {
-    /// Whether it cannot exist together with `next`, which sorts after it.
+    /// Whether it conflicts with `next`, which sorts after it.
     fn collides_with(&self, next: &Self) -> bool {
         let shared = self
             .folded

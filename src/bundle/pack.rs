@@ -1,4 +1,4 @@
-//! From a folder to a zip: the same bytes for the same content, whoever packs it and when.
+//! Packs a folder into a reproducible zip.
 
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
@@ -14,7 +14,7 @@ use crate::bundle::{
 };
 use crate::limits;
 
-/// What lies in folders and nobody means to publish, wherever it lies.
+/// Names that are never published, in any folder.
 const IGNORED: [&str; 12] = [
     ".git",
     ".hg",
@@ -30,13 +30,14 @@ const IGNORED: [&str; 12] = [
     "node_modules/.cache",
 ];
 
-/// Packs a skill's folder into `out`, an empty file that is left at its start. Version control, caches, virtual environments
-/// and droppings of desktops are left out. A link inside the folder is packed as the file or folder that it leads to.
-/// What is packed here always unpacks, and to the same listing.
+/// Packs a skill's folder into `out`, an empty file, and rewinds it. Version control, caches, virtual environments
+/// and files of desktops are omitted. A link inside the folder is packed as its target. The result always unpacks to
+/// the same listing.
 ///
 /// # Errors
 ///
-/// A folder without SKILL.md or skill.toml at its root, links that lead out, special files, and whatever [`crate::bundle::unpack`] refuses.
+/// A folder without SKILL.md or skill.toml, links that lead out, special files, and the errors of
+/// [`crate::bundle::unpack`].
 pub fn pack(folder: &Path, out: &mut File) -> Result<Listing, Error> {
     let found = walk(folder, &Bounds::SKILL, Taking::AsPublished { is_ignored })?;
     if !found.iter().any(|file| is_declaration(&file.path)) {
@@ -60,7 +61,7 @@ pub fn pack(folder: &Path, out: &mut File) -> Result<Listing, Error> {
     if out.stream_position()? > limits::ARCHIVE_BYTES_MAX {
         let max = limits::ARCHIVE_BYTES_MAX / limits::MIB;
         return Err(Error::TooLarge(format!(
-            "the archive is larger than {max} MiB; leave out what the skill does not need"
+            "the archive is larger than {max} MiB; remove files that the skill does not need"
         )));
     }
     out.rewind()?;

@@ -1,4 +1,4 @@
-//! From the tar of what an installer left to a folder of installed packages.
+//! Unpacks the tar of an installer into a folder of packages.
 
 use std::fs::File;
 use std::io::{self, Seek as _};
@@ -12,12 +12,13 @@ use crate::bundle::{
 };
 use crate::limits;
 
-/// Unpacks a tar of plain files into `into`, an existing, empty, private folder. Every file may be executed: which of them are
-/// programs, an installer need not tell. Names and sizes are checked as hostile; more than `bytes_max` is refused.
+/// Unpacks a tar of regular files into `into`, an existing, empty, private folder. All files become executable, since
+/// installers do not report which are programs. Names and sizes are checked as hostile; more than `bytes_max` is
+/// rejected.
 ///
 /// # Errors
 ///
-/// Names the entry. What was written before the error stays in `into`: the caller removes the folder.
+/// Names the entry. The caller removes the folder with what was written.
 pub fn unpack_packages(mut tar: &File, into: &Path, bytes_max: u64) -> Result<Listing, Error> {
     tar.rewind()?;
     let mut archive = tar::Archive::new(io::BufReader::new(tar));
@@ -26,7 +27,10 @@ pub fn unpack_packages(mut tar: &File, into: &Path, bytes_max: u64) -> Result<Li
         let mut member = member?;
         let path = String::from_utf8_lossy(&member.path_bytes()).into_owned();
         if member.header().entry_type() != tar::EntryType::Regular {
-            return Err(Error::entry(&path, "of the installed packages is no plain file"));
+            return Err(Error::entry(
+                &path,
+                "of the installed packages is not a regular file",
+            ));
         }
         check_path(&path).map_err(|rule| Error::entry(&path, rule))?;
         bytes += member.size();
@@ -55,7 +59,7 @@ fn write(member: &mut tar::Entry<'_, impl io::Read>, path: String, into: &Path) 
     let size = member.size();
     let content = transfer(member, &mut file, size)?;
     if content.bytes != size {
-        return Err(Error::entry(&path, "is cut off"));
+        return Err(Error::entry(&path, "is truncated"));
     }
     disk::settle_file(&file, Use::Execute, times())?;
     Ok(Entry {

@@ -1,4 +1,4 @@
-//! Moves content from a reader to a writer in one fixed buffer, and tells what went through.
+//! Copies content through a fixed buffer and measures it.
 
 use std::io::{self, Read, Write};
 
@@ -8,14 +8,13 @@ use crate::ids::Digest;
 
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// What went through.
 pub(super) struct Content {
     pub(super) bytes: u64,
     pub(super) sha256: Digest,
     pub(super) crc32: u32,
 }
 
-/// Copies everything; stops with `InvalidData` as soon as more than `max` bytes come.
+/// Copies everything; fails with `InvalidData` beyond `max` bytes.
 pub(super) fn transfer(from: &mut impl Read, to: &mut impl Write, max: u64) -> io::Result<Content> {
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut bytes = 0;

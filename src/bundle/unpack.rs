@@ -1,4 +1,4 @@
-//! From a zip to files on disk, under the caps of the checked directory.
+//! Unpacks a zip to disk, within the limits of the checked directory.
 
 use std::fs::{File, FileTimes};
 use std::io::{self, BufReader, Read};
@@ -15,32 +15,31 @@ use crate::bundle::{
     transfer::{Content, transfer},
 };
 
-/// Modification time of every unpacked file and folder, in seconds since the Unix epoch (1980-01-01, the first that a zip
-/// can say): bytecode caches are validated by it.
+/// Modification time of all unpacked files and folders, in seconds since the Unix epoch (1980-01-01, the first that a
+/// zip supports). Bytecode caches are validated by it.
 pub const MTIME_SECONDS: u64 = 315_532_800;
 
-/// What a file is there for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     Read,
     Execute,
 }
 
-/// What the archiver of macOS adds: resource forks beside the real files.
+/// Resource forks that the archiver of macOS adds.
 const MACOS_FOLDER: &str = "__MACOSX/";
-/// What desktops leave in folders that they show.
+/// Files that desktops create in folders.
 const DROPPINGS: [&str; 3] = [".DS_Store", "Thumbs.db", "desktop.ini"];
 
-/// Checks a zip by its directory (counts, sizes, names, modes, duplicates, overlap), then inflates it into `into`, an existing,
-/// empty, private folder: files 0644 or 0755, folders 0755, all of one fixed time.
+/// Checks a zip by its directory (counts, sizes, names, modes, duplicates, overlap), then inflates it into `into`, an
+/// existing, empty, private folder: files 0644 or 0755, folders 0755, all with one fixed time.
 ///
-/// If everything lies in one top-level folder and SKILL.md is in it, as `zip -r x.zip my-skill/` makes it, that folder is left
-/// out of all paths. `__MACOSX/` and what desktops leave are left out too. An entry never claims more than it may produce, and never produces more than
-/// it claims, so the caps are on produced bytes; memory stays flat.
+/// If everything is in one top-level folder with SKILL.md, as `zip -r x.zip my-skill/` creates, that folder is
+/// removed from all paths. `__MACOSX/` and files of desktops are omitted. An entry never produces more than it
+/// declares, so the limits apply to produced bytes; memory stays constant.
 ///
 /// # Errors
 ///
-/// Names the entry. What was written before the error stays in `into`: the caller removes the folder.
+/// Names the entry. The caller removes the folder with what was written.
 pub fn unpack(archive: &File, into: &Path) -> Result<Listing, Error> {
     let members: Vec<_> = directory::read(archive)?.into_iter().filter(is_wanted).collect();
     let folder = top_folder(&members).map(str::to_owned);
@@ -67,7 +66,7 @@ fn is_wanted(member: &Member) -> bool {
     member.kind == Kind::File && !member.path.starts_with(MACOS_FOLDER) && !DROPPINGS.contains(&name)
 }
 
-/// The one folder that holds everything, SKILL.md or skill.toml included.
+/// The only top-level folder, with SKILL.md or skill.toml.
 fn top_folder(members: &[Member]) -> Option<&str> {
     let (folder, _) = members.first()?.path.split_once('/')?;
     let inside = |path: &str| {
@@ -100,7 +99,7 @@ fn write(archive: &File, member: &Member, to: &Path) -> Result<Content, Error> {
     if content.bytes != member.size {
         return Err(Error::entry(
             &member.path,
-            "holds fewer bytes than it claims; pack the archive again",
+            "contains fewer bytes than declared; pack the archive again",
         ));
     }
     if content.crc32 != member.crc32 {
@@ -135,14 +134,14 @@ fn inflate(archive: &File, member: &Member, to: &mut File) -> Result<Content, Er
         io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
             Error::entry(
                 &member.path,
-                "is damaged, or holds more than it claims; pack the archive again",
+                "is damaged, or contains more than declared; pack the archive again",
             )
         }
         _ => error.into(),
     })
 }
 
-/// Folders get their time last: each file made in them changes it.
+/// Folders last: each file created in them changes their time.
 pub(super) fn settle_folders(into: &Path, listing: &Listing) -> Result<(), Error> {
     let folders = listing
         .entries()
@@ -160,7 +159,6 @@ pub(super) fn times() -> FileTimes {
     FileTimes::new().set_accessed(fixed).set_modified(fixed)
 }
 
-/// The data of one entry.
 struct Section<'a> {
     archive: &'a File,
     at: u64,

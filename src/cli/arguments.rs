@@ -37,7 +37,7 @@ impl SkillArgument {
     }
 }
 
-/// A zip archive, and the name that a skill without one in its SKILL.md gets.
+/// A zip archive, and the name for a skill that declares none.
 #[derive(Debug)]
 pub(crate) struct Archive {
     pub(crate) file: File,
@@ -66,7 +66,7 @@ impl Archive {
     }
 }
 
-/// Packs a folder into a nameless file.
+/// Packs a folder into an unnamed file.
 pub(crate) fn pack(folder: &Path) -> Result<File> {
     let mut file =
         tempfile::tempfile().map_err(|error| Failure::internal("making a temporary file", error))?;

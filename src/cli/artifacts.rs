@@ -75,9 +75,9 @@ fn check<'a>(files: &'a [FileLink], console: &Console) -> Result<Vec<&'a FileLin
         let plain = check_path(&file.path).is_ok();
         if !plain {
             let rule = if cfg!(windows) {
-                "its name is too long, holds a backslash or a control or hidden character, or means something else to Windows"
+                "its name is too long, contains a backslash, a control or an invisible character, or has a special meaning on Windows"
             } else {
-                "its name is too long or holds a backslash, a drive, or a control or hidden character"
+                "its name is too long or contains a backslash, a drive, a control or an invisible character"
             };
             console.bad(format!("file {} was not saved: {rule}", quoted(&file.path)));
         }

@@ -30,7 +30,7 @@ pub(super) struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// Makes the folders on the way, and the file. `path` is plain and relative.
+    /// Creates missing folders and the file. `path` is plain and relative.
     pub(super) fn create(root: &TargetFolder, path: &str) -> io::Result<Self> {
         let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
         let mut folder = root.0.try_clone().map_err(|_| Errno::MFILE)?;

@@ -1,5 +1,5 @@
-//! Where a received file is written below a folder on Windows, by path. No link or junction on the way is followed that was there
-//! before; a process that can place one there meanwhile can write to the folder anyway.
+//! Writes a received file inside a folder on Windows, by path. Existing links and junctions are not followed; a
+//! process that can create one meanwhile can write to the folder anyway.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,7 +12,7 @@ pub(super) struct TargetFolder(PathBuf);
 
 impl TargetFolder {
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
-        // Literal from here on, of any length.
+        // Literal from here on, and of any length.
         fs::canonicalize(folder).map(Self)
     }
 }
@@ -26,7 +26,8 @@ pub(super) struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// Makes the folders on the way, and the file. `path` is plain and relative, and each part is a name that Windows keeps.
+    /// Creates missing folders and the file. `path` is plain and relative, and each part is a name that Windows
+    /// keeps.
     pub(super) fn create(root: &TargetFolder, path: &str) -> io::Result<Self> {
         let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
         let mut folder = root.0.clone();
@@ -51,7 +52,7 @@ impl AtomicFile {
     }
 }
 
-/// Makes a folder where it is missing; a link in its place, or a junction, is refused.
+/// Creates a missing folder. A link or a junction in its place is rejected.
 fn enter(folder: &Path) -> io::Result<()> {
     match fs::create_dir(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),

@@ -15,7 +15,7 @@ pub(crate) fn init(name: &SkillName, lang: Language, console: &Console) -> Resul
     std::fs::create_dir(&folder).map_err(|error| Failure::file(&folder, &error))?;
     write_scaffold(&folder, name, lang)?;
     console.success(format!(
-        "made {0}; try `skillbox run ./{0} --input @{0}/input.json`",
+        "created {0}; try `skillbox run ./{0} --input @{0}/input.json`",
         folder.display()
     ));
     Ok(Exit::Success)

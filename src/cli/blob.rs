@@ -1,4 +1,4 @@
-//! `skillbox blob`: bytes kept under what they hold; put in, fetched, listed, deleted.
+//! `skillbox blob`: upload, download, list and delete blobs.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
@@ -89,7 +89,7 @@ pub(crate) fn blob(command: BlobCommand, client: &Client, console: &Console) -> 
             let listed = client.blobs(limit)?;
             console.data(Format::Table, &listed.items, |blobs| table(blobs))?;
             if listed.more {
-                console.say("there are more; raise --limit");
+                console.say("more rows exist; raise --limit");
             }
         }
         BlobCommand::Show { id } => {
@@ -98,7 +98,7 @@ pub(crate) fn blob(command: BlobCommand, client: &Client, console: &Console) -> 
         }
         BlobCommand::Rm { id } => {
             client.delete_blob(&id)?;
-            console.success(format!("blob {id} is deleted"));
+            console.success(format!("deleted blob {id}"));
         }
     }
     Ok(Exit::Success)
@@ -107,7 +107,7 @@ pub(crate) fn blob(command: BlobCommand, client: &Client, console: &Console) -> 
 fn put(client: &Client, new: NewBlob, console: &Console) -> Result<()> {
     let (blob, kept) = client.upload_blob(new)?;
     match console.format() {
-        // The one word that the next command needs.
+        // Only the id, which the next command needs.
         None => console.text(&format!("{}\n", blob.blob_id))?,
         Some(_) => console.data(Format::Json, &blob, |blob| table(std::slice::from_ref(blob)))?,
     }
@@ -138,14 +138,14 @@ fn get(client: &Client, id: &Digest, out: Option<&Path>, console: &Console) -> R
         Some(out) => {
             content.rewind().map_err(reading)?;
             keep(&mut content, out)?;
-            console.success(format!("fetched {id} as {}", out.display()));
+            console.success(format!("saved {id} as {}", out.display()));
             Ok(())
         }
         None => each_piece(&mut content, |piece| console.bytes(piece)),
     }
 }
 
-/// Bytes that are in memory at once.
+/// Size of one read.
 const PIECE: u64 = 64 * limits::KIB;
 
 fn each_piece(content: &mut File, mut act: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
@@ -164,7 +164,7 @@ fn reading(error: io::Error) -> Failure {
     Failure::internal("reading the blob", error)
 }
 
-/// `FILE|-`, of which a pipe is copied to the disk: its size is not known before.
+/// `FILE|-`. A pipe is copied to disk, because its size must be known.
 fn given_blob(file: &str, told: Option<String>, life: Option<Duration>) -> Result<NewBlob> {
     let content = if file == "-" {
         let mut content = temporary()?;

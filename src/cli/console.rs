@@ -1,4 +1,4 @@
-//! Standard output for data, standard error for talk; what is foreign is escaped where a terminal would act on it.
+//! Prints data to standard output and messages to standard error. Untrusted text is escaped for terminals.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -11,18 +11,17 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::terminal_text;
 
-/// How data is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For programs.
+    /// Machine-readable.
     Json,
-    /// For people.
+    /// Human-readable.
     Table,
-    /// For both.
+    /// Both.
     Yaml,
 }
 
-/// Where a command speaks.
+/// The output streams of a command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Console {
     format: Option<Format>,
@@ -52,12 +51,9 @@ pub(crate) struct Rows {
     pub(crate) rows: Vec<Vec<String>>,
 }
 
-/// Whether untrusted text is printed to a terminal unescaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ForeignText {
-    /// Escaped.
     Escaped,
-    /// As it is.
     Raw,
 }
 
@@ -72,17 +68,16 @@ impl Console {
         }
     }
 
-    /// The format asked for, if one was.
+    /// `None` for the default of the command.
     pub(crate) fn format(&self) -> Option<Format> {
         self.format
     }
 
-    /// The format asked for.
     pub(crate) fn format_or(&self, default: Format) -> Format {
         self.format.unwrap_or(default)
     }
 
-    /// Prints data in the format asked for; `table` makes it readable.
+    /// Prints data in the requested format; `table` formats it for humans.
     pub(crate) fn data<T: Serialize>(
         &self,
         default: Format,
@@ -109,7 +104,7 @@ impl Console {
 
     fn yaml<T: Serialize>(&self, value: &T) -> Result<()> {
         let failed = |error: &dyn std::fmt::Display| Failure::internal("writing YAML", error);
-        // By way of JSON, which knows how to write what is kept as JSON text.
+        // Via JSON, because values may contain JSON text.
         let tree = serde_json::to_value(value).map_err(|error| failed(&error))?;
         let text = serde_saphyr::to_string(&tree).map_err(|error| failed(&error))?;
         self.text(&text)
@@ -120,7 +115,7 @@ impl Console {
         table
             .load_style(presets::NOTHING)
             .set_header(rows.heading.iter().map(|heading| heading.to_uppercase()));
-        // Only a terminal has a width to fit into; for everything else a row is a line.
+        // Only a terminal limits the width; elsewhere a row is one line.
         if let Some(columns) = columns() {
             table
                 .set_width(columns)
@@ -146,7 +141,7 @@ impl Console {
         finish(write!(out, "{HEADING}{heading}{HEADING:#}\n{body}").and_then(|()| out.flush()))
     }
 
-    /// Prints text of several lines that may hold foreign parts.
+    /// Prints text with several lines that may contain untrusted parts.
     pub(crate) fn text(&self, text: &str) -> Result<()> {
         let text = if self.guarded {
             terminal_text::lines(text)
@@ -156,7 +151,7 @@ impl Console {
         write_out(text.as_bytes())
     }
 
-    /// Hands foreign bytes to standard output, as they are unless it is a terminal.
+    /// Prints untrusted bytes; unchanged unless standard output is a terminal.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<()> {
         if !self.guarded {
             return write_out(bytes);
@@ -175,7 +170,7 @@ impl Console {
         }
     }
 
-    /// Hands foreign bytes to standard error.
+    /// Prints untrusted bytes to standard error.
     pub(crate) fn talk_bytes(&self, bytes: &[u8]) {
         let lossy = String::from_utf8_lossy(bytes);
         let shown = terminal_text::lines(&lossy);
@@ -188,17 +183,15 @@ impl Console {
         let _ = io::stderr().lock().write_all(bytes);
     }
 
-    /// A line of talk.
+    /// Prints a message.
     pub(crate) fn say(&self, text: impl std::fmt::Display) {
         self.talk(Style::new(), "", &text.to_string());
     }
 
-    /// Says that something went well.
     pub(crate) fn success(&self, text: impl std::fmt::Display) {
         self.talk(GOOD, "✓ ", &text.to_string());
     }
 
-    /// Says that something went wrong.
     pub(crate) fn bad(&self, text: impl std::fmt::Display) {
         self.talk(BAD, "error: ", &text.to_string());
     }
@@ -212,7 +205,7 @@ impl Console {
         let _ = writeln!(anstream::stderr().lock(), "{style}{mark}{style:#}{text}");
     }
 
-    /// A line of a check: a coloured mark and what was found.
+    /// Prints the result of a check with a coloured mark.
     #[expect(
         clippy::unused_self,
         reason = "all that a command prints goes through its console"
@@ -231,7 +224,6 @@ impl Console {
         ))
     }
 
-    /// A line above others.
     #[expect(
         clippy::unused_self,
         reason = "all that a command prints goes through its console"
@@ -241,7 +233,6 @@ impl Console {
         finish(writeln!(anstream::stdout().lock(), "{HEADING}{text}{HEADING:#}"))
     }
 
-    /// Whether progress may be drawn.
     pub(crate) fn draws_progress() -> bool {
         io::stderr().is_terminal()
     }
@@ -256,14 +247,13 @@ fn put(bytes: &[u8]) -> io::Result<()> {
     out.write_all(bytes).and_then(|()| out.flush())
 }
 
-/// A reader that has had enough, as `head` has, is no failure.
+/// A reader that closes the pipe early, such as `head`, is not an error.
 fn finish(result: io::Result<()>) -> Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(|error| Failure::internal("writing to standard output", error)),
     }
 }
-/// The width of the terminal that standard output is.
 #[cfg(unix)]
 fn columns() -> Option<u16> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;

@@ -1,4 +1,4 @@
-//! `skillbox deps`: installed packages, listed, installed in advance, forgotten.
+//! `skillbox deps`: list, install and delete packages.
 
 use clap::Subcommand;
 
@@ -45,7 +45,7 @@ pub(crate) fn deps(command: DepsCommand, client: &Client, console: &Console) -> 
             let listed = client.packages(limit)?;
             console.data(Format::Table, &listed.items, |items| table(items))?;
             if listed.more {
-                console.say("there are more; raise --limit");
+                console.say("more rows exist; raise --limit");
             }
         }
         DepsCommand::Prefetch { skill, version } => {

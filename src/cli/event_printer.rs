@@ -101,7 +101,7 @@ impl<'a> EventPrinter<'a> {
         self.console.talk_bytes(format!("{line}\n").as_bytes());
     }
 
-    /// A program need not end its last line.
+    /// The program's last line may lack a line break.
     fn end_line(&mut self) {
         if !self.at_line_start {
             self.console.talk_bytes(b"\n");

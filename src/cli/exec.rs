@@ -1,4 +1,4 @@
-//! `skillbox exec`: what ran, what came of it, and its end.
+//! `skillbox exec`: list, show, watch and cancel executions.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -122,7 +122,7 @@ pub(crate) fn exec(command: ExecCommand, client: &Client, console: &Console) -> 
                 rows: items.iter().map(row).collect(),
             })?;
             if listed.more {
-                console.say("there are more; raise --limit");
+                console.say("more rows exist; raise --limit");
             }
         }
         ExecCommand::Show { id } => {
@@ -162,7 +162,7 @@ pub(crate) fn exec(command: ExecCommand, client: &Client, console: &Console) -> 
     Ok(Exit::Success)
 }
 
-/// As it is printed, to the end.
+/// Prints the output while the program runs.
 fn follow(client: &Client, id: ExecutionId, console: &Console) -> Result<()> {
     let mut watcher = EventPrinter::new(console, ShownEvents::Printed);
     client.watch(id, &mut |told| watcher.print(told))?;
@@ -172,7 +172,7 @@ fn follow(client: &Client, id: ExecutionId, console: &Console) -> Result<()> {
     Ok(())
 }
 
-/// All of it, and how it ended.
+/// Shows a complete execution.
 fn watch(client: &Client, id: ExecutionId, console: &Console) -> Result<Exit> {
     let shown = match console.format() {
         Some(_) => ShownEvents::Talk,
@@ -197,7 +197,7 @@ fn watch(client: &Client, id: ExecutionId, console: &Console) -> Result<Exit> {
     Ok(Exit::of_status(envelope.status))
 }
 
-/// How it ended, once it has.
+/// Waits for the end and shows the execution.
 fn wait(client: &Client, id: ExecutionId, timeout: Option<Duration>, console: &Console) -> Result<Exit> {
     let spinner = Spinner::start(format!("waiting for execution {id}"));
     let until = timeout.map(|timeout| Instant::now() + timeout);
@@ -211,7 +211,9 @@ fn wait(client: &Client, id: ExecutionId, timeout: Option<Duration>, console: &C
         let asked = Instant::now();
         let envelope = match client.ended_within(id, left.min(limits::WAIT_MAX)) {
             Ok(envelope) => envelope,
-            Err(failure) if failure.exit() == Exit::Unavailable && failures < limits::CLIENT_AGAIN_MAX => {
+            Err(failure)
+                if failure.exit() == Exit::Unavailable && failures < limits::CLIENT_RECONNECTS_MAX =>
+            {
                 failures += 1;
                 std::thread::sleep(limits::EVENTS_RETRY.min(left));
                 continue;
@@ -227,7 +229,7 @@ fn wait(client: &Client, id: ExecutionId, timeout: Option<Duration>, console: &C
             return Err(Failure::new(Exit::Unavailable, message)
                 .hint("the execution continues; wait again, or cancel it with `skillbox exec cancel`"));
         }
-        // A server that is about to stop waits for nothing.
+        // A server that shuts down returns without waiting.
         std::thread::sleep(limits::EVENTS_RETRY.saturating_sub(asked.elapsed()).min(left));
         if let Some(queue) = envelope.queue {
             spinner.say(format!(
@@ -292,7 +294,7 @@ fn row(execution: &Summary) -> Vec<String> {
     ]
 }
 
-/// To the second: more only widens a table.
+/// To the second, to save width.
 pub(crate) fn moment(at: jiff::Timestamp) -> String {
     at.strftime("%Y-%m-%d %H:%M:%SZ").to_string()
 }

@@ -1,18 +1,17 @@
-//! The exit codes: one table, for the program, its help and `docs/CLI.md`.
+//! Exit codes, for the program, its help and `docs/CLI.md`.
 
 use crate::error::Code;
 use crate::execution::Status;
 
-/// Exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// It did what was asked; an execution ended as `success`.
+    /// Success; the execution ended as `success`.
     Success,
-    /// The execution ended as `failed`, or a check found something.
+    /// The execution ended as `failed`, or a check failed.
     Failed,
-    /// The command line is wrong.
+    /// Invalid command line.
     Usage,
-    /// Refused: invalid, forbidden, not found, conflict, too large, or the execution ended as `denied`.
+    /// Rejected: invalid, forbidden, not found, conflict, too large; or the execution ended as `denied`.
     Refused,
     /// The execution ended as `timeout`.
     Timeout,
@@ -20,18 +19,17 @@ pub enum Exit {
     Oom,
     /// The execution ended as `cancelled` or `interrupted`.
     Cancelled,
-    /// Something needed is not there now: server, container engine, image, space. The same command may work later.
+    /// Something is unavailable: server, container engine, image, disk space. The same command may work later.
     Unavailable,
     /// A fault of Skillbox or of this machine.
     Internal,
-    /// The configuration is refused.
+    /// Invalid configuration.
     Config,
     /// Ctrl-C.
     Interrupted,
 }
 
 impl Exit {
-    /// Every code, for the help and the documents.
     pub const ALL: [Self; 11] = [
         Self::Success,
         Self::Failed,
@@ -46,30 +44,32 @@ impl Exit {
         Self::Interrupted,
     ];
 
-    /// The number and what it means.
     #[must_use]
     pub const fn row(self) -> (u8, &'static str) {
         match self {
             Self::Success => (0, "success"),
-            Self::Failed => (1, "the execution failed, or a check found something wrong"),
-            Self::Usage => (2, "the command line is wrong"),
-            Self::Refused => (3, "refused: invalid, forbidden, not found, conflict or too large"),
-            Self::Timeout => (4, "the execution ran into its timeout"),
+            Self::Failed => (1, "the execution failed, or a check failed"),
+            Self::Usage => (2, "invalid command line"),
+            Self::Refused => (
+                3,
+                "rejected: invalid, forbidden, not found, conflict or too large",
+            ),
+            Self::Timeout => (4, "the execution exceeded its timeout"),
             Self::Oom => (5, "the execution ran out of memory"),
             Self::Cancelled => (6, "the execution was cancelled or interrupted"),
             Self::Unavailable => (69, "unavailable now: server, container engine, image or space"),
             Self::Internal => (70, "internal error"),
-            Self::Config => (78, "the configuration is refused"),
+            Self::Config => (78, "invalid configuration"),
             Self::Interrupted => (130, "ended by Ctrl-C"),
         }
     }
 
-    /// Ends this process with it, whatever is left to do.
+    /// Ends this process immediately.
     pub fn at_once(self) -> ! {
         std::process::exit(i32::from(self.row().0))
     }
 
-    /// Of a command that ran something to this end.
+    /// The exit code of an execution.
     #[must_use]
     pub const fn of_status(status: Status) -> Self {
         match status {
@@ -82,7 +82,7 @@ impl Exit {
         }
     }
 
-    /// Of a command that was refused with this code.
+    /// The exit code of an API error.
     #[must_use]
     pub const fn of_code(code: Code) -> Self {
         match code {

@@ -1,4 +1,4 @@
-//! Why a command did not do what was asked: a line for people and an exit code for scripts.
+//! Errors of commands: a message for humans and an exit code for scripts.
 
 use std::fmt;
 
@@ -24,7 +24,6 @@ impl Failure {
         }
     }
 
-    /// The user's input is not acceptable.
     pub(crate) fn refused(message: impl fmt::Display) -> Self {
         Self::new(Exit::Refused, message)
     }
@@ -45,7 +44,6 @@ impl Failure {
         })
     }
 
-    /// An operation of this machine failed.
     pub(crate) fn internal(doing: &str, error: impl fmt::Display) -> Self {
         Self::new(Exit::Internal, format!("{doing} failed: {error}"))
     }
@@ -70,7 +68,7 @@ impl fmt::Display for Failure {
 impl From<error::Error> for Failure {
     fn from(error: error::Error) -> Self {
         let exit = Exit::of_code(error.code());
-        // A command has no log: the message must contain the cause.
+        // A command has no log, so the message must contain the cause.
         let mut message = error.to_string();
         if error.code() == error::Code::Internal {
             "internal error".clone_into(&mut message);

@@ -1,4 +1,4 @@
-//! `skillbox key`: API keys, made, listed, ended, replaced.
+//! `skillbox key`: create, list, revoke and replace API keys.
 
 use clap::Subcommand;
 
@@ -98,7 +98,7 @@ pub(crate) fn key(command: KeyManagement, client: &Client, console: &Console) ->
                 rows: keys.iter().map(row).collect(),
             })?;
             if listed.more {
-                console.say("there are more; raise --limit");
+                console.say("more rows exist; raise --limit");
             }
         }
         KeyManagement::Revoke { id } => {

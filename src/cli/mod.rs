@@ -1,4 +1,4 @@
-//! The command line: what is typed, parsed once into types, and one function for each command.
+//! The command line: arguments, parsed into types, and one function per command.
 
 mod arguments;
 mod artifacts;
@@ -170,7 +170,7 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help goes to standard output and is no failure; everything else is.
+            // Help is printed to standard output with exit code 0.
             let _ = error.print();
             return if error.use_stderr() {
                 Exit::Usage
@@ -259,7 +259,7 @@ fn load_config(global: Global) -> Result<Config> {
     Ok(config)
 }
 
-/// Restarts in a delegated cgroup where native sandboxes need one and the user's service manager provides it.
+/// Restarts in a delegated cgroup if native sandboxes need one and the user's service manager provides it.
 fn enter_scope(config: &Config) {
     #[cfg(target_os = "linux")]
     scope::enter(config);

@@ -1,4 +1,4 @@
-//! A spinner on standard error while something takes more than a second, if a terminal is there to show it.
+//! A spinner on standard error for operations over a second, on terminals only.
 
 use std::io::{self, Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -28,7 +28,6 @@ impl Spinner {
         Self(Some((sender, thread)))
     }
 
-    /// Changes the text.
     pub(crate) fn say(&self, text: String) {
         if let Some((sender, _)) = &self.0 {
             let _ = sender.send(text);

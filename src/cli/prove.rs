@@ -1,4 +1,4 @@
-//! `skillbox prove`: attacks sandboxes of its own on this host and prints which promises held.
+//! `skillbox prove`: attacks test sandboxes on this host and reports which promises hold.
 
 use std::time::Duration;
 
@@ -37,21 +37,20 @@ pub(crate) struct ProveArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum BackendChoice {
-    /// Containers.
+    /// Docker.
     Docker,
-    /// Processes in namespaces of this kernel.
+    /// Native.
     Native,
-    /// Whatever can run here.
+    /// Every available backend.
     All,
 }
 
-/// All that was found out.
+/// The results of all backends.
 #[derive(Debug, Serialize)]
 struct ProveReport {
-    /// Over all backends.
     total: Tally,
     backends: Vec<Proof>,
-    /// Backends that cannot run here, and why.
+    /// Unavailable backends and the reasons.
     skipped: Vec<SkippedBackend>,
 }
 
@@ -101,11 +100,11 @@ pub(crate) fn prove(args: &ProveArgs, config: &Config, console: &Console) -> Res
 enum AttackOutcome {
     Over(Box<Proof>),
     Interrupted,
-    /// No sandbox can be made, for this reason.
+    /// The backend cannot create sandboxes, for this reason.
     Unavailable(String),
 }
 
-/// Attacks one backend over a data folder that lives as long as the attacks.
+/// Attacks one backend, with a temporary data folder.
 fn attack(
     config: &Config,
     backend: config::BackendChoice,
@@ -133,7 +132,7 @@ fn attack(
     attacked
 }
 
-/// Ctrl-C ends what runs and waits until nothing of it is left.
+/// Ctrl-C interrupts the attacks and waits until their sandboxes are removed.
 async fn until_signal(
     target: &Target<'_>,
     selection: &Selection,
@@ -151,7 +150,7 @@ async fn until_signal(
     };
     tokio::select! {
         proof = prove::prove(target, selection, told) => {
-            let proof = proof.map_err(|error| Failure::internal("laying out canaries and listeners", error))?;
+            let proof = proof.map_err(|error| Failure::internal("placing canaries and starting listeners", error))?;
             Ok(AttackOutcome::Over(Box::new(proof)))
         }
         () = signals.next() => {
@@ -162,7 +161,7 @@ async fn until_signal(
     }
 }
 
-/// One backend, for people, as soon as it is over.
+/// Prints the result of one backend as soon as it is complete.
 fn print(proof: &Proof, console: &Console) -> Result<()> {
     if console.format_or(Format::Table) != Format::Table {
         return Ok(());
@@ -279,13 +278,13 @@ fn conclude(report: &ProveReport, console: &Console) -> Result<Exit> {
         let all: Vec<_> = report.skipped.iter().map(why).collect();
         return Err(Failure::new(
             Exit::Unavailable,
-            format!("no backend can be tried: {}", all.join("; ")),
+            format!("no backend is available: {}", all.join("; ")),
         ));
     }
     Ok(exit(report.total))
 }
 
-/// Nothing said at all is as bad as nothing there.
+/// An empty output is as bad as none.
 fn exit(total: Tally) -> Exit {
     match total.verdict() {
         Verdict::Kept | Verdict::Degraded => Exit::Success,

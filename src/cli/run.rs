@@ -1,4 +1,4 @@
-//! `skillbox run`: one skill, run to its end; its result on standard output.
+//! `skillbox run`: runs a skill or code and prints its result.
 
 use std::mem::take;
 use std::path::PathBuf;
@@ -149,7 +149,7 @@ pub(crate) fn run(mut args: RunArgs, config: &Config, console: &Console) -> Resu
 }
 
 impl RunArgs {
-    /// The request, without what is run.
+    /// The request without its skill or code.
     fn request(&mut self) -> Result<RunRequest> {
         let (blobs, blob_contents) = arguments::blobs(&self.blobs)?;
         let spec = RunSpec {
@@ -189,7 +189,7 @@ impl PreparedRun {
 
     fn run_to_end(self, client: &Client, console: &Console) -> Result<Exit> {
         let Self { request, out } = self;
-        // The output of a script is what it prints.
+        // The result of a script is its output.
         let has_output = request.spec.script.is_none() && request.spec.code.is_none();
         let name = request.spec.skill.as_ref().map(|skill| skill.name.clone());
         let mut watcher = EventPrinter::new(console, ShownEvents::Aside);

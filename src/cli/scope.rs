@@ -1,4 +1,5 @@
-//! Gives an ordinary user's command a cgroup of its own, which native sandboxes need: the user's service manager makes it.
+//! Restarts the command of an ordinary user in a cgroup of its own, which native sandboxes need. The user's service
+//! manager creates it.
 
 use std::env;
 use std::os::unix::net::UnixStream;
@@ -28,7 +29,7 @@ pub(super) fn enter(config: &Config) {
             "--scope",
             "--quiet",
             "--collect",
-            // Else the whole command line, with a key perhaps, would stand in the journal.
+            // Otherwise the journal would contain the command line, perhaps with a key.
             "--description=skillbox",
             "--property=Delegate=yes",
             "--",
@@ -53,7 +54,7 @@ fn is_native_likely(config: &Config) -> bool {
     }
 }
 
-/// Whether the user's service manager listens: without it, systemd-run would only fail.
+/// Whether the user's service manager listens; otherwise systemd-run would fail.
 fn has_user_manager() -> bool {
     env::var_os("XDG_RUNTIME_DIR")
         .is_some_and(|folder| UnixStream::connect(Path::new(&folder).join("systemd/private")).is_ok())

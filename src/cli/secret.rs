@@ -1,4 +1,5 @@
-//! `skillbox secret`: set, listed by name, deleted. A value is read from a file, a pipe or the keyboard, never from the command line.
+//! `skillbox secret`: set, list and delete secrets. A value is read from a file, a pipe or the keyboard, never from
+//! the command line.
 
 use std::io::{self, IsTerminal as _};
 
@@ -17,7 +18,7 @@ use crate::store::Saved;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SecretCommand {
-    /// Set a secret, in place of the one that has this name
+    /// Set a secret, or replace the one of this name
     #[command(after_help = "\
 Without --value-file the value is asked for and not shown. It cannot be given as an argument: the shell would keep it in \
 its history, and other users would see it in the list of processes.
@@ -27,12 +28,12 @@ Examples:
   skillbox secret set SSH_KEY --value-file id_ed25519
   pass show api | skillbox secret set API_TOKEN --value-file -")]
     Set {
-        /// Its name, and that of the variable that programs find it in
+        /// Name of the secret, and of the variable in programs
         name: SecretName,
-        /// Read the value from this file, or from standard input if it is -; one line end at its end is dropped
+        /// Read the value from this file, or from standard input if it is -; one trailing line break is removed
         #[arg(long, value_name = "FILE|-")]
         value_file: Option<String>,
-        /// Keep a line end at the end of the file
+        /// Keep a trailing line break
         #[arg(long, requires = "value_file")]
         exact: bool,
     },
@@ -46,7 +47,7 @@ Examples:
     /// Delete a secret permanently
     #[command(after_help = "Example:\n  skillbox secret delete API_TOKEN")]
     Delete {
-        /// Its name
+        /// Name of the secret
         name: SecretName,
     },
 }
@@ -68,8 +69,8 @@ pub(crate) fn secret(command: SecretCommand, client: &Client, console: &Console)
             let value = SecretValue::new(text)
                 .map_err(|error| Failure::refused(format!("the value of `{name}` {error}")))?;
             match client.set_secret(&name, &value)? {
-                Saved::New => console.success(format!("secret {name} is set")),
-                Saved::Existing => console.success(format!("secret {name} is replaced")),
+                Saved::New => console.success(format!("set secret {name}")),
+                Saved::Existing => console.success(format!("replaced secret {name}")),
             }
         }
         SecretCommand::List { limit } => {
@@ -85,23 +86,23 @@ pub(crate) fn secret(command: SecretCommand, client: &Client, console: &Console)
                     .collect(),
             })?;
             if listed.more {
-                console.say("there are more; raise --limit");
+                console.say("more rows exist; raise --limit");
             }
         }
         SecretCommand::Delete { name } => {
             client.delete_secret(&name)?;
-            console.success(format!("secret {name} is deleted"));
+            console.success(format!("deleted secret {name}"));
         }
     }
     Ok(Exit::Success)
 }
 
-/// Asks on the terminal, which shows nothing of the answer.
+/// Asks on the terminal without echo.
 fn asked(name: &SecretName) -> Result<String> {
     if !io::stdin().is_terminal() {
         return Err(Failure::new(
             Exit::Usage,
-            "there is no terminal to ask for the value; use --value-file FILE, or --value-file - for standard input",
+            "cannot ask for the value without a terminal; use --value-file FILE, or --value-file - for standard input",
         ));
     }
     rpassword::prompt_password(format!("Value of {name} (not shown): "))

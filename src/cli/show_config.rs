@@ -1,4 +1,4 @@
-//! `skillbox config`: every setting, its value and where it came from; secrets only as `***`.
+//! `skillbox config`: shows every setting, its value and its source; secrets as `***`.
 
 use crate::cli::console::{Console, Format, Rows};
 use crate::cli::exit::Exit;

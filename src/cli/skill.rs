@@ -1,4 +1,4 @@
-//! `skillbox skill`: made, checked, packed, published, looked at, fetched, deleted.
+//! `skillbox skill`: create, check, pack, publish, list, show, download and delete skills.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -32,7 +32,7 @@ pub(crate) enum SkillCommand {
     },
     /// Check a skill as `push` would, and against the Agent Skills specification
     #[command(
-        after_help = "Ends with 1 if a push would be refused.\n\nExample:\n  skillbox skill lint ./my-skill"
+        after_help = "Exits with 1 if a push would be rejected.\n\nExample:\n  skillbox skill lint ./my-skill"
     )]
     Lint {
         /// Folder or zip archive of the skill
@@ -58,7 +58,7 @@ pub(crate) enum SkillCommand {
         /// Folder or zip archive of the skill
         #[arg(value_name = "DIR|ZIP")]
         path: PathBuf,
-        /// By the letter of the Agent Skills specification
+        /// Apply the Agent Skills specification literally
         #[arg(long)]
         strict: bool,
         /// Parent folder of the new folder
@@ -168,7 +168,7 @@ fn at(command: SkillCommand, client: &Client, console: &Console) -> Result<Exit>
                 console.say(format!("warning: {line}{}", warning.message));
             }
             let done = if pushed.existed {
-                "was published before, unchanged"
+                "is already published, unchanged"
             } else {
                 "published"
             };
@@ -184,7 +184,7 @@ fn at(command: SkillCommand, client: &Client, console: &Console) -> Result<Exit>
             };
             console.data(Format::Table, &listed.items, |items| summaries(items))?;
             if listed.more {
-                console.say("there are more; raise --limit");
+                console.say("more rows exist; raise --limit");
             }
         }
         SkillCommand::Show { name, version } => {
@@ -243,7 +243,7 @@ fn pull(client: &Client, fetched: &Fetched, console: &Console) -> Result<()> {
         .map_err(|error| Failure::internal("keeping the archive", error))?;
     if let Some(folder) = unpack {
         std::fs::create_dir(folder).map_err(|error| Failure::file(folder, &error))?;
-        // Through the same checks as an upload: what a server sends is foreign (O-14).
+        // The same checks as for an upload, since the server is not trusted (O-14).
         if let Err(error) = bundle::unpack(&archive, folder) {
             let _ = std::fs::remove_dir_all(folder);
             return Err(error.into());
@@ -255,11 +255,11 @@ fn pull(client: &Client, fetched: &Fetched, console: &Console) -> Result<()> {
         .clone()
         .unwrap_or_else(|| PathBuf::from(format!("{name}.zip")));
     keep(&mut archive, &out)?;
-    console.success(format!("fetched {name} {version} as {}", out.display()));
+    console.success(format!("saved {name} {version} as {}", out.display()));
     Ok(())
 }
 
-/// Saves a nameless file completely or not at all.
+/// Saves an unnamed file completely or not at all.
 pub(super) fn keep(archive: &mut File, path: &Path) -> Result<()> {
     let failed = |error: &std::io::Error| Failure::file(path, error);
     let folder = path
@@ -267,19 +267,19 @@ pub(super) fn keep(archive: &mut File, path: &Path) -> Result<()> {
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
     if !folder.is_dir() {
-        let message = format!("the folder `{}` is not there; make it first", folder.display());
+        let message = format!("no such folder: `{}`; create it first", folder.display());
         return Err(Failure::refused(message));
     }
     let mut file = readable_file()
         .tempfile_in(folder)
-        // The error contains only the temporary name, which means nothing to the user.
+        // The error contains only the temporary name, which the user does not know.
         .map_err(|error| failed(&error.kind().into()))?;
     std::io::copy(archive, &mut file).map_err(|error| failed(&error))?;
     file.persist(path).map_err(|error| failed(&error.error))?;
     Ok(())
 }
 
-/// A temporary file for everybody to read.
+/// A temporary file with mode 0644.
 #[cfg(unix)]
 fn readable_file() -> tempfile::Builder<'static, 'static> {
     let mut file = tempfile::Builder::new();

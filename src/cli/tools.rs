@@ -1,4 +1,4 @@
-//! `skillbox tools`: skills as the tools of a model.
+//! `skillbox tools`: prints skills as the tools of a model.
 
 use clap::{Args, ValueEnum};
 
@@ -11,7 +11,7 @@ use crate::skill::ToolFormat;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The name of a tool is the skill's, with _ for each dot. Skills that are instructions only have nothing to call; `prompt` lists them, too.\n\nExamples:\n  skillbox tools --for openai\n  skillbox tools --for prompt"
+    after_help = "The name of a tool is the skill's, with _ for each dot. Skills with instructions only cannot be called; `prompt` lists them, too.\n\nExamples:\n  skillbox tools --for openai\n  skillbox tools --for prompt"
 )]
 pub(crate) struct ToolsArgs {
     /// Format of the definitions

@@ -1,4 +1,4 @@
-//! `skillbox webhook`: what executions tell when they end, how far that has come, and what it is signed with.
+//! `skillbox webhook`: inspect deliveries and the signing secret.
 
 use clap::Subcommand;
 
@@ -13,26 +13,26 @@ use crate::limits;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WebhookCommand {
-    /// Print what webhooks are signed with; receivers verify them by it
+    /// Print the signing secret, with which receivers verify webhooks
     #[command(after_help = "Example:\n  skillbox webhook secret > receiver/secret")]
     Secret,
-    /// Replace what webhooks are signed with; the old secret signs too for a day
+    /// Replace the signing secret; the old one signs too for a day
     #[command(after_help = "Example:\n  skillbox webhook rotate")]
     Rotate,
-    /// List webhooks, those of the newest execution first
+    /// List deliveries, newest execution first
     #[command(after_help = "Example:\n  skillbox webhook deliveries --limit 20")]
     Deliveries {
-        /// Only that of this execution
+        /// Only the delivery of this execution
         #[arg(value_name = "EXECUTION")]
         execution: Option<ExecutionId>,
         /// Maximum number of rows
         #[arg(long, default_value_t = limits::PAGE_ROWS as usize, value_parser = rows)]
         limit: usize,
     },
-    /// Send a webhook once more; a server does so
+    /// Send a webhook again; needs a server
     #[command(after_help = "Example:\n  skillbox webhook redeliver 019a0000-0000-7000-8000-000000000000")]
     Redeliver {
-        /// The webhook, as `webhook deliveries` lists it
+        /// ID of the delivery, as shown by `webhook deliveries`
         id: DeliveryId,
     },
 }
@@ -62,7 +62,7 @@ pub(crate) fn webhook(command: WebhookCommand, client: &Client, console: &Consol
                 rows: items.iter().map(row).collect(),
             })?;
             if listed.more {
-                console.say("there are more; raise --limit");
+                console.say("more rows exist; raise --limit");
             }
         }
         WebhookCommand::Redeliver { id } => {
@@ -73,7 +73,7 @@ pub(crate) fn webhook(command: WebhookCommand, client: &Client, console: &Consol
     Ok(Exit::Success)
 }
 
-/// The secret alone, for a pipe; or all that is known of it.
+/// Prints only the secret to a pipe; all details to a terminal.
 fn secret(signing: &SigningSecretInfo, console: &Console) -> Result<()> {
     if console.format_or(Format::Table) == Format::Table {
         return console.text(&format!("{}\n", signing.secret));

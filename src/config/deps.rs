@@ -1,4 +1,4 @@
-//! Where packages come from, as the operator set it.
+//! Settings of package installation.
 
 use std::path::PathBuf;
 
@@ -10,20 +10,17 @@ use crate::engine::{DependencySettings, Index};
 use crate::limits;
 use crate::skill::parse_bytes;
 
-/// Packages that programs ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DepsConfig {
-    /// Python's index.
     pub python_index: Index,
-    /// Node's registry.
     pub node_registry: Index,
-    /// Further hosts that keep their files.
+    /// Further hosts of package files.
     pub hosts: Vec<PackageHost>,
-    /// The authorities that they are believed by.
+    /// Certificate authorities of these hosts.
     pub ca_bundle: Option<PathBuf>,
-    /// Bytes of installed packages that are kept.
+    /// Maximum size of all installed packages.
     pub cache_bytes: u64,
-    /// Bytes of one set of them.
+    /// Maximum size of one package set.
     pub set_bytes: u64,
 }
 
@@ -58,12 +55,12 @@ impl DepsConfig {
             hosts: hosts.collect::<Result<_, _>>()?,
             ca_bundle: reader.optional("deps.ca_bundle", values::existing_file)?,
             cache_bytes,
-            // One that is larger than all together would go as soon as it is there.
+            // A set larger than the total would be evicted at once.
             set_bytes: reader.required("deps.set_size", set_bytes)?.min(cache_bytes),
         })
     }
 
-    /// Settings for the engine; the proxy comes from the environment of this process.
+    /// The proxy comes from the environment of this process.
     pub(super) fn settings(&self, folder: PathBuf) -> DependencySettings {
         let variable = |names: [&str; 2]| {
             let set = names.into_iter().filter_map(|name| std::env::var(name).ok());
@@ -85,7 +82,7 @@ impl DepsConfig {
     }
 }
 
-/// A size, or `auto` for what this host has the memory for.
+/// A size, or `auto` for a size that fits the memory of this host.
 fn set_bytes(text: &str) -> Result<u64, String> {
     if text == "auto" {
         return Ok(auto_set_bytes(host_memory_bytes()));

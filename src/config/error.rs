@@ -1,8 +1,8 @@
-//! Why a configuration is refused: one line that names the setting, where it was set, and the remedy.
+//! Configuration errors: one line that names the setting, its source and the remedy.
 
 use std::fmt;
 
-/// A configuration that nothing can be started with.
+/// An invalid configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{subject}: {problem}{}", SetBy(.set_by.as_deref()))]
 pub struct Error {
@@ -10,12 +10,11 @@ pub struct Error {
     subject: String,
     /// What is wrong and what to do.
     problem: String,
-    /// What set it, if that is not the subject itself.
+    /// The source of the value, if it is not the subject itself.
     set_by: Option<String>,
 }
 
 impl Error {
-    /// `problem` says what is wrong with `subject` and what to do.
     pub(super) fn new(subject: impl fmt::Display, problem: impl fmt::Display) -> Self {
         Self {
             subject: one_line(subject),
@@ -24,7 +23,7 @@ impl Error {
         }
     }
 
-    /// Names what set the setting.
+    /// Adds the source of the value.
     #[must_use]
     pub(super) fn set_by(mut self, origin: impl fmt::Display) -> Self {
         self.set_by = Some(one_line(origin));
@@ -32,7 +31,7 @@ impl Error {
     }
 }
 
-/// Whatever stands in a file, an error is one line.
+/// An error is one line, whatever a file contains.
 fn one_line(text: impl fmt::Display) -> String {
     let text = text.to_string();
     text.chars()

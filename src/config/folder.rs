@@ -1,4 +1,4 @@
-//! The data folder: private to one user, with a place for everything that is kept.
+//! The data folder: private to one user, with all stored data.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,26 +9,25 @@ use super::privacy;
 use crate::auth::ApiKey;
 use crate::secret::MasterKey;
 
-/// An opened data folder.
 #[derive(Clone, Debug)]
 pub struct DataFolder {
     path: PathBuf,
 }
 
-/// Held while the first key is made; dropping it lets others go on.
+/// Held while the first key is created.
 #[derive(Debug)]
 pub struct FirstKeyLock(#[expect(dead_code, reason = "the lock is held by the open file")] fs::File);
 
 const SETTING: &str = "data_dir";
 const ADMIN_KEY: &str = "admin.key";
 
-/// Where the data folder is when nothing says otherwise.
+/// The default data folder.
 pub(super) fn default_path() -> Result<PathBuf, Error> {
     privacy::default_path()
         .ok_or_else(|| Error::new(SETTING, "this user has no home folder; set SKILLBOX_DATA_DIR"))
 }
 
-/// The administrator's key in `folder`, which need not be there or ours.
+/// The administrator key in `folder`, which may not exist or belong to another user.
 pub(super) fn kept_admin_key(folder: &Path) -> Result<Option<ApiKey>, Error> {
     let path = folder.join(ADMIN_KEY);
     let unreadable =
@@ -41,7 +40,7 @@ pub(super) fn kept_admin_key(folder: &Path) -> Result<Option<ApiKey>, Error> {
 }
 
 impl DataFolder {
-    /// Makes what is missing, and refuses a folder that others could write into (F-24, C-07).
+    /// Creates missing folders and rejects a folder that other users can write to (F-24, C-07).
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         make_private(path)?;
         for inside in ["cache", "packages", "tmp"] {
@@ -52,70 +51,44 @@ impl DataFolder {
         })
     }
 
-    /// Its absolute path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where the administrator's key is kept.
     #[must_use]
     pub fn admin_key_path(&self) -> PathBuf {
         self.path.join(ADMIN_KEY)
     }
 
-    /// The administrator's key, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// The file is not private, or holds no key.
+    /// `None` if the file does not exist. Fails if it is not private or contains no key.
     pub fn admin_key(&self) -> Result<Option<ApiKey>, Error> {
         key_file::read_api_key(&self.admin_key_path())
     }
 
-    /// The administrator's key; a fresh one is written first where there is none. Whether the store knows it is for the caller to see to.
-    ///
-    /// # Errors
-    ///
-    /// As [`admin_key`](Self::admin_key), or it cannot be written.
+    /// The administrator key; generated and written if it does not exist. The caller must add it to the store.
     pub fn admin_key_or_fresh(&self) -> Result<ApiKey, Error> {
         key_file::api_key_or_fresh(&self.admin_key_path())
     }
 
-    /// Takes back a fresh key that the store did not adopt.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be removed.
+    /// Removes a generated key that the store did not adopt.
     pub fn remove_admin_key(&self) -> Result<(), Error> {
         let path = self.admin_key_path();
         fs::remove_file(&path)
             .map_err(|error| Error::new(path.display(), format!("cannot be removed ({error})")))
     }
 
-    /// The secret that signs links, created once by the first process (T-14).
-    ///
-    /// # Errors
-    ///
-    /// It is not private, too short, or cannot be written.
+    /// The secret that signs links, created by the first process (T-14).
     pub fn signing_key(&self) -> Result<Vec<u8>, Error> {
         key_file::signing_key(&self.path.join("signing.key"))
     }
 
-    /// The key that encrypts secrets, created once by the first process.
-    ///
-    /// # Errors
-    ///
-    /// It is not private, holds no key, or cannot be written.
+    /// The master key, created by the first process.
     pub fn master_key(&self) -> Result<MasterKey, Error> {
         key_file::master_key(&self.path.join("master.key"))
     }
 
-    /// Keeps other processes from making the first key at the same time; waits for one that does (T-16).
-    ///
-    /// # Errors
-    ///
-    /// The lock file cannot be made.
+    /// Locks the creation of the first key; waits for other processes (T-16).
     pub fn lock_first_key(&self) -> Result<FirstKeyLock, Error> {
         let path = self.path.join("admin.key.lock");
         let failed =
@@ -126,10 +99,10 @@ impl DataFolder {
     }
 }
 
-/// Makes a folder for this user alone, or checks the one that is there.
+/// Creates a folder for this user only, or checks the existing one.
 fn make_private(path: &Path) -> Result<(), Error> {
     if let Some(parent) = path.parent() {
-        // What lies above is not ours to keep private.
+        // Folders above it may be public.
         fs::create_dir_all(parent).map_err(|error| {
             Error::new(
                 SETTING,

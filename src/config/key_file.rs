@@ -1,4 +1,4 @@
-//! Secrets in files of their own: private, and made exactly once however many processes start together.
+//! Key files: private, and created once even if several processes start at the same time.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -12,7 +12,7 @@ use crate::auth::ApiKey;
 use crate::limits;
 use crate::secret::{InvalidMasterKey, MasterKey};
 
-/// The secret in `path`, made from the operating system's random source where there is none.
+/// The secret in `path`; generated if it does not exist.
 pub(super) fn signing_key(path: &Path) -> Result<Vec<u8>, Error> {
     let secret = match read(path)? {
         Some(secret) => secret,
@@ -20,7 +20,7 @@ pub(super) fn signing_key(path: &Path) -> Result<Vec<u8>, Error> {
     };
     if secret.len() < limits::LINK_SECRET_BYTES_MIN {
         let problem = format!(
-            "holds fewer than {} bytes; delete it for a fresh one, which ends the links handed out so far",
+            "contains fewer than {} bytes; delete it to generate a new secret, which invalidates existing links",
             limits::LINK_SECRET_BYTES_MIN
         );
         return Err(Error::new(path.display(), problem));
@@ -28,7 +28,7 @@ pub(super) fn signing_key(path: &Path) -> Result<Vec<u8>, Error> {
     Ok(secret)
 }
 
-/// The key for secrets in `path`, made from the operating system's random source where there is none.
+/// The master key in `path`; generated if it does not exist.
 pub(super) fn master_key(path: &Path) -> Result<MasterKey, Error> {
     let bytes = match read(path)? {
         Some(bytes) => bytes,
@@ -46,12 +46,12 @@ pub(super) fn master_key(path: &Path) -> Result<MasterKey, Error> {
     })
 }
 
-/// The API key in `path`, if the file is there.
+/// The API key in `path`, if the file exists.
 pub(super) fn read_api_key(path: &Path) -> Result<Option<ApiKey>, Error> {
     read(path)?.map(|bytes| api_key(path, &bytes)).transpose()
 }
 
-/// The API key in `path`, a fresh one where there is none.
+/// The API key in `path`; generated if it does not exist.
 pub(super) fn api_key_or_fresh(path: &Path) -> Result<ApiKey, Error> {
     if let Some(key) = read_api_key(path)? {
         return Ok(key);
@@ -61,15 +61,19 @@ pub(super) fn api_key_or_fresh(path: &Path) -> Result<ApiKey, Error> {
     api_key(path, &written)
 }
 
-/// Opens `path` for writing, for this user alone.
+/// Opens `path` for writing, for this user only.
 pub(super) fn create_private(path: &Path) -> io::Result<File> {
     privacy::private_file().create(true).truncate(false).open(path)
 }
 
 fn api_key(path: &Path, bytes: &[u8]) -> Result<ApiKey, Error> {
     let text = std::str::from_utf8(bytes).unwrap_or_default().trim();
-    text.parse()
-        .map_err(|_| Error::new(path.display(), "holds no API key; put one there, or delete it"))
+    text.parse().map_err(|_| {
+        Error::new(
+            path.display(),
+            "contains no API key; write one to it, or delete it",
+        )
+    })
 }
 
 fn random() -> Result<[u8; 32], Error> {
@@ -77,7 +81,7 @@ fn random() -> Result<[u8; 32], Error> {
     getrandom::fill(&mut bytes).map_err(|error| {
         Error::new(
             "random source",
-            format!("the operating system gives no random bytes ({error})"),
+            format!("the operating system returns no random bytes ({error})"),
         )
     })?;
     Ok(bytes)
@@ -100,7 +104,7 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     Ok(Some(bytes))
 }
 
-/// Writes a file that is never seen half written and never replaced; returns what stands in it, ours or another process's.
+/// Writes a file atomically and never replaces it. Returns its content, which may be another process's.
 fn write_once(path: &Path, content: &[u8]) -> Result<Vec<u8>, Error> {
     let failed = |error: io::Error| Error::new(path.display(), format!("cannot be written ({error})"));
     let folder = path.parent().unwrap_or(Path::new("/"));
@@ -114,8 +118,9 @@ fn write_once(path: &Path, content: &[u8]) -> Result<Vec<u8>, Error> {
             privacy::sync_folder(folder).map_err(failed)?;
             Ok(content.to_vec())
         }
-        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => read(path)?
-            .ok_or_else(|| Error::new(path.display(), "was deleted while it was read; start again")),
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
+            read(path)?.ok_or_else(|| Error::new(path.display(), "was deleted while it was read; try again"))
+        }
         Err(error) => Err(failed(error.error)),
     }
 }

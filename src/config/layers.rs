@@ -1,4 +1,4 @@
-//! The layers that settings come from, one above the other: defaults, files, variables, flags.
+//! Layers of settings, in order of precedence: flags, variables, files, defaults.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -8,30 +8,30 @@ use super::error::Error;
 use super::settings::{self, SETTINGS, Setting, SettingKind};
 use super::yaml::{self, ConfigFile};
 
-/// Where settings are looked for.
+/// Sources of settings.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// Files, the later above the earlier.
+    /// Files; later ones take precedence.
     pub files: Vec<ConfigFile>,
-    /// Variables of the environment.
+    /// Environment variables.
     pub variables: Vec<(OsString, OsString)>,
-    /// Flags of the command line: the setting's key and its value.
+    /// Flags: the setting's key and its value.
     pub flags: Vec<(&'static str, String)>,
 }
 
-/// The variable that names a configuration file.
+/// Variable that names a configuration file.
 pub const FILE_VARIABLE: &str = "SKILLBOX_CONFIG";
 const PREFIX: &str = "SKILLBOX_";
-/// Of the project's own tests.
+/// Variables of the project's own tests.
 const TEST_PREFIX: &str = "SKILLBOX_TEST_";
 
-/// The setting that a collector's usual variable sets.
+/// Setting that OpenTelemetry's variable sets.
 pub(super) const COLLECTOR: &str = "telemetry.otlp_endpoint";
-/// The variable that OpenTelemetry has for it.
+/// OpenTelemetry's variable for the collector.
 pub(super) const COLLECTOR_VARIABLE: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
 impl Sources {
-    /// Those of this process. `file` stands in for the one in the home folder.
+    /// The sources of this process. `file` replaces the one in the home folder.
     #[must_use]
     pub fn of_process(file: Option<PathBuf>, flags: Vec<(&'static str, String)>) -> Self {
         let named = file.or_else(|| {
@@ -51,7 +51,7 @@ impl Sources {
         }
     }
 
-    /// The topmost value of every setting that a layer sets.
+    /// The value with the highest precedence of each setting.
     pub(super) fn merge(&self) -> Result<Layers, Error> {
         let mut layers = Layers::new();
         for setting in SETTINGS.iter().filter(|setting| !setting.default.is_empty()) {
@@ -74,7 +74,7 @@ impl Sources {
         Ok(layers)
     }
 
-    /// What variables set; an unknown one, or two that contradict each other, are refused (F-24).
+    /// Settings from variables. Unknown and contradictory variables are rejected (F-24).
     fn variables(&self) -> Result<Vec<(&'static Setting, String, String)>, Error> {
         let mut found: Vec<(&Setting, String, String)> = Vec::new();
         for (name, value) in &self.variables {
@@ -91,18 +91,14 @@ impl Sources {
             {
                 continue;
             }
-            let setting = settings::of_variable(name).ok_or_else(|| {
-                Error::new(
-                    name,
-                    "no setting has this variable; `skillbox config` lists them all",
-                )
-            })?;
+            let setting = settings::of_variable(name)
+                .ok_or_else(|| Error::new(name, "unknown variable; `skillbox config` lists all settings"))?;
             if let Some((_, other, twin)) = found.iter().find(|(known, ..)| known.key == setting.key)
                 && other != value
             {
                 return Err(Error::new(
                     setting.key,
-                    format!("{twin} and {name} contradict each other; set one"),
+                    format!("{twin} and {name} are contradictory; set only one"),
                 ));
             }
             found.push((setting, value.to_owned(), name.to_owned()));
@@ -121,7 +117,8 @@ impl Sources {
     }
 }
 
-/// Kubernetes describes a service named `skillbox` to every pod beside it in variables such as `SKILLBOX_PORT=tcp://10.0.0.1:8080`.
+/// Kubernetes describes a service named `skillbox` to its pods in variables such as
+/// `SKILLBOX_PORT=tcp://10.0.0.1:8080`.
 fn is_of_kubernetes(name: &str, value: &str) -> bool {
     let address = ["tcp://", "udp://", "sctp://"]
         .iter()
@@ -132,10 +129,9 @@ fn is_of_kubernetes(name: &str, value: &str) -> bool {
         || (name.ends_with("_PORT") && address)
 }
 
-/// Settings by key.
 pub(super) type Layers = BTreeMap<&'static str, Layered>;
 
-/// The value of a setting, and the file, variable or flag that set it.
+/// A value and its source: file, variable or flag.
 pub(super) struct Layered {
     pub(super) value: SettingValue,
     pub(super) origin: String,

@@ -1,4 +1,4 @@
-//! What the operator decided: defaults, files, variables and flags, composed and checked into one [`Config`].
+//! The configuration: defaults, files, variables and flags, checked and combined into one [`Config`].
 
 mod deps;
 mod error;
@@ -38,129 +38,99 @@ pub use read::Effective;
 pub use settings::{SETTINGS, Setting, SettingKind};
 pub use yaml::ConfigFile;
 
-/// A checked configuration.
 #[derive(Debug)]
 pub struct Config {
-    /// Folder for everything that is kept; where none is set, found when it is needed.
+    /// Data folder; the default is determined when it is needed.
     pub data_dir: Option<PathBuf>,
-    /// Where clients reach the server.
     pub server_url: Option<String>,
-    /// API key of the command line.
     pub api_key: Option<SecretString>,
-    /// Where the REST API listens.
     pub listen: SocketAddr,
-    /// Further host names that the server answers for.
+    /// Further accepted host names.
     pub allowed_hosts: Vec<String>,
-    /// The database, where it is not in the data folder.
+    /// Database outside the data folder.
     pub database: Option<PathBuf>,
-    /// The sandbox.
     pub sandbox: SandboxConfig,
-    /// Packages that programs ask for.
     pub deps: DepsConfig,
-    /// The bounds.
     pub limits: LimitsConfig,
-    /// How long ended executions are kept.
     pub retention: RetentionPolicy,
-    /// How much each tenant may keep as blobs, and for how long.
     pub blobs: BlobPolicy,
-    /// Life of a signed link.
+    /// Lifetime of signed links.
     pub link_life: Duration,
-    /// Webhook receivers and retries.
     pub webhooks: WebhookSettings,
-    /// The key that seals secrets, where it is not in the data folder.
+    /// Master key outside the data folder.
     pub master_key: Option<MasterKey>,
-    /// Metrics and traces.
     pub observe: ObserveConfig,
-    /// Logging.
     pub log: LogConfig,
-    /// What was accepted and has no effect, one sentence each.
+    /// Warnings about accepted settings without effect.
     pub notices: Vec<String>,
-    /// Every setting, its value and where it came from.
+    /// Every setting with its value and source.
     pub effective: Vec<Effective>,
 }
 
-/// What makes sandboxes, and of what.
+/// Settings of sandboxes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxConfig {
-    /// What was asked for.
+    /// Requested backend.
     pub backend: BackendChoice,
-    /// The engine.
     pub docker: docker::Settings,
-    /// Whether the native sandbox may run where no cgroup can be had.
+    /// Whether the native backend may run without cgroups.
     pub native_degraded: bool,
-    /// The image of each language.
+    /// Default image of each language.
     pub images: Images,
-    /// The images that may run.
     pub allowlist: ImageAllowlist,
-    /// Sandboxes that are made in advance.
     pub pool: WarmPoolSettings,
 }
 
-/// What was asked for as the maker of sandboxes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackendChoice {
-    /// Whatever keeps every promise on this host.
+    /// The first backend that keeps every promise on this host.
     Auto,
-    /// Containers.
     Docker,
-    /// Processes in namespaces of this kernel.
     Native,
 }
 
-/// The bounds that the operator may change.
+/// Configurable limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitsConfig {
-    /// The most that any skill gets.
+    /// Upper limits of every execution.
     pub maxima: Maxima,
-    /// Executions at once.
+    /// Concurrent executions.
     pub concurrency: usize,
-    /// Executions of one tenant at once; at most `concurrency`.
+    /// Concurrent executions of one tenant, at most `concurrency`.
     pub tenant_concurrency: usize,
-    /// Executions of one tenant in a minute.
+    /// Executions per minute and tenant.
     pub tenant_rate: Option<u32>,
-    /// Bytes that one tenant may keep.
+    /// Stored bytes per tenant.
     pub tenant_storage: Option<u64>,
-    /// Callers of one tenant who wait.
+    /// Waiting interactive requests per tenant.
     pub queue: usize,
-    /// Async executions in the queue of one tenant.
+    /// Queued executions per tenant.
     pub async_queue: usize,
 }
 
-/// Metrics and traces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObserveConfig {
-    /// Whether metrics are enabled.
     pub metrics: bool,
     /// Address that serves metrics without authentication.
     pub metrics_listen: Option<SocketAddr>,
-    /// The collector that traces are sent to.
+    /// Endpoint of the OpenTelemetry collector.
     pub collector: Option<String>,
 }
 
-/// Logging.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogConfig {
-    /// What is logged; the program's own choice where nothing is set.
+    /// Log filter; the default of the command if absent.
     pub filter: Option<String>,
-    /// How lines look.
     pub format: LogFormat,
 }
 
 impl Config {
-    /// Reads and checks all sources.
-    ///
-    /// # Errors
-    ///
-    /// One line that names the setting, what set it, and the remedy (F-24).
+    /// Reads and checks all sources (F-24).
     pub fn load(sources: &Sources) -> Result<Self, Error> {
         read::config(&sources.merge()?)
     }
 
-    /// The data folder, made where it is missing and checked.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be made, or others could write into it.
+    /// Opens the data folder; creates it if it does not exist.
     pub fn data_folder(&self) -> Result<DataFolder, Error> {
         match &self.data_dir {
             Some(path) => DataFolder::open(path),
@@ -168,7 +138,7 @@ impl Config {
         }
     }
 
-    /// The same for a trial of one backend over a folder of its own: with nothing that belongs to a server or a database.
+    /// The configuration for attacks on one backend in a folder of its own, without anything of a server.
     #[must_use]
     pub fn trying(&self, backend: BackendChoice, folder: &Path) -> Self {
         Self {
@@ -192,11 +162,7 @@ impl Config {
         }
     }
 
-    /// The administrator's key in the data folder, if this user may read it there; nothing is made.
-    ///
-    /// # Errors
-    ///
-    /// The file is there and holds no key, or others can read it.
+    /// The administrator key in the data folder, if this user may read it. Creates nothing.
     pub fn kept_admin_key(&self) -> Result<Option<ApiKey>, Error> {
         let folder = match &self.data_dir {
             Some(path) => path.clone(),
@@ -205,7 +171,6 @@ impl Config {
         folder::kept_admin_key(&folder)
     }
 
-    /// The database in (or beside) the data folder.
     #[must_use]
     pub fn database_in(&self, folder: &DataFolder) -> PathBuf {
         self.database
@@ -213,11 +178,7 @@ impl Config {
             .unwrap_or_else(|| folder.path().join("skillbox.db"))
     }
 
-    /// The key that seals secrets: the configured one, else the one in `folder`, which is made where there is none.
-    ///
-    /// # Errors
-    ///
-    /// The file holds no key, others can read it, or it cannot be written.
+    /// The configured master key, else the one in `folder`, which is created if it does not exist.
     pub fn master_key(&self, folder: &DataFolder) -> Result<MasterKey, Error> {
         match &self.master_key {
             Some(key) => Ok(key.clone()),

@@ -1,11 +1,11 @@
-//! What makes folders and files private on Unix: their owner and their permission bits.
+//! Private folders and files on Unix: owner and permission bits.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Where the data folder is when nothing says otherwise; `None` for a user without a home.
+/// Default data folder; `None` for a user without home.
 pub(super) fn default_path() -> Option<PathBuf> {
     if rustix::process::geteuid().is_root() {
         return Some(PathBuf::from("/var/lib/skillbox"));
@@ -20,14 +20,14 @@ pub(super) fn default_path() -> Option<PathBuf> {
     })
 }
 
-/// Makes one folder for this user alone.
+/// Creates a folder for this user only.
 pub(super) fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
 }
 
-/// What is wrong with a folder, to be read after its path: others own it or can write to it, or we cannot.
+/// The fault of a folder, as the end of a sentence: owned or writable by others, or not writable for us.
 pub(super) fn check_folder(path: &Path) -> Result<(), String> {
-    let metadata = fs::metadata(path).map_err(|error| format!("cannot be looked at ({error})"))?;
+    let metadata = fs::metadata(path).map_err(|error| format!("cannot be examined ({error})"))?;
     let user = rustix::process::geteuid().as_raw();
     if !metadata.is_dir() {
         return Err("is not a folder; set SKILLBOX_DATA_DIR to one".to_owned());
@@ -50,7 +50,7 @@ pub(super) fn check_folder(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// How a file for this user alone is opened for writing.
+/// Options for writing a file for this user only.
 pub(super) fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).mode(0o600);
@@ -61,7 +61,7 @@ pub(super) fn private_file() -> OpenOptions {
 pub(super) fn check_file(path: &Path, file: &File) -> io::Result<Result<(), String>> {
     let metadata = file.metadata()?;
     let user = rustix::process::geteuid();
-    // Root may look into the folder of a service that has a user of its own.
+    // Root may read the folder of a service with a user of its own.
     let own = metadata.uid() == user.as_raw() || user.is_root();
     if own && metadata.mode() & 0o077 == 0 {
         return Ok(Ok(()));
@@ -73,7 +73,7 @@ pub(super) fn check_file(path: &Path, file: &File) -> io::Result<Result<(), Stri
     )))
 }
 
-/// Waits until the names in a folder are durable.
+/// Syncs the names in a folder.
 pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder).and_then(|folder| folder.sync_all())
 }

@@ -1,12 +1,11 @@
-//! What makes folders and files private on Windows: the ACL that they inherit. In the user's profile, where the data folder is
-//! by default, it lets in this user, the system and administrators. It is not checked: a data folder that the operator puts
-//! elsewhere is the operator's to protect.
+//! Private folders and files on Windows: the inherited ACL. In the user's profile, the default place, it admits this
+//! user, the system and administrators. It is not checked: elsewhere the operator must protect the folder.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where the data folder is when nothing says otherwise; `None` for a user without a profile.
+/// Default data folder; `None` for a user without profile.
 pub(super) fn default_path() -> Option<PathBuf> {
     let local = std::env::var_os("LOCALAPPDATA").map(PathBuf::from);
     local
@@ -23,13 +22,13 @@ pub(super) fn make_folder(path: &Path) -> io::Result<()> {
     fs::create_dir(path)
 }
 
-/// What is wrong with a folder, to be read after its path.
+/// The fault of a folder, as the end of a sentence.
 pub(super) fn check_folder(path: &Path) -> Result<(), String> {
-    let metadata = fs::metadata(path).map_err(|error| format!("cannot be looked at ({error})"))?;
+    let metadata = fs::metadata(path).map_err(|error| format!("cannot be examined ({error})"))?;
     if !metadata.is_dir() {
         return Err("is not a folder; set SKILLBOX_DATA_DIR to one".to_owned());
     }
-    // No attribute says whether the ACL lets us write: only an attempt does.
+    // Only an attempt shows whether the ACL permits writing.
     tempfile::tempfile_in(path)
         .map_err(|error| format!("cannot be written ({error}); set SKILLBOX_DATA_DIR to another folder"))?;
     Ok(())
@@ -45,7 +44,7 @@ pub(super) fn check_file(_path: &Path, _file: &File) -> io::Result<Result<(), St
     Ok(Ok(()))
 }
 
-/// Nothing: Windows flushes no folders; NTFS has a journal for their names.
+/// Not needed: Windows flushes no folders; NTFS journals names.
 pub(super) fn sync_folder(_folder: &Path) -> io::Result<()> {
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! From stacked layers to a checked configuration.
+//! Converts layers into a checked configuration.
 
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -20,20 +20,19 @@ use crate::secret::InvalidMasterKey;
 use crate::skill::{ImageAllowlist, Language, parse_bytes, parse_cpu};
 use crate::telemetry::{self, LogFormat};
 
-/// One setting as it stands.
+/// One row of `skillbox config`.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Effective {
-    /// Its name in a file.
+    /// Key in a file.
     pub key: &'static str,
-    /// Its value; a secret's is `***`; `null` where it has none.
+    /// Its value; `***` for a secret, `null` for none.
     pub value: Option<String>,
-    /// What set it: `default`, a file, a variable, `command line`.
+    /// Source: `default`, a file, a variable, `command line`.
     pub source: String,
-    /// The variable that sets it.
     pub variable: &'static str,
 }
 
-/// Images that may run besides those of the languages.
+/// Allowed images in addition to the default images.
 const MORE_IMAGES: [&str; 2] = ["python:3.11-slim", "node:18-slim"];
 
 /// Checks all settings and reports the first error.
@@ -107,14 +106,14 @@ fn observe(reader: &SettingsReader<'_>) -> Result<ObserveConfig, Error> {
     if observe.metrics_listen.is_some() && !observe.metrics {
         return Err(reader.wrong(
             "metrics.listen",
-            "has no use while metrics.enabled is false; leave one of them out",
+            "has no effect while metrics.enabled is false; remove one of them",
         ));
     }
     let may_be_meant_for_others = reader.origin(COLLECTOR) == COLLECTOR_VARIABLE;
     if observe.collector.is_some() && !telemetry::CAN_TRACE && !may_be_meant_for_others {
         return Err(reader.wrong(
             COLLECTOR,
-            "traces need a build with the feature `otlp` (cargo build --release --features otlp); leave it out to send none",
+            "traces need a build with the feature `otlp` (cargo build --release --features otlp); remove the setting to send none",
         ));
     }
     Ok(observe)
@@ -166,7 +165,7 @@ fn sandbox(reader: &SettingsReader<'_>) -> Result<SandboxConfig, Error> {
     })
 }
 
-/// The images that may run. One that is configured for a language and not allowed is a contradiction, unless it is only a default.
+/// The allowed images. An explicitly configured default image that is not allowed is an error.
 fn allowlist(reader: &SettingsReader<'_>, images: &Images) -> Result<ImageAllowlist, Error> {
     let Some(listed) = reader.list("sandbox.image_allowlist") else {
         let own = Language::ALL.map(|language| images.of(language).to_owned());
@@ -262,7 +261,7 @@ fn notices(reader: &SettingsReader<'_>) -> Result<Vec<String>, Error> {
     Ok(notices)
 }
 
-/// A setting without effect on where bytes are kept would lose them: refused instead.
+/// An ignored setting about storage could lose data, so it is an error.
 fn refuse_s3(reader: &SettingsReader<'_>) -> Result<(), Error> {
     let set = SETTINGS
         .iter()
@@ -270,7 +269,7 @@ fn refuse_s3(reader: &SettingsReader<'_>) -> Result<(), Error> {
     match set {
         Some(setting) => Err(reader.wrong(
             setting.key,
-            "S3 needs a build with the feature `s3`; leave it out to keep files in the data folder",
+            "S3 needs a build with the feature `s3`; remove the setting to store files in the data folder",
         )),
         None => Ok(()),
     }
@@ -293,7 +292,7 @@ impl SettingsReader<'_> {
         }
     }
 
-    /// Whether anything above the defaults sets it.
+    /// Whether the setting is configured.
     pub(super) fn is_set(&self, key: &str) -> bool {
         self.origin(key) != "default"
     }

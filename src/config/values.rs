@@ -1,4 +1,4 @@
-//! How the text of a setting becomes a value. Each rule says what to write instead.
+//! Parses values of settings. Each error says what to write instead.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::limits;
 use crate::skill::parse_span as span;
 use crate::telemetry;
 
-/// A whole number within bounds.
+/// A whole number within limits.
 pub(super) fn number<T>(text: &str, from: T, to: T) -> Result<T, String>
 where
     T: std::str::FromStr + PartialOrd + std::fmt::Display,
@@ -23,7 +23,6 @@ where
     number.ok_or_else(|| format!("{} is not a whole number from {from} to {to}", quoted(text)))
 }
 
-/// An address to listen on.
 pub(super) fn address(text: &str) -> Result<IpAddr, String> {
     match text {
         "localhost" => Ok(IpAddr::from([127, 0, 0, 1])),
@@ -36,7 +35,6 @@ pub(super) fn address(text: &str) -> Result<IpAddr, String> {
     }
 }
 
-/// An address to listen on, with its port.
 pub(super) fn socket(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         format!(
@@ -46,7 +44,7 @@ pub(super) fn socket(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// A span of time that says its unit: a bare number is seconds, and who writes `30` of what is deleted then means days.
+/// A duration with a unit. A bare number could mean seconds or days, which matters for deletion.
 pub(super) fn span_with_unit(text: &str) -> Result<Duration, String> {
     if text.trim_end().ends_with(|c: char| c.is_ascii_digit()) {
         return Err(format!("{} has no unit; write for example 30d", quoted(text)));
@@ -54,16 +52,16 @@ pub(super) fn span_with_unit(text: &str) -> Result<Duration, String> {
     span(text)
 }
 
-/// An API key, as a header can carry it: of a file of variables a line end may have come along.
+/// An API key as a header value; a trailing line break from a file is removed.
 pub(super) fn key(text: &str) -> Result<SecretString, String> {
     let key = text.trim();
     if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err("is no API key: it holds a space or a sign that no key has".to_owned());
+        return Err("is not an API key: it contains an invalid character".to_owned());
     }
     Ok(key.into())
 }
 
-/// A level, or a filter of `target=level`. A level that does not exist would be taken for a target, and nothing be logged.
+/// A level, or a filter of `target=level`. A misspelt level would be read as a target, and nothing would be logged.
 pub(super) fn log_filter(text: &str) -> Result<String, String> {
     let levels = ["off", "error", "warn", "info", "debug", "trace"];
     let known = |part: &str| part.contains('=') || levels.contains(&part.to_ascii_lowercase().as_str());
@@ -76,7 +74,7 @@ pub(super) fn log_filter(text: &str) -> Result<String, String> {
     }
 }
 
-/// A span of time between bounds.
+/// A duration within limits.
 pub(super) fn span_within(text: &str, from: Duration, to: Duration) -> Result<Duration, String> {
     let span = span(text)?;
     if span < from || span > to {
@@ -89,7 +87,7 @@ pub(super) fn span_within(text: &str, from: Duration, to: Duration) -> Result<Du
     Ok(span)
 }
 
-/// `off`, or what `parse` makes of it.
+/// `off`, or the result of `parse`.
 pub(super) fn or_off<T>(
     text: &str,
     parse: impl FnOnce(&str) -> Result<T, String>,
@@ -103,12 +101,13 @@ pub(super) fn or_off<T>(
     }
 }
 
-/// A place in the file system that does not depend on where the program is started.
+/// An absolute path.
 pub(super) fn absolute(text: &str) -> Result<PathBuf, String> {
     std::path::absolute(text).map_err(|error| format!("{} is not a path ({error})", quoted(text)))
 }
 
-/// The database file of a DSN: `sqlite:///var/lib/x.db`, `sqlite://x.db`, or a plain path. The text may hold a password: it is not repeated.
+/// The database file of a DSN: `sqlite:///var/lib/x.db`, `sqlite://x.db`, or a plain path. Errors do not repeat the
+/// text, which may contain a password.
 pub(super) fn sqlite_file(dsn: &str) -> Result<PathBuf, String> {
     let scheme = dsn
         .split_once("://")
@@ -118,13 +117,13 @@ pub(super) fn sqlite_file(dsn: &str) -> Result<PathBuf, String> {
         Some((scheme, path)) if scheme == "sqlite" || scheme == "file" => path,
         Some((scheme, _)) if scheme == "postgres" || scheme == "postgresql" => {
             return Err(
-                "PostgreSQL needs a build with the feature `postgres`; use sqlite:///path or leave it out"
+                "PostgreSQL needs a build with the feature `postgres`; use sqlite:///path or remove the setting"
                     .to_owned(),
             );
         }
         Some((scheme, _)) => {
             return Err(format!(
-                "no database is known by the scheme {}; use sqlite:///path",
+                "unknown database scheme {}; use sqlite:///path",
                 quoted(&scheme)
             ));
         }
@@ -135,7 +134,7 @@ pub(super) fn sqlite_file(dsn: &str) -> Result<PathBuf, String> {
     absolute(path)
 }
 
-/// Where clients reach a server: scheme, host, perhaps port and path, nothing else.
+/// Base URL of a server: scheme, host, optional port and path.
 pub(super) fn server_url(text: &str) -> Result<String, String> {
     let wrong = || {
         "must look like http://127.0.0.1:8080 or https://skillbox.example, without user, query or fragment"
@@ -154,7 +153,7 @@ pub(super) fn server_url(text: &str) -> Result<String, String> {
     Ok(text.trim_end_matches('/').to_owned())
 }
 
-/// Where a container engine listens.
+/// Address of a container engine.
 pub(super) fn engine_host(text: &str) -> Result<String, String> {
     let known = [LOCAL_ENGINE, "tcp://", "http://"]
         .iter()
@@ -171,20 +170,20 @@ pub(super) fn engine_host(text: &str) -> Result<String, String> {
     }
 }
 
-/// How an engine of this host is named.
+/// Socket of an engine on this host.
 const LOCAL_ENGINE: &str = if cfg!(windows) { "npipe://" } else { "unix://" };
 
-/// An existing file, by an absolute path.
+/// An existing file, by absolute path.
 pub(super) fn existing_file(text: &str) -> Result<PathBuf, String> {
     let path = absolute(text)?;
     if Path::is_file(&path) {
         Ok(path)
     } else {
-        Err(format!("there is no file {}", quoted(text)))
+        Err(format!("no such file: {}", quoted(text)))
     }
 }
 
-/// A text that is handed on as it is: visible, and not absurdly long.
+/// A visible text of limited length.
 pub(super) fn word(text: &str) -> Result<String, String> {
     let plain = !text.is_empty()
         && text.len() <= limits::IMAGE_CHARS_MAX

@@ -11,15 +11,13 @@ use super::layers::SettingValue;
 use super::settings::{self, SETTINGS, SettingKind};
 use crate::limits;
 
-/// The settings of one file.
 type Settings = Vec<(&'static str, SettingValue)>;
 
-/// A configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigFile {
-    /// Read if it is there.
+    /// Read if it exists.
     Optional(PathBuf),
-    /// Named by the user: it must be there.
+    /// Named by the user: must exist.
     Required(PathBuf),
 }
 
@@ -60,7 +58,7 @@ fn read_text(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// The settings of a file, every scalar as its text.
+/// The settings of a file, with every scalar as text.
 fn parse(text: &str) -> Result<Settings, String> {
     if text.trim().is_empty() {
         return Ok(Settings::new());

@@ -1,4 +1,4 @@
-//! Blobs: kept under what they hold, handed to programs, taken from them, and let go when their time is over.
+//! Blobs: stored by digest, passed to programs, returned by programs, expired.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -21,12 +21,12 @@ use crate::limits;
 use crate::sandbox::{InputBlob, Job};
 use crate::store::{self, BlobQuota, BlobRecord, Page, Saved, SavedBlob};
 
-/// How much each tenant may keep, and for how long.
+/// Quota and lifetime of a tenant's blobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlobPolicy {
-    /// All blobs of one tenant together, in bytes.
+    /// For all blobs of one tenant.
     pub quota_bytes: u64,
-    /// Life of a blob, unless its owner says otherwise.
+    /// Default lifetime.
     pub life: Duration,
 }
 
@@ -39,19 +39,19 @@ impl Default for BlobPolicy {
     }
 }
 
-/// A blob as it is handed in.
+/// A blob to store.
 #[derive(Debug)]
 pub struct NewBlob {
-    /// Its bytes; the position does not matter.
+    /// The file position does not matter.
     pub content: File,
-    /// What it is said to be; bytes if `None`.
+    /// `application/octet-stream` if `None`.
     pub media_type: Option<String>,
-    /// How long it is wanted; the operator's choice if `None`.
+    /// Lifetime; the operator's default if `None`.
     pub life: Option<Duration>,
 }
 
 impl Blobs<'_> {
-    /// Keeps a blob of the caller's tenant. The same content again is the same blob: it is only kept longer.
+    /// Stores a blob. Content that is already stored only lives longer.
     pub async fn add(self, tenant: &Tenant, new: NewBlob) -> Result<(BlobRecord, Saved), Error> {
         let NewBlob {
             content,
@@ -72,14 +72,14 @@ impl Blobs<'_> {
         }
         let (content, digest, size) = on_disk(move || measured(content)).await?;
         let record = blob_record(tenant, digest, size, media_type, life);
-        // To its end: a client that goes away must not leave bytes that nothing names.
+        // Finish even if the client disconnects, so that no bytes remain without a row.
         let engine = self.engine.clone();
         self.engine
             .run_detached(async move { engine.blobs().store(record, content).await })
             .await
     }
 
-    /// The bytes first: a row is never without them. What the row does not take is removed again.
+    /// Bytes before the row, so that every row has bytes. Bytes without a new row are removed again.
     async fn store(self, record: BlobRecord, content: File) -> Result<(BlobRecord, Saved), Error> {
         let (tenant, object) = (record.tenant.clone(), record.object);
         if record.size > limits::BLOB_BYTES_MAX {
@@ -108,10 +108,10 @@ impl Blobs<'_> {
         superfluous
     }
 
-    /// Bytes that nothing names: if they stay, they are lost space and nothing worse.
+    /// A failure only wastes space.
     async fn remove_object(self, tenant: &Tenant, object: BlobObject) {
         if let Err(error) = self.engine.blob.delete(&key(tenant, object)).await {
-            tracing::warn!(%error, %object, "Could not remove the bytes of a blob");
+            tracing::warn!(%error, %object, "Bytes of a blob not removed");
         }
     }
 
@@ -119,7 +119,6 @@ impl Blobs<'_> {
         Ok(self.engine.store.blob(tenant, id, clock::now()).await?)
     }
 
-    /// A blob and its bytes.
     pub async fn content(self, tenant: &Tenant, id: &Digest) -> Result<(BlobRecord, Object), Error> {
         let record = self.get(tenant, id).await?;
         let object = self.open(&record).await?;
@@ -131,7 +130,7 @@ impl Blobs<'_> {
         opened.map_err(|error| failure::of_blob(error, &format!("blob `{}`", record.digest)))
     }
 
-    /// The caller's blobs, the newest first.
+    /// Newest first.
     pub async fn list(self, tenant: &Tenant, page: PageRequest) -> Result<Page<BlobRecord>, Error> {
         let rows = rows(&page);
         Ok(self
@@ -141,23 +140,23 @@ impl Blobs<'_> {
             .await?)
     }
 
-    /// Deletes a blob. A program that has it already keeps it until it ends.
+    /// Programs that have the blob keep it until they end.
     pub async fn delete(self, tenant: &Tenant, id: &Digest) -> Result<(), Error> {
         let ended = self.engine.store.retire_blob(tenant, id, clock::now()).await?;
-        // It can no longer be found; maintenance finishes an interrupted removal.
+        // From here on the blob cannot be found; maintenance finishes an interrupted removal.
         self.forget(&ended).await
     }
 
-    /// Bytes first: a row without bytes is found again, bytes without a row are not.
+    /// Bytes first: maintenance finds a row without bytes, but not bytes without a row.
     async fn forget(self, ended: &BlobRecord) -> Result<(), Error> {
         let deleted = self.engine.blob.delete(&key(&ended.tenant, ended.object)).await;
         deleted.map_err(|error| failure::of_blob(error, "blob"))?;
         Ok(self.engine.store.delete_retired_blob(ended).await?)
     }
 
-    /// Removes blobs whose time is over. One that cannot be removed does not hold up the others.
+    /// Removes expired blobs. A failure does not stop the removal of the others.
     pub(super) async fn prune(self) -> Result<(), Error> {
-        let rows = limits::BLOBS_PRUNED_AT_ONCE;
+        let rows = limits::BLOBS_EXPIRED_PER_QUERY;
         loop {
             let ended = self.engine.store.retire_expired_blobs(clock::now(), rows).await?;
             let mut pruned = Ok(());
@@ -171,16 +170,16 @@ impl Blobs<'_> {
         }
     }
 
-    /// Removes bytes that no blob has: what a process left that died before it could name them.
+    /// Removes bytes without a row, left by a process that died between the two.
     pub(super) async fn sweep(self) -> Result<(), Error> {
         if !self.engine.blobs_swept.is_due() {
             return Ok(());
         }
         let of_blob = |error| failure::of_blob(error, "blob");
-        let mut left = limits::BLOBS_PRUNED_AT_ONCE;
+        let mut left = limits::BLOBS_EXPIRED_PER_QUERY;
         for tenant in self.engine.blob.blob_owners().await.map_err(of_blob)? {
-            // First what is there, then what has a name: what comes meanwhile is young.
-            let seen = limits::BLOB_OBJECTS_SEEN_MAX;
+            // List objects before rows: an object that is stored meanwhile is too young to be removed.
+            let seen = limits::BLOB_OBJECTS_COMPARED_MAX;
             let objects = self
                 .engine
                 .blob
@@ -198,14 +197,14 @@ impl Blobs<'_> {
                     return Ok(());
                 }
                 left -= 1;
-                tracing::warn!(%object, %tenant, "Removing bytes that are no blob's");
+                tracing::warn!(%object, %tenant, "Removing bytes without a blob");
                 self.remove_object(&tenant, object).await;
             }
         }
         Ok(())
     }
 
-    /// Adds the blobs of a request to its job; a missing one is an error.
+    /// Adds the blobs of a request to its job. A missing blob is an error.
     pub(super) async fn add_inputs(
         self,
         tenant: &Tenant,
@@ -240,7 +239,7 @@ impl Blobs<'_> {
         }
         if bytes > limits::INPUT_BLOBS_BYTES_MAX {
             let max = limits::INPUT_BLOBS_BYTES_MAX;
-            let message = format!("blobs: {bytes} bytes together, the limit is {max}; send fewer at once");
+            let message = format!("blobs: {bytes} bytes in total, the limit is {max}; send fewer");
             return Err(Error::new(Code::TooLarge, message));
         }
         let sizes = job.program.blobs.iter().map(|blob| blob.size);
@@ -264,7 +263,7 @@ impl Blobs<'_> {
         })
     }
 
-    /// Keeps the blobs that a program made; those that cannot be kept come back as skipped.
+    /// Stores the blobs that a program returned. Blobs that cannot be stored are reported as skipped.
     pub(super) async fn take_outputs(
         self,
         tenant: &Tenant,
@@ -287,7 +286,7 @@ impl Blobs<'_> {
                     size: blob.size,
                 }),
                 Err(error) => {
-                    tracing::warn!(%error, %tenant, "A blob that a program made was not kept");
+                    tracing::warn!(%error, %tenant, "Blob of a program not stored");
                     let reason = match error.code() {
                         Code::StorageFull => "quota",
                         _ => "not_stored",
@@ -314,7 +313,7 @@ impl Blobs<'_> {
     }
 }
 
-/// Adds what became of the blobs that a program made.
+/// Adds the stored and the skipped blobs of a program.
 pub(super) fn with_blobs(outcome: Outcome, kept: Vec<OutputBlob>, not_kept: Vec<Skipped>) -> Outcome {
     let skipped_total = outcome.skipped_total.saturating_add(not_kept.len() as u64);
     let room = limits::SKIPPED_NAMED_MAX.saturating_sub(outcome.skipped.len());
@@ -328,12 +327,12 @@ pub(super) fn with_blobs(outcome: Outcome, kept: Vec<OutputBlob>, not_kept: Vec<
     }
 }
 
-/// When this process last looked for bytes that are no blob's.
+/// Time of the last sweep by this process.
 #[derive(Debug, Default)]
 pub(super) struct Swept(Mutex<Option<Instant>>);
 
 impl Swept {
-    /// Whether it is time again; if so, somebody looks now.
+    /// Whether a sweep is due; if so, the caller must sweep.
     fn is_due(&self) -> bool {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = last.is_none_or(|last| last.elapsed() >= limits::BLOBS_SWEPT_EVERY);
@@ -344,7 +343,7 @@ impl Swept {
     }
 }
 
-/// Whether whoever wrote it has named it by now, or never will.
+/// Old enough that its writer has either inserted the row or died.
 fn is_old(object: &BlobObject) -> bool {
     let age = object.named_at().map(|at| clock::now().duration_since(at));
     let age = age.and_then(|age| Duration::try_from(age).ok());
@@ -373,7 +372,7 @@ fn key(tenant: &Tenant, object: BlobObject) -> blob::Key {
 
 fn over_quota(quota: BlobQuota) -> Error {
     let message = format!(
-        "blobs: a tenant may keep {} bytes (blobs.quota) in {} blobs; delete some, or wait until they expire",
+        "blobs: a tenant may store {} bytes (blobs.quota) in {} blobs; delete some, or wait until they expire",
         quota.bytes, quota.count
     );
     Error::new(Code::StorageFull, message)
@@ -391,7 +390,7 @@ async fn on_disk<T: Send + 'static>(
     done.map_err(Error::internal)?.map_err(failure::of_io)
 }
 
-/// What a file holds and how much.
+/// Digest and size of a file.
 fn measured(mut file: File) -> io::Result<(File, Digest, u64)> {
     let mut hash = sha2::Sha256::new();
     file.rewind()?;
@@ -408,7 +407,7 @@ fn measured(mut file: File) -> io::Result<(File, Digest, u64)> {
     }
 }
 
-/// A range of `tar` as a file without a name.
+/// A range of `tar` as an unnamed file.
 fn cut_out(mut tar: File, range: Range<u64>, folder: &Path) -> io::Result<File> {
     let mut file = tempfile::tempfile_in(folder)?;
     tar.seek(SeekFrom::Start(range.start))?;

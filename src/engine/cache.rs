@@ -1,4 +1,4 @@
-//! Unpacked skills on this host, one folder per content, made whole or not at all.
+//! Cache of unpacked skills and packages on this host: one folder per digest, complete or absent.
 
 use std::collections::HashSet;
 use std::fs::{self, DirEntry, File};
@@ -13,30 +13,30 @@ use crate::bundle::{self, Listing};
 use crate::ids::Digest;
 use crate::limits;
 
-/// How the names of folders begin that are being filled or removed.
+/// Prefix of folders that are being filled or removed.
 const STAGING: &str = "unpacking-";
 
-/// A folder of unpacked skills, or of installed packages. A content's folder tells by its own time when any process last used it.
+/// A cache of unpacked archives. The modification time of an entry's folder is its last use by any process.
 #[derive(Debug)]
 pub(super) struct SkillCache {
     root: PathBuf,
     contents: Contents,
-    /// Contents that this process has unpacked, or compared with their digest: a power cut may leave half a file.
-    whole: Mutex<HashSet<Digest>>,
-    turns: Semaphore,
+    /// Entries that this process has unpacked or verified: after a power failure files may be incomplete.
+    verified: Mutex<HashSet<Digest>>,
+    permits: Semaphore,
 }
 
-/// What is unpacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Contents {
-    /// Zips. Found again, they are compared with their digest.
+    /// Zip archives. An entry of an earlier process is verified by its digest.
     Skills,
-    /// Tars of what an installer left. Reading thousands of files again would take longer than most programs: they are on the
-    /// disk before they get their name, and an engine's keepers compare them anyway. A set has no more than these bytes.
+    /// Tar archives from an installer, at most this large. Not verified again, since reading thousands of files takes
+    /// longer than most programs: they are synced to disk before the rename, and volume containers verify them
+    /// anyway.
     Packages { bytes_max: u64 },
 }
 
-/// An archive unpacked into a folder of its own, which goes when this is dropped.
+/// An unpacked archive in a folder of its own, removed when dropped.
 #[derive(Debug)]
 pub(super) struct Unpacked {
     folder: tempfile::TempDir,
@@ -62,20 +62,20 @@ impl SkillCache {
         Self {
             root,
             contents,
-            whole: Mutex::default(),
-            turns: Semaphore::new(limits::UNPACKING_MAX),
+            verified: Mutex::default(),
+            permits: Semaphore::new(limits::UNPACKING_MAX),
         }
     }
 
-    /// The right to unpack one archive, until dropped.
-    pub(super) async fn turn(&self) -> SemaphorePermit<'_> {
-        self.turns
+    /// A permit to unpack one archive.
+    pub(super) async fn unpack_permit(&self) -> SemaphorePermit<'_> {
+        self.permits
             .acquire()
             .await
             .expect("this semaphore is never closed")
     }
 
-    /// Checks and unpacks an archive. Blocks.
+    /// Checks and unpacks an archive. Blocking.
     pub(super) fn unpack(&self, archive: &File) -> Result<Unpacked, bundle::Error> {
         let folder = self.staging().map_err(bundle::Error::from)?;
         let listing = match self.contents {
@@ -92,37 +92,37 @@ impl SkillCache {
         Ok(folder)
     }
 
-    /// Keeps an unpacked archive under its digest; the content that is there already wins. Blocks.
+    /// Moves an unpacked archive to its digest. An existing entry wins. Blocking.
     pub(super) fn keep(&self, unpacked: Unpacked) -> io::Result<PathBuf> {
         let digest = unpacked.listing.digest();
         let path = self.path(&digest);
         if self.contents != Contents::Skills {
-            place::write_down(unpacked.folder.path())?;
+            place::sync_all(unpacked.folder.path())?;
         }
         if let Err(error) = fs::rename(unpacked.folder.path(), &path) {
             return self.find(&digest).ok_or(error);
         }
-        // The name has moved away; there is nothing left to remove.
+        // The folder was renamed; nothing is left to remove.
         drop(unpacked.folder.keep());
-        self.whole().insert(digest);
+        self.verified().insert(digest);
         Ok(path)
     }
 
-    /// Whether this content was found whole before: finding it again does not block.
-    pub(super) fn knows(&self, digest: &Digest) -> bool {
-        self.whole().contains(digest)
+    /// Whether this process has verified the entry, so that finding it does not block.
+    pub(super) fn is_verified(&self, digest: &Digest) -> bool {
+        self.verified().contains(digest)
     }
 
-    /// The folder of this content, if it is here and whole. Blocks.
+    /// The folder of a complete entry. Blocking.
     pub(super) fn find(&self, digest: &Digest) -> Option<PathBuf> {
         let path = self.path(digest);
         let folder = place::open(&path).ok()?;
         folder.set_modified(SystemTime::now()).ok()?;
-        if self.contents != Contents::Skills || self.whole().contains(digest) {
+        if self.contents != Contents::Skills || self.verified().contains(digest) {
             return Some(path);
         }
         if bundle::list(&path).is_ok_and(|listing| listing.digest() == *digest) {
-            self.whole().insert(*digest);
+            self.verified().insert(*digest);
             return Some(path);
         }
         tracing::warn!(digest = %digest, "Unpacked files of {digest} are damaged; unpacking them again");
@@ -134,11 +134,11 @@ impl SkillCache {
         self.root.join(digest.hex())
     }
 
-    fn whole(&self) -> MutexGuard<'_, HashSet<Digest>> {
-        self.whole.lock().unwrap_or_else(PoisonError::into_inner)
+    fn verified(&self) -> MutexGuard<'_, HashSet<Digest>> {
+        self.verified.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The contents that nobody has used of late. Blocks.
+    /// Entries that were not used recently. Blocking.
     pub(super) fn idle(&self) -> io::Result<Vec<Digest>> {
         let idle = self
             .entries()?
@@ -147,15 +147,15 @@ impl SkillCache {
         Ok(idle.filter_map(|entry| digest_of(&entry)).collect())
     }
 
-    /// Removes a content. Blocks.
+    /// Blocking.
     pub(super) fn evict(&self, digest: &Digest) -> io::Result<()> {
-        self.whole().remove(digest);
-        // Renamed first: nobody finds half a folder under its digest.
+        self.verified().remove(digest);
+        // Rename first, so that no process finds an incomplete folder under its digest.
         let doomed = self.staging()?;
-        unless_gone(fs::rename(self.path(digest), doomed.path().join("skill")))
+        ignore_missing(fs::rename(self.path(digest), doomed.path().join("skill")))
     }
 
-    /// Removes what nobody has used for long, and what a killed process left half unpacked. Blocks.
+    /// Removes long unused entries and incomplete folders of killed processes. Blocking.
     pub(super) fn sweep(&self) -> io::Result<()> {
         for entry in self.entries()? {
             if let Some(digest) = digest_of(&entry) {
@@ -163,7 +163,7 @@ impl SkillCache {
                     self.evict(&digest)?;
                 }
             } else if is_idle(&entry, limits::SKILL_USED_MAX) {
-                unless_gone(fs::remove_dir_all(entry.path()))?;
+                ignore_missing(fs::remove_dir_all(entry.path()))?;
             }
         }
         Ok(())
@@ -187,15 +187,15 @@ fn is_idle(entry: &DirEntry, beyond: Duration) -> bool {
     used.is_ok_and(|at| at.elapsed().is_ok_and(|idle| idle > beyond))
 }
 
-/// Another process that shares the cache may have been faster.
-fn unless_gone(removed: io::Result<()>) -> io::Result<()> {
+/// Another process may have removed it first.
+fn ignore_missing(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),
     }
 }
 
-/// Folders of the cache as Unix has them.
+/// Folders on Unix.
 #[cfg(unix)]
 mod place {
     use std::fs::{self, DirBuilder, File, Permissions};
@@ -207,7 +207,7 @@ mod place {
         DirBuilder::new().mode(0o700).recursive(true).create(folder)
     }
 
-    /// Others may read it where it is mounted, in a sandbox; the way to it here stays closed.
+    /// Readable for sandboxes that mount it; its parent folder stays private.
     pub(super) fn show(folder: &Path) -> io::Result<()> {
         fs::set_permissions(folder, Permissions::from_mode(0o755))
     }
@@ -216,20 +216,20 @@ mod place {
         File::open(folder)
     }
 
-    /// Returns when a power cut would leave all of it.
+    /// Syncs the folder's file system.
     #[cfg(target_os = "linux")]
-    pub(super) fn write_down(folder: &Path) -> io::Result<()> {
+    pub(super) fn sync_all(folder: &Path) -> io::Result<()> {
         rustix::fs::syncfs(File::open(folder)?).map_err(Into::into)
     }
 
-    /// Nothing: what no native sandbox mounts goes through a keeper, which compares it.
+    /// Not needed: without the native backend, volume containers verify what they receive.
     #[cfg(not(target_os = "linux"))]
-    pub(super) fn write_down(_folder: &Path) -> io::Result<()> {
+    pub(super) fn sync_all(_folder: &Path) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// … and as Windows has them, without permission bits: they inherit the ACL of the data folder, and are never mounted.
+/// Folders on Windows: they inherit the ACL of the data folder and are never mounted.
 #[cfg(windows)]
 mod place {
     use std::fs::{self, File, OpenOptions};
@@ -237,13 +237,13 @@ mod place {
     use std::os::windows::fs::OpenOptionsExt as _;
     use std::path::Path;
 
-    /// Nothing: an engine's keepers compare what they are given.
-    pub(super) fn write_down(_folder: &Path) -> io::Result<()> {
+    /// Not needed: volume containers verify what they receive.
+    pub(super) fn sync_all(_folder: &Path) -> io::Result<()> {
         Ok(())
     }
 
     const FILE_WRITE_ATTRIBUTES: u32 = 0x100;
-    /// Without it no folder is opened at all.
+    /// Required to open a folder.
     const FILE_FLAG_BACKUP_SEMANTICS: u32 = 0x0200_0000;
 
     pub(super) fn make_private(folder: &Path) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! Cancelling executions, also those of other processes: through a request in the store that the owner polls for.
+//! Cancels executions of this process, and of others by a request in the store for which the owner polls.
 
 use std::sync::{Arc, Weak};
 
@@ -12,7 +12,7 @@ use crate::ids::{ExecutionId, Tenant};
 use crate::limits;
 
 impl Executions<'_> {
-    /// Ends an execution and waits until that is recorded. One that has ended is returned as it is.
+    /// Cancels an execution and waits until the outcome is recorded. An ended execution is returned as it is.
     pub async fn cancel(self, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error> {
         let execution = self.get(tenant, id).await?;
         if execution.status.is_final() {
@@ -29,7 +29,7 @@ impl Executions<'_> {
         }
         Err(Error::new(
             Code::Busy,
-            format!("execution `{id}` was asked to end and has not yet; ask for its state later"),
+            format!("execution `{id}` is being cancelled; check its state later"),
         ))
     }
 
@@ -39,15 +39,15 @@ impl Executions<'_> {
         {
             match ended {
                 Some(execution) => return Ok(Arc::unwrap_or_clone(execution)),
-                // It ended, and its owner failed to record how.
+                // The owner failed to record the outcome.
                 None => self.engine.maintenance().end_lost().await?,
             }
         }
         self.get(tenant, id).await
     }
 
-    /// Asks an execution of this process to end, and returns what reports its end. A queued execution has ended then; one that
-    /// no live process runs is ended as lost.
+    /// Cancels an execution of this process and returns a reader that reports the end. A queued execution has ended
+    /// then; one without a live owner is ended as lost.
     async fn begin_cancel(self, tenant: &Tenant, id: ExecutionId) -> Result<Option<Reader>, Error> {
         let is_queued = self.get(tenant, id).await?.status == Status::Queued;
         if is_queued
@@ -58,7 +58,7 @@ impl Executions<'_> {
                 .await?
         {
             self.engine.admission.remove(tenant, id);
-            // One that has a slot may still be preparing.
+            // An execution with a slot may still be preparing.
             drop(self.engine.running.cancel(tenant, id));
             return Ok(None);
         }
@@ -90,7 +90,7 @@ impl Executions<'_> {
             return Ok(());
         }
         for (tenant, id) in self.engine.store.cancel_requests(self.engine.instance()).await? {
-            // The process that asked waits for the end.
+            // The process that requested it waits for the end.
             if let Err(error) = self.begin_cancel(&tenant, id).await {
                 tracing::warn!(execution.id = %id, %error, "Execution {id} could not be cancelled; trying again");
             }
@@ -99,7 +99,7 @@ impl Executions<'_> {
     }
 }
 
-/// Holds the engine only while it polls, so that the process can end.
+/// Holds the engine only while polling, so that the process can end.
 async fn poll_cancel_requests(engine: Weak<EngineState>) {
     loop {
         sleep(limits::CANCEL_POLL_EVERY).await;

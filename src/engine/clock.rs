@@ -1,23 +1,23 @@
-//! The time as it is kept: what is answered at once equals what is answered later.
+//! Time as the store returns it, so that the first answer equals later ones.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// Now, as it is kept.
+/// Now, in the store's precision.
 pub(super) fn now() -> Timestamp {
     kept(Timestamp::now())
 }
 
-/// How long ago that was; nothing where the clock was set back.
+/// Zero if the clock was set back.
 pub(super) fn since(time: Timestamp) -> Duration {
     Duration::try_from(Timestamp::now().duration_since(time)).unwrap_or_default()
 }
 
-/// `time` as the store gives it back: in whole microseconds.
+/// `time` in the store's precision of microseconds.
 pub(super) fn kept(time: Timestamp) -> Timestamp {
     let whole = || Timestamp::from_second(time.as_second()).expect("the seconds of a timestamp are one");
-    // The last second that there is cannot be read back with a fraction.
+    // The last second of the range cannot be read back with a fraction.
     Timestamp::from_microsecond(time.as_microsecond()).unwrap_or_else(|_| whole())
 }
 

@@ -14,9 +14,7 @@ pub(super) fn plan(
     settings: &Settings,
 ) -> Result<PlannedRun, Error> {
     if spec.script.is_some() {
-        return Err(Error::invalid(
-            "script: names a file of a skill; leave it out with code",
-        ));
+        return Err(Error::invalid("script: only for skills; omit it with code"));
     }
     let language = spec.language.unwrap_or(Language::Python);
     let digest = Digest::of(code.as_bytes());
@@ -39,9 +37,9 @@ pub(super) fn plan(
     let program = ProgramRun {
         argv,
         code: Some(code),
-        env: plan::environment(None, &base.program.input).into(),
+        env: plan::environment(&base.program.input).into(),
         stdin: plan::stdin_unless_input(spec),
-        // Code saves files next to itself.
+        // Code saves files in its working directory.
         collect: Collect::Workspace,
         ..base.program
     };
@@ -66,7 +64,7 @@ pub(super) fn function(function: &Function, language: Language) -> Option<Vec<St
     Some(words.map(ToOwned::to_owned).collect())
 }
 
-/// Where the guest writes them.
+/// Paths at which the guest writes the shims.
 const PYTHON: &str = "/sandbox/runtime/_skillbox/main.py";
 const NODE: &str = "/sandbox/runtime/_skillbox/main.mjs";
 const CODE: &str = "/sandbox/code";

@@ -51,7 +51,7 @@ impl Executions<'_> {
             .is_none_or(|outcome| outcome.files.is_empty())
         {
             return Err(Error::not_found(format!(
-                "execution `{id}` has no files; its archive was"
+                "archive of execution `{id}`, which has no files,"
             )));
         }
         self.open_artifacts(tenant, id).await

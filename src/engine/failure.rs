@@ -1,4 +1,4 @@
-//! Turns the errors of adapters into the one error that callers see. Details stay in its source, for the log.
+//! Converts errors of adapters into API errors. Details stay in the source error, for the log.
 
 use crate::blob;
 use crate::error::{Code, Error};
@@ -23,7 +23,6 @@ impl From<store::Error> for Error {
     }
 }
 
-/// A failure of the blob store while it dealt with `what`.
 pub(super) fn of_blob(error: blob::Error, what: &str) -> Error {
     match error {
         blob::Error::NotFound => Error::not_found(what),
@@ -32,7 +31,6 @@ pub(super) fn of_blob(error: blob::Error, what: &str) -> Error {
     }
 }
 
-/// A sandbox that could not be made.
 pub(super) fn of_sandbox(error: sandbox::Error) -> Error {
     let message = error.to_string();
     match error {
@@ -41,13 +39,13 @@ pub(super) fn of_sandbox(error: sandbox::Error) -> Error {
         }
         sandbox::Error::Engine { .. } => Error::new(
             Code::SandboxUnavailable,
-            format!("{message}; the server's log has its answer"),
+            format!("{message}; the server's log has its response"),
         )
         .with_source(error),
     }
 }
 
-/// A failure of the file system outside any adapter.
+/// An error of the file system outside the adapters.
 pub(super) fn of_io(error: std::io::Error) -> Error {
     if is_full(&error) {
         storage_full()
@@ -66,6 +64,6 @@ fn is_full(error: &std::io::Error) -> bool {
 fn storage_full() -> Error {
     Error::new(
         Code::StorageFull,
-        "the server has no space left; delete executions or skills, or shorten retention",
+        "the server has no disk space left; delete skills, or shorten retention",
     )
 }

@@ -42,7 +42,7 @@ impl Keys<'_> {
         }
         let now = clock::now();
         if new.expires_at.is_some_and(|at| at <= now) {
-            return Err(Error::invalid("expires_at: must lie in the future"));
+            return Err(Error::invalid("expires_at: must be in the future"));
         }
         let (record, key) = generate(tenant, new, now)?;
         self.engine.store.add_key(record.clone()).await?;

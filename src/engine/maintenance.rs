@@ -1,4 +1,4 @@
-//! Maintenance without a request: removes leftovers and expired data, reports health, shuts down in order.
+//! Maintenance: removes leftovers and expired data, reports health, shuts down.
 
 use std::time::Duration;
 
@@ -10,25 +10,20 @@ use crate::limits;
 use crate::sandbox::WarmPoolSettings;
 use crate::store::{self, Retention};
 
-/// Whether this server can do its work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Readiness {
-    /// Whether every check passed.
     pub ready: bool,
-    /// Each part.
     pub checks: Vec<Check>,
 }
 
-/// One part's health.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
     /// `server`, `store`, `blob` or `sandbox`.
     pub name: &'static str,
-    /// Whether it works.
     pub ok: bool,
-    /// Why not, and what to do; `None` where it works.
+    /// Cause and remedy for users.
     pub message: Option<String>,
-    /// What lies behind the message, outermost first: for the log only.
+    /// Further causes, for the log only.
     pub cause: Option<String>,
 }
 
@@ -45,7 +40,6 @@ impl Check {
 }
 
 impl Maintenance<'_> {
-    /// Whether this server can do its work now.
     pub async fn readiness(self) -> Readiness {
         let open = if self.engine.admission.is_closed() {
             Err(Error::new(Code::Busy, "the server is shutting down"))
@@ -64,38 +58,36 @@ impl Maintenance<'_> {
         }
     }
 
-    /// Releases memory that only makes the next calls a little faster.
+    /// Releases caches that later calls fill again.
     pub fn trim_memory(self) {
         self.engine.store.release_memory();
     }
 
-    /// Waits until the next round. Meanwhile grants a slot reserved for interactive requests when none arrive any more.
+    /// Waits until the next round. Meanwhile grants the slot that is reserved for interactive requests when no more
+    /// arrive.
     pub async fn wait(self) {
         let began = std::time::Instant::now();
-        while began.elapsed() < limits::UPKEEP_EVERY {
-            tokio::time::sleep(limits::CALLERS_COME_WITHIN).await;
+        while began.elapsed() < limits::MAINTENANCE_EVERY {
+            tokio::time::sleep(limits::SLOT_RESERVED_FOR).await;
             self.engine.admission.grant_free_slots();
         }
     }
 
-    /// One round of maintenance; a part that fails is logged and retried in the next round.
+    /// A part that fails is logged and retried in the next round.
     pub async fn run(self) {
         let dead = self.engine.instance.dead().unwrap_or_else(|error| {
-            tracing::warn!(%error, "Could not look for dead processes");
+            tracing::warn!(%error, "Dead processes not found");
             Vec::new()
         });
         let results = [
-            ("ending what was lost", self.end_lost().await),
+            ("ending lost executions", self.end_lost().await),
             ("reconciling", self.reconcile(&dead).await),
             ("forgetting", self.forget_expired().await),
-            (
-                "forgetting keys of requests",
-                self.forget_idempotency_keys().await,
-            ),
+            ("deleting idempotency keys", self.forget_idempotency_keys().await),
             ("pruning blobs", self.engine.blobs().prune().await),
             ("sweeping blobs", self.engine.blobs().sweep().await),
             ("evicting", self.evict_unused().await),
-            ("evicting packages", self.engine.evict_packages().await),
+            ("evicting packages", self.engine.packages().evict().await),
         ];
         for (part, result) in results {
             if let Err(error) = result {
@@ -109,7 +101,7 @@ impl Maintenance<'_> {
         Ok(self.engine.store.delete_idempotency_keys(oldest).await?)
     }
 
-    /// Ends executions that are recorded as running and are not, in any process.
+    /// Ends executions that are recorded as running but run in no process.
     pub(super) async fn end_lost(self) -> Result<(), Error> {
         self.close_unsaved().await?;
         self.interrupt_dead().await?;
@@ -117,7 +109,7 @@ impl Maintenance<'_> {
         Ok(())
     }
 
-    /// Ends what dead processes left running.
+    /// Interrupts running executions of dead processes.
     async fn interrupt_dead(self) -> Result<(), Error> {
         let owners = self.engine.store.running_instances().await?;
         for owner in owners
@@ -125,13 +117,13 @@ impl Maintenance<'_> {
             .filter(|owner| !self.engine.instance.is_alive(*owner))
         {
             for (_, id) in self.engine.store.interrupt_running(owner, clock::now()).await? {
-                tracing::warn!(execution.id = %id, "Execution {id} was interrupted by the end of its process");
+                tracing::warn!(execution.id = %id, "Execution {id} interrupted: its process ended");
             }
         }
         Ok(())
     }
 
-    /// Ends executions of this process that are over and whose end could not be recorded when it came.
+    /// Ends executions of this process whose outcome could not be recorded.
     async fn close_unsaved(self) -> Result<(), Error> {
         let mut closed = Ok(());
         for (tenant, id) in self.engine.running.take_unsaved() {
@@ -146,7 +138,7 @@ impl Maintenance<'_> {
         closed
     }
 
-    /// Removes sandboxes that should not be there, then forgets the dead that left nothing.
+    /// Removes leftover sandboxes, then forgets dead processes.
     async fn reconcile(self, dead: &[InstanceId]) -> Result<(), Error> {
         let removed = self
             .engine
@@ -163,7 +155,7 @@ impl Maintenance<'_> {
         Ok(())
     }
 
-    /// Forgets executions beyond retention. One that cannot be forgotten does not hold up the others.
+    /// Deletes executions beyond retention. A failure does not stop the deletion of the others.
     async fn forget_expired(self) -> Result<(), Error> {
         let policy = &self.engine.settings.retention;
         let ended_before = policy.age.and_then(|age| {
@@ -174,7 +166,7 @@ impl Maintenance<'_> {
             ended_before,
             per_tenant: policy.per_tenant,
         };
-        let rows = limits::FORGOTTEN_AT_ONCE;
+        let rows = limits::EXPIRED_PER_QUERY;
         loop {
             let expired = self.engine.store.expired_executions(&retention, rows).await?;
             let mut forgotten = Ok(());
@@ -188,7 +180,7 @@ impl Maintenance<'_> {
         }
     }
 
-    /// Artifacts first: a row without files is honest, files without a row are lost space.
+    /// Artifacts first: files without a row are never found again.
     async fn forget(self, tenant: &Tenant, execution: ExecutionId) -> Result<(), Error> {
         let key = blob::Key::Artifacts {
             tenant: tenant.clone(),
@@ -203,7 +195,7 @@ impl Maintenance<'_> {
         }
     }
 
-    /// Evicts unpacked skills that no version has any more, and those unused for long.
+    /// Evicts unused skills from the cache.
     async fn evict_unused(self) -> Result<(), Error> {
         for digest in self.engine.skills().on_cache(SkillCache::idle).await? {
             if !self.engine.store.skill_digest_is_used(&digest).await? {
@@ -216,12 +208,12 @@ impl Maintenance<'_> {
         self.engine.skills().on_cache(SkillCache::sweep).await
     }
 
-    /// Makes sandboxes in advance from now on, for what is run more than once.
+    /// Enables the warm pool.
     pub fn keep_warm(self, pool: WarmPoolSettings) {
         self.engine.sandbox.set_warm_pool(pool);
     }
 
-    /// Rejects new requests, waits for running executions, then interrupts them; returns when nothing runs.
+    /// Rejects new requests, waits for running executions, then interrupts them. Returns when none runs.
     pub async fn shutdown(self, within: Duration) {
         self.engine.admission.close();
         self.engine.tasks.close();
@@ -239,7 +231,7 @@ impl Maintenance<'_> {
                 .await
                 .is_err()
             {
-                tracing::error!("Executions left to the maintenance of the next process");
+                tracing::error!("Executions still running; the next process ends them");
             }
         }
         self.engine.running.close();

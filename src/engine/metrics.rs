@@ -27,7 +27,6 @@ impl Engine {
         })
     }
 
-    /// Counts an execution whose end has been recorded.
     pub(super) fn count_end(&self, new: &NewExecution, outcome: &Outcome) {
         let timings = &outcome.timings;
         let ended = ExecutionCompletion {
@@ -45,21 +44,19 @@ impl Engine {
         telemetry::trace_phases(&ended.phases);
     }
 
-    /// Counts a sandbox that did not do what it was made for.
     pub(super) fn count_failure(&self, reason: Option<&'static str>) {
         if let Some(reason) = reason {
             self.metrics.sandbox_failed(reason);
         }
     }
 
-    /// Counts an attempt to install packages.
     pub(super) fn count_install<T>(&self, language: Language, began: Instant, result: &Result<T, Error>) {
         let result = result.as_ref().map(drop).map_err(drop);
         self.metrics.installed(language.as_str(), result, began.elapsed());
     }
 }
 
-/// What a sandbox failed at, if it did, as it is counted.
+/// The failure that is counted for this report.
 pub(super) fn fault_of(report: Result<&Report, ()>) -> Option<&'static str> {
     match report.map(|report| &report.end) {
         Err(()) => Some(telemetry::NO_SANDBOX),

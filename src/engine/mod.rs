@@ -53,7 +53,7 @@ use crate::telemetry::Metrics;
 use admission::{Admission, AdmissionLimits, Rate, SubmissionLimit};
 use blobs::Swept;
 use cache::SkillCache;
-use deps::Builds;
+use deps::Installations;
 use running::RunningExecutions;
 
 pub use blobs::{BlobPolicy, NewBlob};
@@ -80,88 +80,71 @@ pub struct EngineState {
     settings: Settings,
     instance: Instance,
     cache: SkillCache,
-    /// Installed packages, one folder per content.
+    /// Installed packages, one folder per package set.
     packages: SkillCache,
-    builds: Builds,
+    builds: Installations,
     blobs_swept: Swept,
     admission: Admission,
     rate: Rate,
     submissions: SubmissionLimit,
     running: Arc<RunningExecutions>,
     metrics: Metrics,
-    /// Told when there may be one to send.
+    /// Wakes the webhook sender.
     webhooks_due: Notify,
-    /// Pipelines run here, not in a handler's future: a client that goes away must not take the cleanup with it.
+    /// Executions run here, not in a handler's future, so that a disconnect does not cancel their cleanup.
     tasks: TaskTracker,
 }
 
-/// What an engine is made of.
 #[derive(Debug)]
 pub struct Parts {
-    /// Remembers.
     pub store: Store,
-    /// Keeps bytes.
     pub blob: Blob,
-    /// Runs.
     pub sandbox: Sandbox,
-    /// Signs download links.
     pub links: LinkSigner,
-    /// Seals secrets.
     pub master_key: MasterKey,
-    /// What the operator decided.
     pub settings: Settings,
-    /// This process.
     pub instance: Instance,
 }
 
-/// What the operator decided.
+/// Settings of the engine.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The most that any skill gets.
+    /// Upper limits of every execution.
     pub maxima: Maxima,
-    /// The image of each language.
+    /// Default image of each language.
     pub images: Images,
-    /// The images that may run.
     pub allowlist: ImageAllowlist,
-    /// Executions at once.
+    /// Concurrent executions.
     pub concurrency: usize,
-    /// Executions of one tenant at once.
+    /// Concurrent executions of one tenant.
     pub tenant_concurrency: usize,
-    /// Executions of one tenant in a minute; `None` for any number.
+    /// Executions per minute and tenant; `None` for no limit.
     pub tenant_rate: Option<u32>,
-    /// Bytes of skills, files, outputs and logs that one tenant may keep; `None` for any number.
+    /// Bytes of skills, files, outputs and logs per tenant; `None` for no limit.
     pub tenant_storage: Option<u64>,
-    /// Callers of one tenant who wait for a slot; more are refused.
+    /// Waiter interactive requests per tenant; further ones are rejected.
     pub queue: usize,
-    /// Executions of one tenant that nobody waits for; more are refused.
+    /// Queued executions per tenant; further ones are rejected.
     pub async_queue: usize,
-    /// Longest wait for a slot.
+    /// Longest wait of an interactive request.
     pub queue_wait: Duration,
-    /// How long ended executions are kept.
     pub retention: RetentionPolicy,
-    /// How much each tenant may keep as blobs, and for how long.
     pub blobs: BlobPolicy,
-    /// Life of a signed link.
+    /// Lifetime of signed links.
     pub link_life: Duration,
-    /// Packages that programs ask for.
     pub deps: DependencySettings,
-    /// Who is told of ends, and how often that is tried.
     pub webhooks: WebhookSettings,
-    /// Unpacked skills, private to this installation.
+    /// Private to this installation.
     pub cache_dir: PathBuf,
-    /// Files that live as long as one request, private to this installation.
+    /// Private to this installation.
     pub tmp_dir: PathBuf,
 }
 
-/// The image of each language.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Images {
-    /// For Python.
     pub python: String,
-    /// For Node.js.
     pub node: String,
-    /// For bash.
     pub bash: String,
 }
 
@@ -177,7 +160,6 @@ impl Default for Images {
 }
 
 impl Images {
-    /// The image of `language`.
     #[must_use]
     pub fn of(&self, language: Language) -> &str {
         match language {
@@ -188,19 +170,17 @@ impl Images {
     }
 }
 
-/// How long ended executions and their artifacts are kept; `None` keeps them for ever.
+/// Retention of ended executions and their artifacts; `None` for no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetentionPolicy {
-    /// Since their end.
     pub age: Option<Duration>,
-    /// How many of each tenant.
+    /// Number of executions.
     pub per_tenant: Option<u64>,
 }
 
-/// Which part of a list.
 #[derive(Clone, Debug, Default)]
 pub struct PageRequest {
-    /// Where it starts; the beginning if `None`.
+    /// The first page if `None`.
     pub after: Option<Cursor>,
     /// Rows, between 1 and [`limits::PAGE_ROWS_MAX`].
     pub rows: u32,
@@ -258,7 +238,6 @@ impl std::ops::Deref for Engine {
 }
 
 impl Engine {
-    /// An engine over these parts.
     #[must_use]
     pub fn new(parts: Parts) -> Self {
         let Parts {
@@ -292,7 +271,7 @@ impl Engine {
             instance,
             cache,
             packages,
-            builds: Builds::default(),
+            builds: Installations::default(),
             blobs_swept: Swept::default(),
             admission,
             rate,
@@ -304,7 +283,7 @@ impl Engine {
         }))
     }
 
-    /// Runs `work` to its end even if the caller disconnects; its logs still belong to the request.
+    /// Runs `work` to its end even if the caller disconnects, in the caller's log span.
     async fn run_detached<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
@@ -313,7 +292,7 @@ impl Engine {
         task.await.map_err(Error::internal)?
     }
 
-    /// Rejects a tenant whose stored data would exceed its quota with `more` bytes.
+    /// Rejects `more` bytes that would exceed the tenant's quota.
     async fn check_storage(&self, tenant: &Tenant, more: u64) -> Result<(), Error> {
         let Some(max) = self.settings.tenant_storage else {
             return Ok(());
@@ -326,14 +305,14 @@ impl Engine {
         Err(Error::new(
             Code::StorageFull,
             format!(
-                "your skills and what your executions left have {} of at most {} MiB; delete versions of skills, or wait until old executions are forgotten",
+                "your skills and executions use {} of {} MiB; delete versions of skills, or wait until old executions expire",
                 mebibytes(used),
                 mebibytes(max)
             ),
         ))
     }
 
-    /// A local copy of an object, without a name.
+    /// Copies an object into an unnamed local file.
     async fn copy_object(&self, object: blob::Object) -> Result<File, Error> {
         let size = object.size();
         let reader = object.into_reader(0..size).await;
@@ -346,26 +325,22 @@ impl Engine {
         Ok(copy.into_std().await)
     }
 
-    /// What the operator decided.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The backend that makes sandboxes.
     #[must_use]
     pub fn sandbox(&self) -> &Sandbox {
         &self.sandbox
     }
 
-    /// This process.
     #[must_use]
     pub fn instance(&self) -> InstanceId {
         self.instance.id()
     }
 }
 
-/// Clamps a page to what one answer may hold.
 fn rows(page: &PageRequest) -> u32 {
     page.rows.clamp(1, limits::PAGE_ROWS_MAX)
 }

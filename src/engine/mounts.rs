@@ -58,15 +58,19 @@ impl Runs<'_> {
             });
             actions.extend(record.manifest.actions);
         }
-        // A shell that has scripts of other languages beside it is there to call them.
+        // A shell script next to scripts of another language probably calls them.
         match plan::called_by_shell(actions.iter()) {
-            Some(other) => self.surround_shell(planned, other),
+            Some(other) => self.use_called_language_image(planned, other),
             None => Ok(()),
         }
     }
 
-    /// Gives a plain shell the image of a language that it will call.
-    pub(super) fn surround_shell(self, planned: &mut PlannedRun, other: Language) -> Result<(), Error> {
+    /// Gives a shell without an image of its own the image of a language that it calls.
+    pub(super) fn use_called_language_image(
+        self,
+        planned: &mut PlannedRun,
+        other: Language,
+    ) -> Result<(), Error> {
         let images = &self.engine.settings.images;
         let is_plain_shell = planned.language == Language::Bash
             && planned.job.sandbox.image_of == ImageOf::Language

@@ -1,4 +1,4 @@
-//! What is recorded of how an execution ended.
+//! Outcomes of executions.
 
 use crate::engine::clock;
 use crate::error::{Code, Error};
@@ -6,7 +6,7 @@ use crate::execution::{Failure, Outcome, Status, Timings, milliseconds};
 use crate::limits;
 use crate::sandbox::{Completion, Job, ProgramOutput, Report};
 
-/// An outcome without a report: the program has not run, or nobody knows.
+/// The outcome of an execution without a report.
 pub(super) fn failed(error: &Error) -> Outcome {
     without_report(
         Status::Failed,
@@ -18,7 +18,7 @@ pub(super) fn failed(error: &Error) -> Outcome {
     )
 }
 
-/// The outcome of an execution that waited and was not let in when its turn came.
+/// The outcome of a queued execution that was rejected when it got its slot.
 pub(super) fn rejected(error: &Error) -> Outcome {
     let is_policy = matches!(
         error.code(),
@@ -35,25 +35,25 @@ pub(super) fn rejected(error: &Error) -> Outcome {
     }
 }
 
-/// The outcome of an execution that was cancelled before its turn came.
+/// The outcome of an execution that was cancelled in the queue.
 pub(super) fn cancelled() -> Outcome {
     without_report(
         Status::Cancelled,
         Failure {
             code: "cancelled".to_owned(),
-            message: "the execution was cancelled before its turn came".to_owned(),
+            message: "the execution was cancelled in the queue".to_owned(),
             exception: None,
         },
     )
 }
 
-/// The outcome of an execution whose own could not be recorded.
+/// The outcome of an execution whose real outcome could not be recorded.
 pub(super) fn unsaved() -> Outcome {
     without_report(
         Status::Interrupted,
         Failure {
             code: "interrupted".to_owned(),
-            message: "it ended and the server could not record how; run it again".to_owned(),
+            message: "the execution ended, but its outcome could not be recorded; run it again".to_owned(),
             exception: None,
         },
     )
@@ -66,7 +66,7 @@ fn without_report(status: Status, error: Failure) -> Outcome {
     }
 }
 
-/// O-16: files that cannot be had are not listed, and the execution is no success.
+/// O-16: unavailable files are not listed, and the execution is not a success.
 pub(super) fn without_artifacts(outcome: Outcome, error: &Error) -> Outcome {
     let message = format!("the program's files could not be stored: {error}");
     Outcome {
@@ -91,7 +91,7 @@ pub(super) fn without_artifacts(outcome: Outcome, error: &Error) -> Outcome {
     }
 }
 
-/// Judges how the program ended: the status, and why it is no success.
+/// The status, and the failure if it is not `success`.
 fn classify(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<Failure>) {
     let granted = &job.sandbox.limits;
     let (status, code, message) = match (&report.end, &report.output) {
@@ -112,15 +112,15 @@ fn classify(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<
         }
         (Completion::Exited(code), _) => {
             let said = match (&report.logs.stderr[..], &report.logs.stdout[..]) {
-                ([], []) => "it wrote nothing to stdout and stderr",
-                ([], _) => "its stdout may say why",
-                (_, _) => "its stderr may say why",
+                ([], []) => "stdout and stderr are empty",
+                ([], _) => "see its stdout",
+                (_, _) => "see its stderr",
             };
             let message = format!("the program exited with code {code}; {said}");
             (Status::Failed, "exit_code", message)
         }
         (Completion::Signaled(signal), _) => {
-            let message = format!("the program was ended by signal {signal}");
+            let message = format!("the program was killed by signal {signal}");
             (Status::Failed, "signal", message)
         }
         (Completion::TimedOut, _) => {
@@ -145,11 +145,11 @@ fn classify(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<
         (Completion::Lost(reason), _) => (Status::Interrupted, "sandbox_lost", reason.clone()),
     };
     let code = code.to_owned();
-    // P9: what was cut short is said; a lost sandbox says so itself.
+    // P9: truncation is reported; a lost sandbox has a failure of its own.
     let message = if report.complete || matches!(report.end, Completion::Lost(_)) {
         message
     } else {
-        format!("{message}; not all that it left could be read")
+        format!("{message}; its results are incomplete")
     };
     let exception = None;
     (
@@ -162,7 +162,6 @@ fn classify(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<
     )
 }
 
-/// What is recorded of a report.
 pub(super) fn from_report(report: Report, job: &Job, shutting_down: bool) -> Outcome {
     let (status, error) = classify(&report, job, shutting_down);
     let exit_code = if let Completion::Exited(code) = report.end {
@@ -170,7 +169,7 @@ pub(super) fn from_report(report: Report, job: &Job, shutting_down: bool) -> Out
     } else {
         None
     };
-    // Kept whatever the status: a program that was killed late may have written all it had to say (O-20).
+    // Regardless of the status: a program that was killed may have written its complete output (O-20).
     let output = if let ProgramOutput::Json(text) = report.output {
         Some(text)
     } else {

@@ -1,4 +1,4 @@
-//! Plans an execution from a skill and a request. Pure: the result is a value that can be inspected.
+//! Plans an execution from a skill and a request. Pure: the plan is a plain value.
 
 use crate::engine::cache::Unpacked;
 use crate::engine::run::{RecordedState, Watcher};
@@ -18,7 +18,7 @@ use crate::skill::{
 };
 use crate::webhook::CallbackUrl;
 
-/// A skill whose files are on this host.
+/// A skill with its files on this host.
 #[derive(Debug)]
 pub(super) struct Subject<'a> {
     pub(super) tenant: &'a Tenant,
@@ -28,19 +28,16 @@ pub(super) struct Subject<'a> {
     pub(super) target: Target,
 }
 
-/// The part of a skill that is run.
 #[derive(Debug)]
 pub(super) enum Target {
-    /// Its program or function, as it declares.
+    /// The declared program or function.
     Declared,
-    /// A script of it, by its path.
     Script(Script),
-    /// A function of it, by its module's path.
+    /// A function, by the path of its module.
     Module(Called),
 }
 
 impl Target {
-    /// The language, the file and the command that runs it.
     fn command(&self, manifest: &Manifest) -> Result<(Language, String, Vec<String>), Error> {
         let program = |language: Language, place: String| vec![language.interpreter().to_owned(), place];
         let (language, entrypoint) = match (self, manifest.language, &manifest.entrypoint) {
@@ -82,7 +79,7 @@ impl Target {
     }
 }
 
-/// An execution that was checked and planned, and runs when it gets a slot.
+/// A checked and planned execution.
 #[derive(Debug)]
 pub(super) struct PlannedRun {
     pub(super) tenant: Tenant,
@@ -138,10 +135,10 @@ impl PlannedRun {
     }
 }
 
-/// Fixed by us; nobody else may set it (P11). What packages bring is found last: it replaces no program of the system.
+/// Fixed (P11). Folders of packages come last, so that packages cannot replace system programs.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/sandbox/runtime/bin:/sandbox/deps/bin:/node_modules/.bin";
 
-/// What runs a script as a module, written by the guest.
+/// The shim that runs a script as a module.
 const PYTHON_MODULE: &str = "/sandbox/runtime/_skillbox/module.py";
 
 /// Plans one execution. Rejects skills without a program and images that are not allowed.
@@ -167,7 +164,7 @@ pub(super) fn plan(subject: Subject<'_>, spec: &RunSpec, settings: &Settings) ->
     let image = approve(own_image.unwrap_or_else(default), Some(manifest), settings)?;
     argv.extend(spec.args.iter().cloned());
     let base = job(tenant, image, spec, settings)?;
-    let mut env = environment(Some((manifest, version)), &base.program.input);
+    let mut env = skill_environment(manifest, version, &base.program.input);
     if target.is_script() {
         add_import_paths(&mut env, &imported_from(manifest), &entrypoint);
     }
@@ -202,7 +199,7 @@ pub(super) fn plan(subject: Subject<'_>, spec: &RunSpec, settings: &Settings) ->
         program,
         ..base
     };
-    // Its schemas are for what it declares, not for its parts.
+    // The schemas belong to the declared program, not to single scripts.
     let schemas = match target {
         Target::Declared => Schemas::of(manifest),
         Target::Script(_) | Target::Module(_) => Schemas::default(),
@@ -217,14 +214,14 @@ pub(super) fn plan(subject: Subject<'_>, spec: &RunSpec, settings: &Settings) ->
     })
 }
 
-/// Where the guest lays the copy of a skill that its scripts are run from. They work in `/workspace`, beside what they read and
-/// write by relative paths, as on their author's machine.
+/// Where the guest copies a skill to run its scripts. They work in `/workspace`, next to their relative paths, as on
+/// their author's machine.
 fn folder_of_scripts(manifest: &Manifest) -> String {
     format!("/sandbox/skills/public/{}", manifest.name)
 }
 
-/// Where scripts find the skill's modules: as they stand where the script does, beside what came with the request; where secrets
-/// are given, as they were published.
+/// Where scripts import the skill's modules from: next to the request's files, or, if secrets are granted, from the
+/// published skill.
 fn imported_from(manifest: &Manifest) -> String {
     if manifest.permissions.secrets.is_empty() {
         folder_of_scripts(manifest)
@@ -233,8 +230,8 @@ fn imported_from(manifest: &Manifest) -> String {
     }
 }
 
-/// Scripts import from the skill's folder (`from scripts.tables import rows`), from their own and from `src`, however they are
-/// run; what is installed comes first.
+/// Scripts import from the skill's folder (`from scripts.tables import rows`), their own folder and `src`. Installed
+/// packages come first.
 fn add_import_paths(env: &mut [(String, String)], skill: &str, script: &str) {
     for (_, value) in env.iter_mut().filter(|(key, _)| key == "PYTHONPATH") {
         *value += &format!(":{skill}");
@@ -287,7 +284,7 @@ pub(super) fn job(
     })
 }
 
-/// What finds nothing on its standard input must not find an empty object there.
+/// Programs that read standard input must not read the default `{}`.
 pub(super) fn stdin_unless_input(spec: &RunSpec) -> Option<bytes::Bytes> {
     match (&spec.stdin, &spec.input) {
         (Some(stdin), _) => Some(stdin.clone()),
@@ -305,19 +302,17 @@ fn nothing_to_run(manifest: &Manifest) -> Error {
         .map(|Action { path, .. }| path.as_str())
         .collect();
     Error::invalid(if known.is_empty() {
-        format!(
-            "skill `{name}` has no program that could be run; name one in SKILL.md by `lang` or `entrypoint`"
-        )
+        format!("skill `{name}` has no program; declare one in SKILL.md with `lang` or `entrypoint`")
     } else {
         let known = known.join(", ");
-        format!("skill `{name}` has no program of its own; name one of its scripts in `script`: {known}")
+        format!("skill `{name}` has no default program; select one of its scripts with `script`: {known}")
     })
 }
 
-/// Scripts that an error names.
+/// Maximum number of scripts in an error message.
 pub(super) const SCRIPTS_NAMED: usize = 10;
 
-/// Every decision about an image is made and logged here.
+/// The one place that approves and logs images.
 pub(super) fn approve(
     asked: &str,
     skill: Option<&Manifest>,
@@ -336,8 +331,7 @@ pub(super) fn approve(
     }
 }
 
-/// The language whose image a program runs in: a shell script is there to call the others of its skill, and their images
-/// have a bash, too.
+/// A shell script runs in the image of the language of the skill's other scripts. Those images have bash.
 fn image_language(manifest: &Manifest, language: Language, entrypoint: &str) -> Language {
     if language != Language::Bash {
         return language;
@@ -346,47 +340,49 @@ fn image_language(manifest: &Manifest, language: Language, entrypoint: &str) -> 
     called_by_shell(others).unwrap_or(language)
 }
 
-/// The language of scripts that a shell script calls, if it is not the shell's own: one image has one interpreter.
+/// The language of scripts that a shell script calls. An image has one interpreter.
 pub(super) fn called_by_shell<'a>(scripts: impl Iterator<Item = &'a Action> + Clone) -> Option<Language> {
     [Language::Python, Language::Node]
         .into_iter()
         .find(|other| scripts.clone().any(|script| script.language == *other))
 }
 
-/// The program's whole environment, as documented for skill authors.
-pub(super) fn environment(skill: Option<(&Manifest, &Version)>, input: &JsonText) -> Vec<(String, String)> {
+/// The environment of a program, as documented for skill authors.
+pub(super) fn environment(input: &JsonText) -> Vec<(String, String)> {
     let fixed = [
         ("PATH", PATH),
         ("HOME", "/workspace"),
         ("LANG", "C.UTF-8"),
         ("TMPDIR", "/tmp"),
         ("PYTHONPATH", "/sandbox/runtime:/sandbox/deps"),
-        // Its home is where files of a request lie.
+        // Files of the request lie in HOME.
         ("PYTHONNOUSERSITE", "1"),
         ("NODE_PATH", "/sandbox/runtime/node_modules:/node_modules"),
-        // Or it would ask for its registry again and again, for over a minute.
+        // Without it npm retries its registry for over a minute.
         ("npm_config_offline", "true"),
         ("SANDBOX_INPUT_FILE", "/sandbox/input.json"),
         ("SANDBOX_OUTPUT", "/sandbox/out/output.json"),
         ("SANDBOX_FILES_DIR", "/sandbox/out/files"),
     ];
-    let mut env: Vec<_> = fixed
+    let fixed = fixed.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    fixed
         .into_iter()
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .collect();
-    let mut told = vec![("SANDBOX_INPUT", input.as_str())];
-    if let Some((manifest, version)) = skill {
-        env.push(("SKILL_NAME".to_owned(), manifest.name.to_string()));
-        env.push(("SKILL_VERSION".to_owned(), version.to_string()));
-        told.push(("SKILL_INSTRUCTIONS", &manifest.instructions));
-    }
-    // Above the cap, and for text that no variable can hold, there is the file.
-    for (key, text) in told {
-        if text.len() <= limits::INLINE_TEXT_BYTES_MAX && !text.contains('\0') {
-            env.push((key.to_owned(), text.to_owned()));
-        }
-    }
+        .chain(inline_variable("SANDBOX_INPUT", input.as_str()))
+        .collect()
+}
+
+fn skill_environment(manifest: &Manifest, version: &Version, input: &JsonText) -> Vec<(String, String)> {
+    let mut env = environment(input);
+    env.push(("SKILL_NAME".to_owned(), manifest.name.to_string()));
+    env.push(("SKILL_VERSION".to_owned(), version.to_string()));
+    env.extend(inline_variable("SKILL_INSTRUCTIONS", &manifest.instructions));
     env
+}
+
+/// Longer texts, or texts with NUL, are only in files.
+fn inline_variable(key: &str, text: &str) -> Option<(String, String)> {
+    let fits = text.len() <= limits::INLINE_TEXT_BYTES_MAX && !text.contains('\0');
+    fits.then(|| (key.to_owned(), text.to_owned()))
 }
 
 #[cfg(test)]
@@ -424,10 +420,7 @@ mod tests {
     #[test]
     fn the_environment_holds_only_what_is_documented() {
         let version = "1.0.0".parse().unwrap();
-        let env = environment(
-            Some((&manifest(), &version)),
-            &JsonText::parse(b"{\"a\": 1}").unwrap(),
-        );
+        let env = skill_environment(&manifest(), &version, &JsonText::parse(b"{\"a\": 1}").unwrap());
         let keys: Vec<_> = env.iter().map(|(key, _)| key.as_str()).collect();
         let documented = [
             "PATH",
@@ -441,9 +434,9 @@ mod tests {
             "SANDBOX_INPUT_FILE",
             "SANDBOX_OUTPUT",
             "SANDBOX_FILES_DIR",
+            "SANDBOX_INPUT",
             "SKILL_NAME",
             "SKILL_VERSION",
-            "SANDBOX_INPUT",
             "SKILL_INSTRUCTIONS",
         ];
         assert_eq!(keys, documented);
@@ -455,7 +448,7 @@ mod tests {
         let version = "1.0.0".parse().unwrap();
         let text = format!("\"{}\"", "x".repeat(limits::INLINE_TEXT_BYTES_MAX));
         let input = JsonText::parse(text.as_bytes()).unwrap();
-        let env = environment(Some((&manifest(), &version)), &input);
+        let env = skill_environment(&manifest(), &version, &input);
         assert!(env.iter().all(|(key, _)| key != "SANDBOX_INPUT"));
     }
 }

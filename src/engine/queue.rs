@@ -25,7 +25,8 @@ impl Runs<'_> {
     ) -> Result<Execution, Error> {
         let request = request.into();
         self.engine.rate.take(tenant, std::time::Instant::now())?;
-        // A caller that disconnects here has submitted nothing, so connections limit how many wait.
+        // A caller that disconnects here has submitted nothing, so the limit on connections limits waiting
+        // submissions.
         let permit = self.engine.submissions.acquire(tenant).await?;
         let slot_request = Request {
             tenant: tenant.clone(),
@@ -99,7 +100,7 @@ impl Runs<'_> {
             Err(error) => error,
         };
         match self.engine.store.delete_queued(&tenant, id).await {
-            // It never ran: forget it, so that the same request may be sent again.
+            // It never ran: delete it, so that the request can be repeated.
             Ok(true) => Err(error),
             // Cancelled while it waited, or ended. Maintenance closes a row that still says `running`.
             Ok(false) => match self.engine.executions().get(&tenant, id).await {
@@ -187,7 +188,7 @@ impl Runs<'_> {
             Err(store::Error::Quota) => {
                 let mebibytes = limits::QUEUED_BYTES_MAX / limits::MIB;
                 let message = format!(
-                    "waiting requests of this tenant would exceed {mebibytes} MiB together; send data as blobs, or try again when some have ended"
+                    "queued requests of this tenant would exceed {mebibytes} MiB in total; send data as blobs, or try again when some have ended"
                 );
                 Err(Error::new(Code::RateLimited, message).with_retry_after(limits::QUEUE_RETRY_AFTER))
             }
@@ -224,11 +225,11 @@ impl Runs<'_> {
                 Err(error) => error,
             };
             let can_retry = !registration.has_started() && !registration.cancel().is_cancelled();
-            if tries == limits::QUEUED_AGAIN_MAX || !can_retry || !is_temporary(&error) {
+            if tries == limits::QUEUED_RETRIES_MAX || !can_retry || !is_temporary(&error) {
                 break error;
             }
-            tracing::warn!(execution.id = %id, %error, "Execution {id} cannot begin yet; it waits again");
-            let pause = limits::QUEUED_AGAIN_AFTER * 2_u32.pow(tries);
+            tracing::warn!(execution.id = %id, %error, "Execution {id} cannot start yet; queued again");
+            let pause = limits::QUEUED_RETRY_AFTER * 2_u32.pow(tries);
             tries += 1;
             let cancel = registration.cancel();
             let _ = cancel.run_until_cancelled(tokio::time::sleep(pause)).await;
@@ -238,7 +239,7 @@ impl Runs<'_> {
             };
             ticket = again;
         };
-        tracing::warn!(execution.id = %id, %error, source = ?std::error::Error::source(&error), "Execution {id} rejected when its turn came");
+        tracing::warn!(execution.id = %id, %error, source = ?std::error::Error::source(&error), "Execution {id} rejected when it got its slot");
         self.end_queued(registration, outcome::rejected(&error)).await;
     }
 
@@ -258,11 +259,11 @@ impl Runs<'_> {
                 Ok(_) => return,
                 Err(error) if error.code() == Code::NotFound => return,
                 Err(error) => {
-                    tracing::warn!(execution.id = %id, %error, "The end of execution {id} could not be recorded; trying again");
+                    tracing::warn!(execution.id = %id, %error, "Outcome of execution {id} not recorded; trying again");
                 }
             }
             let _ = stopping
-                .run_until_cancelled(tokio::time::sleep(limits::QUEUED_AGAIN_AFTER))
+                .run_until_cancelled(tokio::time::sleep(limits::QUEUED_RETRY_AFTER))
                 .await;
         }
     }
@@ -276,9 +277,9 @@ impl Runs<'_> {
         let recorded = execution.new;
         let request = self.engine.store.queued_request(tenant, id).await?;
         let mut spec = RunSpec::from_stored(&request)?;
-        // Recorded with the execution, and checked again before it is called.
+        // Recorded with the execution, and checked again before use.
         spec.callback_url = None;
-        // The version that was the latest when it was recorded.
+        // The version that was current when the execution was recorded.
         if let (Some(skill), Some(version)) = (&mut spec.skill, &recorded.version) {
             skill.selector = Selector::Version(version.clone());
         }
@@ -312,7 +313,10 @@ impl Runs<'_> {
             };
             let recovered = self.engine.store.recover_queue(recovery).await?;
             if !recovered.is_empty() {
-                tracing::info!("{} executions of an earlier process wait again", recovered.len());
+                tracing::info!(
+                    "Recovered {} queued executions of an earlier process",
+                    recovered.len()
+                );
             }
             for (tenant, execution) in recovered {
                 self.run_when_granted(self.enter_queue(&tenant, execution, Lane::Recovered)?);

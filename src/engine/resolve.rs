@@ -14,7 +14,6 @@ use crate::skill::{
 };
 
 impl Runs<'_> {
-    /// Finds what is requested and plans its execution.
     pub(super) async fn resolve(
         self,
         tenant: &Tenant,
@@ -65,7 +64,7 @@ impl Runs<'_> {
         };
         self.mount(tenant, &mut planned, &spec.mount_skills).await?;
         if !spec.requirements.is_empty() {
-            self.surround_shell(&mut planned, Language::Python)?;
+            self.use_called_language_image(&mut planned, Language::Python)?;
         }
         Ok(planned)
     }
@@ -82,7 +81,7 @@ async fn target(spec: &RunSpec, manifest: &Manifest, folder: &Path) -> Result<Ta
     let (path, folder) = (asked.to_owned(), folder.to_owned());
     let blocking = tokio::task::spawn_blocking(move || {
         Script::resolve(&path, |path| {
-            // Archives hold no links, so what is below the folder is the skill's.
+            // Archives contain no links, so every path below the folder belongs to the skill.
             let file = File::open(folder.join(path)).ok()?;
             let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
             let mut head = Vec::new();
@@ -100,7 +99,7 @@ async fn target(spec: &RunSpec, manifest: &Manifest, folder: &Path) -> Result<Ta
     }
 }
 
-/// Names what could be meant: scripts of the same name in other folders or of other extensions first.
+/// Suggests scripts with the same name in other folders or with other extensions first.
 fn refused(error: &InvalidScript, asked: &str, manifest: &Manifest) -> Error {
     let stem = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path);

@@ -11,7 +11,7 @@ use crate::blob;
 use crate::bundle::artifacts::ArtifactTar;
 use crate::engine::admission::Slot;
 use crate::engine::blobs::with_blobs;
-use crate::engine::deps::Waiting;
+use crate::engine::deps::Waiter;
 use crate::engine::outcome::{failed, from_report, without_artifacts};
 use crate::engine::plan::PlannedRun;
 use crate::engine::running::Registration;
@@ -163,7 +163,7 @@ impl Runs<'_> {
             .executions()
             .register(planned.tenant.clone(), planned.id());
         let execution = Box::pin(self.execute(planned, slot, &mut registration, &gone)).await?;
-        // Only now: whoever waits for the end must find it recorded.
+        // Only now, so that every waiter finds the recorded outcome.
         registration.complete(&execution);
         Ok(execution)
     }
@@ -210,25 +210,25 @@ impl Runs<'_> {
         gone: &CancellationToken,
     ) -> Result<Execution, Error> {
         let queue_ms = milliseconds(clock::since(planned.accepted_at));
-        // In the slot: validation may take as long as a short program.
+        // In the slot, since validation may take as long as a short program.
         planned.schemas.check_input(&planned.job.program.input).await?;
         let progress = planned.progress.take();
         let choice = self.prepare(&planned.job, progress.as_ref()).await?;
-        let waiting = Waiting {
+        let waiting = Waiter {
             progress: progress.as_ref(),
             gone,
         };
-        self.engine.add_packages(&mut planned, &choice, waiting).await?;
+        self.engine.packages().add(&mut planned, &choice, waiting).await?;
         let watcher = planned.watcher.take();
         let planned = planned;
         let new = planned.new_execution(self.engine, Some(&choice));
         registration.set_running();
         let registration = &*registration;
-        // The sandbox is made meanwhile; the program waits for the row.
+        // The sandbox is prepared meanwhile; its program waits for the row.
         let (start_signal, start) = oneshot::channel();
         let record_running = async {
             let on_visible = || {
-                // The receiver may have failed by now, which it reports itself.
+                // A failed receiver reports its error itself.
                 let _ = start_signal.send(());
             };
             let recorded = planned.recorded;
@@ -262,7 +262,6 @@ impl Runs<'_> {
         self.record(new, outcome).await
     }
 
-    /// Prepares what may take long; stops when the process shuts down.
     pub(super) async fn prepare(
         self,
         job: &Job,
@@ -275,7 +274,7 @@ impl Runs<'_> {
         }
     }
 
-    /// Runs the job and stores its artifacts. Every failure becomes an outcome; a fault of the sandbox is returned with it.
+    /// Runs the job and stores its artifacts. Failures become outcomes; a sandbox failure to count is returned, too.
     async fn run_in_sandbox(
         self,
         planned: &PlannedRun,
@@ -298,7 +297,7 @@ impl Runs<'_> {
         let report = match report {
             Ok(report) => report,
             Err(error) => {
-                tracing::error!(execution.id = %job.program.execution, ?error, "Execution {} got no sandbox", job.program.execution);
+                tracing::error!(execution.id = %job.program.execution, ?error, "No sandbox for execution {}", job.program.execution);
                 return (failed(&failure::of_sandbox(error)), fault);
             }
         };
@@ -362,7 +361,7 @@ impl Runs<'_> {
         })
     }
 
-    /// Retries for long: an outcome that is not recorded is lost, and the program would have to run again (F-13).
+    /// Retries for long, because an unrecorded outcome is lost (F-13).
     async fn finish(self, new: &NewExecution, outcome: &Outcome) -> Result<bool, store::Error> {
         let give_up = Instant::now() + limits::RECORD_MAX;
         loop {
@@ -374,7 +373,7 @@ impl Runs<'_> {
             {
                 Err(store::Error::Busy) if Instant::now() < give_up => {
                     tracing::warn!(execution.id = %new.id, "The database is busy; trying again to record execution {}", new.id);
-                    tokio::time::sleep(limits::RECORD_AGAIN_AFTER).await;
+                    tokio::time::sleep(limits::RECORD_RETRY_AFTER).await;
                 }
                 done => return done,
             }
@@ -382,7 +381,7 @@ impl Runs<'_> {
     }
 }
 
-/// The caller of an execution, as long as it is connected.
+/// The connection of the caller.
 pub(super) struct Attached {
     pub(super) gone: CancellationToken,
     pub(super) watcher: Option<Watcher>,

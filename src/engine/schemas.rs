@@ -1,4 +1,4 @@
-//! What a skill says of its input and its output is held against both.
+//! Validates input and output against the schemas of a skill.
 
 use serde_json::Value;
 
@@ -6,7 +6,6 @@ use crate::error::{Error, Fault, quoted};
 use crate::execution::{Failure, JsonText, Outcome, Status};
 use crate::skill::{InvalidSchema, Manifest, Schema};
 
-/// The schemas that hold for one call.
 #[derive(Debug, Default)]
 pub(super) struct Schemas {
     input: Option<Value>,
@@ -14,7 +13,7 @@ pub(super) struct Schemas {
 }
 
 impl Schemas {
-    /// Those of a skill's own program or function; its scripts have inputs and outputs of their own.
+    /// Only for the declared program or function: scripts have inputs and outputs of their own.
     pub(super) fn of(manifest: &Manifest) -> Self {
         Self {
             input: manifest.input_schema.clone(),
@@ -22,7 +21,6 @@ impl Schemas {
         }
     }
 
-    /// Refuses an input that does not fit, and says where.
     pub(super) async fn check_input(&self, input: &JsonText) -> Result<(), Error> {
         let Some(schema) = &self.input else {
             return Ok(());
@@ -39,7 +37,7 @@ impl Schemas {
         }
     }
 
-    /// A success whose output does not fit is none; the output is kept. No output counts as `null`.
+    /// A successful run with an invalid output becomes a failure that keeps the output. No output counts as `null`.
     pub(super) async fn check_output(&self, outcome: Outcome) -> Outcome {
         let (Some(schema), Status::Success) = (&self.output, outcome.status) else {
             return outcome;
@@ -68,7 +66,7 @@ impl Schemas {
     }
 }
 
-/// Off the async threads: a large value takes its time.
+/// On a blocking thread, since large values take long.
 async fn faults(schema: &Value, value: &JsonText) -> Result<Result<Vec<Fault>, InvalidSchema>, Error> {
     let (schema, value) = (schema.clone(), value.clone());
     let checked = tokio::task::spawn_blocking(move || {
@@ -78,7 +76,7 @@ async fn faults(schema: &Value, value: &JsonText) -> Result<Result<Vec<Fault>, I
     checked.await.map_err(Error::internal)
 }
 
-/// The first of `faults` in words.
+/// The first faults as a sentence.
 fn sentence(what: &str, faults: &[Fault]) -> Option<String> {
     let (Fault { pointer, message }, more) = faults.split_first()?;
     let place = match pointer.as_str() {
@@ -90,6 +88,6 @@ fn sentence(what: &str, faults: &[Fault]) -> Option<String> {
         more => format!("; and {more} more"),
     };
     Some(format!(
-        "{what} does not fit the skill's `{what}_schema`{place}: {message}{more}"
+        "{what} violates the skill's `{what}_schema`{place}: {message}{more}"
     ))
 }

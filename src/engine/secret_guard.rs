@@ -1,4 +1,4 @@
-//! Keeps a request from adding code to a skill that is given secrets: data only.
+//! Keeps a request from adding code to a skill with secrets.
 //!
 //! A caller who may run a skill must not be able to read its secrets.
 
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use crate::engine::RunSpec;
 use crate::error::{Error, quoted};
 
-/// Rejects packages and files that could change what is executed; `folder` holds the skill's files.
+/// Rejects packages and files that could change what is executed. `folder` contains the skill's files.
 pub(super) async fn check(spec: &RunSpec, folder: &Path) -> Result<(), Error> {
     if !spec.requirements.is_empty() {
         return Err(Error::invalid(
-            "requirements: this skill is given secrets, so that no request adds packages to it; name them in the skill, by its requirements.txt or package.json",
+            "requirements: not allowed, because this skill receives secrets; declare packages in its requirements.txt or package.json",
         ));
     }
     let paths: Vec<_> = spec.files.iter().map(|file| file.path.clone()).collect();
@@ -23,7 +23,7 @@ pub(super) async fn check(spec: &RunSpec, folder: &Path) -> Result<(), Error> {
     match lookup.await.map_err(Error::internal)? {
         Some(path) => Err(rejected(
             &path,
-            "would take the place of a file of the skill",
+            "would replace a file of the skill",
             "choose another path",
         )),
         None => Ok(()),
@@ -33,11 +33,11 @@ pub(super) async fn check(spec: &RunSpec, folder: &Path) -> Result<(), Error> {
 fn rejected(path: &str, why: &str, remedy: &str) -> Error {
     let path = quoted(path);
     Error::invalid(format!(
-        "files: {path} {why}, and this skill is given secrets, so that a request brings it nothing but data; {remedy}"
+        "files: {path} {why}, but this skill receives secrets, so requests may send only data; {remedy}"
     ))
 }
 
-/// Whether something of the skill is at the path, or a file of it where the path needs a folder.
+/// Whether the path exists in the skill, or a file of the skill is where the path needs a folder.
 fn replaces(folder: &Path, path: &str) -> bool {
     let mut place = PathBuf::from(folder);
     let mut parts = path.split('/').peekable();
@@ -52,18 +52,18 @@ fn replaces(folder: &Path, path: &str) -> bool {
     false
 }
 
-/// What interpreters, loaders and shells execute or are told by what to execute, by the end of a name.
+/// Name endings of files that interpreters, loaders and shells execute or use as configuration.
 const CODE: [&str; 31] = [
     "bash", "bat", "cjs", "cts", "egg", "fish", "js", "jsx", "ksh", "lua", "mjs", "mts", "node", "php", "pl",
     "pm", "pth", "py", "pyc", "pyd", "pyo", "pyw", "pyz", "r", "rb", "sh", "so", "tcl", "ts", "wasm", "zsh",
 ];
-/// The same, by the whole name.
+/// Full names of such files.
 const NAMES: [&str; 2] = ["package.json", "pyvenv.cfg"];
 /// Folders that interpreters search.
 const FOLDERS: [&str; 2] = ["node_modules", "__pycache__"];
 
-/// Names without an extension count, too: Node's `require` tries the bare name first. So do hidden ones, among which are the
-/// start-up files of every shell and tool, and the folders below a home that programs search.
+/// Includes names without an extension, since Node's `require` tries the bare name first, and hidden names: start-up
+/// files of shells and tools, and folders in HOME that programs search.
 fn is_code(path: &str) -> bool {
     let path = path.to_ascii_lowercase();
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", &path));

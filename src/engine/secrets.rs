@@ -1,5 +1,5 @@
-//! Secrets: set, listed, deleted, and handed to the programs of skills that declare them. No use case answers a value; a program
-//! that was given one may tell it.
+//! Secrets: set, listed, deleted, and granted to skills that declare them. No use case returns a value, but a program
+//! that received one may print it.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::skill::SecretName;
 use crate::store::{self, NewSecret, Page, Saved, SecretRecord};
 
 impl Secrets<'_> {
-    /// Keeps a secret of the caller's tenant, in place of the one that has this name.
+    /// Sets or replaces a secret.
     pub async fn set(self, tenant: &Tenant, name: &SecretName, value: &SecretValue) -> Result<Saved, Error> {
         let owner = Owner {
             tenant,
@@ -39,20 +39,20 @@ impl Secrets<'_> {
         Ok(kept)
     }
 
-    /// The names of the caller's tenant's secrets.
+    /// Sorted by name, without values.
     pub async fn list(self, tenant: &Tenant, page: PageRequest) -> Result<Page<SecretRecord>, Error> {
         let rows = rows(&page);
         Ok(self.engine.store.secrets(tenant, page.after, rows).await?)
     }
 
-    /// Deletes a secret. Programs that have it already keep it until they end.
+    /// Programs that have the secret keep it until they end.
     pub async fn delete(self, tenant: &Tenant, name: &SecretName) -> Result<(), Error> {
         self.engine.store.delete_secret(tenant, name).await?;
         tracing::info!(secret = %name, tenant = %tenant, "Deleted secret {name}");
         Ok(())
     }
 
-    /// Gives a planned job what its skill declares, all of it or an error that names what is missing.
+    /// Grants the declared secrets to a job. An error names missing ones.
     pub(super) async fn grant(
         self,
         tenant: &Tenant,
@@ -82,13 +82,13 @@ impl Secrets<'_> {
             }
         }
         if !missing.is_empty() {
-            return Err(are_missing(&missing));
+            return Err(missing_secrets(&missing));
         }
         let bytes: usize = granted.iter().map(|(_, value)| value.reveal().len()).sum();
         if bytes > limits::SECRETS_GRANTED_BYTES_MAX {
             let max = limits::SECRETS_GRANTED_BYTES_MAX;
             return Err(Error::invalid(format!(
-                "the skill's secrets have {bytes} bytes together, the limit is {max}; shorten one"
+                "the skill's secrets have {bytes} bytes in total, the limit is {max}; shorten one"
             )));
         }
         Ok(granted)
@@ -106,7 +106,7 @@ impl Secrets<'_> {
     }
 }
 
-/// What is recorded of an execution, without the secrets it was given. It may take long, so no other task waits for it.
+/// Masks secrets in an outcome. On a blocking thread, since it may take long.
 pub(super) async fn masked(outcome: Outcome, mask: &Mask) -> Result<Outcome, Error> {
     if mask.is_empty() {
         return Ok(outcome);
@@ -116,9 +116,9 @@ pub(super) async fn masked(outcome: Outcome, mask: &Mask) -> Result<Outcome, Err
     masked.map_err(Error::internal)
 }
 
-/// Names of files were masked where they came in.
+/// Names of files were masked when they were received.
 fn without_secrets(outcome: Outcome, mask: &Mask) -> Outcome {
-    // A program that was killed may have been in the middle of a word.
+    // A killed program may have printed a part of a secret last.
     let was_killed = outcome.exit_code.is_none();
     let results = outcome
         .results
@@ -143,7 +143,7 @@ fn without_secrets(outcome: Outcome, mask: &Mask) -> Outcome {
     }
 }
 
-/// A text of which no more than so many bytes is left, by a helper in the sandbox or as it was read, may be a piece.
+/// A text of the maximum length may have been truncated within a secret.
 fn masked_text(text: &str, kept_bytes: usize, mask: &Mask) -> String {
     let ending = if text.len() < kept_bytes {
         Truncation::None
@@ -161,7 +161,7 @@ fn masked_failure(failure: Failure, mask: &Mask) -> Failure {
             ..failure
         };
     };
-    // The message begins with what was raised, which may have been cut there.
+    // The message starts with the exception, which may have been truncated.
     let before = Failure::from(Raised::Exception(exception.clone())).message;
     let exception = Exception {
         name: masked_text(&exception.name, limits::EXCEPTION_NAME_KEPT_BYTES, mask),
@@ -180,10 +180,10 @@ fn masked_failure(failure: Failure, mask: &Mask) -> Failure {
     }
 }
 
-/// What the helpers leave of the text of a result, in characters, and so in bytes at least.
+/// Characters, and thus at least bytes, of a result's text that the helpers keep.
 const RESULT_TEXT_KEPT_BYTES: usize = 1024 * 1024;
 
-/// What was too large was cut; all else of a result is whole.
+/// Large parts of a result may have been truncated.
 fn without_pieces(result: RichResult, mask: &Mask) -> RichResult {
     let text = |text: Option<String>| text.map(|text| masked_text(&text, RESULT_TEXT_KEPT_BYTES, mask));
     RichResult {
@@ -193,7 +193,7 @@ fn without_pieces(result: RichResult, mask: &Mask) -> RichResult {
     }
 }
 
-/// The very same text where nothing is found in it.
+/// Unchanged if it contains no secret.
 fn masked_json(json: JsonText, mask: &Mask) -> JsonText {
     let parsed = match mask.mask_json(json.as_str()) {
         Cow::Borrowed(_) => return json,
@@ -202,7 +202,7 @@ fn masked_json(json: JsonText, mask: &Mask) -> JsonText {
     parsed.expect("masked JSON is JSON, and no deeper than before")
 }
 
-/// Streams count as many bytes as were left out of them before.
+/// Adjusts the totals by what masking removed.
 fn masked_logs(logs: Logs, mask: &Mask, was_killed: bool) -> Logs {
     let stream = |kept: Vec<u8>, total: u64| {
         let ending = if was_killed || total > kept.len() as u64 {
@@ -218,13 +218,13 @@ fn masked_logs(logs: Logs, mask: &Mask, was_killed: bool) -> Logs {
     let (stdout, stdout_total) = stream(logs.stdout, logs.stdout_total);
     let (stderr, stderr_total) = stream(logs.stderr, logs.stderr_total);
     let mut lines = logs.lines;
-    // The last may have been cut wherever the reading ended.
+    // The last line may have been truncated anywhere.
     if let Some(last) = lines.last_mut().filter(|_| logs.lines_truncated || was_killed) {
         let masked = mask.mask(last.message.as_bytes(), Truncation::End);
         last.message = String::from_utf8_lossy(&masked).into_owned();
     }
     let count = lines.len();
-    // One by one, as those who watched were told them.
+    // Line by line, as subscribers received them.
     let lines: Vec<_> = lines
         .into_iter()
         .filter_map(|line| mask.mask_value(line))
@@ -239,11 +239,11 @@ fn masked_logs(logs: Logs, mask: &Mask, was_killed: bool) -> Logs {
     }
 }
 
-fn are_missing(names: &[&str]) -> Error {
+fn missing_secrets(names: &[&str]) -> Error {
     let first = names[0];
     let names = names.join("`, `");
     Error::invalid(format!(
-        "the skill declares secrets that are not set: `{names}`; an administrator sets them, for example by `skillbox secret set {first}`"
+        "the skill declares secrets that are not set: `{names}`; an administrator can set them, for example with `skillbox secret set {first}`"
     ))
 }
 

@@ -1,4 +1,4 @@
-//! Publishing, finding and deleting skills.
+//! Publishes, finds and deletes skills.
 
 use std::fs::File;
 use std::io;
@@ -15,8 +15,8 @@ use crate::skill::{Manifest, Selector, SkillName, Version};
 use crate::store::{Page, Published, SkillRecord};
 
 impl Skills<'_> {
-    /// Publishes an archive under the name and version it declares. The same content again is no error; other content under
-    /// a published version is a conflict.
+    /// Publishes an archive under the name and version that it declares. Different content under a published version
+    /// is a conflict.
     pub async fn publish(
         self,
         tenant: &Tenant,
@@ -28,7 +28,7 @@ impl Skills<'_> {
             tenant.clone(),
             fallback_name.map(ToOwned::to_owned),
         );
-        // An uploader that goes away must not leave a row without its bytes.
+        // Finish even if the client disconnects, so that no row remains without bytes.
         self.engine
             .run_detached(async move { engine.skills().publish_attached(&tenant, archive, fallback).await })
             .await
@@ -68,10 +68,10 @@ impl Skills<'_> {
             manifest,
         };
         self.on_cache(move |cache| cache.keep(unpacked)).await?;
-        // All that takes long or may find no room comes before the row.
+        // Slow steps, and those that need disk space, come before the row.
         let staged = self.engine.blob.stage(again).await;
         let staged = staged.map_err(|error| failure::of_blob(error, "archive"))?;
-        // The row decides a race between two uploads of one version; only its winner's bytes are placed (C-02).
+        // The row decides a race between two uploads of one version. Only the winner's bytes are stored (C-02).
         let published = self.engine.store.publish(record.clone()).await?;
         self.place_archive(&record, &published, staged).await?;
         match published {
@@ -83,7 +83,7 @@ impl Skills<'_> {
         }
     }
 
-    /// Places a new version's archive, or that of an old one whose bytes were lost before they were placed.
+    /// Stores the archive of a new version, or of an existing one whose bytes were lost.
     async fn place_archive(
         self,
         record: &SkillRecord,
@@ -102,26 +102,26 @@ impl Skills<'_> {
             return Ok(());
         };
         if matches!(published, Published::New) {
-            // Nothing half-published stays.
+            // Undo, so that no version remains without an archive.
             let undone = self
                 .engine
                 .store
                 .delete_version(&record.tenant, &record.name, &record.version)
                 .await;
             if let Err(error) = undone {
-                tracing::error!(skill = %record.name, %error, "Could not take back a version whose archive was not stored");
+                tracing::error!(skill = %record.name, %error, "Version without archive not deleted");
             }
         }
         Err(failure::of_blob(error, "archive"))
     }
 
-    /// Checks, unpacks and loads an archive off the async threads.
+    /// On a blocking thread.
     pub(super) async fn unpack(
         self,
         archive: File,
         fallback: Option<String>,
     ) -> Result<(Unpacked, Manifest), Error> {
-        let _turn = self.engine.cache.turn().await;
+        let _permit = self.engine.cache.unpack_permit().await;
         let engine = self.engine.clone();
         let blocking = tokio::task::spawn_blocking(move || {
             let unpacked = engine.cache.unpack(&archive)?;
@@ -131,13 +131,13 @@ impl Skills<'_> {
         Ok(blocking.await.map_err(Error::internal)??)
     }
 
-    /// The folder of a published skill on this host, fetched and unpacked if it is not here yet.
+    /// The folder of a published skill on this host, fetched and unpacked if missing.
     pub(super) async fn folder(self, record: &SkillRecord) -> Result<PathBuf, Error> {
         if let Some(folder) = self.cached(record.digest).await? {
             return Ok(folder);
         }
-        let _turn = self.engine.cache.turn().await;
-        // Whoever had a turn meanwhile may have fetched the same.
+        let _permit = self.engine.cache.unpack_permit().await;
+        // Another task may have fetched it meanwhile.
         if let Some(folder) = self.cached(record.digest).await? {
             return Ok(folder);
         }
@@ -145,10 +145,10 @@ impl Skills<'_> {
         let (engine, digest) = (self.engine.clone(), record.digest);
         let blocking = tokio::task::spawn_blocking(move || {
             let unpacked = engine.cache.unpack(&archive)?;
-            // F-20: a store that hands out other bytes is found out before anything runs.
+            // F-20: changed bytes are detected before anything runs.
             if unpacked.listing.digest() != digest {
                 return Err(Error::internal(format!(
-                    "an archive does not have its digest {digest}"
+                    "an archive has another digest than {digest}"
                 )));
             }
             engine.cache.keep(unpacked).map_err(failure::of_io)
@@ -158,20 +158,20 @@ impl Skills<'_> {
 
     async fn cached(self, digest: Digest) -> Result<Option<PathBuf>, Error> {
         let cache = &self.engine.cache;
-        if cache.knows(&digest) {
-            // Two system calls: less than handing them to another thread.
+        if cache.is_verified(&digest) {
+            // Two system calls take less time than another thread.
             return Ok(cache.find(&digest));
         }
         self.on_cache(move |cache| Ok(cache.find(&digest))).await
     }
 
-    /// A local copy of a version's archive, without a name.
+    /// Copies the archive of a version into an unnamed local file.
     async fn fetch(self, record: &SkillRecord) -> Result<File, Error> {
         let object = self.open_archive(record).await?;
         self.engine.copy_object(object).await
     }
 
-    /// Works on the cache off the async threads: a skill may have thousands of files.
+    /// On a blocking thread, since a skill may have thousands of files.
     pub(super) async fn on_cache<T: Send + 'static>(
         self,
         work: impl FnOnce(&SkillCache) -> io::Result<T> + Send + 'static,
@@ -187,7 +187,7 @@ impl Skills<'_> {
         Ok(self.engine.store.skills(tenant, page.after, rows).await?)
     }
 
-    /// The versions of one skill, the most recent push first.
+    /// Most recent push first.
     pub async fn versions(
         self,
         tenant: &Tenant,
@@ -203,7 +203,6 @@ impl Skills<'_> {
         }
     }
 
-    /// One version of one skill.
     pub async fn get(
         self,
         tenant: &Tenant,
@@ -213,17 +212,17 @@ impl Skills<'_> {
         Ok(self.engine.store.skill(tenant, name, selector).await?)
     }
 
-    /// Deletes one version. Running executions of it end as if it were still there.
+    /// Running executions of the version are not affected.
     pub async fn delete(self, tenant: &Tenant, name: &SkillName, selector: &Selector) -> Result<(), Error> {
         let record = self.get(tenant, name, selector).await?;
         let engine = self.engine.clone();
-        // A client that goes away must not leave half a version.
+        // Finish even if the client disconnects.
         self.engine
             .run_detached(async move { engine.skills().delete_attached(&record).await })
             .await
     }
 
-    /// The bytes go first: the other way round, a push of the same version in between would lose its own.
+    /// Bytes first: otherwise a push of the same version in between would lose its own bytes.
     async fn delete_attached(self, record: &SkillRecord) -> Result<(), Error> {
         let SkillRecord {
             tenant,
@@ -238,7 +237,6 @@ impl Skills<'_> {
         Ok(())
     }
 
-    /// The archive of one version as it was uploaded.
     pub async fn archive(
         self,
         tenant: &Tenant,
@@ -253,11 +251,11 @@ impl Skills<'_> {
     async fn open_archive(self, record: &SkillRecord) -> Result<blob::Object, Error> {
         let SkillRecord { name, version, .. } = record;
         match self.engine.blob.open(&archive_key(record)).await {
-            // It is being deleted, or a crash came between its row and its bytes.
+            // The version is being deleted, or a crash came between its row and its bytes.
             Err(blob::Error::NotFound) => Err(Error::new(
                 Code::NotFound,
                 format!(
-                    "the archive of skill `{name}` version `{version}` is not there; push the same files again"
+                    "the archive of skill `{name}` version `{version}` is missing; push the same files again"
                 ),
             )),
             opened => opened.map_err(|error| failure::of_blob(error, "archive")),

@@ -5,23 +5,24 @@ use tokio::time::sleep;
 use crate::engine::running::Registration;
 use crate::engine::{Engine, Executions};
 use crate::error::Error;
-use crate::execution::{Bookmark, Execution, News, Phase, Reader, Reason, Status, TooFar, Transcript};
+use crate::execution::{
+    BeyondEnd, Bookmark, Execution, Phase, Reader, Reason, Status, Transcript, TranscriptEvent,
+};
 use crate::ids::{ExecutionId, Tenant};
 use crate::limits;
 use crate::store;
 
-/// Hears all that an execution tells from a place on, whoever runs it, until there is an end.
+/// The events of an execution from a position on, whichever process runs it.
 #[derive(Debug)]
 pub struct Subscription {
     followed: Followed,
     reader: Reader,
-    /// Written by ourselves where the execution does not run here: all that can be seen of it is how it ended.
+    /// For an execution of another process, which reports only its end.
     record: Option<Transcript>,
     queue_position: Option<usize>,
     is_over: bool,
 }
 
-/// Which execution, and where.
 #[derive(Debug)]
 struct Followed {
     engine: Engine,
@@ -30,27 +31,27 @@ struct Followed {
 }
 
 impl Executions<'_> {
-    /// Follows an execution from a position on, also one that has ended.
+    /// Also for an execution that has ended.
     pub async fn follow(
         self,
         tenant: &Tenant,
         id: ExecutionId,
         from: Bookmark,
     ) -> Result<Subscription, Error> {
-        let reader = |reader: Result<Reader, TooFar>| {
+        let reader = |reader: Result<Reader, BeyondEnd>| {
             reader.map_err(|error| Error::invalid(format!("last_event_id: {error}")))
         };
         if let Some(live) = self.engine.running.reader(tenant, id, from) {
             return Ok(self.subscription(tenant, id, reader(live)?));
         }
         let execution = self.get(tenant, id).await?;
-        // It may have begun since we looked.
+        // It may have started meanwhile.
         if !execution.status.is_final()
             && let Some(live) = self.engine.running.reader(tenant, id, from)
         {
             return Ok(self.subscription(tenant, id, reader(live)?));
         }
-        let record = Transcript::elsewhere();
+        let record = Transcript::of_other_process();
         take(&record, execution);
         let follow = self.subscription(tenant, id, reader(record.reader(from))?);
         Ok(Subscription {
@@ -59,7 +60,7 @@ impl Executions<'_> {
         })
     }
 
-    /// Follows an execution of this process from its beginning.
+    /// From the beginning, for an execution of this process.
     pub(super) fn follow_here(self, registration: &Registration) -> Subscription {
         let reader = registration.transcript().reader(Bookmark::default());
         let reader = reader.expect("the beginning is never too far");
@@ -82,67 +83,66 @@ impl Executions<'_> {
 }
 
 impl Subscription {
-    /// Which execution.
     #[must_use]
     pub fn id(&self) -> ExecutionId {
         self.followed.id
     }
 
-    /// The place after the last news.
+    /// The position after the last event.
     #[must_use]
     pub fn bookmark(&self) -> Bookmark {
         self.reader.bookmark()
     }
 
-    /// Where it waited in its tenant's line when that was told last, 1 for the next one.
+    /// The last reported position in the tenant's queue, from 1.
     #[must_use]
     pub fn queue_position(&self) -> Option<usize> {
         self.queue_position
     }
 
-    /// Waits for what comes next. The last is always [`News::End`]; after it comes `None`. Nothing is lost if this is dropped.
-    pub async fn next(&mut self) -> Option<News> {
+    /// The next event. The last one is [`TranscriptEvent::End`], followed by `None`. Cancel-safe.
+    pub async fn next(&mut self) -> Option<TranscriptEvent> {
         if self.is_over || self.bookmark().phase == Phase::End {
             return None;
         }
-        let news = self.news().await;
-        match news {
-            News::Status(Status::Queued) => self.queue_position = self.followed.queue_position(),
-            News::Status(_) => self.queue_position = None,
-            News::End { .. } => self.is_over = true,
-            News::Printed { .. } | News::Logged(_) | News::Result(_) => {}
+        let event = self.event().await;
+        match event {
+            TranscriptEvent::Status(Status::Queued) => self.queue_position = self.followed.queue_position(),
+            TranscriptEvent::Status(_) => self.queue_position = None,
+            TranscriptEvent::End { .. } => self.is_over = true,
+            TranscriptEvent::Printed { .. } | TranscriptEvent::Logged(_) | TranscriptEvent::Result(_) => {}
         }
-        Some(news)
+        Some(event)
     }
 
-    async fn news(&mut self) -> News {
+    async fn event(&mut self) -> TranscriptEvent {
         let over = self.followed.engine.running.closed();
         loop {
             let waits = self.bookmark().phase == Phase::Queued;
             tokio::select! {
                 biased;
-                news = self.reader.next() => match news {
-                    Some(news) => return news,
-                    // Who ran it could not record its end; somebody will.
-                    None => self.go_on_elsewhere(),
+                event = self.reader.next() => match event {
+                    Some(event) => return event,
+                    // The owner failed to record the outcome. Poll until another process records one.
+                    None => self.follow_other_process(),
                 },
-                () = self.followed.moves(self.queue_position), if waits => return News::Status(Status::Queued),
-                () = self.followed.look_again(self.record.as_ref()) => return self.leave(),
-                () = over.cancelled() => return self.leave(),
+                () = self.followed.position_changed(self.queue_position), if waits => return TranscriptEvent::Status(Status::Queued),
+                () = self.followed.poll_other_process(self.record.as_ref()) => return self.shutdown_event(),
+                () = over.cancelled() => return self.shutdown_event(),
             }
         }
     }
 
-    fn leave(&self) -> News {
-        News::End {
+    fn shutdown_event(&self) -> TranscriptEvent {
+        TranscriptEvent::End {
             status: self.reader.status(),
             reason: Reason::Shutdown,
         }
     }
 
-    fn go_on_elsewhere(&mut self) {
-        let record = Transcript::elsewhere();
-        record.stands(self.reader.status());
+    fn follow_other_process(&mut self) {
+        let record = Transcript::of_other_process();
+        record.set_status(self.reader.status());
         if let Ok(reader) = record.reader(self.bookmark()) {
             self.reader = reader;
         }
@@ -156,28 +156,28 @@ impl Followed {
         place.map(|place| place.position)
     }
 
-    /// Waits until it waits elsewhere in the line than was told.
-    async fn moves(&self, told: Option<usize>) {
+    /// Waits until the position in the queue changes.
+    async fn position_changed(&self, reported: Option<usize>) {
         loop {
-            sleep(limits::QUEUE_LOOK_EVERY).await;
+            sleep(limits::QUEUE_POLL_EVERY).await;
             let position = self.queue_position();
-            if position.is_some() && position != told {
+            if position.is_some() && position != reported {
                 return;
             }
         }
     }
 
-    /// Looks now and then whether what runs elsewhere has ended; ends when it was forgotten.
-    async fn look_again(&self, record: Option<&Transcript>) {
+    /// Polls an execution of another process. Returns when the execution was deleted.
+    async fn poll_other_process(&self, record: Option<&Transcript>) {
         let Some(record) = record else {
             return std::future::pending().await;
         };
         loop {
-            sleep(limits::ELSEWHERE_LOOK_EVERY).await;
+            sleep(limits::OTHER_PROCESS_POLL_EVERY).await;
             match self.engine.store.execution(&self.tenant, self.id).await {
                 Ok(execution) => take(record, execution),
                 Err(store::Error::NotFound(_)) => return,
-                // It is asked again.
+                // Retried in the next round.
                 Err(_) => {}
             }
         }
@@ -188,6 +188,6 @@ fn take(record: &Transcript, execution: Execution) {
     if execution.status.is_final() {
         record.end(execution);
     } else {
-        record.stands(execution.status);
+        record.set_status(execution.status);
     }
 }

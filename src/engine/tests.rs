@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::blob::{Blob, LinkSigner};
 use crate::engine::{RunOptions, RunRequest, RunSpec};
-use crate::execution::{Bookmark, News, Reason, Status};
+use crate::execution::{Bookmark, Reason, Status, TranscriptEvent};
 use crate::ids::Tenant;
 use crate::sandbox::{Completion, Report};
 
@@ -93,10 +93,10 @@ async fn what_has_its_turn_as_the_process_ends_runs_in_the_next_one() {
     // Decision 26: it never ran here, and whoever goes on elsewhere hears of its place in the line.
     let (status, reason) = (Status::Queued, Reason::Shutdown);
     let mut told = follow.next().await;
-    while told == Some(News::Status(status)) {
+    while told == Some(TranscriptEvent::Status(status)) {
         told = follow.next().await;
     }
-    assert_eq!(told, Some(News::End { status, reason }));
+    assert_eq!(told, Some(TranscriptEvent::End { status, reason }));
     let left = first.executions().get(&tenant, submitted.new.id).await.unwrap();
     assert_eq!(left.status, Status::Queued, "{:?}", left.outcome);
     drop((first, follow));

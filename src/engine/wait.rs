@@ -36,10 +36,10 @@ impl Executions<'_> {
         match gone.run_until_cancelled(self.await_end(tenant, id, until)).await {
             Some(Err(error)) if error.code() == Code::NotFound => Err(Error::new(
                 Code::Busy,
-                "the first request with this Idempotency-Key gave up before its turn came; send it again",
+                "the first request with this Idempotency-Key was dropped from the queue; send it again",
             )),
             Some(ended) => ended,
-            None => Err(Error::new(Code::Busy, "the caller left")),
+            None => Err(Error::new(Code::Busy, "the caller disconnected")),
         }
     }
 
@@ -63,7 +63,7 @@ impl Executions<'_> {
                 return Ok(execution);
             }
             // Another process runs it and reports nothing to this one.
-            sleep_until(until.min(Instant::now() + limits::ELSEWHERE_LOOK_EVERY)).await;
+            sleep_until(until.min(Instant::now() + limits::OTHER_PROCESS_POLL_EVERY)).await;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Rich results and the exception of called code, parsed as hostile input.
+//! Parses rich results and the exception of called code as hostile input.
 
 use base64::Engine as _;
 use serde::{Deserialize, Serialize};
@@ -6,72 +6,71 @@ use serde::{Deserialize, Serialize};
 use crate::execution::{Failure, JsonText, check_depth};
 use crate::limits;
 
-/// One thing that code has shown, in as many forms as it has.
+/// A rich result, in all formats that the code provided.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default)]
 pub struct RichResult {
-    /// As text, such as its `repr`.
+    /// Text, such as its `repr`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// As HTML.
+    /// HTML.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub html: Option<String>,
-    /// As Markdown.
+    /// Markdown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub markdown: Option<String>,
-    /// As SVG.
+    /// SVG.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub svg: Option<String>,
-    /// As PNG in base64.
+    /// PNG in base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub png: Option<String>,
-    /// As JPEG in base64.
+    /// JPEG in base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jpeg: Option<String>,
-    /// As PDF in base64.
+    /// PDF in base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pdf: Option<String>,
-    /// As LaTeX.
+    /// LaTeX.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latex: Option<String>,
-    /// As JSON.
+    /// JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
     pub json: Option<JsonText>,
-    /// As JavaScript.
+    /// JavaScript.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub javascript: Option<String>,
-    /// The values of a table: each column's name with its values.
+    /// Values of a table: column name to values.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
     pub data: Option<JsonText>,
-    /// The values of a chart.
+    /// Values of a chart.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
     pub chart: Option<JsonText>,
-    /// Whether it is what the code came to: the value of `main` or of its last expression.
+    /// Whether it is the return value of `main` or of the last expression.
     pub is_main_result: bool,
-    /// The members that were cut or left out because they were too large.
+    /// Members that were truncated or removed because of their size.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub truncated: Vec<String>,
 }
 
-/// What ended code early.
+/// How the code ended early.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Exception {
-    /// Its type, such as `ZeroDivisionError`.
+    /// Type, such as `ZeroDivisionError`.
     pub name: String,
-    /// What it says.
+    /// Message.
     pub value: String,
-    /// Where it came from, without our own frames.
+    /// Traceback without our own frames.
     pub traceback: String,
 }
 
-/// Why a call has no output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Raised {
     Exception(Exception),
-    /// The returned value is not JSON, for this reason.
+    /// The return value is not JSON, for this reason.
     NotJson(String),
 }
 
@@ -103,7 +102,6 @@ pub struct CodeResults {
     pub raised: Option<Raised>,
 }
 
-/// One line of `results.jsonl`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
@@ -139,13 +137,13 @@ impl CodeResults {
 }
 
 fn read(line: &[u8]) -> Option<Line> {
-    // One level for the line, one for the result.
+    // One level for the line and one for the result.
     check_depth(line, limits::JSON_DEPTH_MAX - 2).ok()?;
     serde_json::from_slice(line).ok()
 }
 
 impl RichResult {
-    /// Removes images that are not base64, and unknown names in `truncated`.
+    /// Removes images with invalid base64, and unknown names in `truncated`.
     fn checked(mut self) -> Self {
         for (name, image) in [
             ("png", &mut self.png),

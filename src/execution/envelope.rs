@@ -1,4 +1,5 @@
-//! The JSON of an execution: one shape for every door and the command line. Absent values are `null`, never missing.
+//! The JSON of an execution, the same for every transport and the command line. Absent values are `null`, never
+//! missing.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,123 +11,122 @@ use crate::execution::{
 use crate::ids::{Digest, ExecutionId};
 use crate::skill::{SkillName, Version};
 
-/// One execution with its output, logs and files.
+/// An execution with output, logs and files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Envelope {
-    /// Its id.
     #[schema(value_type = String, format = Uuid)]
     pub execution_id: ExecutionId,
-    /// Where it stands.
+    /// State.
     pub status: Status,
-    /// The skill; `null` for code sent with the request.
+    /// Skill; `null` for code.
     #[schema(value_type = Option<String>, required, example = "data-analysis")]
     pub skill: Option<SkillName>,
-    /// The skill's version.
+    /// Version of the skill.
     #[schema(value_type = Option<String>, required, example = "1.2.0")]
     pub version: Option<Version>,
-    /// What ran, by content.
+    /// Digest of the content that ran.
     #[schema(value_type = Option<String>, required)]
     pub digest: Option<Digest>,
-    /// The kind of sandbox that ran it; `null` until its turn has come.
+    /// Backend; `null` until the execution has a slot.
     #[schema(required, example = "docker")]
     pub backend: Option<String>,
-    /// Why this kind.
+    /// Why this backend was selected.
     #[schema(required)]
     pub backend_reason: Option<String>,
-    /// The promises that were kept only as well as this host lets the sandbox, such as `P6`; empty as a rule.
+    /// Promises that this host only keeps partly, such as `P6`. Usually empty.
     #[serde(default)]
     #[schema(required)]
     pub degraded: Vec<String>,
-    /// What the program wrote to `output.json`, byte for byte.
+    /// Content of `output.json`, byte for byte.
     #[schema(value_type = Option<serde_json::Value>, required)]
     pub output: Option<JsonText>,
-    /// As much of the output as a model is shown at first, at most 4 KiB; says what was cut.
+    /// Start of the output for a model, at most 4 KiB, with a note about truncation.
     #[schema(required)]
     pub output_preview: Option<String>,
     /// Rich results of called code, such as charts.
     pub results: Vec<RichResult>,
-    /// Whether anything was left out of `results`.
+    /// Whether results were discarded.
     #[serde(default)]
     #[schema(required)]
     pub results_truncated: bool,
-    /// Why it is not a success.
+    /// Why the execution is not a success.
     #[schema(required)]
     pub error: Option<Failure>,
-    /// The exit code, where the program exited by itself.
+    /// Exit code, if the program exited by itself.
     #[schema(required)]
     pub exit_code: Option<i32>,
-    /// The two streams.
+    /// Standard output, standard error and log.
     pub logs: LogTexts,
-    /// The end of the two streams as a model is shown it at first, at most 2 KiB; says what was cut.
+    /// End of both streams for a model, at most 2 KiB, with a note about truncation.
     #[serde(default)]
     #[schema(required)]
     pub logs_preview: String,
-    /// The file artifacts.
+    /// File artifacts.
     pub files: Vec<FileLink>,
-    /// Where all files can be fetched as one `tar.gz`; `null` where there are none.
+    /// URL of all files as one `tar.gz`; `null` if there are none.
     #[schema(required)]
     pub files_url: Option<String>,
-    /// The paths of `files`.
+    /// Paths of `files`.
     pub files_list: Vec<String>,
-    /// The first files that were written but not collected.
+    /// First files that were not collected.
     pub files_skipped: Vec<Skipped>,
-    /// How many files were not collected in all.
+    /// Number of files that were not collected.
     pub files_skipped_total: u64,
-    /// Blobs the program made.
+    /// Blobs that the program returned.
     pub output_blobs: Vec<OutputBlob>,
-    /// Where it waits for its turn; `null` once that has come.
+    /// Position in the queue; `null` once it has a slot.
     #[serde(default)]
     #[schema(required)]
     pub queue: Option<QueuePlace>,
-    /// From acceptance to end, in milliseconds; `null` while it runs.
+    /// Milliseconds from acceptance to end; `null` while it runs.
     #[schema(required)]
     pub duration_ms: Option<u64>,
-    /// Where the time went; `null` while it runs.
+    /// Duration of each phase; `null` while it runs.
     #[schema(required)]
     pub timings: Option<Timings>,
-    /// What was used; `null` while it runs.
+    /// Resource usage; `null` while it runs.
     #[schema(required)]
     pub usage: Option<Usage>,
-    /// When it was accepted.
+    /// Time of acceptance.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: jiff::Timestamp,
-    /// When it ended.
+    /// Time of the end.
     #[schema(value_type = Option<String>, format = DateTime, required)]
     pub finished_at: Option<jiff::Timestamp>,
 }
 
-/// What was kept of the two streams, as text: what is not UTF-8 is shown as U+FFFD.
+/// Recorded output as text. Invalid UTF-8 is shown as U+FFFD.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct LogTexts {
     /// Standard output.
     pub stdout: String,
     /// Standard error.
     pub stderr: String,
-    /// Whether anything was left out of either.
+    /// Whether output was discarded.
     pub truncated: bool,
-    /// What the program logged by the helper `log`.
+    /// Lines of the helper `log`.
     #[serde(default)]
     #[schema(required)]
     pub lines: Vec<LogLine>,
-    /// Whether it logged more.
+    /// Whether further lines were discarded.
     #[serde(default)]
     #[schema(required)]
     pub lines_truncated: bool,
 }
 
-/// Where an execution waits for its turn, among those of its tenant.
+/// Position in the tenant's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct QueuePlace {
-    /// 1 for the next one.
+    /// 1 for the next.
     #[schema(minimum = 1)]
     pub position: usize,
-    /// How many wait in all.
+    /// Number of waiting executions.
     pub waiting: usize,
-    /// How long it has waited, in milliseconds.
+    /// Milliseconds since acceptance.
     pub waited_ms: u64,
 }
 
-/// One file artifact and where to fetch it.
+/// A file artifact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct FileLink {
     /// Path below `out/files`.
@@ -137,62 +137,60 @@ pub struct FileLink {
     /// Digest of the content.
     #[schema(value_type = String)]
     pub sha256: Digest,
-    /// Guessed from the path's ending.
+    /// Derived from the extension.
     #[schema(example = "application/pdf")]
     pub media_type: String,
-    /// Where to fetch it without a key, for a limited time; `null` where no server is involved.
+    /// URL that works without a key until it expires; `null` without a server.
     #[schema(required)]
     pub url: Option<String>,
 }
 
-/// One execution in a list: without output, logs and files.
+/// An execution in a list, without output, logs and files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Summary {
-    /// Its id.
     #[schema(value_type = String, format = Uuid)]
     pub execution_id: ExecutionId,
-    /// Where it stands.
+    /// State.
     pub status: Status,
-    /// The skill; `null` for code sent with the request.
+    /// Skill; `null` for code.
     #[schema(value_type = Option<String>, required)]
     pub skill: Option<SkillName>,
-    /// The skill's version.
+    /// Version of the skill.
     #[schema(value_type = Option<String>, required)]
     pub version: Option<Version>,
-    /// What ran, by content.
+    /// Digest of the content that ran.
     #[schema(value_type = Option<String>, required)]
     pub digest: Option<Digest>,
-    /// The kind of sandbox that ran it; `null` until its turn has come.
+    /// Backend; `null` until the execution has a slot.
     #[schema(required)]
     pub backend: Option<String>,
-    /// Why it is not a success.
+    /// Why the execution is not a success.
     #[schema(required)]
     pub error: Option<Failure>,
-    /// The exit code, where the program exited by itself.
+    /// Exit code, if the program exited by itself.
     #[schema(required)]
     pub exit_code: Option<i32>,
-    /// From acceptance to end, in milliseconds; `null` while it runs.
+    /// Milliseconds from acceptance to end; `null` while it runs.
     #[schema(required)]
     pub duration_ms: Option<u64>,
-    /// When it was accepted.
+    /// Time of acceptance.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: jiff::Timestamp,
-    /// When it ended.
+    /// Time of the end.
     #[schema(value_type = Option<String>, format = DateTime, required)]
     pub finished_at: Option<jiff::Timestamp>,
 }
 
-/// Where an execution's files can be fetched without a key.
+/// Signed links to an execution's files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Links {
-    /// All files as one `tar.gz`.
     pub archive: String,
-    /// Each file, in the order of [`Outcome::files`].
+    /// In the order of [`Outcome::files`].
     pub files: Vec<String>,
 }
 
 impl Envelope {
-    /// The JSON of `execution`; without `links` every `url` is `null`.
+    /// Without `links` every `url` is `null`.
     #[must_use]
     pub fn from_execution(execution: &Execution, links: Option<&Links>) -> Self {
         let new = &execution.new;
@@ -266,7 +264,7 @@ impl From<&Logs> for LogTexts {
     }
 }
 
-/// The media type of a file, guessed from its path's ending alone: the content is the program's and proves nothing.
+/// Derived from the extension only, since the content is untrusted.
 #[must_use]
 pub fn media_type(path: &str) -> String {
     mime_guess::from_path(path).first_or_octet_stream().to_string()
@@ -288,7 +286,7 @@ fn file_links(outcome: &Outcome, links: Option<&Links>) -> Vec<FileLink> {
         .collect()
 }
 
-/// A clock that was set back while it ran gives 0.
+/// 0 if the clock was set back.
 fn duration_ms(execution: &Execution) -> Option<u64> {
     let finished_at = execution.outcome.as_ref()?.finished_at;
     let duration = finished_at.duration_since(execution.new.created_at);

@@ -1,4 +1,4 @@
-//! JSON that is kept as the very bytes it came as.
+//! JSON text that is kept byte for byte.
 
 use std::fmt;
 
@@ -6,45 +6,41 @@ use serde_json::value::RawValue;
 
 use crate::limits;
 
-/// Checked JSON text: valid, UTF-8, not nested deeper than [`limits::JSON_DEPTH_MAX`], handed on byte for byte
-/// `2^53+1` or `0.10` with 40 digits would not survive a parse and a print).
+/// Checked JSON text: valid UTF-8, nested at most [`limits::JSON_DEPTH_MAX`] levels. Byte for byte, because parsing
+/// would change `2^53+1` or a number with 40 digits.
 #[derive(Clone, Debug)]
 pub struct JsonText(Box<RawValue>);
 
-/// Why a text is not taken as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidJson {
-    /// Not JSON (or not UTF-8).
     #[error("not valid JSON: {0}")]
     Syntax(String),
-    /// Nested too deep.
     #[error("nested deeper than {max} levels", max = limits::JSON_DEPTH_MAX)]
     TooDeep,
 }
 
 impl JsonText {
-    /// Checks `bytes`; white space around the value is not kept.
+    /// White space around the value is dropped.
     pub fn parse(bytes: &[u8]) -> Result<Self, InvalidJson> {
-        // Before the parser: whatever it does with depth, it never sees more than the cap.
+        // Before parsing, so that the parser sees only limited depth.
         check_depth(bytes, limits::JSON_DEPTH_MAX)?;
         serde_json::from_slice(bytes)
             .map(Self)
             .map_err(|e| InvalidJson::Syntax(e.to_string()))
     }
 
-    /// As [`parse`](Self::parse), for JSON that is already known to be well formed.
+    /// Of JSON that is known to be well formed.
     pub fn from_raw(raw: Box<RawValue>) -> Result<Self, InvalidJson> {
         check_depth(raw.get().as_bytes(), limits::JSON_DEPTH_MAX)?;
         Ok(Self(raw))
     }
 
-    /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.get()
     }
 
-    /// As a member of a larger document.
+    /// For embedding into a larger document.
     #[must_use]
     pub fn as_raw(&self) -> &RawValue {
         &self.0
@@ -76,7 +72,7 @@ impl<'de> serde::Deserialize<'de> for JsonText {
     }
 }
 
-/// Refuses nesting beyond `levels`. Only counts brackets outside strings; the parser judges the rest.
+/// Rejects nesting beyond `levels`. Counts brackets outside strings; the parser checks the rest.
 pub fn check_depth(bytes: &[u8], levels: usize) -> Result<(), InvalidJson> {
     let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
     for &byte in bytes {

@@ -1,4 +1,4 @@
-//! What one execution may use: the skill asks, the server's maxima decide.
+//! Limits of an execution: requested by the skill, capped by the server's maxima.
 
 use std::time::Duration;
 
@@ -7,16 +7,15 @@ use serde::{Deserialize, Serialize};
 use crate::limits;
 use crate::skill::Resources;
 
-/// The bounds of one sandbox, all positive, scratch always fitting into memory.
+/// Limits of a sandbox, all positive. Scratch space always fits into memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceLimits {
-    /// Memory in bytes, swap and tmpfs included.
+    /// Memory in bytes, including swap and tmpfs.
     pub memory_bytes: u64,
     /// CPU in thousandths of a core.
     pub cpu_millis: u32,
-    /// Processes and threads.
     pub processes_max: u32,
-    /// Wall clock from the program's start.
+    /// From the program's start.
     pub timeout: Duration,
     /// Size of `/workspace` in bytes.
     pub workspace_bytes: u64,
@@ -33,21 +32,20 @@ pub struct ResourceLimits {
     pub blobs_bytes: u64,
 }
 
-/// What executions had before there were blobs.
+/// For executions of older versions.
 fn no_blobs() -> u64 {
     limits::BLOBS_BYTES_MIN
 }
 
-/// The most that any skill gets on this server, and what it gets if it asks for nothing.
+/// Maxima of this server, which are also defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Maxima {
-    /// Memory in bytes.
     pub memory_bytes: u64,
-    /// CPU in thousandths of a core.
+    /// In thousandths of a core.
     pub cpu_millis: u32,
-    /// Wall clock of a skill that names none.
+    /// Default wall clock limit.
     pub timeout_default: Duration,
-    /// Wall clock of any execution.
+    /// Maximum wall clock limit.
     pub timeout_max: Duration,
 }
 
@@ -63,7 +61,8 @@ impl Default for Maxima {
 }
 
 impl ResourceLimits {
-    /// Clamps what a skill and a request ask for: a skill may lower (its timeout may also rise up to the maximum), a request only shortens.
+    /// Limits of an execution. A skill may lower the defaults, and raise its timeout up to the maximum; a request may
+    /// only shorten the timeout.
     #[must_use]
     pub fn clamp(
         asked: &Resources,
@@ -114,8 +113,8 @@ impl ResourceLimits {
         }
     }
 
-    /// The same with room for blobs of these sizes, each in pages of its own; the other scratch makes room where memory is
-    /// short. `None` if more than half of what scratch may have would be blobs.
+    /// Adds space for blobs of these sizes, each in pages of its own; other scratch space shrinks if memory is short.
+    /// `None` if blobs would need more than half of all scratch space.
     #[must_use]
     pub fn with_blobs(self, sizes: impl Iterator<Item = u64>) -> Option<Self> {
         let blobs_bytes: u64 = sizes.map(|size| size.next_multiple_of(PAGE)).sum();
@@ -145,11 +144,11 @@ impl ResourceLimits {
     }
 }
 
-/// What a file in memory takes room by.
+/// Size of a file in memory.
 const PAGE: u64 = 4096;
 
-/// Shrinks all sizes in proportion until their sum is at most `budget`, page-aligned: a full tmpfs must end in
-/// `ENOSPC`, not in the kernel killing for want of memory.
+/// Shrinks all sizes in proportion until their sum is at most `budget`, page-aligned: a full tmpfs must fail with
+/// `ENOSPC` instead of an out-of-memory kill.
 fn fit<const N: usize>(sizes: [u64; N], budget: u64) -> [u64; N] {
     let sum: u64 = sizes.iter().sum();
     if sum <= budget {

@@ -1,27 +1,26 @@
-//! Lines that a program logs by the helper `log`: structured, and as little believed as anything from inside a sandbox.
+//! Lines of the helper `log`: structured, and untrusted like everything from a sandbox.
 
 use serde::{Deserialize, Serialize};
 
 use crate::execution::JsonText;
 use crate::limits;
 
-/// How much a line matters.
+/// Level of a log line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// For its author.
+    /// Details for the author.
     Debug,
-    /// As a rule.
+    /// Normal operation.
     #[default]
     Info,
-    /// Worth a look.
+    /// Something unusual.
     Warning,
-    /// Something went wrong.
+    /// An error.
     Error,
 }
 
 impl Level {
-    /// Its name in capitals.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -33,24 +32,24 @@ impl Level {
     }
 }
 
-/// One line.
+/// A line of the log.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default)]
 pub struct LogLine {
-    /// When, by the program's own clock; `null` if it did not say.
+    /// Time by the program's clock; `null` if absent.
     #[schema(value_type = Option<String>, format = DateTime, required)]
     pub time: Option<jiff::Timestamp>,
-    /// How much it matters.
+    /// Level.
     pub level: Level,
-    /// What it says.
+    /// Message.
     pub message: String,
-    /// What belongs to it; `null` if nothing does.
+    /// Additional fields; `null` if absent.
     #[schema(value_type = Option<serde_json::Value>, required)]
     pub fields: Option<JsonText>,
 }
 
 impl LogLine {
-    /// Reads lines; one that is not ours is a message as a whole.
+    /// A line in another format becomes a message.
     #[must_use]
     pub fn parse_all(bytes: &[u8]) -> Vec<Self> {
         bytes
@@ -61,7 +60,7 @@ impl LogLine {
             .collect()
     }
 
-    /// Reads one, without the line break.
+    /// `line` has no line break.
     #[must_use]
     pub fn parse(line: &[u8]) -> Self {
         serde_json::from_slice(line).unwrap_or_else(|_| Self {

@@ -1,4 +1,4 @@
-//! What an execution is: its states, its limits, its result. Pure.
+//! Executions: states, limits, results. Pure.
 
 mod code_results;
 mod envelope;
@@ -19,4 +19,6 @@ pub use outcome::{
     Failure, FileEntry, Logs, Outcome, OutputBlob, Skipped, Status, Timings, Usage, milliseconds,
 };
 pub use record::{ChosenBackend, Execution, NewExecution};
-pub use transcript::{Bookmark, InvalidBookmark, News, Phase, Reader, Reason, Stream, TooFar, Transcript};
+pub use transcript::{
+    BeyondEnd, Bookmark, InvalidBookmark, Phase, Reader, Reason, Stream, Transcript, TranscriptEvent,
+};

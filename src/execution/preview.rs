@@ -1,9 +1,9 @@
-//! What a model is shown at first of a result that may be large.
+//! Previews of large results for a model.
 
 use crate::execution::{JsonText, Logs};
 use crate::limits;
 
-/// The head of an output.
+/// The start of an output.
 pub(super) fn of_output(output: &JsonText) -> String {
     let text = output.as_str();
     let max = limits::OUTPUT_PREVIEW_BYTES_MAX;
@@ -14,7 +14,7 @@ pub(super) fn of_output(output: &JsonText) -> String {
     format!("{}{note}", &text[..text.floor_char_boundary(max - note.len())])
 }
 
-/// The end of both streams: what went wrong stands last.
+/// The end of both streams, since errors are printed last.
 pub(super) fn of_logs(logs: &Logs) -> String {
     let text = [&logs.stdout[..], &logs.stderr].concat();
     let text = String::from_utf8_lossy(&text);

@@ -1,4 +1,4 @@
-//! Usage of the sandbox, read from its own cgroup. Opened before the program starts, which may exhaust descriptors.
+//! Reads the sandbox's usage from its cgroup. Opened before the program starts, which may exhaust descriptors.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::guest::wire::GuestUsage;
 use crate::sys;
 
-/// The open counters of this sandbox's cgroup; each `None` where the host does not show it.
+/// The open counters of this sandbox's cgroup; `None` if the host hides them.
 #[derive(Debug)]
 pub(super) struct Counters {
     memory_peak: Option<File>,
@@ -27,7 +27,7 @@ enum CpuUnit {
 }
 
 impl Counters {
-    /// Opens what there is, cgroup v2 names first.
+    /// Opens the existing counters, cgroup v2 names first.
     pub(super) fn open() -> Self {
         let root = Path::new("/sys/fs/cgroup");
         let open = |names: &[&str]| names.iter().find_map(|name| File::open(root.join(name)).ok());
@@ -50,7 +50,7 @@ impl Counters {
         self.cpu_before_ms = self.read().cpu_ms;
     }
 
-    /// CPU falls back to that of reaped children.
+    /// Without a cgroup, the CPU time of reaped children.
     pub(super) fn read(&self) -> GuestUsage {
         let number = |file: &Option<File>| file.as_ref().and_then(|file| text(file)?.trim().parse().ok());
         let cpu_ms = self.cpu.as_ref().and_then(|(file, unit)| match unit {
@@ -75,7 +75,7 @@ impl Counters {
     }
 }
 
-/// The file from its start; cgroup files are far below the cap.
+/// The whole file; cgroup files are far below the limit.
 fn text(file: &File) -> Option<String> {
     let mut buffer = [0; 4096];
     let length = file.read_at(&mut buffer, 0).ok()?;

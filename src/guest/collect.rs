@@ -1,4 +1,4 @@
-//! Reads back what the program left in `out/`. Everything in the sandbox is dead by now, but its files are as hostile as it was.
+//! Collects the files in `out/`. All processes of the sandbox are dead, but the files are untrusted.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, CString, OsStr};
@@ -15,13 +15,13 @@ use crate::guest::layout::{self, is_digest};
 use crate::guest::wire::{self, Caps, Item};
 use crate::guest::workspace::{Tree, WorkspaceSnapshot, is_private};
 
-/// The out directory, held open since before the program could rename or replace it (O-03).
+/// The out directory, opened before the program could rename or replace it (O-03).
 #[derive(Debug)]
 pub(super) struct OutFolder {
     folder: OwnedFd,
     files: OwnedFd,
     blobs: OwnedFd,
-    /// `/workspace` and the folder of the script, where results are looked for there too.
+    /// `/workspace` and the folder of the script, if results are collected there, too.
     trees: Vec<(OwnedFd, Tree)>,
 }
 
@@ -55,7 +55,7 @@ impl OutFolder {
         Ok(())
     }
 
-    /// Sends `output.json`, what was shown and the files, within the caps; what is left out is reported.
+    /// Sends `output.json`, rich results and files, within the limits. Skipped files are reported.
     pub(super) async fn send(&self, results: &mut wire::Stream, caps: &Caps) -> io::Result<()> {
         self.send_output(results, caps).await?;
         self.send_shown(results, caps).await?;
@@ -102,7 +102,7 @@ impl OutFolder {
         copy_exactly(file, metadata.len(), results, &mut vec![0; 64 * 1024]).await
     }
 
-    /// Anything but a regular file was not written by our shim, and is ignored.
+    /// Our shim writes a regular file; anything else is ignored.
     async fn send_shown(&self, results: &mut wire::Stream, caps: &Caps) -> io::Result<()> {
         let Ok(file) = openat(&self.folder, "results.jsonl", READ, Mode::empty()).map(File::from) else {
             return Ok(());
@@ -117,13 +117,13 @@ impl OutFolder {
     }
 }
 
-/// One walk over `out/files`, and then perhaps over where the program worked.
+/// A walk over `out/files`, and perhaps over the working folders.
 struct ResultWalk<'a> {
     results: &'a mut wire::Stream,
     caps: &'a Caps,
-    /// Where it worked: what was there before.
+    /// The working folders, with their content before the run.
     before: Option<&'a Tree>,
-    /// Paths of files that were sent.
+    /// Paths of sent files.
     sent: HashSet<String>,
     files: usize,
     bytes: u64,
@@ -132,7 +132,7 @@ struct ResultWalk<'a> {
     buffer: Vec<u8>,
 }
 
-/// A folder still to be read.
+/// A folder to visit.
 struct Pending {
     folder: OwnedFd,
     path: String,
@@ -141,7 +141,7 @@ struct Pending {
 
 impl ResultWalk<'_> {
     async fn run(&mut self, files: &OwnedFd) -> io::Result<()> {
-        // A second descriptor: reading moves the position of the first, and its name may be gone.
+        // A second descriptor: reading moves the position of the first, and the folder may have no name any more.
         let folder = openat(files, ".", READ_FOLDER, Mode::empty())?;
         let mut pending = vec![Pending {
             folder,
@@ -183,7 +183,7 @@ impl ResultWalk<'_> {
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory if here.depth >= self.caps.files_depth => self.skip(&path, "too_deep").await,
             FileType::Directory => {
-                // Descriptors are the bound on breadth: a folder that cannot wait in the list is not read.
+                // Descriptors limit the breadth: a folder beyond the limit is skipped.
                 if pending.len() >= PENDING_MAX {
                     return self.skip(&path, "too_many").await;
                 }
@@ -210,7 +210,7 @@ impl ResultWalk<'_> {
         }
     }
 
-    /// Of all links only those into `/skills` are followed: a program that moves a large file of its skill moves a link.
+    /// Only links into `/skills` are followed: a program that moves a large file of its skill moves a link.
     async fn link(&mut self, here: &Pending, name: &CStr, path: String) -> io::Result<()> {
         let Some(file) = file_of_skill(&here.folder, name) else {
             return self.skip(&path, "link").await;
@@ -237,7 +237,7 @@ impl ResultWalk<'_> {
         copy_exactly(file, size, self.results, &mut self.buffer).await
     }
 
-    /// Sends what lies in `out/blobs` under a digest; whether it is the digest of the content, the host finds out.
+    /// Sends files in `out/blobs` that are named by a digest, which the host verifies.
     async fn blobs(&mut self, blobs: &OwnedFd) -> io::Result<()> {
         let folder = openat(blobs, ".", READ_FOLDER, Mode::empty())?;
         let (mut count, mut bytes) = (0, 0);
@@ -299,8 +299,8 @@ impl ResultWalk<'_> {
     }
 }
 
-/// The regular file of a skill that a link leads to by its plain path. Nobody changes what is in `/skills`, and on the way there
-/// no other link is followed.
+/// The regular file of a skill that a link leads to by its plain path. Nothing can change `/skills`, and no other
+/// link on the way is followed.
 fn file_of_skill(folder: &OwnedFd, name: &CStr) -> Option<File> {
     let target = rustix::fs::readlinkat(folder, name, Vec::new()).ok()?;
     let (folders, name) = target.to_str().ok()?.strip_prefix("/skills/")?.rsplit_once('/')?;
@@ -326,10 +326,10 @@ fn names(folder: &OwnedFd) -> Result<Vec<CString>, Errno> {
     Ok(names)
 }
 
-/// Folders whose descriptors wait at the same time.
+/// Maximum number of folders whose descriptors wait.
 const PENDING_MAX: usize = 1000;
 
-/// Sends exactly `size` bytes. Nothing runs any more that could shorten a file; zeros stand in if it happens all the same.
+/// Sends exactly `size` bytes. If a file is shorter, although no process runs, zeros are sent.
 async fn copy_exactly(
     mut file: File,
     size: u64,
@@ -352,7 +352,7 @@ async fn copy_exactly(
     Ok(())
 }
 
-/// `folder/name`, with backslashes and bytes that are not UTF-8 written `\xNN`: no two names become the same.
+/// `folder/name`, with backslashes and invalid UTF-8 written `\xNN`, so that distinct names stay distinct.
 fn join(folder: &str, name: &CStr) -> String {
     let mut path = String::with_capacity(folder.len() + name.to_bytes().len() + 1);
     if !folder.is_empty() {
@@ -368,7 +368,7 @@ fn join(folder: &str, name: &CStr) -> String {
     path
 }
 
-/// As much of a text as fits into so many bytes.
+/// As much of a text as fits into this many bytes.
 fn head(text: &str, bytes_max: usize) -> &str {
     let mut end = text.len().min(bytes_max);
     while !text.is_char_boundary(end) {

@@ -1,4 +1,4 @@
-//! The only way out of a sandbox that has one: connections to a port of its loopback, each handed to the host as a stream.
+//! Network access of a build: forwards connections to a port of its loopback to the host, each as a stream.
 //!
 //! Nothing is checked here: the server authorizes each connection.
 
@@ -22,10 +22,10 @@ pub(super) async fn listen(port: u16, opener: Opener) -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
     let places = Arc::new(Semaphore::new(limits::EGRESS_CONNECTIONS_MAX));
     tokio::spawn(async move {
-        // Further connections wait in the listener's own queue.
+        // Further connections wait in the listener's queue.
         while let Ok(place) = places.clone().acquire_owned().await {
             let Ok((connection, _)) = listener.accept().await else {
-                // Out of descriptors, for example: try again later.
+                // Without descriptors, for example: try again later.
                 sleep(limits::DRAIN_MAX).await;
                 continue;
             };
@@ -44,8 +44,8 @@ async fn tunnel(mut connection: TcpStream, opener: Opener) -> io::Result<()> {
     let mut stream = opener.open(Channel::Egress).await?;
     let copied = copy_bidirectional(&mut connection, &mut stream).await;
     drop(connection);
-    // A program that closes and connects again must not exceed the limit while the host still dials: wait until the host has
-    // seen the end.
+    // A program that closes and reconnects must not exceed the limit while the host still dials: wait until the host
+    // has seen the end.
     let _ = stream.shutdown().await;
     let mut rest = stream.take(LEFT_BYTES_MAX);
     let _ = tokio::io::copy(&mut rest, &mut tokio::io::sink()).await;

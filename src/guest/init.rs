@@ -1,7 +1,7 @@
-//! PID 1 of every sandbox: one thread for life, non-dumpable from its first instruction.
+//! PID 1 of every sandbox: single-threaded, non-dumpable from its first instruction.
 //!
 //! The end of a run, in this order: the main process ends, everything is killed and reaped, the pipes are drained,
-//! `out/` is read, all of it is sent, then PID 1 exits and the kernel takes the rest.
+//! `out/` is read, all of it is sent, then PID 1 exits and the kernel ends the rest.
 
 use std::collections::HashMap;
 use std::io;
@@ -35,7 +35,7 @@ use crate::guest::workspace::WorkspaceSnapshot;
 use crate::limits;
 use crate::sys;
 
-/// A guest with all done that needs no host.
+/// A guest that has done everything that needs no host.
 #[derive(Debug)]
 pub struct Guest {
     runtime: Runtime,
@@ -70,7 +70,7 @@ pub(super) fn main() -> ExitCode {
     guest.map_or_else(|error| failed(&error), Guest::main)
 }
 
-/// Errors are printed on standard error, which the server retains.
+/// Errors go to standard error, which the server records.
 pub(super) fn main_inside(
     enter: impl FnOnce(fn() -> io::Result<Guest>) -> Result<Guest, String>,
 ) -> ExitCode {
@@ -86,8 +86,8 @@ pub(super) fn main_inside(
     )
 }
 
-/// Runs the protocol once with itself, so that the pages of this code are mapped in all children of the zygote. The runtime has no
-/// I/O driver: all children would share its events.
+/// Runs the protocol once with itself, so that the pages of this code are mapped in all children of the zygote. The
+/// runtime has no I/O driver: all children would share its events.
 fn pre_fault() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     runtime.block_on(async {
@@ -110,7 +110,7 @@ fn failed(error: &io::Error) -> ExitCode {
 }
 
 fn run(runtime: &Runtime) -> io::Result<()> {
-    // The file's mode (0111, owned by root) makes the kernel set this at exec; this is for where it does not.
+    // The file's mode (0111, owned by root) makes the kernel set this at exec. This covers other cases.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     sys::drop_fault_handlers()?;
     if std::process::id() != 1 {
@@ -128,13 +128,13 @@ fn run(runtime: &Runtime) -> io::Result<()> {
 }
 
 enum HostConnection {
-    /// Descriptor 0, both ways: the native sandbox.
+    /// Descriptor 0, in both directions: the native sandbox.
     Socket(std::os::unix::net::UnixStream),
-    /// Descriptors 0 and 1: a container engine.
+    /// Descriptors 0 and 1: a container.
     Pipes(OwnedFd, OwnedFd),
 }
 
-/// Moves the connection off descriptors 0 and 1, where a program would inherit it.
+/// Moves the connection away from descriptors 0 and 1, which a program would inherit.
 fn take_stdio() -> io::Result<HostConnection> {
     let reader = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     let kind = FileType::from_raw_mode(rustix::fs::fstat(&reader)?.st_mode);
@@ -170,7 +170,7 @@ async fn serve(socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> 
             }
             ready.counters.restart_cpu_count();
             wire::send(&mut channels.control, &ToHost::Warm).await?;
-            // The inputs may arrive before the start command.
+            // Inputs may arrive before the start command.
             let asked = async {
                 let word = receive_command(&mut channels.control);
                 tokio::try_join!(word, layout::receive_inputs(&mut channels.inputs))
@@ -195,8 +195,8 @@ async fn serve(socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> 
         ToGuest::Cancel | ToGuest::KeepAlive => return Err(wire::invalid("expected a start")),
     };
     execute(&start, ready, children, channels, &mut link).await?;
-    // The host closes first, once it has read everything: its writes to a closed guest would break the connection, and lose what
-    // was not read.
+    // The host closes first, once it has read everything: its writes to a closed guest would break the connection and
+    // lose unread data.
     let _ = timeout(limits::DRAIN_MAX, link.ended()).await;
     link.close().await;
     Ok(())
@@ -218,7 +218,7 @@ async fn receive_command(control: &mut wire::Stream) -> io::Result<ToGuest> {
     }
 }
 
-/// Opened before the program starts: all that it needs and all that is needed at its end, when names and descriptors may be gone.
+/// Opened before the program starts, since later names may be gone and descriptors exhausted.
 struct PreparedRun {
     /// Why an input could not be placed.
     inputs_placed: Result<(), String>,
@@ -240,7 +240,7 @@ impl PreparedRun {
         })
     }
 
-    /// Starts the program. The error is a message for the caller.
+    /// The error is a message for the caller.
     async fn program(&mut self, start: &Start) -> Result<Program, String> {
         std::mem::replace(&mut self.inputs_placed, Ok(()))?;
         if let Some(before) = prepare_workspace(start)? {
@@ -331,7 +331,7 @@ async fn shut(streams: Vec<wire::Stream>) {
     }
 }
 
-/// Prepares the workspace once all inputs are placed; the error is a message for the caller.
+/// Prepares the workspace once all inputs are placed. The error is a message for the caller.
 fn prepare_workspace(start: &Start) -> Result<Option<WorkspaceSnapshot>, String> {
     match start.workspace {
         Workspace::Scratch => Ok(None),
@@ -341,7 +341,6 @@ fn prepare_workspace(start: &Start) -> Result<Option<WorkspaceSnapshot>, String>
     }
 }
 
-/// The streams of one execution.
 struct Channels {
     control: wire::Stream,
     inputs: wire::Stream,
@@ -352,7 +351,7 @@ struct Channels {
 }
 
 impl Channels {
-    /// Takes the six streams, in whatever order they arrive.
+    /// Takes the six streams, in any order.
     async fn accept(link: &mut Link) -> io::Result<Self> {
         let mut arrived: HashMap<Channel, wire::Stream> = HashMap::new();
         while arrived.len() < Channel::ALL.len() {
@@ -394,7 +393,7 @@ fn end_of(status: WaitStatus) -> ProgramEnd {
     }
 }
 
-/// Resolves when the host asks for the end.
+/// Resolves when the host requests the end.
 async fn cancelled(control: &mut wire::Stream) {
     loop {
         match wire::receive(control, wire::FRAME_TO_GUEST_BYTES_MAX).await {
@@ -440,8 +439,8 @@ struct Pumps {
 }
 
 impl Pumps {
-    /// Every writer is dead, so each pipe ends soon; streams that the host does not read are reset. Returns the others: they are
-    /// closed together with the results, which wakes the host once.
+    /// Every writer is dead, so each pipe ends soon; streams that the host does not read are reset. Returns the
+    /// others, which are closed together with the results, to wake the host once.
     async fn drain(&mut self) -> Vec<wire::Stream> {
         let all = async { tokio::join!(&mut self.stdout.task, &mut self.stderr.task, &mut self.log.task) };
         let drained = timeout(limits::DRAIN_MAX, all).await.into_iter();
@@ -449,14 +448,14 @@ impl Pumps {
         streams.flatten().collect()
     }
 
-    /// Bytes that the program wrote, also those above the cap.
+    /// Including bytes beyond the limit.
     fn totals(&self) -> [u64; 3] {
         let read = |pump: &Pump| pump.total.load(Ordering::Relaxed);
         [&self.stdout, &self.stderr, &self.log].map(read)
     }
 }
 
-/// Descriptors 0 and 1 as one connection. They are pipes under a container engine.
+/// Descriptors 0 and 1 as one connection. They are pipes in a container.
 struct PipeSocket {
     reader: pipe::Receiver,
     writer: pipe::Sender,

@@ -13,18 +13,18 @@ use crate::limits;
 
 /// The input as a file, and the program's standard input.
 pub(super) const INPUT: &str = "/sandbox/input.json";
-/// The program's standard input, if it is not the input; deleted once it is opened.
+/// The program's standard input if it is not the input; deleted once it is opened.
 pub(super) const STDIN: &str = "/sandbox/.stdin";
-/// The code that is called.
+/// The called code.
 pub(super) const CODE: &str = "/sandbox/code";
-/// Where the program leaves its results.
+/// Results of the program.
 pub(super) const OUT: &str = "/sandbox/out";
-/// The blobs of a request.
+/// Blobs of a request.
 const BLOBS: &str = "/blobs";
-/// The program's working directory.
+/// Working directory.
 pub(super) const WORKSPACE: &str = "/workspace";
 
-/// Makes the folders that every program finds.
+/// Creates the folders of every program.
 pub(super) fn lay_out(skill: Option<&str>) -> io::Result<()> {
     let mut private = DirBuilder::new();
     private.mode(0o700).recursive(true);
@@ -49,7 +49,8 @@ pub(super) fn reserve_input() -> io::Result<File> {
 
 /// Writes all inputs; each write is limited by the size of its tmpfs.
 ///
-/// The inner error is a message for the caller about the first input that cannot be placed; the others are received and dropped.
+/// The inner error is a message for the caller about the first input that cannot be placed; the others are received
+/// and dropped.
 pub(super) async fn receive_inputs(stream: &mut wire::Stream) -> io::Result<Result<(), String>> {
     let mut placed = Ok(());
     let mut buffer = vec![0; 16 * 1024];

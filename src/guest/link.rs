@@ -1,4 +1,4 @@
-//! The connection between host and guest: many streams over one, driven by a task of its own.
+//! The connection of host and guest: several streams over one, driven by a task of its own.
 
 use std::future::{Future as _, poll_fn};
 use std::io;
@@ -12,8 +12,8 @@ use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt as _};
 use crate::guest::wire::{self, Channel};
 use crate::limits;
 
-/// Streams of one connection: six, the tunnels, and as many that have ended and are not forgotten yet on one side. One
-/// more ends the connection, so opening tunnels waits until the other side has closed as many.
+/// Streams per connection: six, the tunnels, and as many that one side has not forgotten yet. One more ends the
+/// connection, so opening tunnels waits until the other side has closed as many.
 const STREAMS_MAX: usize = 24;
 /// Bytes in flight to the other side, over all streams.
 const WINDOW_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -21,7 +21,7 @@ const WINDOW_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// One stream of the connection, ready for tokio.
 pub type Stream = Compat<yamux::Stream>;
 
-/// Opens and accepts streams of a connection that a task of its own drives.
+/// Opens and accepts streams of the connection.
 #[derive(Debug)]
 pub struct Link {
     inbound: mpsc::Receiver<yamux::Stream>,
@@ -33,7 +33,7 @@ pub struct Link {
 
 type OpenRequest = oneshot::Sender<yamux::Stream>;
 
-/// Opens further streams, from anywhere.
+/// Opens further streams from other tasks.
 #[derive(Clone, Debug)]
 pub struct Opener(mpsc::Sender<OpenRequest>);
 
@@ -48,7 +48,7 @@ impl Opener {
     }
 }
 
-/// Which side of the connection this is.
+/// The side of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
     /// Opens the streams of an execution.
@@ -110,7 +110,7 @@ impl Link {
         Opener(self.wanted.clone())
     }
 
-    /// The next stream that the other side opened.
+    /// The next stream of the other side.
     pub async fn accept(&mut self) -> io::Result<(Channel, Stream)> {
         let mut stream = self.inbound.recv().await.ok_or_else(wire::closed)?.compat();
         let byte = stream.read_u8().await?;
@@ -138,7 +138,8 @@ impl Drop for Link {
     }
 }
 
-/// Flushes only when the connection is idle: all frames until then go out in one system call and wake the other side once.
+/// Flushes only when the connection is idle: all frames until then are sent in one system call and wake the other
+/// side once.
 struct FlushWhenIdle<T> {
     stream: BufStream<T>,
     is_flushed: bool,
@@ -191,7 +192,7 @@ struct DriverState<T> {
     closing: oneshot::Receiver<()>,
 }
 
-/// Drives the connection: nothing moves on any stream unless this is polled.
+/// Drives the connection: streams make progress only while this is polled.
 async fn drive<T>(all: DriverState<T>)
 where
     T: futures::io::AsyncRead + futures::io::AsyncWrite + Unpin,
@@ -237,7 +238,7 @@ where
             }
             match connection.poll_new_outbound(context) {
                 Poll::Ready(Ok(stream)) => {
-                    // If the requester has stopped waiting, the stream is dropped and closed.
+                    // If the requester was dropped, the stream is dropped and closed.
                     let _ = wanted.take().map(|wanted| wanted.send(stream));
                 }
                 Poll::Ready(Err(_)) => return Poll::Ready(()),

@@ -1,6 +1,6 @@
-//! All that runs inside a sandbox: PID 1 and the frames it speaks. Knows nothing of the server.
+//! PID 1 of sandboxes and its protocol. Independent of the server.
 //!
-//! Only [`wire`] is for the host's eyes.
+//! The host uses only [`wire`].
 
 #[cfg(target_os = "linux")]
 mod cgroup;
@@ -25,18 +25,18 @@ mod workspace;
 #[cfg(target_os = "linux")]
 pub use init::Guest;
 
-/// The argument that turns the binary into PID 1 of a sandbox.
+/// Argument that turns the binary into PID 1 of a sandbox.
 pub const COMMAND: &str = "sandbox-init";
 
-/// Runs as PID 1 of a sandbox; never returns to a caller that would do anything else.
+/// Runs as PID 1 of a sandbox, then exits.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn main() -> std::process::ExitCode {
     init::main()
 }
 
-/// Runs as PID 1 of a sandbox that `enter` creates in a child of this process. `enter` calls its argument in the blank process, once
-/// files can be written.
+/// Runs as PID 1 of a sandbox that `enter` creates in a child of this process. `enter` calls its argument in the
+/// blank process, once files can be written.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn main_inside(
@@ -45,7 +45,7 @@ pub fn main_inside(
     init::main_inside(enter)
 }
 
-/// Runs as PID 1 of a sandbox: there are none on this operating system.
+/// Unsupported on this operating system.
 #[cfg(not(target_os = "linux"))]
 #[must_use]
 pub fn main() -> std::process::ExitCode {

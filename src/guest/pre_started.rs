@@ -1,7 +1,7 @@
 //! A pre-started interpreter: waits in its own start-up, then runs one program.
 //!
-//! Its start-up runs a module of ours (`runtime/sitecustomize.py`, `runtime/wait.cjs`) that reads the rest of the job from
-//! a named pipe, sets arguments, environment and standard input, and returns.
+//! Its start-up runs our module (`runtime/sitecustomize.py`, `runtime/wait.cjs`), which reads the rest of the job
+//! from a named pipe, sets arguments, environment and standard input, and returns.
 
 use std::fs;
 use std::io;
@@ -16,15 +16,15 @@ use crate::guest::layout;
 use crate::guest::program::{self, Program};
 use crate::guest::wire::{self, Start, Warm};
 
-/// The pipe on which the interpreter reports that it waits.
+/// Pipe on which the interpreter reports that it waits.
 const READY: &str = "/sandbox/.ready";
-/// The pipe from which it reads its job.
+/// Pipe from which it reads its job.
 const JOB: &str = "/sandbox/.job";
 /// Loads our module: the first folder on Python's path, and Node's first option.
 const PYTHON_HOOK: &str = "/sandbox/runtime/warm";
 const NODE_HOOK: &str = "--require=/sandbox/runtime/warm/wait.cjs";
-/// Only our own folders are on Python's path while it waits: modules in others may replace standard ones, which would run code of the
-/// program. `runtime/sitecustomize.py` reads the others from a file and adds them.
+/// Only our own folders are on Python's path while it waits: modules in others may replace standard ones, which would
+/// run code of the program. `runtime/sitecustomize.py` reads the others from a file and adds them.
 const PYTHON_OURS: &str = "/sandbox/runtime";
 const PYTHON_LATER: &str = "/sandbox/.path";
 
@@ -63,9 +63,7 @@ impl Interpreter {
         Ok(started)
     }
 
-    /// Sends it the rest of its job.
-    ///
-    /// The error is a message for the skill's author.
+    /// Sends it the rest of its job. The error is a message for the skill's author.
     pub(super) async fn release(mut self, start: &Start) -> Result<Program, String> {
         let message = message(start, self.arguments);
         self.job
@@ -114,7 +112,7 @@ fn with_hook(warm: &Warm) -> (Vec<(String, String)>, String) {
     (others.chain([(key.to_owned(), value)]).collect(), later)
 }
 
-/// Length as ten digits, then texts that each end with a zero byte, which none can hold: the file that is to be standard
+/// Length as ten digits, then texts that each end with a zero byte, which none can contain: the file for standard
 /// input if that is not open already, the number of arguments, the arguments, the variables.
 fn message(start: &Start, known: usize) -> Vec<u8> {
     let arguments = start.argv.get(known..).unwrap_or_default();

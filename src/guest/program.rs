@@ -1,4 +1,4 @@
-//! The one program of the sandbox: started, its streams pumped, everything reaped.
+//! The program of the sandbox: starts it, copies its streams, reaps all processes.
 
 use std::fs::File;
 use std::io;
@@ -52,7 +52,7 @@ pub(super) fn start(
         .process_group(0)
         .spawn()
         .map_err(|error| format!("cannot start `{name}`: {error}"))?;
-    // The kernel then chooses the program, never PID 1, when memory runs out.
+    // The kernel then kills the program, never PID 1, if memory runs out.
     let _ = std::fs::write(format!("/proc/{}/oom_score_adj", child.id()), "1000");
     let pid = i32::try_from(child.id())
         .ok()
@@ -61,7 +61,7 @@ pub(super) fn start(
     Ok(Program { pid, stdout, stderr })
 }
 
-/// The file that was sent for it, else the input.
+/// The file sent as standard input, else the input.
 pub(super) fn standard_input() -> Option<File> {
     let sent = File::open(layout::STDIN);
     // Programs see only documented files.
@@ -74,7 +74,7 @@ fn pipe() -> io::Result<(pipe::Receiver, OwnedFd)> {
     Ok((pipe::Receiver::from_owned_fd(reader)?, writer))
 }
 
-/// The file that `name` means in the program's own `PATH`.
+/// The file of `name` in the program's `PATH`.
 fn find(name: &str, env: &[(String, String)]) -> Option<PathBuf> {
     if name.contains('/') {
         return Some(PathBuf::from(name));
@@ -91,8 +91,8 @@ fn find(name: &str, env: &[(String, String)]) -> Option<PathBuf> {
         })
 }
 
-/// Sends a pipe's bytes to the host up to the cap, then reads on and discards: a full pipe would block the program. Counts all bytes
-/// in `total`. Returns the stream, which is closed together with the others.
+/// Sends a pipe's bytes to the host up to the limit, then reads on and discards, because a full pipe would block the
+/// program. Counts all bytes in `total`. Returns the stream, which is closed together with the others.
 pub(super) async fn pump(
     mut pipe: pipe::Receiver,
     mut stream: wire::Stream,
@@ -118,7 +118,7 @@ pub(super) async fn pump(
     stream
 }
 
-/// Waits for every child that has already ended. Returns how the process `main` ended, if it was among them.
+/// Reaps every ended child. Returns how the process `main` ended, if it was among them.
 pub(super) fn reap(main: Pid) -> Option<WaitStatus> {
     let mut ended = None;
     loop {

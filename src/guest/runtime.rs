@@ -1,6 +1,6 @@
-//! `/sandbox/runtime`: our own modules for programs, and the pipe that takes what they log.
+//! `/sandbox/runtime`: our modules for programs, and the pipe for log lines.
 //!
-//! A blank process writes the modules in advance; else they are written before the program starts.
+//! A blank process writes the modules in advance; otherwise they are written before the program starts.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
@@ -15,10 +15,10 @@ use crate::limits;
 
 const SKILLS: &str = "/skills";
 const FOLDER: &str = "/sandbox/runtime";
-/// The pipe for log lines of programs.
+/// Pipe for log lines of programs.
 const LOG: &str = "/sandbox/log";
 
-/// Every folder by its path below [`FOLDER`], itself first.
+/// All folders by their path below [`FOLDER`], itself first.
 const FOLDERS: [&str; 8] = [
     "",
     "_skillbox",
@@ -30,7 +30,7 @@ const FOLDERS: [&str; 8] = [
     "warm",
 ];
 
-/// Every file by its path below [`FOLDER`].
+/// All files by their path below [`FOLDER`].
 const FILES: &[(&str, &str)] = &[
     ("_skillbox/__init__.py", ""),
     ("_skillbox/ahead.py", include_str!("runtime/ahead.py")),
@@ -56,8 +56,8 @@ const FILES: &[(&str, &str)] = &[
     ("warm/wait.cjs", include_str!("runtime/wait.cjs")),
 ];
 
-/// Lets Node's `import` and `require` find the modules of mounted skills: `skills/salesforce/leads/sync` is `code/sync.mjs`
-/// of `salesforce.leads`. A package that says where each of its modules is needs no loader.
+/// Lets Node's `import` and `require` find the modules of mounted skills: `skills/salesforce/leads/sync` is
+/// `code/sync.mjs` of `salesforce.leads`. A package that exports each of its modules needs no loader.
 fn write_skills() -> io::Result<()> {
     let mut exports = serde_json::Map::new();
     for skill in names_in(Path::new(SKILLS)) {
@@ -72,7 +72,7 @@ fn write_skills() -> io::Result<()> {
                     continue;
                 };
                 for spelling in &spellings {
-                    // The first that is found is the one: `code/` before `scripts/`.
+                    // The first one found is used: `code/` before `scripts/`.
                     exports
                         .entry(format!("./{spelling}/{stem}"))
                         .or_insert_with(|| format!("./all/{skill}/{inner}/{file}").into());
@@ -93,10 +93,10 @@ fn write_skills() -> io::Result<()> {
     fs::write(package.join("package.json"), text)
 }
 
-/// Where the interpreters are looked for.
+/// Folders with interpreters.
 const PROGRAMS: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 
-/// Scripts call `python`, and Debian has only a `python3`; the folder stands last on the path of programs.
+/// Scripts call `python`, but Debian only has `python3`. The folder is last on the path of programs.
 fn write_python() -> io::Result<()> {
     let find = |name: &str| {
         let places = PROGRAMS.iter().map(|folder| Path::new(folder).join(name));
@@ -108,7 +108,7 @@ fn write_python() -> io::Result<()> {
     symlink(python, Path::new(FOLDER).join("bin/python"))
 }
 
-/// The names in a folder, as far as they are text, sorted; none where there is no folder.
+/// The UTF-8 names in a folder, sorted; empty if the folder does not exist.
 fn names_in(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<_> = entries
@@ -156,8 +156,8 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Makes the pipe. It has a name, so that a program in any language writes to it as to a file; what becomes of the
-    /// name later is nothing to us.
+    /// Creates the pipe. It has a name, so that a program in any language writes to it as to a file. Later changes of
+    /// the name have no effect on us.
     pub(super) fn open() -> io::Result<Self> {
         rustix::fs::mknodat(CWD, LOG, FileType::Fifo, Mode::from_raw_mode(0o600), 0)?;
         let flags = OFlags::CLOEXEC | OFlags::NONBLOCK;

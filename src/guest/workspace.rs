@@ -1,5 +1,5 @@
-//! The workspace of a called script, as on its author's machine: `/workspace` and the script's folder have copies of the skill's
-//! files. Files that are new or changed in either at the end are its results.
+//! The workspace of a script, as on its author's machine: `/workspace` and the script's folder have copies of the
+//! skill's files. New and changed files in either are results.
 
 use std::collections::HashMap;
 use std::fs::{self, DirEntry, File, FileTimes, Metadata, Permissions};
@@ -22,7 +22,7 @@ pub(super) struct WorkspaceSnapshot {
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) root: PathBuf,
-    /// Files and links by their path below it.
+    /// Files and links by their path.
     files: HashMap<String, FileStamp>,
 }
 
@@ -35,16 +35,16 @@ struct FileStamp {
     changed: (i64, i64),
 }
 
-/// The copy of the skill that scripts are run from. As deep as in the products that they are written for: many scripts count their
-/// folder's parents.
+/// The copy of the skill from which scripts are run. As deep as in the products that they are written for, because
+/// many scripts count their folder's parents.
 const SCRIPTS_COPY: &str = "/sandbox/skills/public";
 
 /// Existing files are dated back by this much: clocks of file systems are coarse, and a change must be visible.
 const MTIME_MARGIN: Duration = Duration::from_secs(2);
 
 impl WorkspaceSnapshot {
-    /// Puts the skill's files beside those that came with the request, which win, copies all of that to where its scripts are
-    /// run from, and remembers it.
+    /// Places the skill's files next to those of the request, which take precedence, copies all of them to the folder
+    /// from which scripts are run, and records them.
     pub(super) fn prepare(skill: Option<&str>, argv: &[String]) -> io::Result<Self> {
         let mut roots = vec![PathBuf::from(WORKSPACE)];
         if let Some(skill) = skill {
@@ -73,17 +73,17 @@ impl WorkspaceSnapshot {
 /// Remaining limits on copies.
 struct Copies {
     bytes: u64,
-    /// Names that may still be made.
+    /// Remaining names.
     names: usize,
-    /// Paths that may be the called script.
+    /// Possible paths of the script.
     called: Vec<PathBuf>,
 }
 
 impl Copies {
-    /// No more than the file system of `folder` can hold beside what programs leave there.
+    /// At most what the file system of `folder` can hold in addition to the program's files.
     fn within(folder: &Path) -> io::Result<Self> {
         let room = rustix::fs::statvfs(folder)?;
-        // Some kernels count no names.
+        // Some kernels do not count names.
         let names = if room.f_files == 0 {
             u64::MAX
         } else {
@@ -97,8 +97,9 @@ impl Copies {
         })
     }
 
-    /// The folder's tree with copies of small files, which a script may change, and links to all that is large, or that others
-    /// execute: nothing that can be written can be executed. The script that is called is a copy, too: it looks beside itself.
+    /// Recreates the folder's tree: copies of small files, which a script may change, and links to large and
+    /// executable ones, since nothing writable can be executed. The script itself is a copy, because it looks for
+    /// files next to itself.
     fn copy_tree(&mut self, from: &Path, to: &Path) -> io::Result<()> {
         for entry in fs::read_dir(from)? {
             let entry = entry?;
@@ -135,7 +136,7 @@ impl Copies {
             self.bytes -= room;
             return fs::set_permissions(to, Permissions::from_mode(0o644));
         }
-        // What is too small for copies may hold half of one.
+        // A file system that is too small for copies may use half of its space for them.
         let _ = fs::remove_file(to);
         symlink(from, to)
     }
@@ -169,12 +170,12 @@ impl Tree {
         Ok(())
     }
 
-    /// Whether there was a link of ours at `path`. Whatever is a link there now is not handed back in any case.
+    /// Whether our link was at `path`. A link that is there now is never collected.
     pub(super) fn is_own_link(&self, path: &str) -> bool {
         self.files.contains_key(path)
     }
 
-    /// Whether the file at `path` is as it was.
+    /// Whether the file at `path` is unchanged.
     pub(super) fn is_unchanged(&self, path: &str, stat: &Stat) -> bool {
         let now = FileStamp {
             inode: stat.st_ino,
@@ -197,7 +198,7 @@ impl FileStamp {
     }
 }
 
-/// The script that `argv` runs, below its skill's folder: what is run, or what the shim runs as a module.
+/// The script in `argv`, below its skill's folder: the program, or the module that the shim runs.
 fn called<'a>(argv: &'a [String], deep: &'a Path) -> impl Iterator<Item = &'a Path> {
     let programs = argv.iter().skip(1).take(2);
     programs.filter_map(move |path| Path::new(path).strip_prefix(deep).ok())

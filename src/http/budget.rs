@@ -74,7 +74,7 @@ impl BudgetShare {
         let wanted = own.saturating_add(more);
         let fits = wanted <= own_max && others.saturating_add(wanted) <= shared.total;
         if more > 0 && !fits {
-            let message = format!("too many {} at once; try again in a moment", shared.what);
+            let message = format!("too many concurrent {}; try again in a moment", shared.what);
             return Err(Error::new(Code::Busy, message).with_retry_after(Duration::from_secs(1)));
         }
         held.insert(self.tenant.clone(), own + more);

@@ -115,7 +115,7 @@ fn check_mode(mode: Mode, on_disconnect: Option<OnDisconnect>, wait: Option<Dura
             "wait: requires `\"mode\": \"async\"`; omit it, a synchronous request waits for the end",
         )),
         Mode::Async if on_disconnect == Some(OnDisconnect::Cancel) => Err(Error::invalid(
-            "on_disconnect: cannot be used with `\"mode\": \"async\"`, which keeps no connection; omit one of them",
+            "on_disconnect: cannot be used with `\"mode\": \"async\"`, which closes the connection; omit one of them",
         )),
         Mode::Sync | Mode::Async => Ok(()),
     }

@@ -66,7 +66,7 @@ pub(crate) async fn wait_for_budget(
     }
     drop(content);
     loop {
-        tokio::time::sleep(limits::ROOM_LOOK_EVERY).await;
+        tokio::time::sleep(limits::BUDGET_RETRY_EVERY).await;
         if let Ok(held) = budget.hold(tenant, bytes) {
             return Ok(owned(write()?, Some(held)));
         }

@@ -110,11 +110,11 @@ fn log_change(before: Option<&Readiness>, now: &Readiness) {
     if now.ready && !was_ready {
         tracing::info!("Ready again");
     }
-    let news = now
+    let failures = now
         .checks
         .iter()
         .filter(|check| !check.ok && before.is_none_or(|before| !before.checks.contains(check)));
-    for check in news {
+    for check in failures {
         let why = check.message.as_deref().unwrap_or_default();
         tracing::warn!({ field::CAUSE } = check.cause, "Not ready: {}: {why}", check.name);
     }

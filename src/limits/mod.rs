@@ -1,4 +1,4 @@
-//! Every bound of the product in one place, with its unit. What an operator may change lives in `config` and starts from here.
+//! All limits, with their units. Operators change their defaults in `config`.
 
 use std::time::Duration;
 
@@ -17,49 +17,49 @@ pub use webhooks::*;
 
 // ---- one execution -------------------------------------------------------------------------------------------
 
-/// Memory of one sandbox, swap and tmpfs included, unless the skill asks for less.
+/// Default memory of a sandbox, including swap and tmpfs.
 pub const MEMORY_BYTES: u64 = 512 * MIB;
-/// The least memory a skill may ask for: an interpreter, the guest and its scratch fit.
+/// Minimum memory: an interpreter, the guest and its scratch space.
 pub const MEMORY_BYTES_MIN: u64 = 48 * MIB;
-/// What memory must hold beyond the sum of all tmpfs sizes.
+/// Memory in addition to the sum of all tmpfs sizes.
 pub const MEMORY_BEYOND_SCRATCH_BYTES: u64 = 16 * MIB;
-/// CPU of one sandbox, in thousandths of a core.
+/// CPU of a sandbox, in thousandths of a core.
 pub const CPU_MILLIS: u32 = 1000;
-/// The most CPU a skill may ask for, in thousandths of a core: more is a slip of the pen.
+/// Maximum CPU that a skill can request, in thousandths of a core. A larger value is a mistake.
 pub const CPU_MILLIS_ASKED_MAX: u32 = 1024 * 1000;
-/// The most memory or disk a skill may ask for: more is a slip of the pen.
+/// Maximum memory or disk that a skill can request. A larger value is a mistake.
 pub const BYTES_ASKED_MAX: u64 = 1024 * 1024 * MIB;
-/// The least CPU a skill may ask for, in thousandths of a core.
+/// Minimum CPU that a skill can request, in thousandths of a core.
 pub const CPU_MILLIS_MIN: u32 = 50;
 /// Processes and threads of one sandbox (promise P5).
 pub const PROCESSES_MAX: u32 = 128;
-/// Wall clock of one execution unless the skill or the request says otherwise.
+/// Default wall clock limit of an execution.
 pub const TIMEOUT: Duration = Duration::from_secs(120);
-/// No execution runs longer, whoever asks (promise P8).
+/// Maximum wall clock limit (promise P8).
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(600);
-/// The shortest timeout that can be asked for.
+/// Minimum timeout of a request.
 pub const TIMEOUT_MIN: Duration = Duration::from_millis(100);
-/// After its deadline a sandbox has this long to say that all is killed; then the engine kills it, well within the
-/// second that promise P8 allows.
+/// After its deadline a sandbox has this long to report that all processes are killed. Then the engine kills it,
+/// within the second of promise P8.
 pub const KILL_GRACE: Duration = Duration::from_millis(600);
-/// A sandbox must have answered its first frame within this time of being asked for.
+/// Time for a sandbox to send its first frame.
 pub const SANDBOX_START_MAX: Duration = Duration::from_secs(30);
-/// Reading back output and files may take this long after the program has ended.
+/// Time to receive output and files after the program has ended.
 pub const COLLECT_MAX: Duration = Duration::from_secs(60);
-/// The guest drains the program's pipes for at most this long after everything in the sandbox was killed.
+/// Time to drain the program's pipes after all its processes were killed.
 pub const DRAIN_MAX: Duration = Duration::from_secs(2);
 
-/// What a thread reserves for its stack unless told otherwise, and seldom uses.
+/// Default stack reservation of a thread.
 pub const THREAD_STACK_BYTES: u64 = 8 * MIB;
-/// A sandbox that no cgroup bounds is looked at this often.
+/// Interval of the watchdog of a sandbox without cgroup.
 pub const WATCH_EVERY: Duration = Duration::from_millis(50);
-/// Until it has come up, this often.
+/// First interval of the watchdog.
 pub const WATCH_FIRST_AFTER: Duration = Duration::from_millis(5);
-/// CPU time that such a sandbox may have in advance: what starts is never stopped before it has begun.
+/// CPU time that such a sandbox may use in advance, so that starting programs are not stopped.
 pub const WATCH_BURST: Duration = Duration::from_millis(200);
-/// Looks at a sandbox that may fail, one after the other, before it is ended.
+/// Consecutive failures of the watchdog before it ends a sandbox.
 pub const WATCH_FAILURES_MAX: u32 = 20;
-/// Entries of a sandbox's `/proc` that are looked at: all its processes and as many other names again.
+/// Entries of `/proc` that the watchdog reads: all processes of a sandbox and as many other entries.
 pub const WATCHED_ENTRIES_MAX: usize = 1024;
 
 /// Size of `/workspace`.
@@ -74,7 +74,7 @@ pub const ROOT_BYTES: u64 = MIB;
 pub const SHM_BYTES: u64 = 64 * MIB;
 /// Inodes of each tmpfs.
 pub const TMPFS_INODES: u64 = 16_384;
-/// Inodes of a tmpfs of so many bytes: one that is larger than a program ever gets has more.
+/// Inodes of a tmpfs of this size. A tmpfs larger than a program's maximum has more.
 #[must_use]
 pub const fn tmpfs_inodes(bytes: u64) -> u64 {
     let of_size = bytes / (16 * KIB);
@@ -84,179 +84,179 @@ pub const fn tmpfs_inodes(bytes: u64) -> u64 {
         TMPFS_INODES
     }
 }
-/// Bytes of a tmpfs until it is known how many are granted: our own modules fit.
+/// Initial size of a tmpfs, before the limits are known. Our own modules fit.
 pub const SCRATCH_SEED_BYTES: u64 = 256 * KIB;
-/// Its inodes.
+/// Inodes of such a tmpfs.
 pub const SCRATCH_SEED_INODES: u64 = 64;
-/// Sandboxes that may wait for a program, unless configured otherwise.
+/// Default size of the warm pool.
 pub const WARM_SLOTS: usize = 8;
-/// Bytes that they may take together, unless configured otherwise.
+/// Default memory of the warm pool.
 pub const WARM_MEMORY_BYTES: u64 = 256 * MIB;
-/// How long one waits in vain, unless configured otherwise: less than anything lives that it holds open.
+/// Default idle time of a warm sandbox; less than the lifetime of everything it holds open.
 pub const WARM_IDLE: Duration = Duration::from_secs(300);
-/// The most that can be configured.
 pub const WARM_SLOTS_MAX: usize = 1024;
-/// The longest that one can be left waiting: less than a skill's unpacked files are kept.
+/// Maximum idle time of a warm sandbox; less than the lifetime of a skill's unpacked files.
 pub const WARM_IDLE_MAX: Duration = Duration::from_secs(600);
-/// Kinds of them whose demand is remembered.
+/// Warm keys whose demand is recorded.
 pub const WARM_KEYS_MAX: usize = 256;
-/// What a sandbox takes that waits with nothing started in it.
+/// Memory of a warm sandbox without an interpreter.
 pub const WARM_SANDBOX_BYTES: u64 = MIB;
-/// What a Python interpreter takes that waits (measured: 7 MiB of its own where no other runs).
+/// Memory of a pre-started Python interpreter (measured: 7 MiB of its own if no other runs).
 pub const WARM_PYTHON_BYTES: u64 = 12 * MIB;
-/// What a Node interpreter takes that waits (measured: 34 MiB of its own where no other runs, most of it shared where one does).
+/// Memory of a pre-started Node interpreter (measured: 34 MiB of its own if no other runs, most of it shared
+/// otherwise).
 pub const WARM_NODE_BYTES: u64 = 32 * MIB;
-/// Open files of one process in the sandbox.
+/// Open files per process in a sandbox.
 pub const OPEN_FILES_MAX: u64 = 4096;
 
-/// The input, as JSON text.
+/// Input, as JSON text.
 pub const INPUT_BYTES_MAX: u64 = 10 * MIB;
-/// `SANDBOX_INPUT` and `SKILL_INSTRUCTIONS` hold their text only up to here: one variable above 131,057 bytes makes `execve` fail.
+/// Maximum size of `SANDBOX_INPUT` and `SKILL_INSTRUCTIONS`: a variable over 131,057 bytes makes `execve` fail.
 pub const INLINE_TEXT_BYTES_MAX: usize = 64 * 1024;
 /// `output.json`.
 pub const OUTPUT_BYTES_MAX: u64 = 10 * MIB;
-/// Nesting of any JSON that is taken in or handed out.
+/// Nesting of JSON.
 pub const JSON_DEPTH_MAX: usize = 128;
-/// What is kept of stdout, and as much of stderr. The head is kept.
+/// Stored bytes of stdout, and as many of stderr, from the start.
 pub const LOG_BYTES_MAX: u64 = MIB;
-/// Code that comes with a request.
+/// Code of a request.
 pub const CODE_BYTES_MAX: usize = 1024 * 1024;
-/// Rich results of one execution.
+/// Rich results per execution.
 pub const RESULTS_MAX: usize = 100;
-/// All rich results of one execution together, as JSON.
+/// All rich results of an execution, as JSON.
 pub const RESULTS_BYTES_MAX: u64 = 16 * MIB;
 /// Bytes of an exception's name.
 pub const EXCEPTION_NAME_BYTES_MAX: usize = 256;
-/// Bytes of what an exception says.
+/// Bytes of an exception's message.
 pub const EXCEPTION_VALUE_BYTES_MAX: usize = 8 * 1024;
 /// Bytes of a traceback.
 pub const TRACEBACK_BYTES_MAX: usize = 64 * 1024;
-/// What the helpers in a sandbox leave of these when they cut them: as many characters, and so at least as many bytes.
+/// Characters, and thus at least bytes, that the helpers in a sandbox keep when they truncate these.
 pub const EXCEPTION_NAME_KEPT_BYTES: usize = 200;
 /// See [`EXCEPTION_NAME_KEPT_BYTES`].
 pub const EXCEPTION_VALUE_KEPT_BYTES: usize = 8000;
 /// See [`EXCEPTION_NAME_KEPT_BYTES`].
 pub const TRACEBACK_KEPT_BYTES: usize = 60_000;
-/// Lines that are kept of what a program logs by the helper `log`. The head is kept.
+/// Stored lines of the helper `log`, from the start.
 pub const LOG_LINES_MAX: usize = 1000;
-/// Bytes of all those lines. One has at most 4,096: so much is written to a pipe at once or not at all.
+/// Bytes of all these lines. A line has at most 4,096 bytes, which a pipe accepts atomically.
 pub const LOG_LINES_BYTES_MAX: u64 = 256 * KIB;
-/// What a program printed is handed to whoever watches in pieces of at most this many bytes.
+/// Maximum size of an event with program output.
 pub const EVENT_BYTES_MAX: usize = 16 * 1024;
-/// What is printed within this time is handed on together.
+/// Output within this time is sent as one event.
 pub const EVENTS_APART: Duration = Duration::from_millis(10);
-/// What a model is shown of an output at first.
+/// Preview of an output for a model.
 pub const OUTPUT_PREVIEW_BYTES_MAX: usize = 4 * 1024;
-/// What a model is shown of the two streams at first.
+/// Preview of the streams for a model.
 pub const LOGS_PREVIEW_BYTES_MAX: usize = 2 * 1024;
-/// File artifacts of one execution.
+/// File artifacts per execution.
 pub const FILES_MAX: usize = 1000;
-/// All file artifacts of one execution together.
+/// All file artifacts of an execution.
 pub const FILES_BYTES_MAX: u64 = 256 * MIB;
-/// Directory depth below `out/files` that is collected.
+/// Depth below `out/files`.
 pub const FILES_DEPTH_MAX: usize = 32;
-/// Bytes of a collected file's path below `out/files`: as long as Linux lets a program say one at once.
+/// Path of a collected file below `out/files`: Linux's maximum for one call.
 pub const FILE_PATH_BYTES_MAX: usize = 4096;
-/// Bytes of all those paths together: a result says each of them three times, and escapes them.
+/// All these paths. A result contains each of them three times, escaped.
 pub const FILE_PATHS_BYTES_MAX: usize = 1024 * 1024;
-/// Skipped files that are named in a result; more are only counted.
+/// Skipped files that a result names; further ones are counted.
 pub const SKIPPED_NAMED_MAX: usize = 50;
-/// Input files of one request.
+/// Input files per request.
 pub const INPUT_FILES_MAX: usize = 100;
-/// Arguments of one request.
+/// Arguments per request.
 pub const ARGS_MAX: usize = 256;
-/// Bytes of all arguments of one request: with the environment they must fit into what `execve` takes.
+/// All arguments of a request: with the environment they must fit into `execve`.
 pub const ARGS_BYTES_MAX: usize = 512 * 1024;
 /// Bytes of one argument.
 pub const ARG_BYTES_MAX: usize = 64 * 1024;
 
 // ---- skills --------------------------------------------------------------------------------------------------
 
-/// A skill's archive as uploaded.
+/// Uploaded archive of a skill.
 pub const ARCHIVE_BYTES_MAX: u64 = 50 * MIB;
-/// A skill's files unpacked.
+/// Unpacked files of a skill.
 pub const UNPACKED_BYTES_MAX: u64 = 256 * MIB;
 /// Entries of an archive.
 pub const ARCHIVE_ENTRIES_MAX: usize = 10_000;
-/// Bytes of one path inside an archive (below what a ustar header plus prefix, ext4 and S3 all take).
+/// Path in an archive, below the maxima of ustar, ext4 and S3.
 pub const ARCHIVE_PATH_BYTES_MAX: usize = 240;
-/// SKILL.md as a whole.
+/// SKILL.md.
 pub const SKILL_MD_BYTES_MAX: u64 = MIB;
-/// The YAML between the `---` lines.
+/// YAML between the `---` lines.
 pub const FRONT_MATTER_BYTES_MAX: usize = 64 * 1024;
-/// A value of a front matter that is no YAML and is taken as the text that was meant.
+/// Value of a front matter that is invalid YAML and is read as text.
 pub const REPAIRED_BYTES_MAX: usize = 4096;
-/// Values of one front matter that are looked at for that.
+/// Values of one front matter that are considered for that.
 pub const REPAIRS_MAX: usize = 64;
-/// A file of a skill that is copied for its scripts, into `/workspace` and to where they stand; a larger one is linked.
+/// Maximum size of a skill's file that is copied for its scripts; a larger file is linked.
 pub const WORKSPACE_COPY_BYTES_MAX: u64 = 256 * KIB;
-/// All such files of one skill together, each in pages of its own.
+/// All such files of a skill, each in pages of its own.
 pub const WORKSPACE_COPIES_BYTES_MAX: u64 = 16 * MIB;
-/// Names that a skill's files take in either place, of [`TMPFS_INODES`]; what is beyond is found in `/skills` only.
+/// Names of a skill's files per tmpfs, of [`TMPFS_INODES`]; further files exist in `/skills` only.
 pub const WORKSPACE_NAMES_MAX: usize = 12_000;
-/// Other skills that one execution sees.
+/// Mounted skills per execution.
 pub const MOUNTED_SKILLS_MAX: usize = 16;
-/// Secrets that one skill may ask for.
+/// Secrets per skill.
 pub const SKILL_SECRETS_MAX: usize = 64;
-/// A JSON Schema of a skill, written as JSON.
+/// JSON Schema of a skill, as JSON.
 pub const SCHEMA_BYTES_MAX: usize = 64 * 1024;
-/// Nesting of such a schema.
+/// Nesting of a schema.
 pub const SCHEMA_DEPTH_MAX: usize = 64;
-/// `$ref` and its like in such a schema.
+/// `$ref` and similar keywords of a schema.
 pub const SCHEMA_REFERENCES_MAX: usize = 200;
-/// Patterns in such a schema.
+/// Patterns of a schema.
 pub const SCHEMA_PATTERNS_MAX: usize = 100;
-/// Memory of one pattern, compiled.
+/// Memory of a compiled pattern.
 pub const SCHEMA_PATTERN_BYTES: usize = 128 * 1024;
-/// Stack for compiling a schema: what is nested calls itself.
+/// Stack for compiling a schema, which is recursive.
 pub const SCHEMA_STACK_BYTES: usize = 64 * 1024 * 1024;
-/// Stack that checking one value may use: half of what a thread has.
+/// Stack for validating a value: half of a thread's stack.
 pub const SCHEMA_CHECK_STACK_BYTES: usize = 1024 * 1024;
-/// Looks at values, or at 4 bytes of text, that checking one value may take: about half a second.
+/// Steps, or units of 4 bytes of text, for validating a value: about half a second.
 pub const SCHEMA_STEPS_MAX: usize = 10_000_000;
-/// Parts of a schema that one place of a value may be held against.
+/// Subschemas that one place of a value may be validated against.
 pub const SCHEMA_WAYS_MAX: usize = 10_000;
-/// What one fault costs of them.
+/// Steps that one fault costs.
 pub const SCHEMA_STEPS_OF_FAULT: usize = 500;
-/// Faults of one value that are told.
+/// Reported faults per value.
 pub const SCHEMA_FAULTS_MAX: usize = 10;
 /// Characters of a fault's pointer, and of its message.
 pub const FAULT_CHARS_MAX: usize = 200;
 /// Nesting of the YAML in a front matter.
 pub const YAML_DEPTH_MAX: usize = 32;
-/// Parser events of one front matter: bounds the time that a hostile one takes.
+/// Parser events of a front matter, as a limit on time.
 pub const YAML_EVENTS_MAX: usize = 8000;
-/// Parser events that the aliases of one front matter may repeat.
+/// Parser events that the aliases of a front matter may repeat.
 pub const YAML_REPLAYED_MAX: usize = 2000;
-/// Aliases of one front matter.
+/// Aliases of a front matter.
 pub const YAML_ALIASES_MAX: usize = 64;
-/// Characters of somebody else's text that one of our error messages quotes.
+/// Characters of foreign text that an error message quotes.
 pub const QUOTED_CHARS_MAX: usize = 100;
-/// Scripts of a skill that are described.
+/// Described scripts per skill.
 pub const ACTIONS_MAX: usize = 200;
 /// Bytes of a script that are read to describe it.
 pub const ACTION_HEAD_BYTES: u64 = 16 * KIB;
-/// Characters of what a script says it does.
+/// Characters of a script's description.
 pub const ACTION_SUMMARY_CHARS_MAX: usize = 300;
-/// Characters of it that the definition of a tool holds.
+/// Characters of that description in a tool definition.
 pub const TOOL_SUMMARY_CHARS_MAX: usize = 120;
-/// Bytes of all that one definition of a tool says about scripts.
+/// Bytes about scripts in a tool definition.
 pub const TOOL_SCRIPTS_BYTES_MAX: usize = 4096;
-/// Characters of how a script says it is called.
+/// Characters of a script's usage line.
 pub const ACTION_USAGE_CHARS_MAX: usize = 1000;
-/// Packages that a script may name for itself; one with more says nothing.
+/// Packages in a script's header; a header with more is ignored.
 pub const ACTION_DEPENDENCIES_MAX: usize = 100;
-/// Warnings that are kept of one SKILL.md.
+/// Warnings per SKILL.md.
 pub const WARNINGS_MAX: usize = 50;
-/// Bytes of an archive's central directory: 10,000 entries with long names and generous extra fields.
+/// Central directory of an archive: 10,000 entries with long names and large extra fields.
 pub const ARCHIVE_DIRECTORY_BYTES_MAX: u64 = 8 * MIB;
 /// Characters of a skill's name.
 pub const SKILL_NAME_CHARS_MAX: usize = 64;
 /// Characters of a secret's name.
 pub const SECRET_NAME_CHARS_MAX: usize = 64;
-/// Characters of a skill's description (the Agent Skills specification's own limit).
+/// Characters of a skill's description (limit of the Agent Skills specification).
 pub const DESCRIPTION_CHARS_MAX: usize = 1024;
-/// Characters of a skill's `compatibility` (the Agent Skills specification's own limit).
+/// Characters of a skill's `compatibility` (limit of the Agent Skills specification).
 pub const COMPATIBILITY_CHARS_MAX: usize = 500;
 /// Characters of an image's name.
 pub const IMAGE_CHARS_MAX: usize = 255;
@@ -268,233 +268,231 @@ pub const KEY_NAME_CHARS_MAX: usize = 100;
 
 // ---- secrets -------------------------------------------------------------------------------------------------
 
-/// The value of a secret: with its name it must fit into one variable, which `execve` takes up to 131,072 bytes.
+/// Value of a secret: with its name it must fit into a variable, for which `execve` allows 131,072 bytes.
 pub const SECRET_BYTES_MAX: usize = 64 * 1024;
-/// Body of `PUT /v1/secrets/{name}`: a value whose every byte is escaped.
+/// Body of `PUT /v1/secrets/{name}`: a value with every byte escaped.
 pub const SECRET_BODY_BYTES_MAX: u64 = 6 * 64 * KIB + KIB;
-/// Secrets of one tenant.
+/// Secrets per tenant.
 pub const SECRETS_MAX: u32 = 1000;
-/// Values of one execution together: with arguments and the other variables they must fit into what `execve` takes.
+/// Granted values per execution: with arguments and other variables they must fit into `execve`.
 pub const SECRETS_GRANTED_BYTES_MAX: usize = 512 * 1024;
-/// A shorter secret is not masked: text is full of such bytes.
+/// Shorter secrets are not masked, because such bytes are frequent in any text.
 pub const MASKED_BYTES_MIN: usize = 4;
 
 // ---- blobs ---------------------------------------------------------------------------------------------------
 
 /// One blob.
 pub const BLOB_BYTES_MAX: u64 = 64 * MIB;
-/// Blobs of one request.
+/// Blobs per request.
 pub const INPUT_BLOBS_MAX: usize = 100;
-/// Blobs of one request together: they lie in memory.
+/// All blobs of a request, which are in memory.
 pub const INPUT_BLOBS_BYTES_MAX: u64 = 64 * MIB;
-/// The least size of `/blobs`: a tmpfs of size 0 has no bound.
+/// Minimum size of `/blobs`: a tmpfs of size 0 is unlimited.
 pub const BLOBS_BYTES_MIN: u64 = 4096;
-/// Blobs that one execution leaves.
+/// Blobs that an execution returns.
 pub const OUTPUT_BLOBS_MAX: usize = 100;
-/// Blobs that one execution leaves together.
+/// All blobs that an execution returns.
 pub const OUTPUT_BLOBS_BYTES_MAX: u64 = 64 * MIB;
-/// Blobs of one tenant.
+/// Blobs per tenant.
 pub const BLOBS_MAX: u64 = 100_000;
-/// All blobs of one tenant together, unless the operator says otherwise.
+/// Default size of all blobs of a tenant.
 pub const BLOBS_QUOTA_BYTES: u64 = 1024 * MIB;
-/// Life of a blob unless the operator or the caller says otherwise.
+/// Default lifetime of a blob.
 pub const BLOB_LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Longest life that can be asked for.
+/// Maximum lifetime of a blob.
 pub const BLOB_LIFE_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Characters of a blob's media type.
 pub const MEDIA_TYPE_CHARS_MAX: usize = 255;
-/// Expired blobs that are removed before the database is asked for more.
-pub const BLOBS_PRUNED_AT_ONCE: u32 = 1000;
-/// Bytes that no blob has after this time never get one: between the two lies one write to the database.
+/// Expired blobs per query of maintenance.
+pub const BLOBS_EXPIRED_PER_QUERY: u32 = 1000;
+/// Age at which stored bytes without a row are removed. Between the two lies one write to the database.
 pub const BLOB_BYTES_UNNAMED_MAX: Duration = Duration::from_secs(24 * 3600);
-/// How often a process looks for such bytes.
+/// Interval at which a process looks for such bytes.
 pub const BLOBS_SWEPT_EVERY: Duration = Duration::from_secs(3600);
-/// Of one tenant's objects those that are looked at; if there are more, many of them are no blob's.
-pub const BLOB_OBJECTS_SEEN_MAX: usize = 200_000;
+/// Objects of a tenant that are compared with rows.
+pub const BLOB_OBJECTS_COMPARED_MAX: usize = 200_000;
 
-// ---- doors ---------------------------------------------------------------------------------------------------
+// ---- transports ----------------------------------------------------------------------------------------------
 
-/// Body of a JSON request that carries no input.
+/// JSON body without input.
 pub const BODY_BYTES_MAX: u64 = 64 * KIB;
-/// Body of `POST /v1/executions`: the input at its cap, files as base64, and room for the rest.
+/// Body of `POST /v1/executions`: the maximum input, files as base64, and the rest.
 pub const EXECUTION_BODY_BYTES_MAX: u64 = 48 * MIB;
-/// Time to send all headers of a connection's first request.
+/// Time for the headers of a connection's first request.
 pub const HEADER_READ_MAX: Duration = Duration::from_secs(10);
-/// Longest pause between two pieces of a request body.
+/// Maximum pause within a request body.
 pub const BODY_IDLE_MAX: Duration = Duration::from_secs(20);
-/// Time for one whole request body.
+/// Time for a request body.
 pub const BODY_READ_MAX: Duration = Duration::from_secs(300);
-/// Header lines of one request.
+/// Header lines of a request.
 pub const HEADERS_MAX: usize = 100;
-/// Bytes of all headers of one request.
+/// Bytes of a request's headers.
 pub const HEADER_BYTES_MAX: usize = 32 * 1024;
-/// Connections served at once; more wait in the listen backlog.
+/// Concurrent connections; more wait in the listen backlog.
 pub const CONNECTIONS_MAX: usize = 4096;
-/// A connection without a request in work and without a piece of an answer going out is closed after this long.
+/// Time after which a connection without a running request and without outgoing data is closed.
 pub const CONNECTION_IDLE_MAX: Duration = Duration::from_secs(60);
-/// An answer goes out in pieces of this size. With [`CONNECTION_IDLE_MAX`] it is the slowest that a client may read: 273
-/// bytes in a second.
+/// Size of the pieces of a response. With [`CONNECTION_IDLE_MAX`] it sets the slowest client: 273 bytes per second.
 pub const ANSWER_PIECE_BYTES: usize = 16 * 1024;
-/// Pause between two looks at whether a connection is idle.
+/// Interval at which idle connections are detected.
 pub const CONNECTION_CHECK_EVERY: Duration = Duration::from_secs(1);
-/// Requests at once on one HTTP/2 connection.
+/// Concurrent requests per HTTP/2 connection.
 pub const STREAMS_MAX: u32 = 100;
-/// Of an answer over HTTP/2 so much waits for a client that does not read; hyper's own 400 KiB are much for thousands of streams.
+/// Buffered bytes per HTTP/2 response. hyper's default of 400 KiB is too much for thousands of streams.
 pub const STREAM_BUFFER_BYTES: usize = 64 * 1024;
-/// Pause after `accept` failed for want of descriptors or memory.
+/// Pause after `accept` failed without descriptors or memory.
 pub const ACCEPT_BACKOFF: Duration = Duration::from_millis(200);
-/// All JSON bodies that are held at once; a request beyond is answered `busy`. As of each such bound, a tenant alone gets
-/// three quarters of it, and beside others at most half.
+/// All JSON bodies in memory; a further request is answered `busy`. As with each such limit, a tenant alone gets
+/// three quarters of it, and next to others at most half.
 pub const BODIES_BYTES_MAX: u64 = 512 * MIB;
-/// All large JSON answers and logs that clients have not taken yet; a request for one more is answered `busy`.
+/// All large JSON responses and logs that clients have not read yet; a further request is answered `busy`.
 pub const ANSWERS_BYTES_MAX: u64 = 512 * MIB;
-/// An answer up to here is not counted: [`CONNECTIONS_MAX`] of them are few enough.
+/// Responses up to this size are not counted: [`CONNECTIONS_MAX`] of them fit into memory.
 pub const ANSWER_UNCOUNTED_BYTES_MAX: u64 = 64 * KIB;
-/// Bytes of what is received that are written to disk at once.
+/// Size of one write of received data to disk.
 pub const UPLOAD_WRITE_BYTES: usize = 256 * 1024;
-/// Archives that are received at once; a request beyond is answered `busy`.
+/// Concurrent uploads; a further request is answered `busy`.
 pub const UPLOADS_MAX: u64 = 16;
-/// Streams of events or logs that are open at once; one more is answered `busy`.
+/// Open event and log streams; a further one is answered `busy`.
 pub const READERS_MAX: u64 = 2048;
-/// A stream of events that has nothing to tell says so this often; well within [`CONNECTION_IDLE_MAX`].
+/// Interval of keep-alive comments in event streams; shorter than [`CONNECTION_IDLE_MAX`].
 pub const EVENTS_KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// What clients are told to wait before they come back to a stream that broke off.
+/// Time after which clients reconnect to an interrupted stream.
 pub const EVENTS_RETRY: Duration = Duration::from_secs(1);
-/// Pause between two looks at whether there is room for a large result in a stream.
-pub const ROOM_LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The rest of a body that was refused early is still read for this long, so that the client gets to the answer.
+/// Interval at which a stream retries to send a large result.
+pub const BUDGET_RETRY_EVERY: Duration = Duration::from_secs(1);
+/// Time for reading the rest of a rejected body, so that the client receives the response.
 pub const LINGER_MAX: Duration = Duration::from_secs(10);
-/// At most this much of it.
+/// Maximum bytes of that rest.
 pub const LINGER_BYTES_MAX: u64 = 128 * MIB;
-/// A JSON body up to here is parsed where it was read; a larger one on a thread of its own.
+/// Larger JSON bodies are parsed on a thread of their own.
 pub const INLINE_PARSE_BYTES_MAX: u64 = 256 * KIB;
-/// One look at the server's health serves everybody who asks for this long.
+/// Time for which a readiness check is cached.
 pub const READINESS_AGE_MAX: Duration = Duration::from_secs(2);
-/// Bytes of a file or an archive that are read at once on their way out.
+/// Size of one read of a download.
 pub const DOWNLOAD_CHUNK_BYTES: usize = 64 * 1024;
 /// Characters of an error message that quotes a request.
 pub const DETAIL_CHARS_MAX: usize = 300;
-/// Addresses whose wrong keys are counted apart.
+/// Addresses with a counter of wrong keys.
 pub const WRONG_KEY_SOURCES_MAX: usize = 4096;
-/// Characters of a request id that is taken over from the client.
+/// Characters of a client's request id.
 pub const REQUEST_ID_CHARS_MAX: usize = 64;
-/// Rows of one page unless the caller asks for fewer or more.
+/// Default rows of a page.
 pub const PAGE_ROWS: u32 = 50;
-/// Rows of one page at most.
+/// Maximum rows of a page.
 pub const PAGE_ROWS_MAX: u32 = 200;
-/// Life of a signed link unless the operator says otherwise.
+/// Default lifetime of a signed link.
 pub const LINK_LIFE: Duration = Duration::from_secs(3600);
 
 // ---- the server ----------------------------------------------------------------------------------------------
 
-/// The end of an execution is tried to be recorded for this long while others hold the database.
+/// Time for retries to record an outcome in a locked database.
 pub const RECORD_MAX: Duration = Duration::from_secs(60);
-/// Pause between two attempts at it; each has waited for [`STORE_LOCK_MAX`].
-pub const RECORD_AGAIN_AFTER: Duration = Duration::from_millis(100);
-/// Pause before a queued execution that could not begin, or be ended, is looked at again; the former doubles it each time.
-pub const QUEUED_AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// So often one waits for its turn again: half a minute, in which an engine has started anew.
-pub const QUEUED_AGAIN_MAX: u32 = 5;
-/// Running executions get this long at shutdown; the rest become `interrupted`.
+/// Pause between these retries; each has waited for [`STORE_LOCK_MAX`].
+pub const RECORD_RETRY_AFTER: Duration = Duration::from_millis(100);
+/// First pause before a queued execution that could not start is retried; doubled each time.
+pub const QUEUED_RETRY_AFTER: Duration = Duration::from_secs(1);
+/// Retries of a queued execution: half a minute, in which an engine can restart.
+pub const QUEUED_RETRIES_MAX: u32 = 5;
+/// Running executions have this long at shutdown, then they become `interrupted`.
 pub const DRAIN_SERVER_MAX: Duration = Duration::from_secs(30);
-/// Pause between two rounds of upkeep: reconciler, retention.
-pub const UPKEEP_EVERY: Duration = Duration::from_secs(60);
-/// Pause between two looks whether the server rests.
-pub const IDLE_LOOK_EVERY: Duration = Duration::from_secs(10);
-/// CPU time between two looks, its sandboxes' included, up to which it does.
+/// Interval of maintenance.
+pub const MAINTENANCE_EVERY: Duration = Duration::from_secs(60);
+/// Interval at which the server checks whether it is idle.
+pub const IDLE_CHECK_EVERY: Duration = Duration::from_secs(10);
+/// CPU time per interval, including sandboxes, up to which the server is idle.
 pub const IDLE_CPU_MAX: Duration = Duration::from_millis(100);
-/// A process registers in no time; a file that says so for longer was left by a dead one.
+/// Age at which an incomplete registration belongs to a dead process.
 pub const REGISTERING_MAX: Duration = Duration::from_secs(3600);
-/// Executions beyond retention that are forgotten before the database is asked for more.
-pub const FORGOTTEN_AT_ONCE: u32 = 1000;
-/// Archives unpacked at once: each may write [`UNPACKED_BYTES_MAX`].
+/// Executions deleted per query of retention.
+pub const EXPIRED_PER_QUERY: u32 = 1000;
+/// Archives unpacked concurrently; each may write [`UNPACKED_BYTES_MAX`].
 pub const UNPACKING_MAX: usize = 4;
-/// No execution lasts as long, its waiting included: an unpacked skill that was used within this time may still be read.
+/// Longer than any execution, including its wait: an unpacked skill used within this time may be in use.
 pub const SKILL_USED_MAX: Duration = Duration::from_secs(3600);
-/// An unpacked skill that was not used for this long is removed; its archive stays.
+/// Idle time after which an unpacked skill is evicted; its archive stays.
 pub const SKILL_IDLE_MAX: Duration = Duration::from_secs(24 * 3600);
-/// A container that was created and never started is removed after this long.
+/// Age at which a container that was never started is removed.
 pub const CREATED_NEVER_STARTED_MAX: Duration = Duration::from_secs(15 * 60);
-/// A keeper container that was not used for this long is removed.
+/// Idle time after which a volume container is removed.
 pub const VOLUME_CONTAINER_IDLE_MAX: Duration = Duration::from_secs(24 * 3600);
-/// Keeper containers on one engine; of more, those go that were not used for longest.
+/// Volume containers per engine; the least recently used ones are evicted.
 pub const VOLUME_CONTAINERS_MAX: usize = 256;
-/// The clocks of servers that share an engine may differ by this much: no sandbox is taken for expired before.
+/// Maximum clock difference of servers that share an engine: earlier, no sandbox counts as expired.
 pub const CLOCKS_APART_MAX: Duration = Duration::from_secs(300);
-/// One call to the container engine that is not a wait, an attach or a pull.
+/// One call to the container engine, except waiting, attaching and pulling.
 pub const ENGINE_CALL_MAX: Duration = Duration::from_secs(20);
-/// How long `auto` waits for an engine's next sign of life before it takes the native sandbox instead.
+/// Time without a response after which `auto` uses the native backend.
 pub const ENGINE_SILENCE_MAX: Duration = Duration::from_secs(10);
-/// How soon `auto` looks again for an engine that was missing, at the earliest.
-pub const ENGINE_LOOK_AGAIN: Duration = Duration::from_secs(10);
-/// How long it stands what an image of the engine is: a tag may be moved to another.
-pub const IMAGE_LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// How long a failed pull stands for those that would follow; the image itself is looked for each time.
-pub const PULL_AGAIN: Duration = Duration::from_secs(60);
-/// Signs of progress that wait for whoever watches; more are dropped.
+/// Minimum interval at which `auto` retries a missing engine.
+pub const ENGINE_RECHECK_AFTER: Duration = Duration::from_secs(10);
+/// Time for which the metadata of an image are cached, since a tag may move.
+pub const IMAGE_RECHECK_AFTER: Duration = Duration::from_secs(5);
+/// Time for which a failed pull is not retried; the image itself is checked each time.
+pub const PULL_RETRY_AFTER: Duration = Duration::from_secs(60);
+/// Queued progress messages; further ones are dropped.
 pub const PROGRESS_QUEUE: usize = 16;
-/// One image pull.
 pub const PULL_MAX: Duration = Duration::from_secs(15 * 60);
-/// Wrong API keys from one address in a minute before it is answered 429.
+/// Wrong API keys per address and minute; then the server answers 429.
 pub const WRONG_KEYS_PER_MINUTE_MAX: u32 = 60;
 
 // ---- store and blob ------------------------------------------------------------------------------------------
 
-/// Read-only connections to the database that calls queue for; one more reads at once or not at all, one more writes.
+/// Read-only connections to the database. One call more reads at the same time or fails at once, one more writes.
 pub const STORE_READERS: usize = 2;
-/// Skills whose manifests are kept in memory as they were read.
-pub const STORE_KNOWN_MAX: usize = 64;
-/// Bytes of instructions of such a skill.
-pub const STORE_KNOWN_INSTRUCTIONS_BYTES_MAX: usize = 32 * 1024;
-/// Prepared statements each connection keeps.
+/// Parsed manifests kept in memory.
+pub const MANIFESTS_CACHED_MAX: usize = 64;
+/// Maximum instructions of such a manifest.
+pub const MANIFEST_CACHED_INSTRUCTIONS_BYTES_MAX: usize = 32 * 1024;
+/// Prepared statements per connection.
 pub const STORE_STATEMENTS: usize = 64;
-/// Longest wait for a lock that another process holds on the database.
+/// Maximum wait for a lock of another process on the database.
 pub const STORE_LOCK_MAX: Duration = Duration::from_secs(5);
-/// Longest wait for a connection of this process.
+/// Maximum wait for a connection of this process.
 pub const STORE_QUEUE_MAX: Duration = Duration::from_secs(10);
-/// Longest wait at start for another process that opens or migrates the same database.
+/// Maximum wait at start for another process that opens or migrates the database.
 pub const STORE_OPEN_MAX: Duration = Duration::from_secs(30);
-/// Looking for damage at start ends after this long; a database too big for it is checked in part.
+/// Time limit of the integrity check at start; a larger database is checked partly.
 pub const STORE_CHECK_MAX: Duration = Duration::from_secs(1);
-/// The write-ahead log is carried over into the database when it has this many pages of 4 KiB. With SQLite's own 1,000
-/// the slowest commit in a hundred took 7 ms instead of 0.5.
+/// Pages of 4 KiB at which the write-ahead log is checkpointed. With SQLite's 1,000 the slowest commit in a hundred
+/// took 7 ms instead of 0.5.
 pub const STORE_LOG_PAGES: u32 = 4000;
-/// The write-ahead log is cut back to this many bytes after a checkpoint.
+/// Size to which the write-ahead log is truncated after a checkpoint.
 pub const STORE_LOG_BYTES: u64 = 64 * MIB;
 /// Characters of a page cursor.
 pub const CURSOR_CHARS_MAX: usize = 256;
-/// Bytes of the secret that signs links, at least.
+/// Minimum bytes of the secret that signs links.
 pub const LINK_SECRET_BYTES_MIN: usize = 32;
-/// Different byte values in that secret, at least: "changemechangeme…" is long but no secret.
+/// Minimum distinct bytes of that secret: "changemechangeme…" is long but not secret.
 pub const LINK_SECRET_DISTINCT_MIN: usize = 8;
 
 // ---- configuration and command line --------------------------------------------------------------------------
 
 /// A configuration file.
 pub const CONFIG_BYTES_MAX: u64 = 64 * KIB;
-/// Executions at once that can be configured.
+/// Maximum configurable concurrency.
 pub const CONCURRENCY_MAX: usize = 1024;
-/// Ended executions and their files are kept this long unless the operator says otherwise.
+/// Default retention of ended executions and their files.
 pub const RETENTION_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
-/// Ended executions kept for each tenant unless the operator says otherwise.
+/// Default number of ended executions per tenant.
 pub const RETENTION_PER_TENANT: u64 = 10_000;
-/// Longest life of a signed link that can be configured.
+/// Maximum configurable lifetime of a signed link.
 pub const LINK_LIFE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
-/// A key file in the data folder.
+/// Key file in the data folder.
 pub const KEY_FILE_BYTES_MAX: u64 = 4 * KIB;
-/// Input files of one command together; as base64 they must fit into [`EXECUTION_BODY_BYTES_MAX`].
+/// Input files of one command; as base64 they must fit into [`EXECUTION_BODY_BYTES_MAX`].
 pub const INPUT_FILES_BYTES_MAX: u64 = 24 * MIB;
-/// One JSON answer of a server that the command line talks to: output and logs at their caps, escaped.
+/// JSON response that the command line reads: output and logs at their limits, escaped.
 pub const ANSWER_BYTES_MAX: u64 = 64 * MIB;
-/// Rows that the command line lists at most.
+/// Maximum rows that the command line lists.
 pub const ROWS_LISTED_MAX: usize = 10_000;
 /// Time to connect to a server.
 pub const CLIENT_CONNECT_MAX: Duration = Duration::from_secs(10);
-/// Time for a server's answer.
+/// Time for a server's response.
 pub const CLIENT_ANSWER_MAX: Duration = Duration::from_secs(120);
-/// Time for the answer to a run: waiting for a place, a pull, the program and its results.
+/// Time for the response to a run: queue, pull, program and results.
 pub const CLIENT_RUN_MAX: Duration = Duration::from_secs(45 * 60);
-/// Times that the command line asks again for a stream that broke off, one after the other.
-pub const CLIENT_AGAIN_MAX: u32 = 30;
+/// Consecutive reconnects of the command line to an interrupted stream.
+pub const CLIENT_RECONNECTS_MAX: u32 = 30;
 /// Time for one download.
 pub const CLIENT_DOWNLOAD_MAX: Duration = Duration::from_secs(60 * 60);

@@ -1,36 +1,36 @@
-//! Bounds of executions that wait, and of waiting for them.
+//! Limits of the queue and of waiting.
 
 use std::time::Duration;
 
 use super::MIB;
 
-/// Executions of one tenant that wait for a free slot; more are answered `busy`.
+/// Waiting interactive requests per tenant; further ones are answered `busy`.
 pub const QUEUE_MAX: usize = 256;
-/// Bytes of all requests of one tenant that wait for their turn.
+/// Bytes of all queued requests of a tenant.
 pub const QUEUED_BYTES_MAX: u64 = 256 * MIB;
-/// Executions of one tenant that nobody waits for, before their turn.
+/// Queued executions per tenant.
 pub const ASYNC_QUEUE_MAX: usize = 1000;
-/// As long as a caller has come within this time, the queue leaves a slot free for the next one.
-pub const CALLERS_COME_WITHIN: Duration = Duration::from_secs(5);
-/// Submissions of one tenant that are taken down at once; the others wait a moment.
+/// While a caller has arrived within this time, one slot stays reserved for interactive requests.
+pub const SLOT_RESERVED_FOR: Duration = Duration::from_secs(5);
+/// Submissions of a tenant that are recorded concurrently.
 pub const SUBMISSIONS_AT_ONCE: usize = 2;
-/// How long a submission gives way to callers whose executions have just begun, at most.
-pub const GIVE_WAY_MAX: Duration = Duration::from_millis(25);
-/// Who finds a queue full is told to come back after this.
+/// Maximum time that a submission yields to interactive executions that have just started.
+pub const YIELD_MAX: Duration = Duration::from_millis(25);
+/// `Retry-After` of a full queue.
 pub const QUEUE_RETRY_AFTER: Duration = Duration::from_secs(5);
-/// How long an `Idempotency-Key` stands for its request.
+/// Lifetime of an `Idempotency-Key`.
 pub const IDEMPOTENCY_KEY_LIFE: Duration = Duration::from_secs(24 * 3600);
-/// Longest wait for an end that one request may ask for.
+/// Maximum wait for an end per request.
 pub const WAIT_MAX: Duration = Duration::from_secs(60);
-/// Full queues of this many tenants are the most that waits in all.
+/// Full queues of this many tenants are the maximum in all.
 pub const QUEUES_MAX: usize = 4;
-/// Longest wait for a free slot.
+/// Maximum wait for a slot.
 pub const QUEUE_WAIT_MAX: Duration = Duration::from_secs(60);
-/// Whoever watches an execution that waits for its turn is told its place this late at most.
-pub const QUEUE_LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Waiting executions that can be configured.
+/// Interval at which subscribers receive a changed queue position.
+pub const QUEUE_POLL_EVERY: Duration = Duration::from_secs(1);
+/// Maximum configurable queue.
 pub const QUEUE_CONFIGURED_MAX: usize = 100_000;
-/// Whoever watches an execution that another process runs is told its end this late at most.
-pub const ELSEWHERE_LOOK_EVERY: Duration = Duration::from_secs(1);
-/// A process that runs something beside others looks this often for requests of theirs to cancel it.
+/// Interval at which subscribers poll an execution of another process.
+pub const OTHER_PROCESS_POLL_EVERY: Duration = Duration::from_secs(1);
+/// Interval at which a process polls for cancel requests of others, while it runs executions.
 pub const CANCEL_POLL_EVERY: Duration = Duration::from_secs(1);

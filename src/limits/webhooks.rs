@@ -1,34 +1,34 @@
-//! Bounds of webhooks.
+//! Limits of webhooks.
 
 use std::time::Duration;
 
 use super::KIB;
 
-/// An address that the end of an execution is told to.
+/// Callback URL.
 pub const CALLBACK_URL_BYTES_MAX: usize = 2048;
-/// All that one attempt may take: resolving, connecting, sending, the answer.
+/// One attempt: resolving, connecting, sending, receiving.
 pub const DELIVERY_ATTEMPT_MAX: Duration = Duration::from_secs(10);
 /// Connecting to one of several addresses.
 pub const DELIVERY_CONNECT_MAX: Duration = Duration::from_secs(3);
-/// How long is waited for the rest of an answer whose status is known.
+/// Time to receive the rest of a response after its status.
 pub const DELIVERY_REST_MAX: Duration = Duration::from_secs(1);
-/// What is read of it.
+/// Bytes read of that rest.
 pub const DELIVERY_REST_BYTES_MAX: u64 = KIB;
-/// The head of an answer.
+/// Head of a response.
 pub const DELIVERY_HEAD_BYTES_MAX: usize = 16 * 1024;
-/// Its lines.
+/// Header lines of a response.
 pub const DELIVERY_HEADERS_MAX: usize = 100;
-/// Addresses of one host that are tried.
+/// Addresses tried per host.
 pub const DELIVERY_ADDRESSES_MAX: usize = 4;
-/// Attempts at once, in all.
+/// Concurrent attempts.
 pub const DELIVERIES_AT_ONCE: usize = 32;
-/// Those of one tenant.
+/// Concurrent attempts of a tenant.
 pub const DELIVERIES_OF_TENANT_AT_ONCE: u32 = 8;
-/// Those of one tenant to one host: one that never answers leaves places for the others.
+/// Concurrent attempts of a tenant to one host: a slow host must not block the others.
 pub const DELIVERIES_TO_HOST_AT_ONCE: u32 = 4;
-/// Webhooks that are looked at when some are chosen: so many of the oldest of each tenant, and as many of its newest.
-pub const DELIVERIES_LOOKED_AT: u32 = 200;
-/// Pauses before the second attempt and those after it, unless the operator says otherwise.
+/// Webhooks considered per selection: the oldest of each tenant, and as many of its newest.
+pub const DELIVERIES_CONSIDERED: u32 = 200;
+/// Default pauses before the second and later attempts.
 pub const DELIVERY_RETRIES: [Duration; 7] = [
     Duration::from_secs(5),
     Duration::from_secs(60),
@@ -38,19 +38,19 @@ pub const DELIVERY_RETRIES: [Duration; 7] = [
     Duration::from_secs(5 * 3600),
     Duration::from_secs(10 * 3600),
 ];
-/// The longest `Retry-After` of a receiver that is heeded where the pause would be shorter.
+/// Maximum `Retry-After` that is respected.
 pub const DELIVERY_RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
-/// The most that can be configured.
+/// Maximum configurable number of retries.
 pub const DELIVERY_RETRIES_MAX: usize = 20;
-/// The longest pause that can be configured.
+/// Maximum configurable pause.
 pub const DELIVERY_RETRY_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Whoever sends looks for what others have left at least so often.
-pub const DELIVERIES_LOOK_EVERY: Duration = Duration::from_secs(10);
-/// The pause after a look that found everything busy, or failed.
-pub const DELIVERIES_LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// At the end of a server, attempts that are under way have this long.
+/// Maximum interval at which the sender looks for webhooks of other processes.
+pub const DELIVERIES_POLL_EVERY: Duration = Duration::from_secs(10);
+/// Pause after a selection that found only busy hosts or failed.
+pub const DELIVERIES_RETRY_AFTER: Duration = Duration::from_secs(1);
+/// Time for running attempts at shutdown.
 pub const DELIVERIES_DRAIN_MAX: Duration = Duration::from_secs(2);
-/// Characters of an execution's error that are told.
+/// Characters of an execution's error in a payload.
 pub const DELIVERY_ERROR_CHARS_MAX: usize = 1000;
-/// A signing secret that was replaced goes on signing for this long.
+/// Time for which a replaced signing secret still signs.
 pub const SIGNING_SECRET_OVERLAP: Duration = Duration::from_secs(24 * 3600);

@@ -21,9 +21,9 @@ use crate::limits;
 use crate::sandbox::InputFile;
 use crate::skill::{Language, Selector, SkillRef};
 
-/// Beyond its deadline an execution may queue, start and be collected for this long, whatever it does.
+/// Beyond its deadline an execution may queue, start and be collected for this long.
 const PATIENCE: Duration = Duration::from_secs(150);
-/// Retained of a stream, in characters, and of a collected file, in bytes.
+/// Recorded characters of a stream, and bytes of a collected file.
 const HEAD_MAX: usize = 4096;
 const FILES_READ_MAX: usize = 16;
 
@@ -37,14 +37,14 @@ pub(super) struct Attacker<'a> {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
-    /// A new sandbox.
+    /// A cold sandbox.
     #[default]
     Cold,
-    /// A sandbox from the warm pool.
+    /// A warm sandbox.
     Warm,
 }
 
-/// How often an attack is run until it gets a warm sandbox, and the pause between.
+/// Attempts to get a warm sandbox for an attack, and the pause between them.
 const TRIES: usize = 20;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
@@ -187,19 +187,19 @@ impl Attacker<'_> {
     }
 }
 
-/// One program, about to become a skill of its own.
+/// A program that becomes a skill.
 #[derive(Debug)]
 pub(super) struct ProbeSkill<'a> {
     pub(super) language: Language,
     pub(super) program: &'a str,
-    /// Further lines.
+    /// Further lines of the front matter.
     pub(super) front_matter: &'a [String],
-    /// Files beside the program.
+    /// Files next to the program.
     pub(super) beside: &'a BTreeMap<String, String>,
 }
 
 impl ProbeSkill<'_> {
-    /// The skill's archive, made in `folder`.
+    /// The skill's archive, created in `folder`.
     pub(super) fn archive(&self, folder: &Path) -> Result<std::fs::File, Error> {
         let skill = tempfile::tempdir_in(folder).map_err(Error::internal)?;
         self.write(skill.path()).map_err(Error::internal)?;
@@ -245,7 +245,7 @@ fn refused(error: &Error) -> Observation {
     }
 }
 
-/// Everything that is reported of an execution, and figures derived from it.
+/// The report of an execution, with derived figures.
 fn described(execution: &Execution, outcome: &Outcome) -> Value {
     let granted = &execution.new.limits;
     let (timings, usage, logs) = (&outcome.timings, &outcome.usage, &outcome.logs);
@@ -280,9 +280,9 @@ fn described(execution: &Execution, outcome: &Outcome) -> Value {
         "warm": timings.warm,
         "past_deadline_ms": timings.run_ms - granted.timeout.as_secs_f64() * 1000.0,
         "usage": usage,
-        // Where PID 1 went, too, nobody is left to count.
+        // If PID 1 was counted, too, no count is possible.
         "memory_ended": outcome.status == Status::Oom || usage.oom_kills > 0,
-        // As few as the host can tell: 0.
+        // At least the number that the host can report: 0.
         "memory_of_granted": ratio(mebibytes(usage.memory_peak_bytes), mebibytes(granted.memory_bytes)),
         "cpu_of_granted": ratio(Duration::from_millis(usage.cpu_ms).as_secs_f64() * 1000.0, granted_ms),
     })

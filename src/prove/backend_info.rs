@@ -8,12 +8,12 @@ use super::probe::GVISOR;
 #[derive(Clone, Debug, Default)]
 pub(super) struct BackendInfo {
     pub(super) backend: &'static str,
-    /// For people.
+    /// Human-readable.
     pub(super) form: String,
-    /// From the general to the particular: backend, `gvisor`, `ordinary`, `degraded`.
+    /// From general to specific: backend, `gvisor`, `ordinary`, `degraded`.
     pub(super) traits: Vec<String>,
     pub(super) degraded: Vec<String>,
-    /// Promises whose mechanism depends on this host, and the mechanism.
+    /// Promises whose mechanism depends on this host, with the mechanism.
     pub(super) mechanisms: Vec<(&'static str, String)>,
 }
 

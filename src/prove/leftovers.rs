@@ -1,4 +1,4 @@
-//! Finds what sandboxes have left on this host, from outside.
+//! Finds leftovers of sandboxes on this host, from outside.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::store::ExecutionFilter;
 /// An engine reports the end of a container late, and it is removed in the background.
 const REMOVED_WITHIN: Duration = Duration::from_secs(60);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(200);
-/// Depth below the cgroups' root at which a service's own subtree may lie.
+/// Maximum depth of a service's own subtree below the cgroups' root.
 const CGROUP_DEPTH_MAX: usize = 12;
 
 pub(super) async fn find(target: &Target<'_>) -> Map<String, Value> {
@@ -29,7 +29,7 @@ pub(super) async fn find(target: &Target<'_>) -> Map<String, Value> {
         ..
     } = *target;
     engine.sandbox().drain().await;
-    // A published skill is kept unpacked, which is no leftover.
+    // A published skill stays unpacked, which is not a leftover.
     let places = match target.origin {
         Origin::Cold => &["tmp", "cache"][..],
         Origin::Warm => &["tmp"],
@@ -68,7 +68,7 @@ async fn containers(sandbox: &Sandbox) -> Value {
     }
 }
 
-/// Children of this process that were not reaped: each native sandbox is one.
+/// Children of this process that were not reaped: each is a native sandbox.
 fn children() -> Vec<String> {
     let own = format!("PPid:\t{}", std::process::id());
     let is_child = |pid: &String| {
@@ -81,7 +81,7 @@ fn children() -> Vec<String> {
         .collect()
 }
 
-/// Cgroups of sandboxes of this process: one can only be removed when it is empty.
+/// Cgroups of this process's sandboxes: one can only be removed when it is empty.
 fn cgroups(instance: InstanceId) -> Vec<String> {
     let home = format!("skillbox-{instance}");
     let mut found = Vec::new();

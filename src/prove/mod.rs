@@ -1,6 +1,6 @@
-//! Attacks its own sandboxes on this host, through the real engine, and reports which promises held.
+//! Attacks its own sandboxes on this host, through the real engine, and reports which promises hold.
 //!
-//! The attacks are data (`*.yaml`) and programs (`probes/`); nothing but the sandboxes that are made for them is attacked.
+//! The attacks are data (`*.yaml`) and programs (`probes/`). They attack only sandboxes created for them.
 
 mod attacker;
 mod backend_info;
@@ -42,7 +42,7 @@ pub use probe::Selection;
 pub use report::{PromiseTally, Proof, Tally};
 pub use verdict::{Finding, Verdict};
 
-/// The promises in a few words; `SECURITY.md` has the full text.
+/// Titles of the promises; `SECURITY.md` has the full text.
 pub const PROMISES: &[(&str, &str)] = &[
     ("P1", "no network"),
     ("P2", "root and skill are read-only"),
@@ -51,50 +51,45 @@ pub const PROMISES: &[(&str, &str)] = &[
     ("P5", "at most 128 processes"),
     ("P6", "memory is bounded"),
     ("P7", "CPU is bounded"),
-    ("P8", "wall clock is bounded"),
-    ("P9", "output is bounded, and truncation is said"),
-    ("P10", "scratch is bounded and noexec"),
-    ("P11", "the environment is an allow-list"),
+    ("P8", "wall clock is limited"),
+    ("P9", "output is limited, and truncation is reported"),
+    ("P10", "scratch is limited and noexec"),
+    ("P11", "the environment is an allowlist"),
     ("P12", "nothing of the host is visible"),
     ("P13", "one seccomp table of our own"),
     ("P14", "single use"),
-    ("P15", "nothing is left behind"),
+    ("P15", "no leftovers"),
     ("P16", "PID 1 cannot be traced, replaced or starved"),
 ];
 
 #[derive(Debug)]
 pub struct Target<'a> {
-    /// An engine over a folder of its own, with one backend.
+    /// The engine to attack, with one backend and a folder of its own.
     pub engine: &'a Engine,
-    /// An administrator there.
+    /// An administrator of the engine.
     pub caller: &'a Caller,
-    /// That folder.
     pub folder: &'a Path,
-    /// The container engine's runtime, where one is configured.
+    /// Configured runtime of the container engine.
     pub runtime: Option<&'a str>,
     pub origin: Origin,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct ProofProgress {
-    /// Attacks that are over.
+    /// Completed attacks.
     pub done: usize,
-    /// All attacks.
     pub all: usize,
 }
 
-/// Only two: more would distort the times that some probes check.
+/// Only two: more would distort the durations that some probes check.
 const AT_ONCE: usize = 2;
-/// A busy host may be late once; a sandbox without a time limit is late each time.
+/// A busy host may be late once; a sandbox without a time limit is always late.
 const IN_TIME_TRIES: usize = 3;
 /// Pause between two runs of the neighbour.
 const NEIGHBOUR_EVERY: Duration = Duration::from_millis(500);
 
-/// Runs the selected attacks and checks their probes. Ends in limited time; shutting the engine down ends the attacks.
-///
-/// # Errors
-///
-/// No listener could be bound, or the folder cannot be written.
+/// Runs the selected attacks and checks their probes. Ends in limited time; shutting the engine down ends the
+/// attacks.
 pub async fn prove(
     target: &Target<'_>,
     selection: &Selection,
@@ -163,7 +158,7 @@ pub async fn prove(
     })
 }
 
-/// Repeats an attack whose only fault was that it took too long.
+/// Repeats an attack that only took too long.
 async fn attack_in_time(attacker: &Attacker<'_>, attack: &Attack, traits: &[String]) -> Observation {
     let mut observation = attacker.attack(attack).await;
     for _ in 1..IN_TIME_TRIES {
@@ -176,7 +171,7 @@ async fn attack_in_time(attacker: &Attacker<'_>, attack: &Attack, traits: &[Stri
     observation
 }
 
-/// Stores the secret that one program declares, and another that none does.
+/// Stores a secret that one program declares, and another that none does.
 async fn plant_secrets(target: &Target<'_>, secret: &str) -> Result<(), Error> {
     for (name, value) in [
         ("PROVE_DECLARED", secret.to_owned()),
@@ -218,7 +213,7 @@ impl Neighbour {
     }
 }
 
-/// Does `work` while another small skill runs repeatedly.
+/// Runs another small skill repeatedly during `work`.
 async fn beside_a_neighbour<T>(target: &Target<'_>, work: impl Future<Output = T>) -> (T, Neighbour) {
     let mut seen = Neighbour::default();
     tokio::pin!(work);

@@ -1,4 +1,4 @@
-//! The attacks as data: which program is run with what, which promises it tests, and what is expected of it.
+//! Attacks as data: programs with their inputs, and the expected outcomes by promise.
 
 use std::collections::BTreeMap;
 
@@ -8,40 +8,40 @@ use serde_json::Value;
 
 use super::verdict::Expected;
 
-/// The data, one file for each kind of attack.
+/// One data file per kind of attack.
 const FILES: [&str; 4] = [
     include_str!("confinement.yaml"),
     include_str!("system_calls.yaml"),
     include_str!("endings.yaml"),
     include_str!("exhaustion.yaml"),
 ];
-/// What differs on gVisor, by the probe's name.
+/// Differences on gVisor, by the probe's name.
 const ON_GVISOR: &str = include_str!("gvisor.yaml");
 
-/// One execution, or a check of the host after all of them, and its probes.
+/// An execution, or a check of the host after all executions, with its probes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Attack {
-    /// A program of [`super::programs`]; without one, this host is looked at after all others.
+    /// A program of [`super::programs`]; without one, the host is checked after all other attacks.
     pub(super) program: Option<String>,
-    /// Its input, besides the input that every program gets.
+    /// Its input, in addition to that of every program.
     #[serde(default)]
     pub(super) input: serde_json::Map<String, Value>,
-    /// The same program, run with this input before.
+    /// Inputs of an earlier run of the same program.
     pub(super) before: Option<serde_json::Map<String, Value>>,
     /// Lines of the skill's front matter.
     #[serde(default)]
     pub(super) front_matter: Vec<String>,
-    /// Files beside the program, by name.
+    /// Files next to the program, by name.
     #[serde(default)]
     pub(super) beside: BTreeMap<String, String>,
     /// Files in the working folder, by name.
     #[serde(default)]
     pub(super) files: BTreeMap<String, String>,
-    /// The deadline.
+    /// Deadline.
     #[serde(default = "thirty")]
     pub(super) seconds: f64,
-    /// Not to be tried where nothing bounds it (the degraded form).
+    /// Not run without limits (the degraded form).
     #[serde(default)]
     pub(super) needs_bounds: bool,
     pub(super) probes: Vec<Probe>,
@@ -51,24 +51,24 @@ fn thirty() -> f64 {
     30.0
 }
 
-/// One thing that is expected.
+/// An expected outcome.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Probe {
-    /// The catalogue's number, and a letter where it has several.
+    /// The catalogue's id, and a letter if it has several probes.
     pub(super) id: String,
     /// `P1` to `P16`.
     pub(super) promise: String,
-    /// What is attacked, in a few words.
+    /// Short description of the attack.
     pub(super) name: String,
-    /// How the promise is kept.
+    /// Mechanism that keeps the promise.
     pub(super) by: Mechanism,
-    /// Places in what was seen, as JSON pointers, and what is expected there.
+    /// Expected values, by JSON pointer into the outcome.
     pub(super) expect: BTreeMap<String, Expected>,
-    /// Where it differs: by backend, `ordinary` or `degraded`.
+    /// Different expectations, by backend, `ordinary` or `degraded`.
     #[serde(default)]
     pub(super) on: BTreeMap<String, BTreeMap<String, Expected>>,
-    /// The backends that it applies to; all if absent.
+    /// Backends to which it applies; all if absent.
     #[serde(default)]
     pub(super) only: Vec<String>,
     /// From `gvisor.yaml`.
@@ -76,23 +76,23 @@ pub(super) struct Probe {
     pub(super) on_gvisor: Option<OnGvisor>,
 }
 
-/// How gVisor keeps a promise, where that differs.
+/// Differences on gVisor.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OnGvisor {
-    /// How, if not as elsewhere.
+    /// Different mechanism.
     by: Option<String>,
-    /// Why the promise is not kept in full there; its verdict is then `degraded` at best.
+    /// Why the promise is only partly kept there; the verdict is then `degraded` at best.
     weaker: Option<String>,
-    /// Accepted there besides what is expected elsewhere.
+    /// Alternative outcome that is accepted there.
     #[serde(default)]
     expect: BTreeMap<String, Expected>,
 }
 
-/// The trait of a runtime that is a kernel in user space.
+/// Trait of a runtime that is a kernel in user space.
 pub(super) const GVISOR: &str = "gvisor";
 
-/// The same words everywhere, or different ones.
+/// The same text everywhere, or different ones.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Mechanism {
@@ -101,7 +101,7 @@ pub(super) enum Mechanism {
 }
 
 impl Mechanism {
-    /// The words for the last of these traits that has some.
+    /// The text of the last of these traits that has one.
     pub(super) fn on(&self, traits: &[String]) -> &str {
         match self {
             Self::Everywhere(words) => words,
@@ -129,13 +129,13 @@ impl Probe {
         (!other.is_empty()).then(|| other.clone())
     }
 
-    /// How the promise is kept with these traits.
+    /// The mechanism for these traits.
     pub(super) fn mechanism(&self, traits: &[String]) -> &str {
         let other = self.on_gvisor(traits).and_then(|other| other.by.as_deref());
         other.unwrap_or_else(|| self.by.on(traits))
     }
 
-    /// Why the promise is not kept in full with these traits.
+    /// Why the promise is only partly kept with these traits.
     pub(super) fn weaker(&self, traits: &[String]) -> Option<&str> {
         self.on_gvisor(traits).and_then(|other| other.weaker.as_deref())
     }
@@ -157,19 +157,14 @@ impl Probe {
     }
 }
 
-/// All attacks, or some.
 #[derive(Clone, Debug)]
 pub struct Selection {
     pub(super) attacks: Vec<Attack>,
 }
 
 impl Selection {
-    /// Those that test one of these promises (`P7`), belong to one of these entries of the catalogue (`S-10`), or have one of
-    /// these names (`S-10b`); all if nothing is named.
-    ///
-    /// # Errors
-    ///
-    /// The name that none has.
+    /// The attacks of these promises (`P7`), catalogue ids (`S-10`) or names (`S-10b`); all if empty. Fails on an
+    /// unknown name.
     pub fn named(names: &[String]) -> Result<Self, String> {
         let mut attacks = all();
         let known = |name: &String| {
@@ -179,7 +174,7 @@ impl Selection {
         };
         if let Some(unknown) = names.iter().find(|name| !known(name)) {
             return Err(format!(
-                "no probe is called {unknown:?}; name a promise (P1 to P16) or a probe as `skillbox prove` lists it (S-10, S-10b)"
+                "unknown probe {unknown:?}; name a promise (P1 to P16) or a probe as `skillbox prove` lists it (S-10, S-10b)"
             ));
         }
         for attack in &mut attacks {
@@ -191,7 +186,7 @@ impl Selection {
         Ok(Self { attacks })
     }
 
-    /// Those that say anything here.
+    /// The attacks that apply here.
     pub(super) fn on(&self, traits: &[String]) -> Vec<Attack> {
         let mut attacks = self.attacks.clone();
         for attack in &mut attacks {
@@ -213,7 +208,7 @@ fn all() -> Vec<Attack> {
 }
 
 fn parse<T: DeserializeOwned>(text: &str) -> T {
-    // By way of JSON, which keeps numbers and texts of any shape apart.
+    // Via JSON, to distinguish numbers and texts.
     let tree: Value = serde_saphyr::from_str(text).expect("a test reads the data");
     serde_json::from_value(tree).expect("a test reads the data")
 }

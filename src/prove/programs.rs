@@ -1,8 +1,8 @@
-//! The programs that attack, as they are run inside. The tests of the sandbox run them, too.
+//! Programs that attack from inside. Tests of the sandbox run them, too.
 
 use crate::skill::Language;
 
-/// What every Python program starts with.
+/// Prefix of every Python program.
 const PRELUDE: &str = include_str!("probes/prelude.py");
 
 macro_rules! programs {
@@ -31,7 +31,7 @@ pub(super) const PROGRAMS: &[(&str, Language, &str)] = programs! {
     Python "tree.py";
 };
 
-/// The program of this name: its language and its whole text.
+/// The language and complete text of a program.
 pub(super) fn find(name: &str) -> Option<(Language, String)> {
     let (_, language, text) = PROGRAMS.iter().find(|(known, _, _)| *known == name)?;
     let text = match language {

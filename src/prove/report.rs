@@ -5,57 +5,55 @@ use serde::Serialize;
 use super::PROMISES;
 use super::verdict::{Finding, Verdict};
 
-/// One backend, attacked.
+/// Results of one backend.
 #[derive(Clone, Debug, Serialize)]
 pub struct Proof {
     /// `docker` or `native`.
     pub backend: String,
-    /// What it is made of: the engine and its runtime, or this kernel and the user.
+    /// The engine and its runtime, or this kernel and the user.
     pub form: String,
-    /// The promises that are not kept in full here.
+    /// Promises that are only partly kept here.
     pub degraded: Vec<String>,
-    /// How often each verdict was given.
+    /// Number of each verdict.
     pub total: Tally,
-    /// Each promise.
+    /// By promise.
     pub promises: Vec<PromiseTally>,
-    /// Each probe, by promise.
+    /// By promise.
     pub findings: Vec<Finding>,
-    /// Attacks that started from a sandbox that had waited.
+    /// Attacks that ran in a warm sandbox.
     pub waited: usize,
-    /// How long all of it took, in seconds.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
-/// How often each verdict was given.
+/// Number of each verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
-    /// Held.
+    /// Kept.
     pub kept: usize,
-    /// Not kept in full, and accepted.
+    /// Only partly kept, as accepted.
     pub degraded: usize,
-    /// Did not hold.
+    /// Not kept.
     pub breach: usize,
-    /// Could not be said.
+    /// Not checked.
     pub skipped: usize,
 }
 
-/// How often each verdict was given on one promise.
+/// Verdicts on one promise.
 #[derive(Clone, Debug, Serialize)]
 pub struct PromiseTally {
     /// `P1` to `P16`.
     pub promise: &'static str,
-    /// What is promised, in a few words.
+    /// Title of the promise.
     pub says: &'static str,
-    /// By what this host keeps it, where that depends on the host.
+    /// Mechanism of this host, if it depends on the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mechanism: Option<String>,
-    /// The verdicts.
     #[serde(flatten)]
     pub tally: Tally,
 }
 
 impl Tally {
-    /// Counts verdicts.
     pub fn of<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Self {
         let mut tally = Self::default();
         for finding in findings {
@@ -69,7 +67,6 @@ impl Tally {
         tally
     }
 
-    /// Both together.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -80,7 +77,7 @@ impl Tally {
         }
     }
 
-    /// The one word for all of it: the worst, and `Skipped` where nothing could be said at all.
+    /// The worst verdict; `Skipped` if none was given.
     #[must_use]
     pub fn verdict(self) -> Verdict {
         if self.breach > 0 {
@@ -95,7 +92,7 @@ impl Tally {
     }
 }
 
-/// The promises that are not kept in full: what the host says of itself, and what the probes have found.
+/// Promises that are only partly kept, according to the host and to the probes.
 pub(super) fn degraded(by_host: &[String], found: &[PromiseTally]) -> Vec<String> {
     let of_found = |promise: &str| {
         found
@@ -108,7 +105,7 @@ pub(super) fn degraded(by_host: &[String], found: &[PromiseTally]) -> Vec<String
         .collect()
 }
 
-/// Sorts findings by promise, then as the data has them, and counts them.
+/// Sorts findings by promise, then by the order of the data, and counts them.
 pub(super) fn by_promise(
     findings: &mut [Finding],
     mechanisms: &[(&'static str, String)],

@@ -1,4 +1,4 @@
-//! Canaries, listeners and the state of this host, which attacks must neither read nor change.
+//! Canaries, listeners and host state that attacks must neither read nor change.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::execution::Outcome;
 
-/// Settings of the kernel that no sandbox may change.
+/// Kernel settings that no sandbox may change.
 const KNOBS: [&str; 6] = [
     "kernel/core_pattern",
     "kernel/hostname",
@@ -21,13 +21,13 @@ const KNOBS: [&str; 6] = [
     "vm/overcommit_memory",
 ];
 
-/// The surroundings of one proof, in a folder of its own.
+/// The surroundings of one `prove` run, in a folder of its own.
 #[derive(Debug)]
 pub(super) struct Surroundings {
     folder: PathBuf,
     /// In every canary, and nowhere else.
     token: String,
-    /// Granted to the one program that declares it.
+    /// Granted to the only program that declares it.
     secret: String,
     canaries: Vec<Canary>,
     listeners: Listeners,
@@ -37,7 +37,7 @@ pub(super) struct Surroundings {
 }
 
 impl Surroundings {
-    /// Plants canaries in `folder`, in the temporary folder and in this user's home, where that can be.
+    /// Places canaries in `folder`, in the temporary folder and in this user's home, if possible.
     pub(super) fn set_up(folder: &Path) -> io::Result<Self> {
         let token = uuid::Uuid::now_v7().simple().to_string();
         let neighbour = folder.join("other-tenant");
@@ -51,7 +51,7 @@ impl Surroundings {
         Ok(Self {
             folder: folder.to_owned(),
             token,
-            // As JSON and names of files would have it in several ways.
+            // As in JSON and file names, in several spellings.
             secret: format!("{}/\"\\ü", uuid::Uuid::now_v7().simple()),
             canaries,
             listeners: Listeners::on_every_address()?,
@@ -69,7 +69,7 @@ impl Surroundings {
         &self.secret
     }
 
-    /// Input of every program: where to look for what it must not find.
+    /// Input of every program: places of the canaries, which it must not find.
     pub(super) fn input(&self) -> Map<String, Value> {
         let canaries: Vec<_> = self
             .canaries
@@ -86,13 +86,13 @@ impl Surroundings {
         input.as_object().cloned().unwrap_or_default()
     }
 
-    /// Connections and packets that the listeners have received.
+    /// Connections and packets received by the listeners.
     pub(super) fn received(&self) -> usize {
         let now = self.listeners.arrived();
         self.received.fetch_add(now, Ordering::SeqCst) + now
     }
 
-    /// Looks for the canaries' token in everything that came of an execution.
+    /// Looks for the token in all results of an execution.
     pub(super) fn check_for_token(&self, seen: &Value, outcome: &Outcome) {
         let logs = [&outcome.logs.stdout, &outcome.logs.stderr].map(|log| holds(log, &self.token));
         if logs.contains(&true) || seen.to_string().contains(&self.token) {
@@ -100,7 +100,7 @@ impl Surroundings {
         }
     }
 
-    /// The state of this host after all attacks.
+    /// State of this host after all attacks.
     pub(super) fn after(&self) -> Value {
         let mut changed: Vec<_> = host_state()
             .into_iter()
@@ -121,7 +121,7 @@ impl Surroundings {
     }
 }
 
-/// This very program, which is every sandbox's first process, and the kernel's settings.
+/// This program, which is every sandbox's first process, and kernel settings.
 fn host_state() -> Vec<(String, Vec<u8>)> {
     let knob = |name: &str| Some((name.to_owned(), fs::read(Path::new("/proc/sys").join(name)).ok()?));
     let mut state: Vec<_> = KNOBS.into_iter().filter_map(knob).collect();
@@ -131,7 +131,7 @@ fn host_state() -> Vec<(String, Vec<u8>)> {
     state
 }
 
-/// Listeners on every address of this host, which no sandbox may reach.
+/// Listeners on every address of this host, which sandboxes must not reach.
 #[derive(Debug)]
 struct Listeners {
     tcp: Vec<TcpListener>,
@@ -144,7 +144,7 @@ impl Listeners {
     fn on_every_address() -> io::Result<Self> {
         let (tcp, udp) = (TcpListener::bind("0.0.0.0:0")?, UdpSocket::bind("0.0.0.0:0")?);
         let (tcp_port, udp_port) = (tcp.local_addr()?.port(), udp.local_addr()?.port());
-        // Where this host has IPv6, the same ports there.
+        // If this host has IPv6, the same ports there.
         let tcp: Vec<_> = [Some(tcp), TcpListener::bind(("::", tcp_port)).ok()]
             .into_iter()
             .flatten()
@@ -167,7 +167,7 @@ impl Listeners {
         })
     }
 
-    /// How much has come since the last look.
+    /// Received bytes since the last call.
     fn arrived(&self) -> usize {
         let accepted = |listener: &TcpListener| std::iter::from_fn(|| listener.accept().ok()).count();
         let received =
@@ -176,9 +176,9 @@ impl Listeners {
     }
 }
 
-/// Every address of this host, and some that are often reachable from containers.
+/// Addresses of this host, and some that are often reachable from containers.
 fn addresses() -> Vec<String> {
-    // Every local address stands in the kernel's routing trie, below a line that says so.
+    // The kernel's routing trie lists local addresses below a line with their type.
     let trie = fs::read_to_string("/proc/net/fib_trie").unwrap_or_default();
     let lines: Vec<&str> = trie.lines().map(str::trim).collect();
     let local = lines.windows(2).filter(|pair| pair[1].contains("host LOCAL"));
@@ -247,7 +247,7 @@ impl Drop for Canary {
     }
 }
 
-/// The files below `folder` that hold the token, but for the canaries.
+/// Files below `folder` that contain the token, except canaries.
 fn stored(token: &str, folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut pending = vec![folder.to_owned()];

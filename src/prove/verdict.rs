@@ -9,22 +9,22 @@ use super::probe::Probe;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Expected {
-    /// Exactly this.
+    /// Equal.
     Is(Value),
     /// One of these.
     OneOf(Vec<Value>),
-    /// A number no larger.
+    /// At most this number.
     AtMost(f64),
-    /// A number no smaller.
+    /// At least this number.
     AtLeast(f64),
-    /// A text with this in it.
+    /// A text that contains this.
     Contains(String),
-    /// A list or object that is not empty and holds nothing but this.
+    /// A list or object that is not empty and contains only this.
     All(Value),
 }
 
 impl<'de> Deserialize<'de> for Expected {
-    /// A value is expected exactly; an object with one of our keywords is a condition.
+    /// Plain values are compared exactly; an object with one of our keywords is a condition.
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
         let Some((word, operand)) = single(&value) else {
@@ -94,13 +94,13 @@ pub(super) enum Observation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// The promise held.
+    /// The promise is kept.
     Kept,
     /// Not checked.
     Skipped,
-    /// The promise is not kept in full here, and the operator has accepted that.
+    /// The promise is only partly kept here, as the operator has accepted.
     Degraded,
-    /// The promise did not hold.
+    /// The promise is not kept.
     Breach,
 }
 
@@ -108,17 +108,17 @@ pub enum Verdict {
 pub struct Finding {
     /// `P1` to `P16`.
     pub promise: String,
-    /// The probe's name.
+    /// Name of the probe.
     pub id: String,
-    /// What was attacked.
+    /// Description of the attack.
     pub name: String,
     pub verdict: Verdict,
-    /// How the promise is kept here.
+    /// Mechanism on this host.
     pub mechanism: String,
-    /// What was expected, by place, where it was not seen.
+    /// Violated expectations, by place.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub expected: BTreeMap<String, Value>,
-    /// What was seen there instead.
+    /// The values at these places.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub seen: BTreeMap<String, Value>,
     /// Why the probe was skipped, or why the promise is degraded.
@@ -126,7 +126,7 @@ pub struct Finding {
     pub reason: Option<String>,
 }
 
-/// Promises that the degraded form of the native sandbox does not keep in full.
+/// Promises that the degraded form of the native sandbox only keeps partly.
 pub(super) const DEGRADED: [&str; 2] = ["P6", "P7"];
 
 pub(super) fn check_probe(probe: &Probe, observation: &Observation, traits: &[String]) -> Finding {
@@ -146,10 +146,7 @@ pub(super) fn check_probe(probe: &Probe, observation: &Observation, traits: &[St
     };
     match observation {
         Observation::Unavailable(reason) => say(Verdict::Skipped, reason),
-        Observation::NotTried => say(
-            Verdict::Degraded,
-            "not tried: nothing here bounds what it would take",
-        ),
+        Observation::NotTried => say(Verdict::Degraded, "not run: nothing here limits its usage"),
         Observation::Failed(how) => say(Verdict::Breach, how),
         Observation::Outcome(seen) => {
             if let Some(reason) = seen.pointer("/output/skipped").and_then(Value::as_str) {
@@ -169,13 +166,13 @@ pub(super) fn check_probe(probe: &Probe, observation: &Observation, traits: &[St
     if let Some(why) = probe.weaker(traits)
         && finding.verdict == Verdict::Kept
     {
-        // What little is expected there has held.
+        // The reduced expectation is met.
         finding.verdict = Verdict::Degraded;
         finding.reason = Some(why.to_owned());
     }
     let is_degraded =
         traits.iter().any(|one| one == "degraded") && DEGRADED.contains(&probe.promise.as_str());
-    // Held or not by this one attack: without a cgroup it is not held in full.
+    // Whatever this attack shows: without a cgroup the promise is only partly kept.
     if is_degraded && finding.verdict != Verdict::Skipped {
         finding.verdict = Verdict::Degraded;
         finding
@@ -185,7 +182,7 @@ pub(super) fn check_probe(probe: &Probe, observation: &Observation, traits: &[St
     finding
 }
 
-/// Whether something was breached, and nothing but bounds on time.
+/// Whether there are breaches, all of them of time limits.
 pub(super) fn is_only_late(probes: &[Probe], observation: &Observation, traits: &[String]) -> bool {
     let mut breaches = probes
         .iter()
@@ -207,7 +204,7 @@ fn compare(expected: BTreeMap<String, Expected>, seen: &Value, finding: &mut Fin
         }
     }
     if finding.verdict == Verdict::Breach {
-        // How the program ended says why a place is empty.
+        // How the program ended explains an empty place.
         for place in ["/status", "/message"] {
             if let Some(found) = seen.pointer(place).filter(|found| !found.is_null()) {
                 finding

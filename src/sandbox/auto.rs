@@ -26,7 +26,7 @@ pub struct Auto {
     docker: Docker,
     #[cfg(target_os = "linux")]
     native: Native,
-    /// Parts that were missing when last checked. At most the engine and the images that the operator allows.
+    /// Parts that were missing at the last check: at most the engine and the allowed images.
     missing: Mutex<HashMap<EnginePart, MissingPart>>,
 }
 
@@ -109,7 +109,7 @@ impl Auto {
         with_silence_timeout(self.docker.check_promises(), signs, None).await
     }
 
-    /// Checks for a part, unless it was missing a moment ago: the check may take many times as long as a run.
+    /// Checks for a part, unless it was missing recently: the check may take much longer than a run.
     async fn unless_missing(
         &self,
         part: EnginePart,
@@ -123,7 +123,7 @@ impl Auto {
         let started = Instant::now();
         let found = looking.await;
         if let Err(Error::Unavailable(why) | Error::ImageMissing(why)) = &found {
-            let pause = limits::ENGINE_LOOK_AGAIN.max(started.elapsed() * RETRY_SHARE);
+            let pause = limits::ENGINE_RECHECK_AFTER.max(started.elapsed() * RETRY_SHARE);
             let missing = MissingPart {
                 why: why.clone(),
                 retry_at: Instant::now() + pause,
@@ -139,7 +139,7 @@ impl Auto {
             Ok(()) => Ok(BackendChoice {
                 kind: BackendKind::Native,
                 reason: format!(
-                    "auto: the container engine cannot serve ({docker}); the native sandbox keeps every promise"
+                    "auto: the container engine is unavailable ({docker}); the native sandbox keeps every promise"
                 ),
                 degraded: &[],
             }),
@@ -188,7 +188,7 @@ impl Auto {
     }
 
     pub(super) async fn reconcile(&self, dead: &[InstanceId]) -> Result<usize, Error> {
-        // Each backend is reconciled although the other fails; an unavailable one has no sandboxes of ours.
+        // Each backend is reconciled even if the other fails. An unavailable backend has no sandboxes of ours.
         let of_absent = |error| match error {
             Error::Unavailable(_) => Ok(0),
             error => Err(error),
@@ -212,10 +212,10 @@ impl Auto {
     }
 }
 
-/// Checks for a missing part take at most this share of the time: one part in so many.
+/// Checks for a missing part use at most this share of the time (1 / n).
 const RETRY_SHARE: u32 = 6;
 
-/// Fails when the engine reports no progress for too long. Forwards its progress.
+/// Fails if the engine reports no progress for too long. Forwards its progress.
 async fn with_silence_timeout(
     prepared: impl Future<Output = Result<(), Error>>,
     mut signs: mpsc::Receiver<super::Progress>,
@@ -238,7 +238,7 @@ async fn with_silence_timeout(
 
 fn silent() -> Error {
     Error::Unavailable(format!(
-        "the container engine, or the registry that it pulls from, was silent for {} s; see its log, or restart it",
+        "no response of the container engine or its registry for {} s; see its log, or restart it",
         limits::ENGINE_SILENCE_MAX.as_secs()
     ))
 }
@@ -268,7 +268,10 @@ mod tests {
         let error = with_silence_timeout(std::future::pending(), signs, None)
             .await
             .unwrap_err();
-        assert!(error.to_string().contains("silent"), "{error}");
+        assert!(
+            error.to_string().contains("no response of the container engine"),
+            "{error}"
+        );
     }
 
     #[tokio::test(start_paused = true)]

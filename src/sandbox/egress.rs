@@ -1,4 +1,4 @@
-//! Network access of builds: connections made inside arrive at the server, which decides where they may lead.
+//! Network access of builds: connections from inside are forwarded to the server, which authorizes them.
 
 use std::io;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use crate::guest::wire;
 use crate::limits;
 
-/// Forwards connections out of one sandbox. Only builds have one.
+/// Forwards connections of one sandbox. Only builds have one.
 #[derive(Clone, Debug)]
 pub struct Egress(mpsc::Sender<Tunnel>);
 
@@ -27,7 +27,7 @@ impl Egress {
         (Self(sender), tunnels)
     }
 
-    /// Closes all connections.
+    /// Dropping it closes all connections.
     #[cfg(test)]
     pub(super) fn closed() -> Self {
         Self::new().0

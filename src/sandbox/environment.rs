@@ -1,8 +1,7 @@
-//! The environment of a program, secrets included: `Debug` prints names only.
+//! Environment of a program, including secrets: `Debug` prints only names.
 
 use std::fmt;
 
-/// Variables by name and value.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Environment(Vec<(String, String)>);
 

@@ -1,4 +1,4 @@
-//! What a backend is asked to run: the sandbox, and the program run in it. Nothing here could loosen a sandbox.
+//! The job of a backend: the sandbox, and the program to run in it. Nothing here could loosen a sandbox.
 
 use std::path::{Path, PathBuf};
 
@@ -8,53 +8,49 @@ use crate::sandbox::{Egress, Environment, InputBlob, InputFile};
 use crate::secret::Mask;
 use crate::skill::{ApprovedImage, SkillName};
 
-/// One run of one program in one sandbox.
+/// A run of a program in a sandbox.
 #[derive(Debug)]
 pub struct Job {
     pub sandbox: SandboxSpec,
     pub program: ProgramRun,
     pub kind: JobKind,
-    /// Whether the same sandbox may be needed again. An unpublished archive runs once, and its files are deleted after it.
+    /// Whether the same sandbox may be needed again. An unpublished archive runs once; then its files are deleted.
     pub recurs: bool,
     pub urgency: Urgency,
 }
 
-/// What a sandbox is made of. Jobs with the same [`WarmKey`](super::warm_key::WarmKey) can use each other's warm sandboxes.
+/// The parts of a sandbox. Jobs with the same [`WarmKey`](super::warm_key::WarmKey) can share warm sandboxes.
 #[derive(Clone, Debug)]
 pub struct SandboxSpec {
     pub tenant: Tenant,
-    /// The root filesystem, where a container engine makes the sandbox.
+    /// Root filesystem of a container.
     pub image: ApprovedImage,
     pub image_of: ImageOf,
-    /// The skill that is run, if any.
     pub skill: Option<SkillFiles>,
-    /// Other skills that the program can read.
     pub mounted: Vec<SkillFiles>,
-    /// Installed packages, at most one set of each kind.
+    /// At most one set per kind.
     pub deps: Vec<Dependencies>,
     pub limits: ResourceLimits,
 }
 
-/// What one run brings: sent to the guest, never part of a warm sandbox.
+/// The part of a job that is sent to the guest and is never in a warm sandbox.
 #[derive(Debug)]
 pub struct ProgramRun {
-    /// Names the sandbox.
     pub execution: ExecutionId,
-    /// Program and arguments.
     pub argv: Vec<String>,
-    /// The whole environment of the program, secrets included.
+    /// The whole environment, including secrets.
     pub env: Environment,
-    /// Finds the secrets in what the program prints and returns.
+    /// Masks the secrets in output and results.
     pub mask: Mask,
     /// `/sandbox/input.json`, byte for byte.
     pub input: JsonText,
-    /// `/sandbox/code`, which a shim of ours calls.
+    /// `/sandbox/code`, which our shim calls.
     pub code: Option<String>,
     /// Standard input; the input if absent.
     pub stdin: Option<bytes::Bytes>,
-    /// Files placed below `/workspace`.
+    /// Files for `/workspace`.
     pub files: Vec<InputFile>,
-    /// Files placed in `/blobs`.
+    /// Files for `/blobs`.
     pub blobs: Vec<InputBlob>,
     pub collect: Collect,
 }
@@ -62,7 +58,7 @@ pub struct ProgramRun {
 #[derive(Debug)]
 pub enum JobKind {
     Run,
-    /// Installs packages: has a way out, and hands back `/sandbox/out/files` with the limits for packages.
+    /// Installs packages: has network access, and returns `/sandbox/out/files` with the limits of packages.
     Build {
         egress: Egress,
     },
@@ -87,42 +83,42 @@ pub enum Urgency {
     Deferred,
 }
 
-/// Which setting chose the image.
+/// The origin of the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageOf {
-    /// The server, for the language: the same interpreter of this host is good enough.
+    /// The server's default for the language: the host's interpreter is equivalent.
     Language,
-    /// The skill, which then runs in no other image.
+    /// The skill, which requires this image.
     Skill,
 }
 
-/// Which files are handed back.
+/// Collected files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Collect {
     /// `/sandbox/out/files`.
     #[default]
     Out,
-    /// Those, and what is new or changed in `/workspace`, which starts with the skill's folders.
+    /// Also new and changed files of `/workspace`, which starts with the skill's folders.
     Workspace,
 }
 
 /// A skill's unpacked files on this host.
 #[derive(Clone, Debug)]
 pub struct SkillFiles {
-    /// Mounted at `/skills/<name>`.
+    /// Name of the folder in `/skills`.
     pub name: SkillName,
     /// Digest of the content.
     pub digest: Digest,
     pub folder: PathBuf,
 }
 
-/// Installed packages on this host: plain files, which a sandbox may read and execute, never change.
+/// Installed packages on this host: regular files, readable and executable in sandboxes, never writable.
 #[derive(Clone, Debug)]
 pub struct Dependencies {
     pub packages: PackageKind,
-    /// Digest of the content, as [`crate::bundle::list`] reads it.
+    /// Digest of the content, made by [`crate::bundle::list`].
     pub digest: Digest,
-    /// The folder on this host, mounted at [`PackageKind::folder`].
+    /// Folder on this host, mounted at [`PackageKind::folder`].
     pub folder: PathBuf,
 }
 
@@ -140,13 +136,13 @@ impl PackageKind {
         }
     }
 
-    /// Where it is mounted.
+    /// Mount point.
     #[must_use]
     pub fn folder(self) -> &'static str {
         match self {
-            // `PYTHONPATH` names it.
+            // In `PYTHONPATH`.
             Self::Python => "/sandbox/deps",
-            // An ES module's import ignores `NODE_PATH`; a `node_modules` above it works.
+            // `import` of ES modules ignores `NODE_PATH`, but finds a `node_modules` in a parent folder.
             Self::Node => "/node_modules",
         }
     }
@@ -155,9 +151,9 @@ impl PackageKind {
 /// A read-only mount of a folder of this host.
 #[derive(Debug)]
 pub(super) struct Mount<'a> {
-    /// The path inside.
+    /// Path inside.
     pub(super) at: String,
-    /// Identifies the content, on any host.
+    /// Identifies the content on any host.
     pub(super) name: String,
     pub(super) digest: &'a Digest,
     pub(super) folder: &'a Path,
@@ -173,7 +169,7 @@ impl SandboxSpec {
         });
         let deps = self.deps.iter().map(|deps| Mount {
             at: deps.packages.folder().to_owned(),
-            // With its kind: the same files may be packages of both, each mounted at its own path.
+            // Includes the kind, since the same files may be packages of both kinds with different mount points.
             name: format!("deps-{}-{}", deps.packages.as_str(), &deps.digest.hex()[..32]),
             digest: &deps.digest,
             folder: &deps.folder,
@@ -184,7 +180,7 @@ impl SandboxSpec {
 
 #[cfg(test)]
 impl Job {
-    /// Runs `true` once, without files.
+    /// Runs `true`, without files.
     pub(super) fn sample() -> Self {
         let image = crate::skill::ImageAllowlist::new(["bash:5".to_owned()]).approve("bash:5");
         let (resources, maxima) = (Default::default(), Default::default());

@@ -1,7 +1,7 @@
-//! Files of the kernel that a sandbox does not see, or cannot write: one list for every backend, so that none depends on an
-//! engine's version.
+//! Kernel files that are hidden or read-only in sandboxes: one list for every backend, independent of an engine's
+//! version.
 
-/// Hidden from the sandbox (S-15).
+/// Hidden (S-15).
 pub(super) const MASKED: &[&str] = &[
     "/proc/acpi",
     "/proc/asound",
@@ -17,7 +17,7 @@ pub(super) const MASKED: &[&str] = &[
     "/sys/firmware",
 ];
 
-/// Readable, never writable (S-16).
+/// Read-only (S-16).
 pub(super) const READONLY: &[&str] = &[
     "/proc/bus",
     "/proc/fs",

@@ -1,6 +1,6 @@
-//! Runs one job in a sandbox that exists for this job alone, and leaves nothing behind.
+//! Runs one job in a sandbox that exists only for this job and leaves nothing behind.
 //!
-//! The promises P1–P16 (`docs/ARCHITECTURE.md`) hold for every variant; a caller chooses *what* runs, never *how*.
+//! The promises P1–P16 (`SECURITY.md`) hold for every backend. A caller chooses *what* runs, never *how*.
 
 mod auto;
 pub mod docker;
@@ -62,9 +62,9 @@ pub enum Completion {
 pub enum ProgramOutput {
     Missing,
     Json(JsonText),
-    /// Not accepted, for this reason.
+    /// Invalid, for this reason.
     Invalid(String),
-    /// More than [`crate::limits::OUTPUT_BYTES_MAX`]: this many bytes.
+    /// Larger than [`crate::limits::OUTPUT_BYTES_MAX`]; the size in bytes.
     TooLarge(u64),
 }
 
@@ -73,38 +73,37 @@ pub enum ProgramOutput {
 pub struct Report {
     pub end: Completion,
     pub output: ProgramOutput,
-    /// Results that called code has displayed.
+    /// Rich results of called code.
     pub shown: CodeResults,
     pub logs: Logs,
-    /// Files that were written to the tar.
+    /// Files in the tar.
     pub files: Vec<FileEntry>,
-    /// The first files that were not collected.
+    /// First files that were not collected.
     pub skipped: Vec<Skipped>,
-    /// How many were not collected in all.
+    /// Number of files that were not collected.
     pub skipped_total: u64,
-    /// Blobs that were written to their tar, each under the digest of its content.
+    /// Blobs in their tar, each named by the digest of its content.
     pub blobs: Vec<FileEntry>,
-    /// Whether everything was received; if not, logs, output and files are those received until the sandbox ended.
+    /// Whether everything was received. Otherwise logs, output and files are incomplete.
     pub complete: bool,
     pub usage: Usage,
     /// From the request until the program was started.
     pub sandbox_time: Duration,
     pub run_time: Duration,
     pub collect_time: Duration,
-    /// Whether the sandbox came from the warm pool.
     pub warm: bool,
 }
 
 /// The program has not run, or its outcome is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No sandbox can be created on this host now; the message says why and what to do.
+    /// No sandbox can be created on this host now; the message contains reason and remedy.
     #[error("{0}")]
     Unavailable(String),
-    /// The image cannot be used; the message says why and what to do.
+    /// The image cannot be used; the message contains reason and remedy.
     #[error("{0}")]
     Image(String),
-    /// The image does not exist here and cannot be pulled; the message says why and what to do.
+    /// The image does not exist here and cannot be pulled; the message contains reason and remedy.
     #[error("{0}")]
     ImageMissing(String),
     #[error("the sandbox engine failed while {doing}")]
@@ -122,7 +121,7 @@ pub enum Progress {
         /// As the container engine reports it.
         detail: String,
     },
-    /// PackageKind are being installed.
+    /// Packages are being installed.
     Installing {
         /// As their author wrote them.
         packages: String,
@@ -132,25 +131,24 @@ pub enum Progress {
 /// A full queue drops messages.
 pub type ProgressSender = tokio::sync::mpsc::Sender<Progress>;
 
-/// Where the results of one run go, and what starts and cancels its program.
+/// Destinations of the results of a run, and the signals that start and cancel it.
 #[derive(Debug)]
 pub struct RunContext<'a> {
     pub artifacts: &'a mut ArtifactTar,
     pub blobs: &'a mut ArtifactTar,
     pub cancel: CancellationToken,
-    /// The start signal. The sandbox is created before it; if the sender is dropped, the program never starts.
+    /// The start signal. The sandbox is created before it. If the sender is dropped, the program never starts.
     pub start: oneshot::Receiver<()>,
-    /// Gets what the program prints and logs as it comes, without secrets.
+    /// Receives output and log lines while the program runs, without secrets.
     pub transcript: &'a Transcript,
 }
 
-/// Which backend runs a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendChoice {
     pub kind: BackendKind,
-    /// Why this backend, in a few words, for the result.
+    /// Why this backend was selected, for the result.
     pub reason: String,
-    /// Promises that are not kept in full on this host, such as `P6`: those that the operator has accepted.
+    /// Promises that are only partly kept on this host, such as `P6`, as the operator has accepted.
     pub degraded: &'static [&'static str],
 }
 
@@ -188,9 +186,9 @@ pub enum Sandbox {
     /// Processes in namespaces of this kernel.
     #[cfg(target_os = "linux")]
     Native(Box<linux::Native>),
-    /// Docker where it keeps every promise, else native.
+    /// Docker if it keeps every promise, else native.
     Auto(Box<Auto>),
-    /// Answers from a script: for tests of higher layers.
+    /// Scripted results, for tests of higher layers.
     #[cfg(feature = "testing")]
     Scripted(scripted::Scripted),
 }
@@ -215,7 +213,7 @@ impl Sandbox {
         Self::Docker(Box::new(docker::Docker::new(settings, instance)))
     }
 
-    /// Whether this kernel supports them is found out by the first sandbox.
+    /// The first sandbox shows whether this kernel supports them.
     #[cfg(target_os = "linux")]
     #[must_use]
     pub fn native(settings: linux::Settings, instance: InstanceId) -> Self {
@@ -248,7 +246,7 @@ impl Sandbox {
         Self::Scripted(scripted::Scripted::new(script, refusals))
     }
 
-    /// Creates warm sandboxes from now on, for jobs that recur.
+    /// Enables the warm pool for jobs that recur.
     pub fn set_warm_pool(&self, pool: WarmPoolSettings) {
         on_backend!(self, backend => backend.set_warm_pool(pool));
     }
@@ -258,7 +256,6 @@ impl Sandbox {
         on_backend!(self, backend => backend.warm_pool_stats())
     }
 
-    /// The configured backend.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -271,7 +268,7 @@ impl Sandbox {
         }
     }
 
-    /// Promises that are not kept in full on this host; known after [`Self::check`].
+    /// Promises that are only partly kept on this host; known after [`Self::check`].
     #[must_use]
     pub fn degraded(&self) -> &'static [&'static str] {
         match self {
@@ -283,8 +280,8 @@ impl Sandbox {
         }
     }
 
-    /// Prepares what outlives the run (image, the skill's files) and chooses the backend. A job that cannot run is rejected here, before it is
-    /// recorded.
+    /// Prepares what outlives the run (image, files of the skill) and chooses the backend. A job that cannot run is
+    /// rejected before it is recorded.
     pub async fn prepare(
         &self,
         job: &Job,
@@ -302,7 +299,7 @@ impl Sandbox {
                 .map(|()| chosen(BackendKind::Docker, "configured")),
             #[cfg(target_os = "linux")]
             Self::Native(native) => native.prepare(job, progress).await.map(|()| native.choice()),
-            // On the heap: the futures of both backends in one are too large for the stack.
+            // Boxed, because the combined future of both backends is too large for the stack.
             Self::Auto(auto) => Box::pin(auto.prepare(job, progress)).await,
             #[cfg(feature = "testing")]
             Self::Scripted(scripted) => scripted
@@ -312,7 +309,8 @@ impl Sandbox {
         }
     }
 
-    /// What packages for this job are built for: the content of the image, or the interpreter of this host. Known once the job was prepared.
+    /// Identifies what packages for this job are installed for: the image, or the interpreter of this host. Known
+    /// once the job was prepared.
     #[must_use]
     pub fn base(&self, choice: &BackendChoice, job: &Job) -> Option<String> {
         match self {
@@ -342,17 +340,17 @@ impl Sandbox {
         }
     }
 
-    /// Whether a sandbox can be created now.
+    /// Checks that a sandbox can be created now.
     pub async fn check(&self) -> Result<(), Error> {
         on_backend!(self, backend => backend.check().await)
     }
 
-    /// Removes sandboxes that ended or expired, and those of `dead` instances. Returns how many.
+    /// Removes ended and expired sandboxes, and those of `dead` instances. Returns their number.
     pub async fn reconcile(&self, dead: &[InstanceId]) -> Result<usize, Error> {
         on_backend!(self, backend => backend.reconcile(dead).await)
     }
 
-    /// Ends all warm sandboxes and waits for all background work.
+    /// Ends all warm sandboxes and waits for background work.
     pub async fn drain(&self) {
         on_backend!(self, backend => backend.drain().await);
     }

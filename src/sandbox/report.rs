@@ -1,4 +1,4 @@
-//! From the guest's report to the result of a job, the same for every backend.
+//! Converts the guest's report to the result of a job, for every backend.
 
 use tokio::time::Instant;
 
@@ -6,13 +6,13 @@ use crate::guest::wire;
 use crate::sandbox::protocol::GuestReport;
 use crate::sandbox::{Completion, Report};
 
-/// A guest that never reported how its program ended counts as lost; the backend may know better.
+/// A guest without a final report counts as lost; the backend may know the cause.
 pub(super) fn report(guest_report: GuestReport, requested_at: Instant) -> Report {
     let now = Instant::now();
     let started_at = guest_report.started_at.unwrap_or(now);
     let ended_at = guest_report.ended_at.unwrap_or(now).max(started_at);
     let out_of_memory = guest_report.usage.oom_kills > 0;
-    let lost = || Completion::Lost("not all of the sandbox's results could be read".to_owned());
+    let lost = || Completion::Lost("the sandbox's results are incomplete".to_owned());
     let end = match guest_report.end {
         Some(wire::ProgramEnd::Exited(_) | wire::ProgramEnd::Signaled(_)) if !guest_report.complete => lost(),
         Some(wire::ProgramEnd::Exited(code)) => Completion::Exited(code),

@@ -1,4 +1,4 @@
-//! A backend that answers from a script, for tests of higher layers.
+//! A scripted backend for tests of higher layers.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub type Script = fn(&Job, &mut ArtifactTar) -> Result<Report, Error>;
 #[derive(Debug)]
 pub struct Scripted {
     script: Script,
-    /// Preparations that still fail.
+    /// Remaining preparations that fail.
     refusals: AtomicU32,
 }
 
@@ -37,7 +37,7 @@ impl Scripted {
 }
 
 impl Report {
-    /// The report of a program that took no time and has no results.
+    /// A report without duration and results.
     #[must_use]
     pub fn bare(end: Completion) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl Backend for Scripted {
                 "its execution could not be recorded".to_owned(),
             ));
         }
-        // A script may block its thread: first let the tasks run that the start signal woke.
+        // A script may block its thread, so let the tasks run first that the start signal woke.
         tokio::task::yield_now().await;
         (self.script)(job, context.artifacts)
     }

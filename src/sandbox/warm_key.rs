@@ -1,4 +1,4 @@
-//! Which warm sandboxes a job can use: those with the same key.
+//! Identifies interchangeable warm sandboxes.
 
 use sha2::{Digest as _, Sha256};
 
@@ -7,13 +7,12 @@ use crate::ids::Digest;
 use crate::limits;
 use crate::sandbox::{Dependencies, Environment, Job, JobKind, SandboxSpec, SkillFiles};
 
-/// Identifies warm sandboxes that are interchangeable for a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct WarmKey {
     digest: Digest,
-    /// Arguments that the interpreter is pre-started with; 0 where no interpreter is.
+    /// Number of arguments of the pre-started interpreter; 0 without interpreter.
     arguments: usize,
-    /// Memory that one warm sandbox takes.
+    /// Memory of such a warm sandbox.
     pub(super) bytes: u64,
 }
 
@@ -50,7 +49,7 @@ impl WarmKey {
         }
     }
 
-    /// Arguments of the pre-started interpreter; none where no interpreter is.
+    /// Arguments of the pre-started interpreter; empty without interpreter.
     pub(super) fn argv(&self, job: &Job) -> Vec<String> {
         job.program.argv[..self.arguments].to_vec()
     }
@@ -61,8 +60,8 @@ impl WarmKey {
     }
 }
 
-/// How many arguments an interpreter can be pre-started with, and the memory that it takes then: `python3 FILE …`,
-/// `python3 -m MODULE …` and `node FILE …`.
+/// The number of arguments that an interpreter can be pre-started with, and its memory: `python3 FILE …`, `python3 -m
+/// MODULE …` and `node FILE …`.
 fn pre_started(argv: &[String]) -> (usize, u64) {
     let [interpreter, file, ..] = argv else {
         return (0, limits::WARM_SANDBOX_BYTES);
@@ -87,7 +86,7 @@ fn start_up(arguments: usize, env: &Environment) -> impl Iterator<Item = &(Strin
     variables.filter(move |(name, _)| arguments > 0 && is_read(name))
 }
 
-/// Hashes each field with its length, so that no two adjacent fields can be confused.
+/// Hashes each field with its length, so that adjacent fields cannot be confused.
 struct Fields(Sha256);
 
 impl Fields {
@@ -100,19 +99,20 @@ impl Fields {
         self.0.update((count as u64).to_le_bytes());
     }
 
-    /// Names every field: a new one does not compile until it is hashed or discarded.
+    /// Destructures every field: a new one does not compile until it is hashed or discarded.
     fn add_spec(&mut self, spec: &SandboxSpec) {
         let SandboxSpec {
             tenant,
             image,
-            // Says who chose the image, which is hashed itself.
+            // The origin of the image, which is hashed itself.
             image_of: _,
             skill,
             mounted,
             deps,
             limits,
         } = spec;
-        // Where a sandbox has content of a tenant, a warm start must not tell another tenant that this content was run.
+        // If a sandbox has content of a tenant, a warm start must not reveal to another tenant that this content was
+        // run.
         let has_content = skill.is_some() || !mounted.is_empty() || !deps.is_empty();
         self.add(if has_content { tenant.as_str() } else { "" }.as_bytes());
         self.add(image.as_str().as_bytes());

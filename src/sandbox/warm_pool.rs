@@ -1,7 +1,7 @@
-//! The warm pool: sandboxes that are created before a run needs them, each used by one run, with the interpreter pre-started
-//! where it supports that.
+//! The warm pool: sandboxes created before a run needs them, each used by one run, with a pre-started interpreter if
+//! possible.
 //!
-//! They hold no input, argument, secret or file of a request, and are as restricted as any other sandbox.
+//! They contain no input, argument, secret or file of a request, and are as restricted as any other sandbox.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,11 +19,11 @@ use crate::telemetry::WarmPoolStats;
 /// Size of the warm pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WarmPoolSettings {
-    /// Most warm sandboxes; 0 disables the pool.
+    /// Maximum number of warm sandboxes; 0 disables the pool.
     pub slots: usize,
-    /// Most bytes of all together, by [`limits::WARM_PYTHON_BYTES`] and its like.
+    /// Maximum memory of all warm sandboxes, estimated by [`limits::WARM_PYTHON_BYTES`] and similar.
     pub memory_bytes: u64,
-    /// An unused warm sandbox is evicted after this time.
+    /// Idle time after which a warm sandbox is evicted.
     pub idle: Duration,
 }
 
@@ -41,23 +41,23 @@ impl Default for WarmPoolSettings {
 pub(super) trait WarmFactory: Send + Sync + 'static {
     type Sandbox: Send + 'static;
 
-    /// A refill starts this long after the run: the run's result is recorded and answered first.
+    /// Delay of a refill after a run, whose result is recorded and answered first.
     const REFILL_DELAY: Duration;
     /// Whether [`Self::refill_others`] has work after a run that needs no warm sandbox.
     const REFILLS_OTHERS: bool;
 
     fn is_connected(sandbox: &mut Self::Sandbox) -> bool;
 
-    /// Creates a sandbox, and its pre-started interpreter.
+    /// Creates a sandbox with its pre-started interpreter.
     fn create_warm(
         self: &Arc<Self>,
         pending: &PendingSandbox<Self::Sandbox>,
     ) -> impl Future<Output = Result<Self::Sandbox, Error>> + Send;
 
-    /// Refills what the backend keeps besides warm sandboxes, until the tracker is closed.
+    /// Refills the backend's other stocks, until the tracker is closed.
     fn refill_others(self: &Arc<Self>, background: &TaskTracker) -> impl Future<Output = ()> + Send;
 
-    /// Waits until nothing of evicted and ended sandboxes is left.
+    /// Waits for the background work of evicted and ended sandboxes.
     fn release(self: &Arc<Self>) -> impl Future<Output = ()> + Send;
 }
 
@@ -68,14 +68,14 @@ pub(super) struct PendingSandbox<T> {
     pub(super) spec: SandboxSpec,
     argv: Vec<String>,
     env: Vec<(String, String)>,
-    /// Ended before the new one is created.
+    /// Sandboxes to end before this one is created.
     evicted: Vec<T>,
 }
 
 impl<T> PendingSandbox<T> {
     fn new(key: WarmKey, job: &Job, evicted: Vec<T>) -> Self {
         let mut spec = job.sandbox.clone();
-        // The sandbox may wait before its program's time begins, which may be another's.
+        // The sandbox may wait before its program's time begins.
         spec.limits.timeout = limits::TIMEOUT_MAX + limits::WARM_IDLE_MAX;
         Self {
             key,
@@ -105,10 +105,10 @@ pub(super) struct WarmPool<T> {
 #[derive(Debug)]
 struct PoolState<T> {
     settings: WarmPoolSettings,
-    /// In the order of their creation.
+    /// In order of creation.
     sandboxes: Vec<WarmSandbox<T>>,
     pending: HashMap<WarmKey, usize>,
-    /// How many sandboxes of a key are worth their memory: one more with each miss, one less with each that expires unused.
+    /// Wanted number of sandboxes per key: increased by each miss, decreased by each unused expiry.
     wanted: HashMap<WarmKey, usize>,
     hits: u64,
     misses: u64,
@@ -122,7 +122,7 @@ struct WarmSandbox<T> {
 }
 
 impl<T: Send + 'static> WarmPool<T> {
-    /// Disabled until it is configured. `background` runs refills.
+    /// Disabled until configured. `background` runs refills.
     pub(super) fn new(background: TaskTracker) -> Self {
         let state = PoolState {
             settings: WarmPoolSettings {
@@ -155,7 +155,7 @@ impl<T: Send + 'static> WarmPool<T> {
         }
     }
 
-    /// Removes a warm sandbox of this key, if one is connected.
+    /// Removes a connected warm sandbox of this key.
     pub(super) fn checkout<F: WarmFactory<Sandbox = T>>(&self, key: WarmKey) -> Option<T> {
         let found = std::iter::from_fn(|| self.checkout_any(key))
             .find_map(|mut sandbox| F::is_connected(&mut sandbox).then_some(sandbox));
@@ -169,7 +169,7 @@ impl<T: Send + 'static> WarmPool<T> {
         found
     }
 
-    /// The newest: its pages are most likely in caches.
+    /// The newest, since its pages are most likely in caches.
     fn checkout_any(&self, key: WarmKey) -> Option<T> {
         let mut state = self.state();
         let found = state.sandboxes.iter().rposition(|warm| warm.key == key);
@@ -182,7 +182,7 @@ impl<T: Send + 'static> WarmPool<T> {
         found.map(|index| state.sandboxes.remove(index).sandbox)
     }
 
-    /// Creates one more sandbox for jobs like this in the background, if one is wanted.
+    /// Creates another sandbox for jobs like this in the background, if one is wanted.
     pub(super) fn refill<F>(&self, factory: &Arc<F>, key: Option<WarmKey>, job: &Job)
     where
         F: WarmFactory<Sandbox = T>,
@@ -211,7 +211,8 @@ impl<T: Send + 'static> WarmPool<T> {
         });
     }
 
-    /// Counts one more as pending if it is wanted. Returns the oldest sandboxes of other keys, evicted to fit it in.
+    /// Counts another one as pending if it is wanted. Returns the oldest sandboxes of other keys, evicted to make
+    /// space.
     fn reserve(&self, key: WarmKey) -> Option<Vec<T>> {
         let mut state = self.state();
         let wanted = state.wanted.get(&key).copied().unwrap_or(0);
@@ -220,7 +221,7 @@ impl<T: Send + 'static> WarmPool<T> {
         if ready + pending >= wanted {
             return None;
         }
-        // Evict only when eviction frees enough.
+        // Evict only if eviction frees enough memory.
         if !state.fits(key, |warm| warm.key == key) {
             return None;
         }
@@ -264,7 +265,7 @@ impl<T: Send + 'static> WarmPool<T> {
         expired.into_iter().map(|warm| warm.sandbox).collect()
     }
 
-    /// Ends all warm sandboxes and waits until nothing is left in the background.
+    /// Ends all warm sandboxes and waits for background work.
     pub(super) async fn drain<F>(&self, factory: Option<&Arc<F>>)
     where
         F: WarmFactory<Sandbox = T>,
@@ -312,7 +313,7 @@ impl<T> PoolState<T> {
         }
     }
 
-    /// Whether one more of this key fits beside all pending sandboxes and those that stay.
+    /// Whether another one of this key fits next to pending sandboxes and those that stay.
     fn fits(&self, key: WarmKey, stays: impl Fn(&WarmSandbox<T>) -> bool) -> bool {
         let (mut count, mut bytes) = (0, key.bytes);
         for (pending, sandboxes) in &self.pending {

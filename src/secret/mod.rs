@@ -1,4 +1,4 @@
-//! Secrets: checked values, sealed while they rest, and masked in what programs leave behind. Pure.
+//! Secrets: checked values, sealed at rest, masked in results. Pure.
 
 mod mask;
 mod seal;

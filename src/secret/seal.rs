@@ -1,4 +1,4 @@
-//! Sealing: XChaCha20-Poly1305 under one key for all, bound to whom a value belongs to and what it is called.
+//! Seals secrets with XChaCha20-Poly1305 under the master key, bound to their tenant and name.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,68 +14,59 @@ use crate::ids::Tenant;
 use crate::limits;
 use crate::secret::SecretValue;
 
-/// The key that seals every secret of an installation.
+/// The master key of an installation.
 #[derive(Clone)]
 pub struct MasterKey(Zeroizing<[u8; KEY_BYTES]>);
 
-/// Whose a secret is and what it is called. A sealed value opens under the very same only, so that no row can be moved.
+/// Tenant and name of a secret. A sealed value opens only with the same owner, so that rows cannot be swapped.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner<'a> {
-    /// Whose.
     pub tenant: &'a Tenant,
-    /// Its name.
     pub name: &'a str,
 }
 
-/// Why a text is no key; it is never repeated.
+/// Never contains the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidMasterKey {
-    /// Not 32 bytes.
-    #[error("must be 32 random bytes in base64 or as 64 hex digits; `openssl rand -base64 32` makes one")]
+    #[error("must be 32 random bytes in base64 or as 64 hex digits; `openssl rand -base64 32` generates one")]
     Malformed,
-    /// Nothing that anybody drew at random.
-    #[error("is not random; `openssl rand -base64 32` makes one that is")]
+    /// Not random.
+    #[error("is not random; `openssl rand -base64 32` generates random bytes")]
     Weak,
 }
 
-/// Why a sealed value does not open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unsealable {
-    /// Another key sealed it.
+    /// Sealed with another key.
     #[error(
-        "was sealed with another master key; start with that key (`SKILLBOX_MASTER_KEY` or master.key), or set the secret anew"
+        "was sealed with another master key; start with that key (`SKILLBOX_MASTER_KEY` or master.key), or set the secret again"
     )]
     OtherKey,
-    /// It was changed, or belongs to another name or tenant.
-    #[error("is damaged or was moved in the database; set it anew")]
+    /// Changed, or sealed for another name or tenant.
+    #[error("is damaged or was moved in the database; set it again")]
     Damaged,
 }
 
 const KEY_BYTES: usize = 32;
 const NONCE_BYTES: usize = 24;
 const MARK_BYTES: usize = 8;
-/// The first byte of everything sealed in this way.
+/// First byte of the format.
 const FORMAT: u8 = 1;
 const HEAD_BYTES: usize = 1 + MARK_BYTES + NONCE_BYTES;
 
 impl MasterKey {
-    /// A key of random bytes.
     #[must_use]
     pub fn from_random(bytes: [u8; KEY_BYTES]) -> Self {
         Self(Zeroizing::new(bytes))
     }
 
-    /// The key as [`FromStr`] reads it: for the file that keeps it.
+    /// The key as [`FromStr`] reads it, for the key file.
     #[must_use]
     pub fn reveal(&self) -> Zeroizing<String> {
         Zeroizing::new(STANDARD.encode(self.0.as_slice()))
     }
 
-    /// Seals `value` for `owner`, under a nonce that nothing was sealed with before.
-    ///
-    /// # Errors
-    ///
-    /// The operating system gives no random bytes.
+    /// Seals `value` for `owner` with a new nonce. Fails if the operating system returns no random bytes.
     pub fn seal(&self, owner: Owner<'_>, value: &SecretValue) -> Result<Vec<u8>, getrandom::Error> {
         let mut nonce = [0; NONCE_BYTES];
         getrandom::fill(&mut nonce)?;
@@ -91,11 +82,7 @@ impl MasterKey {
         Ok(sealed)
     }
 
-    /// Opens what [`seal`](Self::seal) made for the same owner.
-    ///
-    /// # Errors
-    ///
-    /// Anything else: never a wrong value.
+    /// Opens a sealed value of the same owner; never returns a wrong value.
     pub fn open(&self, owner: Owner<'_>, sealed: &[u8]) -> Result<SecretValue, Unsealable> {
         let (head, text) = sealed.split_at_checked(HEAD_BYTES).ok_or(Unsealable::Damaged)?;
         let (format, head) = head.split_at(1);
@@ -121,7 +108,7 @@ impl MasterKey {
         XChaCha20Poly1305::new(&(*self.0).into())
     }
 
-    /// Tells keys apart without telling the key.
+    /// Identifies the key without revealing it.
     fn mark(&self) -> [u8; MARK_BYTES] {
         let mut hash = sha2::Sha256::new();
         hash.update(b"skillbox master key\0");
@@ -133,7 +120,7 @@ impl MasterKey {
 }
 
 impl Owner<'_> {
-    /// Neither part can hold a NUL, so no two owners are written alike.
+    /// Neither part can contain NUL, so the text is unambiguous.
     fn associated(&self) -> Vec<u8> {
         format!("skillbox secret\0{}\0{}", self.tenant, self.name).into_bytes()
     }

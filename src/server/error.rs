@@ -34,7 +34,7 @@ pub enum Error {
     ListenForMetrics { address: SocketAddr, source: io::Error },
     #[error(transparent)]
     Refused(#[from] error::Error),
-    #[error("the system refused signal handling or the listener's address ({0})")]
+    #[error("signal handling or the listener's address failed ({0})")]
     Signals(#[source] io::Error),
     #[error("the system refused to create threads ({0})")]
     Runtime(#[source] io::Error),

@@ -13,7 +13,7 @@ pub(super) async fn release_when_idle(engine: Engine, closing: CancellationToken
         let mut has_worked = true;
         loop {
             let before = sys::cpu_time().unwrap_or_default();
-            tokio::time::sleep(limits::IDLE_LOOK_EVERY).await;
+            tokio::time::sleep(limits::IDLE_CHECK_EVERY).await;
             let used = sys::cpu_time().unwrap_or_default().saturating_sub(before);
             let is_idle = used < limits::IDLE_CPU_MAX;
             if is_idle && has_worked {

@@ -1,39 +1,39 @@
-//! What can be told of a script without running it: what it does, how it is called, what it needs.
+//! Describes scripts without running them: purpose, usage and requirements.
 
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
 use crate::skill::{Language, hidden_character, script};
 
-/// A script of a skill that can be called by its path.
+/// A script of a skill that can be run by its path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Action {
-    /// Relative to the skill's folder; `script` of a request.
+    /// Path relative to the skill's folder, for `script` of a request.
     #[schema(example = "scripts/fill_form.py")]
     pub path: String,
-    /// Whose interpreter runs it.
+    /// Language of the script.
     pub language: Language,
-    /// The first paragraph of its docstring or opening comment.
+    /// First paragraph of its docstring or opening comment.
     #[serde(default)]
     #[schema(required)]
     pub summary: Option<String>,
-    /// How it is called, in its own words.
+    /// Usage line of the script.
     #[serde(default)]
     #[schema(required)]
     pub usage: Option<String>,
-    /// The versions of Python that it asks for (PEP 723).
+    /// Required Python versions (PEP 723).
     #[serde(default)]
     #[schema(required)]
     pub requires_python: Option<String>,
-    /// The packages that it asks for (PEP 723).
+    /// Required packages (PEP 723).
     #[serde(default)]
     pub dependencies: Vec<String>,
 }
 
-/// Folders whose scripts are parts or tests of others.
+/// Folders with tests and internal parts.
 const NOT_CALLED: [&str; 4] = ["node_modules", "__pycache__", "tests", "test"];
 
-/// Tells about the file at `path` that begins with `head`; `None` if it is nothing that people call.
+/// Describes the script at `path` that starts with `head`; `None` for a file that is not meant to be run.
 #[must_use]
 pub fn action(path: &str, head: &[u8]) -> Option<Action> {
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -62,12 +62,12 @@ pub fn action(path: &str, head: &[u8]) -> Option<Action> {
     })
 }
 
-/// Lines below the `#!` line that are not blank.
+/// Lines after the `#!` line that are not blank.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().skip(usize::from(text.starts_with("#!")))
 }
 
-/// The string that a Python module begins with.
+/// The docstring of a Python module.
 fn docstring(text: &str) -> Option<String> {
     let mut rest = text;
     loop {
@@ -86,7 +86,7 @@ fn docstring(text: &str) -> Option<String> {
     })
 }
 
-/// The first `/* … */` of a file that begins with one.
+/// The `/* … */` comment at the start of a file.
 fn block_comment(text: &str) -> Option<String> {
     let first = lines(text).find(|line| {
         let line = line.trim();
@@ -99,7 +99,7 @@ fn block_comment(text: &str) -> Option<String> {
     Some(body.lines().map(plain).collect::<Vec<_>>().join("\n"))
 }
 
-/// The comment lines at the top, without PEP 723 blocks, coding marks and rulers.
+/// The comment lines at the start, without PEP 723 blocks, coding marks and rulers.
 fn opening_comment(text: &str) -> String {
     let mut kept = Vec::new();
     let mut in_block = false;
@@ -126,7 +126,7 @@ fn opening_comment(text: &str) -> String {
     kept.join("\n")
 }
 
-/// The first paragraph that is not about usage, as one line.
+/// The first paragraph that is not about usage, on one line.
 fn summary(words: &str) -> Option<String> {
     let paragraph: Vec<_> = words
         .lines()
@@ -137,7 +137,7 @@ fn summary(words: &str) -> Option<String> {
     Some(paragraph.join(" "))
 }
 
-/// From the line that says usage to the end of its paragraph, or of the next one if nothing else is on that line.
+/// From the line with the word usage to the end of its paragraph, or of the next one if nothing else is on that line.
 fn usage(words: &str) -> Option<String> {
     let from = words.lines().skip_while(|line| !is_usage(line.trim()));
     let mut kept: Vec<&str> = Vec::new();
@@ -157,7 +157,7 @@ fn is_usage(line: &str) -> bool {
         .is_some_and(|head| head.eq_ignore_ascii_case("usage"))
 }
 
-/// Text for people and models: cut, and without what nobody sees.
+/// Truncated text without invisible characters.
 fn shown(text: Option<String>, chars_max: usize) -> Option<String> {
     let text = text.filter(|text| !text.is_empty() && hidden_character(text).is_none())?;
     Some(text.chars().take(chars_max).collect())
@@ -172,7 +172,7 @@ struct InlineMetadata {
     dependencies: Vec<String>,
 }
 
-/// Reads the block; one that is cut or no TOML says nothing.
+/// Parses the block. A truncated or invalid one is ignored.
 fn inline_metadata(text: &str) -> Option<InlineMetadata> {
     let mut block = text
         .lines()

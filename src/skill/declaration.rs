@@ -1,4 +1,4 @@
-//! From SKILL.md and skill.toml to the normal form: the one loader of every dialect.
+//! Loads SKILL.md and skill.toml of every dialect into a manifest.
 
 use std::time::Duration;
 
@@ -12,26 +12,24 @@ use crate::skill::{
     function, hidden_character, private_files, quantity, title,
 };
 
-/// What a skill's folder says of it.
+/// The declaration files of a skill.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Declaration<'a> {
-    /// The bytes of SKILL.md, if there is one.
     pub skill_md: Option<&'a [u8]>,
-    /// The bytes of skill.toml, if there is one.
     pub skill_toml: Option<&'a [u8]>,
-    /// Names a skill that does not name itself: its folder's or archive's name.
+    /// Name of the folder or archive, for a skill that declares no name.
     pub fallback_name: Option<&'a str>,
-    /// Paths of its regular files, in byte order.
+    /// Paths of its files, in byte order.
     pub files: &'a [&'a str],
 }
 
 impl Declaration<'_> {
-    /// The normal form, but for the scripts that can be called by their path.
+    /// The manifest, without the scripts that can be run by path.
     ///
     /// # Errors
     ///
-    /// Anything that is declared and cannot be meant: wrong types, wrong values, a missing entrypoint, YAML beyond its budget.
-    /// The message names the file, the line, the field and the remedy.
+    /// Wrong types and values, a missing entrypoint, YAML beyond its limits. The message names the file, the line,
+    /// the field and the remedy.
     pub fn manifest(&self) -> Result<Manifest, SkillMdError> {
         let document = self.document()?;
         let body = document.as_ref().map_or("", |document| document.body);
@@ -40,7 +38,7 @@ impl Declaration<'_> {
         if let Some(above) = document.as_ref().and_then(|document| document.passed_over) {
             fields.warn(
                 1,
-                format!("{above} above the front matter is passed over; start with `---`"),
+                format!("{above} above the front matter is ignored; start with `---`"),
             );
         }
         let mut inferred = Vec::new();
@@ -87,7 +85,7 @@ impl Declaration<'_> {
         })
     }
 
-    /// SKILL.md, which needs no front matter where there is a skill.toml.
+    /// SKILL.md needs no front matter if a skill.toml exists.
     pub(super) fn document(&self) -> Result<Option<Document<'_>>, SkillMdError> {
         let Some(skill_md) = self.skill_md else {
             return Ok(None);
@@ -122,7 +120,10 @@ fn name(
             fields.warn_of(
                 origin,
                 line,
-                format!("the skill is called `{name}`: {} is no name", quoted(&text)),
+                format!(
+                    "the skill is named `{name}`: {} is not a valid name",
+                    quoted(&text)
+                ),
             );
         }
         return Ok(name);
@@ -137,7 +138,7 @@ fn name(
     })
 }
 
-/// What people and models read: visible, and at most so long.
+/// Text for humans and models: visible and limited.
 fn description(
     fields: &mut Fields,
     body: &str,
@@ -161,7 +162,7 @@ fn description(
         inferred.push("description");
         fields.warn(
             line,
-            "`description` is missing; the first words below the front matter stand in".to_owned(),
+            "`description` is missing; the first words below the front matter are used".to_owned(),
         );
     }
     if let Some(hidden) = hidden_character(&text) {
@@ -169,7 +170,7 @@ fn description(
         fields.warn_of(
             origin,
             line,
-            format!("`description` holds the hidden character U+{hidden:04X}, which is left out"),
+            format!("`description` contains the invisible character U+{hidden:04X}, which is removed"),
         );
         text = text
             .chars()
@@ -182,7 +183,7 @@ fn description(
             origin,
             line,
             format!(
-                "`description` is longer than {max} characters and is cut; move detail below the front matter"
+                "`description` is longer than {max} characters and is truncated; move details below the front matter"
             ),
         );
         text = text.chars().take(max).collect();
@@ -191,13 +192,14 @@ fn description(
         fields.warn_of(
             origin,
             line,
-            "`description` holds an HTML comment, which people do not see and models do".to_owned(),
+            "`description` contains an HTML comment, which is invisible to humans but not to models"
+                .to_owned(),
         );
     }
     Ok(text)
 }
 
-/// The first lines of instructions that are no heading, else the first heading.
+/// The first lines of the instructions that are not a heading, else the first heading.
 fn first_paragraph(body: &str) -> Option<String> {
     let lines = || body.lines().map(str::trim);
     let is_text = |line: &&str| !line.is_empty() && !line.starts_with(['#', '`', '<', '|', '-', '!']);
@@ -214,13 +216,13 @@ fn first_paragraph(body: &str) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// W-13: what a model reads and a reviewer does not see is told.
+/// W-13: warns of text that a model reads and a reviewer does not see.
 fn check_instructions(fields: &mut Fields, body: &str) {
     if let Some(hidden) = hidden_character(body) {
         let hidden = u32::from(hidden);
         fields.warn(
             None,
-            format!("the instructions hold the hidden character U+{hidden:04X}; remove it"),
+            format!("the instructions contain the invisible character U+{hidden:04X}; remove it"),
         );
     }
 }
@@ -236,13 +238,13 @@ fn timeout(fields: &mut Fields) -> Result<Option<Duration>, SkillMdError> {
         fields.warn_of(
             origin,
             line,
-            format!("`timeout` is above {max} s; {max} s is what it gets at most"),
+            format!("`timeout` is above {max} s, the maximum that is granted"),
         );
     }
     Ok(timeout.map(|timeout| timeout.min(limits::TIMEOUT_MAX)))
 }
 
-/// Other products take any text for a version; where the author writes for us, it is one or it is wrong.
+/// Other products accept any text as a version; in our own fields, an invalid one is an error.
 fn version(fields: &mut Fields) -> Result<Option<Version>, SkillMdError> {
     let parsed = fields.parsed("version", str::parse);
     match (parsed, fields.field("version")) {
@@ -251,7 +253,7 @@ fn version(fields: &mut Fields) -> Result<Option<Version>, SkillMdError> {
             fields.warn_of(
                 origin,
                 line,
-                format!("{}; the content's digest is its label", error.message),
+                format!("{}; the digest of the content is used", error.message),
             );
             Ok(None)
         }
@@ -259,7 +261,7 @@ fn version(fields: &mut Fields) -> Result<Option<Version>, SkillMdError> {
     }
 }
 
-/// Any text at the top level, and `1.0` in a skill.toml, which can be that of another product.
+/// At the top level, or `1.0` in a skill.toml, which may belong to another product.
 fn is_word_of_others(version: &Field) -> bool {
     let text = version.node.to_text();
     let number = |part: &str| part.len() < 5 && !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
@@ -292,7 +294,7 @@ fn permissions(fields: &mut Fields) -> Result<Permissions, SkillMdError> {
             secrets.push(secret);
         }
     }
-    // Whatever is asked for, there is none.
+    // No network exists, whatever is requested.
     let network = fields
         .texts("permissions.network")
         .unwrap_or_else(|_| Some(vec![String::new()]));
@@ -302,7 +304,7 @@ fn permissions(fields: &mut Fields) -> Result<Permissions, SkillMdError> {
         fields.warn_of(
             origin,
             line,
-            "`permissions.network` is ignored: no sandbox has a network".to_owned(),
+            "`permissions.network` is ignored: sandboxes have no network access".to_owned(),
         );
     }
     network.retain(|host| !host.is_empty());
@@ -319,7 +321,7 @@ fn resources(fields: &Fields) -> Result<Resources, SkillMdError> {
     })
 }
 
-/// What is run when nothing else is named.
+/// The program of the skill.
 #[derive(Debug)]
 struct Runs {
     dialect: Dialect,
@@ -336,7 +338,7 @@ impl Runs {
         function: None,
     };
 
-    /// What of it nobody declared.
+    /// Requirements that are not declared.
     fn inferred(&self, fields: &Fields) -> impl Iterator<Item = &'static str> {
         let language = self.language.is_some() && fields.field("lang").is_none();
         let entrypoint = self.entrypoint.is_some() && fields.field("entrypoint").is_none();
@@ -374,7 +376,7 @@ fn run(fields: &mut Fields, name: &SkillName, declaration: &Declaration<'_>) -> 
             None => {
                 fields.warn(
                     None,
-                    "nothing is called unless it is named; name a module of code/ in `entrypoint`".to_owned(),
+                    "no function is called by default; name a module of code/ in `entrypoint`".to_owned(),
                 );
                 Runs {
                     dialect: Dialect::Function,
@@ -388,7 +390,7 @@ fn run(fields: &mut Fields, name: &SkillName, declaration: &Declaration<'_>) -> 
         && field.origin == Origin::FrontMatter
         && !declaration.has_file(usual)
     {
-        // Other products tag a skill with the language that it is about.
+        // Other products tag a skill with the language it is about.
         let line = field.node.line;
         fields.warn(
             line,
@@ -418,18 +420,18 @@ fn program(fields: &mut Fields, choice: entrypoint::Choice) -> Runs {
             let found = found.join(", ");
             fields.warn(
                 None,
-                format!("nothing is run, because {found} all could be; name one in `entrypoint`"),
+                format!("no program is selected, because {found} are all possible; name one in `entrypoint`"),
             );
             Runs::NOTHING
         }
     }
 }
 
-/// A name for the allow-list to compare; whether it may run is decided there.
+/// A name to compare with the allowlist later.
 fn image(text: &str) -> Result<String, &'static str> {
     if (1..=limits::IMAGE_CHARS_MAX).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic()) {
         Ok(text.to_owned())
     } else {
-        Err("must be an image name like `python:3.12-slim`, without white space")
+        Err("must be an image name such as `python:3.12-slim`, without white space")
     }
 }

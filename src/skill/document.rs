@@ -1,21 +1,18 @@
-//! SKILL.md as text in two parts: the front matter between its `---` lines, and the instructions below.
+//! Splits SKILL.md into the front matter between its `---` lines and the instructions.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use crate::limits;
 
-/// The files that say what a skill is.
+/// The declaration files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum File {
-    /// `SKILL.md`.
     SkillMd,
-    /// `skill.toml`.
     SkillToml,
 }
 
 impl File {
-    /// Its name at the root of a skill.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -25,12 +22,11 @@ impl File {
     }
 }
 
-/// Why a SKILL.md or skill.toml is not acceptable: what is wrong, where, and what to do.
+/// An error in SKILL.md or skill.toml.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct SkillMdError {
-    /// Which of the two.
     pub file: File,
-    /// Line in it, from 1, where known.
+    /// Line from 1, if known.
     pub line: Option<u32>,
     /// What is wrong and what to do.
     pub message: String,
@@ -59,21 +55,20 @@ impl fmt::Display for SkillMdError {
     }
 }
 
-/// The two parts of a SKILL.md.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Document<'a> {
-    /// From the start of the file, so that its lines are numbered as there, to before the closing `---` line. What stood
-    /// above the opening one is blank.
+    /// From the start of the file, so that line numbers match, to before the closing `---` line. Text above the
+    /// opening line is blank.
     pub(super) front_matter: Cow<'a, str>,
-    /// Everything below the closing line, trimmed.
+    /// Everything after the closing line, trimmed.
     pub(super) body: &'a str,
-    /// What stood above the front matter and was passed over.
+    /// Ignored text above the front matter.
     pub(super) passed_over: Option<&'static str>,
 }
 
 impl<'a> Document<'a> {
-    /// Splits the file. A UTF-8 byte order mark and CRLF are accepted, any other encoding is not. So are blank lines, comments
-    /// and the mark of a code block above the front matter, which editors and generators leave there.
+    /// Accepts a UTF-8 byte order mark and CRLF. Blank lines, comments and the mark of a code block may precede the
+    /// front matter, because editors and generators write them.
     pub(super) fn split(bytes: &'a [u8]) -> Result<Self, SkillMdError> {
         let text = decode(bytes)?;
         let above = Above::of(text);
@@ -99,11 +94,11 @@ impl<'a> Document<'a> {
         }
         Err(SkillMdError::new(
             1,
-            "the front matter that `---` opens is never closed; add a line `---` after it",
+            "the front matter is not closed; add a line `---` after it",
         ))
     }
 
-    /// The whole file as instructions, if nothing in it looks like the start of a front matter.
+    /// The whole file as instructions, if nothing in it looks like a front matter.
     pub(super) fn without_front_matter(bytes: &'a [u8]) -> Option<Self> {
         let text = decode(bytes).ok()?;
         let starts = text[Above::of(text).bytes..].starts_with("---");
@@ -129,12 +124,12 @@ impl<'a> Document<'a> {
     }
 }
 
-/// What stands above the front matter: nothing, in most files.
+/// Text above the front matter.
 #[derive(Debug, Default)]
 struct Above<'a> {
     bytes: usize,
     has_comment: bool,
-    /// The backticks of a code block that holds the front matter, or the whole file.
+    /// The backticks of a code block around the front matter or the whole file.
     fence: &'a str,
 }
 
@@ -162,7 +157,7 @@ impl<'a> Above<'a> {
         }
     }
 
-    /// The file up to `end` with only line ends of what is above.
+    /// The file up to `end`, with only the line breaks of the ignored text.
     fn blanked(&self, text: &'a str, end: usize) -> Cow<'a, str> {
         match self.bytes {
             0 => Cow::Borrowed(&text[..end]),
@@ -173,7 +168,7 @@ impl<'a> Above<'a> {
         }
     }
 
-    /// The body without the line that closes the code block: it stands first or last.
+    /// Removes the closing line of the code block, which is the first or the last line.
     fn without_fence(&self, body: &'a str) -> &'a str {
         if self.fence.is_empty() {
             return body;
@@ -234,7 +229,7 @@ fn decode(bytes: &[u8]) -> Result<&str, SkillMdError> {
     }
 }
 
-/// The line, from 1, of the byte that follows `before`.
+/// The line, from 1, of the byte after `before`.
 fn line_of(before: &[u8]) -> u32 {
     let breaks = before.iter().filter(|byte| **byte == b'\n').count();
     u32::try_from(breaks).map_or(u32::MAX, |breaks| breaks.saturating_add(1))
@@ -331,7 +326,7 @@ mod tests {
                 "must start with a line `---`",
             ),
             (b"```\n# Title\n```\n", Some(1), "must start with a line `---`"),
-            (b"---\nname: a\n", Some(1), "never closed"),
+            (b"---\nname: a\n", Some(1), "not closed"),
             (&utf16, None, "UTF-16"),
             (b"---\nname: \xff\n---\n", Some(2), "not UTF-8"),
             (b"---\nname: a\n---\nx\0", Some(4), "NUL"),

@@ -1,33 +1,27 @@
-//! What is run when a skill is run: declared, or found where every skill has it.
+//! Selects the entrypoint of a skill: declared, or at a usual path.
 
 use crate::error::quoted;
 use crate::skill::Language;
 
-/// What the author declares about it.
 #[derive(Debug, Default)]
 pub(super) struct Declared<'a> {
     pub(super) language: Option<Language>,
     pub(super) entrypoint: Option<&'a str>,
 }
 
-/// What was decided.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Choice {
     Program {
         language: Language,
         entrypoint: String,
     },
-    /// Nothing declared and no `scripts/main.*`: a toolbox, or instructions only.
+    /// Nothing declared and no `scripts/main.*`: a toolbox, or only instructions.
     NoProgram,
-    /// Nothing declared, and more than one `scripts/main.*`.
+    /// Nothing declared and more than one `scripts/main.*`.
     Ambiguous(Vec<&'static str>),
 }
 
-/// Chooses the entrypoint, which is always a file of the skill.
-///
-/// # Errors
-///
-/// Says what is wrong with what was declared and what to do.
+/// Selects the entrypoint, which is always a file of the skill.
 pub(super) fn choose(declared: &Declared<'_>, has_file: impl Fn(&str) -> bool) -> Result<Choice, String> {
     if let Some(entrypoint) = declared.entrypoint {
         let entrypoint = checked(entrypoint, has_file)?;
@@ -36,7 +30,7 @@ pub(super) fn choose(declared: &Declared<'_>, has_file: impl Fn(&str) -> bool) -
             .or_else(|| by_extension(&entrypoint))
             .ok_or_else(|| {
                 format!(
-                    "`lang` is missing and cannot be told from {}; add `lang: python`, `node` or `bash`",
+                    "`lang` is missing and cannot be derived from {}; add `lang: python`, `node` or `bash`",
                     quoted(&entrypoint)
                 )
             })?;
@@ -69,12 +63,12 @@ pub(super) fn choose(declared: &Declared<'_>, has_file: impl Fn(&str) -> bool) -
     })
 }
 
-/// A plain relative path of a file of the skill: it becomes an argument of an interpreter.
+/// A plain relative path: it becomes an argument of an interpreter.
 pub(super) fn checked(entrypoint: &str, has_file: impl FnOnce(&str) -> bool) -> Result<String, String> {
     let path = entrypoint.strip_prefix("./").unwrap_or(entrypoint);
     let wrong = |rule: &str| Err(format!("{} {rule}", quoted(entrypoint)));
     if path.starts_with('-') {
-        return wrong("starts with `-`, which an interpreter takes for an option; rename the file");
+        return wrong("starts with `-`, which an interpreter reads as an option; rename the file");
     }
     let plain = |part: &str| {
         !matches!(part, "" | "." | "..") && !part.contains(['\\', ':']) && !part.contains(char::is_control)

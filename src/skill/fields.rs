@@ -1,4 +1,4 @@
-//! The fields of a declaration, wherever the author put them: each read once, with its line and its origin.
+//! The fields of a declaration, wherever they are declared, with line and origin.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub(super) const AGENT_SKILLS_KEYS: [&str; 6] = [
     "allowed-tools",
 ];
 
-/// Our own keys: in `skill.toml`, in `metadata` as `skillbox.<key>`, or at the top level.
+/// Skillbox keys: in `skill.toml`, in `metadata` as `skillbox.<key>`, or at the top level.
 pub(super) const RUNTIME_KEYS: [&str; 13] = [
     "version",
     "lang",
@@ -34,23 +34,22 @@ pub(super) const RUNTIME_KEYS: [&str; 13] = [
     "permissions.network",
 ];
 
-/// Keys that hold others of ours.
+/// Skillbox keys that contain others.
 const GROUPS: [(&str, &str); 2] = [
     ("resources", "a mapping of `memory`, `cpu`, `disk`"),
     ("permissions", "a mapping of `secrets`, `network`"),
 ];
 
-/// Everything a declaration says.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     known: BTreeMap<&'static str, Field>,
     /// The author's own `metadata`, as text.
     pub(super) metadata: BTreeMap<String, String>,
-    /// What was passed over.
+    /// Warnings about ignored values.
     pub(super) warnings: Vec<Warning>,
 }
 
-/// A value and who says it.
+/// A value and its origin.
 #[derive(Debug, Clone)]
 pub(super) struct Field {
     pub(super) node: yaml::Node,
@@ -58,7 +57,7 @@ pub(super) struct Field {
 }
 
 impl Fields {
-    /// Reads both files and sorts their keys: `skill.toml` counts before `metadata`, and that before the top level.
+    /// Reads both files. `skill.toml` has precedence over `metadata`, and that over the top level.
     pub(super) fn read(front_matter: Option<&str>, toml: Option<&[u8]>) -> Result<Self, SkillMdError> {
         let mut fields = Self::default();
         let written = front_matter.map(|text| fields.front_matter(text)).transpose()?;
@@ -98,7 +97,7 @@ impl Fields {
         Ok(fields)
     }
 
-    /// The top level of a front matter; texts that should have been in quotes are taken as they are meant.
+    /// The top level of a front matter. Texts that need quotes are repaired.
     fn front_matter(&mut self, text: &str) -> Result<Vec<(String, yaml::Node)>, SkillMdError> {
         let refused = match entries(text) {
             Ok(entries) => return Ok(entries),
@@ -109,7 +108,7 @@ impl Fields {
         for (key, line) in repaired.quoted {
             self.warn(
                 line,
-                format!("`{key}` is no valid YAML and is taken as text; put its value in quotes"),
+                format!("`{key}` is invalid YAML and is read as text; put its value in quotes"),
             );
         }
         Ok(entries)
@@ -156,7 +155,7 @@ impl Fields {
                     self.take(&format!("{key}.{name}"), node, origin, &mut *into)
                 }),
                 yaml::Value::Null => Ok(()),
-                // Other products have words and lists of that name.
+                // Other products have fields of that name with other types.
                 _ if foreign::is_other_group(&node, origin) => {
                     let kind = node.kind();
                     self.warn_of(
@@ -195,7 +194,7 @@ impl Fields {
         }
     }
 
-    /// Keeps a warning, up to a bound: a hostile file must not become a large record.
+    /// Adds a warning up to a limit, since a hostile file must not become a large record.
     pub(super) fn warn(&mut self, line: impl Into<Option<u32>>, message: String) {
         if self.warnings.len() < limits::WARNINGS_MAX {
             self.warnings.push(Warning {
@@ -205,7 +204,7 @@ impl Fields {
         }
     }
 
-    /// A warning about something that one of the files says: its line is one of SKILL.md, or is in the text.
+    /// A warning about one of the files. Its line refers to SKILL.md, or is in the text.
     pub(super) fn warn_of(&mut self, origin: Origin, line: u32, message: String) {
         match origin {
             Origin::SkillToml => self.warn(None, format!("skill.toml, line {line}: {message}")),
@@ -213,18 +212,17 @@ impl Fields {
         }
     }
 
-    /// Who says each field that is there.
     pub(super) fn origins(&self) -> BTreeMap<String, Origin> {
         let told = |(key, field): (&&str, &Field)| ((*key).to_owned(), field.origin);
         self.known.iter().map(told).collect()
     }
 
-    /// A field that is there.
+    /// A field with a value.
     pub(super) fn field(&self, key: &str) -> Option<&Field> {
         self.known.get(key)
     }
 
-    /// An error about a field, at its place.
+    /// An error that names a field and its place.
     pub(super) fn refuse(&self, key: &str, message: String) -> SkillMdError {
         match self.known.get(key) {
             Some(field) => SkillMdError::new(field.node.line, message).in_file(field.file()),
@@ -232,7 +230,7 @@ impl Fields {
         }
     }
 
-    /// A field for people, without the white space around it; what is no text is written as JSON.
+    /// A trimmed text for humans. Other values are written as JSON.
     pub(super) fn words(&mut self, key: &str) -> Option<String> {
         let field = self.known.get(key)?.clone();
         if let yaml::Value::Map(_) | yaml::Value::List(_) = field.node.value {
@@ -240,13 +238,13 @@ impl Fields {
             self.warn_of(
                 field.origin,
                 field.node.line,
-                format!("`{key}` is {kind}, and is kept as its text"),
+                format!("`{key}` is {kind} and is stored as text"),
             );
         }
         Some(field.node.to_text().trim().to_owned())
     }
 
-    /// A field that must be text, to the letter: `"bash:5 "` is not `bash:5` (S-35). Numbers and the like count as they are written.
+    /// A literal text: `"bash:5 "` is not `bash:5` (S-35). Numbers count as written.
     pub(super) fn exact(&self, key: &str) -> Result<Option<&str>, SkillMdError> {
         self.known
             .get(key)
@@ -257,7 +255,7 @@ impl Fields {
             .transpose()
     }
 
-    /// A field that must be text that `parse` takes, to the letter.
+    /// A literal text that `parse` accepts.
     pub(super) fn parsed<T, E: std::fmt::Display>(
         &self,
         key: &str,
@@ -270,7 +268,7 @@ impl Fields {
         parse(text).map(Some).map_err(refused)
     }
 
-    /// A field that may be text or a list of texts, which are joined by `, `.
+    /// A text or a list of texts, joined by `, `.
     pub(super) fn joined(&mut self, key: &str) -> Option<String> {
         match self.texts(key) {
             Ok(texts) => texts.map(|texts| texts.join(", ")),
@@ -278,7 +276,7 @@ impl Fields {
         }
     }
 
-    /// A field that may be text or a list of texts, or of mappings that have a `name`.
+    /// A text, a list of texts, or a list of mappings with a `name`.
     pub(super) fn texts(&self, key: &str) -> Result<Option<Vec<String>>, SkillMdError> {
         let Some(field) = self.known.get(key) else {
             return Ok(None);
@@ -303,7 +301,7 @@ impl Fields {
             .ok_or_else(|| field.unfit(key, "text or a list of texts"))
     }
 
-    /// A JSON Schema: a mapping, or JSON as text.
+    /// A JSON Schema, as a mapping or as JSON text.
     pub(super) fn schema(&self, key: &str) -> Result<Option<serde_json::Value>, SkillMdError> {
         let Some(field) = self.known.get(key) else {
             return Ok(None);
@@ -339,7 +337,6 @@ impl Field {
 
 type Runtime = BTreeMap<&'static str, yaml::Node>;
 
-/// The top-level keys and values of a front matter.
 pub(super) fn entries(front_matter: &str) -> Result<Vec<(String, yaml::Node)>, SkillMdError> {
     let root = yaml::parse(front_matter).map_err(|error| {
         let (reason, _) = error
@@ -376,5 +373,5 @@ fn unfit(key: &str, node: &yaml::Node, wanted: &str) -> SkillMdError {
 }
 
 fn twice(key: &str, line: u32) -> SkillMdError {
-    SkillMdError::new(line, format!("`{key}` is given twice; keep one of the two"))
+    SkillMdError::new(line, format!("`{key}` is declared twice; remove one"))
 }

@@ -1,8 +1,8 @@
-//! Keys of ours that mean something else to other products, whose skills load all the same.
+//! Our keys with another meaning in other products, whose skills must load, too.
 
 use crate::skill::{Language, Origin, yaml};
 
-/// What a top-level value of a front matter must be, if it is certainly not meant for us.
+/// Whether a top-level value certainly belongs to another product.
 pub(super) fn wanted_instead(key: &str, node: &yaml::Node) -> Option<&'static str> {
     let text = match &node.value {
         yaml::Value::Scalar { text, .. } => text.as_str(),
@@ -12,12 +12,12 @@ pub(super) fn wanted_instead(key: &str, node: &yaml::Node) -> Option<&'static st
         "language" if !is_programming(text) => Some("none of `python`, `node`, `bash`"),
         "lang" if is_spoken(text) => Some("no programming language"),
         "image" if is_picture(text) => Some("no name of a container image"),
-        "entrypoint" if is_document(text) => Some("nothing that Python, Node.js or bash runs"),
+        "entrypoint" if is_document(text) => Some("no file that Python, Node.js or bash can run"),
         _ => None,
     }
 }
 
-/// Whether `resources` or `permissions` is a list, or words, as other products write it. A quantity is a mistake to tell.
+/// Whether `resources` or `permissions` is a list or text, as in other products. A quantity is a mistake to report.
 pub(super) fn is_other_group(node: &yaml::Node, origin: Origin) -> bool {
     match &node.value {
         yaml::Value::List(_) => true,

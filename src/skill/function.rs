@@ -1,14 +1,13 @@
-//! Skills whose function is called: which module of `code/`, and how programs import it.
+//! Skills with a function: the module in `code/` and how programs import it.
 
 use crate::error::quoted;
 use crate::skill::{Function, Language, SkillName, entrypoint};
 
-/// The folder of a skill's modules.
+/// Folder of a skill's modules.
 const CODE: &str = "code/";
-/// The function that is called unless another is declared.
+/// Default name of the function.
 const EXPORT: &str = "main";
 
-/// What the author declares about it.
 #[derive(Debug, Default)]
 pub(super) struct Declared<'a> {
     /// A path, a module, or either with `:function`.
@@ -17,36 +16,32 @@ pub(super) struct Declared<'a> {
     pub(super) language: Option<Language>,
 }
 
-/// A function, and the file that holds it.
+/// A function and its file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Called {
-    /// Whose interpreter runs it.
+    /// Language of the module.
     pub language: Language,
-    /// The file, relative to the skill's folder.
+    /// Path relative to the skill's folder.
     pub entrypoint: String,
     /// How it is imported and called.
     pub function: Function,
 }
 
-/// The function `main` of the module at `path`; `None` if the path is not one of `code/`, an error if the file there is no
-/// module that can be imported.
+/// The function `main` of the module at `path`; `None` if the path is outside `code/`, an error if the file cannot be
+/// imported.
 #[must_use]
 pub fn module_at(name: &SkillName, path: &str) -> Option<Result<Called, String>> {
     path.starts_with(CODE).then(|| called(name, path, EXPORT))
 }
 
-/// Whether a skill is of this form: it has modules and does not declare a program elsewhere.
+/// Whether a skill is a function: it has modules and declares no program elsewhere.
 pub(super) fn is_meant(declared: &Declared<'_>, files: &[&str]) -> bool {
     let has_code = files.iter().any(|path| is_module(path));
     let elsewhere = |path: &str| path.contains('/') && !path.trim_start_matches("./").starts_with(CODE);
     declared.export.is_some() || (has_code && !declared.entrypoint.is_some_and(elsewhere))
 }
 
-/// Chooses the module and the function; `None` where nothing is declared and no module is the obvious one.
-///
-/// # Errors
-///
-/// Says what is wrong with what was declared and what to do.
+/// Selects the module and the function; `None` if nothing is declared and no module is obvious.
 pub(super) fn choose(
     name: &SkillName,
     declared: &Declared<'_>,
@@ -66,20 +61,16 @@ pub(super) fn choose(
     };
     let export = declared.export.or(export).unwrap_or(EXPORT);
     if !is_identifier(export) {
-        return Err(format!("{} cannot be the name of a function", quoted(export)));
+        return Err(format!("{} is not a valid function name", quoted(export)));
     }
     called(name, &path, export).map(Some)
 }
 
-/// How the module at `path` is called.
-///
-/// # Errors
-///
-/// It is no module that can be imported.
+/// How the module at `path` is imported.
 pub(super) fn called(name: &SkillName, path: &str, export: &str) -> Result<Called, String> {
     let language = entrypoint::by_extension(path)
         .filter(|language| *language != Language::Bash)
-        .ok_or_else(|| format!("{} is no module of Python or Node.js", quoted(path)))?;
+        .ok_or_else(|| format!("{} is not a module of Python or Node.js", quoted(path)))?;
     let inside = path.strip_prefix(CODE).unwrap_or(path);
     let (stem, _) = inside.rsplit_once('.').unwrap_or((inside, ""));
     let mut parts: Vec<_> = stem.split('/').collect();
@@ -106,7 +97,7 @@ pub(super) fn called(name: &SkillName, path: &str, export: &str) -> Result<Calle
     })
 }
 
-/// A skill's name as imports write it.
+/// A skill's name in imports.
 fn import_path(name: &SkillName) -> String {
     name.as_str().replace('-', "_")
 }
@@ -126,7 +117,7 @@ fn is_identifier(text: &str) -> bool {
 
 const EXTENSIONS: [&str; 4] = ["py", "mjs", "js", "cjs"];
 
-/// The file that was named: a path, a path in `code/`, or a module there.
+/// The declared file: a path, a path in `code/`, or a module there.
 fn find(given: &str, language: Option<Language>, files: &[&str]) -> Result<String, String> {
     let has = |path: &str| files.binary_search(&path).is_ok();
     let of_language = |extension: &&&str| {
@@ -146,7 +137,7 @@ fn find(given: &str, language: Option<Language>, files: &[&str]) -> Result<Strin
     entrypoint::checked(given, has)
 }
 
-/// `code/main.py` and its like, else the module named as the skill, else the only one.
+/// `code/main.py` or similar, else the module with the skill's name, else the only one.
 fn obvious<'a>(name: &SkillName, language: Option<Language>, files: &[&'a str]) -> Option<&'a str> {
     let modules: Vec<&str> = files
         .iter()
@@ -179,7 +170,8 @@ fn obvious<'a>(name: &SkillName, language: Option<Language>, files: &[&'a str]) 
     }
 }
 
-/// The first labels below `skills.<name>` that the skill's modules take; those of other skills must differ.
+/// The first labels after `skills.<name>` that the skill's modules use. They must not conflict with those of other
+/// skills.
 pub(super) fn labels<'a>(files: &[&'a str]) -> Vec<&'a str> {
     let mut labels: Vec<_> = files
         .iter()

@@ -1,34 +1,31 @@
-//! Which images may run: an [`ApprovedImage`] can only be made by the list.
+//! Allowed images. Only the allowlist can create an [`ApprovedImage`].
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// The images that the operator allows, compared exactly: no tag is implied, nothing is normalised (S-35).
+/// Allowed images, compared exactly: no default tag, no normalisation (S-35).
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(transparent)]
 pub struct ImageAllowlist(BTreeSet<String>);
 
-/// An image that the list contains.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ApprovedImage(String);
 
-/// The image is not on the list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "image `{image}` is not in the allow-list; the operator can add it to sandbox.image_allowlist (SKILLBOX_IMAGE_ALLOWLIST)"
 )]
 pub struct ImageRefused {
-    /// The image as asked for, control characters escaped.
+    /// The requested image, with control characters escaped.
     pub image: String,
 }
 
 impl ImageAllowlist {
-    /// A list of exactly these names.
     pub fn new(images: impl IntoIterator<Item = String>) -> Self {
         Self(images.into_iter().collect())
     }
 
-    /// The one way to an [`ApprovedImage`].
+    /// The only way to create an [`ApprovedImage`].
     pub fn approve(&self, image: &str) -> Result<ApprovedImage, ImageRefused> {
         if self.0.contains(image) {
             Ok(ApprovedImage(image.to_owned()))
@@ -40,14 +37,14 @@ impl ImageAllowlist {
         }
     }
 
-    /// The listed names, in order.
+    /// The allowed names, in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
 }
 
 impl ApprovedImage {
-    /// The name as the engine knows it.
+    /// The name for the engine.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

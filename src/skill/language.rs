@@ -1,10 +1,10 @@
-//! The languages that run, and what each takes for granted.
+//! Supported languages and their defaults.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A language with an interpreter in the base images.
+/// A language with an interpreter in the default images.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Language {
@@ -20,10 +20,9 @@ pub enum Language {
 }
 
 impl Language {
-    /// Every language.
     pub const ALL: [Self; 3] = [Self::Python, Self::Node, Self::Bash];
 
-    /// The name in `lang:` and in the API.
+    /// Name in `lang:` and in the API.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -33,7 +32,7 @@ impl Language {
         }
     }
 
-    /// What people write for it in `lang:`, in lower case.
+    /// Accepted names in `lang:`, in lower case.
     #[must_use]
     pub fn from_alias(text: &str) -> Option<Self> {
         match text {
@@ -44,7 +43,7 @@ impl Language {
         }
     }
 
-    /// The entrypoint that a skill has unless it names another.
+    /// Default entrypoint of a skill.
     #[must_use]
     pub const fn default_entrypoint(self) -> &'static str {
         match self {
@@ -54,7 +53,7 @@ impl Language {
         }
     }
 
-    /// The interpreter, looked up in the sandbox's own `PATH`.
+    /// The interpreter, found in the sandbox's `PATH`.
     #[must_use]
     pub const fn interpreter(self) -> &'static str {
         match self {
@@ -64,7 +63,7 @@ impl Language {
         }
     }
 
-    /// The base image that is used unless the operator sets another.
+    /// Default image.
     #[must_use]
     pub const fn default_image(self) -> &'static str {
         match self {

@@ -14,7 +14,7 @@ pub struct LintFinding {
     pub rule_set: RuleSet,
     pub severity: Severity,
     pub file: String,
-    /// Line in that file, from 1, where known.
+    /// Line in that file, from 1, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
     pub message: String,
@@ -25,7 +25,7 @@ pub struct LintFinding {
 pub enum RuleSet {
     /// An error means that a push is rejected.
     Skillbox,
-    /// The Agent Skills specification, applied strictly: an error means that other products may reject the skill.
+    /// The Agent Skills specification, applied literally: an error means that other products may reject the skill.
     AgentSkills,
 }
 
@@ -33,7 +33,7 @@ pub enum RuleSet {
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     Error,
-    /// Accepted, and probably a mistake.
+    /// Accepted, but probably a mistake.
     Warning,
 }
 
@@ -45,7 +45,7 @@ pub fn lint(declaration: &Declaration<'_>) -> Vec<LintFinding> {
     let strict = match declaration.skill_md {
         None => vec![SkillMdError::new(
             None,
-            "is missing; the specification knows no other file",
+            "is missing; the specification requires it",
         )],
         Some(skill_md) => {
             let checked = Document::split(skill_md).and_then(|document| {
@@ -79,7 +79,7 @@ impl LintFinding {
 }
 
 impl From<InvalidRequirement> for LintFinding {
-    /// A push takes it; whatever needs packages then does not run.
+    /// A push accepts it, but programs that need the packages fail.
     fn from(refused: InvalidRequirement) -> Self {
         let (file, line) = refused.place();
         Self {
@@ -92,7 +92,7 @@ impl From<InvalidRequirement> for LintFinding {
     }
 }
 
-/// What a push would say of the declaration.
+/// Rules of a push.
 fn ours(declaration: &Declaration<'_>) -> Vec<LintFinding> {
     let manifest = match declaration.manifest() {
         Ok(manifest) => manifest,
@@ -109,13 +109,14 @@ fn ours(declaration: &Declaration<'_>) -> Vec<LintFinding> {
     let mut findings: Vec<_> = told.map(|told| warning(told.line, told.message)).collect();
     let is_called = manifest.language.is_some() || manifest.dialect == Dialect::Function;
     if manifest.version.is_none() && is_called {
-        let message = "no version; each push is labelled by its digest. Add `skillbox.version` to `metadata`";
+        let message =
+            "no version; each push is identified by its digest. Add `skillbox.version` to `metadata`";
         findings.push(warning(None, message.to_owned()));
     }
     findings
 }
 
-/// The specification's rules, one by one.
+/// Rules of the specification.
 fn strict(entries: &[(String, yaml::Node)], folder: Option<&str>) -> Vec<SkillMdError> {
     let mut errors = Vec::new();
     let mut refuse = |line: Option<u32>, message: String| errors.push(SkillMdError::new(line, message));
@@ -172,7 +173,7 @@ fn strict(entries: &[(String, yaml::Node)], folder: Option<&str>) -> Vec<SkillMd
         if let ("metadata", yaml::Value::Map(pairs)) = (key.as_str(), &node.value)
             && let Some((_, odd)) = pairs.iter().find(|(_, value)| value.kind() != "text")
         {
-            refuse(Some(odd.line), "`metadata` must hold text only".to_owned());
+            refuse(Some(odd.line), "`metadata` must contain text only".to_owned());
         }
     }
     errors
@@ -217,7 +218,7 @@ mod tests {
                 "AgentSkills Some(2) `name` must be 1 to 64 of a-z,",
                 "AgentSkills Some(4) `version` is not a key of the ",
                 "AgentSkills Some(5) `hook` is not a key of the spe",
-                "AgentSkills Some(6) `metadata` must hold text only",
+                "AgentSkills Some(6) `metadata` must contain text o",
             ]
         );
         assert!(

@@ -1,4 +1,4 @@
-//! A skill in its normal form: what every dialect is turned into.
+//! The manifest of a skill, the same for every dialect.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,87 +7,83 @@ use serde::{Deserialize, Serialize};
 
 use crate::skill::{Action, Language, Origin, SecretName, SkillName, Version};
 
-/// A skill's declaration after parsing, checking and filling in; stored as JSON beside the version.
+/// A parsed, checked and completed declaration, stored as JSON with the version.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The skill's name.
     pub name: SkillName,
-    /// The declared version; `None` where the author wrote none.
+    /// `None` if not declared.
     pub version: Option<Version>,
-    /// What it does and when to use it, at most 1,024 characters.
+    /// Purpose and use, at most 1,024 characters.
     pub description: String,
-    /// The form it was written in.
     #[serde(default)]
     pub dialect: Dialect,
-    /// The language of the entrypoint; `None` for a skill of instructions only.
+    /// Language of the entrypoint; `None` for a skill with instructions only.
     pub language: Option<Language>,
-    /// The file that is run, relative to the skill's folder; present exactly when `language` is.
+    /// Program, relative to the skill's folder. Present if and only if `language` is.
     pub entrypoint: Option<String>,
-    /// What is called in the entrypoint, where that is a module of functions.
+    /// Function of the entrypoint, if that is a module.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<Function>,
-    /// The labels below `skills.<name>` that its modules take in imports.
+    /// Labels after `skills.<name>` that its modules use in imports.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<String>,
-    /// What it may be given.
     #[serde(default)]
     pub permissions: Permissions,
-    /// Scripts that can be called by their path; the first [`crate::limits::ACTIONS_MAX`].
+    /// Scripts that can be run by path; the first [`crate::limits::ACTIONS_MAX`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<Action>,
-    /// The image asked for; `None` means the language's default.
+    /// Requested image; `None` for the default of the language.
     pub image: Option<String>,
-    /// The wall clock asked for.
+    /// Requested wall clock limit.
     #[serde(with = "optional_seconds", default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
-    /// The resources asked for; a skill may only lower the server's limits.
+    /// Requested resources, at most the server's maxima.
     #[serde(default)]
     pub resources: Resources,
-    /// JSON Schema of the input, if declared.
+    /// JSON Schema of the input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_schema: Option<serde_json::Value>,
-    /// JSON Schema of the output, if declared.
+    /// JSON Schema of the output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<serde_json::Value>,
-    /// SPDX expression or free text, if declared.
+    /// SPDX expression or free text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub license: Option<String>,
-    /// What the author says about where it runs, if declared.
+    /// Declared compatibility.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compatibility: Option<String>,
-    /// The author's own keys, as text.
+    /// Further keys of the author, as text.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
-    /// Tools the author allows an agent to use with it, as written.
+    /// Tools that an agent may use with the skill, as declared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_tools: Option<String>,
-    /// The body of SKILL.md: instructions for a model.
+    /// Body of SKILL.md: instructions for a model.
     pub instructions: String,
-    /// Where each value came from, by its key.
+    /// Source of each value, by its key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub origins: BTreeMap<String, Origin>,
-    /// What was accepted but looks wrong.
+    /// Accepted values that are probably mistakes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
 }
 
-/// The form that a skill was written in.
+/// Format of a skill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Dialect {
     /// A program with files and variables.
     #[default]
     Program,
-    /// A module whose function is called.
+    /// A module with a function.
     Function,
-    /// Scripts that are called by their path.
+    /// Scripts that are run by path.
     Toolbox,
-    /// Nothing to run.
+    /// Only instructions.
     Instructions,
 }
 
 impl Dialect {
-    /// Its name in results.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -99,27 +95,27 @@ impl Dialect {
     }
 }
 
-/// The function of a skill that is called.
+/// The function of a skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Function {
-    /// How programs import the module, such as `skills.salesforce.leads.sync`.
+    /// Import path of the module, such as `skills.salesforce.leads.sync`.
     pub module: String,
-    /// The function's name in it.
+    /// Name of the function.
     pub export: String,
 }
 
-/// What a skill may be given beyond its input.
+/// Permissions of a skill.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Permissions {
-    /// Secrets that it finds in its environment; all must be there.
+    /// Secrets in its environment, all of which must be set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<SecretName>,
-    /// Hosts that it would like to reach. No sandbox has a network yet.
+    /// Requested hosts. No sandbox has network access yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub network: Vec<String>,
 }
 
-/// Resources a skill asks for; each `None` means the server's default.
+/// Requested resources; `None` for the server's default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resources {
     /// Memory in bytes.
@@ -133,17 +129,17 @@ pub struct Resources {
     pub disk_bytes: Option<u64>,
 }
 
-/// Something accepted that the author should look at.
+/// A warning for the author.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Warning {
-    /// Line in SKILL.md, from 1, where known.
+    /// Line in SKILL.md, from 1, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
     /// What was found and what to do.
     pub message: String,
 }
 
-/// A duration as seconds with a fraction.
+/// Serializes a duration as seconds with a fraction.
 mod optional_seconds {
     use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a skill is: its name, version, language and normal form, whatever dialect it was written in. Pure.
+//! Skills: name, version, language and manifest, for every dialect. Pure.
 
 mod action;
 mod declaration;

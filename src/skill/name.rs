@@ -10,13 +10,14 @@ use crate::ids::{is_label, serde_as_text};
 use crate::limits;
 use crate::skill::title;
 
-/// Labels of `[a-z0-9][a-z0-9-]*` joined by dots, at most 64 characters: safe as a path segment, as an object key and in a container name.
+/// Labels of `[a-z0-9][a-z0-9-]*` joined by dots, at most 64 characters: safe as a path segment, as an object key and
+/// in a container name.
 ///
-/// No name holds `_`, so no two become one where an import writes `-` as `_`.
+/// Names contain no `_`, so imports, which write `-` as `_`, are unambiguous.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SkillName(String);
 
-/// Says the rule for a skill's name.
+/// The rule for a skill's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "skill name must be 1 to 64 characters: labels of a-z, 0-9 and '-' that do not start with '-', joined by '.' (for example `data-analysis` or `salesforce.leads`)"
@@ -24,7 +25,6 @@ pub struct SkillName(String);
 pub struct InvalidName;
 
 impl SkillName {
-    /// The checked text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -32,7 +32,7 @@ impl SkillName {
 }
 
 impl SkillName {
-    /// Each name above it in the tree of imports, with the label that follows there: `a` and `b_c` for `a.b-c`.
+    /// Each parent in the tree of imports, with the label that follows: `a` and `b_c` for `a.b-c`.
     pub fn above(&self) -> impl Iterator<Item = (&str, String)> {
         let dots = self.0.match_indices('.').map(|(at, _)| at);
         dots.map(|at| {
@@ -41,7 +41,7 @@ impl SkillName {
         })
     }
 
-    /// The name that a skill without one gets from its folder's or archive's name, if any does.
+    /// The name for a skill without one, from its folder or archive.
     #[must_use]
     pub fn of_folder(folder: &str) -> Option<Self> {
         match Self::nearest(folder) {
@@ -50,8 +50,8 @@ impl SkillName {
         }
     }
 
-    /// The name that `text` is, or, where people write a title (`PDF Processing`, `my_skill`, `ns:résumé`), the nearest one;
-    /// and whether `text` is it to the letter.
+    /// The name in `text`, or the nearest name to a title (`PDF Processing`, `my_skill`, `ns:résumé`), and whether
+    /// `text` equals it.
     pub(super) fn nearest(text: &str) -> Result<(Self, bool), InvalidName> {
         if let Ok(name) = text.parse() {
             return Ok((name, true));
@@ -60,7 +60,8 @@ impl SkillName {
     }
 }
 
-/// A title's letters and digits in lower case and without marks, all between them as one `-`. Empty if `text` is no title.
+/// The letters and digits of a title in lower case and without accents, joined by `-`. Empty if `text` is not a
+/// title.
 fn near(text: &str) -> String {
     let plain: String = text.nfd().filter(|c| !is_combining_mark(*c)).collect();
     let of_a_title = |c: char| c.is_ascii_alphanumeric() || " ._-&,+()':!?#*|\"–—".contains(c);

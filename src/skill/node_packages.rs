@@ -1,4 +1,4 @@
-//! Node packages as skills ask for them: `package.json` and its lock, of which nothing may lead away from the registry.
+//! Requested Node packages: `package.json` and its lock. Nothing in them may lead outside the registry.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use crate::error::quoted;
 use crate::skill::requirements::InvalidRequirement;
 
-/// What npm is given.
+/// The files for npm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodePackages {
     package_json: String,
     lock: Option<String>,
 }
 
-/// Of a `package.json` only what is installed; of whatever else it says nothing is run.
+/// Only the dependencies of a `package.json`, so that nothing else in it is run.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct PackageJson {
@@ -28,17 +28,17 @@ struct PackageJson {
     workspaces: Option<Value>,
 }
 
-/// `null` is none, as for npm.
+/// `null` means none, as for npm.
 fn packages<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, Value>, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 impl NodePackages {
-    /// Reads the two files; `None` where nothing is asked for. `path` names the first in errors.
+    /// Reads both files; `None` if no package is requested. `path` names the first in errors.
     ///
     /// # Errors
     ///
-    /// What is not a range of versions of a published package, by its name.
+    /// A dependency that is not a version range of a published package.
     pub fn parse(
         path: &str,
         package_json: &str,
@@ -52,10 +52,10 @@ impl NodePackages {
         }
         if parsed.workspaces.is_some() {
             return Err(wrong(
-                "`workspaces` are not taken; publish the parts or put them into the skill".to_owned(),
+                "`workspaces` are not supported; publish the parts or add them to the skill".to_owned(),
             ));
         }
-        // Those of development are never installed; npm looks at them where it compares the file with its lock.
+        // Never installed, but npm compares them with the lock.
         let development = lock.map(|_| &parsed.development);
         let kinds = [Some(&parsed.dependencies), Some(&parsed.optional), development];
         for (name, version) in kinds.into_iter().flatten().flatten() {
@@ -66,7 +66,7 @@ impl NodePackages {
                 InvalidRequirement::new(path.replace("package.json", "package-lock.json"), rule)
             })?;
             return Ok(Some(Self {
-                // npm compares the two: both go as they are.
+                // npm compares the two, so both are passed unchanged.
                 package_json: package_json.to_owned(),
                 lock: Some(lock.to_owned()),
             }));
@@ -82,23 +82,23 @@ impl NodePackages {
         }))
     }
 
-    /// Adds packages that a request names: `name` or `name@range`.
+    /// Adds packages of a request: `name` or `name@range`.
     ///
     /// # Errors
     ///
-    /// The first that is no published package; a lock, which holds all that is installed.
+    /// An invalid package; a lock, which must contain everything that is installed.
     pub fn with(declared: Option<Self>, names: &[String]) -> Result<Option<Self>, InvalidRequirement> {
         if names.is_empty() {
             return Ok(declared);
         }
         if declared.as_ref().is_some_and(|declared| declared.lock.is_some()) {
-            let rule = "the skill's package-lock.json says all that is installed; add them there";
+            let rule = "the skill's package-lock.json determines all packages; add them there";
             return Err(InvalidRequirement::new("requirements", rule));
         }
         let text = declared.map_or_else(|| "{}".to_owned(), |declared| declared.package_json);
         let mut parsed: Value = serde_json::from_str(&text).unwrap_or_default();
         for (index, asked) in names.iter().enumerate() {
-            // The first character may be a scope's.
+            // The first character may be the `@` of a scope.
             let at = asked
                 .char_indices()
                 .skip(1)
@@ -113,12 +113,12 @@ impl NodePackages {
         Self::parse("requirements", &parsed.to_string(), None)
     }
 
-    /// What another list asks for, too. Two lists have no lock in common: one that is locked then asks for exactly the
-    /// versions in its lock.
+    /// Adds another list. Two lists have no common lock: a locked list then requests exactly the versions of its
+    /// lock.
     ///
     /// # Errors
     ///
-    /// The first package of which no one version can be both.
+    /// A package without a version that both lists accept.
     pub fn join(self, other: Self) -> Result<Self, InvalidRequirement> {
         if self == other {
             return Ok(self);
@@ -129,7 +129,7 @@ impl NodePackages {
             let range = match known {
                 Some(known) => both(&known, &range).ok_or_else(|| {
                     let rule = format!(
-                        "`{name}`: {known} and {range} are asked for together and cannot be one version; ask for the same"
+                        "`{name}`: no version matches both {known} and {range}; request the same range"
                     );
                     InvalidRequirement::new("package.json", rule)
                 })?,
@@ -148,7 +148,7 @@ impl NodePackages {
         })
     }
 
-    /// What is asked for, as its lock has it if there is one.
+    /// The dependencies, with the versions of the lock if there is one.
     fn pinned(&self) -> PackageJson {
         let mut asked: PackageJson = serde_json::from_str(&self.package_json).unwrap_or_default();
         let lock: Value = self
@@ -172,19 +172,17 @@ impl NodePackages {
         asked
     }
 
-    /// The text of `package.json`.
     #[must_use]
     pub fn package_json(&self) -> &str {
         &self.package_json
     }
 
-    /// The text of `package-lock.json`, if there is one.
     #[must_use]
     pub fn lock(&self) -> Option<&str> {
         self.lock.as_deref()
     }
 
-    /// What is asked for, for people: `name@range`.
+    /// Human-readable list of `name@range`.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         let parsed: PackageJson = serde_json::from_str(&self.package_json).unwrap_or_default();
@@ -194,7 +192,7 @@ impl NodePackages {
     }
 }
 
-/// The versions that are in both ranges, if that can be written as a range.
+/// The intersection of two ranges, if it can be written as a range.
 fn both(one: &Value, other: &Value) -> Option<Value> {
     let (first, second) = (one.as_str()?.trim(), other.as_str()?.trim());
     let is_any = |range: &str| matches!(range, "" | "*" | "x" | "latest");
@@ -204,7 +202,7 @@ fn both(one: &Value, other: &Value) -> Option<Value> {
     if is_any(first) {
         return Some(other.clone());
     }
-    // Tags and aliases name one version each; `1 - 2` stands alone.
+    // Tags and aliases name one version each; `1 - 2` cannot be combined.
     let plain = |range: &str| {
         let is_comparator =
             |word: &str| word.starts_with(|c: char| c.is_ascii_digit() || "^~<>=v*".contains(c));
@@ -241,7 +239,7 @@ fn check(name: &str, version: &Value) -> Result<(), String> {
     }
     let range = version.as_str().unwrap_or("\0");
     let range = match range.strip_prefix("npm:") {
-        // An alias: another name, then its range.
+        // An alias: another name and its range.
         Some(alias) => match alias.rsplit_once('@') {
             Some((other, range)) if is_name(other) => range,
             _ if is_name(alias) => "*",
@@ -249,33 +247,34 @@ fn check(name: &str, version: &Value) -> Result<(), String> {
         },
         None => range,
     };
-    // Letters for tags and pre-releases; without `:` and `/` it is no address, path or repository.
+    // Letters for tags and pre-releases. Without `:` and `/` it is no URL, path or repository.
     let plain = |c: char| c.is_ascii_alphanumeric() || " .-+*^~<>=|_".contains(c);
     if range.chars().all(plain) {
         return Ok(());
     }
     Err(format!(
-        "`{name}`: {} would fetch from somewhere else than the configured registry; name a version of a published package",
+        "`{name}`: {} would not be fetched from the configured registry; name a version of a published package",
         quoted(version.as_str().unwrap_or("not a text"))
     ))
 }
 
-/// What the lock names is fetched as it says: nothing but archives over HTTPS, and no links.
+/// npm fetches packages from the URLs in a lock: only archives over HTTPS, and no links.
 fn check_lock(lock: &str) -> Result<(), String> {
-    let parsed: Value = serde_json::from_str(lock).map_err(|error| format!("is no lock of npm: {error}"))?;
+    let parsed: Value =
+        serde_json::from_str(lock).map_err(|error| format!("is not a lock of npm: {error}"))?;
     if parsed
         .get("lockfileVersion")
         .and_then(Value::as_u64)
         .is_none_or(|version| version < 2)
     {
-        return Err("is older than lockfileVersion 2; make it anew with npm 7 or later".to_owned());
+        return Err("is older than lockfileVersion 2; create it again with npm 7 or later".to_owned());
     }
     let packages = parsed.get("packages").and_then(Value::as_object);
     for (place, package) in packages.into_iter().flatten() {
         let resolved = package.get("resolved").and_then(Value::as_str);
         if package.get("link").is_some() || resolved.is_some_and(|from| !from.starts_with("https://")) {
             return Err(format!(
-                "{} would come from somewhere else than the configured registry; name a published package",
+                "{} would not be fetched from the configured registry; name a published package",
                 quoted(place)
             ));
         }

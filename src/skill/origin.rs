@@ -1,8 +1,8 @@
-//! Where a value of the normal form came from.
+//! Origins of the values in a manifest.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a value came from; of two, the one that stands first here counts. What is in none is the server's default.
+/// Origin of a value, in order of precedence. Values without one have the server's default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
@@ -12,6 +12,6 @@ pub enum Origin {
     Metadata,
     /// A key of SKILL.md's front matter.
     FrontMatter,
-    /// Told by the files, or by the text of SKILL.md.
+    /// Derived from the files or the text of SKILL.md.
     Inferred,
 }

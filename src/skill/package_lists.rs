@@ -1,4 +1,4 @@
-//! The files in which a skill asks for packages: where they lie, and what in them no installer would be given.
+//! Finds the package lists of a skill, and reports what cannot be installed.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,8 @@ use crate::limits;
 use crate::skill::requirements::InvalidRequirement;
 use crate::skill::{Action, Language, NodePackages, Requirements};
 
-/// The path of the file `name` at the skill's root, else beside the program, else where programs usually are.
+/// The path of the file `name` in the skill's root folder, else next to the program, else in the usual folder of
+/// programs.
 #[must_use]
 pub fn package_list(name: &str, program: Option<&str>, is_file: impl Fn(&str) -> bool) -> Option<String> {
     let beside = program.and_then(|path| path.rsplit_once('/'));
@@ -21,18 +22,17 @@ pub fn package_list(name: &str, program: Option<&str>, is_file: impl Fn(&str) ->
     })
 }
 
-/// The files of a skill, as far as it asks for packages.
+/// The files of a skill with package lists.
 #[derive(Clone, Copy, Debug)]
 pub struct PackageLists<'a> {
-    /// The paths of its files, in byte order.
+    /// In byte order.
     pub files: &'a [&'a str],
-    /// Its scripts.
     pub actions: &'a [Action],
 }
 
 impl PackageLists<'_> {
-    /// Every line and package that is refused before a program runs, with the place and what to do; `read` gives the text of
-    /// a file that has at most so many bytes.
+    /// Every line and package that is rejected before a run, with its place and the remedy. `read` returns the text
+    /// of a file up to a size.
     #[must_use]
     pub fn refused(&self, read: impl Fn(&str, u64) -> Option<String>) -> Vec<InvalidRequirement> {
         let list = |path: &str| read(path, limits::REQUIREMENTS_BYTES_MAX);
@@ -56,7 +56,7 @@ impl PackageLists<'_> {
         refused
     }
 
-    /// The lists of this name that count for any program that reads them.
+    /// The lists of this name that apply to any program.
     fn found(&self, name: &str, language: Language) -> BTreeSet<String> {
         let readers = self
             .actions

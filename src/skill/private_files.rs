@@ -1,4 +1,4 @@
-//! Files that people keep to themselves, by their names: a skill is read by all who may run it.
+//! Warns of files that are usually private, because everyone who may run a skill can read it.
 
 use crate::error::quoted;
 
@@ -17,18 +17,18 @@ const NAMES: [&str; 12] = [
     "id_rsa",
 ];
 const EXTENSIONS: [&str; 7] = ["jks", "kdbx", "key", "keystore", "p12", "pem", "pfx"];
-/// Ends of names whose files only show what one would be like.
+/// Endings of templates.
 const EXAMPLES: [&str; 5] = ["dist", "example", "sample", "template", "tmpl"];
 
-/// Files that are warned of: there is room for other warnings.
+/// Maximum number of these warnings.
 const WARNED_MAX: usize = 10;
 
-/// A warning for each file that is probably not meant to be handed on.
+/// One warning per file.
 pub(super) fn warnings(files: &[&str]) -> impl Iterator<Item = String> {
     files.iter().filter(|path| is_private(path)).take(WARNED_MAX).map(|path| {
         let path = quoted(path);
         format!(
-            "{path} looks like a file of keys or passwords, and all who may run the skill can read it; leave it out, and name secrets in `permissions.secrets`"
+            "{path} looks like a file with keys or passwords, which everyone who may run the skill can read; remove it, and declare secrets in `permissions.secrets`"
         )
     })
 }

@@ -1,15 +1,12 @@
-//! Quantities as people write them: `30s`, `256Mi`, `500m`. Nothing that is not a plain positive number gets through.
+//! Parses quantities: `30s`, `256Mi`, `500m`. Accepts plain positive numbers only.
 
 use std::time::Duration;
 
 use crate::error::quoted;
 use crate::limits;
 
-/// A wall clock: seconds (`30`, `1.5`) or with a unit (`500ms`, `30s`, `2m`, `1h`). At least 100 ms; may lie above what the server grants.
-///
-/// # Errors
-///
-/// Says what is wrong and what to write.
+/// A wall clock limit: seconds (`30`, `1.5`) or with a unit (`500ms`, `30s`, `2m`, `1h`), at least 100 ms. It may
+/// exceed the server's maximum.
 pub fn parse_timeout(text: &str) -> Result<Duration, String> {
     let units = [
         ("", 1.0),
@@ -20,19 +17,14 @@ pub fn parse_timeout(text: &str) -> Result<Duration, String> {
         ("h", 3600.0),
     ];
     let seconds = measure(text, &units).ok_or("must be a number of seconds or like `30s`, `2m`")?;
-    let timeout =
-        Duration::try_from_secs_f64(seconds).map_err(|_| "is absurdly long; write for example `2m`")?;
+    let timeout = Duration::try_from_secs_f64(seconds).map_err(|_| "is too long; write for example `2m`")?;
     if timeout < limits::TIMEOUT_MIN {
         return Err(format!("must be at least {} ms", limits::TIMEOUT_MIN.as_millis()));
     }
     Ok(timeout)
 }
 
-/// A span of time: as a wall clock, or whole days (`30d`).
-///
-/// # Errors
-///
-/// Says what is wrong and what to write.
+/// A duration: as a wall clock limit, or whole days (`30d`).
 pub fn parse_span(text: &str) -> Result<Duration, String> {
     let seconds = match text.trim().strip_suffix('d') {
         Some(days) => days
@@ -42,19 +34,10 @@ pub fn parse_span(text: &str) -> Result<Duration, String> {
             .map(|days| Duration::from_hours(24 * u64::from(days))),
         None => parse_timeout(text).ok(),
     };
-    seconds.ok_or_else(|| {
-        format!(
-            "{} is not a span of time such as 30s, 5m, 12h or 30d",
-            quoted(text)
-        )
-    })
+    seconds.ok_or_else(|| format!("{} is not a duration such as 30s, 5m, 12h or 30d", quoted(text)))
 }
 
-/// A size: bytes or with a unit (`256Mi`, `1Gi`, `512MB`, `0.5Gi`), at least `min` bytes.
-///
-/// # Errors
-///
-/// Says what is wrong and what to write.
+/// A size in bytes or with a unit (`256Mi`, `1Gi`, `512MB`, `0.5Gi`), at least `min` bytes.
 pub fn parse_bytes(text: &str, min: u64) -> Result<u64, String> {
     let (kilo, kibi) = (1000.0_f64, 1024.0_f64);
     let units = [
@@ -85,10 +68,6 @@ pub fn parse_bytes(text: &str, min: u64) -> Result<u64, String> {
 }
 
 /// CPU in thousandths of a core: cores (`0.5`, `2`) or `500m`.
-///
-/// # Errors
-///
-/// Says what is wrong and what to write.
 pub fn parse_cpu(text: &str) -> Result<u32, String> {
     let millis =
         measure(text, &[("", 1000.0), ("m", 1.0)]).ok_or("must be a number of cores or like `500m`")?;
@@ -107,7 +86,7 @@ pub fn parse_cpu(text: &str) -> Result<u32, String> {
     })
 }
 
-/// Digits, at most one point, then one of `units`, which a space may set apart: no sign, no exponent, no `NaN`.
+/// Digits with at most one point, and one of `units`, after an optional space: no sign, no exponent, no `NaN`.
 fn measure(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')

@@ -1,4 +1,4 @@
-//! A skill as people name one: `data-analysis`, `data-analysis@1.2.0`.
+//! References to skills: `data-analysis`, `data-analysis@1.2.0`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,16 +7,13 @@ use crate::error::quoted;
 use crate::ids::serde_as_text;
 use crate::skill::{Selector, SkillName};
 
-/// A published skill by name, and which version: `name`, `name@1.2.0`, `name@latest` or `name@sha256:…`.
+/// A published skill and a version: `name`, `name@1.2.0`, `name@latest` or `name@sha256:…`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillRef {
-    /// Its name.
     pub name: SkillName,
-    /// Which version.
     pub selector: Selector,
 }
 
-/// Says what is wrong with a reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidSkillRef(String);

@@ -1,17 +1,17 @@
-//! Front matter that is no YAML because a plain text holds `: ` or begins like a list: published skills have it, and other
-//! products take it for the text that was meant.
+//! Repairs front matter that is invalid YAML because a plain text contains `: ` or starts like a list. Published
+//! skills have it, and other products accept it.
 
 use crate::limits;
 use crate::skill::yaml;
 
-/// A front matter with such values in quotes, line by line where it was, and the keys and lines of those values.
+/// A front matter with such values in quotes, with unchanged line numbers, and the keys and lines of those values.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Repaired {
     pub(super) front_matter: String,
     pub(super) quoted: Vec<(String, u32)>,
 }
 
-/// Repairs what can only have been meant as text; `None` if there is nothing of the kind.
+/// Repairs values that can only be text; `None` if there are none.
 pub(super) fn repair(front_matter: &str) -> Option<Repaired> {
     let mut repaired = Repaired {
         front_matter: String::with_capacity(front_matter.len() + 64),
@@ -49,10 +49,10 @@ fn blocks(text: &str) -> Vec<&str> {
     starts.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect()
 }
 
-/// The key and the folded text of a block that reads as `key: text`.
+/// The key and the folded text of a block `key: text`.
 fn as_text(block: &str) -> Option<(&str, String)> {
     let (key, value) = block.split_once(':')?;
-    // What begins on the next line is a mapping or a list; tabs have an error of their own.
+    // A value that starts on the next line is a mapping or a list; tabs have an error of their own.
     if value.lines().next().is_none_or(|first| first.trim().is_empty()) || value.contains("\n\t") {
         return None;
     }
@@ -77,13 +77,13 @@ fn as_text(block: &str) -> Option<(&str, String)> {
     Some((key, folded(value)))
 }
 
-/// Its lines as one.
+/// The lines as one.
 fn folded(value: &str) -> String {
     let lines = value.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// `'it's'` without its quotes, or `"Title" and more` as it is; a quote that is never closed has no meaning.
+/// `'it's'` without its quotes, or `"Title" and more` unchanged. An unclosed quote is an error.
 fn badly_quoted(value: &str) -> Option<&str> {
     let quote = value.chars().next()?;
     let rest = &value[1..];
@@ -93,7 +93,7 @@ fn badly_quoted(value: &str) -> Option<&str> {
     }
 }
 
-/// `[file] [--flag]`: a hint for people, no list.
+/// `[file] [--flag]`: a usage hint, not a list.
 fn is_list_and_more(value: &str) -> bool {
     let rest = value.strip_prefix('[').and_then(|rest| rest.split_once(']'));
     rest.is_some_and(|(first, more)| !first.contains('[') && !more.trim().is_empty() && !value.contains('\n'))

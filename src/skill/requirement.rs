@@ -1,17 +1,17 @@
-//! One Python package as it is asked for: read by a grammar and written anew from what was read, so that nothing reaches an
-//! installer that it could take for an option, a path, an address, a variable or the beginning of another line.
+//! Parses a Python requirement and writes it in a canonical form, so that no installer can read it as an option, a
+//! path, a URL, a variable or several lines.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use crate::error::quoted;
 
-/// One package: name, extras, versions, marker and hashes, spelt in one way.
+/// A requirement in canonical form: name, extras, versions, marker and hashes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Requirement(String);
 
 impl Requirement {
-    /// The one spelling, as a line that pip reads.
+    /// The canonical line for pip.
     #[must_use]
     pub(super) fn as_str(&self) -> &str {
         &self.0
@@ -21,7 +21,7 @@ impl Requirement {
 impl FromStr for Requirement {
     type Err = String;
 
-    /// Reads `name [extras] [versions] [; marker] [--hash=…]…`.
+    /// Parses `name [extras] [versions] [; marker] [--hash=…]…`.
     fn from_str(line: &str) -> Result<Self, String> {
         let refused = |rule: &str| format!("{} {rule}", quoted(line));
         let words: Vec<_> = line.split_whitespace().collect();
@@ -34,14 +34,14 @@ impl FromStr for Requirement {
         };
         if package.contains("://") || package.contains('@') || is_path(package) {
             return Err(refused(
-                "would fetch from somewhere else than the configured index; name a published package and its version",
+                "would not be fetched from the configured index; name a published package and its version",
             ));
         }
         let end = package
             .find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)))
             .unwrap_or(package.len());
         let (name, rest) = package.split_at(end);
-        let name = normal_name(name).ok_or_else(|| refused("does not begin with the name of a package"))?;
+        let name = normal_name(name).ok_or_else(|| refused("does not start with the name of a package"))?;
         let (extras, rest) =
             extras(rest.trim()).ok_or_else(|| refused("has extras that are not written like `[one,two]`"))?;
         let versions =
@@ -60,7 +60,7 @@ impl FromStr for Requirement {
     }
 }
 
-/// What pip takes for a file, whatever stands before it.
+/// Endings that pip reads as files, whatever precedes them.
 const ARCHIVES: [&str; 12] = [
     ".whl", ".zip", ".tar", ".gz", ".tgz", ".bz2", ".tbz", ".xz", ".txz", ".lz", ".tlz", ".lzma",
 ];
@@ -79,7 +79,7 @@ fn is_path(package: &str) -> bool {
             .is_some_and(|(scheme, _)| !scheme.contains(['=', '<', '>']))
 }
 
-/// What `--hash=…` and `--hash …` say, each once. No other option stands behind a package.
+/// Parses `--hash=…` and `--hash …`, each once. Other options are invalid.
 fn hashes(words: &[&str]) -> Result<BTreeSet<String>, String> {
     let mut hashes = BTreeSet::new();
     let mut words = words.iter();
@@ -95,7 +95,7 @@ fn hashes(words: &[&str]) -> Result<BTreeSet<String>, String> {
             let hex = digest.len() >= 64 && digest.bytes().all(|b| b.is_ascii_hexdigit());
             (known && hex).then(|| hash.to_ascii_lowercase())
         });
-        hashes.insert(hash.ok_or_else(|| format!("{} is not taken here", quoted(word)))?);
+        hashes.insert(hash.ok_or_else(|| format!("{} is not supported here", quoted(word)))?);
     }
     Ok(hashes)
 }
@@ -138,7 +138,7 @@ fn versions(text: &str) -> Option<String> {
     Some(clauses?.into_iter().collect::<Vec<_>>().join(","))
 }
 
-/// Letters and digits, with single marks between them, and `.*` at the end (PEP 440, and what was before it).
+/// Letters and digits with single separators between them, and `.*` at the end (PEP 440 and its predecessor).
 fn is_version(version: &str) -> bool {
     let parts = version.strip_suffix(".*").unwrap_or(version);
     let mut parts = parts.split(['.', '+', '!', '_', '-']);
@@ -146,7 +146,7 @@ fn is_version(version: &str) -> bool {
         && !is_archive(version)
 }
 
-/// What a marker may ask for (PEP 508), in the spellings of old, too.
+/// Marker variables (PEP 508), including old spellings.
 const VARIABLES: [&str; 18] = [
     "extra",
     "implementation_name",
@@ -168,7 +168,7 @@ const VARIABLES: [&str; 18] = [
     "sys_platform",
 ];
 
-/// The marker in one spelling, if it is comparisons, joined by `and` and `or`, in any number of brackets.
+/// The canonical marker: comparisons joined by `and` and `or`, with brackets.
 fn marker(text: &str) -> Option<String> {
     let mut words = Vec::new();
     let mut rest = text.trim();
@@ -198,7 +198,7 @@ fn marker(text: &str) -> Option<String> {
     (is_compared && depth == 0).then(|| words.join(" "))
 }
 
-/// A bracket, a name, or a text between quotation marks, and what follows.
+/// The next token, a bracket, a name or a quoted text, and the rest.
 fn marker_word(text: &str) -> Option<(String, &str)> {
     let first = text.chars().next()?;
     if matches!(first, '(' | ')') {
@@ -207,7 +207,7 @@ fn marker_word(text: &str) -> Option<(String, &str)> {
     if matches!(first, '"' | '\'') {
         let (inside, rest) = text[1..].split_once(first)?;
         let legal = |c: char| c.is_ascii_alphanumeric() || " ._+*-".contains(c);
-        // A word that begins with a hyphen would be an option.
+        // A word with a leading hyphen would be an option.
         return (inside.chars().all(legal) && !inside.contains(" -"))
             .then(|| (format!("'{inside}'"), rest.trim_start()));
     }

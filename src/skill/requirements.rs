@@ -1,6 +1,6 @@
-//! Python packages as skills ask for them: lists that pip would read, of which only what names packages is taken.
+//! Requested Python packages: files for pip, of which only package names are accepted.
 //!
-//! Whatever would lead an installer away from the configured index (Z-27) is refused with the line where it stands.
+//! Anything that could lead an installer away from the configured index (Z-27) is rejected with its line.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,7 +9,7 @@ use crate::error::quoted;
 use crate::limits;
 use crate::skill::requirement::Requirement;
 
-/// What cannot be asked for, where it stands and what to do.
+/// An invalid requirement with its place and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {rule}")]
 pub struct InvalidRequirement {
@@ -27,7 +27,7 @@ impl InvalidRequirement {
 }
 
 impl InvalidRequirement {
-    /// The file, and the line in it from 1, where that is known.
+    /// The file, and the line from 1, if known.
     #[must_use]
     pub fn place(&self) -> (&str, Option<u32>) {
         let numbered = self.place.rsplit_once(':');
@@ -35,14 +35,13 @@ impl InvalidRequirement {
         read.unwrap_or((&self.place, None))
     }
 
-    /// What is wrong with it.
     #[must_use]
     pub fn rule(&self) -> &str {
         &self.rule
     }
 }
 
-/// Packages, each once, in one order, and what narrows or widens the choice of their versions.
+/// Packages, sorted and without duplicates, with constraints and the choice of pre-releases.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requirements {
     packages: BTreeSet<Requirement>,
@@ -50,36 +49,30 @@ pub struct Requirements {
     prereleases: Prereleases,
 }
 
-/// Whether versions before a release are taken, too.
+/// Whether pip may install pre-releases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Prereleases {
-    /// Where nothing else will do.
+    /// Only if no release exists.
     #[default]
     Avoided,
-    /// As `--pre` wants it.
+    /// As with `--pre`.
     Taken,
 }
 
-/// What the packages of a file are to us.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Role {
     Asked,
-    /// Installed only if something asks for it, and then so.
+    /// Constraints: versions of packages in case something requests them.
     Constraint,
 }
 
 impl Requirements {
-    /// The packages that the file `path` asks for, those of the files that it names included; `read` gives the text of a file
-    /// of the skill.
-    ///
-    /// # Errors
-    ///
-    /// The first line that is no plain requirement.
+    /// The packages in the file `path` and in files that it includes; `read` returns the text of a file of the skill.
     pub fn of_file(path: &str, read: impl FnMut(&str) -> Option<String>) -> Result<Self, InvalidRequirement> {
         Self::of_lines(path, read, Err)
     }
 
-    /// Every line that [`of_file`](Self::of_file) would refuse.
+    /// Every line that [`of_file`](Self::of_file) would reject.
     pub(super) fn complaints(
         path: &str,
         read: impl FnMut(&str) -> Option<String>,
@@ -93,7 +86,7 @@ impl Requirements {
         found
     }
 
-    /// `judge` says whether a wrong line ends it.
+    /// `judge` decides whether an invalid line ends the reading.
     fn of_lines(
         path: &str,
         mut read: impl FnMut(&str) -> Option<String>,
@@ -108,7 +101,7 @@ impl Requirements {
             }
             let files_max = limits::REQUIREMENTS_FILES_MAX;
             if seen.len() > files_max {
-                let rule = format!("leads to more than {files_max} files; write them into one");
+                let rule = format!("includes more than {files_max} files; combine them");
                 return Err(InvalidRequirement::new(named_at, rule));
             }
             let missing = || {
@@ -130,11 +123,7 @@ impl Requirements {
         Ok(all)
     }
 
-    /// Adds single packages; `place` says where the first of them stands.
-    ///
-    /// # Errors
-    ///
-    /// The first that is no plain requirement.
+    /// Adds single packages; `place` names the place of each for errors.
     pub fn add_all(
         &mut self,
         packages: &[String],
@@ -153,7 +142,7 @@ impl Requirements {
         Ok(())
     }
 
-    /// All of another list, too.
+    /// Adds another list.
     pub fn extend(&mut self, other: Self) {
         self.packages.extend(other.packages);
         self.constraints.extend(other.constraints);
@@ -171,29 +160,27 @@ impl Requirements {
         if all.len() > max {
             return Err(InvalidRequirement::new(
                 place,
-                format!("more than {max} {what}; ask for fewer, the others come with them"),
+                format!("more than {max} {what}; list fewer, since dependencies are installed automatically"),
             ));
         }
         Ok(())
     }
 
-    /// Whether nothing is asked for.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.packages.is_empty()
     }
 
-    /// Each package, in order.
+    /// In order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.packages.iter().map(Requirement::as_str)
     }
 
-    /// Each package whose versions are narrowed in case it is installed, in order.
+    /// In order.
     pub fn constraints(&self) -> impl Iterator<Item = &str> {
         self.constraints.iter().map(Requirement::as_str)
     }
 
-    /// Whether versions before a release are taken.
     #[must_use]
     pub fn prereleases(&self) -> Prereleases {
         self.prereleases
@@ -202,13 +189,13 @@ impl Requirements {
 
 enum Line {
     Package(Requirement),
-    /// Another file, by its path relative to this one.
+    /// Another file, relative to this one.
     File(String, Role),
     Prereleases,
     Nothing,
 }
 
-/// Lines without comments; one that ends in a backslash goes on in the next.
+/// Lines without comments. A line that ends in a backslash continues.
 fn logical_lines(text: &str) -> Vec<(usize, String)> {
     let mut lines: Vec<(usize, String)> = Vec::new();
     let mut continued = false;
@@ -232,7 +219,7 @@ fn logical_lines(text: &str) -> Vec<(usize, String)> {
     lines
 }
 
-/// Options that change nothing here: wheels are all that is ever installed, and one index all that is ever asked.
+/// Options without effect here: only wheels are installed, and only from one index.
 const WITHOUT_EFFECT: [&str; 4] = [
     "--only-binary",
     "--prefer-binary",
@@ -240,7 +227,7 @@ const WITHOUT_EFFECT: [&str; 4] = [
     "--no-binary :none:",
 ];
 
-/// Where packages come from unless somebody says otherwise; the operator's choice stands for it.
+/// Default indexes, which the operator's index replaces.
 const PUBLIC_INDEX: &str = "https://pypi.org/simple";
 
 fn parse(line: &str) -> Result<Line, String> {
@@ -256,7 +243,7 @@ fn parse(line: &str) -> Result<Line, String> {
     line.parse().map(Line::Package)
 }
 
-/// As pip has it, a list that a list of constraints names is one of packages again.
+/// As in pip, files included by constraint files are requirement files again.
 const FILE_OPTIONS: [(&str, Role); 4] = [
     ("--requirement", Role::Asked),
     ("--constraint", Role::Constraint),
@@ -290,25 +277,25 @@ fn option(line: &str) -> Result<Line, String> {
     Err(match word {
         "--index-url" | "-i" | "--extra-index-url" | "--find-links" | "-f" | "--trusted-host"
         | "--no-index" | "--proxy" => format!(
-            "{} would leave the configured index; remove the line, the operator sets deps.python_index",
+            "{} would not use the configured index; remove the line, since the operator sets deps.python_index",
             quoted(word)
         ),
         "-e" | "--editable" => format!(
-            "{} would build a source tree; name a published package instead",
+            "{} would build from source; name a published package instead",
             quoted(word)
         ),
-        _ => format!("{} is not taken; remove the line", quoted(word)),
+        _ => format!("{} is not supported; remove the line", quoted(word)),
     })
 }
 
-/// `path`, which the file at `from` names, seen from the skill's folder.
+/// `path` relative to the skill's folder, for a file that `from` includes.
 fn beside(from: &str, path: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
     for part in path.split('/') {
         match part {
             "" | "." => {}
-            // A way out of the skill's folder leads to no file of it.
+            // A path outside the skill's folder.
             ".." if parts.pop().is_none() => parts.push(".."),
             ".." => {}
             part => parts.push(part),

@@ -1,8 +1,8 @@
-//! A small working skill to start from.
+//! The template of a new skill.
 
 use crate::skill::{Language, SkillName};
 
-/// The files of a new skill, as paths below its folder and their text. It runs as it is and passes both verdicts of the lint.
+/// The files of a new skill: path and text. It runs unchanged and passes the lint.
 #[must_use]
 pub fn scaffold(name: &SkillName, language: Language) -> Vec<(&'static str, String)> {
     vec![

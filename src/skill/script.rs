@@ -1,4 +1,4 @@
-//! Scripts that are called by their path, as a toolbox's are: which interpreter one wants.
+//! Scripts that are run by path, and their interpreters.
 
 use std::fmt;
 
@@ -10,38 +10,38 @@ use crate::skill::{Language, entrypoint};
 pub struct Script {
     path: String,
     language: Language,
-    /// How Python can import it, what is most likely first.
+    /// Possible import names for Python, most likely first.
     modules: Vec<String>,
-    /// The one as which it says itself that it is run.
+    /// The module name in its own usage text.
     own: Option<Module>,
 }
 
-/// A script that is run as `python -m` runs a module.
+/// A script that is run like a module by `python -m`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Module<T = String> {
-    /// One that is found in the skill's folder or its `src`.
+    /// In the skill's folder or its `src`.
     Found(T),
-    /// One of the package that the skill's folder itself is.
+    /// In the package that the skill's folder itself is.
     OfSkill(T),
 }
 
-/// Why a path is no script that can be run: what is wrong and what to do.
+/// Why a path cannot be run, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidScript(String);
 
-/// Bytes of a file that tell how it is run.
+/// Bytes of a file that determine its interpreter.
 pub const SCRIPT_HEAD_BYTES_MAX: usize = 64 * 1024;
 const SHEBANG_BYTES_MAX: usize = 256;
 
 impl Script {
-    /// The script at `path`, relative to the skill's folder. `head` gives the first [`SCRIPT_HEAD_BYTES_MAX`] bytes of a
-    /// regular file of the skill, `None` if there is no such file. The extension tells the interpreter, else the `#!` line. A
-    /// folder that Python runs is its `__main__.py`.
+    /// The script at `path`, relative to the skill's folder. `head` returns the first [`SCRIPT_HEAD_BYTES_MAX`] bytes
+    /// of a regular file, `None` if it does not exist. The extension determines the interpreter, else the `#!` line.
+    /// A folder that Python can run is its `__main__.py`.
     ///
     /// # Errors
     ///
-    /// The path leaves the skill, is no file of it, or wants an interpreter that is not here.
+    /// The path leaves the skill, does not exist, or needs an unsupported interpreter.
     pub fn resolve(path: &str, head: impl Fn(&str) -> Option<Vec<u8>>) -> Result<Self, InvalidScript> {
         let mut first = None;
         let mut checked = |path: &str| {
@@ -57,7 +57,7 @@ impl Script {
         let first = first.unwrap_or_default();
         let language = language(&path, &first).ok_or_else(|| {
             InvalidScript(format!(
-                "{} is run by neither Python, Node.js nor bash, by its extension or its `#!` line; only these are here",
+                "{} cannot be run: neither its extension nor its `#!` line selects Python, Node.js or bash",
                 quoted(&path)
             ))
         })?;
@@ -74,7 +74,7 @@ impl Script {
         })
     }
 
-    /// The module that it is run as: by the skill's `instructions`, or by what it is itself.
+    /// The module name to run it as: from the skill's `instructions`, or from its own text.
     #[must_use]
     pub fn module(&self, instructions: &str) -> Option<Module<&str>> {
         let told = self
@@ -94,7 +94,6 @@ impl Script {
         &self.path
     }
 
-    /// Whose interpreter runs it.
     #[must_use]
     pub fn language(&self) -> Language {
         self.language
@@ -107,8 +106,8 @@ impl fmt::Display for Script {
     }
 }
 
-/// `scripts.report` for `scripts/report.py`, and `tool.cli` for `src/tool/cli.py`, which others write with `src`; a file beside
-/// SKILL.md is in no package.
+/// `scripts.report` for `scripts/report.py`, and `tool.cli` for `src/tool/cli.py`, which other authors write with
+/// `src`. Files next to SKILL.md are in no package.
 fn modules(path: &str) -> Vec<String> {
     let named = |path: &str| {
         let module = dotted(path)?;
@@ -118,7 +117,7 @@ fn modules(path: &str) -> Vec<String> {
     in_src.into_iter().chain(named(path)).collect()
 }
 
-/// The name of the module that the file at `path` is, if Python can have such a name.
+/// The module name of the file at `path`, if Python allows such a name.
 fn dotted(path: &str) -> Option<String> {
     let stem = path.strip_suffix(".py")?;
     let stem = stem.strip_suffix("/__main__").unwrap_or(stem);
@@ -130,7 +129,7 @@ fn dotted(path: &str) -> Option<String> {
     stem.split('/').all(is_identifier).then(|| stem.replace('/', "."))
 }
 
-/// The module that a script must be by its path, or by its text.
+/// The module name that a script requires by its path or its text.
 fn own_module(path: &str, modules: &[String], text: &str) -> Option<Module> {
     let folders = path.matches('/').count();
     if upward(text) > folders {
@@ -146,7 +145,7 @@ fn own_module(path: &str, modules: &[String], text: &str) -> Option<Module> {
     Some(Module::Found(own.clone()))
 }
 
-/// The most dots that an import begins with which fails in a file that is run by its path.
+/// The maximum number of leading dots of an import, which fails in a file that is run by path.
 fn upward(text: &str) -> usize {
     let relative = text.lines().filter_map(|line| line.strip_prefix("from "));
     let dots = relative.map(|rest| rest.chars().take_while(|c| *c == '.').count());
@@ -160,12 +159,12 @@ fn tells_to_run(text: &str, module: &str) -> bool {
         .any(|(at, found)| ends(&text[at + found.len()..]))
 }
 
-/// The language of a file by its extension, else by its first line.
+/// The language by extension, else by the first line.
 pub(super) fn language(path: &str, head: &[u8]) -> Option<Language> {
     entrypoint::by_extension(path).or_else(|| by_shebang(head))
 }
 
-/// `#!/usr/bin/env -S uv run --script` and its like.
+/// `#!/usr/bin/env -S uv run --script` and similar.
 fn by_shebang(head: &[u8]) -> Option<Language> {
     let head = &head[..head.len().min(SHEBANG_BYTES_MAX)];
     let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
@@ -177,7 +176,7 @@ fn by_shebang(head: &[u8]) -> Option<Language> {
         program = name(words.find(|word| !word.starts_with('-') && !word.contains('='))?);
     }
     match program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
-        // `uv run --script` is for Python scripts that name their dependencies.
+        // `uv run --script` runs Python scripts with declared dependencies.
         "python" | "uv" => Some(Language::Python),
         "node" | "nodejs" => Some(Language::Node),
         "bash" | "sh" | "dash" => Some(Language::Bash),

@@ -1,4 +1,4 @@
-//! Names of secrets: each is the variable that a program finds the value in.
+//! Names of secrets, which are also their environment variables.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,25 +6,25 @@ use std::str::FromStr;
 use crate::ids::serde_as_text;
 use crate::limits;
 
-/// The name of a secret and of its environment variable: `[A-Za-z_][A-Za-z0-9_]*`, at most 64 characters, and none that
-/// an interpreter, a loader or this product reads.
+/// The name of a secret and of its environment variable: `[A-Za-z_][A-Za-z0-9_]*`, at most 64 characters, and not
+/// reserved by an interpreter, a loader or Skillbox.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SecretName(String);
 
-/// Says the rule for a secret's name.
+/// The rule for a secret's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSecretName {
-    /// It is no name of a variable.
+    /// Not the name of a variable.
     #[error(
         "secret name must be 1 to 64 of A-Z, a-z, 0-9 and '_', not starting with a digit (for example `API_TOKEN`)"
     )]
     Malformed,
-    /// It would change how programs run (P11).
+    /// Would change how programs run (P11).
     #[error("secret name `{0}` is a variable that interpreters, loaders or the sandbox read; choose another")]
     Reserved(String),
 }
 
-/// Variables that are ours, or that change what an interpreter or the loader does (S-29).
+/// Variables of Skillbox, and variables that change an interpreter or the loader (S-29).
 const RESERVED: [&str; 60] = [
     "PATH",
     "HOME",
@@ -109,7 +109,6 @@ const RESERVED_PREFIXES: [&str; 18] = [
 ];
 
 impl SecretName {
-    /// The checked text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

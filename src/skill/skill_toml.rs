@@ -1,4 +1,4 @@
-//! `skill.toml` as the same kind of tree as a front matter.
+//! Parses `skill.toml` into the same tree as a front matter.
 
 use std::ops::Range;
 
@@ -10,14 +10,10 @@ use crate::limits;
 use crate::skill::document::{File, SkillMdError};
 use crate::skill::yaml::{Node, Value};
 
-/// Tables whose keys mean the same as at the top level: authors group them.
+/// Tables whose keys are equal to top-level keys.
 const GROUPS: [&str; 3] = ["skill", "runtime", "function"];
 
-/// Reads the file: its keys in order, those of [`GROUPS`] among them.
-///
-/// # Errors
-///
-/// It is too large, no UTF-8 or no TOML; the message names the line.
+/// Reads the keys in order, including those of [`GROUPS`].
 pub(super) fn entries(bytes: &[u8]) -> Result<Vec<(String, Node)>, SkillMdError> {
     let refused =
         |line: Option<u32>, message: String| SkillMdError::new(line, message).in_file(File::SkillToml);
@@ -51,7 +47,7 @@ pub(super) fn entries(bytes: &[u8]) -> Result<Vec<(String, Node)>, SkillMdError>
     Ok(entries)
 }
 
-/// The text, to tell lines from places in it.
+/// The text, to convert offsets into lines.
 struct Lines<'a>(&'a [u8]);
 
 impl Lines<'_> {

@@ -1,22 +1,21 @@
-//! A skill as the Agent Skills specification wants it: what is ours moves from SKILL.md to skill.toml.
+//! Converts a skill to the literal Agent Skills specification: Skillbox keys move from SKILL.md to skill.toml.
 
 use serde::Serialize;
 
 use crate::skill::document::SkillMdError;
 use crate::skill::{Declaration, Dialect, Manifest, fields, yaml};
 
-/// The two files of a skill that other products accept by the letter of the specification.
+/// The two files of a converted skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StrictSkill {
-    /// The name that SKILL.md then has; its folder must have it, too.
+    /// Name in SKILL.md; the folder must have it, too.
     pub name: String,
-    /// The new SKILL.md.
     pub skill_md: String,
-    /// The new skill.toml; `None` where nothing is ours.
+    /// `None` if the skill has no Skillbox keys.
     pub skill_toml: Option<String>,
 }
 
-/// The front matter, in the order in which people expect it.
+/// Keys of the front matter in the usual order.
 #[derive(Debug, Serialize)]
 struct FrontMatter<'a> {
     name: &'a str,
@@ -32,11 +31,7 @@ struct FrontMatter<'a> {
 }
 
 impl Declaration<'_> {
-    /// The same skill by the letter of the specification. Keys that nobody knows go into `metadata` as text.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Declaration::manifest`].
+    /// Converts a skill. Unknown keys become text in `metadata`.
     pub fn strict(&self) -> Result<StrictSkill, SkillMdError> {
         let mut manifest = self.manifest()?;
         let document = self.document()?;
@@ -66,7 +61,7 @@ impl Declaration<'_> {
         })
     }
 
-    /// All that is declared for us, in one file.
+    /// All Skillbox keys, in one file.
     fn skill_toml_of(
         &self,
         manifest: &Manifest,
@@ -79,7 +74,7 @@ impl Declaration<'_> {
             table.insert("name".to_owned(), manifest.name.as_str().into());
         }
         for key in fields::RUNTIME_KEYS {
-            // A version that is none of ours stays a word of the author's.
+            // An invalid version stays text of the author.
             let is_meant = key != "version" || manifest.version.is_some();
             if let (true, Some(field)) = (is_meant, fields.field(key)) {
                 let value = toml_value(key, &field.node);
@@ -97,7 +92,7 @@ impl Declaration<'_> {
         if table.is_empty() && self.skill_toml.is_none() {
             return Ok(None);
         }
-        // With a skill.toml beside it, code/ would be taken for what is called.
+        // With a skill.toml, `code/` would become the called module.
         if let (Dialect::Program, false, Some(entrypoint)) = (
             manifest.dialect,
             manifest.modules.is_empty(),
@@ -111,7 +106,7 @@ impl Declaration<'_> {
     }
 }
 
-/// The specification knows no dots, and no two hyphens in a row.
+/// The specification allows no dots and no double hyphens.
 fn strict_name(manifest: &Manifest) -> String {
     let mut name = String::new();
     for c in manifest
@@ -155,7 +150,7 @@ fn cut(text: &str) -> String {
         .collect()
 }
 
-/// A value as text, to the letter, or a list or mapping of such; in a schema numbers are numbers.
+/// A literal text, or a list or mapping of such; numbers in a schema stay numbers.
 fn toml_value(key: &str, node: &yaml::Node) -> toml::Value {
     if key.ends_with("_schema") {
         let schema = node.to_json();
@@ -177,7 +172,7 @@ fn toml_value(key: &str, node: &yaml::Node) -> toml::Value {
     }
 }
 
-/// The same in TOML; `None` where it has no such value: it knows no null, and fewer numbers than JSON.
+/// The TOML value; `None` for `null` and for numbers that TOML lacks.
 fn of_json(value: &serde_json::Value) -> Option<toml::Value> {
     Some(match value {
         serde_json::Value::Null => return None,
@@ -194,7 +189,7 @@ fn of_json(value: &serde_json::Value) -> Option<toml::Value> {
     })
 }
 
-/// The very same number: whole ones of 64 bits with a sign, and floats that are read as they are written.
+/// The same number: integers of 64 bits, and floats that are parsed as they are written.
 fn of_number(number: &serde_json::Number) -> Option<toml::Value> {
     let text = number.to_string();
     if let Some(integer) = number.as_i64().filter(|integer| integer.to_string() == text) {

@@ -1,10 +1,10 @@
-//! Titles in scripts without ASCII letters (`数据分析`, `Заметки`), which stand where a skill's name should.
+//! Titles in scripts other than ASCII (`数据分析`, `Заметки`) in place of a skill's name.
 
 use crate::ids::Digest;
 use crate::skill::{SkillName, hidden_character};
 
-/// A name for a skill that its author gave a title in another script: the one of its folder, else one that the title's digest
-/// makes. `None` for text that could be taken for another name: hidden characters, look-alikes of ASCII letters, paths.
+/// A name for such a skill: from its folder, else from a digest of the title. `None` for text that looks like another
+/// name: hidden characters, look-alikes of ASCII letters, paths.
 pub(super) fn name_of(title: &str, folder: Option<&str>) -> Option<SkillName> {
     if !is_title(title) {
         return None;
@@ -17,7 +17,7 @@ pub(super) fn name_of(title: &str, folder: Option<&str>) -> Option<SkillName> {
     })
 }
 
-/// Enough to tell the skills of one tenant apart.
+/// Long enough to distinguish the skills of a tenant.
 const HEX_DIGITS: usize = 12;
 const CHARS_MAX: usize = 64;
 
@@ -32,13 +32,13 @@ fn is_title(text: &str) -> bool {
     !is_path && bounded && visible && is_foreign && words.all(is_plain)
 }
 
-/// A word that nobody reads as another: ASCII, or with letters unlike those of ASCII and beside none of those.
+/// A word that cannot be read as another: ASCII, or only letters unlike ASCII.
 fn is_plain(word: &str) -> bool {
     let rest: String = word.chars().filter(|c| !is_cjk(*c)).collect();
     rest.is_ascii() || (rest.chars().all(is_cyrillic) && rest.contains(unlike_latin))
 }
 
-/// Han, kana and Hangul: they look like nothing in ASCII, even right beside it.
+/// Han, kana and Hangul look unlike ASCII, even next to it.
 fn is_cjk(c: char) -> bool {
     matches!(c, '\u{3005}'..='\u{3007}' | '\u{3041}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}'
         | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{323af}')

@@ -1,4 +1,4 @@
-//! Skills as the tools of a model: definitions as each product takes them, and the list that a prompt holds.
+//! Skills as tools of a model: definitions in the formats of products, and the list for a prompt.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::limits;
 use crate::skill::{Dialect, Manifest, SkillName, Version, hidden_character};
 
-/// Whose shape a tool definition has.
+/// Format of a tool definition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolFormat {
@@ -21,7 +21,7 @@ pub enum ToolFormat {
 }
 
 impl ToolFormat {
-    /// Its name in requests.
+    /// Name in requests.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -32,7 +32,7 @@ impl ToolFormat {
     }
 }
 
-/// The definition of the tool that calls a skill; `None` where there is nothing to call.
+/// The definition of the tool that calls a skill; `None` if nothing can be called.
 #[must_use]
 pub fn tool(manifest: &Manifest, version: &Version, format: ToolFormat) -> Option<Value> {
     let parameters = match manifest.dialect {
@@ -51,7 +51,7 @@ pub fn tool(manifest: &Manifest, version: &Version, format: ToolFormat) -> Optio
                 "inputSchema": parameters,
                 "_meta": { "skillbox/skill": manifest.name, "skillbox/version": version },
             });
-            // The protocol wants an object there.
+            // The protocol requires an object there.
             if let Some(schema) = manifest
                 .output_schema
                 .as_ref()
@@ -71,14 +71,15 @@ pub fn tool(manifest: &Manifest, version: &Version, format: ToolFormat) -> Optio
     })
 }
 
-/// The name of a skill as a tool: `_` for each dot, which no skill's name holds, so that it can be undone. Every product
-/// takes it: `[a-zA-Z0-9_-]`, at most 64.
+/// The name of a skill as a tool: `_` for each dot, which is reversible, since names contain no `_`. All products
+/// accept `[a-zA-Z0-9_-]`, at most 64.
 #[must_use]
 pub fn tool_name(name: &SkillName) -> String {
     name.as_str().replace('.', "_")
 }
 
-/// What a prompt says of a skill, as the Agent Skills specification suggests; it is found where it is mounted.
+/// The entry of a skill in a prompt, as the Agent Skills specification suggests, with the path at which it is
+/// mounted.
 #[must_use]
 pub fn prompt_entry(manifest: &Manifest) -> String {
     let file = match manifest.dialect {
@@ -92,7 +93,7 @@ pub fn prompt_entry(manifest: &Manifest) -> String {
     )
 }
 
-/// What a prompt says of all skills.
+/// The section of a prompt.
 #[must_use]
 pub fn prompt(entries: impl IntoIterator<Item = String>) -> String {
     let entries: String = entries.into_iter().collect();
@@ -108,7 +109,7 @@ pub fn prompt_entries(prompt: &str) -> Option<&str> {
 const OPENED: &str = "<available_skills>\n";
 const CLOSED: &str = "</available_skills>\n";
 
-/// What goes into `input`: an object, since models give nothing else.
+/// The schema of `input`: an object, since models send only objects.
 fn parameters(manifest: &Manifest) -> Value {
     let Some(Value::Object(schema)) = manifest.input_schema.clone().map(visible) else {
         return json!({ "type": "object", "additionalProperties": true });
@@ -123,7 +124,7 @@ fn parameters(manifest: &Manifest) -> Value {
         narrowed.insert("type".to_owned(), "object".into());
         return Value::Object(narrowed);
     }
-    // A whole schema moves down, and its own references with it.
+    // References inside the schema must be adapted to its new place.
     let moved = moved(Value::Object(schema));
     json!({ "type": "object", "properties": { "input": moved }, "required": ["input"], "additionalProperties": false })
 }
@@ -137,7 +138,7 @@ fn moved(schema: Value) -> Value {
     })
 }
 
-/// What says how a script is called.
+/// Explains how a script is called.
 fn toolbox(manifest: &Manifest) -> Value {
     let paths: Vec<_> = manifest
         .actions
@@ -159,7 +160,7 @@ fn toolbox(manifest: &Manifest) -> Value {
         "type": "object",
         "properties": {
             "script": { "type": "string", "enum": paths, "description": seen(&told) },
-            "args": { "type": "array", "items": { "type": "string" }, "description": "Its arguments, as on a command line; --help tells what they are." },
+            "args": { "type": "array", "items": { "type": "string" }, "description": "Its arguments, as on a command line; --help lists them." },
             "stdin": { "type": "string", "description": "Its standard input." },
             "files": {
                 "type": "object",
@@ -172,7 +173,7 @@ fn toolbox(manifest: &Manifest) -> Value {
     })
 }
 
-/// Without characters that a model reads and a reviewer does not see, where the author writes for people.
+/// Without characters that a model reads and a reviewer does not see.
 fn visible(schema: Value) -> Value {
     changed(schema, &|key, value| match (key, value) {
         ("title" | "description" | "$comment", Value::String(text)) => Value::String(seen(&text)),

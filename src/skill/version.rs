@@ -1,4 +1,4 @@
-//! A version is a label for a digest: a published version never changes.
+//! Versions: a published version never changes its content.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use crate::limits;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Version(semver::Version);
 
-/// Says the rule for a version.
+/// The rule for a version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "version must be a strict semantic version of at most 64 characters, for example `1.2.0` or `2.0.0-rc.1` (no leading `v` or zeros; `latest` is reserved)"
@@ -18,7 +18,7 @@ pub struct Version(semver::Version);
 pub struct InvalidVersion;
 
 impl Version {
-    /// The version of a skill that names none: `0.0.0+<first 12 hex digits of its digest>`.
+    /// The version of a skill without one: `0.0.0+<first 12 hex digits of its digest>`.
     #[must_use]
     pub fn unnamed(digest: &Digest) -> Self {
         let mut version = semver::Version::new(0, 0, 0);
@@ -27,8 +27,8 @@ impl Version {
         Self(version)
     }
 
-    /// Major, minor and patch: all that precedence among releases looks at. `None` for a pre-release, which is not chosen as `latest`
-    /// while a release is there.
+    /// Major, minor and patch, which determine the precedence of releases. `None` for a pre-release, which is
+    /// `latest` only without releases.
     #[must_use]
     pub fn release(&self) -> Option<[u64; 3]> {
         self.0
@@ -56,15 +56,13 @@ impl fmt::Display for Version {
 }
 serde_as_text!(Version);
 
-/// Which version of a skill a request means.
+/// Selects a version of a skill.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Selector {
-    /// The highest semver without pre-release, else the most recent push.
+    /// The highest release, else the most recent push.
     #[default]
     Latest,
-    /// Exactly this version.
     Version(Version),
-    /// Exactly these bytes.
     Digest(Digest),
 }
 

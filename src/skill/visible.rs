@@ -1,10 +1,10 @@
-//! Text that shows what it says: characters that hide or reorder text are found.
+//! Finds characters that hide or reorder text.
 
-/// The first character of `text` that a reader does not see or that reorders what is seen: controls other than line
-/// break and tab, zero-width and bidi characters, tag characters, fillers, odd variation selectors.
+/// The first character of `text` that is invisible or reorders text: control characters except line break and tab,
+/// zero-width and bidi characters, tag characters, fillers, unusual variation selectors.
 ///
-/// The two joiners are legitimate between letters of many scripts and inside emoji, so one alone between two characters
-/// above ASCII is not counted.
+/// The two joiners are legitimate between letters of many scripts and in emoji, so a single one between two non-ASCII
+/// characters is accepted.
 #[must_use]
 pub fn hidden_character(text: &str) -> Option<char> {
     let mut before = None;
@@ -30,7 +30,7 @@ fn hides(c: char) -> bool {
         | '\u{200b}'..='\u{200f}'
         | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' => true,
-        // The last two choose between text and emoji style, which is seen.
+        // The last two select text or emoji style, which is visible.
         '\u{fe00}'..='\u{fe0d}' => true,
         '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' => true,
         '\u{e0000}'..='\u{e0fff}' => true,

@@ -1,4 +1,4 @@
-//! YAML as a tree that keeps each scalar as it is written and the line where it stands, read under a budget.
+//! Parses YAML into a tree with the spelling and line of each scalar, within limits.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use serde_saphyr::{
 
 use crate::limits;
 
-/// A value and where it stands.
+/// A value with its line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Node {
     /// Line in the parsed text, from 1; in a mapping the line of the key.
@@ -20,11 +20,10 @@ pub(super) struct Node {
     pub(super) value: Value,
 }
 
-/// What stands there.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
     Null,
-    /// `text` is what the author wrote (`1.10`, `no`), `json` what YAML takes it for.
+    /// `text` is the spelling (`1.10`, `no`), `json` the YAML value.
     Scalar {
         text: String,
         json: serde_json::Value,
@@ -33,17 +32,17 @@ pub(super) enum Value {
     Map(Vec<(String, Node)>),
 }
 
-/// Why the text is not acceptable YAML.
+/// A YAML error.
 #[derive(Debug)]
 pub(super) struct YamlError {
-    /// Line in the parsed text, from 1, where known.
+    /// Line in the parsed text, from 1, if known.
     pub(super) line: Option<u32>,
-    /// The parser's own words: may quote the text at any length.
+    /// Message of the parser, which may quote the text at any length.
     pub(super) message: String,
 }
 
 impl Node {
-    /// The value as JSON: scalars as YAML takes them.
+    /// As JSON, with YAML's types.
     pub(super) fn to_json(&self) -> serde_json::Value {
         match &self.value {
             Value::Null => serde_json::Value::Null,
@@ -56,7 +55,7 @@ impl Node {
         }
     }
 
-    /// The value as text: a scalar as it is written, anything else as JSON.
+    /// Scalars as they are written, other values as JSON.
     pub(super) fn to_text(&self) -> String {
         match &self.value {
             Value::Scalar { text, .. } => text.clone(),
@@ -65,7 +64,7 @@ impl Node {
         }
     }
 
-    /// What kind of value it is, for an error message.
+    /// The type for error messages.
     pub(super) fn kind(&self) -> &'static str {
         match self.value {
             Value::Null => "nothing",
@@ -76,7 +75,8 @@ impl Node {
     }
 }
 
-/// Reads one YAML document. Aliases are followed within the budget; duplicate keys, merge keys and unknown tags are refused.
+/// Reads one YAML document. Aliases are resolved within limits; duplicate keys, merge keys and unknown tags are
+/// rejected.
 pub(super) fn parse(source: &str) -> Result<Node, YamlError> {
     let root: Spanned<Raw> =
         serde_saphyr::from_str_with_options(source, options()).map_err(|error| YamlError {
@@ -117,7 +117,7 @@ fn options() -> Options {
     }
 }
 
-/// As deserialised: the spelling of numbers is still only in the source.
+/// Deserialized: only the source still has the spelling of numbers.
 #[derive(Debug)]
 enum Raw {
     Null,
@@ -166,7 +166,7 @@ fn keyed(key: Spanned<String>, item: Spanned<Raw>, source: &str) -> (String, Nod
     )
 }
 
-/// The scalar at `location` as the author wrote it.
+/// The scalar at `location` as it is written.
 fn written<'a>(location: &serde_saphyr::Location, source: &'a str) -> Option<&'a str> {
     let start = usize::try_from(location.span().byte_offset()?).ok()?;
     let length = usize::try_from(location.span().byte_len()?).ok()?;

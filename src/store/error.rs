@@ -20,7 +20,7 @@ pub enum Error {
     #[error("no space left for the database")]
     Full,
     /// More than a tenant may store.
-    #[error("more than a tenant may keep")]
+    #[error("more than a tenant may store")]
     Quota,
     #[error(
         "the database has schema version {found}, this program knows versions up to {known}; start a newer skillbox"
@@ -37,7 +37,7 @@ pub enum Error {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Conflict {
     /// The version exists with other content (Z-25).
-    #[error("is already published with other content; publish it as another version")]
+    #[error("is already published with different content; publish it as another version")]
     VersionExists,
     /// Programs would import two skills by one path.
     #[error("is imported by the same path as a module of skill `{0}`; rename the skill or the module")]
@@ -45,10 +45,10 @@ pub enum Conflict {
     /// The execution of a webhook has not ended.
     #[error("waits for the end of its execution, and is then sent")]
     NotEnded,
-    #[error("is being sent; look again in a moment")]
+    #[error("is being sent; try again in a moment")]
     BeingSent,
     /// An idempotency key was sent with another request.
-    #[error("was sent with another request before; use a new key for each request")]
+    #[error("was already used for a different request; use a new key for each request")]
     OtherRequest,
     /// The id or hash is taken.
     #[error("already exists")]
@@ -57,7 +57,7 @@ pub enum Conflict {
 
 /// Not a cursor, or the cursor of another list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("cursor does not belong to this list; ask for the first page again")]
+#[error("cursor does not belong to this list; request the first page again")]
 pub struct InvalidCursor;
 
 impl Conflict {

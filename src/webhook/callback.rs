@@ -1,4 +1,4 @@
-//! Where the end of an execution is told: an address that says one thing to every reader.
+//! Callback URLs in a canonical form.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,58 +7,52 @@ use url::{Host, Url};
 
 use crate::limits;
 
-/// An address over HTTP or HTTPS, without user and fragment, in the one spelling that everybody reads alike: an IP address
-/// in it stands in its usual form, however it was written. Whether it may be reached is [`Policy`](super::Policy)'s question.
+/// An HTTP or HTTPS URL without user and fragment, in a canonical spelling that every parser reads alike; IP
+/// addresses have their usual form. [`Policy`](super::Policy) decides whether it may be reached.
 ///
-/// It may hold a token of the receiver's: it is told to its tenant, and no log shows more of it than the host.
+/// It may contain a token of the receiver, so logs show only its host.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CallbackUrl(Url);
 
-/// Why a text is no such address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidCallback {
-    /// Not one at all.
     #[error("must look like https://hooks.example/path")]
     Malformed,
-    /// Too long.
     #[error("has more than {max} bytes; shorten it", max = limits::CALLBACK_URL_BYTES_MAX)]
     TooLong,
-    /// Readers differ about what comes before the host.
+    /// Parsers disagree about user names.
     #[error("must hold no user name and no password; put a token into the path or the query")]
     User,
-    /// Never sent.
+    /// A fragment is never sent.
     #[error("must hold no fragment (`#…`); it is never sent")]
     Fragment,
-    /// Another spelling of the same host.
+    /// A trailing dot, another spelling of the same host.
     #[error("must hold no dot at the end of its host; leave it out")]
     TrailingDot,
 }
 
 impl CallbackUrl {
-    /// As it is kept and shown.
+    /// The stored and shown form.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
 
-    /// Whether it is reached over TLS.
     #[must_use]
     pub fn is_encrypted(&self) -> bool {
         self.0.scheme() == "https"
     }
 
-    /// A name in lower case, or an IP address; one of version 6 in brackets.
+    /// A name in lower case, or an IP address; IPv6 in brackets.
     #[must_use]
     pub fn host(&self) -> &str {
         self.0.host_str().unwrap_or_default()
     }
 
-    /// The host, told apart.
     pub(super) fn told_apart(&self) -> Host<&str> {
         self.0.host().unwrap_or(Host::Domain(""))
     }
 
-    /// The address, where the host is one.
     #[must_use]
     pub fn address(&self) -> Option<std::net::IpAddr> {
         match self.told_apart() {
@@ -68,13 +62,13 @@ impl CallbackUrl {
         }
     }
 
-    /// The port, named or not.
+    /// The explicit or default port.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.0.port_or_known_default().unwrap_or_default()
     }
 
-    /// The host, and the port where it is not the usual one: the header `Host`.
+    /// The header `Host`: the host, and the port unless it is the default.
     #[must_use]
     pub fn authority(&self) -> String {
         match self.0.port() {
@@ -83,7 +77,6 @@ impl CallbackUrl {
         }
     }
 
-    /// Path and query.
     #[must_use]
     pub fn target(&self) -> &str {
         &self.0[url::Position::BeforePath..url::Position::AfterQuery]
@@ -97,7 +90,7 @@ impl FromStr for CallbackUrl {
         if text.len() > limits::CALLBACK_URL_BYTES_MAX {
             return Err(InvalidCallback::TooLong);
         }
-        // Readers of addresses leave out the one and turn the other around.
+        // Some parsers drop tabs and line breaks, and read backslashes as slashes.
         if text.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\') {
             return Err(InvalidCallback::Malformed);
         }

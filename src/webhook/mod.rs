@@ -1,4 +1,4 @@
-//! Webhooks, as far as they are pure: where they may go, and how they are signed.
+//! Callback URLs and signatures of webhooks. Pure.
 
 mod callback;
 mod signature;

@@ -9,23 +9,22 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-/// What a tenant's messages are signed with.
+/// The signing secret of a tenant.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SigningSecret(Zeroizing<Vec<u8>>);
 
-/// A text is no signing secret; it is never repeated.
+/// Never contains the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("is not `whsec_` and 24 to 64 bytes in base64")]
 pub struct InvalidSigningSecret;
 
-/// What is signed.
+/// A message to sign.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
-    /// `webhook-id`: the same for every attempt.
+    /// `webhook-id`: the same for all attempts.
     pub id: &'a str,
     /// `webhook-timestamp`: of this attempt, in seconds since 1970.
     pub seconds: i64,
-    /// Byte for byte.
     pub body: &'a [u8],
 }
 
@@ -33,11 +32,7 @@ const PREFIX: &str = "whsec_";
 const FRESH_BYTES: usize = 32;
 
 impl SigningSecret {
-    /// A secret of random bytes.
-    ///
-    /// # Errors
-    ///
-    /// The operating system gives none.
+    /// Fails if the operating system returns no random bytes.
     pub fn generate() -> Result<Self, getrandom::Error> {
         let mut bytes = Zeroizing::new(vec![0; FRESH_BYTES]);
         getrandom::fill(&mut bytes)?;
@@ -58,7 +53,7 @@ impl SigningSecret {
     }
 }
 
-/// `webhook-signature`: one signature by each secret.
+/// `webhook-signature`: one signature per secret.
 #[must_use]
 pub fn signatures(secrets: &[SigningSecret], message: Message<'_>) -> String {
     let signed: Vec<_> = secrets.iter().map(|secret| secret.sign(message)).collect();

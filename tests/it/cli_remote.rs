@@ -161,7 +161,7 @@ fn the_doctor_leaves_the_folder_of_a_service_alone() {
     let said = shell.run(&["doctor", "--data-dir", folder.to_str().unwrap()]);
     assert_eq!(said.code, 1, "{}", said.stderr);
     let found = said.stdout;
-    assert!(found.contains("in a temporary one"), "{found}");
+    assert!(found.contains("use a temporary folder"), "{found}");
     assert!(
         // Nothing is wrong without an engine where the native sandbox serves.
         found.contains("✓ database")

@@ -229,7 +229,7 @@ async fn packages_that_are_too_much_are_refused_with_the_bound_and_what_to_do() 
     for (package, part) in [
         ("some", "may have 64 MiB (deps.set_size)"),
         ("much", "may have 64 MiB (deps.set_size)"),
-        ("read", "killed for want of memory"),
+        ("read", "was out of memory"),
     ] {
         let error = run(&world, asks_for("seen = 1", package), RunSpec::default())
             .await

@@ -284,7 +284,7 @@ async fn what_was_not_let_in_is_told_once_that_can_be_recorded() {
     let id = submitted.unwrap().new.id;
     let database = world.folder.path().join("skillbox.db");
     // It begins in vain, when it has waited again.
-    let longer = limits::QUEUED_AGAIN_AFTER * 3;
+    let longer = limits::QUEUED_RETRY_AFTER * 3;
     hold_database(database.to_str().unwrap(), longer);
     let within = limits::STORE_LOCK_MAX * 4;
     let ended = world

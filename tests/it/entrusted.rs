@@ -83,8 +83,8 @@ async fn a_request_brings_data_and_no_code_to_a_program_with_secrets() {
         (user_sites()[0].as_str(), "may be executed"),
         ("scripts/near", "may be executed"),
         ("node_modules/x/index.json", "may be executed"),
-        ("SKILL.md", "take the place of a file of the skill"),
-        ("scripts/x.py/data.csv", "take the place of a file of the skill"),
+        ("SKILL.md", "replace a file of the skill"),
+        ("scripts/x.py/data.csv", "replace a file of the skill"),
     ] {
         let refused = call(&world, WITH, &[(path, EVIL)]).await.unwrap_err();
         let text = refused.to_string();

@@ -78,7 +78,7 @@ fn without_cgroups_nothing_runs_unless_less_is_accepted() {
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(69), "{said}");
     assert!(
-        said.contains("cannot be bounded") && said.contains("allow_degraded"),
+        said.contains("cannot be limited") && said.contains("allow_degraded"),
         "{said}"
     );
     let accepted = skillbox(AS_ORDINARY, home.path(), &["run", "./any"], ACCEPTED);
@@ -111,7 +111,7 @@ fn auto_never_takes_the_degraded_form() {
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(69), "{said}");
     assert!(
-        said.contains("no backend keeps every promise") && said.contains("cannot be bounded"),
+        said.contains("no backend keeps every promise") && said.contains("cannot be limited"),
         "{said}"
     );
 }

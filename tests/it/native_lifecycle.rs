@@ -131,7 +131,7 @@ fn left_by_the_dead(mark: &str, folder: &Path) -> Vec<String> {
     processes.collect()
 }
 
-/// Asks for runs until the server has gone.
+/// Asks for runs until the server has exited.
 fn client(server: &Server) -> std::thread::JoinHandle<()> {
     let (url, key) = (format!("{}/v1/executions", server.url), server.key());
     std::thread::spawn(move || {

@@ -47,27 +47,27 @@ const SHAPES: &[(&str, &str, &str)] = &[
     (
         "---\nname: PDF_Tools & More!\ndescription: x\n---\n",
         "pdf-tools-more",
-        "no name",
+        "not a valid name",
     ),
     (
         "---\nname: team:Résumé\ndescription: x\n---\n",
         "team-resume",
-        "no name",
+        "not a valid name",
     ),
     (
         "---\nname: 数据分析\ndescription: 分析数据。\n---\n# 数据\n",
         "its-folder",
-        "no name",
+        "not a valid name",
     ),
     (
         "---\nname: PDF変換ツール\ndescription: 変換します。\n---\n",
         "its-folder",
-        "no name",
+        "not a valid name",
     ),
     (
         "---\nname: Заметки\ndescription: x\n---\n",
         "its-folder",
-        "no name",
+        "not a valid name",
     ),
     ("---\ndescription: x\n---\n", "its-folder", ""),
     // What generators and editors leave above.
@@ -90,22 +90,22 @@ const SHAPES: &[(&str, &str, &str)] = &[
     (
         "---\nname: a\ndescription: Use when: always\n---\n",
         "a",
-        "taken as text",
+        "read as text",
     ),
     (
         "---\nname: a\ndescription: 'it's here'\n---\n",
         "a",
-        "taken as text",
+        "read as text",
     ),
     (
         "---\nname: a\ndescription: \"Title\" and more\n---\n",
         "a",
-        "taken as text",
+        "read as text",
     ),
     (
         "---\nname: a\ndescription: x\nargument-hint: [file] [--all]\n---\n",
         "a",
-        "taken as text",
+        "read as text",
     ),
     // Keys that mean something else elsewhere.
     (
@@ -151,7 +151,7 @@ const SHAPES: &[(&str, &str, &str)] = &[
     (
         "---\nname: a\ndescription: x\npermissions: {network: {allow: [a.example]}, files: rw}\n---\n",
         "a",
-        "no sandbox has a network",
+        "sandboxes have no network access",
     ),
     (
         "---\nname: a\ndescription: x\nmetadata: [a, b]\n---\n",
@@ -164,11 +164,7 @@ const SHAPES: &[(&str, &str, &str)] = &[
         "a",
         "first words",
     ),
-    (
-        "---\nname: a\ndescription: [x, y]\n---\n",
-        "a",
-        "kept as its text",
-    ),
+    ("---\nname: a\ndescription: [x, y]\n---\n", "a", "stored as text"),
 ];
 
 #[test]
@@ -186,7 +182,7 @@ fn odd_front_matter_loads_and_says_what_was_passed_over() {
 #[test]
 fn a_long_description_is_cut_and_told() {
     let skill_md = format!("---\nname: a\ndescription: {}\n---\n", "long ".repeat(400));
-    assert!(told(&[("SKILL.md", &skill_md)]).1.contains("is cut"));
+    assert!(told(&[("SKILL.md", &skill_md)]).1.contains("is truncated"));
 }
 
 /// Other products have a skill.toml, too.

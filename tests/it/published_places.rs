@@ -323,9 +323,9 @@ async fn a_failure_names_the_stream_that_has_something() {
         return;
     };
     for (script, part) in [
-        ("echo why; exit 3\n", "its stdout may say why"),
-        ("echo why >&2; exit 3\n", "its stderr may say why"),
-        ("exit 3\n", "it wrote nothing to stdout and stderr"),
+        ("echo why; exit 3\n", "see its stdout"),
+        ("echo why >&2; exit 3\n", "see its stderr"),
+        ("exit 3\n", "stdout and stderr are empty"),
     ] {
         let ask = RunSpec {
             script: Some("run.sh".to_owned()),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use skillbox::execution::{Bookmark, News, Status};
+use skillbox::execution::{Bookmark, Status, TranscriptEvent};
 use skillbox::http::ConnectionLimits;
 use skillbox::limits;
 use skillbox::secret::SecretValue;
@@ -274,10 +274,10 @@ time.sleep(0.2)
     let (mut printed, mut lines) = ([Vec::new(), Vec::new()], Vec::new());
     while let Some(news) = follow.next().await {
         match news {
-            News::Printed { stream, bytes } => printed[stream as usize].extend(bytes),
-            News::Logged(line) => lines.push(line),
-            News::Result(_) => break,
-            News::Status(_) | News::End { .. } => {}
+            TranscriptEvent::Printed { stream, bytes } => printed[stream as usize].extend(bytes),
+            TranscriptEvent::Logged(line) => lines.push(line),
+            TranscriptEvent::Result(_) => break,
+            TranscriptEvent::Status(_) | TranscriptEvent::End { .. } => {}
         }
         let seen = format!("{} {lines:?}", String::from_utf8_lossy(&printed.concat()));
         assert!(

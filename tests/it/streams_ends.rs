@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use skillbox::execution::{Bookmark, News, Reason, Status};
+use skillbox::execution::{Bookmark, Reason, Status, TranscriptEvent};
 use skillbox::http::ConnectionLimits;
 use skillbox::skill::Language;
 
@@ -93,7 +93,7 @@ async fn the_end_is_told_when_the_server_stops() {
         return;
     };
     let (mut follow, _run) = world.watch(archive(Language::Python, "", SLEEPS)).await;
-    while !matches!(follow.next().await.unwrap(), News::Printed { .. }) {}
+    while !matches!(follow.next().await.unwrap(), TranscriptEvent::Printed { .. }) {}
     // A process beside this one, over the same folder.
     let folder = world.folder.path();
     let instance = crate::world::instance_in(folder);
@@ -111,13 +111,13 @@ async fn the_end_is_told_when_the_server_stops() {
         .unwrap();
     let engine = world.engine.clone();
     other.maintenance().shutdown(Duration::ZERO).await;
-    let end = |status, reason| Some(News::End { status, reason });
+    let end = |status, reason| Some(TranscriptEvent::End { status, reason });
     assert_eq!(sent_on.next().await, end(Status::Running, Reason::Shutdown));
     assert_eq!(sent_on.next().await, None);
-    assert!(matches!(elsewhere.next().await, Some(News::Status(_))));
+    assert!(matches!(elsewhere.next().await, Some(TranscriptEvent::Status(_))));
     assert_eq!(elsewhere.next().await, end(Status::Running, Reason::Shutdown));
     engine.maintenance().shutdown(Duration::ZERO).await;
-    let Some(News::Result(execution)) = follow.next().await else {
+    let Some(TranscriptEvent::Result(execution)) = follow.next().await else {
         panic!("its result comes first");
     };
     assert_eq!(execution.status, Status::Interrupted);
@@ -129,8 +129,8 @@ async fn the_end_is_told_when_the_server_stops() {
         .await
         .unwrap();
     let mut printed = false;
-    while let Some(news) = late.next().await {
-        printed |= matches!(news, News::Printed { .. });
+    while let Some(event) = late.next().await {
+        printed |= matches!(event, TranscriptEvent::Printed { .. });
     }
     assert!(printed, "what it had printed is kept");
 }
@@ -158,18 +158,18 @@ async fn what_another_process_runs_is_told_at_its_end() {
         .follow(world.tenant(), id, Bookmark::default())
         .await
         .unwrap();
-    let mut news = Vec::new();
+    let mut event = Vec::new();
     while let Some(next) = elsewhere.next().await {
-        news.push(next);
+        event.push(next);
     }
     let [
-        News::Status(status),
-        News::Printed { bytes, .. },
-        News::Result(_),
-        News::End { .. },
-    ] = &news[..]
+        TranscriptEvent::Status(status),
+        TranscriptEvent::Printed { bytes, .. },
+        TranscriptEvent::Result(_),
+        TranscriptEvent::End { .. },
+    ] = &event[..]
     else {
-        panic!("{news:?}");
+        panic!("{event:?}");
     };
     assert_eq!((*status, bytes.as_slice()), (Status::Running, &b"on\n"[..]));
 }

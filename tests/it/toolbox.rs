@@ -145,7 +145,7 @@ async fn a_path_that_is_no_script_is_refused_before_anything_runs() {
         ("scripts/none.py", "is not a file of the skill"),
         ("../x.py", "relative path"),
         ("/usr/bin/env", "relative path"),
-        ("templates/head.txt", "neither Python"),
+        ("templates/head.txt", "neither its extension"),
         ("scripts", "is not a file"),
     ] {
         let error = call(&world, ask(script, &[])).await.unwrap_err().to_string();

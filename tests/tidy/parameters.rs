@@ -2,14 +2,8 @@
 
 use super::sources;
 
-const NOT_CHANGED_YET: &str = "its area replaces the tuple";
-
-/// Functions that may take a tuple, with the reason: the trait of a library dictates the signature, or it is not changed yet.
-const EXEMPT: &[(&str, &str, &str)] = &[
-    ("src/engine/deps/mod.rs", "kept_packages", NOT_CHANGED_YET),
-    ("src/engine/deps/sets.rs", "keep_packages", NOT_CHANGED_YET),
-    ("src/engine/plan.rs", "environment", NOT_CHANGED_YET),
-];
+/// Functions whose signature the trait of a library dictates: file, name, trait.
+const EXEMPT: &[(&str, &str, &str)] = &[];
 
 /// A function and the text between its parentheses.
 struct Signature<'a> {

@@ -187,11 +187,11 @@ fn refuse_foreign(folder: &OwnedFd) -> io::Result<()> {
     let found = rustix::fs::fstat(folder)?;
     if found.st_uid != rustix::process::geteuid().as_raw() {
         return Err(io::Error::other(
-            "it belongs to another user; give it to the one that runs skillbox",
+            "it belongs to another user; chown it to the user that runs skillbox",
         ));
     }
     if Mode::from_raw_mode(found.st_mode).intersects(Mode::WGRP | Mode::WOTH) {
-        return Err(io::Error::other("others may write to it; chmod it to 0700"));
+        return Err(io::Error::other("others can write to it; chmod it to 0700"));
     }
     Ok(())
 }

@@ -76,7 +76,7 @@ impl Backend for Local {
     }
 
     async fn blob_owners(&self) -> Result<Vec<Tenant>, Error> {
-        self.blocking(|folders| folders.names(&[], limits::BLOB_OBJECTS_SEEN_MAX))
+        self.blocking(|folders| folders.names(&[], limits::BLOB_OBJECTS_COMPARED_MAX))
             .await
     }
 
@@ -94,15 +94,14 @@ impl Backend for Local {
     }
 }
 
-/// A writer that finds no file misses the folder, not the object.
+/// A missing file here means a missing folder, not a missing object.
 fn written<T>(result: Result<T, Error>) -> Result<T, Error> {
     match result {
-        Err(Error::NotFound) => Err(Error::backend("the folder of objects is gone")),
+        Err(Error::NotFound) => Err(Error::backend("the folder of objects no longer exists")),
         done => done,
     }
 }
 
-/// For the operator.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use the folder {path}: {cause}")]
 struct CannotOpen {

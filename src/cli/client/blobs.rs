@@ -1,4 +1,4 @@
-//! Blobs, here and on a server: as streams, never whole in memory.
+//! Blobs of the embedded engine or a server, as streams.
 
 use std::fs::File;
 use std::io::Seek as _;
@@ -37,12 +37,12 @@ impl Client {
     pub(crate) fn blob(&self, id: &Digest) -> Result<BlobInfo> {
         match self {
             Self::Embedded(local) => local.call(blobs::get(local.engine(), local.caller(), id)),
-            // Headers say it all; `HEAD` would not say why there is none.
+            // The headers suffice; `HEAD` would not return the reason of an error.
             Self::Remote(remote) => info_from_headers(id, &remote.blob(id)?),
         }
     }
 
-    /// Copies the content; whether it is what its id says is for the caller to check.
+    /// The caller must compare the content with the id.
     pub(crate) fn blob_content(&self, id: &Digest, into: &mut File) -> Result<()> {
         let mut into = ProgressWriter::new(into, "downloading");
         match self {
@@ -99,7 +99,7 @@ impl RemoteClient {
     }
 }
 
-/// What the head of a download says of the blob.
+/// The metadata in the headers of a download.
 fn info_from_headers(id: &Digest, answer: &Response<Body>) -> Result<BlobInfo> {
     let header = |name: &str| answer.headers().get(name)?.to_str().ok();
     let moment = |name: &str| header(name)?.parse().ok();

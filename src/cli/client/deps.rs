@@ -1,4 +1,4 @@
-//! Installed packages, here and on a server.
+//! Installed packages of the embedded engine or a server.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ impl RemoteClient {
     }
 }
 
-/// What takes long, for people.
+/// Human-readable progress.
 pub(super) fn progress_message(progress: Progress) -> String {
     match progress {
         Progress::Pulling { image, detail } => format!("pulling {image}: {detail}"),

@@ -1,4 +1,4 @@
-//! An engine inside this process, over the same data folder as a server's.
+//! An engine inside this process, over the data folder that a server would use.
 
 use std::cell::Cell;
 use std::io::Write;
@@ -55,7 +55,7 @@ impl EmbeddedClient {
                 (AdminKey::Unknown, None) => {
                     let file = folder.admin_key_path();
                     return Err(Failure::refused(format!(
-                        "`{}` holds no valid key and SKILLBOX_API_KEY is not set; put a key of scope `admin` into one of them, or make a fresh one with `skillbox key recover`",
+                        "`{}` contains no valid key and SKILLBOX_API_KEY is not set; put a key of scope `admin` into one of them, or create one with `skillbox key recover`",
                         file.display()
                     )));
                 }
@@ -127,7 +127,7 @@ impl EmbeddedClient {
         self.runtime.block_on(self.run_until_signal(request, on_event))
     }
 
-    /// Ctrl-C ends the execution and waits until nothing of it is left; a second one ends this process.
+    /// Ctrl-C cancels the execution and waits until its sandbox is removed; a second Ctrl-C ends this process.
     async fn run_until_signal(
         &self,
         request: RunRequest,

@@ -168,7 +168,7 @@ impl RemoteClient {
         })
     }
 
-    /// Builds the address itself: sending the key to the answer's own `url` would let the server choose who receives it.
+    /// Builds the URL itself: with the response's own `url`, the server would choose who receives the key.
     fn file(&self, id: ExecutionId, file: &FileLink, into: &mut dyn Write) -> Result<()> {
         let segments = file.path.split('/');
         let segments: Vec<_> = segments

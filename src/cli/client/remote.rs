@@ -56,7 +56,7 @@ pub(super) const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
-/// Whether the server is on this machine, so that its data folder may be ours.
+/// Whether the server is on this machine, so that this user may own its data folder.
 pub(super) fn is_loopback(url: &str) -> bool {
     let host = url
         .parse::<Uri>()
@@ -210,7 +210,7 @@ impl RemoteClient {
     ) -> Result<Response<Body>> {
         answer.map_err(|error| {
             let message = format!(
-                "server_url: {} does not answer ({error}); is the server running?",
+                "server_url: {} does not respond ({error}); is the server running?",
                 self.base
             );
             Failure::new(Exit::Unavailable, message)

@@ -29,7 +29,7 @@ impl Client {
         let rows = limits::ROWS_LISTED_MAX;
         let entries = match self {
             Self::Embedded(local) => local.list(rows, tools::prompt_entries),
-            // A page is one text here.
+            // A page is one text.
             Self::Remote(remote) => listed(rows, |_, token| {
                 let limit = limits::PAGE_ROWS_MAX as usize;
                 let answer = remote.page("/v1/tools/prompt", &[], limit, token)?;

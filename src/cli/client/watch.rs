@@ -16,7 +16,7 @@ use crate::cli::event_printer::{OnEvent, RunEvent};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::engine::Subscription;
-use crate::execution::{Bookmark, Envelope, News, Reason, Stream};
+use crate::execution::{Bookmark, Envelope, Reason, Stream, TranscriptEvent};
 use crate::ids::ExecutionId;
 use crate::limits;
 
@@ -46,8 +46,8 @@ impl RunEvents {
                 return std::future::pending().await;
             };
             match follow.next().await {
-                Some(news) => {
-                    if let Some(run_event) = run_event(follow, news) {
+                Some(event) => {
+                    if let Some(run_event) = run_event(follow, event) {
                         return run_event;
                     }
                 }
@@ -58,15 +58,17 @@ impl RunEvents {
 }
 
 /// Converts an engine event; `None` at the end of the stream.
-fn run_event(follow: &Subscription, news: News) -> Option<RunEvent> {
-    match news {
-        News::Status(status) => Some(RunEvent::Status(follow.id(), status, follow.queue_position())),
-        News::Printed { stream, bytes } => Some(RunEvent::Printed(stream, bytes)),
-        News::Logged(line) => Some(RunEvent::Logged(line)),
-        News::Result(execution) => Some(RunEvent::Result(Box::new(Envelope::from_execution(
+fn run_event(follow: &Subscription, event: TranscriptEvent) -> Option<RunEvent> {
+    match event {
+        TranscriptEvent::Status(status) => {
+            Some(RunEvent::Status(follow.id(), status, follow.queue_position()))
+        }
+        TranscriptEvent::Printed { stream, bytes } => Some(RunEvent::Printed(stream, bytes)),
+        TranscriptEvent::Logged(line) => Some(RunEvent::Logged(line)),
+        TranscriptEvent::Result(execution) => Some(RunEvent::Result(Box::new(Envelope::from_execution(
             &execution, None,
         )))),
-        News::End {
+        TranscriptEvent::End {
             reason: Reason::Finished | Reason::Shutdown,
             ..
         } => None,
@@ -81,8 +83,8 @@ impl Client {
                 let from = Bookmark::default();
                 let subscription = executions::follow(local.engine(), local.caller(), id, from);
                 let mut subscription = subscription.await?;
-                while let Some(news) = subscription.next().await {
-                    if let Some(run_event) = run_event(&subscription, news) {
+                while let Some(event) = subscription.next().await {
+                    if let Some(run_event) = run_event(&subscription, event) {
                         on_event(run_event)?;
                     }
                 }
@@ -135,7 +137,7 @@ impl RemoteClient {
                     }
                 }
                 None => {
-                    let Some(id) = id.filter(|_| failures < limits::CLIENT_AGAIN_MAX) else {
+                    let Some(id) = id.filter(|_| failures < limits::CLIENT_RECONNECTS_MAX) else {
                         return Err(broken());
                     };
                     failures += 1;

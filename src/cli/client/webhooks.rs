@@ -1,4 +1,4 @@
-//! Webhooks, here and on a server.
+//! Webhooks of the embedded engine or a server.
 
 use ureq::http::Method;
 

@@ -1,4 +1,4 @@
-//! What the store, the file store and the container engine say of themselves.
+//! Checks of the store, the file store and the container engine.
 
 #[cfg(target_os = "linux")]
 use super::native::{self, Need};
@@ -72,7 +72,6 @@ pub(super) fn check(
     }
 }
 
-/// The engine, and what is to be run on it.
 struct EngineCheck<'a> {
     local: &'a EmbeddedClient,
     docker: &'a Docker,
@@ -149,7 +148,7 @@ impl EngineCheck<'_> {
     }
 }
 
-/// Which limits the engine can hold: without one of them a promise is broken.
+/// Checks that the engine supports all limits. A missing one breaks a promise.
 fn limits(facts: &EngineFacts) -> Vec<CheckResult> {
     let missing = |name: &str| facts.limits.iter().any(|(limit, held)| *limit == name && !held);
     let mut findings = Vec::new();
@@ -167,7 +166,7 @@ fn limits(facts: &EngineFacts) -> Vec<CheckResult> {
         let remedy = "disable swap, or boot with swapaccount=1";
         findings.push(CheckResult::warning(
             "limits",
-            "the engine cannot limit swap: memory may be exceeded by it",
+            "the engine cannot limit swap, so that programs may exceed their memory",
             remedy,
         ));
     }
@@ -186,7 +185,7 @@ fn limits(facts: &EngineFacts) -> Vec<CheckResult> {
     if findings.is_empty() {
         findings.push(CheckResult::ok(
             "limits",
-            "memory, swap, processes and CPU can be limited; seccomp is there",
+            "memory, swap, processes and CPU can be limited; seccomp is supported",
         ));
     }
     findings

@@ -1,4 +1,4 @@
-//! `skillbox doctor`: looks at everything that a run needs, and runs something for real.
+//! `skillbox doctor`: checks everything that a run needs, and runs a skill.
 
 mod engine;
 #[cfg(target_os = "linux")]
@@ -23,7 +23,7 @@ pub(super) struct CheckResult {
     part: &'static str,
     state: CheckState,
     found: String,
-    /// What to do about it.
+    /// The remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<String>,
 }
@@ -32,7 +32,7 @@ pub(super) struct CheckResult {
 #[serde(rename_all = "lowercase")]
 enum CheckState {
     Ok,
-    /// It works, less well than it could.
+    /// Works, with limitations.
     Warning,
     Failed,
 }
@@ -55,7 +55,7 @@ impl CheckResult {
         }
     }
 
-    /// `found` says what to do itself.
+    /// The message contains the remedy.
     fn failed(part: &'static str, found: impl ToString) -> Self {
         Self {
             state: CheckState::Failed,
@@ -107,7 +107,7 @@ pub(crate) fn doctor(config: Result<Config>, console: &Console) -> Result<Exit> 
     if console.format_or(Format::Table) != Format::Table {
         console.data(Format::Json, &report.findings, |_| Rows::default())?;
     } else {
-        console.say("`skillbox prove` attacks sandboxes on this machine and says which promises hold");
+        console.say("`skillbox prove` attacks sandboxes on this machine and reports which promises hold");
     }
     let failed = report
         .findings
@@ -154,7 +154,8 @@ fn check(config: Result<Config>, report: &mut DoctorReport<'_>) -> Result<()> {
     engine::check(&local, &config, report)
 }
 
-/// Where a server has the data folder for itself, as a service with a user of its own has, the rest is tried in a temporary one.
+/// If a server uses the data folder as another user, for example as a service, the other checks use a temporary
+/// folder.
 fn own_folder(mut config: Config, report: &mut DoctorReport<'_>) -> Result<(Config, Option<TempDir>)> {
     let Some(refused) = config.server_url.as_ref().and(config.data_folder().err()) else {
         return Ok((config, None));
@@ -162,7 +163,7 @@ fn own_folder(mut config: Config, report: &mut DoctorReport<'_>) -> Result<(Conf
     report.add(CheckResult::warning(
         "data folder",
         refused,
-        "no matter if it is the server's: what follows is tried in a temporary one",
+        "expected if a server uses it as another user; the other checks use a temporary folder",
     ))?;
     let temporary =
         tempfile::tempdir().map_err(|error| Failure::internal("making a folder to try", error))?;
@@ -178,7 +179,7 @@ fn check_server(config: &Config, url: &str, console: &Console) -> CheckResult {
     });
     match asked {
         Ok(Ready { ready: true, .. }) => {
-            CheckResult::ok("server", format!("{url} takes the API key and is ready"))
+            CheckResult::ok("server", format!("{url} accepts the API key and is ready"))
         }
         Ok(Ready { checks, .. }) => {
             let parts: Vec<_> = checks
@@ -188,8 +189,8 @@ fn check_server(config: &Config, url: &str, console: &Console) -> CheckResult {
                 .collect();
             CheckResult::failed_with(
                 "server",
-                format!("{url} takes the API key and is not ready: {}", parts.join(", ")),
-                "read its log, which says why, or run `skillbox doctor` with its settings",
+                format!("{url} accepts the API key and is not ready: {}", parts.join(", ")),
+                "see its log, or run `skillbox doctor` with its settings",
             )
         }
         Err(failure) => CheckResult::failed("server", failure),

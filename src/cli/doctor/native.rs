@@ -1,16 +1,16 @@
-//! Which mechanism of this kernel holds each promise of the native sandbox.
+//! Checks which kernel mechanism keeps each promise of the native sandbox.
 
 use super::{CheckResult, DoctorReport};
 use crate::cli::client::EmbeddedClient;
 use crate::cli::failure::Result;
 use crate::sandbox::linux::{HostSetup, Native};
 
-/// What a sandbox that cannot be made means.
+/// Severity of an unavailable native sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
-    /// Nothing can run.
+    /// An error: nothing can run.
     Only,
-    /// There may be an engine.
+    /// A warning: an engine may exist.
     OneOfTwo,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn check(
     }
     report.add(CheckResult::ok(
         "native sandbox",
-        "one was made and every step was performed",
+        "a test sandbox was created and every step succeeded",
     ))?;
     for mechanism in mechanisms {
         let found = format!("{}: {}", mechanism.promise, mechanism.by);

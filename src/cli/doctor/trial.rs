@@ -1,4 +1,4 @@
-//! A real run of a small skill in each language.
+//! Runs a small skill in each language.
 
 use super::{CheckResult, DoctorReport};
 use crate::cli::arguments;

@@ -1,4 +1,4 @@
-//! Admission of executions: which request runs now, which waits, which is rejected.
+//! Admission of executions: which request runs now, waits or is rejected.
 
 mod queue;
 mod rate;
@@ -171,12 +171,12 @@ impl Admission {
         }
     }
 
-    /// Waits for interactive executions that have just started, at most [`limits::GIVE_WAY_MAX`]. A request that the queue
+    /// Waits for interactive executions that have just started, at most [`limits::YIELD_MAX`]. A request that the queue
     /// would reject does not wait for that.
     pub(super) async fn yield_to_interactive(&self, request: &Request) {
         let settled = self.0.interactive_settled.notified();
         if self.0.has_interactive_burst() && self.0.fits_queue(request) {
-            let _ = tokio::time::timeout(limits::GIVE_WAY_MAX, settled).await;
+            let _ = tokio::time::timeout(limits::YIELD_MAX, settled).await;
         }
     }
 
@@ -185,12 +185,10 @@ impl Admission {
         self.0.state().queue.position(tenant, execution)
     }
 
-    /// How many requests wait.
     pub(super) fn waiting(&self) -> usize {
         self.0.state().queue.len()
     }
 
-    /// How many slots are taken.
     pub(super) fn running(&self) -> usize {
         self.0.limits.slots - self.0.state().free
     }
@@ -297,7 +295,7 @@ impl Inner {
     fn has_interactive_burst(&self) -> bool {
         let state = self.state();
         let interactive = self.limits.slots - state.free - state.queued;
-        interactive * 4 >= self.limits.slots && state.had_interactive_within(limits::GIVE_WAY_MAX)
+        interactive * 4 >= self.limits.slots && state.had_interactive_within(limits::YIELD_MAX)
     }
 
     fn slot(self: &Arc<Self>, tenant: Tenant, lane: Lane) -> Slot {
@@ -320,7 +318,7 @@ impl State {
 
     /// The lanes that may have a free slot now; `None` if no slot is free.
     fn open_lanes(&self) -> Option<OpenLanes> {
-        let is_interactive_used = self.had_interactive_within(limits::CALLERS_COME_WITHIN);
+        let is_interactive_used = self.had_interactive_within(limits::SLOT_RESERVED_FOR);
         match self.free {
             0 => None,
             1 if self.queued > 0 && is_interactive_used => Some(OpenLanes::Interactive),

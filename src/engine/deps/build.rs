@@ -1,4 +1,4 @@
-//! Installs packages in a sandbox like any other, with larger bounds and one way out: to the configured indexes.
+//! Installs packages in a sandbox with larger limits and network access to the configured indexes only.
 
 use std::io;
 use std::path::Path;
@@ -11,11 +11,11 @@ use tokio::task::JoinSet;
 
 use crate::bundle::artifacts::ArtifactTar;
 use crate::egress::PackageProxy;
-use crate::engine::deps::declared::Wanted;
-use crate::engine::deps::verdict::Verdict;
-use crate::engine::deps::{Installation, SetName, Waiting, nobody_waits, packages_of, pip_file};
+use crate::engine::deps::check::InstallationCheck;
+use crate::engine::deps::requested::RequestedPackages;
+use crate::engine::deps::{Installation, PackageSetKey, Waiter, caller_disconnected, packages_of, pip_file};
 use crate::engine::plan::PlannedRun;
-use crate::engine::{Engine, failure};
+use crate::engine::{Packages, failure};
 use crate::error::{Code, Error};
 use crate::execution::{JsonText, ResourceLimits, Transcript};
 use crate::ids::ExecutionId;
@@ -27,7 +27,7 @@ use crate::sandbox::{
 use crate::secret::Mask;
 use crate::skill::Language;
 
-/// The authorities that a host's own programs believe, where the usual systems keep them.
+/// Usual paths of a host's certificate authorities.
 const CA_BUNDLES: [&str; 5] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -35,18 +35,19 @@ const CA_BUNDLES: [&str; 5] = [
     "/etc/ssl/cert.pem",
     "/opt/homebrew/etc/ca-certificates/cert.pem",
 ];
-/// Installs with pip, and fetches pip first where the interpreter has none.
+/// Installs with pip; fetches pip first if the interpreter lacks it.
 const PYTHON_INSTALLER: &str = include_str!("install.py");
-/// The same with npm.
+/// Installs with npm.
 const NODE_INSTALLER: &str = include_str!("install.cjs");
 
-impl Engine {
-    /// Installs packages for the program of `plan`, and keeps them; `None` if the skill's image lacks their interpreter, which is not the program's own.
+impl Packages<'_> {
+    /// Installs packages for a planned run and stores them. `None` if the skill's own image lacks an interpreter that
+    /// the program itself does not need.
     pub(super) async fn build(
-        &self,
+        self,
         installation: Installation<'_>,
-        wanted: &Wanted,
-        name: &SetName,
+        wanted: &RequestedPackages,
+        name: &PackageSetKey,
     ) -> Result<Option<Dependencies>, Error> {
         let Installation {
             plan,
@@ -58,32 +59,32 @@ impl Engine {
             let _ = progress.try_send(Progress::Installing { packages });
         }
         let (egress, tunnels) = Egress::new();
-        let job = self.builder(plan, wanted, egress).await?;
-        let deps = &self.0.settings.deps;
+        let job = self.installer_job(plan, wanted, egress).await?;
+        let deps = &self.engine.settings.deps;
         let index = match wanted {
-            Wanted::Python(_) => &deps.python_index,
-            Wanted::Node(_) => &deps.node_registry,
+            RequestedPackages::Python(_) => &deps.python_index,
+            RequestedPackages::Node(_) => &deps.node_registry,
         };
         let proxy = Arc::new(PackageProxy::new(deps.reachable(index), deps.upstream.clone()));
-        let mut artifacts = ArtifactTar::create_in(&self.0.settings.tmp_dir);
-        // Ends, with every tunnel, when this is dropped.
+        let mut artifacts = ArtifactTar::create_in(&self.engine.settings.tmp_dir);
+        // Dropping it closes every tunnel.
         let mut gate = JoinSet::new();
         gate.spawn(proxy.clone().serve(tunnels));
         let report = self.install(&job, choice, &mut artifacts, waiting).await?;
         drop(gate);
-        // A skill's own image may lack what the program can do without.
+        // A skill's own image may lack the interpreter of the other language.
         let may_lack = plan.job.sandbox.image_of == ImageOf::Skill && plan.language != wanted.language();
         if may_lack && let Completion::NotStarted(_) = report.end {
             return Ok(None);
         }
-        let verdict = Verdict {
+        let check = InstallationCheck {
             report: &report,
             granted: &job.sandbox.limits,
             set_bytes: deps.set_bytes,
         };
-        verdict.judge(proxy.first_failure())?;
+        check.check(proxy.first_failure())?;
         let (tar, _) = artifacts.finish().map_err(failure::of_io)?;
-        let (set, folder) = self.keep_packages(name, wanted, tar).await?;
+        let (set, folder) = self.store_set(name, wanted, tar).await?;
         tracing::info!(packages = %set.key, bytes = set.bytes, "Installed packages {}", set.key);
         Ok(Some(Dependencies {
             packages: packages_of(set.language),
@@ -92,19 +93,19 @@ impl Engine {
         }))
     }
 
-    /// Runs the builder to its end; ends it when nobody waits any more, or this process ends.
+    /// Runs the installer; cancels it if the caller disconnects or this process ends.
     async fn install(
-        &self,
+        self,
         job: &Job,
         choice: &BackendChoice,
         artifacts: &mut ArtifactTar,
-        waiting: Waiting<'_>,
+        waiting: Waiter<'_>,
     ) -> Result<Report, Error> {
-        let cancel = self.0.running.stopping();
-        let (go, start) = oneshot::channel();
-        let _ = go.send(());
-        // A builder leaves packages; nobody looks for blobs.
-        let mut blobs = ArtifactTar::create_in(&self.0.settings.tmp_dir);
+        let cancel = self.engine.running.stopping();
+        let (start_signal, start) = oneshot::channel();
+        let _ = start_signal.send(());
+        // An installer returns no blobs.
+        let mut blobs = ArtifactTar::create_in(&self.engine.settings.tmp_dir);
         let context = RunContext {
             artifacts,
             blobs: &mut blobs,
@@ -112,7 +113,7 @@ impl Engine {
             start,
             transcript: &Transcript::default(),
         };
-        let running = self.0.sandbox.run(choice, job, context);
+        let running = self.engine.sandbox.run(choice, job, context);
         tokio::pin!(running);
         let report = tokio::select! {
             report = &mut running => report,
@@ -123,23 +124,28 @@ impl Engine {
         };
         let report = report.map_err(failure::of_sandbox)?;
         if report.end == Completion::Cancelled {
-            return Err(nobody_waits());
+            return Err(caller_disconnected());
         }
         Ok(report)
     }
 
-    /// The job that installs: no secrets, no inputs, nothing of the caller's but the names of packages.
-    async fn builder(&self, plan: &PlannedRun, wanted: &Wanted, egress: Egress) -> Result<Job, Error> {
-        let deps = &self.0.settings.deps;
+    /// The job of the installer: no secrets, no inputs, nothing of the request but the package list.
+    async fn installer_job(
+        self,
+        plan: &PlannedRun,
+        wanted: &RequestedPackages,
+        egress: Egress,
+    ) -> Result<Job, Error> {
+        let deps = &self.engine.settings.deps;
         let (program, installer, files, index) = match wanted {
-            Wanted::Python(requirements) => {
+            RequestedPackages::Python(requirements) => {
                 let files = vec![
                     file("requirements.txt", pip_file::text(requirements.iter())?),
                     file("constraints.txt", pip_file::text(requirements.constraints())?),
                 ];
                 ("install.py", PYTHON_INSTALLER, files, &deps.python_index)
             }
-            Wanted::Node(packages) => {
+            RequestedPackages::Node(packages) => {
                 let mut files = vec![file("package.json", packages.package_json().to_owned())];
                 files.extend(
                     packages
@@ -160,7 +166,7 @@ impl Engine {
             "index": index.url(),
             "proxy": proxy,
             "seen_at": packages_of(language).folder(),
-            "prereleases": wanted.takes_prereleases(),
+            "prereleases": wanted.allows_prereleases(),
         });
         let mut argv = vec![language.interpreter().to_owned()];
         if language == Language::Python {
@@ -172,17 +178,16 @@ impl Engine {
         let own = [
             ("HOME", "/workspace"),
             ("LANG", "C.UTF-8"),
-            // On the file system where packages end: they are then moved and not copied.
+            // Same file system as the packages, so that they are moved instead of copied.
             ("TMPDIR", "/sandbox/tmp"),
         ];
         let own = own.map(|(key, value)| (key.to_owned(), value.to_owned()));
         Ok(Job {
-            sandbox: self.builder_sandbox(&plan.job.sandbox),
+            sandbox: self.installer_sandbox(&plan.job.sandbox),
             program: ProgramRun {
                 execution: ExecutionId::generate(),
                 argv,
                 env: path.cloned().into_iter().chain(own).collect::<Vec<_>>().into(),
-                // A builder has no secrets.
                 mask: Mask::default(),
                 input: JsonText::parse(input.to_string().as_bytes()).map_err(Error::internal)?,
                 code: None,
@@ -197,8 +202,8 @@ impl Engine {
         })
     }
 
-    /// The program's image, with nothing of a skill.
-    fn builder_sandbox(&self, program: &SandboxSpec) -> SandboxSpec {
+    /// The image of the program, without its skill.
+    fn installer_sandbox(self, program: &SandboxSpec) -> SandboxSpec {
         SandboxSpec {
             tenant: program.tenant.clone(),
             image: program.image.clone(),
@@ -206,15 +211,15 @@ impl Engine {
             skill: None,
             mounted: Vec::new(),
             deps: Vec::new(),
-            limits: self.bounds(),
+            limits: self.installer_limits(),
         }
     }
 
-    /// What a builder may use: more memory than a program, nearly all of it for files.
-    fn bounds(&self) -> ResourceLimits {
-        let maxima = &self.0.settings.maxima;
+    /// Limits of an installer: more memory than a program, most of it for files.
+    fn installer_limits(self) -> ResourceLimits {
+        let maxima = &self.engine.settings.maxima;
         let small = 16 * limits::MIB;
-        let sandbox_bytes = limits::builder_files_bytes(self.0.settings.deps.set_bytes);
+        let sandbox_bytes = limits::builder_files_bytes(self.engine.settings.deps.set_bytes);
         let others =
             3 * small + limits::ROOT_BYTES + limits::BLOBS_BYTES_MIN + limits::MEMORY_BEYOND_SCRATCH_BYTES;
         let memory_bytes = sandbox_bytes + others + limits::BUILDER_MEMORY_BYTES;
@@ -244,7 +249,7 @@ async fn ca_bundle(configured: Option<&Path>) -> Result<String, Error> {
     let failed = |why: &str| Error::new(Code::DependenciesFailed, why);
     if let Some(path) = configured {
         return authorities(path).await.map_err(|_| {
-            failed("deps.ca_bundle cannot be read, or is longer than any list of certificate authorities; name another file")
+            failed("deps.ca_bundle cannot be read or is too large for a list of certificate authorities; set another file")
         });
     }
     for path in CA_BUNDLES {
@@ -253,11 +258,11 @@ async fn ca_bundle(configured: Option<&Path>) -> Result<String, Error> {
         }
     }
     Err(failed(
-        "this host has no file of certificate authorities to believe package indexes by; install one (Debian: ca-certificates), or set deps.ca_bundle",
+        "this host has no certificate authorities to verify package indexes; install them (Debian: ca-certificates), or set deps.ca_bundle",
     ))
 }
 
-/// The text of a file that is not too long for one.
+/// Reads a file up to the size limit.
 async fn authorities(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     let file = tokio::fs::File::open(path).await?;

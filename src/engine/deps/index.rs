@@ -11,7 +11,7 @@ pub struct Index {
 impl Index {
     pub const PYTHON: &str = "https://pypi.org/simple";
     pub const NODE: &str = "https://registry.npmjs.org";
-    /// Host of the files of Python's index.
+    /// Host of the files of the Python index.
     pub const PYTHON_FILES: &str = "files.pythonhosted.org";
 
     pub fn parse(url: &str, named_by: NamedBy) -> Result<Self, String> {
@@ -30,7 +30,7 @@ impl Index {
         })
     }
 
-    /// Without a slash at its end.
+    /// Without trailing slash.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url

@@ -1,4 +1,4 @@
-//! Installed packages, as those who look after them see them: listed, installed in advance, forgotten.
+//! Lists, prefetches and deletes installed packages.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::deps::{Waiting, declared};
+use crate::engine::deps::{Waiter, requested};
 use crate::engine::{Packages, PageRequest, RunSpec, rows};
 use crate::error::{Code, Error};
 use crate::ids::{Digest, Tenant};
@@ -16,13 +16,13 @@ use crate::skill::{Selector, SkillName};
 use crate::store::{self, PackageSet, Page};
 
 impl Packages<'_> {
-    /// The caller's installed packages, the newest first.
+    /// Newest first.
     pub async fn list(self, tenant: &Tenant, page: PageRequest) -> Result<Page<PackageSet>, Error> {
         let rows = rows(&page);
         Ok(self.engine.store.package_sets(tenant, page.after, rows).await?)
     }
 
-    /// Installs whatever a skill's program and its scripts ask for, and returns those sets.
+    /// Installs the packages of a skill's program and scripts.
     pub async fn prefetch(
         self,
         tenant: &Tenant,
@@ -36,7 +36,7 @@ impl Packages<'_> {
         self.engine
             .run_detached(async move {
                 let prefetch = async |gone: &CancellationToken| {
-                    let waiting = Waiting {
+                    let waiting = Waiter {
                         progress: progress.as_ref(),
                         gone,
                     };
@@ -47,18 +47,18 @@ impl Packages<'_> {
                     )
                     .await
                 };
-                until(limits::PREFETCH_MAX, &gone, prefetch).await
+                with_time_limit(limits::PREFETCH_MAX, &gone, prefetch).await
             })
             .await
     }
 
-    /// Has a place only while it installs: between two programs of the skill others have their turn.
+    /// Holds a slot only while it installs, so that other executions run between two programs.
     async fn prefetch_attached(
         self,
         tenant: &Tenant,
         name: SkillName,
         selector: Selector,
-        waiting: Waiting<'_>,
+        waiting: Waiter<'_>,
     ) -> Result<Vec<PackageSet>, Error> {
         let record = self.engine.skills().get(tenant, &name, &selector).await?;
         let program = record.manifest.entrypoint.as_ref().map(|_| None);
@@ -67,7 +67,7 @@ impl Packages<'_> {
             .actions
             .iter()
             .map(|action| Some(action.path.clone()));
-        let Waiting { progress, gone } = waiting;
+        let Waiter { progress, gone } = waiting;
         let mut keys = BTreeSet::new();
         for script in program.into_iter().chain(scripts) {
             let mut spec = RunSpec {
@@ -75,8 +75,8 @@ impl Packages<'_> {
                 ..RunSpec::of_skill(name.clone(), Selector::Digest(record.digest))
             };
             let mut planned = self.engine.runs().resolve(tenant, None, &mut spec).await?;
-            // Whether it asks for anything is told without an image or an engine.
-            if declared::wanted(&planned, &[], &self.engine.builds.remembered)
+            // Needs no image and no engine.
+            if requested::wanted(&planned, &[], &self.engine.builds.known_requests)
                 .await?
                 .is_empty()
             {
@@ -84,7 +84,7 @@ impl Packages<'_> {
             }
             let _slot = self.engine.admission.admit_unless_gone(tenant, gone).await?;
             let choice = self.engine.runs().prepare(&planned.job, progress).await?;
-            keys.extend(self.engine.add_packages(&mut planned, &choice, waiting).await?);
+            keys.extend(self.add(&mut planned, &choice, waiting).await?);
         }
         let mut sets = Vec::with_capacity(keys.len());
         for key in keys {
@@ -94,25 +94,25 @@ impl Packages<'_> {
         Ok(sets)
     }
 
-    /// Forgets installed packages, if they are there; who asks for them next has them installed anew. Running programs keep theirs.
+    /// Deletes installed packages, if they exist. Running programs keep theirs.
     pub async fn delete(self, tenant: &Tenant, key: &Digest) -> Result<(), Error> {
         let set = self.engine.store.packages(tenant, key).await;
         let set = match set {
             Ok(set) => set,
-            // Another tenant's and nobody's look the same.
+            // Packages of another tenant look the same as none.
             Err(store::Error::NotFound(_)) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
         let engine = self.engine.clone();
-        // A client that goes away must not leave bytes that nobody finds.
+        // Finish even if the client disconnects, so that no bytes remain without a row.
         self.engine
-            .run_detached(async move { engine.forget_packages(&set).await })
+            .run_detached(async move { engine.packages().delete_set(&set).await })
             .await
     }
 }
 
-/// Does `work` as if its caller were gone at the latest after `limit`.
-async fn until<T>(
+/// Runs `work` with a time limit, after which `gone` is cancelled.
+async fn with_time_limit<T>(
     limit: Duration,
     gone: &CancellationToken,
     work: impl AsyncFnOnce(&CancellationToken) -> Result<T, Error>,
@@ -134,7 +134,7 @@ async fn until<T>(
         let minutes = limit.as_secs() / 60;
         Error::new(
             Code::Busy,
-            format!("installing all packages takes longer than {minutes} minutes; what is installed stays, ask again for the rest"),
+            format!("installing all packages takes longer than {minutes} minutes; installed packages stay, so repeat the request for the rest"),
         )
     })
 }
@@ -149,19 +149,28 @@ mod tests {
         let gone = CancellationToken::new();
         let endless = async |gone: &CancellationToken| {
             gone.cancelled().await;
-            Err::<(), _>(crate::engine::deps::nobody_waits())
+            Err::<(), _>(crate::engine::deps::caller_disconnected())
         };
         let begun = tokio::time::Instant::now();
-        let error = until(Duration::from_secs(120), &gone, endless).await.unwrap_err();
+        let error = with_time_limit(Duration::from_secs(120), &gone, endless)
+            .await
+            .unwrap_err();
         assert_eq!(begun.elapsed().as_secs(), 120);
         assert!(
             error.code() == Code::Busy && error.to_string().contains("longer than 2 minutes"),
             "{error}"
         );
         gone.cancel();
-        let error = until(Duration::from_secs(120), &gone, endless).await.unwrap_err();
-        assert!(error.to_string().contains("caller left"), "{error}");
+        let error = with_time_limit(Duration::from_secs(120), &gone, endless)
+            .await
+            .unwrap_err();
+        assert!(error.to_string().contains("caller disconnected"), "{error}");
         let quick = async |_: &CancellationToken| Ok(1);
-        assert_eq!(until(Duration::from_secs(120), &gone, quick).await.unwrap(), 1);
+        assert_eq!(
+            with_time_limit(Duration::from_secs(120), &gone, quick)
+                .await
+                .unwrap(),
+            1
+        );
     }
 }

@@ -1,13 +1,13 @@
-//! PackageKind that programs ask for: installed once, in a sandbox that reaches the package indexes alone, and then mounted.
+//! Packages of programs: installed once in a sandbox that reaches only the package indexes, then mounted.
 
 mod build;
-mod declared;
+mod check;
 mod index;
 mod manage;
 mod pip_file;
-mod sets;
+mod requested;
 mod settings;
-mod verdict;
+mod storage;
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::cache::SkillCache;
 use crate::engine::plan::PlannedRun;
-use crate::engine::{Engine, clock, failure};
+use crate::engine::{Packages, clock, failure};
 use crate::error::{Code, Error};
 use crate::ids::{Digest, Tenant};
 use crate::limits;
@@ -26,53 +26,57 @@ use crate::sandbox::{BackendChoice, BackendKind, Dependencies, ImageOf, PackageK
 use crate::skill::Language;
 use crate::store::{self, PackageSet};
 
-use declared::{Remembered, Wanted};
+use requested::{KnownRequests, RequestedPackages};
 
 pub use index::Index;
 pub use settings::DependencySettings;
 
-/// What is being installed by this process, and what it has used of late.
+/// Running installations and recently used package sets of this process.
 #[derive(Debug, Default)]
-pub(super) struct Builds {
-    locks: Mutex<HashMap<SetName, Arc<tokio::sync::Mutex<()>>>>,
-    used: Mutex<HashMap<SetName, Instant>>,
-    /// Images in which an interpreter was looked for in vain.
+pub(super) struct Installations {
+    locks: Mutex<HashMap<PackageSetKey, Arc<tokio::sync::Mutex<()>>>>,
+    used: Mutex<HashMap<PackageSetKey, Instant>>,
+    /// Images known to lack an interpreter.
     lacking: Mutex<HashSet<(String, Language)>>,
-    remembered: Remembered,
+    known_requests: KnownRequests,
 }
 
-/// A tenant's own name for one set of packages.
-type SetName = (Tenant, Digest);
+/// Identifies a package set of a tenant.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct PackageSetKey {
+    tenant: Tenant,
+    key: Digest,
+}
 
-/// Who waits for packages.
+/// The caller that waits for packages.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Waiting<'a> {
+pub(super) struct Waiter<'a> {
     pub(super) progress: Option<&'a ProgressSender>,
-    /// Cancelled when nobody waits any more.
+    /// Cancelled when the caller disconnects.
     pub(super) gone: &'a CancellationToken,
 }
 
-/// The execution that packages are installed for.
+/// The run that packages are installed for.
 #[derive(Clone, Copy)]
 struct Installation<'a> {
     plan: &'a PlannedRun,
     choice: &'a BackendChoice,
-    waiting: Waiting<'a>,
+    waiting: Waiter<'a>,
 }
 
-/// Raise it when the same packages would be installed in another way.
+/// Increase it if the same packages would be installed differently.
 const RECIPE: u32 = 2;
 
-impl Builds {
-    /// Held while a set is installed or fetched: who comes second finds it here.
-    fn lock(&self, name: &SetName) -> Arc<tokio::sync::Mutex<()>> {
+impl Installations {
+    /// Held while a set is installed or fetched; the next caller finds the result.
+    fn lock(&self, name: &PackageSetKey) -> Arc<tokio::sync::Mutex<()>> {
         let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
         locks.retain(|_, lock| Arc::strong_count(lock) > 1);
         locks.entry(name.clone()).or_default().clone()
     }
 
-    /// Whether this use is worth remembering: not if another was a moment ago.
-    fn is_news(&self, name: &SetName) -> bool {
+    /// Whether to record this use. Uses within an hour are recorded once.
+    fn record_use(&self, name: &PackageSetKey) -> bool {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         used.retain(|_, at| at.elapsed() < limits::PACKAGES_USED_EVERY);
         if used.contains_key(name) {
@@ -82,10 +86,9 @@ impl Builds {
         true
     }
 
-    /// Remembers that this image has no such interpreter.
-    fn lacks(&self, base: &str, language: Language) {
+    fn add_lacking(&self, base: &str, language: Language) {
         let mut lacking = self.lacking.lock().unwrap_or_else(PoisonError::into_inner);
-        if lacking.len() >= limits::PACKAGES_BASES_LACKING_MAX {
+        if lacking.len() >= limits::MISSING_INTERPRETERS_MAX {
             lacking.clear();
         }
         lacking.insert((base.to_owned(), language));
@@ -97,19 +100,22 @@ impl Builds {
     }
 }
 
-impl Engine {
-    /// Gives the planned job the packages that its program asks for, installed now if they never were; returns their keys.
-    pub(super) async fn add_packages(
-        &self,
+impl Packages<'_> {
+    /// Adds the packages that the program requests to the planned job and installs missing ones. Returns their keys.
+    pub(super) async fn add(
+        self,
         plan: &mut PlannedRun,
         choice: &BackendChoice,
-        waiting: Waiting<'_>,
+        waiting: Waiter<'_>,
     ) -> Result<Vec<Digest>, Error> {
         let requirements = std::mem::take(&mut plan.requirements);
         let mut keys = Vec::new();
-        for (language, wanted) in declared::wanted(plan, &requirements, &self.0.builds.remembered).await? {
-            // Else the program may call no other, or only the one that is there.
-            let is_asked_for = !requirements.is_empty() && declared::of_request(plan.language) == language;
+        for (language, wanted) in
+            requested::wanted(plan, &requirements, &self.engine.builds.known_requests).await?
+        {
+            // The program may never call the other language, or its image has one interpreter.
+            let is_asked_for =
+                !requirements.is_empty() && requested::requirements_language(plan.language) == language;
             let is_needed = plan.language == language || is_asked_for;
             let Some(base) = self.base(plan, choice, language) else {
                 if is_needed {
@@ -120,9 +126,12 @@ impl Engine {
             let installed = async {
                 let wanted = wanted?;
                 let key = wanted.key(&base);
-                let name = (plan.tenant.clone(), key);
+                let name = PackageSetKey {
+                    tenant: plan.tenant.clone(),
+                    key,
+                };
                 let installed = self
-                    .installed(
+                    .ensure_installed(
                         Installation {
                             plan,
                             choice,
@@ -139,7 +148,7 @@ impl Engine {
                     plan.job.sandbox.deps.push(installed);
                     keys.push(key);
                 }
-                // A program that calls none of the other language is not kept from running.
+                // A program that may not need the other language runs without its packages.
                 Err(error)
                     if error.code() == Code::DependenciesFailed
                         && !is_needed
@@ -149,7 +158,7 @@ impl Engine {
                 }
                 Err(error) => return Err(error),
                 Ok(None) => {
-                    self.0.builds.lacks(&base, language);
+                    self.engine.builds.add_lacking(&base, language);
                     if is_needed {
                         return Err(no_interpreter(language));
                     }
@@ -159,71 +168,73 @@ impl Engine {
         Ok(keys)
     }
 
-    /// What packages for this language are built for, as far as the sandbox has its interpreter.
-    fn base(&self, plan: &mut PlannedRun, choice: &BackendChoice, language: Language) -> Option<String> {
+    /// Identifies the interpreter that packages are installed for; `None` if the sandbox lacks it.
+    fn base(self, plan: &mut PlannedRun, choice: &BackendChoice, language: Language) -> Option<String> {
         let job = &mut plan.job;
-        let images = &self.0.settings.images;
-        // The image of one language has the interpreter of no other; of a skill's own it is seen when packages are installed.
+        let images = &self.engine.settings.images;
+        // The image of one language lacks the others. Whether a skill's own image has it is known after an
+        // installation.
         let is_missing = choice.kind == BackendKind::Docker
             && job.sandbox.image_of == ImageOf::Language
             && job.sandbox.image.as_str() != images.of(language);
         if is_missing {
             return None;
         }
-        // The interpreter of this host is told by what would be started.
+        // The native backend identifies the interpreter by the program that it would start.
         let argv = std::mem::replace(&mut job.program.argv, vec![language.interpreter().to_owned()]);
-        let base = self.0.sandbox.base(choice, job);
+        let base = self.engine.sandbox.base(choice, job);
         job.program.argv = argv;
-        base.filter(|base| !self.0.builds.is_lacking(base, language))
+        base.filter(|base| !self.engine.builds.is_lacking(base, language))
     }
 
-    /// The set of this name, installed now if it never was; `None` if the image lacks its interpreter.
-    async fn installed(
-        &self,
+    /// The package set, installed if it does not exist; `None` if the image lacks the interpreter.
+    async fn ensure_installed(
+        self,
         installation: Installation<'_>,
-        wanted: &Wanted,
-        name: &SetName,
+        wanted: &RequestedPackages,
+        name: &PackageSetKey,
     ) -> Result<Option<Dependencies>, Error> {
-        if let Some(set) = self.kept_packages(name).await?
-            && let Some(folder) = self.packages_here(&set).await?
+        if let Some(set) = self.find_set(name).await?
+            && let Some(folder) = self.local_folder(&set).await?
         {
-            return self.use_packages(name, set, folder).await.map(Some);
+            return self.use_set(name, set, folder).await.map(Some);
         }
-        let lock = self.0.builds.lock(name);
+        let lock = self.engine.builds.lock(name);
         let _once = tokio::select! {
             locked = lock.lock() => locked,
-            () = installation.waiting.gone.cancelled() => return Err(nobody_waits()),
+            () = installation.waiting.gone.cancelled() => return Err(caller_disconnected()),
         };
-        if let Some(set) = self.kept_packages(name).await?
-            && let Some(folder) = self.packages_folder(&set).await?
+        if let Some(set) = self.find_set(name).await?
+            && let Some(folder) = self.fetch_folder(&set).await?
         {
-            return self.use_packages(name, set, folder).await.map(Some);
+            return self.use_set(name, set, folder).await.map(Some);
         }
         let began = Instant::now();
         let built = self.build(installation, wanted, name).await;
-        self.count_install(wanted.language(), began, &built);
+        self.engine.count_install(wanted.language(), began, &built);
         built
     }
 
-    /// The set of this name, if it is kept.
-    async fn kept_packages(&self, (tenant, key): &SetName) -> Result<Option<PackageSet>, Error> {
-        match self.0.store.packages(tenant, key).await {
+    async fn find_set(self, set: &PackageSetKey) -> Result<Option<PackageSet>, Error> {
+        match self.engine.store.packages(&set.tenant, &set.key).await {
             Ok(set) => Ok(Some(set)),
             Err(store::Error::NotFound(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Remembers that a set on this host is used.
-    async fn use_packages(
-        &self,
-        name: &SetName,
+    /// Records the use of a set on this host.
+    async fn use_set(
+        self,
+        name: &PackageSetKey,
         set: PackageSet,
         folder: PathBuf,
     ) -> Result<Dependencies, Error> {
-        let (tenant, key) = name;
-        if self.0.builds.is_news(name) {
-            self.0.store.touch_packages(tenant, key, clock::now()).await?;
+        if self.engine.builds.record_use(name) {
+            let store = &self.engine.store;
+            store
+                .touch_packages(&name.tenant, &name.key, clock::now())
+                .await?;
         }
         Ok(Dependencies {
             packages: packages_of(set.language),
@@ -232,43 +243,43 @@ impl Engine {
         })
     }
 
-    /// Removes sets that are too much together, and folders of packages that nobody uses.
-    pub(super) async fn evict_packages(&self) -> Result<(), Error> {
-        let bytes_max = self.0.settings.deps.cache_bytes;
+    /// Removes package sets over the size limit, and unused folders.
+    pub(super) async fn evict(self) -> Result<(), Error> {
+        let bytes_max = self.engine.settings.deps.cache_bytes;
         for set in self
-            .0
+            .engine
             .store
-            .surplus_packages(bytes_max, limits::FORGOTTEN_AT_ONCE)
+            .surplus_packages(bytes_max, limits::EXPIRED_PER_QUERY)
             .await?
         {
-            self.forget_packages(&set).await?;
+            self.delete_set(&set).await?;
         }
         for digest in self.on_packages(SkillCache::idle).await? {
-            if !self.0.store.packages_digest_is_used(&digest).await? {
+            if !self.engine.store.packages_digest_is_used(&digest).await? {
                 self.on_packages(move |cache| cache.evict(&digest)).await?;
             }
         }
         self.on_packages(SkillCache::sweep).await
     }
 
-    /// Works on the folders of packages off the async threads.
+    /// Runs `work` on a blocking thread.
     async fn on_packages<T: Send + 'static>(
-        &self,
+        self,
         work: impl FnOnce(&SkillCache) -> std::io::Result<T> + Send + 'static,
     ) -> Result<T, Error> {
-        let engine = self.clone();
-        let worked = tokio::task::spawn_blocking(move || work(&engine.0.packages)).await;
+        let engine = self.engine.clone();
+        let worked = tokio::task::spawn_blocking(move || work(&engine.packages)).await;
         worked.map_err(Error::internal)?.map_err(failure::of_io)
     }
 
-    /// The row goes first: bytes without a row are found again by whoever installs the same.
-    async fn forget_packages(&self, set: &PackageSet) -> Result<(), Error> {
-        match self.0.store.delete_packages(&set.tenant, &set.key).await {
+    /// Row first: bytes without a row are found when the same packages are installed again.
+    async fn delete_set(self, set: &PackageSet) -> Result<(), Error> {
+        match self.engine.store.delete_packages(&set.tenant, &set.key).await {
             // Another process was faster.
             Ok(_) | Err(store::Error::NotFound(_)) => {}
             Err(error) => return Err(error.into()),
         }
-        let deleted = self.0.blob.delete(&sets::key_of(set)).await;
+        let deleted = self.engine.blob.delete(&storage::blob_key(set)).await;
         deleted.map_err(|error| failure::of_blob(error, "installed packages"))
     }
 }
@@ -284,14 +295,15 @@ fn no_interpreter(language: Language) -> Error {
     let interpreter = language.interpreter();
     Error::new(
         Code::DependenciesFailed,
-        format!(
-            "there is no `{interpreter}` for which packages could be installed; name an image that has it"
-        ),
+        format!("packages need `{interpreter}`, which the image lacks; use an image that has it"),
     )
 }
 
-fn nobody_waits() -> Error {
-    Error::new(Code::Busy, "the caller left before the packages were installed")
+fn caller_disconnected() -> Error {
+    Error::new(
+        Code::Busy,
+        "the caller disconnected before the packages were installed",
+    )
 }
 
 #[cfg(test)]

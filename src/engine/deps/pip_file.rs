@@ -1,18 +1,15 @@
-//! The text of a file that pip reads: a second lock behind the grammar of requirements, by pip's own rules and not by ours.
+//! Writes requirement files for pip. Checks each line against pip's own rules, in addition to the grammar of
+//! requirements.
 
 use crate::error::{Code, Error, quoted};
 
-/// One line each, none of which pip could take for more than a package.
-///
-/// # Errors
-///
-/// The first line that it could.
+/// One requirement per line. Fails at the first line that pip could read as anything but a package.
 pub(super) fn text<'a>(lines: impl Iterator<Item = &'a str>) -> Result<String, Error> {
     let mut text = String::new();
     for line in lines {
         if !is_package(line) {
             let message = format!(
-                "{} is not handed to pip: it is no plain requirement",
+                "{} is not passed to pip: it is not a plain requirement",
                 quoted(line)
             );
             return Err(Error::new(Code::DependenciesFailed, message));
@@ -23,8 +20,8 @@ pub(super) fn text<'a>(lines: impl Iterator<Item = &'a str>) -> Result<String, E
     Ok(text)
 }
 
-/// pip expands `${…}`, joins lines that end in a backslash, splits at spaces, takes a word with a hyphen for an option, and
-/// what has a slash, a colon or an `@` for a place.
+/// pip expands `${…}`, joins lines that end in a backslash, splits at spaces, reads words with a leading hyphen as
+/// options, and words with a slash, a colon or an `@` as locations.
 fn is_package(line: &str) -> bool {
     let legal = |c: char| c.is_ascii_alphanumeric() || " -_.,+*!<>=~;()[]'".contains(c);
     let mut words = line.split(' ');

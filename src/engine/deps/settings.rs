@@ -1,4 +1,4 @@
-//! What the operator decided about packages.
+//! Settings of package installation.
 
 use std::path::PathBuf;
 
@@ -6,29 +6,25 @@ use crate::egress::{NamedBy, PackageHost, Upstream};
 use crate::engine::deps::Index;
 use crate::limits;
 
-/// Where packages come from, and how many are kept.
 #[derive(Clone, Debug)]
 pub struct DependencySettings {
-    /// Python's index.
     pub python_index: Index,
-    /// Node's registry.
     pub node_registry: Index,
-    /// Further hosts that keep their files.
+    /// Further hosts of package files.
     pub hosts: Vec<PackageHost>,
-    /// The authorities that indexes are believed by; the usual file of this host if absent.
+    /// Certificate authorities of the indexes; those of this host if absent.
     pub ca_bundle: Option<PathBuf>,
-    /// The proxy that this server goes through.
     pub upstream: Option<Upstream>,
-    /// Bytes of all installed packages that are kept.
+    /// Maximum size of all installed packages.
     pub cache_bytes: u64,
-    /// Bytes of one set of them.
+    /// Maximum size of one package set.
     pub set_bytes: u64,
-    /// Where they are unpacked, private to this installation.
+    /// Private to this installation.
     pub folder: PathBuf,
 }
 
 impl DependencySettings {
-    /// Nothing but the public indexes, and packages in this folder.
+    /// The public indexes, with packages in `folder`.
     #[must_use]
     pub fn in_folder(folder: PathBuf) -> Self {
         let ours = "what this program names is well-formed";
@@ -44,7 +40,7 @@ impl DependencySettings {
         }
     }
 
-    /// Every host that a builder may reach.
+    /// Hosts that an installer may reach.
     pub(super) fn reachable(&self, index: &Index) -> Vec<PackageHost> {
         let mut hosts = vec![index.host().clone()];
         hosts.extend_from_slice(&self.hosts);

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::bundle::artifacts::ArtifactTar;
+use crate::engine::Engine;
 use crate::engine::{RunSpec, code};
 use crate::ids::Tenant;
 use crate::limits;
@@ -23,14 +24,17 @@ async fn engine(folder: &Path) -> Engine {
 fn plan(engine: &Engine) -> PlannedRun {
     let spec = RunSpec::default();
     let tenant = Tenant::default_tenant();
-    code::plan(&tenant, String::new(), &spec, &engine.0.settings).unwrap()
+    code::plan(&tenant, String::new(), &spec, &engine.settings).unwrap()
 }
 
-fn six() -> (SetName, Wanted) {
+fn six() -> (PackageSetKey, RequestedPackages) {
     let mut all = Requirements::default();
     all.add_all(&["six".to_owned()], |_| "here".to_owned()).unwrap();
-    let wanted = Wanted::Python(all);
-    let name = (Tenant::default_tenant(), wanted.key("scripted"));
+    let wanted = RequestedPackages::Python(all);
+    let name = PackageSetKey {
+        tenant: Tenant::default_tenant(),
+        key: wanted.key("scripted"),
+    };
     (name, wanted)
 }
 
@@ -47,16 +51,16 @@ fn tar(folder: &Path) -> File {
 async fn what_was_installed_is_unpacked_in_its_turn() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine(folder.path()).await;
-    let mut turns = Vec::new();
+    let mut permits = Vec::new();
     for _ in 0..limits::UNPACKING_MAX {
-        turns.push(engine.0.packages.turn().await);
+        permits.push(engine.packages.unpack_permit().await);
     }
     let (name, wanted) = six();
-    let keeping = engine.keep_packages(&name, &wanted, tar(folder.path()));
+    let keeping = engine.packages().store_set(&name, &wanted, tar(folder.path()));
     tokio::pin!(keeping);
     let waited = tokio::time::timeout(Duration::from_millis(300), &mut keeping).await;
     assert!(waited.is_err(), "it was unpacked without a turn");
-    turns.pop();
+    permits.pop();
     assert_eq!(keeping.await.unwrap().0.files, 1);
 }
 
@@ -66,18 +70,19 @@ async fn of_many_that_miss_a_kept_set_one_fetches_it() {
     let engine = engine(folder.path()).await;
     let (name, wanted) = six();
     let (_, here) = engine
-        .keep_packages(&name, &wanted, tar(folder.path()))
+        .packages()
+        .store_set(&name, &wanted, tar(folder.path()))
         .await
         .unwrap();
     std::fs::remove_dir_all(&here).unwrap();
-    let mut turns = Vec::new();
+    let mut permits = Vec::new();
     for _ in 0..limits::UNPACKING_MAX {
-        turns.push(engine.0.packages.turn().await);
+        permits.push(engine.packages.unpack_permit().await);
     }
     let plan = plan(&engine);
     let choice = engine.runs().prepare(&plan.job, None).await.unwrap();
     let gone = CancellationToken::new();
-    let waiting = Waiting {
+    let waiting = Waiter {
         progress: None,
         gone: &gone,
     };
@@ -87,15 +92,15 @@ async fn of_many_that_miss_a_kept_set_one_fetches_it() {
         waiting,
     };
     let both = async {
-        let one = || engine.installed(installation, &wanted, &name);
+        let one = || engine.packages().ensure_installed(installation, &wanted, &name);
         tokio::join!(one(), one())
     };
     tokio::pin!(both);
     let waited = tokio::time::timeout(Duration::from_millis(300), &mut both).await;
     assert!(waited.is_err());
     // Theirs, ours and that of the map: both stand before the same door.
-    assert_eq!(Arc::strong_count(&engine.0.builds.lock(&name)), 4);
-    drop(turns);
+    assert_eq!(Arc::strong_count(&engine.builds.lock(&name)), 4);
+    drop(permits);
     let (one, other) = both.await;
     let folders: Vec<_> = [one, other].map(|found| found.unwrap().unwrap().folder).into();
     assert_eq!(folders, [here.clone(), here]);
@@ -118,7 +123,7 @@ async fn what_a_skill_asks_for_is_read_once() {
         plan
     };
     let names = async |plan: &PlannedRun, requirements: &[String]| {
-        let found = declared::wanted(plan, requirements, &engine.0.builds.remembered).await;
+        let found = requested::wanted(plan, requirements, &engine.builds.known_requests).await;
         let found = found.unwrap().into_iter();
         found
             .flat_map(|(_, wanted)| wanted.unwrap().names())

@@ -78,13 +78,13 @@ pub struct RunOptions {
     pub on_disconnect: OnDisconnect,
 }
 
-/// What becomes of an execution when the caller who waits for it goes away.
+/// What happens to an execution when its client disconnects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnDisconnect {
-    /// It is cancelled.
+    /// Cancel it.
     Cancel,
-    /// Once begun it goes on to its end.
+    /// Run it to its end, once started.
     #[default]
     Continue,
 }
@@ -110,7 +110,7 @@ impl From<RunSpec> for RunRequest {
 }
 
 impl RunRequest {
-    /// The JSON to store. Only what a server can find again later can be stored.
+    /// The JSON to store; an error if the request cannot be stored.
     pub(super) fn to_stored(&self) -> Result<Vec<u8>, Error> {
         if self.archive.is_some() {
             return Err(cannot_store("an unpublished archive"));
@@ -150,7 +150,7 @@ impl RunSpec {
         serde_json::from_slice(json).map_err(Error::internal)
     }
 
-    /// The stored request with the versions of mounted skills that are current now.
+    /// Replaces the selectors of mounted skills by the current digests.
     pub(super) fn pin_mounts(stored: Vec<u8>, mounted: &[SkillFiles]) -> Result<Vec<u8>, Error> {
         if mounted.is_empty() {
             return Ok(stored);
@@ -164,7 +164,6 @@ impl RunSpec {
         serde_json::to_vec(&spec).map_err(Error::internal)
     }
 
-    /// Rejects what no program can be given, naming the field.
     pub(super) fn check(&self) -> Result<(), Error> {
         if let Some(input) = &self.input
             && input.as_str().len() as u64 > limits::INPUT_BYTES_MAX
@@ -216,7 +215,7 @@ fn check_args(args: &[String]) -> Result<(), Error> {
         return Err(Error::new(
             Code::TooLarge,
             format!(
-                "args: {total} bytes together, the limit is {}",
+                "args: {total} bytes in total, the limit is {}",
                 limits::ARGS_BYTES_MAX
             ),
         ));
@@ -254,7 +253,7 @@ fn check_files(files: &[InputFile]) -> Result<(), Error> {
         let short = file.path.len() <= limits::ARCHIVE_PATH_BYTES_MAX;
         if !plain || !short || file.path.chars().any(char::is_control) {
             return Err(Error::invalid(format!(
-                "files: {:?} is not a plain relative path",
+                "files: {:?} is not a valid relative path",
                 file.path
             )));
         }

@@ -185,7 +185,7 @@ where
         let answer = tokio::select! {
             biased;
             answer = &mut answered => answer,
-            // A response may be complete although the connection has ended.
+            // The response may be complete although the connection failed.
             _ = &mut connection => answered.await,
         };
         answer.map_err(of_http)
@@ -195,7 +195,7 @@ where
         status: answer.status(),
         retry_after: retry_after(&answer),
     };
-    // A receiver that is cut off in the middle of its response may log a failure.
+    // A receiver that is disconnected during its response may log an error.
     tokio::select! {
         _ = timeout(limits::DELIVERY_REST_MAX, discard_body(answer)) => {}
         _ = connection => {}

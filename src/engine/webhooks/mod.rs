@@ -63,7 +63,7 @@ pub struct Signing {
 const SIGNING_SECRET_NAME: &str = "webhook signing";
 
 impl Webhooks<'_> {
-    /// The signing secret of the caller's tenant; created if it does not exist.
+    /// Created if it does not exist.
     pub async fn signing_secret(self, tenant: &Tenant) -> Result<Signing, Error> {
         let stored = self.sealed_signing(tenant).await?;
         self.open_signing(tenant, stored)

@@ -67,7 +67,7 @@ impl WebhookSender {
                 Ok(pause) => pause,
                 Err(error) => {
                     tracing::warn!(%error, cause = error::causes(&error), "Due webhooks could not be read");
-                    limits::DELIVERIES_LOOK_AGAIN
+                    limits::DELIVERIES_RETRY_AFTER
                 }
             };
             tokio::select! {
@@ -86,11 +86,11 @@ impl WebhookSender {
         let free = limits::DELIVERIES_AT_ONCE.saturating_sub(sending.len());
         // Each completed attempt checks again.
         if free == 0 {
-            return Ok(limits::DELIVERIES_LOOK_EVERY);
+            return Ok(limits::DELIVERIES_POLL_EVERY);
         }
         let now = clock::now();
         // Twice the time limit of an attempt: after that the process is dead.
-        let claimed_for = self.engine.settings.webhooks.attempt_max * 2 + limits::DELIVERIES_LOOK_AGAIN;
+        let claimed_for = self.engine.settings.webhooks.attempt_max * 2 + limits::DELIVERIES_RETRY_AFTER;
         let claim = DeliveryClaim {
             now,
             until: later(now, claimed_for),
@@ -109,14 +109,14 @@ impl WebhookSender {
                 .try_into()
                 .unwrap_or(Duration::ZERO)
         });
-        let next = next.unwrap_or(limits::DELIVERIES_LOOK_EVERY);
+        let next = next.unwrap_or(limits::DELIVERIES_POLL_EVERY);
         // Due webhooks that were not claimed exceed a limit; wait for other attempts to end.
         let soonest = if next.is_zero() {
-            limits::DELIVERIES_LOOK_AGAIN
+            limits::DELIVERIES_RETRY_AFTER
         } else {
             next
         };
-        Ok(soonest.min(limits::DELIVERIES_LOOK_EVERY))
+        Ok(soonest.min(limits::DELIVERIES_POLL_EVERY))
     }
 
     async fn attempt(&self, claimed: ClaimedDelivery) {

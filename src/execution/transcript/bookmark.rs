@@ -1,9 +1,9 @@
-//! How far a reader of a transcript has come: all that has to be known to go on exactly there, in this process or another.
+//! Positions in a transcript, valid in any process.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A place in a transcript. As text it is `<bytes of stdout>-<bytes of stderr>-<log lines>-<phase>`.
+/// A position in a transcript. As text: `<bytes of stdout>-<bytes of stderr>-<log lines>-<phase>`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bookmark {
     /// Bytes of standard output before it.
@@ -12,29 +12,27 @@ pub struct Bookmark {
     pub stderr: u64,
     /// Log lines before it.
     pub lines: u64,
-    /// What else was told.
     pub phase: Phase,
 }
 
-/// What a reader knows besides what was printed.
+/// The last state that the reader received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// Nothing.
+    /// None.
     #[default]
     Start,
-    /// That it waits for its turn.
+    /// Queued.
     Queued,
-    /// That it does not, or no longer.
+    /// Running, or no longer queued.
     Running,
     /// The result.
     Result,
-    /// That this is all.
+    /// The end.
     End,
 }
 
-/// The text is no bookmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not the id of an event; send one back as it came, like 120-0-3-running")]
+#[error("not the id of an event, such as 120-0-3-running")]
 pub struct InvalidBookmark;
 
 impl Phase {

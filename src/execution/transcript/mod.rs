@@ -1,5 +1,5 @@
-//! What one execution has told so far: kept once, bounded, and read by any number of readers that hold nothing but a place in
-//! it. A reader that is slow costs nothing; one that comes late, or again, misses nothing.
+//! The transcript of a running execution: stored once, limited, and followed by any number of readers, each of which
+//! is only a position. Slow and late readers miss nothing.
 
 mod bookmark;
 mod reader;
@@ -13,39 +13,36 @@ use crate::execution::{Execution, LogLine, Status};
 use crate::limits;
 
 pub use bookmark::{Bookmark, InvalidBookmark, Phase};
-pub use reader::{News, Reader, Reason, TooFar};
+pub use reader::{BeyondEnd, Reader, Reason, TranscriptEvent};
 
-/// One of the two that a program prints to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
-    /// Standard output.
     Stdout,
-    /// Standard error.
     Stderr,
 }
 
-/// The one who writes it. When this is dropped before the [`end`](Self::end), its readers are told that nothing more comes.
+/// The writer. If dropped before [`end`](Self::end), readers are notified that no more events follow.
 #[derive(Debug)]
 pub struct Transcript {
     told: watch::Sender<Told>,
     over: CancellationToken,
 }
 
-/// All that was told.
+/// Events so far.
 #[derive(Debug)]
 struct Told {
     status: Status,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
     lines: Vec<LogLine>,
-    /// What was recorded in the end: from then on it stands for all of the above.
+    /// The recorded execution, which replaces the events.
     end: Option<Arc<Execution>>,
-    /// Whether more may have been told than is known here.
-    elsewhere: bool,
+    /// Whether another process may have sent more events.
+    of_other_process: bool,
 }
 
 impl Default for Transcript {
-    /// Of an execution that runs and has told nothing.
+    /// Of a running execution, without events.
     fn default() -> Self {
         let told = Told {
             status: Status::Running,
@@ -53,7 +50,7 @@ impl Default for Transcript {
             stderr: Vec::new(),
             lines: Vec::new(),
             end: None,
-            elsewhere: false,
+            of_other_process: false,
         };
         Self {
             told: watch::Sender::new(told),
@@ -63,21 +60,21 @@ impl Default for Transcript {
 }
 
 impl Transcript {
-    /// Of an execution that is not ours: what it told is not known, but its end will be.
+    /// Of an execution in another process, of which only the end will be known.
     #[must_use]
-    pub fn elsewhere() -> Self {
+    pub fn of_other_process() -> Self {
         let transcript = Self::default();
-        transcript.told.send_modify(|told| told.elsewhere = true);
+        transcript.told.send_modify(|told| told.of_other_process = true);
         transcript
     }
 
-    /// Tells where the execution stands.
-    pub fn stands(&self, status: Status) {
+    /// Sends a state.
+    pub fn set_status(&self, status: Status) {
         self.told
             .send_if_modified(|told| std::mem::replace(&mut told.status, status) != status);
     }
 
-    /// Tells what was printed, up to [`limits::LOG_BYTES_MAX`]; it must be the beginning of what will be recorded.
+    /// Sends output up to [`limits::LOG_BYTES_MAX`]. It must be the start of the recorded output.
     pub fn print(&self, stream: Stream, bytes: &[u8]) {
         self.told.send_if_modified(|told| {
             let printed = match stream {
@@ -91,7 +88,7 @@ impl Transcript {
         });
     }
 
-    /// Tells a line that was logged, up to [`limits::LOG_LINES_MAX`] of them; as for [`print`](Self::print).
+    /// Sends a log line, up to [`limits::LOG_LINES_MAX`]. It must be the start of the recorded log.
     pub fn log(&self, line: LogLine) {
         self.told.send_if_modified(|told| {
             let fits = told.lines.len() < limits::LOG_LINES_MAX;
@@ -102,7 +99,7 @@ impl Transcript {
         });
     }
 
-    /// Tells how it ended, as recorded.
+    /// Sends the recorded outcome.
     pub fn end(&self, execution: Execution) {
         self.told.send_modify(|told| {
             (told.stdout, told.stderr, told.lines) = Default::default();
@@ -112,18 +109,14 @@ impl Transcript {
         self.over.cancel();
     }
 
-    /// Whether anybody reads it.
+    /// Whether it has readers.
     #[must_use]
     pub fn is_read(&self) -> bool {
         self.told.receiver_count() > 0
     }
 
-    /// A reader that goes on from `from`.
-    ///
-    /// # Errors
-    ///
-    /// The place is beyond what has been told.
-    pub fn reader(&self, from: Bookmark) -> Result<Reader, TooFar> {
+    /// A reader from a position on; an error if the position is beyond the transcript.
+    pub fn reader(&self, from: Bookmark) -> Result<Reader, BeyondEnd> {
         Reader::new(self.told.subscribe(), self.over.clone(), from)
     }
 }

@@ -1,4 +1,4 @@
-//! A reader of a transcript: a place in it, and what comes after that.
+//! Follows a transcript from a position.
 
 use std::sync::Arc;
 
@@ -10,54 +10,48 @@ use super::{Bookmark, Phase, Stream, Told};
 use crate::execution::{Execution, LogLine, Status};
 use crate::limits;
 
-/// Something that a reader has not heard yet.
+/// An event for a reader.
 #[derive(Clone, Debug, PartialEq)]
-pub enum News {
-    /// Where it stands.
+pub enum TranscriptEvent {
+    /// A changed state.
     Status(Status),
-    /// It printed something. Characters of UTF-8 are never cut.
+    /// Output. UTF-8 characters are never split.
     Printed {
-        /// Where to.
         stream: Stream,
-        /// What, at most [`limits::EVENT_BYTES_MAX`].
+        /// At most [`limits::EVENT_BYTES_MAX`].
         bytes: Vec<u8>,
     },
-    /// It logged something.
+    /// A log line.
     Logged(LogLine),
-    /// How it ended.
+    /// The outcome.
     Result(Arc<Execution>),
-    /// There is nothing more to hear.
-    End {
-        /// Where the execution stands.
-        status: Status,
-        /// Why.
-        reason: Reason,
-    },
+    /// The last event.
+    End { status: Status, reason: Reason },
 }
 
-/// Why a reader hears nothing more.
+/// Why no more events follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// All has been told.
+    /// The execution has ended.
     Finished,
-    /// The process that tells it goes; another may go on from the same place.
+    /// The process stops; another may continue from the same position.
     Shutdown,
 }
 
-/// The place is beyond what has been told.
+/// The position is beyond the transcript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the execution has told less than that; send an id of its own events")]
-pub struct TooFar;
+#[error("the execution has fewer events; send the id of one of its events")]
+pub struct BeyondEnd;
 
-/// Reads a transcript from a place on, at its own pace.
+/// Reads at its own pace.
 #[derive(Debug)]
 pub struct Reader {
     told: watch::Receiver<Told>,
     over: CancellationToken,
     at: Bookmark,
-    /// The last status that was told.
+    /// The last status that was returned.
     status: Option<Status>,
-    /// What comes before this moment is told together.
+    /// Output before this time is collected into one event.
     pause_until: Option<Instant>,
 }
 
@@ -66,7 +60,7 @@ impl Reader {
         told: watch::Receiver<Told>,
         over: CancellationToken,
         at: Bookmark,
-    ) -> Result<Self, TooFar> {
+    ) -> Result<Self, BeyondEnd> {
         let reaches = told.borrow().reaches(at);
         let reader = Self {
             told,
@@ -75,28 +69,28 @@ impl Reader {
             status: None,
             pause_until: None,
         };
-        reaches.then_some(reader).ok_or(TooFar)
+        reaches.then_some(reader).ok_or(BeyondEnd)
     }
 
-    /// The place after the last news.
+    /// The position after the last event.
     #[must_use]
     pub fn bookmark(&self) -> Bookmark {
         self.at
     }
 
-    /// Where the execution stands now.
+    /// The current state.
     #[must_use]
     pub fn status(&self) -> Status {
         self.told.borrow().status
     }
 
-    /// Waits for what comes next; `None` after the end, or if who told it is gone without one. What comes in quick
-    /// succession is told together. Nothing is lost if this is dropped.
-    pub async fn next(&mut self) -> Option<News> {
+    /// The next event; `None` after the end, or if the writer was dropped. Events in quick succession are combined.
+    /// Cancel-safe.
+    pub async fn next(&mut self) -> Option<TranscriptEvent> {
         loop {
-            if let Some(news) = self.take() {
+            if let Some(event) = self.take() {
                 self.pause_until = Some(Instant::now() + limits::EVENTS_APART);
-                return Some(news);
+                return Some(event);
             }
             if self.at.phase == Phase::End || self.told.changed().await.is_err() {
                 return None;
@@ -110,21 +104,21 @@ impl Reader {
         }
     }
 
-    /// Waits until the execution has ended; `None` if who told it is gone without an end.
+    /// Waits for the end; `None` if the writer was dropped before.
     pub async fn ended(&mut self) -> Option<Arc<Execution>> {
         let told = self.told.wait_for(|told| told.end.is_some()).await.ok()?;
         told.end.clone()
     }
 
-    /// What is new, if anything is.
-    fn take(&mut self) -> Option<News> {
+    /// The next event, if one is available.
+    fn take(&mut self) -> Option<TranscriptEvent> {
         let told = self.told.borrow_and_update();
         if self.at.phase <= Phase::Queued {
             let status = told.status;
             if self.status.replace(status) != Some(status) {
                 let waits = status == Status::Queued;
                 self.at.phase = if waits { Phase::Queued } else { Phase::Running };
-                return Some(News::Status(status));
+                return Some(TranscriptEvent::Status(status));
             }
         }
         for stream in [Stream::Stdout, Stream::Stderr] {
@@ -136,22 +130,22 @@ impl Reader {
             if !bytes.is_empty() {
                 *place += bytes.len() as u64;
                 let bytes = bytes.to_vec();
-                return Some(News::Printed { stream, bytes });
+                return Some(TranscriptEvent::Printed { stream, bytes });
             }
         }
         if let Some(line) = after(told.lines(), self.at.lines).first() {
             self.at.lines += 1;
-            return Some(News::Logged(line.clone()));
+            return Some(TranscriptEvent::Logged(line.clone()));
         }
         let execution = told.end.as_ref()?;
         match self.at.phase {
             Phase::Start | Phase::Queued | Phase::Running => {
                 self.at.phase = Phase::Result;
-                Some(News::Result(Arc::clone(execution)))
+                Some(TranscriptEvent::Result(Arc::clone(execution)))
             }
             Phase::Result => {
                 self.at.phase = Phase::End;
-                Some(News::End {
+                Some(TranscriptEvent::End {
                     status: told.status,
                     reason: Reason::Finished,
                 })
@@ -181,10 +175,10 @@ impl Told {
         }
     }
 
-    /// Whether anybody can have come to this place. Of an execution that was interrupted less may be known than was told.
+    /// Whether a reader can have reached this position. After an interruption, less may be known than was sent.
     fn reaches(&self, at: Bookmark) -> bool {
         let has_ended = self.end.is_some();
-        let is_lost = self.status == Status::Interrupted || (self.elsewhere && !has_ended);
+        let is_lost = self.status == Status::Interrupted || (self.of_other_process && !has_ended);
         let is_within = at.stdout <= self.printed(Stream::Stdout).len() as u64
             && at.stderr <= self.printed(Stream::Stderr).len() as u64
             && at.lines <= self.lines().len() as u64;
@@ -192,19 +186,19 @@ impl Told {
     }
 }
 
-/// What comes after so many.
+/// The rest after `n` items.
 fn after<T>(all: &[T], place: u64) -> &[T] {
     let place = usize::try_from(place).unwrap_or(usize::MAX);
     &all[place.min(all.len())..]
 }
 
-/// As much of `bytes` as is told at once: up to where a character may not have come whole, unless no more will come.
+/// The part of `bytes` that can be sent: up to an incomplete character, unless no more output follows.
 pub(super) fn piece(bytes: &[u8], is_all: bool) -> &[u8] {
     if is_all && bytes.len() <= limits::EVENT_BYTES_MAX {
         return bytes;
     }
     let bytes = &bytes[..bytes.len().min(limits::EVENT_BYTES_MAX)];
-    // No character has more than four bytes, so whether the last one is whole is seen from these.
+    // A character has at most four bytes, so these show whether the last one is complete.
     for length in 1..=bytes.len().min(3) {
         let (before, last) = bytes.split_at(bytes.len() - length);
         if last[0] & 0b1100_0000 == 0b1000_0000 {

@@ -27,17 +27,17 @@ fn ended(stdout: &[u8], stderr: &[u8], lines: Vec<LogLine>) -> Execution {
 }
 
 /// All that one reader hears, and the place after each.
-async fn heard(mut reader: Reader) -> Vec<(News, Bookmark)> {
+async fn heard(mut reader: Reader) -> Vec<(TranscriptEvent, Bookmark)> {
     let mut all = Vec::new();
-    while let Some(news) = reader.next().await {
-        all.push((news, reader.bookmark()));
+    while let Some(event) = reader.next().await {
+        all.push((event, reader.bookmark()));
     }
     all
 }
 
-fn printed(heard: &[(News, Bookmark)], wanted: Stream) -> Vec<u8> {
-    let of = |(news, _): &(News, Bookmark)| match news {
-        News::Printed { stream, bytes } if *stream == wanted => Some(bytes.clone()),
+fn printed(heard: &[(TranscriptEvent, Bookmark)], wanted: Stream) -> Vec<u8> {
+    let of = |(event, _): &(TranscriptEvent, Bookmark)| match event {
+        TranscriptEvent::Printed { stream, bytes } if *stream == wanted => Some(bytes.clone()),
         _ => None,
     };
     heard.iter().filter_map(of).flatten().collect()
@@ -46,13 +46,16 @@ fn printed(heard: &[(News, Bookmark)], wanted: Stream) -> Vec<u8> {
 #[tokio::test(start_paused = true)]
 async fn a_reader_hears_all_in_order_as_it_comes() {
     let transcript = Transcript::default();
-    transcript.stands(Status::Queued);
+    transcript.set_status(Status::Queued);
     let mut reader = transcript.reader(Bookmark::default()).unwrap();
-    assert_eq!(reader.next().await, Some(News::Status(Status::Queued)));
-    transcript.stands(Status::Queued);
-    transcript.stands(Status::Running);
-    assert_eq!(reader.next().await, Some(News::Status(Status::Running)));
-    let bytes = |stream, bytes: &[u8]| News::Printed {
+    assert_eq!(reader.next().await, Some(TranscriptEvent::Status(Status::Queued)));
+    transcript.set_status(Status::Queued);
+    transcript.set_status(Status::Running);
+    assert_eq!(
+        reader.next().await,
+        Some(TranscriptEvent::Status(Status::Running))
+    );
+    let bytes = |stream, bytes: &[u8]| TranscriptEvent::Printed {
         stream,
         bytes: bytes.to_vec(),
     };
@@ -66,13 +69,13 @@ async fn a_reader_hears_all_in_order_as_it_comes() {
         Some(bytes(Stream::Stdout, b"\xe2\x82\xac\xff"))
     );
     assert_eq!(reader.next().await, Some(bytes(Stream::Stderr, b"e")));
-    assert_eq!(reader.next().await, Some(News::Logged(line("l"))));
+    assert_eq!(reader.next().await, Some(TranscriptEvent::Logged(line("l"))));
     assert_eq!(reader.bookmark().to_string(), "5-1-1-running");
     transcript.end(ended(b"a\xe2\x82\xac\xff\xe2", b"e", vec![line("l")]));
     assert_eq!(reader.next().await, Some(bytes(Stream::Stdout, b"\xe2")));
-    assert!(matches!(reader.next().await, Some(News::Result(_))));
+    assert!(matches!(reader.next().await, Some(TranscriptEvent::Result(_))));
     let (status, reason) = (Status::Success, Reason::Finished);
-    assert_eq!(reader.next().await, Some(News::End { status, reason }));
+    assert_eq!(reader.next().await, Some(TranscriptEvent::End { status, reason }));
     assert_eq!(reader.next().await, None);
 }
 
@@ -111,8 +114,8 @@ async fn every_place_is_a_beginning_of_the_same_rest() {
         );
         assert_eq!(printed(&rest, Stream::Stderr), stderr.as_bytes()[err..]);
         assert_eq!(rest.is_empty(), place.phase == Phase::End);
-        assert!(rest.iter().all(|(news, _)| match news {
-            News::Printed { bytes, .. } => bytes.len() <= limits::EVENT_BYTES_MAX,
+        assert!(rest.iter().all(|(event, _)| match event {
+            TranscriptEvent::Printed { bytes, .. } => bytes.len() <= limits::EVENT_BYTES_MAX,
             _ => true,
         }));
     }
@@ -162,14 +165,14 @@ fn nobody_can_have_come_further_than_what_was_told() {
     ] {
         assert_eq!(transcript.reader(place(text)).is_ok(), reaches, "{text}");
     }
-    let elsewhere = Transcript::elsewhere();
-    assert!(elsewhere.reader(place("9-9-9-running")).is_ok());
-    assert!(elsewhere.reader(place("0-0-0-end")).is_err());
-    elsewhere.end(ended(b"ab", b"", Vec::new()));
-    assert!(elsewhere.reader(place("2-0-0-end")).is_ok());
-    assert!(elsewhere.reader(place("3-0-0-end")).is_err());
+    let of_other_process = Transcript::of_other_process();
+    assert!(of_other_process.reader(place("9-9-9-running")).is_ok());
+    assert!(of_other_process.reader(place("0-0-0-end")).is_err());
+    of_other_process.end(ended(b"ab", b"", Vec::new()));
+    assert!(of_other_process.reader(place("2-0-0-end")).is_ok());
+    assert!(of_other_process.reader(place("3-0-0-end")).is_err());
     // What it had printed when its server was killed is lost.
-    let interrupted = Transcript::elsewhere();
+    let interrupted = Transcript::of_other_process();
     interrupted.end(Execution {
         status: Status::Interrupted,
         ..ended(b"", b"", Vec::new())
@@ -183,8 +186,11 @@ async fn whoever_tells_may_go_without_an_end() {
     let mut reader = transcript.reader(Bookmark::default()).unwrap();
     transcript.print(Stream::Stdout, b"last words");
     drop(transcript);
-    assert!(matches!(reader.next().await, Some(News::Status(_))));
-    assert!(matches!(reader.next().await, Some(News::Printed { .. })));
+    assert!(matches!(reader.next().await, Some(TranscriptEvent::Status(_))));
+    assert!(matches!(
+        reader.next().await,
+        Some(TranscriptEvent::Printed { .. })
+    ));
     assert_eq!(reader.next().await, None);
     assert_eq!(reader.ended().await, None);
 }

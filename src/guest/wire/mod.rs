@@ -12,12 +12,12 @@ pub use crate::guest::link::{Link, Opener, Side, Stream};
 
 /// Host and guest are one binary, so any difference is rejected.
 pub const VERSION: u32 = 4;
-/// Bytes of a frame from the host: a job with its environment and arguments, whose every byte JSON may escape as six.
+/// Maximum frame of the host: a job with its environment and arguments, in which JSON may escape every byte as six.
 pub const FRAME_TO_GUEST_BYTES_MAX: u32 = 8 * 1024 * 1024;
-/// Bytes of a frame from the guest: a state or one file's name.
+/// Maximum frame of the guest: a state or one file's name.
 pub const FRAME_TO_HOST_BYTES_MAX: u32 = 64 * 1024;
 
-/// One stream of the connection, identified by its first byte. The host opens all but the tunnels.
+/// A stream of the connection, identified by its first byte. The host opens all but the tunnels.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Channel {
@@ -38,7 +38,7 @@ pub enum Channel {
 }
 
 impl Channel {
-    /// Every channel that the host opens, each once.
+    /// Channels that the host opens, each once.
     pub const ALL: [Self; 6] = [
         Self::Control,
         Self::Inputs,
@@ -48,7 +48,6 @@ impl Channel {
         Self::Log,
     ];
 
-    /// The channel of this first byte.
     #[must_use]
     pub fn from_byte(byte: u8) -> Option<Self> {
         let mut all = Self::ALL.into_iter().chain([Self::Egress]);
@@ -70,16 +69,16 @@ pub enum ToGuest {
     KeepAlive,
 }
 
-/// What is known of a program before its run: nothing of a request.
+/// Properties of a program before its run, without anything of a request.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Warm {
     /// [`VERSION`] of the host.
     pub version: u32,
     /// As in [`Start::skill`].
     pub skill: Option<String>,
-    /// The interpreter and its file: how [`Start::argv`] will begin. Empty if nothing is to be started yet.
+    /// The interpreter and its file: the start of [`Start::argv`]. Empty if no interpreter is pre-started.
     pub argv: Vec<String>,
-    /// Variables that interpreters read as they start, as they will stand in [`Start::env`].
+    /// Variables that interpreters read at start-up, as in [`Start::env`].
     pub env: Vec<(String, String)>,
 }
 
@@ -88,24 +87,22 @@ pub struct Warm {
 pub struct Start {
     /// [`VERSION`] of the host.
     pub version: u32,
-    /// The skill's name: `/sandbox/scripts` then leads to its scripts.
+    /// Name of the skill, for the link `/sandbox/scripts`.
     pub skill: Option<String>,
     /// Program and arguments; the program is looked up in `PATH` of `env`.
     pub argv: Vec<String>,
-    /// The whole environment.
     pub env: Vec<(String, String)>,
-    /// Wall clock from the program's start, in milliseconds.
+    /// Wall clock limit from the program's start, in milliseconds.
     pub timeout_ms: u64,
-    /// Whether the skill's folders are seen in `/workspace`, and what is new or changed there is sent back.
+    /// Whether the skill's folders are copied to `/workspace`, and new or changed files there are results.
     pub workspace: Workspace,
-    /// The port of loopback whose connections are forwarded to the host, if any.
+    /// The loopback port whose connections are forwarded to the host, if any.
     pub egress: Option<u16>,
-    /// Caps on what is sent back.
     pub caps: Caps,
 }
 
 impl fmt::Debug for Start {
-    /// Without the environment, which holds secrets, and the arguments, which are the caller's.
+    /// Without the environment, which contains secrets, and without the arguments of the caller.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Start")
             .field("skill", &self.skill)
@@ -116,23 +113,23 @@ impl fmt::Debug for Start {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Workspace {
-    /// Scratch that is discarded.
+    /// Scratch space that is discarded.
     #[default]
     Scratch,
-    /// Has the skill's files; new and changed files are results.
+    /// Contains the skill's files; new and changed files are results.
     Results,
 }
 
-/// Caps on what the guest sends back. The host enforces them again.
+/// Limits on the guest's messages. The host enforces them again.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Caps {
     /// Bytes of `output.json`.
     pub output_bytes: u64,
-    /// Bytes of what called code shows.
+    /// Bytes of rich results.
     pub results_bytes: u64,
     /// Bytes of each of stdout and stderr.
     pub log_bytes: u64,
-    /// Bytes of the lines that are logged.
+    /// Bytes of log lines.
     pub log_lines_bytes: u64,
     /// Files.
     pub files: usize,
@@ -140,19 +137,18 @@ pub struct Caps {
     pub files_bytes: u64,
     /// Directory depth below `out/files`.
     pub files_depth: usize,
-    /// Bytes of one path below `out/files`, as it is sent.
+    /// Bytes of one path below `out/files`.
     pub path_bytes: usize,
-    /// Bytes of all paths of files together.
+    /// Bytes of all paths of files.
     pub paths_bytes: usize,
-    /// Skipped files that are named.
+    /// Reported skipped files.
     pub skipped_named: usize,
     /// Blobs.
     pub blobs: usize,
-    /// Bytes of all blobs together.
     pub blobs_bytes: u64,
 }
 
-/// One file that the host places before the program starts. Its content follows the frame.
+/// A file that the host places before the program starts. Its content follows the frame.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Input {
     pub place: InputPlace,
@@ -162,15 +158,14 @@ pub struct Input {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InputPlace {
-    /// `/sandbox/input.json`, which is also the program's standard input unless there is another.
+    /// `/sandbox/input.json`, also the default standard input.
     Json,
-    /// The program's standard input.
     Stdin,
-    /// `/sandbox/code`, for the shim that calls it.
+    /// `/sandbox/code`, for the shim.
     Code,
     /// A relative path below `/workspace`.
     Workspace(String),
-    /// `/blobs`, read-only, under the 64 hex digits of its digest.
+    /// `/blobs`, read-only, named by the 64 hex digits of its digest.
     Blob(String),
 }
 
@@ -178,24 +173,25 @@ pub enum InputPlace {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToHost {
-    /// The guest is up and restricted.
+    /// The guest runs and is restricted.
     Hello {
         /// [`VERSION`] of the guest.
         version: u32,
     },
-    /// All is ready; an interpreter waits in its own start-up.
+    /// The interpreter waits in its start-up.
     Warm,
-    /// The program was started.
     Started,
     /// The program has ended and everything in the sandbox was killed; results follow on their channels.
-    Ended { end: ProgramEnd },
+    Ended {
+        end: ProgramEnd,
+    },
     /// Everything was sent; the guest exits.
     Done {
-        /// Bytes the program wrote to its standard output.
+        /// Bytes written to standard output.
         stdout_bytes: u64,
-        /// Bytes the program wrote to its standard error.
+        /// Bytes written to standard error.
         stderr_bytes: u64,
-        /// Bytes of the lines that it logged.
+        /// Bytes of log lines.
         log_lines_bytes: u64,
         usage: GuestUsage,
     },
@@ -205,78 +201,78 @@ pub enum ToHost {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProgramEnd {
-    /// It exited with this code.
+    /// Exit code.
     Exited(i32),
-    /// This signal ended it.
+    /// Ended by this signal.
     Signaled(i32),
-    /// The deadline passed and it was killed.
+    /// The deadline passed.
     TimedOut,
-    /// The host asked for its end.
+    /// Cancelled by the host.
     Cancelled,
     /// It could not be started.
     NotStarted(String),
 }
 
-/// Usage of the sandbox, as far as the guest can see it.
+/// Usage of the sandbox, as far as visible to the guest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestUsage {
     /// CPU time in milliseconds.
     pub cpu_ms: u64,
-    /// Highest memory use in bytes; 0 if unknown.
+    /// Peak memory in bytes; 0 if unknown.
     pub memory_peak_bytes: u64,
-    /// Most processes at once; 0 if unknown.
+    /// Peak number of processes; 0 if unknown.
     pub processes_peak: u64,
-    /// Processes killed for want of memory.
+    /// Processes killed because the sandbox was out of memory.
     pub oom_kills: u64,
 }
 
-/// One piece of the results. Content of `size` bytes follows an output or a file.
+/// A part of the results. The content of an output or a file follows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Item {
-    /// `output.json`, whole.
+    /// `output.json`.
     Output {
         /// Bytes that follow.
         size: u64,
     },
-    /// `output.json` has more bytes than the cap.
+    /// `output.json` exceeds the limit.
     LargeOutput { size: u64 },
-    /// `output.json` is there and cannot be taken: a link, not a regular file or unreadable.
+    /// `output.json` exists but is unusable: a link, not a regular file or unreadable.
     BadOutput { reason: String },
-    /// Results that called code has displayed, truncated at the cap.
+    /// Rich results of called code, truncated at the limit.
     Results {
         /// Bytes that follow.
         size: u64,
-        /// Bytes there are.
+        /// Total bytes.
         total: u64,
     },
-    /// One file artifact.
+    /// A file artifact.
     File {
-        /// Path below `out/files`; backslashes and bytes that are not UTF-8 written `\xNN`.
+        /// Path below `out/files`; backslashes and invalid UTF-8 written `\xNN`.
         path: String,
         /// Bytes that follow.
         size: u64,
     },
-    /// A blob that the program made.
+    /// A blob of the program.
     Blob {
-        /// The program's name for it: 64 hex digits, which the host compares with the content's digest.
+        /// Its name: 64 hex digits, which the host compares with the content's digest.
         name: String,
         /// Bytes that follow.
         size: u64,
     },
-    /// A file that is not sent.
+    /// A skipped file.
     Skipped {
-        /// As for a file; the head of one that is too long.
+        /// As for a file; the start of a long path.
         path: String,
         reason: String,
     },
     End {
-        /// All files that were not sent, named or not.
+        /// Number of skipped files.
         skipped_total: u64,
     },
 }
 
-/// Writes one frame: its length as 4 bytes, big endian, then JSON.
+/// Writes a frame: its length as 4 bytes, big endian, then JSON.
 pub async fn send<W, T>(writer: &mut W, frame: &T) -> io::Result<()>
 where
     W: AsyncWrite + Unpin,
@@ -290,7 +286,7 @@ where
     writer.flush().await
 }
 
-/// Reads one frame of at most `bytes_max`; `None` where the stream ends between two frames.
+/// Reads a frame of at most `bytes_max`; `None` if the stream ends between two frames.
 pub async fn receive<R, T>(reader: &mut R, bytes_max: u32) -> io::Result<Option<T>>
 where
     R: AsyncRead + Unpin,

@@ -26,7 +26,7 @@ use crate::api::events::{EndEvent, PrintedEvent, StatusEvent};
 use crate::api::executions;
 use crate::engine::{RunOptions, RunRequest, Subscription};
 use crate::error::Error;
-use crate::execution::{Bookmark, Execution, News, Phase, Reason, Stream};
+use crate::execution::{Bookmark, Execution, Phase, Reason, Stream, TranscriptEvent};
 use crate::ids::ExecutionId;
 use crate::limits;
 use crate::telemetry::field;
@@ -123,13 +123,13 @@ pub(crate) async fn plain(call: &Call, id: ExecutionId, wanted: Option<Stream>) 
         move |(mut subscription, permit)| async move {
             loop {
                 match timeout(limits::EVENTS_KEEP_ALIVE, subscription.next()).await {
-                    Ok(Some(News::Printed { stream, bytes }))
+                    Ok(Some(TranscriptEvent::Printed { stream, bytes }))
                         if wanted.is_none_or(|wanted| wanted == stream) =>
                     {
                         return Ok(Some((Bytes::from(bytes), (subscription, permit))));
                     }
                     // An error, so that the client does not take the output for complete.
-                    Ok(Some(News::End {
+                    Ok(Some(TranscriptEvent::End {
                         reason: Reason::Shutdown,
                         ..
                     })) => return Err(Error::internal("the server stops")),
@@ -184,10 +184,10 @@ impl EventResponse {
         if self.result.is_some() {
             return self.result().await;
         }
-        let news = self.subscription.next().await?;
+        let received = self.subscription.next().await?;
         let id = self.subscription.bookmark();
-        Some(match news {
-            News::Status(status) => {
+        Some(match received {
+            TranscriptEvent::Status(status) => {
                 let value = StatusEvent {
                     execution_id: self.subscription.id(),
                     status,
@@ -195,15 +195,15 @@ impl EventResponse {
                 };
                 event(id, EventName::Status, &value)
             }
-            News::Printed { stream, bytes } => {
+            TranscriptEvent::Printed { stream, bytes } => {
                 event(id, EventName::Printed(stream), &PrintedEvent::of(bytes))
             }
-            News::Logged(line) => event(id, EventName::Log, &line),
-            News::Result(execution) => {
+            TranscriptEvent::Logged(line) => event(id, EventName::Log, &line),
+            TranscriptEvent::Result(execution) => {
                 self.result = Some(execution);
                 return self.result().await;
             }
-            News::End { status, reason } => {
+            TranscriptEvent::End { status, reason } => {
                 let reason = reason.into();
                 event(id, EventName::End, &EndEvent { status, reason })
             }

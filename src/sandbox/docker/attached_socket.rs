@@ -9,7 +9,7 @@ use bollard::container::{AttachContainerResults, LogOutput};
 use bytes::{Buf as _, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Standard error of PID 1, for the log when it fails.
+/// Standard error of PID 1, logged if it fails.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Diagnostics(Arc<Mutex<Vec<u8>>>);
 

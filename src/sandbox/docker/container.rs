@@ -17,7 +17,7 @@ use crate::sandbox::docker::engine::{self, Connection};
 use crate::sandbox::protocol::GuestReport;
 use crate::sandbox::{Completion, Error};
 
-/// `Drop` removes the container in the background; what fails is left to the reconciler.
+/// `Drop` removes the container in the background; the reconciler handles failures.
 #[derive(Debug)]
 pub(super) struct Container {
     connection: Arc<Connection>,
@@ -27,7 +27,7 @@ pub(super) struct Container {
 }
 
 impl Container {
-    /// The outer error means that the engine does not answer, the inner one is its answer.
+    /// The outer error means that the engine does not respond; the inner one is its response.
     pub(super) async fn create(
         connection: &Arc<Connection>,
         removals: &TaskTracker,
@@ -46,7 +46,8 @@ impl Container {
         }))
     }
 
-    /// Attaches to all three streams. Before the start, or the guest's first frames are lost; only once, or its end is not reported.
+    /// Attaches to all three streams. Must precede the start, or the guest's first frames are lost. Only once, or the
+    /// end is not reported.
     pub(super) async fn attach(&self) -> Result<(AttachedSocket, Diagnostics), Error> {
         let options = AttachContainerOptionsBuilder::default()
             .stdin(true)
@@ -84,16 +85,16 @@ impl Container {
             Ok(Completion::Lost("the sandbox ended before it could report; it was removed from outside, or the engine restarted".to_owned()))
         } else {
             Err(Error::Unavailable(format!(
-                "the sandbox's first process did not come up and said {:?}; `skillbox doctor` shows what this engine can do",
+                "the sandbox's first process did not start and printed {:?}; `skillbox doctor` shows what this engine supports",
                 diagnostics.text()
             )))
         }
     }
 
-    /// Asks for the engine's events, which remain when the container is removed.
+    /// Uses the engine's events, which remain when the container is removed.
     async fn was_out_of_memory(&self) -> bool {
         const PATIENCE: Duration = Duration::from_secs(5);
-        // The engine reports the end of a container some 25 ms late, and later under load.
+        // The engine reports the end of a container 25 ms late, and later under load.
         const LATENESS: Duration = Duration::from_secs(1);
         let seconds = |time: jiff::Timestamp| format!("{}.{:09}", time.as_second(), time.subsec_nanosecond());
         let since = seconds(self.created - limits::CLOCKS_APART_MAX);
@@ -128,7 +129,7 @@ impl Drop for Container {
     }
 }
 
-/// Kills and removes a container and its volumes. No error if it is removed already, or being removed.
+/// Kills and removes a container and its volumes. No error if it is already removed.
 pub(super) async fn remove(connection: &Connection, id: &str) -> Result<(), Error> {
     let options = RemoveContainerOptionsBuilder::default()
         .force(true)

@@ -15,20 +15,18 @@ use crate::sandbox::{Error, seccomp};
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct EngineFacts {
     pub version: String,
-    /// The version of its API in use.
     pub api_version: String,
     pub os: String,
-    /// As the engine names it.
     pub architecture: String,
     pub kernel: String,
     /// `1` or `2`.
     pub cgroup_version: String,
     pub storage_driver: String,
-    /// The runtime used unless another is configured.
+    /// Default runtime of the engine.
     pub runtime: String,
-    /// Whether memory, swap, pids and CPU can be limited: `(name, whether)`.
+    /// Whether memory, swap, pids and CPU can be limited: `(name, supported)`.
     pub limits: Vec<(&'static str, bool)>,
-    /// `seccomp`, `apparmor`, `rootless` and so on, as the engine lists them.
+    /// `seccomp`, `apparmor`, `rootless` etc., as the engine lists them.
     pub security_options: Vec<String>,
     /// The binary that becomes PID 1 of every sandbox.
     pub guest: std::path::PathBuf,
@@ -38,16 +36,16 @@ pub struct EngineFacts {
 pub(super) struct Connection {
     /// For short calls.
     pub(super) docker: bollard::Docker,
-    /// For attach and pull, which last.
+    /// For attach and pull, which take long.
     pub(super) long_calls: bollard::Docker,
     pub(super) guest: GuestBinary,
-    /// The seccomp profile for its architecture.
+    /// Seccomp profile for its architecture.
     pub(super) seccomp: String,
-    /// Promises that it cannot keep, once checked.
+    /// Promises that it cannot keep; set by the first check.
     broken: OnceCell<Vec<&'static str>>,
 }
 
-/// Connects once; after a failure again with the next call.
+/// Connects once; retried by the next call after a failure.
 #[derive(Debug)]
 pub(super) struct Connector {
     settings: Settings,
@@ -70,7 +68,7 @@ impl Connector {
     }
 }
 
-/// Where the library looks for an engine if no setting names one.
+/// Default address of the library.
 const DEFAULT_PLACE: &str = if cfg!(windows) {
     "DOCKER_HOST or npipe:////./pipe/docker_engine"
 } else {
@@ -97,7 +95,7 @@ impl Connection {
                 START
             };
             Error::Unavailable(format!(
-                "no container engine answers at {place} ({cause}); {remedy}, or set SKILLBOX_DOCKER_HOST"
+                "no container engine responds at {place} ({cause}); {remedy}, or set SKILLBOX_DOCKER_HOST"
             ))
         };
         let docker = match &settings.host {
@@ -144,7 +142,7 @@ impl Connection {
             return Ok(());
         }
         Err(Error::Unavailable(format!(
-            "the container engine cannot bound {}; enable these cgroup controllers in the kernel, for a rootless engine delegate them to its user, and restart it",
+            "the container engine cannot limit {}; enable these cgroup controllers in the kernel, for a rootless engine delegate them to its user, and restart it",
             broken.join(" and ")
         )))
     }
@@ -155,7 +153,7 @@ impl Connection {
             .map(|_| ())
             .map_err(|error| {
                 Error::Unavailable(format!(
-                    "the container engine does not answer ({}); is it running?",
+                    "the container engine does not respond ({}); is it running?",
                     root_cause(&error)
                 ))
             })
@@ -224,12 +222,12 @@ pub(super) async fn with_call_timeout<F: Future>(call: F) -> Result<F::Output, E
         .await
         .map_err(|_| {
             Error::Unavailable(
-                "the container engine accepts calls but does not answer them; restart it".to_owned(),
+                "the container engine accepts calls but does not respond; restart it".to_owned(),
             )
         })
 }
 
-/// An engine's failure while doing something.
+/// An engine's failure during an operation.
 pub(super) fn failed(doing: &'static str, error: bollard::errors::Error) -> Error {
     use bollard::errors::Error as Bollard;
     match error {
@@ -237,7 +235,7 @@ pub(super) fn failed(doing: &'static str, error: bollard::errors::Error) -> Erro
             doing,
             source: error.into(),
         },
-        // Everything else means that it cannot be talked to.
+        // Every other error means that the engine cannot be reached.
         other => Error::Unavailable(format!(
             "the container engine could not be reached while {doing} ({})",
             root_cause(&other)

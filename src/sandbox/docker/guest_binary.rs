@@ -1,4 +1,4 @@
-//! Finds the binary that becomes PID 1 of every container: this very one where it fits.
+//! Finds the binary that becomes PID 1 of every container: this binary, if it fits.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -13,7 +13,7 @@ use crate::sandbox::docker::Settings;
 pub(super) struct GuestBinary {
     /// For messages.
     pub(super) path: PathBuf,
-    /// Where its bytes are read, for each volume container.
+    /// Read once for each volume container.
     pub(super) content: PathBuf,
     pub(super) digest: Digest,
     pub(super) loader: Loader,
@@ -21,14 +21,15 @@ pub(super) struct GuestBinary {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Loader {
-    /// The kernel, which executes a file that its user may not read, and makes that process non-dumpable (P16).
+    /// The kernel, which can execute a file that its user may not read, and then makes the process non-dumpable
+    /// (P16).
     Kernel,
     /// gVisor, which opens the file as the sandbox's user.
     UserSpace,
 }
 
 impl Loader {
-    /// That of an engine's runtime, by its name.
+    /// The loader of an engine's runtime, by its name.
     pub(super) fn of(runtime: Option<&str>) -> Self {
         match runtime {
             Some(name) if ["runsc", "gvisor"].iter().any(|known| name.contains(known)) => Self::UserSpace,
@@ -36,7 +37,7 @@ impl Loader {
         }
     }
 
-    /// Tasks of the host for each process or thread inside, at most (P5).
+    /// Maximum tasks on the host for each process or thread inside (P5).
     pub(super) const fn tasks_each(self) -> u32 {
         match self {
             Self::Kernel => 1,
@@ -45,7 +46,7 @@ impl Loader {
         }
     }
 
-    /// Permissions of the guest's file, which root owns.
+    /// Permissions of the guest's file, owned by root.
     pub(super) const fn mode(self) -> u32 {
         match self {
             Self::Kernel => 0o111,
@@ -55,7 +56,8 @@ impl Loader {
 }
 
 impl GuestBinary {
-    /// The configured binary, or this one, or `skillbox-guest-linux-<arch>` beside it: the first that fits the engine.
+    /// The configured binary, or this one, or `skillbox-guest-linux-<arch>` next to it: the first that fits the
+    /// engine.
     pub(super) fn find(settings: &Settings, os: &str, architecture: &str) -> Result<Self, Error> {
         let found = Self::search(settings.guest_binary.as_deref(), os, architecture)?;
         let loader = Loader::of(settings.runtime.as_deref());
@@ -79,7 +81,7 @@ impl GuestBinary {
         }
         let machine = Machine::of(architecture).ok_or_else(|| {
             Error::Unavailable(format!(
-                "no guest is known for an engine of architecture `{architecture}`"
+                "unsupported architecture of the engine: `{architecture}`"
             ))
         })?;
         if let Some(path) = configured {
@@ -105,7 +107,7 @@ impl GuestBinary {
         })
     }
 
-    /// Takes the file if it is what must run inside; the error says why not.
+    /// Checks that the file can be the guest.
     fn read(path: &Path, content: &Path, machine: Machine) -> Result<Self, String> {
         let mut bytes = Vec::new();
         let mut file = File::open(content)
@@ -122,7 +124,7 @@ impl GuestBinary {
     }
 }
 
-/// The file that runs now: an upgrade puts another one at its path while the server goes on.
+/// The running file: an upgrade may replace the file at its path.
 fn running(own: &Path) -> &Path {
     if cfg!(target_os = "linux") {
         Path::new("/proc/self/exe")
@@ -131,10 +133,10 @@ fn running(own: &Path) -> &Path {
     }
 }
 
-/// Far above any build of ours, debug ones included.
+/// Larger than any build of ours.
 const GUEST_BYTES_MAX: u64 = 1 << 30;
 
-/// The architectures that have a guest.
+/// Supported architectures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Machine {
     X86_64,
@@ -142,7 +144,7 @@ enum Machine {
 }
 
 impl Machine {
-    /// As engines (`amd64`) and kernels (`x86_64`) name it.
+    /// Names used by engines (`amd64`) and kernels (`x86_64`).
     fn of(architecture: &str) -> Option<Self> {
         match architecture {
             "amd64" | "x86_64" => Some(Self::X86_64),
@@ -167,7 +169,8 @@ impl Machine {
     }
 }
 
-/// Whether this is a static 64-bit little-endian ELF executable for `machine`: an image may lack any loader and library.
+/// Whether this is a static 64-bit little-endian ELF executable for `machine`: an image may lack a loader and
+/// libraries.
 fn check_elf(bytes: &[u8], machine: Machine) -> Result<(), String> {
     const PT_INTERP: u32 = 3;
     let short = || "it is not a Linux executable".to_owned();

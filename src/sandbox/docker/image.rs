@@ -1,4 +1,4 @@
-//! Ensures that an approved image is on the engine and can be a root filesystem.
+//! Ensures that an approved image exists on the engine and can be a root filesystem.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -15,9 +15,9 @@ use crate::skill::ApprovedImage;
 
 #[derive(Debug, Default)]
 pub(super) struct Images {
-    /// Each with the id of its content, and when that was checked.
+    /// Image ids with the time of the check.
     ready: Mutex<BTreeMap<ApprovedImage, (Instant, String)>>,
-    /// One pull at a time: two of the same image would fetch it twice. Holds failed pulls, when and why.
+    /// Failed pulls. The lock also prevents two pulls of the same image.
     pulling: tokio::sync::Mutex<HashMap<ApprovedImage, (Instant, String)>>,
 }
 
@@ -29,7 +29,7 @@ impl Images {
         progress: Option<&ProgressSender>,
     ) -> Result<(), Error> {
         let looked_at = self.ready().get(image).map(|(at, _)| at.elapsed());
-        if looked_at.is_some_and(|age| age < limits::IMAGE_LOOK_AGAIN) {
+        if looked_at.is_some_and(|age| age < limits::IMAGE_RECHECK_AFTER) {
             return Ok(());
         }
         let mut found = inspect(connection, image).await?;
@@ -37,7 +37,7 @@ impl Images {
             let mut failed = self.pulling.lock().await;
             found = inspect(connection, image).await?;
             if found.is_none() {
-                failed.retain(|_, (at, _)| at.elapsed() < limits::PULL_AGAIN);
+                failed.retain(|_, (at, _)| at.elapsed() < limits::PULL_RETRY_AFTER);
                 if let Some((_, why)) = failed.get(image) {
                     return Err(Error::ImageMissing(why.clone()));
                 }
@@ -50,14 +50,14 @@ impl Images {
         }
         let id = found.ok_or_else(|| {
             Error::Image(format!(
-                "image `{image}` was pulled and is not there; check the container engine"
+                "image `{image}` was pulled but does not exist; check the container engine"
             ))
         })?;
         self.ready().insert(image.clone(), (Instant::now(), id));
         Ok(())
     }
 
-    /// The id of the image's content, once it was found; packages are installed for that content.
+    /// The id of the image, once it was found. Packages are installed for that id.
     pub(super) fn id(&self, image: &ApprovedImage) -> Option<String> {
         self.ready().get(image).map(|(_, id)| id.clone())
     }
@@ -89,7 +89,7 @@ async fn inspect(connection: &Connection, image: &ApprovedImage) -> Result<Optio
     match foreign {
         None => Ok(Some(id)),
         Some(path) => Err(Error::Image(format!(
-            "image `{image}` declares the volume {path:?}, which would be writable and unbounded; build it without VOLUME"
+            "image `{image}` declares the volume {path:?}, which would be writable and unlimited; build it without VOLUME"
         ))),
     }
 }
@@ -131,7 +131,7 @@ async fn pull(
         .unwrap_or_else(|_| Err(failed("it took too long".to_owned())))
 }
 
-/// The tag that goes with a name. Without any, an engine would pull every tag that the registry has.
+/// The tag of a name. Without a tag, an engine would pull all tags.
 fn tag_to_pull(image: &str) -> &'static str {
     let last = image.rsplit('/').next().unwrap_or(image);
     if last.contains([':', '@']) { "" } else { "latest" }

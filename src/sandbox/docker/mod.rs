@@ -40,19 +40,19 @@ use volume_containers::VolumeContainers;
 
 pub use engine::EngineFacts;
 
-/// How the engine is reached and used.
+/// Settings of the container engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// `unix:///…` (on Windows `npipe:////./pipe/…`), `tcp://…`, `http://…`; `DOCKER_HOST` or the local socket or pipe if absent.
     pub host: Option<String>,
-    /// Another runtime of the engine by name, for example `runsc`.
+    /// Name of another runtime of the engine, for example `runsc`.
     pub runtime: Option<String>,
-    /// The guest for an engine of another operating system or architecture than this binary's.
+    /// Guest binary for an engine of another operating system or architecture.
     pub guest_binary: Option<PathBuf>,
 }
 
-/// The Docker backend. The engine need not run: each use connects again if necessary.
+/// The engine need not run: each use reconnects if necessary.
 #[derive(Debug)]
 pub struct Docker {
     factory: Arc<ContainerFactory>,
@@ -66,11 +66,11 @@ struct ContainerFactory {
     connector: Connector,
     images: image::Images,
     volume_containers: VolumeContainers,
-    /// Removals in the background.
+    /// Background removals.
     removals: TaskTracker,
 }
 
-/// A container with its connection to the guest.
+/// A container and the connection to its guest.
 #[derive(Debug)]
 struct AttachedContainer {
     guest: Guest,
@@ -112,14 +112,14 @@ impl Docker {
         Loader::of(self.factory.settings.runtime.as_deref()) == Loader::UserSpace
     }
 
-    /// Whether an engine answers and can enforce every limit that a sandbox needs.
+    /// Checks that an engine responds and can enforce every limit.
     pub(super) async fn check_promises(&self) -> Result<(), Error> {
         let connection = self.factory.connector.connect().await?;
         connection.ping().await?;
         connection.check_promises().await
     }
 
-    /// How many containers of this process's executions exist.
+    /// Number of containers of this process's executions.
     pub async fn live_runs(&self) -> Result<usize, Error> {
         let connection = self.factory.connector.connect().await?;
         reconcile::live_runs(&connection, self.factory.instance).await
@@ -135,7 +135,7 @@ impl Docker {
         self.factory.images.ensure(&connection, image, progress).await
     }
 
-    /// The content of the image; known once the job was prepared.
+    /// Id of the image; known once the job was prepared.
     pub(super) fn base(&self, job: &Job) -> Option<String> {
         self.factory.images.id(&job.sandbox.image)
     }
@@ -169,7 +169,7 @@ impl ContainerFactory {
         self.volume_containers.ensure(connection, spec).await
     }
 
-    /// Creates the image and the volume containers again, once, if they were removed in the meantime.
+    /// Creates the image and the volume containers again, once, if they were removed meanwhile.
     async fn create(
         &self,
         connection: &Arc<Connection>,
@@ -235,7 +235,7 @@ impl WarmFactory for ContainerFactory {
         match tokio::time::timeout(limits::SANDBOX_START_MAX, warm_up).await {
             Ok(Ok(())) => Ok(created),
             _ => Err(Error::Unavailable(format!(
-                "the container's first process said {:?}",
+                "the container's first process printed {:?}",
                 created.diagnostics.text()
             ))),
         }
@@ -314,7 +314,7 @@ impl Backend for Docker {
     }
 }
 
-/// Starts the container while already receiving: the guest may send before the engine answers the start.
+/// Starts the container while already receiving, because the guest may send before the engine answers the start.
 async fn start_and_drive(
     container: &Container,
     driving: impl Future<Output = GuestReport>,

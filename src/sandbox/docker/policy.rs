@@ -20,46 +20,43 @@ use crate::skill::ApprovedImage;
 
 /// The user inside: nobody, in no other group.
 const USER: &str = "65534:65534";
-/// Where PID 1 is mounted.
+/// Mount point of PID 1.
 pub(super) const GUEST_FOLDER: &str = "/.skillbox";
-/// PID 1.
 pub(super) const GUEST: &str = "/.skillbox/init";
 
 /// Label: `run` or `keeper`.
 pub(super) const LABEL_ROLE: &str = "dev.skillbox.role";
-/// Label: the process that made it.
+/// Label: the process that created it.
 pub(super) const LABEL_INSTANCE: &str = "dev.skillbox.instance";
-/// Label: when it was made, in seconds since 1970.
+/// Label: creation time, in seconds since 1970.
 pub(super) const LABEL_CREATED: &str = "dev.skillbox.created";
-/// Label: when it can be removed, in seconds since 1970.
+/// Label: expiry, in seconds since 1970.
 pub(super) const LABEL_EXPIRES: &str = "dev.skillbox.expires";
-/// Label: the execution it belongs to.
+/// Label: the execution.
 pub(super) const LABEL_EXECUTION: &str = "dev.skillbox.execution";
 
-/// The role of a container that runs one execution.
+/// Role of a container that runs an execution.
 pub(super) const ROLE_RUN: &str = "run";
-/// The role of a container that is never started and only holds a volume.
+/// Role of a volume container, which is never started.
 pub(super) const ROLE_VOLUME_CONTAINER: &str = "keeper";
 
-/// What differs between sandboxes.
 #[derive(Debug)]
 pub(super) struct ContainerSpec<'a> {
     pub(super) execution: ExecutionId,
     pub(super) instance: InstanceId,
     pub(super) image: &'a ApprovedImage,
     pub(super) limits: &'a ResourceLimits,
-    /// Their volumes are mounted read-only: the guest's first, then the skill's.
+    /// Volumes mounted read-only: the guest's first, then the skill's.
     pub(super) volume_containers: &'a [String],
-    /// Our profile for the engine's architecture, as JSON text.
+    /// Seccomp profile for the engine's architecture, as JSON text.
     pub(super) seccomp: &'a str,
-    /// The operator's runtime, for example `runsc`; the engine's default if `None`.
+    /// Configured runtime, for example `runsc`; the engine's default if `None`.
     pub(super) runtime: Option<&'a str>,
     pub(super) loader: Loader,
     /// Seconds since 1970.
     pub(super) created: i64,
 }
 
-/// Describes the container of one execution.
 pub(super) fn container(spec: &ContainerSpec<'_>) -> ContainerCreateBody {
     ContainerCreateBody {
         image: Some(spec.image.as_str().to_owned()),
@@ -69,13 +66,13 @@ pub(super) fn container(spec: &ContainerSpec<'_>) -> ContainerCreateBody {
         user: Some(USER.to_owned()),
         working_dir: Some("/".to_owned()),
         hostname: Some("sandbox".to_owned()),
-        // Without it, dockerd before 23 re-executes itself at each start, although the mode below is `none`.
+        // Otherwise dockerd before 23 executes itself again at each start, although the mode below is `none`.
         network_disabled: Some(true),
         attach_stdin: Some(true),
         attach_stdout: Some(true),
         attach_stderr: Some(true),
         open_stdin: Some(true),
-        // The link is stdin: when it ends, for whatever reason, the guest ends.
+        // The connection is stdin: the guest exits when it ends.
         stdin_once: Some(true),
         tty: Some(false),
         healthcheck: Some(HealthConfig {
@@ -135,10 +132,10 @@ fn host_config(spec: &ContainerSpec<'_>) -> HostConfig {
         ),
         pids_limit: Some(i64::from(spec.limits.processes_max * spec.loader.tasks_each())),
         memory: Some(memory),
-        // Equal to `memory`, or the engine grants as much again in swap.
+        // Equal to `memory`, or the engine would grant as much swap again.
         memory_swap: Some(memory),
         nano_cpus: Some(i64::from(spec.limits.cpu_millis) * 1_000_000),
-        // When the host runs out of memory, the kernel kills sandboxes before the server.
+        // If the host runs out of memory, the kernel kills sandboxes before the server.
         oom_score_adj: Some(500),
         ulimits: Some(vec![
             ulimit("nofile", signed(limits::OPEN_FILES_MAX)),
@@ -167,7 +164,7 @@ fn host_config(spec: &ContainerSpec<'_>) -> HostConfig {
     }
 }
 
-/// Where a tmpfs lies: no volume of an image is ever made there.
+/// Mount points of tmpfs: no volume of an image is created there.
 pub(super) const SCRATCH: [&str; 5] = ["/workspace", "/sandbox", "/tmp", "/root", "/blobs"];
 
 fn tmpfs(limits: &ResourceLimits) -> HashMap<String, String> {
@@ -200,7 +197,7 @@ fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// A container that is never started and only holds a volume at `mount_point`.
+/// A volume container with its volume at `mount_point`.
 pub(super) fn volume_container(
     image: &ApprovedImage,
     mount_point: &str,
@@ -221,7 +218,7 @@ pub(super) fn volume_container(
             network_mode: Some("none".to_owned()),
             cap_drop: Some(vec!["ALL".to_owned()]),
             security_opt: Some(vec!["no-new-privileges:true".to_owned()]),
-            // An image may declare volumes where sandboxes have scratch: they must not be mounted from here.
+            // An image may declare volumes at scratch paths, which must not be mounted from here.
             tmpfs: Some(SCRATCH.map(|path| (path.to_owned(), String::new())).into()),
             log_config: Some(HostConfigLogConfig {
                 typ: Some("none".to_owned()),

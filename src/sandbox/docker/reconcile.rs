@@ -14,7 +14,7 @@ use crate::sandbox::docker::policy::{
 };
 use crate::sandbox::docker::volume_containers::VolumeContainers;
 
-/// Returns how many containers were removed; one that cannot be removed is left to the next round.
+/// Returns the number of removed containers. Failures are retried in the next round.
 pub(super) async fn reconcile(
     connection: &Connection,
     own: InstanceId,
@@ -68,7 +68,8 @@ fn leftovers(
         match container.role.as_str() {
             ROLE_RUN if container.is_leftover_run(now, own, dead) => leftovers.push(container),
             ROLE_VOLUME_CONTAINER if !container.is_unfinished() => {
-                // Used by another process, it counts from its creation: that process creates it again within a second.
+                // A volume container of another process: its age counts from creation, since that process can create
+                // it again quickly.
                 let idle = idle(&container.name).unwrap_or_else(|| container.age(now));
                 kept.push((idle, container));
             }
@@ -135,7 +136,7 @@ impl ListedContainer {
         }
     }
 
-    /// A volume container that is being filled, or was left unfinished.
+    /// A volume container that is being filled, or is incomplete.
     fn is_unfinished(&self) -> bool {
         self.name.starts_with("skillbox-making-")
     }

@@ -1,6 +1,7 @@
-//! Volume containers are never started and hold one volume each: the guest's binary, a skill's files, packages.
+//! Volume containers: never started, each with one volume of the guest's binary, a skill's files or packages.
 //!
-//! Sandboxes mount these volumes read-only. One per content, shared by all servers on the engine, renamed once complete.
+//! Sandboxes mount these volumes read-only. One per content, shared by all servers on the engine, renamed when
+//! complete.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,14 +22,14 @@ use crate::skill::ApprovedImage;
 
 #[derive(Debug, Default)]
 pub(super) struct VolumeContainers {
-    /// When each was last used.
+    /// Last use of each.
     used: Mutex<HashMap<String, Instant>>,
     /// Held during creation, so that each content is uploaded once.
     pending: tokio::sync::Mutex<()>,
 }
 
 struct VolumeContent {
-    /// Name of the volume container, which identifies the content.
+    /// Name of the volume container; identifies the content.
     name: String,
     mount_point: String,
     source: VolumeSource,
@@ -69,7 +70,7 @@ impl VolumeContainers {
         Ok(names)
     }
 
-    /// Looks for these again the next time.
+    /// Forgets these containers, so that they are checked again.
     pub(super) fn forget(&self, names: &[String]) {
         self.used().retain(|name, _| !names.contains(name));
     }
@@ -88,7 +89,7 @@ impl VolumeContainers {
     }
 }
 
-/// Creates it under a temporary name and renames it when it is complete: under its final name it has all content.
+/// Created under a temporary name and renamed when complete.
 async fn make(
     connection: &Arc<Connection>,
     image: &ApprovedImage,
@@ -142,7 +143,7 @@ async fn fill(connection: &Connection, id: &str, content: &VolumeContent) -> Res
     let uploaded = tokio::time::timeout(limits::PACKAGES_COLLECT_MAX, upload)
         .await
         .map_err(|_| {
-            Error::Unavailable("the container engine took too long to take a sandbox's files".to_owned())
+            Error::Unavailable("the container engine took too long to receive a sandbox's files".to_owned())
         })?;
     let written = tar.await.map_err(|error| Error::Engine {
         doing: "packing a volume container",

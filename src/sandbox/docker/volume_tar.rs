@@ -15,9 +15,10 @@ use crate::sandbox::docker::guest_binary::GuestBinary;
 
 #[derive(Debug, Clone)]
 pub(super) enum VolumeSource {
-    /// One file, `init`. Where a kernel loads it, it is executable but unreadable: the process is then non-dumpable at exec (P16).
+    /// One file, `init`, executable but unreadable if the kernel loads it: the process is then non-dumpable at exec
+    /// (P16).
     Guest(GuestBinary),
-    /// A folder of plain files, and the digest of what must be in it: a skill, or packages.
+    /// A folder of regular files, and the digest of its content: a skill, or packages.
     Folder { folder: PathBuf, digest: Digest },
 }
 
@@ -54,7 +55,7 @@ fn write_folder(folder: &Path, digest: Digest, tar: &mut tar::Builder<impl Write
     if listing.digest() != digest {
         let folder = folder.display();
         return Err(io::Error::other(format!(
-            "`{folder}` was changed; delete it, it is made again"
+            "`{folder}` was changed; delete it, and it will be created again"
         )));
     }
     let folders: BTreeSet<&str> = listing
@@ -90,7 +91,7 @@ fn header(kind: tar::EntryType, mode: u32) -> tar::Header {
     header
 }
 
-/// A file that is hashed as it is read.
+/// A file that is hashed while it is read.
 struct Hashing {
     file: File,
     sha256: Sha256,

@@ -47,7 +47,7 @@ impl BlankProcesses {
             (Err(_), Degraded::Allowed) => None,
             (Err(why), Degraded::Refused) => {
                 return Err(format!(
-                    "memory and CPU of a native sandbox cannot be bounded: {why}; or set sandbox.native.allow_degraded, which leaves promises P6 and P7 to limits on each process and a watchdog"
+                    "memory and CPU of native sandboxes cannot be limited: {why}; or set sandbox.native.allow_degraded, which keeps promises P6 and P7 only by limits on each process and a watchdog"
                 ));
             }
         };
@@ -67,7 +67,7 @@ impl BlankProcesses {
         self.cgroups.as_ref()
     }
 
-    /// Blocks.
+    /// Blocking.
     pub(super) fn make(&self, privilege: Privilege) -> io::Result<BlankProcess> {
         let identity = Identity::claim(privilege)?;
         let name = self.made.fetch_add(1, Ordering::Relaxed).to_string();
@@ -78,7 +78,7 @@ impl BlankProcesses {
         self.spawner.make(identity, cell.transpose()?)
     }
 
-    /// The oldest that is alive.
+    /// The oldest live one.
     pub(super) fn take(&self) -> Option<BlankProcess> {
         loop {
             let waiting = self.queue().ready.pop_front()?;
@@ -88,7 +88,7 @@ impl BlankProcesses {
         }
     }
 
-    /// Whether one more is wanted; then the caller must call [`Self::add`], also after a failure.
+    /// Whether another one is needed; if so, the caller must call [`Self::add`], even after a failure.
     pub(super) fn reserve_slot(&self) -> bool {
         let mut queue = self.queue();
         let is_room = queue.ready.len() + queue.pending < self.max;
@@ -102,7 +102,7 @@ impl BlankProcesses {
         queue.ready.extend(made);
     }
 
-    /// Ends all of them and the zygote. Blocks.
+    /// Ends all of them and the zygote. Blocking.
     pub(super) fn drain(&self) {
         let all = std::mem::take(&mut self.queue().ready);
         drop(all);

@@ -102,7 +102,7 @@ impl SandboxFactory {
         plan_frame::send(link.as_fd(), &frame, &borrowed)
     }
 
-    /// How the sandbox reaches a folder; what only this process can mount is added to `mounts`.
+    /// How the sandbox reaches a folder. Mounts that only this process can make are added to `mounts`.
     fn source(&self, folder: &Path, mounts: &mut Vec<OwnedFd>) -> std::io::Result<MountSource> {
         match self.privilege {
             Privilege::Root => {

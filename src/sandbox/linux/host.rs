@@ -1,4 +1,4 @@
-//! What this host supports, with messages that tell an operator what to do.
+//! What this host supports, with remedies for operators.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -15,7 +15,7 @@ use crate::sandbox::{Error, ImageOf, Job};
 pub struct HostSetup {
     /// How each promise that depends on the host is kept.
     pub mechanisms: Vec<PromiseMechanism>,
-    /// Why native sandboxes are unavailable, and what to do.
+    /// Why native sandboxes are unavailable, and the remedy.
     pub refused: Option<String>,
 }
 
@@ -80,11 +80,11 @@ fn mechanisms(privilege: Privilege, cgroups: Option<&Cgroups>) -> Vec<PromiseMec
         },
         bounded(
             "P6",
-            "limits on each process, and a watchdog that ends a sandbox when it sees it hold too much",
+            "limits on each process, and a watchdog that kills a sandbox that exceeds its memory",
         ),
         bounded(
             "P7",
-            "a watchdog that stops a sandbox for as long as it sees it ahead of its share",
+            "a watchdog that pauses a sandbox that exceeds its CPU share",
         ),
         kept(
             "P12",
@@ -106,10 +106,10 @@ fn has_landlock() -> bool {
     asked.and_then(Ruleset::create).is_ok()
 }
 
-/// The first kernel with `mount_setattr`, the newest system call that a sandbox needs.
+/// The first kernel with `mount_setattr`, the newest required system call.
 const KERNEL_MIN: (u32, u32) = (5, 12);
 
-/// Rejects an old kernel before a step fails.
+/// Rejects old kernels before a step fails.
 pub(super) fn check_kernel() -> Result<(), String> {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     match version(&release) {
@@ -152,18 +152,18 @@ fn entry(path: &str) -> Option<HostEntry> {
     metadata.is_file().then(|| HostEntry::File(path.to_owned()))
 }
 
-/// Native sandboxes have the programs of this host and no images: a skill that names an image cannot run.
+/// Native sandboxes use the programs of this host: a skill with an image of its own cannot run.
 pub(super) fn has_image(job: &Job) -> Result<(), Error> {
     match job.sandbox.image_of {
         ImageOf::Language => Ok(()),
         ImageOf::Skill => Err(Error::ImageMissing(format!(
-            "the skill names image `{}`, which only a container engine can run; start one, or remove `image` from the skill to run it with the programs of this host",
+            "the skill needs image `{}` and thus a container engine; start one, or remove `image` from the skill to run it with the programs of this host",
             job.sandbox.image
         ))),
     }
 }
 
-/// A missing program is reported before the execution is recorded.
+/// Reports a missing program before the execution is recorded.
 pub(super) fn find_program(argv: &[String], env: &[(String, String)]) -> Result<(), Error> {
     let Some(name) = argv.first().filter(|name| !name.contains('/')) else {
         return Ok(());
@@ -176,7 +176,7 @@ pub(super) fn find_program(argv: &[String], env: &[(String, String)]) -> Result<
     )))
 }
 
-/// Looks `name` up in the program's own `PATH`.
+/// Looks up `name` in the program's `PATH`.
 fn program(name: &str, env: &[(String, String)]) -> Option<PathBuf> {
     let path = env
         .iter()
@@ -191,7 +191,7 @@ fn program(name: &str, env: &[(String, String)]) -> Option<PathBuf> {
     })
 }
 
-/// Identifies the interpreter of a job: another one may need other packages.
+/// Identifies the interpreter of a job, since another one may need other packages.
 pub(super) fn base(job: &Job) -> Option<String> {
     let file = program(job.program.argv.first()?, job.program.env.variables())?
         .canonicalize()

@@ -1,4 +1,4 @@
-//! The user of a sandbox on the host: never root, and with a root server a different one for each live sandbox.
+//! The user of a sandbox on the host: never root; with a root server, a different user for each live sandbox.
 
 use std::fs;
 use std::io;
@@ -11,29 +11,22 @@ use rustix::thread::CapabilitySet;
 
 use super::plan::NOBODY;
 
-/// The first outer id of sandboxes, and how many there are: above all that distributions, service managers and container
-/// engines give out, below 2^31. In the documents: 1,900,000,000 to 1,900,065,535.
+/// The first outer id, and the number of outer ids: above all that distributions, service managers and container
+/// engines assign, below 2^31. Documented as 1,900,000,000 to 1,900,065,535.
 pub(super) const OUTER_FIRST: u32 = 1_900_000_000;
-/// How many outer ids there are.
 pub(super) const OUTER_COUNT: u32 = 65_536;
-/// Ids that are tried before giving up: each is taken only if a live sandbox of another server has it.
+/// Attempts to find a free id. An id is taken only if a live sandbox of another server has it.
 const TRIES: u32 = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Privilege {
-    /// May give each sandbox an id of its own.
+    /// Each sandbox can have an id of its own.
     Root,
-    /// Can only be itself.
-    Ordinary {
-        /// Its user.
-        uid: u32,
-        /// Its group.
-        gid: u32,
-    },
+    /// An ordinary user, with one identity.
+    Ordinary { uid: u32, gid: u32 },
 }
 
 impl Privilege {
-    /// The error says what to do.
     pub(super) fn of_this_process() -> Result<Self, String> {
         let (uid, gid) = (
             rustix::process::geteuid().as_raw(),
@@ -45,7 +38,7 @@ impl Privilege {
         let needed = CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::SYS_ADMIN;
         let held = rustix::thread::capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
         if !held.contains(needed) {
-            return Err("root without CAP_SETUID, CAP_SETGID and CAP_SYS_ADMIN cannot give sandboxes other users; run as an ordinary user, or grant them".to_owned());
+            return Err("root without CAP_SETUID, CAP_SETGID and CAP_SYS_ADMIN cannot use other users for sandboxes; run as an ordinary user, or grant them".to_owned());
         }
         let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
         if !covers_outer(&map) {
@@ -57,7 +50,7 @@ impl Privilege {
     }
 }
 
-/// Whether a `uid_map` has every outer id.
+/// Whether a `uid_map` contains all outer ids.
 fn covers_outer(map: &str) -> bool {
     map.lines().any(|line| {
         let mut numbers = line.split_whitespace().map(|word| word.parse::<u64>());
@@ -69,13 +62,13 @@ fn covers_outer(map: &str) -> bool {
     })
 }
 
-/// An outer user and group, claimed until this is dropped.
+/// An outer user and group, reserved until dropped.
 #[derive(Debug)]
 pub(super) struct Identity {
     uid: u32,
     gid: u32,
     privilege: Privilege,
-    /// An abstract socket name, which only one process of this host can bind at a time.
+    /// An abstract socket name, which only one process of this host can bind.
     _claim: Option<UnixDatagram>,
 }
 
@@ -97,7 +90,8 @@ impl Identity {
         })
     }
 
-    /// Maps the ids of a process in its new user namespace. With an ordinary user's server, the process maps them itself.
+    /// Maps the ids of a process in its new user namespace. With an ordinary user's server, the process maps them
+    /// itself.
     pub(super) fn map(&self, process: Pid) -> io::Result<()> {
         if let Privilege::Ordinary { .. } = self.privilege {
             return Ok(());
@@ -122,7 +116,7 @@ fn claim_outer() -> io::Result<(u32, UnixDatagram)> {
         }
     }
     Err(io::Error::other(
-        "no outer id is free; too many sandboxes live on this host",
+        "no outer id is free; too many sandboxes run on this host",
     ))
 }
 

@@ -1,6 +1,6 @@
-//! Applies a plan inside the new process, in order, with one error for each step; then the process is the guest.
+//! Applies a plan inside the new process, step by step; then the process becomes the guest.
 //!
-//! It has one thread, its own namespaces and every capability in them; no code of a skill has run yet.
+//! The process has one thread, its own namespaces and all capabilities in them. No code of a skill has run yet.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -30,7 +30,6 @@ use super::zygote::{self, Ids};
 use crate::sandbox::seccomp::bpf;
 use crate::sys::{self, MountScope};
 
-/// Why there is no sandbox.
 #[derive(Debug)]
 pub(super) enum Error {
     Refused(&'static str),
@@ -44,20 +43,17 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(why) => f.write_str(why),
-            Self::ReceivedFork(error) => write!(
-                f,
-                "this makes sandboxes for the server, which starts it; nobody else does: {error}"
-            ),
-            Self::ReceivedPlan(error) => write!(f, "the server did not say what to do: {error}"),
+            Self::ReceivedFork(error) => write!(f, "only the server starts this process: {error}"),
+            Self::ReceivedPlan(error) => write!(f, "no instructions from the server: {error}"),
             Self::Prepare(error) => write!(f, "our own modules cannot be written: {error}"),
             Self::Step(step, error) => {
-                write!(f, "the step {step:?} was refused: {error}{}", hint(step, error))
+                write!(f, "the step {step:?} failed: {error}{}", hint(step, error))
             }
         }
     }
 }
 
-/// What to do about a step that is known to fail on some hosts.
+/// Remedies for steps that are known to fail on some hosts.
 fn hint(step: &Step, error: &io::Error) -> &'static str {
     let missing = error.raw_os_error() == Some(libc::ENOSYS);
     match step {
@@ -72,8 +68,8 @@ fn hint(step: &Step, error: &io::Error) -> &'static str {
     }
 }
 
-/// Serves as the zygote; then, in each child, creates the sandbox. `prepare` is called in the blank process, once files can be
-/// written; its result is returned when the sandbox is complete.
+/// Serves as the zygote; then, in each child, creates the sandbox. `prepare` is called in the blank process, once
+/// files can be written; its result is returned when the sandbox is complete.
 pub(super) fn enter<T>(prepare: fn() -> io::Result<T>) -> Result<T, Error> {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     // Compiled before the fork, used in the last step.
@@ -174,9 +170,9 @@ fn apply(step: &Step, mounts: &mut VecDeque<OwnedFd>, filter: &mut [libc::sock_f
     }
 }
 
-/// Attributes of every bind mount from the host.
+/// Attributes of bind mounts from the host.
 pub(super) const LOCKED: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
-/// Flags of every file system of our own.
+/// Flags of our own file systems.
 const SCRATCH: MountFlags = MountFlags::NOSUID
     .union(MountFlags::NODEV)
     .union(MountFlags::NOEXEC);
@@ -200,7 +196,7 @@ fn resize(path: &str, bytes: u64, inodes: u64) -> io::Result<()> {
     mount_remount(path, SCRATCH, options.as_c_str()).map_err(Into::into)
 }
 
-/// Nothing of the host's is at stake: the tmpfs covers the host's `/tmp` in this mount namespace alone.
+/// The host is not affected: the tmpfs covers `/tmp` in this mount namespace only.
 fn replace_root(bytes: u64, inodes: u64) -> io::Result<()> {
     const PLACE: &str = "/tmp";
     let options = format!("size={bytes},nr_inodes={inodes},mode=0755,uid={NOBODY},gid={NOBODY}");
@@ -212,7 +208,7 @@ fn replace_root(bytes: u64, inodes: u64) -> io::Result<()> {
     rustix::process::chdir("/").map_err(Into::into)
 }
 
-/// A copy of the mounts at `from`, restricted before it can be seen at `to`.
+/// Copies the mounts at `from`, restricted before they are visible at `to`.
 fn bind(from: &str, to: &str, attributes: u64) -> io::Result<()> {
     let flags =
         OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
@@ -248,7 +244,7 @@ fn mask(path: &str) -> io::Result<()> {
 }
 
 fn lock_mounts(id: u32) -> io::Result<()> {
-    // Only a dumpable process may write the files below; PID 1 is non-dumpable again a few steps later.
+    // Only a dumpable process may write the files below. PID 1 becomes non-dumpable again a few steps later.
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
     sys::unshare_namespaces(libc::CLONE_NEWUSER | libc::CLONE_NEWNS)?;
     zygote::map_single_ids(Ids::both(id), Ids::both(id))
@@ -272,7 +268,7 @@ fn limit(resource: Resource, value: u64) -> io::Result<()> {
     rustix::process::setrlimit(resource, limit).map_err(Into::into)
 }
 
-/// As far as the kernel supports Landlock; without it, the mounts enforce the same.
+/// As far as the kernel supports Landlock. Without it, the mounts enforce the same.
 fn landlock(writable: &[String]) -> Result<(), landlock::RulesetError> {
     const NEWEST: ABI = ABI::V5;
     let mut rules = Ruleset::default()
@@ -288,7 +284,7 @@ fn landlock(writable: &[String]) -> Result<(), landlock::RulesetError> {
             rules = rules.add_rule(PathBeneath::new(place, access))?;
         }
     }
-    // `no_new_privs` is its own step.
+    // `no_new_privs` is a step of its own.
     rules.no_new_privs(false).restrict_self().map(drop)
 }
 
@@ -296,7 +292,7 @@ fn drop_capabilities() -> io::Result<()> {
     for bit in 0..u64::BITS {
         let capability = CapabilitySet::from_bits_retain(1 << bit);
         match rustix::thread::remove_capability_from_bounding_set(capability) {
-            // Beyond the last one that this kernel knows.
+            // Beyond the last capability of this kernel.
             Err(Errno::INVAL) => break,
             removed => removed?,
         }
@@ -310,7 +306,7 @@ fn drop_capabilities() -> io::Result<()> {
     rustix::thread::set_capabilities(None, none).map_err(Into::into)
 }
 
-/// A filter for this kernel; empty where there is none, which the kernel refuses.
+/// The filter for this kernel; empty, and thus rejected by the kernel, on an unsupported architecture.
 fn for_kernel(program: Option<Vec<bpf::Instruction>>) -> Vec<libc::sock_filter> {
     program
         .unwrap_or_default()

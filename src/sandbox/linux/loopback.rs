@@ -48,7 +48,7 @@ fn message() -> Vec<u8> {
     message
 }
 
-/// The answer is an error message whose error is 0 where all went well.
+/// The response is an error message; its error is 0 on success.
 fn errno(answer: &[u8]) -> io::Result<()> {
     let code = answer.get(16..20).and_then(|bytes| bytes.try_into().ok());
     match code.map(i32::from_ne_bytes) {

@@ -1,7 +1,7 @@
-//! Sandboxes made of the kernel's own factory: namespaces, cgroups, seccomp, Landlock. No engine, no image, no daemon.
+//! Native sandboxes: namespaces, cgroups, seccomp, Landlock. No engine, no image, no daemon.
 //!
-//! Blank processes wait in their own namespaces and cgroups. One of them receives the plan of a run, applies it to itself and
-//! becomes the same guest as in a container. It serves one execution and dies with it, or with the server.
+//! Blank processes wait in their own namespaces and cgroups. One of them receives the plan of a run, applies it to
+//! itself and becomes the same guest as in a container. It serves one execution and dies with it, or with the server.
 
 mod blank_processes;
 mod cgroup;
@@ -54,20 +54,16 @@ pub use host::{HostSetup, PromiseMechanism};
 #[cfg(feature = "testing")]
 pub use mutation::{TestProcess, TestSpawner, steps};
 
-/// The argument that makes this binary the zygote of native sandboxes.
+/// Argument that makes this binary the zygote.
 pub const COMMAND: &str = "sandbox-native";
 
-/// Serves as the zygote until the server exits. Returns in the first process of each sandbox, once the sandbox is complete, with
-/// what `prepare` returned before a run needed the sandbox.
-///
-/// # Errors
-///
-/// Which step failed, and why.
+/// Serves as the zygote until the server exits. Returns in the first process of each sandbox, once the sandbox is
+/// complete, with the early result of `prepare`. An error names the failed step.
 pub fn enter<T>(prepare: fn() -> std::io::Result<T>) -> Result<T, String> {
     init::enter(prepare).map_err(|error| error.to_string())
 }
 
-/// Whether this process would get every promise in a cgroup that `systemd-run --user --scope -p Delegate=yes` makes.
+/// Whether this process could keep every promise in a cgroup made by `systemd-run --user --scope -p Delegate=yes`.
 #[must_use]
 pub fn wants_a_scope() -> bool {
     !rustix::process::geteuid().is_root() && cgroup::CgroupSetup::lacks_own_cgroup()
@@ -75,11 +71,11 @@ pub fn wants_a_scope() -> bool {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// The program that becomes a sandbox's first process; this very one if absent.
+    /// The program of a sandbox's first process; this one if absent.
     pub program: Option<PathBuf>,
-    /// Whether to run where no cgroup can be had, with P6 and P7 degraded.
+    /// Whether to run without cgroups, with P6 and P7 degraded.
     pub allow_degraded: Degraded,
-    /// Most blank processes.
+    /// Maximum number of blank processes.
     pub waiting_max: usize,
 }
 
@@ -96,18 +92,18 @@ pub struct Native {
     instance: InstanceId,
     factory: tokio::sync::OnceCell<Arc<SandboxFactory>>,
     warm: WarmPool<PreparedSandbox>,
-    /// Runs refills and ends sandboxes.
+    /// Refills, and the ends of sandboxes.
     background: TaskTracker,
     host_tested: tokio::sync::OnceCell<()>,
 }
 
-/// A sandbox that has its plan.
+/// A sandbox with a plan.
 #[derive(Debug)]
 struct PreparedSandbox {
     guest: Guest,
     diagnostics: spawn::Diagnostics,
     body: SandboxGuard,
-    /// What it used before the run, in the warm pool.
+    /// Its usage before the run, in the warm pool.
     used: Usage,
 }
 
@@ -132,7 +128,7 @@ impl Native {
         }
     }
 
-    /// Creates a sandbox in which nothing runs: the error names the step that fails on this host, and what to do.
+    /// Creates a sandbox that runs nothing. The error names the failed step and the remedy.
     pub async fn try_host(&self) -> Result<(), Error> {
         self.test_host().await
     }
@@ -152,7 +148,7 @@ impl Native {
             .get()
             .is_some_and(|factory| factory.bounds() == LimitMechanism::Rlimits);
         let (reason, degraded) = if is_degraded {
-            let reason = "configured; P6 and P7 are degraded: no cgroup can be had, and sandbox.native.allow_degraded is set";
+            let reason = "configured; P6 and P7 are degraded: no cgroups are available, and sandbox.native.allow_degraded is set";
             (reason, watchdog::DEGRADED)
         } else {
             ("configured", &[][..])
@@ -196,7 +192,7 @@ impl Native {
         start_sandbox(self.factory().await?, &spec.mounts(), &spec.limits, weight).await
     }
 
-    /// Creates a sandbox in which nothing runs, once, to check every step on this host.
+    /// Creates a sandbox that runs nothing, once, to check every step on this host.
     async fn test_host(&self) -> Result<(), Error> {
         self.host_tested
             .get_or_try_init(|| async {
@@ -216,7 +212,7 @@ impl Native {
                 drop(greeted);
                 seen.map_err(|error| {
                     Error::Unavailable(format!(
-                        "this host does not let a sandbox without a cgroup be watched: {error}; root needs CAP_SYS_PTRACE for it"
+                        "a sandbox without a cgroup cannot be watched on this host: {error}; root needs CAP_SYS_PTRACE for it"
                     ))
                 })
             })
@@ -247,16 +243,16 @@ async fn start_sandbox(
     };
     if let Some(cell) = body.cell() {
         cell.set_limits(limits)
-            .map_err(|error| failed("setting the sandbox's bounds", error))?;
+            .map_err(|error| failed("setting the sandbox's limits", error))?;
         if weight != Weight::Whole {
             cell.set_weight(weight).map_err(weight_failed)?;
         }
     }
     if let Err(error) = factory.send_plan(&link, mounts, limits) {
         return Err(match error.kind() {
-            // It failed at an earlier step, and printed why.
+            // It failed at an earlier step and printed the reason.
             std::io::ErrorKind::BrokenPipe => did_not_come_up(&diagnostics, &body.exit_description().await),
-            _ => failed("handing the plan over", error),
+            _ => failed("sending the plan", error),
         });
     }
     link.set_nonblocking(true)
@@ -319,7 +315,7 @@ impl WarmFactory for SandboxFactory {
 
     async fn release(self: &Arc<Self>) {
         let factory = self.clone();
-        // On a thread where waiting for the ends of processes may block.
+        // On a thread that may block, since it waits for the ends of processes.
         let _ = tokio::task::spawn_blocking(move || factory.blank.drain()).await;
     }
 }
@@ -361,10 +357,10 @@ fn weight_failed(error: std::io::Error) -> Error {
 }
 
 fn did_not_come_up(diagnostics: &spawn::Diagnostics, exit_description: &str) -> Error {
-    let remedy =
-        userns_settings::hint().unwrap_or_else(|| "`skillbox doctor` shows what this host can do".to_owned());
+    let remedy = userns_settings::hint()
+        .unwrap_or_else(|| "`skillbox doctor` shows what this host supports".to_owned());
     Error::Unavailable(format!(
-        "the native sandbox did not come up: {exit_description} and said {:?}; {remedy}",
+        "the native sandbox did not start: {exit_description} and printed {:?}; {remedy}",
         diagnostics.text()
     ))
 }
@@ -439,7 +435,7 @@ fn usage_since(before: Usage, after: Usage) -> Usage {
     }
 }
 
-/// The cgroup's figures where it has any, else the guest's.
+/// The cgroup's figures if available, else the guest's.
 fn merge_usage(inside: Usage, outside: Usage) -> Usage {
     let or = |outside, inside| if outside == 0 { inside } else { outside };
     Usage {

@@ -1,4 +1,5 @@
-//! For tests: sandboxes whose plan lacks steps, to show that each is necessary, and processes in a cgroup without limits.
+//! For tests: sandboxes without some steps of their plan, to show that each step is necessary, and processes in a
+//! cgroup without limits.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -15,7 +16,7 @@ use crate::execution::ResourceLimits;
 use crate::sandbox::Error;
 use crate::skill::SkillName;
 
-/// Steps that are left out, by their index in the complete plan.
+/// Omitted steps, by index in the complete plan.
 #[derive(Debug, Default)]
 pub(super) struct Removed(Mutex<BTreeSet<usize>>);
 
@@ -39,11 +40,7 @@ impl Removed {
 }
 
 impl Native {
-    /// Leaves these steps out of the plan of every sandbox made from now on, by their places in [`steps`].
-    ///
-    /// # Errors
-    ///
-    /// This host cannot make any sandbox.
+    /// Omits these steps from the plan of every later sandbox. Fails if this host cannot create sandboxes.
     pub async fn remove_steps(&self, places: BTreeSet<usize>) -> Result<(), Error> {
         self.factory().await?.removed.set(places);
         Ok(())
@@ -61,11 +58,7 @@ pub struct TestSpawner {
 pub struct TestProcess(BlankProcess);
 
 impl TestSpawner {
-    /// Of sandboxes that begin as `program`.
-    ///
-    /// # Errors
-    ///
-    /// This host cannot make any sandbox.
+    /// With `program` as the first process. Fails if this host cannot create sandboxes.
     pub fn open(program: &Path) -> io::Result<Self> {
         let privilege = Privilege::of_this_process().map_err(io::Error::other)?;
         Ok(Self {
@@ -75,10 +68,6 @@ impl TestSpawner {
     }
 
     /// Forks a blank process, in a cgroup of version 2 that is removed with it, or in none.
-    ///
-    /// # Errors
-    ///
-    /// This host cannot make any sandbox.
     pub fn fork(&self, cgroup: Option<&Path>) -> io::Result<TestProcess> {
         let identity = Identity::claim(self.privilege)?;
         self.spawner
@@ -86,7 +75,6 @@ impl TestSpawner {
             .map(TestProcess)
     }
 
-    /// The id of the zygote, if it was started.
     #[must_use]
     pub fn zygote(&self) -> Option<u32> {
         self.spawner.zygote_id()
@@ -94,7 +82,6 @@ impl TestSpawner {
 }
 
 impl TestProcess {
-    /// The id on the host.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.0.body.id.as_raw_nonzero().get().unsigned_abs()
@@ -106,7 +93,7 @@ impl TestProcess {
     }
 }
 
-/// Each step of the whole plan for root on this host, as JSON, in order.
+/// The steps of the complete plan for root on this host, as JSON.
 #[must_use]
 pub fn steps(skill: &SkillName, limits: &ResourceLimits) -> Vec<serde_json::Value> {
     let skill = format!("/skills/{skill}");

@@ -8,48 +8,44 @@ use crate::execution::ResourceLimits;
 use crate::limits;
 use crate::sandbox::kernel_files;
 
-/// The host's root, until it is unmounted.
+/// Mount point of the host's root until it is unmounted.
 pub(super) const HOST: &str = "/.host";
-/// The user and group inside.
 pub(super) const NOBODY: u32 = 65_534;
 
 /// Writable file systems in memory.
 pub(super) const SCRATCH: [&str; 6] = ["/workspace", "/sandbox", "/tmp", "/root", "/blobs", "/dev/shm"];
-/// Calls for memory that is neither mapped nor in a mount, which a watchdog cannot see.
+/// System calls for memory that is neither mapped nor in a mount, which a watchdog cannot see.
 const UNWATCHABLE: &[&str] = &["memfd_create", "shmget", "msgget", "semget"];
 
-/// The part of the host's root that sandboxes see, read once.
+/// The visible part of the host's root, read once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct HostRoot {
-    /// `/usr`, `/bin`, `/lib` and so on: folders, or links that are created again.
+    /// `/usr`, `/bin`, `/lib` etc.: folders, or links that are recreated.
     pub(super) entries: Vec<HostEntry>,
-    /// Those of [`ETC_FILES`] and [`ETC_FOLDERS`] that exist.
+    /// Existing ones of [`ETC_FILES`] and [`ETC_FOLDERS`].
     pub(super) etc: Vec<HostEntry>,
-    /// Those of [`DEVICES`] that exist.
+    /// Existing ones of [`DEVICES`].
     pub(super) devices: Vec<String>,
 }
 
-/// One name in the host's root.
+/// A name in the host's root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum HostEntry {
-    /// A folder, by its path.
     Folder(String),
-    /// A regular file, by its path.
     File(String),
-    /// A link: its path and its target.
     Link(String, String),
 }
 
-/// Programs and libraries, where the host has them.
+/// Programs and libraries.
 pub(super) const PROGRAMS: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
-/// Programs of the host need it to find their libraries.
+/// Programs need it to find their libraries.
 pub(super) const ETC_FILES: &[&str] = &["/etc/ld.so.cache"];
 /// Needed by links between programs, and by programs that draw text.
 pub(super) const ETC_FOLDERS: &[&str] = &["/etc/alternatives", "/etc/fonts"];
 /// S-20.
 pub(super) const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom"];
 
-/// Where files for one sandbox come from.
+/// The source of a mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum MountSource {
     /// A mount that is sent with the plan, in the order of the steps.
@@ -61,32 +57,30 @@ pub(super) enum MountSource {
 /// How sandboxes reach folders of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MountAccess {
-    /// As mounts that the server creates: blank processes can unmount the host's root.
+    /// Through mounts of the server, so that blank processes can unmount the host's root.
     Passed,
-    /// By path.
     ByPath,
 }
 
-/// What limits memory and CPU.
+/// The limits on memory and CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LimitMechanism {
-    /// The cgroup that the sandbox is in.
+    /// A cgroup.
     Cgroup,
-    /// Limits on each process and a watchdog outside: the degraded form.
+    /// Limits on each process, and a watchdog outside: the degraded form.
     Rlimits,
 }
 
-/// What differs between sandboxes.
 #[derive(Debug)]
 pub(super) struct SandboxInput<'a> {
-    /// What it is mount_steps and cannot change, by the path where it sees it.
+    /// The user namespace of its mounts, which it cannot change, by mount point.
     pub(super) files: Vec<(&'a str, MountSource)>,
     pub(super) limits: &'a ResourceLimits,
     pub(super) bounds: LimitMechanism,
     pub(super) ways: MountAccess,
 }
 
-/// The steps that are the same for every sandbox of this host: applied by blank processes.
+/// The steps that are equal for every sandbox of this host, applied by blank processes.
 pub(super) fn host_plan(host: &HostRoot, ways: MountAccess) -> SetupPlan {
     let mut steps = vec![
         Step::LeaveTerminal,
@@ -105,7 +99,7 @@ pub(super) fn host_plan(host: &HostRoot, ways: MountAccess) -> SetupPlan {
     steps.extend(devices(host));
     steps.extend(scratch());
     steps.push(Step::Processes);
-    // Of `/sys` there is nothing here.
+    // `/sys` stays empty.
     let masked = kernel_files::MASKED
         .iter()
         .filter(|path| path.starts_with("/proc/"));
@@ -123,7 +117,7 @@ pub(super) fn host_plan(host: &HostRoot, ways: MountAccess) -> SetupPlan {
     }
 }
 
-/// The other steps, of one sandbox.
+/// The steps of a single sandbox.
 pub(super) fn run_plan(input: &SandboxInput<'_>) -> SetupPlan {
     let mut steps = resize_steps(input.limits);
     steps.extend(files(input));
@@ -150,7 +144,7 @@ fn link(path: &str, to: &str) -> Step {
 }
 
 fn programs(host: &HostRoot) -> Vec<Step> {
-    // Empty, because programs expect them.
+    // Empty, since programs expect them.
     let empty = ["/etc", "/home", "/mnt", "/opt", "/run", "/srv", "/sys", "/var"];
     let mut steps: Vec<_> = empty.into_iter().map(folder).collect();
     steps.extend(host.entries.iter().flat_map(bind));
@@ -175,7 +169,7 @@ fn bind(entry: &HostEntry) -> Vec<Step> {
     }
 }
 
-/// Our own `/etc`: nothing of the host's users, secrets and networks.
+/// Our own `/etc`, without the host's users, secrets and networks.
 fn etc(host: &HostRoot) -> Vec<Step> {
     let files = [
         (
@@ -225,7 +219,7 @@ fn devices(host: &HostRoot) -> Vec<Step> {
     steps
 }
 
-/// Mounted by blank processes, too small for any program; [`resize_steps`] sets the granted size.
+/// Mounted by blank processes with a minimal size; [`resize_steps`] sets the granted size.
 fn scratch() -> Vec<Step> {
     let made_already = "/dev/shm";
     SCRATCH
@@ -296,7 +290,7 @@ fn restrictions(input: &SandboxInput<'_>) -> Vec<Step> {
         "/root",
         "/blobs",
         "/dev",
-        // PID 1 sets the order in which the kernel kills; files of others are not writable by their own permissions.
+        // PID 1 controls the order of out-of-memory kills. Their own permissions protect files of others.
         "/proc",
     ];
     let mut steps = vec![
@@ -307,7 +301,7 @@ fn restrictions(input: &SandboxInput<'_>) -> Vec<Step> {
         limit(Resource::Processes, u64::from(limits.processes_max)),
     ];
     if input.bounds == LimitMechanism::Rlimits {
-        // What is reserved for stacks counts as data, too; beyond its memory the watchdog ends it.
+        // Reserved stacks count as data, too. The watchdog limits memory beyond that.
         let stacks = u64::from(limits.processes_max) * limits::THREAD_STACK_BYTES;
         steps.push(limit(Resource::DataBytes, limits.memory_bytes + stacks));
     }

@@ -31,9 +31,9 @@ struct Frame {
     host_mounts: String,
 }
 
-/// Far above any plan.
+/// Larger than any plan.
 const FRAME_BYTES_MAX: u32 = 256 * 1024;
-/// Mounts in one frame: the skill that runs, mounted skills, and packages of both kinds.
+/// Mounts per frame: the skill, mounted skills, and packages of both kinds.
 const MOUNTS_MAX: usize = 1 + limits::MOUNTED_SKILLS_MAX + 2;
 
 /// This process's mount namespace, as `/proc` names it.
@@ -41,7 +41,7 @@ pub(super) fn own_mounts() -> io::Result<String> {
     fs::read_link("/proc/self/ns/mnt").map(|link| link.to_string_lossy().into_owned())
 }
 
-/// The frame as it is sent: its length as 4 bytes, big endian, then JSON.
+/// A frame: its length as 4 bytes, big endian, then JSON.
 pub(super) fn frame(plan: SetupPlan, host_mounts: String) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; 4];
     serde_json::to_writer(&mut bytes, &Frame { plan, host_mounts })?;
@@ -50,7 +50,7 @@ pub(super) fn frame(plan: SetupPlan, host_mounts: String) -> io::Result<Vec<u8>>
     Ok(bytes)
 }
 
-/// Sends a frame; the mounts go with its first byte. The socket's buffer holds it all, so this does not wait.
+/// Sends a frame; the mounts go with its first byte. Does not block, since the frame fits into the socket's buffer.
 pub(super) fn send(link: BorrowedFd<'_>, frame: &[u8], mounts: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOUNTS_MAX))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -65,7 +65,7 @@ pub(super) fn send(link: BorrowedFd<'_>, frame: &[u8], mounts: &[BorrowedFd<'_>]
     }
 }
 
-/// Reads exactly one frame: what follows on the link is the guest's.
+/// Reads exactly one frame: the rest of the connection belongs to the guest.
 pub(super) fn receive(link: BorrowedFd<'_>) -> io::Result<ReceivedPlan> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOUNTS_MAX))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);

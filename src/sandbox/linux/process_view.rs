@@ -1,4 +1,4 @@
-//! A sandbox's processes and scratch as the host sees them, through the sandbox's own `/proc` and mounts.
+//! Processes and scratch of a sandbox as the host sees them, through the sandbox's own `/proc` and mounts.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -19,13 +19,13 @@ pub(super) struct ProcessView {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProcessStat {
-    /// Its id inside.
+    /// Id inside.
     pub(super) id: u32,
-    /// Its own and that of the children that it has waited for.
+    /// CPU time of the process and of the children that it reaped.
     pub(super) cpu: Duration,
     pub(super) threads: u64,
     state: char,
-    /// Anonymous and shared memory: never less than its share.
+    /// Anonymous and shared memory: at least its share.
     memory_bytes: u64,
 }
 
@@ -35,11 +35,11 @@ impl ProcessStat {
     }
 }
 
-/// What `f_type` says of file systems in memory.
+/// `f_type` of file systems in memory.
 const TMPFS: i64 = 0x0102_1994;
-/// What it says of `/proc`.
+/// `f_type` of `/proc`.
 const PROC: i64 = 0x9fa0;
-/// A file of `/proc` that is read here is far shorter.
+/// Larger than any file of `/proc` that is read here.
 const TEXT_BYTES_MAX: u64 = 16 * 1024;
 
 impl ProcessView {
@@ -56,7 +56,7 @@ impl ProcessView {
             .collect::<Result<_, _>>()?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let processes = openat(&root, "proc", flags, Mode::empty())?;
-        // Until its mounts are locked they are not those of the final namespace.
+        // Unless its mounts are locked, they are not those of the final namespace.
         let is = |place: &OwnedFd, kind| fstatfs(place).is_ok_and(|of| of.f_type == kind);
         if !is(&processes, PROC) || !scratch.iter().all(|place| is(place, TMPFS)) {
             return Err(io::ErrorKind::NotFound.into());
@@ -64,7 +64,7 @@ impl ProcessView {
         Ok(Self { processes, scratch })
     }
 
-    /// All processes, oldest first. One that ends meanwhile is left out.
+    /// All processes, oldest first. A process that ends meanwhile is omitted.
     pub(super) fn processes(&self) -> io::Result<Vec<ProcessStat>> {
         let mut processes = Vec::new();
         for entry in Dir::read_from(&self.processes)?.take(limits::WATCHED_ENTRIES_MAX) {
@@ -83,8 +83,8 @@ impl ProcessView {
         Ok(processes)
     }
 
-    /// Memory of these processes and of all scratch, in bytes. The cheap upper limit is returned if it does not exceed `enough`;
-    /// else shared pages count once.
+    /// Memory of these processes and of all scratch, in bytes. Returns the cheap upper limit if it is at most
+    /// `enough`; otherwise counts shared pages once.
     pub(super) fn memory(&self, processes: &[ProcessStat], enough: u64) -> io::Result<u64> {
         let mut scratch = 0;
         for place in &self.scratch {
@@ -109,7 +109,7 @@ impl ProcessView {
         parse(id, &stat, &status).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// A process that hides its sharing counts in full.
+    /// A process that hides its shared memory counts in full.
     fn share(&self, process: &ProcessStat) -> u64 {
         match self.text(process.id, "smaps_rollup") {
             Ok(text) => kibibytes(&text, &["Pss_Anon", "SwapPss"]) + shared(process.id, &text, "Pss_Shmem"),
@@ -157,12 +157,12 @@ fn parse(id: u32, stat: &str, status: &str) -> Option<ProcessStat> {
     })
 }
 
-/// Shared memory in bytes. That of PID 1 is only its program, which is the server's.
+/// Shared memory in bytes. For PID 1, it is only the server's program.
 fn shared(id: u32, text: &str, key: &str) -> u64 {
     if id == 1 { 0 } else { kibibytes(text, &[key]) }
 }
 
-/// The sum of these lines in bytes; the kernel omits a line that is zero.
+/// The sum of these lines in bytes. The kernel omits zeros.
 fn kibibytes(text: &str, keys: &[&str]) -> u64 {
     keys.iter().map(|key| number(text, key) * limits::KIB).sum()
 }

@@ -19,12 +19,13 @@ use super::zygote::{Child, ForkRequest, Zygote};
 
 #[derive(Debug)]
 pub(super) struct Spawner {
-    /// To the thread that is the parent of all sandboxes: a sandbox dies with its parent thread, and the runtime's threads may end.
+    /// Calls to the thread that is the parent of all sandboxes. A sandbox dies with its parent thread, and the
+    /// runtime's threads may end.
     parent: mpsc::Sender<mpsc::SyncSender<io::Result<Zygote>>>,
     zygote: Mutex<Option<Zygote>>,
 }
 
-/// As in the posture of containers.
+/// As in containers.
 const OOM_SCORE: &str = "500";
 
 struct Spawned {
@@ -33,7 +34,7 @@ struct Spawned {
     child: Child,
 }
 
-/// Dropping it kills everything inside and removes its cgroup.
+/// Dropping it kills all processes inside and removes its cgroup.
 #[derive(Debug)]
 pub(super) struct BlankProcess {
     pub(super) link: UnixStream,
@@ -44,17 +45,17 @@ pub(super) struct BlankProcess {
 /// The first process of a sandbox, its cgroup and its ids.
 #[derive(Debug)]
 pub(super) struct FirstProcess {
-    /// Not reused until this is dropped.
+    /// Not reused until dropped.
     pub(super) id: Pid,
     process: OwnedFd,
     /// `None` in the degraded form only.
     pub(super) cell: Option<Cell>,
     identity: Identity,
-    /// The mount namespace that it leaves for one with locked mounts. Held, or it would wait for the kernel to free it.
+    /// The mount namespace before the final one. Held, or the process would wait for the kernel to free it.
     _left_mounts: Option<File>,
 }
 
-/// Standard error of the process before it is the guest.
+/// Standard error of the process before it becomes the guest.
 #[derive(Debug)]
 pub(super) struct Diagnostics(OwnedFd);
 
@@ -67,7 +68,7 @@ impl Spawner {
             .name("sandbox-parent".to_owned())
             .spawn(move || {
                 for wanted in orders {
-                    // Dropped, and ended, if the caller has stopped waiting.
+                    // Dropped, and thus ended, if the caller has disconnected.
                     let _ = wanted.send(Zygote::start(&program));
                 }
             })?;
@@ -77,7 +78,7 @@ impl Spawner {
         })
     }
 
-    /// Blocks; with cgroups of version 1 for the time that moving the process takes.
+    /// Blocking; with cgroups of version 1 while the process is moved.
     pub(super) fn make(&self, identity: Identity, cell: Option<Cell>) -> io::Result<BlankProcess> {
         let spawned = match self.fork(cell.as_ref()) {
             Ok(spawned) => spawned,
@@ -109,14 +110,15 @@ impl Spawner {
         if let Some(cell) = &waiting.body.cell {
             cell.add_process(id)?;
         }
-        // When the host runs out of memory, the kernel kills sandboxes before the server. Set from outside, they cannot lower it.
+        // If the host runs out of memory, the kernel kills sandboxes before the server. Set from outside, so that
+        // they cannot lower it.
         std::fs::write(format!("/proc/{}/oom_score_adj", id.as_raw_nonzero()), OOM_SCORE)?;
         (&waiting.link).write_all(&[1])?;
         Ok(waiting)
     }
 
-    /// By the current zygote, or a new one if it has ended or has forked often enough. Each try has its own link: a child whose
-    /// answer was lost ends with it.
+    /// By the current zygote, or by a new one if it has ended or has forked often enough. Each attempt has its own
+    /// connection: a child whose response was lost ends with it.
     fn fork(&self, cell: Option<&Cell>) -> io::Result<Spawned> {
         let mut place = self.zygote.lock().unwrap_or_else(PoisonError::into_inner);
         let there = place.take().filter(|zygote| !zygote.is_spent());
@@ -132,7 +134,7 @@ impl Spawner {
         Ok(spawned)
     }
 
-    /// The next fork starts another.
+    /// The next fork starts another zygote.
     pub(super) fn stop_zygote(&self) {
         let zygote = self.zygote.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(zygote);
@@ -152,7 +154,7 @@ impl Spawner {
     }
 }
 
-/// After an error the zygote is killed.
+/// Kills the zygote after an error.
 fn fork_by(mut zygote: Zygote, cell: Option<&Cell>) -> io::Result<(Zygote, Spawned)> {
     match ask(&mut zygote, cell) {
         Ok(spawned) => Ok((zygote, spawned)),
@@ -190,12 +192,12 @@ const NOW: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 0,
 };
-/// A process that closed its link ends soon.
+/// A process whose connection is closed ends soon.
 const SOON: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 200_000_000,
 };
-/// A killed PID namespace ends within this time, or the kernel has a problem.
+/// A killed PID namespace ends within this time, unless the kernel has a problem.
 const GONE_WITHIN: Timespec = Timespec {
     tv_sec: 5,
     tv_nsec: 0,
@@ -214,7 +216,7 @@ impl FirstProcess {
     /// How the process ended, for messages.
     pub(super) async fn exit_description(&self) -> String {
         if !self.ends_soon().await {
-            return "its first process still lives".to_owned();
+            return "its first process is still running".to_owned();
         }
         let peek = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         let status = rustix::process::waitid(WaitId::PidFd(self.process.as_fd()), peek)
@@ -222,8 +224,8 @@ impl FirstProcess {
             .flatten();
         match status.map(|status| (status.exit_status(), status.terminating_signal())) {
             Some((Some(code), _)) => format!("its first process exited with {code}"),
-            Some((None, Some(signal))) => format!("its first process was ended by signal {signal}"),
-            Some((None, None)) | None => "its first process has gone".to_owned(),
+            Some((None, Some(signal))) => format!("its first process was killed by signal {signal}"),
+            Some((None, None)) | None => "its first process ended".to_owned(),
         }
     }
 
@@ -236,7 +238,7 @@ impl FirstProcess {
             .unwrap_or(false)
     }
 
-    /// Kills everything inside: a PID namespace ends with its PID 1.
+    /// Kills all processes inside: a PID namespace ends with its PID 1.
     pub(super) fn kill(&self) {
         if let Some(cell) = &self.cell {
             cell.kill();
@@ -246,7 +248,7 @@ impl FirstProcess {
 }
 
 impl Drop for FirstProcess {
-    /// Waits for the end of what was killed: some milliseconds.
+    /// Waits for killed processes: some milliseconds.
     fn drop(&mut self) {
         self.kill();
         if has_ended(&self.process, GONE_WITHIN) {
@@ -267,7 +269,7 @@ impl Diagnostics {
             return String::new();
         };
         let mut bytes = Vec::new();
-        // Reading does not block: it ends when no more bytes are available.
+        // Non-blocking: ends when no more bytes are available.
         let _ = File::from(copy)
             .take(DIAGNOSTICS_BYTES_MAX)
             .read_to_end(&mut bytes);

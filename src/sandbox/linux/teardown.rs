@@ -8,8 +8,8 @@ use super::cgroup::Cell;
 use super::spawn::FirstProcess;
 use crate::guest::wire::Link;
 
-/// Background work after a run starts this much later: until then its result is recorded and answered, which should not compete
-/// for a processor.
+/// Background work after a run starts this much later, so that it does not compete with recording and answering the
+/// result.
 pub(super) const TEARDOWN_DELAY: Duration = Duration::from_millis(5);
 
 /// Ends the sandbox in the background when dropped.
@@ -31,7 +31,8 @@ impl SandboxGuard {
         self.body.as_ref().and_then(|body| body.cell.as_ref())
     }
 
-    /// With a link, the guest has reported everything and runs nothing: the sandbox ends after [`TEARDOWN_DELAY`]. Else at once.
+    /// Without a connection, ends the sandbox at once. With one, the guest has reported everything and runs nothing:
+    /// the sandbox ends after [`TEARDOWN_DELAY`].
     pub(super) fn tear_down_later(mut self, link: Option<Link>) {
         if let (Some(link), Ok(_)) = (link, tokio::runtime::Handle::try_current())
             && let Some(body) = self.body.take()
@@ -54,7 +55,7 @@ impl SandboxGuard {
 impl Drop for SandboxGuard {
     fn drop(&mut self) {
         let Some(body) = self.body.take() else { return };
-        // The kill is immediate, the wait in the background.
+        // Kills immediately and waits in the background.
         body.kill();
         if tokio::runtime::Handle::try_current().is_ok() {
             self.background.spawn(async move {

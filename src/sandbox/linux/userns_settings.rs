@@ -1,4 +1,4 @@
-//! Kernel settings by which distributions forbid user namespaces, and what to do about each.
+//! Kernel settings by which distributions forbid user namespaces, with the remedy for each.
 
 use std::fs;
 use std::io;
@@ -6,11 +6,11 @@ use std::io;
 use super::identity::Privilege;
 use crate::sandbox::Error;
 
-/// Forbids user namespaces if it has this value.
+/// Value that forbids user namespaces.
 struct UsernsSetting {
     name: &'static str,
     value: &'static str,
-    /// What to do, besides the alternatives that all settings share.
+    /// Remedy, in addition to the common alternatives.
     remedy: &'static str,
     applies_to: AppliesTo,
 }
@@ -44,11 +44,11 @@ const SETTINGS: &[UsernsSetting] = &[
     },
 ];
 
-/// Why no process could be forked, and what to do.
+/// Why no process could be forked, with the remedy.
 pub(super) fn refused(error: &io::Error) -> Error {
     let by_errno = || match error.raw_os_error() {
         Some(libc::ENOSPC) => {
-            "this user, or one above it, has as many namespaces as user.max_user_namespaces and its like allow: end some, or raise it with sysctl"
+            "this user, or a parent user namespace, has reached user.max_user_namespaces or a similar limit: end some, or raise it with sysctl"
         }
         Some(libc::EACCES) => {
             "this process may not start others in its own cgroups: give it a delegated one (systemd-run --user --scope -p Delegate=yes)"
@@ -58,7 +58,7 @@ pub(super) fn refused(error: &io::Error) -> Error {
         }
     };
     let why = hint().unwrap_or_else(|| by_errno().to_owned());
-    Error::Unavailable(format!("no native sandbox can be made ({error}); {why}"))
+    Error::Unavailable(format!("no native sandbox can be created ({error}); {why}"))
 }
 
 /// The setting of this host that forbids user namespaces, if any.
@@ -68,7 +68,7 @@ pub(super) fn hint() -> Option<String> {
     })
 }
 
-/// Reads settings by `read`, which takes a path of `/proc`.
+/// Reads settings through `read`, which takes a path of `/proc`.
 fn blocking_setting(privilege: Privilege, read: impl Fn(&str) -> Option<String>) -> Option<String> {
     let applies_to_us = |setting: &&UsernsSetting| match setting.applies_to {
         AppliesTo::Everyone => true,

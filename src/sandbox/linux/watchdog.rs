@@ -1,7 +1,7 @@
-//! Watches a sandbox without a cgroup: kills it when it exceeds its memory, pauses it when it exceeds its share of CPU.
+//! Watches a sandbox without a cgroup: kills it if it exceeds its memory, pauses it if it exceeds its CPU share.
 //!
-//! It reads the sandbox's own `/proc`, which lists only processes of its PID namespace, oldest first: one that forks meanwhile is
-//! still found. `SECURITY.md` says what it cannot see.
+//! Reads the sandbox's own `/proc`, which lists only processes of its PID namespace, oldest first, so that children
+//! forked meanwhile are found. `SECURITY.md` says what it cannot see.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -32,7 +32,7 @@ pub(super) struct Watchdog {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Observed {
     pub(super) usage: Usage,
-    /// Whether the sandbox was killed because it exceeded its memory.
+    /// Whether the sandbox was killed for exceeding its memory.
     pub(super) exceeded: bool,
 }
 
@@ -44,7 +44,7 @@ pub(super) fn can_watch(process: &FirstProcess) -> io::Result<()> {
 }
 
 impl Watchdog {
-    /// Watches on a thread that may block.
+    /// On a thread that may block.
     pub(super) fn start(
         process: &FirstProcess,
         limits: &ResourceLimits,
@@ -64,7 +64,7 @@ impl Watchdog {
         Ok(Self { stop, watching })
     }
 
-    /// Returns what it observed.
+    /// Returns its observations.
     pub(super) async fn stop(self) -> Observed {
         drop(self.stop);
         self.watching.await.unwrap_or_default()
@@ -78,11 +78,11 @@ struct WatchLoop {
     cpu_millis: u32,
     observed: Observed,
     used: CpuTime,
-    /// Processes that this watchdog has paused, by their ids inside.
+    /// Processes paused by this watchdog, by their ids inside.
     stopped: Vec<(u32, OwnedFd)>,
 }
 
-/// CPU time that never falls: that of children is lost if their parent does not wait for them.
+/// CPU time that never decreases: the time of children is lost if their parent does not reap them.
 #[derive(Debug, Default)]
 struct CpuTime {
     total: Duration,
@@ -102,7 +102,7 @@ impl WatchLoop {
         let (began, mut pause) = (Instant::now(), limits::WATCH_FIRST_AFTER);
         while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(pause) {
             if view.is_none() {
-                // The sandbox is not complete yet; that this host permits watching was checked before.
+                // The sandbox is not complete yet. That this host permits watching was checked before.
                 view = ProcessView::of(self.id).ok();
                 since = Instant::now();
             }
@@ -116,10 +116,10 @@ impl WatchLoop {
             match self.check(view, since.elapsed()) {
                 Ok(()) => failures = 0,
                 Err(error) => {
-                    tracing::debug!(%error, "Sandbox could not be watched this time");
+                    tracing::debug!(%error, "Sandbox not watched in this round");
                     failures += 1;
                     if failures >= limits::WATCH_FAILURES_MAX {
-                        tracing::warn!(%error, "Sandbox killed: it could not be watched");
+                        tracing::warn!(%error, "Sandbox killed: watching failed");
                         self.kill();
                     }
                 }
@@ -154,12 +154,12 @@ impl WatchLoop {
         Ok(())
     }
 
-    /// With its PID 1 everything inside is killed.
+    /// Killing PID 1 kills all processes inside.
     fn kill(&self) {
         let _ = pidfd_send_signal(&self.process, Signal::KILL);
     }
 
-    /// Pauses all processes but PID 1, which collects. New ones are paused in the next round.
+    /// Pauses all processes but PID 1, which collects. New processes are paused in the next round.
     fn stop(&mut self, view: &ProcessView, processes: &[ProcessStat]) {
         for process in processes.iter().filter(|process| process.can_be_stopped()) {
             // It has ended.
@@ -181,7 +181,7 @@ impl WatchLoop {
     }
 }
 
-/// CPU time that may be used within `elapsed`.
+/// CPU time allowed within `elapsed`.
 fn share(cpu_millis: u32, elapsed: Duration) -> Duration {
     limits::WATCH_BURST + elapsed * cpu_millis / 1000
 }

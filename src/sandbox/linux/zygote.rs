@@ -25,15 +25,15 @@ use super::plan::NOBODY;
 use crate::limits;
 use crate::sys::{self, Forked};
 
-/// A fork takes a millisecond; a zygote that has not answered for this long counts as dead.
+/// A fork takes a millisecond; a zygote without response for this long counts as dead.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
-/// A killed zygote ends within this time, or the kernel has a problem.
+/// A killed zygote ends within this time, unless the kernel has a problem.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 const POLL_EVERY: Duration = Duration::from_millis(1);
-/// All children of a zygote have their program at the same addresses, so it is replaced after this many.
+/// All children of a zygote have the same address layout, so it is replaced after this many.
 const FORKS_MAX: u32 = 256;
 
-/// The zygote is killed when this is dropped.
+/// Dropping it kills the zygote.
 #[derive(Debug)]
 pub(super) struct Zygote {
     orders: OwnedFd,
@@ -53,15 +53,14 @@ pub(super) struct ForkRequest<'a> {
     pub(super) link: BorrowedFd<'a>,
     /// Becomes descriptor 2.
     pub(super) diagnostics: BorrowedFd<'a>,
-    /// The cgroup (version 2) of the child; the server's own if `None`.
+    /// Cgroup (version 2) of the child; the server's own if `None`.
     pub(super) cgroup: Option<BorrowedFd<'a>>,
 }
 
-/// Descriptors of an [`Order`].
 const DESCRIPTORS_MAX: usize = 3;
 
 impl Zygote {
-    /// The children of the zygote belong to the calling *thread*, and die with it.
+    /// The children of the zygote belong to the calling *thread* and die with it.
     pub(super) fn start(program: &OwnedFd) -> io::Result<Self> {
         let (orders, far) = socketpair(
             AddressFamily::UNIX,
@@ -113,7 +112,7 @@ impl Zygote {
         let word = [IoSlice::new(&[1])];
         rustix::net::sendmsg(&self.orders, &word, &mut ancillary, SendFlags::NOSIGNAL)?;
         let id = Pid::from_raw(self.answer()?).ok_or(io::ErrorKind::InvalidData)?;
-        // A child of this process, which alone can reap it: the number is its own until then.
+        // A child of this process, which alone can reap it, so its id is not reused before.
         match pidfd_open(id, PidfdFlags::empty()) {
             Ok(process) => Ok(Child { id, process }),
             Err(error) => {
@@ -124,7 +123,7 @@ impl Zygote {
         }
     }
 
-    /// A process id, or a negative error number.
+    /// A process id, or a negative errno.
     fn answer(&self) -> io::Result<i32> {
         let mut number = [0; 4];
         let (bytes, _) = retry_on_intr(|| recv(&self.orders, &mut number, RecvFlags::empty()))?;
@@ -138,7 +137,8 @@ impl Zygote {
         Ok(number)
     }
 
-    /// Kills a zygote that did not answer, and reaps a child whose answer was lost: its link is closed, so it ends.
+    /// Kills a zygote without response, and reaps a child whose response was lost: its connection is closed, so it
+    /// ends.
     pub(super) fn give_up(mut self) {
         self.end();
         let began = Instant::now();
@@ -209,8 +209,8 @@ pub(super) fn serve() -> io::Result<()> {
     }
 }
 
-/// An ordinary user's zygote is executed again in its own user namespace: access to a non-dumpable process is decided by the
-/// namespace in which it was executed, and the server must be able to watch its sandboxes.
+/// Executes an ordinary user's zygote again in its own user namespace. The namespace of exec decides about access to
+/// a non-dumpable process, and the server must be able to watch its sandboxes.
 fn enter_own_user_namespace() -> io::Result<()> {
     const AGAIN: &str = "in-own-users";
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
@@ -231,7 +231,6 @@ fn enter_own_user_namespace() -> io::Result<()> {
     Err(program)
 }
 
-/// One user and one group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ids {
     pub(super) user: Uid,
@@ -239,7 +238,6 @@ pub(super) struct Ids {
 }
 
 impl Ids {
-    /// The user and the group of this number.
     pub(super) fn both(id: u32) -> Self {
         Self {
             user: Uid::from_raw(id),
@@ -274,7 +272,7 @@ struct ReceivedFork {
     cgroup: Option<OwnedFd>,
 }
 
-/// The next request; `None` at end of file.
+/// `None` at end of file.
 fn receive() -> io::Result<Option<ReceivedFork>> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -301,7 +299,7 @@ fn receive() -> io::Result<Option<ReceivedFork>> {
 }
 
 impl ReceivedFork {
-    /// The child's first steps; `outside` are the zygote's ids. It first replaces the descriptors that it inherited.
+    /// The child's first steps; `outside` are the zygote's ids. First replaces the inherited descriptors.
     fn begin(self, outside: Ids) -> io::Result<()> {
         rustix::stdio::dup2_stdin(&self.link)?;
         rustix::stdio::dup2_stderr(&self.diagnostics)?;
@@ -313,7 +311,7 @@ impl ReceivedFork {
             map_single_ids(Ids::both(NOBODY), outside)?;
         }
         if rustix::io::read(rustix::stdio::stdin(), &mut [0; 1])? == 0 {
-            return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the server has gone"));
+            return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the server has exited"));
         }
         let Ids { user, group } = Ids::both(NOBODY);
         if is_roots {

@@ -1,4 +1,4 @@
-//! Blobs on their way in and out: named by what they hold, and believed only when that was found true.
+//! Sends and receives blobs. A received blob must have the digest in its name.
 
 use std::io::{self, SeekFrom};
 
@@ -12,7 +12,7 @@ use crate::ids::Digest;
 use crate::limits;
 use crate::sandbox::InputBlob;
 
-/// Sends a blob to where the program finds it.
+/// Sends a blob to the program.
 pub(super) async fn send(stream: &mut wire::Stream, blob: &InputBlob) -> io::Result<()> {
     let input = Input {
         place: InputPlace::Blob(blob.digest.hex()),
@@ -32,7 +32,7 @@ pub(super) async fn send(stream: &mut wire::Stream, blob: &InputBlob) -> io::Res
     }
 }
 
-/// Takes the blobs that a program made.
+/// Receives the blobs of a program.
 pub(super) struct Blobs<'a> {
     tar: &'a mut ArtifactTar,
     taken: &'a mut Vec<FileEntry>,
@@ -50,7 +50,7 @@ impl<'a> Blobs<'a> {
         }
     }
 
-    /// Takes one; if its content is not what its name says, its path comes back and it is not taken.
+    /// Receives a blob. If its content does not match its name, returns its path instead.
     pub(super) async fn receive(
         &mut self,
         stream: &mut wire::Stream,

@@ -1,4 +1,4 @@
-//! A connected guest, before its program starts.
+//! A connected guest before its program starts.
 
 use std::io;
 
@@ -14,7 +14,7 @@ use crate::limits;
 #[derive(Debug)]
 pub(in crate::sandbox) struct Guest {
     pub(super) link: Link,
-    /// Open once the guest was warmed up.
+    /// Opened once the guest was warmed up.
     pub(super) streams: Option<Streams>,
 }
 
@@ -26,7 +26,7 @@ pub(in crate::sandbox) struct Streams {
     pub(super) results: wire::Stream,
 }
 
-/// What the program prints and logs.
+/// The program's output and log.
 #[derive(Debug)]
 pub(in crate::sandbox) struct PrintedStreams {
     pub(super) stdout: wire::Stream,
@@ -50,7 +50,6 @@ impl Streams {
 }
 
 impl Guest {
-    /// Sends nothing yet.
     pub(in crate::sandbox) fn at<S>(socket: S) -> Self
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -69,7 +68,7 @@ impl Guest {
         Ok(streams)
     }
 
-    /// Has it prepare for a program, and wait for it.
+    /// Prepares it for a program whose start follows later.
     pub(in crate::sandbox) async fn warm_up(&mut self, warm: Warm) -> io::Result<()> {
         let mut streams = Streams::open(&mut self.link).await?;
         let control = &mut streams.control;
@@ -87,7 +86,7 @@ impl Guest {
         Ok(())
     }
 
-    /// As far as is known without asking the guest.
+    /// Without asking the guest.
     pub(in crate::sandbox) fn is_connected(&mut self) -> bool {
         self.link.ended().now_or_never().is_none()
     }

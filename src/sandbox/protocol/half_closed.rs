@@ -1,4 +1,5 @@
-//! A connection that is read to its end, although the peer accepts no more writes: a guest sends its results and exits.
+//! A connection that is read to its end although the peer accepts no more writes: a guest sends its results and
+//! exits.
 
 use std::io;
 use std::pin::Pin;
@@ -6,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Drops writes once the peer has closed: an error would end the connection with frames unread.
+/// Drops writes once the peer has closed. An error would end the connection with unread frames.
 #[derive(Debug)]
 pub(super) struct HalfClosed<T>(pub(super) T);
 

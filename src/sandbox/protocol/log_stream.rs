@@ -1,4 +1,4 @@
-//! Streams what a program prints and logs, without secrets: always a prefix of what will be recorded.
+//! Streams output and log lines without secrets: always a prefix of the recorded text.
 
 use std::borrow::Cow;
 
@@ -34,7 +34,7 @@ pub(super) struct LogLineMasker<'a> {
     mask: &'a Mask,
     /// An incomplete line.
     begun: Vec<u8>,
-    /// A line that would be masked differently if it was the last.
+    /// A line that would be masked differently if it was the last one.
     held: Option<LogLine>,
     left: usize,
 }
@@ -74,7 +74,7 @@ impl<'a> LogLineMasker<'a> {
         let before = self.held.replace(line);
         let certain = if is_certain { self.held.take() } else { None };
         for line in before.into_iter().chain(certain) {
-            // A line that is not recorded is not streamed.
+            // Lines that will not be recorded are not streamed.
             if let Some(line) = self.mask.mask_value(line) {
                 self.transcript.log(line);
             }
@@ -87,17 +87,17 @@ mod tests {
     use futures::FutureExt as _;
 
     use super::*;
-    use crate::execution::{Bookmark, Logs, News};
+    use crate::execution::{Bookmark, Logs, TranscriptEvent};
     use crate::secret::SecretValue;
 
     fn streamed(transcript: &Transcript) -> (Vec<u8>, Vec<LogLine>) {
         let mut reader = transcript.reader(Bookmark::default()).unwrap();
         let (mut printed, mut lines) = (Vec::new(), Vec::new());
-        while let Some(Some(news)) = reader.next().now_or_never() {
-            match news {
-                News::Printed { bytes, .. } => printed.extend(bytes),
-                News::Logged(line) => lines.push(line),
-                News::Status(_) | News::Result(_) | News::End { .. } => {}
+        while let Some(Some(event)) = reader.next().now_or_never() {
+            match event {
+                TranscriptEvent::Printed { bytes, .. } => printed.extend(bytes),
+                TranscriptEvent::Logged(line) => lines.push(line),
+                TranscriptEvent::Status(_) | TranscriptEvent::Result(_) | TranscriptEvent::End { .. } => {}
             }
         }
         (printed, lines)

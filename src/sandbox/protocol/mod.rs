@@ -1,4 +1,4 @@
-//! The host's side of the protocol with one guest, over any byte stream. What the guest sends is untrusted.
+//! The host's side of the guest protocol, over any byte stream. Messages of the guest are untrusted.
 
 mod blobs;
 mod guest;
@@ -29,16 +29,14 @@ use results::ResultReceiver;
 
 pub(super) use guest::Guest;
 
-/// What the guest has reported by the time it, or its connection, ended.
+/// The guest's reports until it or its connection ended.
 #[derive(Debug)]
 pub(super) struct GuestReport {
-    /// `None` if the guest never reported it.
+    /// `None` if not reported.
     pub(super) end: Option<ProgramEnd>,
-    /// Whether the sandbox was a warm one.
     pub(super) warm: bool,
-    /// Whether the guest answered at all.
+    /// Whether the guest has sent anything.
     pub(super) hello: bool,
-    /// Whether everything was received.
     pub(super) complete: bool,
     pub(super) output: ProgramOutput,
     pub(super) shown: CodeResults,
@@ -50,11 +48,11 @@ pub(super) struct GuestReport {
     pub(super) usage: Usage,
     pub(super) started_at: Option<Instant>,
     pub(super) ended_at: Option<Instant>,
-    /// The connection, once everything was received. The guest exits when it is closed.
+    /// The connection, once everything was received. Closing it makes the guest exit.
     pub(super) link: Option<Link>,
 }
 
-/// Limits on what the host accepts from the guest.
+/// Limits on received data.
 fn caps(job: &Job) -> Caps {
     let caps = Caps {
         output_bytes: limits::OUTPUT_BYTES_MAX,
@@ -74,7 +72,7 @@ fn caps(job: &Job) -> Caps {
         JobKind::Run => caps,
         JobKind::Build { .. } => Caps {
             files: limits::PACKAGES_FILES_MAX,
-            // All that fits into the sandbox: the installer decides what is retained.
+            // As much as fits into the sandbox: the installer decides what it returns.
             files_bytes: limits::PACKAGES_BYTES_MAX.min(job.sandbox.limits.sandbox_bytes),
             path_bytes: limits::ARCHIVE_PATH_BYTES_MAX,
             paths_bytes: limits::PACKAGES_PATHS_BYTES_MAX,
@@ -91,8 +89,8 @@ fn collect_max(job: &Job) -> Duration {
     }
 }
 
-/// Has the guest run the job's program until it is done, its connection ends, or it is overdue. The caller destroys the
-/// sandbox in every case.
+/// Runs the job's program in the guest until it has ended, the connection is closed, or it is overdue. The caller
+/// destroys the sandbox in every case.
 pub(super) async fn drive(guest: Guest, job: &Job, context: RunContext<'_>) -> GuestReport {
     let Guest { mut link, streams } = guest;
     let mut report = GuestReport {
@@ -112,7 +110,7 @@ pub(super) async fn drive(guest: Guest, job: &Job, context: RunContext<'_>) -> G
         ended_at: None,
         link: None,
     };
-    // An error means that the connection broke: the report holds what was received until then.
+    // An error means a broken connection. The report contains everything received before.
     if let Err(error) = drive_channels(&mut link, streams, job, context, &mut report).await {
         let execution = job.program.execution;
         tracing::warn!(%error, %execution, "Connection to the guest ended before it was done");
@@ -175,7 +173,7 @@ async fn drive_channels(
     };
     let result = {
         let streams = async {
-            // A guest without its inputs reports that; one that is done may close before it has read all of them.
+            // A guest without its inputs reports that; one that has ended may close before it has read all of them.
             let (_, printed, results) = tokio::join!(
                 send_inputs(inputs, &job.program),
                 receive_printed(printed, logs, &mut lines, transcript, &job.program.mask),
@@ -196,7 +194,7 @@ async fn drive_channels(
     result
 }
 
-/// Reads what the program prints and logs, retains the head of each stream, and publishes it as it comes.
+/// Receives output and log lines, records the start of each stream, and publishes both.
 async fn receive_printed(
     streams: PrintedStreams,
     logs: &mut Logs,
@@ -231,13 +229,13 @@ async fn join_both(
         }
         done = &mut states => {
             done?;
-            // The guest has sent everything: the rest arrives soon.
+            // The guest has sent everything; the rest arrives soon.
             with_timeout(collect_max, streams).await
         }
     }
 }
 
-/// Forwards the connections of a build. Ends only when the guest opens a channel that it may not open.
+/// Forwards the connections of a build. Ends only if the guest opens a forbidden channel.
 async fn forward_egress(link: &mut Link, egress: Option<&Egress>) -> io::Result<()> {
     let Some(egress) = egress else {
         return std::future::pending().await;
@@ -246,7 +244,7 @@ async fn forward_egress(link: &mut Link, egress: Option<&Egress>) -> io::Result<
         match link.accept().await {
             Ok((Channel::Egress, stream)) => egress.forward(stream),
             Ok(_) => return Err(wire::invalid("a channel that only the host opens")),
-            // What the guest sent before is still to be read.
+            // Earlier messages of the guest are still unread.
             Err(_) => return std::future::pending().await,
         }
     }
@@ -314,7 +312,7 @@ async fn send_inputs(mut stream: wire::Stream, program: &ProgramRun) -> io::Resu
     stream.shutdown().await
 }
 
-/// Reads a stream to its end and retains its head, which `publish` gets as it comes.
+/// Reads a stream to its end, records its start, and publishes that while it arrives.
 async fn receive_head(
     mut stream: wire::Stream,
     head: &mut Vec<u8>,
@@ -334,12 +332,12 @@ async fn receive_head(
     }
 }
 
-/// What the guest has reported about the program.
+/// The guest's reports about the program.
 #[derive(Default)]
 struct ProgramState {
     hello: bool,
     end: Option<ProgramEnd>,
-    /// Bytes of the two streams and of the log.
+    /// Bytes of both streams and of the log.
     totals: [u64; 3],
     usage: Usage,
     started_at: Option<Instant>,
@@ -357,8 +355,8 @@ impl ProgramState {
         signal.map_err(io::Error::other)
     }
 
-    /// Starts the program and receives the guest's states until it is done. Forwards a cancellation, and times out a guest that is
-    /// overdue.
+    /// Starts the program and receives states until it has ended. Forwards a cancellation, and times out an overdue
+    /// guest.
     async fn follow(
         &mut self,
         control: &mut wire::Stream,
@@ -376,7 +374,7 @@ impl ProgramState {
             let frame = wire::receive::<_, ToHost>(&mut reader, wire::FRAME_TO_HOST_BYTES_MAX).await;
             (frame, reader)
         };
-        // Not cancelled by the other branches: half of a frame would be lost.
+        // Not cancelled by the other branches, which would lose half of a frame.
         let mut next = Box::pin(receive(reader));
         loop {
             let step = tokio::select! {
@@ -417,7 +415,7 @@ impl ProgramState {
         }
     }
 
-    /// The guest missed the deadline, perhaps starved by its program: the cause of the end stays the same.
+    /// The guest missed the deadline, perhaps starved by its program. The cause of the end stays the same.
     fn time_out(&mut self, cancelled: bool) {
         if self.end.is_some() {
             return;
@@ -430,7 +428,7 @@ impl ProgramState {
         self.ended_at = Some(Instant::now());
     }
 
-    /// Each state may come once, in order. Returns when the next is overdue.
+    /// Each state may arrive once, in order. Returns when the next is overdue.
     fn apply(&mut self, frame: ToHost, job: &Job) -> io::Result<Instant> {
         let now = Instant::now();
         match frame {
@@ -456,7 +454,7 @@ impl ProgramState {
     }
 }
 
-/// An engine that has stalled accepts no more bytes: sending ends when the guest is overdue.
+/// A stalled engine accepts no more bytes: sending ends when the guest is overdue.
 async fn send_before<W>(writer: &mut W, command: ToGuest, overdue: Instant) -> io::Result<()>
 where
     W: AsyncWrite + Unpin,
@@ -465,7 +463,7 @@ where
     with_timeout(left, wire::send(writer, &command)).await
 }
 
-/// A guest that closed its side may be done: what it sent before is still to be read.
+/// A guest that closed its side may have ended; its earlier messages are still read.
 fn ignore_closed(sent: io::Result<()>) -> io::Result<()> {
     sent.or_else(|error| match error.kind() {
         io::ErrorKind::TimedOut => Err(error),
@@ -479,7 +477,7 @@ async fn with_timeout(limit: Duration, future: impl Future<Output = io::Result<(
         .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-/// Well below the 10 minutes after which proxies cut an idle tunnel.
+/// Well below the 10 minutes after which proxies cut an idle connection.
 const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::limits;
 use crate::sandbox::ProgramOutput;
 use crate::secret::Mask;
 
-/// Checks every count and length again: the program may have taken over the guest.
+/// Checks every count and length again, since the program may control the guest.
 pub(super) struct ResultReceiver<'a> {
     pub(super) mask: &'a Mask,
     pub(super) artifacts: &'a mut ArtifactTar,
@@ -75,7 +75,7 @@ impl ResultReceiver<'_> {
         }
     }
 
-    /// Skips a file that the guest has sent.
+    /// Discards a file that the guest has sent.
     fn skip(&mut self, path: String, reason: &str) {
         *self.skipped_total += 1;
         if self.skipped.len() < limits::SKIPPED_NAMED_MAX {
@@ -142,7 +142,7 @@ async fn read_exactly(stream: &mut wire::Stream, size: u64) -> io::Result<Vec<u8
     }
 }
 
-/// Whether a path is not too long and has only plain components, so that no reader of an archive is led elsewhere.
+/// Whether a path has a valid length and only plain components, so that no reader of an archive is misled.
 pub(super) fn is_plain(path: &str) -> bool {
     let length = 1..=limits::FILE_PATH_BYTES_MAX;
     length.contains(&path.len())
@@ -150,7 +150,7 @@ pub(super) fn is_plain(path: &str) -> bool {
         && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
-/// Writes what follows on the stream to `tar`, as it comes.
+/// Writes the stream to `tar` while it arrives.
 pub(super) async fn copy_to_tar(
     stream: &mut wire::Stream,
     tar: &mut ArtifactTar,

@@ -1,32 +1,31 @@
-//! The table as a classic BPF program for the kernel of this machine: pure, so that a test can interpret it.
+//! Compiles the table to a classic BPF program for this machine's kernel. Pure, so that a test can interpret it.
 //!
-//! A search tree over ranges of numbers leads to a verdict or to the rules of one call. Another architecture's calls
-//! and x32's are refused like any other: nothing here ends a process.
+//! A search tree over ranges of numbers leads to a verdict or to the rules of a call. Calls of other architectures
+//! and of x32 are rejected like any other; nothing kills a process.
 
 use std::collections::BTreeMap;
 
 use super::numbers::{self, ARCHITECTURE};
 use super::{Masked, REFUSED, RULES, Rule, names};
 
-/// One instruction, as the kernel lays it out.
+/// An instruction in the kernel's layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::sandbox) struct Instruction {
-    /// What to do.
+    /// Operation.
     pub(in crate::sandbox) code: u16,
-    /// Instructions to skip where a comparison holds.
+    /// Instructions to skip if a comparison holds.
     pub(in crate::sandbox) holds: u8,
-    /// Instructions to skip where it does not.
+    /// Instructions to skip if it does not.
     pub(in crate::sandbox) fails: u8,
-    /// The operand.
     pub(in crate::sandbox) operand: u32,
 }
 
-/// The whole filter; `None` on an architecture that has none.
+/// The whole filter; `None` on an unsupported architecture.
 pub(in crate::sandbox) fn program() -> Option<Vec<Instruction>> {
     ARCHITECTURE.map(|architecture| compile(RULES, architecture))
 }
 
-/// A filter that answers these calls as if the kernel did not have them and leaves all others to the next.
+/// A filter that answers these calls with `ENOSYS` and leaves all others to the next filter.
 pub(in crate::sandbox) fn refusing(calls: &[String]) -> Option<Vec<Instruction>> {
     let refuse = end(ERRNO | ENOSYS);
     let mut program = vec![
@@ -57,7 +56,7 @@ const RETURN: u16 = 0x06;
 
 const ALLOW: u32 = 0x7fff_0000;
 const ERRNO: u32 = 0x0005_0000;
-/// As if the kernel were older: programs then do without.
+/// As in an older kernel, so that programs use alternatives.
 const ENOSYS: u32 = 38;
 
 /// Offsets within `seccomp_data`.
@@ -65,19 +64,19 @@ const NUMBER: u32 = 0;
 const ARCH: u32 = 4;
 const ARGUMENTS: u32 = 16;
 
-/// Where the numbers of x32, another ABI of the same architecture, begin.
+/// First number of x32, another ABI of the same architecture.
 const X32: u32 = 0x4000_0000;
 
-/// What becomes of one call.
+/// The decision about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Verdict {
     Allow,
     Errno(u32),
-    /// Allowed by any of these.
+    /// Allowed if any of these holds.
     Ask(Vec<Way>),
 }
 
-/// Allows where all comparisons hold and the low half of the argument at the index is none of the values.
+/// Holds if all comparisons hold and the low half of the argument at the index is none of the values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Way {
     comparisons: &'static [Masked],
@@ -98,7 +97,7 @@ fn compile(rules: &[Rule], architecture: u32) -> Vec<Instruction> {
     program
 }
 
-/// The verdict from each number on up to the next, the first from 0.
+/// The verdict from each number up to the next; the first is 0.
 fn ranges(rules: &[Rule]) -> Vec<(u32, Verdict)> {
     let refuse = Verdict::Errno(REFUSED);
     let mut ranges = vec![(0, refuse.clone())];
@@ -142,7 +141,7 @@ fn verdicts(rules: &[Rule]) -> BTreeMap<u32, Verdict> {
     verdicts
 }
 
-/// A balanced tree: half of the ranges on either side of each comparison.
+/// A balanced tree: each comparison halves the ranges.
 fn search(ranges: &[(u32, Verdict)]) -> Vec<Instruction> {
     match ranges {
         [] => vec![end(ERRNO | REFUSED)],
@@ -152,7 +151,7 @@ fn search(ranges: &[(u32, Verdict)]) -> Vec<Instruction> {
             let (from, low, high) = (high[0].0, search(low), search(high));
             let mut tree = match u8::try_from(low.len()) {
                 Ok(length) => vec![skip_if(AT_LEAST, from, length)],
-                // Too far for a comparison: it skips a jump instead.
+                // Too far for a comparison, so it skips a jump.
                 Err(_) => vec![skip_unless(AT_LEAST, from, 1), jump(low.len())],
             };
             tree.extend(low);
@@ -174,10 +173,10 @@ fn leaf(verdict: &Verdict) -> Vec<Instruction> {
     }
 }
 
-/// Allows what this way lets through, else goes on behind itself. Only low halves are looked at.
+/// Allows calls for which this alternative holds, else continues after it. Compares only low halves.
 fn allow(way: &Way) -> Vec<Instruction> {
     let forbidden = way.unless.map_or(&[][..], |(_, values)| values);
-    // From behind a comparison to behind all: what follows it, and the end.
+    // From after a comparison to after all of them: the rest, and the end.
     let behind = |following: usize| {
         u8::try_from(following + 1).expect("a call has six arguments and few forbidden values")
     };
@@ -209,7 +208,7 @@ const fn plain(code: u16, operand: u32) -> Instruction {
     }
 }
 
-/// Skips this many instructions where the comparison holds.
+/// Skips this many instructions if the comparison holds.
 const fn skip_if(code: u16, operand: u32, holds: u8) -> Instruction {
     Instruction {
         holds,
@@ -217,7 +216,7 @@ const fn skip_if(code: u16, operand: u32, holds: u8) -> Instruction {
     }
 }
 
-/// Skips this many instructions where the comparison fails.
+/// Skips this many instructions if the comparison fails.
 const fn skip_unless(code: u16, operand: u32, fails: u8) -> Instruction {
     Instruction {
         fails,
@@ -246,7 +245,7 @@ pub(super) fn program_of(rules: &[Rule]) -> Vec<Instruction> {
     compile(rules, ARCHITECTURE.expect("tests run where there is a filter"))
 }
 
-/// What the kernel would answer with this filter: a verdict, or `None` if this architecture has no such call.
+/// The kernel's answer with this filter; `None` if this architecture lacks the call.
 #[cfg(test)]
 pub(super) fn answer(program: &[Instruction], name: &str, arguments: [u64; 6]) -> Option<u32> {
     let number = numbers::number(name)?;

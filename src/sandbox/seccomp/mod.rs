@@ -1,7 +1,7 @@
-//! Which system calls a sandbox may make: one allow-list for every backend, whatever the engine's own default is (P13).
+//! The system calls of a sandbox: one allowlist for every backend, whatever the engine's default is (P13).
 //!
-//! Arguments are 64 bits wide here and 32 bits wide in most system calls: `socket(40 | 1 << 32)` walks past a rule that
-//! compares all 64. So every argument rule masks, and there is no rule that denies by argument.
+//! Arguments have 64 bits here and 32 bits in most system calls: `socket(40 | 1 << 32)` bypasses a rule that compares
+//! all 64. So every argument rule uses a mask, and no rule denies by argument.
 
 #[cfg(target_os = "linux")]
 pub(super) mod bpf;
@@ -15,27 +15,26 @@ pub use table::RULES;
 
 use serde_json::{Value, json};
 
-/// What one entry of the table allows.
+/// The effect of an entry.
 #[derive(Debug, Clone, Copy)]
 pub enum Rule {
-    /// These calls, whatever their arguments.
+    /// These calls, with any arguments.
     Always(&'static [&'static str]),
-    /// This call where every comparison holds; further entries for the same call are alternatives.
+    /// This call if every comparison holds; further entries for the same call are alternatives.
     When(&'static str, &'static [Masked]),
-    /// This call where every comparison holds and the low 32 bits of the argument at this index are none of the values.
+    /// This call if every comparison holds and the low 32 bits of the argument at this index are none of the values.
     Unless(&'static str, &'static [Masked], u32, &'static [u32]),
-    /// This call does nothing and answers with this errno; with 0 it seems to have succeeded.
+    /// This call does nothing and returns this errno; 0 looks like success.
     Answered(&'static str, u32),
 }
 
-/// A comparison of one argument: `argument & mask == value`.
+/// A comparison of an argument: `argument & mask == value`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Masked {
-    /// Which argument, from 0.
+    /// Index from 0.
     pub index: u32,
-    /// The bits that count; never more than the low 32.
+    /// Compared bits, at most the low 32.
     pub mask: u32,
-    /// What they must be.
     pub value: u32,
 }
 
@@ -48,10 +47,10 @@ const fn is(index: u32, value: u32) -> Masked {
     }
 }
 
-/// The errno of a refused call: `EPERM`.
+/// The errno of a rejected call: `EPERM`.
 pub const REFUSED: u32 = 1;
 
-/// The alternatives of one entry: any one set of comparisons that holds allows the call. An empty set always holds.
+/// The alternatives of an entry: a call is allowed if all comparisons of one set hold. An empty set always holds.
 fn alternatives(rule: &Rule) -> Vec<Vec<Masked>> {
     match rule {
         Rule::Always(_) | Rule::Answered(..) => vec![Vec::new()],
@@ -63,7 +62,7 @@ fn alternatives(rule: &Rule) -> Vec<Vec<Masked>> {
     }
 }
 
-/// "Is none of `values`", said with masked equalities only: from some bit on, the argument leaves the way to all of them.
+/// "Is none of `values`" as masked equalities: the argument differs from each value in some bit.
 fn none_of(index: u32, values: &[u32]) -> Vec<Masked> {
     let mut ways = Vec::new();
     for value in values {
@@ -79,7 +78,7 @@ fn none_of(index: u32, values: &[u32]) -> Vec<Masked> {
     ways
 }
 
-/// The calls that an entry speaks of.
+/// The calls of an entry.
 fn names(rule: &Rule) -> &[&'static str] {
     match rule {
         Rule::Always(names) => names,
@@ -87,7 +86,7 @@ fn names(rule: &Rule) -> &[&'static str] {
     }
 }
 
-/// The profile in the form a container engine takes inline, for an engine of this architecture (`amd64`, `arm64`).
+/// The profile in the format of a container engine, for its architecture (`amd64`, `arm64`).
 ///
 /// Only the native ABI is listed, so calls through any other (i386, x32) end the thread.
 #[must_use]
@@ -123,7 +122,7 @@ fn entries(rule: &Rule) -> Vec<Value> {
     alternatives(rule).into_iter().map(entry).collect()
 }
 
-/// One line for each entry of a profile, as the engine gets it.
+/// One line for each entry of a profile.
 #[cfg(test)]
 pub(super) fn lines(profile: &Value) -> String {
     let entries = profile["syscalls"].as_array().expect("a profile lists its calls");

@@ -1,9 +1,9 @@
-//! What becomes of the table when any single part of it is removed: its snapshot is missed, and a probe turns.
+//! Shows that every part of the table is tested: removing any part changes a snapshot or the result of a probe.
 
 use super::bpf::{answer, program_of};
 use super::{Masked, RULES, Rule, lines, profile_of};
 
-/// What the test of the profile compares with.
+/// The snapshot that the test of the profile compares.
 const REVIEWED: &str = include_str!(
     "../docker/snapshots/skillbox__sandbox__docker__policy__tests__the_seccomp_profile_is_the_reviewed_table.snap"
 );
@@ -13,7 +13,7 @@ const EPERM: u32 = 0x0005_0001;
 const ENOSYS: u32 = 0x0005_0026;
 const NOTHING: u32 = 0x0005_0000;
 
-/// Calls whose arguments decide, honest and hostile, with what the kernel must answer.
+/// Calls whose arguments decide, honest and hostile, with the expected answer of the kernel.
 const PROBES: &[(&str, [u64; 3], u32)] = &[
     ("clone", [17, 0, 0], ALLOW),
     ("clone", [0x1000_0011, 0, 0], EPERM),
@@ -35,7 +35,7 @@ const PROBES: &[(&str, [u64; 3], u32)] = &[
     ("socket", [40, 2, 17], EPERM),
     ("socket", [17, 3, 0], EPERM),
     ("socket", [17, 3, 3], EPERM),
-    // Raw sockets, SCTP and UDP-Lite, NETLINK_CONNECTOR and its like.
+    // Raw sockets, SCTP and UDP-Lite, NETLINK_CONNECTOR and similar.
     ("socket", [2, 3, 0], EPERM),
     ("socket", [2, 3, 6], EPERM),
     ("socket", [2, 3, 17], EPERM),
@@ -77,7 +77,7 @@ const PROBES: &[(&str, [u64; 3], u32)] = &[
     ("syncfs", [0, 0, 0], NOTHING),
 ];
 
-/// The probes, and each call that is always allowed, that are answered otherwise than they must be.
+/// The probes and always allowed calls with an unexpected answer.
 fn turned(rules: &[Rule]) -> Vec<&'static str> {
     let program = program_of(rules);
     let always = RULES.iter().flat_map(|rule| match rule {
@@ -93,7 +93,7 @@ fn turned(rules: &[Rule]) -> Vec<&'static str> {
     wrong.map(|(name, ..)| name).collect()
 }
 
-/// What is left of a list without each of its elements.
+/// All copies of a list that lack one element.
 fn without_each<T: Copy>(list: &[T]) -> Vec<&'static [T]> {
     let without = |gone: usize| {
         let left = list.iter().enumerate().filter(|(index, _)| *index != gone);
@@ -102,7 +102,7 @@ fn without_each<T: Copy>(list: &[T]) -> Vec<&'static [T]> {
     (0..list.len()).map(without).collect()
 }
 
-/// A rule with any single name, comparison or value of it removed.
+/// A rule without any single name, comparison or value of it.
 fn weaker(rule: &Rule) -> Vec<Rule> {
     let fewer = |comparisons: &[Masked]| without_each(comparisons);
     match *rule {
@@ -129,7 +129,7 @@ fn the_table_answers_each_probe_as_it_must() {
     assert_eq!(turned(RULES), [""; 0]);
 }
 
-/// P13: no rule, no name, no comparison and no value of one is there for nothing or can go unnoticed.
+/// P13: no rule, name, comparison or value is superfluous or untested.
 #[test]
 fn whatever_is_removed_turns_a_probe_and_the_snapshot() {
     let (_, reviewed) = REVIEWED.rsplit_once("---\n").unwrap();

@@ -1,6 +1,6 @@
-//! The number of each system call on this machine's architecture, from its name.
+//! Numbers of system calls on this machine's architecture.
 
-/// The number of a call, or `None` where this architecture has no such call.
+/// The number of a call; `None` if this architecture lacks it.
 pub(super) fn number(name: &str) -> Option<u32> {
     [EVERYWHERE, HERE, YOUNG].iter().find_map(|calls| {
         let index = calls
@@ -10,24 +10,24 @@ pub(super) fn number(name: &str) -> Option<u32> {
     })
 }
 
-/// How the kernel's audit names this architecture, in `seccomp_data.arch`.
+/// The architecture in `seccomp_data.arch`.
 #[cfg(target_arch = "x86_64")]
 pub(super) const ARCHITECTURE: Option<u32> = Some(0xc000_003e);
-/// How the kernel's audit names this architecture, in `seccomp_data.arch`.
+/// The architecture in `seccomp_data.arch`.
 #[cfg(target_arch = "aarch64")]
 pub(super) const ARCHITECTURE: Option<u32> = Some(0xc000_00b7);
-/// No filter is known for any other.
+/// No filter exists for any other.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(super) const ARCHITECTURE: Option<u32> = None;
 
-/// Constants of libc with their values, in the order of their names.
+/// Constants of libc, sorted by name.
 type Calls = &'static [(&'static str, i64)];
 
 macro_rules! calls {
     ($($constant:ident)*) => { &[$((stringify!($constant), libc::$constant)),*] };
 }
 
-/// Calls that are younger than libc's list, or that it lacks for one architecture; their numbers are the same on all.
+/// Calls newer than libc's list, or missing in it for one architecture; their numbers are the same on all.
 const YOUNG: Calls = &[
     ("SYS_fchmodat2", 452),
     ("SYS_futex_requeue", 456),
@@ -35,7 +35,7 @@ const YOUNG: Calls = &[
     ("SYS_futex_wake", 454),
 ];
 
-/// What older architectures have besides.
+/// Additional calls of older architectures.
 #[cfg(target_arch = "x86_64")]
 #[rustfmt::skip]
 const HERE: Calls = calls![
@@ -47,7 +47,7 @@ const HERE: Calls = calls![
     SYS_utimes SYS_vfork
 ];
 
-/// What libc lacks for this architecture.
+/// Missing in libc for this architecture.
 #[cfg(not(target_arch = "x86_64"))]
 const HERE: Calls = &[
     ("SYS_getrlimit", 163),

@@ -1,18 +1,18 @@
-//! The table itself. Whatever is not here is refused; a new entry needs a reason and a probe.
+//! The table of system calls. Everything else is rejected; a new entry needs a reason and a probe.
 
 use super::{Masked, Rule, is};
 
-/// `S_IFMT`, and the one type of node that a program may make.
+/// `S_IFMT`, and the only type of node that a program may create.
 const FIFO: (u32, u32) = (0o170_000, 0o010_000);
 /// `CLONE_NEWNS`, `NEWCGROUP`, `NEWUTS`, `NEWIPC`, `NEWUSER`, `NEWPID`, `NEWNET`.
 const CLONE_NAMESPACES: u32 = 0x7e02_0000;
 
-/// Types into a terminal (S-24).
+/// Injects input into a terminal (S-24).
 const TIOCSTI: u32 = 0x5412;
-/// Pastes a console's selection into it.
+/// Pastes a console's selection as input.
 const TIOCLINUX: u32 = 0x541c;
-/// Gives a terminal, a pseudo one of the program's own too, to a line discipline: old drivers of modems and radios, loaded
-/// on demand, that nothing in here has a use for.
+/// Attaches a line discipline to a terminal, even to a pseudo terminal of the program: old drivers of modems and
+/// radios, loaded on demand, that no program here needs.
 const TIOCSETD: u32 = 0x5423;
 
 const PID_ONE: &[u32] = &[1];
@@ -24,7 +24,7 @@ const AF_INET6: u32 = 10;
 const AF_NETLINK: u32 = 16;
 const TCP: u32 = 6;
 const UDP: u32 = 17;
-/// `SOCK_STREAM` and `SOCK_DGRAM`, beside the flags that share their argument.
+/// `SOCK_STREAM` and `SOCK_DGRAM`, without the flags in the same argument.
 const STREAM: Masked = socket_type(1);
 const DATAGRAM: Masked = socket_type(2);
 
@@ -36,7 +36,7 @@ const fn socket_type(value: u32) -> Masked {
     }
 }
 
-/// What a sandbox may call.
+/// Allowed system calls.
 pub const RULES: &[Rule] = &[
     Rule::Always(FILES),
     Rule::Always(FOLDERS_AND_NAMES),
@@ -48,7 +48,8 @@ pub const RULES: &[Rule] = &[
     Rule::Always(SOCKETS),
     Rule::Always(SYSTEM_V),
     Rule::Always(SELF_RESTRICTION),
-    // Threads and processes yes, namespaces no. Its successor hides the flags behind a pointer, so programs are to fall back.
+    // Threads and processes, but no namespaces. `clone3` hides its flags behind a pointer, so programs must fall back
+    // to `clone`.
     Rule::When(
         "clone",
         &[Masked {
@@ -58,8 +59,8 @@ pub const RULES: &[Rule] = &[
         }],
     ),
     Rule::Answered("clone3", ENOSYS),
-    // Sockets of the sandbox's own loopback, with the two protocols that honest code speaks. Protocol 0 is the type's own:
-    // with types 5, 6 and 10 it would be SCTP, DCCP and AF_PACKET under another name.
+    // Sockets on the sandbox's own loopback, with the two usual protocols. Protocol 0 is the type's default: with
+    // types 5, 6 and 10 it would be SCTP, DCCP and AF_PACKET.
     Rule::When("socket", &[is(0, AF_UNIX)]),
     Rule::When("socket", &[is(0, AF_INET), STREAM, is(2, 0)]),
     Rule::When("socket", &[is(0, AF_INET), STREAM, is(2, TCP)]),
@@ -69,10 +70,10 @@ pub const RULES: &[Rule] = &[
     Rule::When("socket", &[is(0, AF_INET6), STREAM, is(2, TCP)]),
     Rule::When("socket", &[is(0, AF_INET6), DATAGRAM, is(2, 0)]),
     Rule::When("socket", &[is(0, AF_INET6), DATAGRAM, is(2, UDP)]),
-    // NETLINK_ROUTE: getifaddrs and the resolver ask which addresses exist.
+    // NETLINK_ROUTE: getifaddrs and the resolver query addresses with it.
     Rule::When("socket", &[is(0, AF_NETLINK), is(2, 0)]),
     Rule::When("socketpair", &[is(0, AF_UNIX)]),
-    // PER_LINUX, and the question which one is set.
+    // PER_LINUX, and the query of the current personality.
     Rule::When("personality", &[is(0, 0)]),
     Rule::When("personality", &[is(0, u32::MAX)]),
     Rule::When(
@@ -91,17 +92,18 @@ pub const RULES: &[Rule] = &[
             value: FIFO.1,
         }],
     ),
-    // A program may limit itself and its children; PID 1 has the same uid and would stop collecting (P16).
+    // A program may limit itself and its children. PID 1 has the same uid and must not be limited, or it would stop
+    // collecting (P16).
     Rule::Unless("prlimit64", &[], 0, PID_ONE),
     Rule::Unless("sched_setaffinity", &[], 0, PID_ONE),
     Rule::Unless("sched_setscheduler", &[], 0, PID_ONE),
     Rule::Unless("sched_setparam", &[], 0, PID_ONE),
     Rule::Unless("sched_setattr", &[], 0, PID_ONE),
-    // PRIO_PROCESS only: PRIO_USER and PRIO_PGRP reach PID 1.
+    // Only PRIO_PROCESS: PRIO_USER and PRIO_PGRP affect PID 1.
     Rule::Unless("setpriority", &[is(0, 0)], 1, PID_ONE),
     Rule::Unless("ioctl", &[], 1, &[TIOCSTI, TIOCLINUX, TIOCSETD]),
-    // All that a program can write is in memory, so there is nothing to bring to a disk. In earnest, the first would flush
-    // every disk of the host and the second that of the volume containers.
+    // All writable files are in memory, so nothing needs a sync. Real calls would flush every disk of the host, and
+    // those of volume containers.
     Rule::Answered("sync", 0),
     Rule::Answered("syncfs", 0),
 ];
@@ -351,7 +353,7 @@ const WAITING: &[&str] = &[
     "eventfd2",
 ];
 
-/// On the sandbox's own loopback and between its own processes; which sockets can be made is ruled above.
+/// On the sandbox's own loopback and between its own processes. The rules above limit which sockets can be created.
 const SOCKETS: &[&str] = &[
     "accept",
     "accept4",
@@ -387,7 +389,7 @@ const SYSTEM_V: &[&str] = &[
     "msgctl",
 ];
 
-/// A program may give up more than it was given.
+/// A program may drop privileges.
 const SELF_RESTRICTION: &[&str] = &[
     "seccomp",
     "landlock_create_ruleset",

@@ -80,7 +80,7 @@ impl<'a> PartCounter<'a> {
             Some(Some(known)) => return Ok(*known),
             Some(None) => {
                 let message =
-                    "a part of it refers to itself at the same place, which never ends; remove the reference";
+                    "a part of it refers to itself at the same place, without end; remove the reference";
                 return Err(InvalidSchema(message.to_owned()));
             }
             None => self.known.insert(address, None),

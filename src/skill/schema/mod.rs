@@ -33,7 +33,7 @@ impl Schema {
         Size::of(schema)?;
         if Draft::default().detect(schema) == Draft::Unknown {
             let named = quoted(schema["$schema"].as_str().unwrap_or_default());
-            let message = format!("$schema {named} is not known; leave it out for draft 2020-12");
+            let message = format!("$schema {named} is not supported; omit it for draft 2020-12");
             return Err(InvalidSchema(message));
         }
         std::thread::scope(|scope| {
@@ -48,7 +48,9 @@ impl Schema {
                 Ok(Ok(Err(_)) | Err(_)) => {
                     Err(InvalidSchema("it cannot be compiled; simplify it".to_owned()))
                 }
-                Err(error) => Err(InvalidSchema(format!("no thread to compile it: {error}"))),
+                Err(error) => Err(InvalidSchema(format!(
+                    "no thread available to compile it: {error}"
+                ))),
             }
         })
     }

@@ -169,7 +169,7 @@ fn yaml_does_not_turn_text_into_something_else() {
     assert!(unquoted.warnings[0].message.contains("in quotes"));
     assert!(refusal("hooks:\n  - a: b: c").contains("in quotes"));
     assert!(refusal("license: a\nlicense: b").contains("line 5"));
-    assert!(refusal("lang: python\nlanguage: bash").contains("line 5: `lang` is given twice"));
+    assert!(refusal("lang: python\nlanguage: bash").contains("line 5: `lang` is declared twice"));
     assert!(refusal("license: !!python/object:os.system x").contains("tag"));
 }
 
@@ -202,7 +202,7 @@ fn a_wrong_type_names_line_field_and_remedy() {
         ),
         (
             "image: a b",
-            "SKILL.md, line 4: `image` `a b`: must be an image name like `python:3.12-slim`, without white space",
+            "SKILL.md, line 4: `image` `a b`: must be an image name such as `python:3.12-slim`, without white space",
         ),
     ];
     for (lines, message) in wrong {
@@ -315,7 +315,7 @@ fn a_description_shows_all_that_it_says() {
         let manifest = described(hidden).unwrap();
         let warning = &manifest.warnings[0];
         assert!(
-            warning.message.contains("hidden character U+"),
+            warning.message.contains("invisible character U+"),
             "{}",
             warning.message
         );
@@ -350,10 +350,7 @@ fn odd_front_matter_loads_with_a_warning() {
         ("language: zh-CN", "`language` `zh-CN` is ignored"),
         ("resources: [a.md]", "`resources` is ignored"),
         ("permissions: [read]", "`permissions` is ignored"),
-        (
-            "argument-hint: [file] [--all]",
-            "`argument-hint` is no valid YAML",
-        ),
+        ("argument-hint: [file] [--all]", "`argument-hint` is invalid YAML"),
         ("tags: [a]", "unknown key `tags`"),
     ];
     for (lines, part) in odd {

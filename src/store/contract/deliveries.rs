@@ -318,7 +318,7 @@ pub(in crate::store) async fn tenants_and_hosts_take_turns(place: &impl Place) {
 /// a list for a dead receiver that is longer than what is looked at hides nothing new.
 pub(in crate::store) async fn long_list_for_one_host_delays_no_other_host(place: &impl Place) {
     let store = place.open().await;
-    let longer = i64::from(limits::DELIVERIES_LOOKED_AT) + 50;
+    let longer = i64::from(limits::DELIVERIES_CONSIDERED) + 50;
     for micros in 0..longer {
         ended(&store, "a", "stuck.example", micros).await;
     }

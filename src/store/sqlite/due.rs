@@ -83,7 +83,7 @@ fn of_tenant(c: &Connection, tenant: &str, claim: &DeliveryClaim) -> Result<Vec<
 }
 
 fn candidates(c: &Connection, sql: &str, tenant: &str, claim: &DeliveryClaim) -> Result<Vec<Due>, Error> {
-    let terms = (tenant, claim.now.as_microsecond(), limits::DELIVERIES_LOOKED_AT);
+    let terms = (tenant, claim.now.as_microsecond(), limits::DELIVERIES_CONSIDERED);
     all(c, sql, terms, |row| {
         Ok(Due {
             id: row.get("id")?,

@@ -84,9 +84,7 @@ impl Log {
 }
 
 fn failed() -> io::Error {
-    io::Error::other(
-        "the disk has refused what was written before; see to the disk and start the server again",
-    )
+    io::Error::other("an earlier write to disk failed; check the disk and restart the server")
 }
 
 #[cfg(test)]

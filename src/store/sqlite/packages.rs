@@ -36,7 +36,7 @@ const DELETE: &str = concat!(
     "delete from package_sets where tenant = ?1 and key = ?2 returning ",
     columns!()
 );
-/// Sets that a tenant used last count least, and the tenant with more bytes loses sets first (T-15).
+/// Evicts the tenant with the most bytes first, and its least recently used sets first (T-15).
 const SURPLUS: &str = concat!(
     "select ",
     columns!(),

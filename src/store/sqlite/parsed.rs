@@ -32,10 +32,10 @@ impl ParsedSkills {
         }
         let found = skills::find(c, tenant, name, selector)?;
         if let Some(found) = &found
-            && found.manifest.instructions.len() <= limits::STORE_KNOWN_INSTRUCTIONS_BYTES_MAX
+            && found.manifest.instructions.len() <= limits::MANIFEST_CACHED_INSTRUCTIONS_BYTES_MAX
         {
             let mut parsed = self.locked();
-            if parsed.len() >= limits::STORE_KNOWN_MAX {
+            if parsed.len() >= limits::MANIFESTS_CACHED_MAX {
                 parsed.clear();
             }
             parsed.insert(key, found.clone());

@@ -74,7 +74,7 @@ pub(super) fn is_taken(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// A column that does not hold what it should; the value itself is nobody's business.
+/// An invalid column. Errors never contain its value, which may be confidential.
 #[derive(Debug, thiserror::Error)]
 #[error("column {column}: {cause}")]
 struct BadColumn {

@@ -1,22 +1,22 @@
-//! Finds out where this process may make cgroups: pure over what `/proc` says.
+//! Finds out where this process may create cgroups. Pure: parses `/proc` texts.
 
 use std::path::{Path, PathBuf};
 
 use super::v1::Hierarchies;
 use super::v2::Unified;
 
-/// What this host has.
+/// Cgroup support of this host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::sandbox::linux) enum CgroupSetup {
-    /// Controllers in hierarchies of their own (version 1, or both).
+    /// Controllers in separate hierarchies (version 1, or mixed).
     V1(Hierarchies),
-    /// All controllers in one.
+    /// All controllers in one hierarchy.
     V2(Unified),
-    /// Not all that is needed, for this reason.
+    /// Insufficient, for this reason.
     Unavailable(String),
 }
 
-/// Whether this process may make cgroups anywhere or only below its own.
+/// Where this process may create cgroups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::sandbox::linux) enum CgroupScope {
     /// At the top of each hierarchy.
@@ -25,18 +25,18 @@ pub(in crate::sandbox::linux) enum CgroupScope {
     Own,
 }
 
-/// One mounted hierarchy.
+/// A mounted hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct HierarchyMount<'a> {
     kind: &'a str,
-    /// The cgroup that is seen at the mount point.
+    /// The cgroup visible at the mount point.
     root: &'a str,
     place: PathBuf,
     controllers: Vec<&'a str>,
 }
 
 impl CgroupSetup {
-    /// Looks at this process's own `/proc`.
+    /// Reads the `/proc` of this process.
     pub(in crate::sandbox::linux) fn detect(reach: CgroupScope) -> Self {
         let read = |name| std::fs::read_to_string(Path::new("/proc/self").join(name)).unwrap_or_default();
         let unified =
@@ -44,7 +44,7 @@ impl CgroupSetup {
         Self::classify(&read("cgroup"), &read("mountinfo"), reach, unified)
     }
 
-    /// Whether a cgroup of its own, as a service manager gives one, is what an ordinary user's process lacks.
+    /// Whether an ordinary user's process only lacks a cgroup of its own, which a service manager can give.
     pub(in crate::sandbox::linux) fn lacks_own_cgroup() -> bool {
         match Self::detect(CgroupScope::Own) {
             Self::V2(unified) => !unified.is_ours(),
@@ -52,8 +52,8 @@ impl CgroupSetup {
         }
     }
 
-    /// Judges texts of `/proc/self/cgroup` and `/proc/self/mountinfo`. `controllers_at` tells which controllers a folder
-    /// of version 2 has.
+    /// Parses `/proc/self/cgroup` and `/proc/self/mountinfo`. `controllers_at` returns the controllers of a folder of
+    /// version 2.
     fn classify(
         cgroup: &str,
         mountinfo: &str,
@@ -106,7 +106,7 @@ impl CgroupSetup {
     }
 }
 
-/// A line of `mountinfo(5)`, if it is about cgroups.
+/// A line of `mountinfo(5)` about cgroups.
 fn mounted(line: &str) -> Option<HierarchyMount<'_>> {
     let (before, after) = line.split_once(" - ")?;
     let mut after = after.split(' ');
@@ -120,14 +120,14 @@ fn mounted(line: &str) -> Option<HierarchyMount<'_>> {
     })
 }
 
-/// This process's own cgroup, as a folder below the mount point.
+/// This process's cgroup, as a folder below the mount point.
 fn own(mount: &HierarchyMount<'_>, cgroup: &str, is_it: impl Fn(&str) -> bool) -> PathBuf {
     let path = cgroup
         .lines()
         .find(|line| is_it(line))
         .and_then(|line| line.splitn(3, ':').nth(2))
         .unwrap_or("/");
-    // Of a process outside its own cgroup namespace the path begins with `..`, and leads nowhere.
+    // Outside its own cgroup namespace, a process has a path that starts with `..` and leads nowhere.
     let below = Path::new(path)
         .strip_prefix(mount.root)
         .ok()

@@ -22,9 +22,9 @@ pub(super) use find::{CgroupScope, CgroupSetup};
 #[derive(Debug)]
 pub(super) struct Cgroups {
     version: Version,
-    /// Held for life: a folder whose lock can be taken belongs to the dead.
+    /// Held for life: a folder whose lock can be taken belongs to a dead process.
     _lock: File,
-    /// The folders that hold one cgroup for each sandbox, one in each hierarchy, the locked one first.
+    /// The folders of sandboxes' cgroups, one per hierarchy, the locked one first.
     homes: Vec<PathBuf>,
 }
 
@@ -34,34 +34,34 @@ enum Version {
     V2,
 }
 
-/// The cgroup of one sandbox. Removed by [`Cell::remove`] once nothing lives in it.
+/// The cgroup of a sandbox. Removed by [`Cell::remove`] when it is empty.
 #[derive(Debug)]
 pub(super) struct Cell {
     version: Version,
-    /// One folder in each hierarchy, in the order of the homes.
+    /// One folder per hierarchy, in the order of the homes.
     folders: Vec<PathBuf>,
 }
 
-/// Share of CPU against other sandboxes.
+/// CPU weight relative to other sandboxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Weight {
-    /// A sixteenth: a warm sandbox being created.
+    /// A sixteenth, for warm sandboxes that are being created.
     Little,
-    /// A quarter: no caller waits, but the program's time runs.
+    /// A quarter, for async executions, whose time limit runs.
     Quarter,
     Whole,
 }
 
-/// Part of the name of every folder of ours; the rest is the instance.
+/// Prefix of our folders, followed by the instance.
 const PREFIX: &str = "skillbox-";
-/// A cgroup is empty a moment after its last process has ended.
+/// A cgroup becomes empty shortly after its last process has ended.
 const EMPTY_WITHIN: Duration = Duration::from_secs(2);
 const POLL_EVERY: Duration = Duration::from_millis(5);
-/// Its holders make and lock a few folders, which takes long only where the machine is overloaded.
+/// The lock is held for a few system calls, which take long only on an overloaded machine.
 const BASE_LOCKED_WITHIN: Duration = Duration::from_secs(1);
 
 impl Cgroups {
-    /// Makes the folders of this process, or says why there can be none and what to do.
+    /// Creates the folders of this process. Errors contain the remedy.
     pub(super) fn open(found: &CgroupSetup, instance: InstanceId) -> Result<Self, String> {
         let (version, bases) = match found {
             CgroupSetup::V1(hierarchies) => (Version::V1(hierarchies.clone()), hierarchies.bases()),
@@ -72,7 +72,7 @@ impl Cgroups {
         let homes: Vec<_> = bases.iter().map(|base| base.join(&name)).collect();
         let lock = make_homes(&homes).map_err(|(path, error)| {
             format!(
-                "cgroups cannot be made in `{}` ({error}); run as root, or delegate a subtree (systemd-run --user --scope -p Delegate=yes)",
+                "cgroups cannot be created in `{}` ({error}); run as root, or delegate a subtree (systemd-run --user --scope -p Delegate=yes)",
                 path.display()
             )
         })?;
@@ -95,7 +95,7 @@ impl Cgroups {
         format!("cgroup version {version} below {}", self.homes[0].display())
     }
 
-    /// An empty cgroup of this name, with the limit on processes.
+    /// Creates an empty cgroup of this name, with a limit on processes.
     pub(super) fn cell(&self, name: &str, processes_max: u32) -> io::Result<Cell> {
         let cell = Cell {
             version: self.version.clone(),
@@ -108,11 +108,11 @@ impl Cgroups {
         made.map(|()| cell)
     }
 
-    /// Removes what dead processes left, in whatever folder they used. Returns how many sandboxes' cgroups went.
+    /// Removes cgroups of dead processes. Returns the number of removed sandboxes.
     pub(super) fn sweep(&self) -> io::Result<usize> {
         let mut removed = 0;
         for (name, _lock) in self.dead_homes()? {
-            // The locked folder is removed last: a later sweep finds the others through it.
+            // The locked folder last, because later sweeps find the others through it.
             for home in self.homes.iter().rev() {
                 removed += remove_home(&home.with_file_name(&name))?;
             }
@@ -120,7 +120,7 @@ impl Cgroups {
         Ok(removed)
     }
 
-    /// The names of dead processes' folders, with the locks that keep other sweeps away.
+    /// Names of dead processes' folders, with locks that block other sweeps.
     fn dead_homes(&self) -> io::Result<Vec<(OsString, File)>> {
         let Some(base) = self.homes[0].parent() else {
             return Ok(Vec::new());
@@ -143,14 +143,14 @@ impl Cgroups {
 
 impl Drop for Cgroups {
     fn drop(&mut self) {
-        // The locked folder last, as in a sweep. The next process removes what is left.
+        // The locked folder last, as in a sweep. The next process removes the rest.
         for home in self.homes.iter().rev() {
             let _ = fs::remove_dir(home);
         }
     }
 }
 
-/// Makes all folders and locks the first.
+/// Creates all folders and locks the first.
 fn make_homes(homes: &[PathBuf]) -> Result<File, (PathBuf, io::Error)> {
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -158,8 +158,8 @@ fn make_homes(homes: &[PathBuf]) -> Result<File, (PathBuf, io::Error)> {
     };
     let base = homes[0].parent().unwrap_or(&homes[0]);
     fs::create_dir_all(base).map_err(failed(base))?;
-    // A new folder has no lock yet and would look like a dead process's, so no sweep may look at the base until it has one.
-    // Any local user can hold this lock. After the wait it is ignored, because sweeps are blocked by it too.
+    // A new folder has no lock yet and would look like a dead process's, so no sweep may run until it is locked. Any
+    // local user can hold this lock. After the wait it is ignored, because it blocks sweeps, too.
     let _no_sweep = lock_base(base, File::try_lock_shared).ok();
     for home in homes {
         fs::create_dir_all(home).map_err(failed(home))?;
@@ -167,8 +167,8 @@ fn make_homes(homes: &[PathBuf]) -> Result<File, (PathBuf, io::Error)> {
     lock(&homes[0]).map_err(failed(&homes[0]))
 }
 
-/// Locks the folder above the homes, shared to make one and exclusive to find dead ones. Version 2 refuses to rename a
-/// cgroup, so homes cannot be made under a temporary name.
+/// Locks the parent folder of the homes: shared to create one, exclusive to find dead ones. Version 2 cannot rename
+/// cgroups, so homes cannot be created under a temporary name.
 fn lock_base(base: &Path, try_lock: fn(&File) -> Result<(), TryLockError>) -> io::Result<File> {
     let file = File::open(base)?;
     let started = Instant::now();
@@ -183,7 +183,7 @@ fn lock_base(base: &Path, try_lock: fn(&File) -> Result<(), TryLockError>) -> io
     }
 }
 
-/// Takes the lock of a folder; the kernel lets go of it however its holder ends.
+/// Locks a folder. The kernel releases the lock however its holder ends.
 fn lock(folder: &Path) -> io::Result<File> {
     let file = File::open(folder)?;
     match file.try_lock() {
@@ -193,7 +193,7 @@ fn lock(folder: &Path) -> io::Result<File> {
     }
 }
 
-/// Removes a dead process's folder and the cgroups in it, with whatever still runs there.
+/// Removes a dead process's folder, including cgroups with running processes.
 fn remove_home(home: &Path) -> io::Result<usize> {
     let entries = match fs::read_dir(home) {
         Ok(entries) => entries,
@@ -215,8 +215,8 @@ fn remove_home(home: &Path) -> io::Result<usize> {
     }
 }
 
-/// Kills what a dead server left in a cgroup: the kernel does it at once where it can. Else it is enough that the first
-/// process of the PID namespace dies, whichever it is: it takes the rest along.
+/// Kills the processes of a dead server's cgroup: at once if the kernel can. Otherwise it suffices to kill the first
+/// process of the PID namespace, which ends the others.
 fn kill_all(folder: &Path) {
     if kill_at_once(folder).is_ok() {
         return;
@@ -225,7 +225,7 @@ fn kill_all(folder: &Path) {
         let Ok(process) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) else {
             continue;
         };
-        // Numbers are used again: what is held now must be the one that was listed.
+        // Process ids are reused: check that the process is still the listed one.
         if members(folder).contains(&pid) {
             let _ = rustix::process::pidfd_send_signal(&process, rustix::process::Signal::KILL);
         }
@@ -264,7 +264,7 @@ fn remove_when_empty(folder: &Path) {
 }
 
 impl Cell {
-    /// A folder of version 2 that is there already and bounds nothing.
+    /// An existing folder of version 2 without limits.
     #[cfg(feature = "testing")]
     pub(super) fn unbounded(folder: &Path) -> Self {
         Self {
@@ -283,7 +283,7 @@ impl Cell {
         }
     }
 
-    /// The folder to fork into, where the kernel supports that.
+    /// The folder to fork into, if the kernel supports that.
     pub(super) fn cgroup_folder(&self) -> io::Result<Option<OwnedFd>> {
         match self.version {
             Version::V1(_) => Ok(None),
@@ -291,7 +291,7 @@ impl Cell {
         }
     }
 
-    /// Moves a process in, where the kernel cannot fork into a cgroup. Takes 10 ms and more.
+    /// Moves a process into the cgroup, if the kernel cannot fork into it. Takes 10 ms and more.
     pub(super) fn add_process(&self, pid: Pid) -> io::Result<()> {
         match &self.version {
             Version::V1(hierarchies) => hierarchies.add_process(&self.folders, pid),
@@ -314,7 +314,7 @@ impl Cell {
         }
     }
 
-    /// Usage so far; 0 where the kernel does not report it.
+    /// Usage so far; 0 if the kernel does not report it.
     pub(super) fn usage(&self) -> Usage {
         match &self.version {
             Version::V1(hierarchies) => hierarchies.usage(&self.folders),
@@ -322,10 +322,10 @@ impl Cell {
         }
     }
 
-    /// Kills everything inside at once, where the kernel can do that.
+    /// Kills all processes at once, if the kernel can.
     pub(super) fn kill(&self) {
         if let Version::V2 = self.version {
-            // Its PID 1 is killed besides.
+            // The caller also kills PID 1.
             let _ = kill_at_once(&self.folders[0]);
         }
     }
@@ -345,7 +345,7 @@ fn write(folder: &Path, file: &str, value: impl ToString) -> io::Result<()> {
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
-/// The kernel returns the whole file in one read, and it is far below the cap.
+/// The kernel returns the whole file in one read, and it is far below the limit.
 fn text(folder: &Path, file: &str) -> Option<String> {
     let mut buffer = [0; 4096];
     let length = File::open(folder.join(file)).ok()?.read(&mut buffer).ok()?;

@@ -1,4 +1,4 @@
-//! Version 1: one hierarchy for each controller; processes are moved in after the fork.
+//! Cgroup version 1: one hierarchy per controller; processes are moved in after the fork.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use rustix::process::Pid;
 use super::{Weight, keyed, number, write};
 use crate::execution::{ResourceLimits, Usage};
 
-/// Where cgroups are made for each controller; two may be the same folder.
+/// Folder for new cgroups per controller; two may be equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::sandbox::linux) struct Hierarchies {
     pub(super) memory: PathBuf,
@@ -17,11 +17,11 @@ pub(in crate::sandbox::linux) struct Hierarchies {
     pub(super) cpuacct: PathBuf,
 }
 
-/// Microseconds over which CPU is rationed.
+/// CPU period in microseconds.
 const PERIOD: u64 = 100_000;
 
 impl Hierarchies {
-    /// Each folder once, memory's first.
+    /// Distinct folders, memory's first.
     pub(super) fn bases(&self) -> Vec<PathBuf> {
         let mut bases = vec![self.memory.clone()];
         for base in [&self.pids, &self.cpu, &self.cpuacct] {
@@ -32,7 +32,7 @@ impl Hierarchies {
         bases
     }
 
-    /// The folder of `base` among folders in the order of [`Self::bases`].
+    /// The folder of `base` in a list in the order of [`Self::bases`].
     fn of<'a>(&self, folders: &'a [PathBuf], base: &Path) -> &'a Path {
         let at = self.bases().iter().position(|known| known == base).unwrap_or(0);
         &folders[at]
@@ -45,7 +45,7 @@ impl Hierarchies {
     pub(super) fn set_limits(&self, folders: &[PathBuf], limits: &ResourceLimits) -> io::Result<()> {
         let memory = self.of(folders, &self.memory);
         write(memory, "memory.limit_in_bytes", limits.memory_bytes)?;
-        // Memory and swap together; a kernel without swap accounting has no such file, and its host no swap, hopefully.
+        // Memory and swap. A kernel without swap accounting lacks this file; its host probably has no swap.
         if memory.join("memory.memsw.limit_in_bytes").exists() {
             write(memory, "memory.memsw.limit_in_bytes", limits.memory_bytes)?;
         } else {

@@ -1,4 +1,4 @@
-//! Version 2: one hierarchy; sandboxes are forked into their cgroup.
+//! Cgroup version 2: one hierarchy; sandboxes are forked into their cgroup.
 
 use std::fs;
 use std::io;
@@ -10,27 +10,25 @@ use super::find::CgroupScope;
 use super::{Weight, keyed, number, write};
 use crate::execution::{ResourceLimits, Usage};
 
-/// The hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::sandbox::linux) struct Unified {
-    /// Its mount point.
     pub(super) top: PathBuf,
     /// This process's own cgroup.
     pub(super) own: PathBuf,
     pub(super) reach: CgroupScope,
 }
 
-/// Microseconds over which CPU is rationed.
+/// CPU period in microseconds.
 const PERIOD: u64 = 100_000;
 const CONTROLLERS: &str = "+memory +pids +cpu";
-/// This process moves here: a cgroup that has processes cannot delegate controllers.
+/// This process moves here, because a cgroup with processes cannot delegate controllers.
 const SERVER: &str = "skillbox-server";
 
-/// Rounds of moving processes away before giving up: one that forks meanwhile leaves a child behind.
+/// Attempts to move all processes away: one that forks meanwhile leaves a child behind.
 const ROUNDS: u32 = 10;
 
 impl Unified {
-    /// This process's own cgroup. A server that was started by one that moved is in the leaf.
+    /// This process's own cgroup. A server started by a moved process is in the leaf.
     fn own(&self) -> &Path {
         match self.own.parent() {
             Some(parent) if self.own.ends_with(SERVER) => parent,
@@ -38,12 +36,12 @@ impl Unified {
         }
     }
 
-    /// Whether the mount point is the hierarchy's real root, which alone lacks this file, and not that of a container.
+    /// Whether the mount point is the real root of the hierarchy, which alone lacks this file.
     fn has_real_top(&self) -> bool {
         !self.top.join("cgroup.type").exists()
     }
 
-    /// Whether our own cgroup was left to us: by the service manager, or as the root of a container's namespace.
+    /// Whether our cgroup was delegated by the service manager, or is the root of a container's namespace.
     fn is_delegated(&self) -> bool {
         let own = self.own();
         (own == self.top && !self.has_real_top())
@@ -53,7 +51,7 @@ impl Unified {
             })
     }
 
-    /// Whether this process may empty its own cgroup: nobody else's processes are moved unless it was left to us.
+    /// Whether this process may empty its cgroup: only if it was delegated, so that no foreign processes are moved.
     pub(super) fn is_ours(&self) -> bool {
         let procs = self.own().join("cgroup.procs");
         let own = std::process::id().to_string();
@@ -62,8 +60,8 @@ impl Unified {
     }
 }
 
-/// The folder in which sandboxes' cgroups can be made, with its controllers handed on: below this process's own cgroup
-/// where that is ours, else, for root, at the top.
+/// The folder for sandboxes' cgroups, with delegated controllers: below this process's own cgroup if that was
+/// delegated, else, for root, at the top.
 pub(super) fn base(unified: &Unified) -> Result<PathBuf, String> {
     let own = unified.own();
     if unified.reach == CgroupScope::Own || unified.is_delegated() {
@@ -80,7 +78,7 @@ pub(super) fn base(unified: &Unified) -> Result<PathBuf, String> {
             )),
             None => delegate_controllers(own).map(|()| own.to_owned()).map_err(|error| {
                 format!(
-                    "the controllers of `{}` cannot be handed on ({error}); give this process a cgroup of its own: systemd-run --user --scope -p Delegate=yes skillbox ...",
+                    "the controllers of `{}` cannot be delegated ({error}); give this process a cgroup of its own: systemd-run --user --scope -p Delegate=yes skillbox ...",
                     own.display()
                 )
             }),
@@ -94,11 +92,11 @@ pub(super) fn base(unified: &Unified) -> Result<PathBuf, String> {
         io::ErrorKind::ReadOnlyFilesystem => format!(
             "cgroups are read-only here ({error}); a container needs /sys/fs/cgroup mounted for writing, a service ProtectControlGroups=no"
         ),
-        _ => format!("cgroups cannot be made at the top ({error}); run as root"),
+        _ => format!("cgroups cannot be created at the top ({error}); run as root"),
     })
 }
 
-/// A controller that this cgroup did not get from its parent.
+/// A controller that this cgroup lacks.
 fn missing(own: &Path) -> Option<&'static str> {
     let here = fs::read_to_string(own.join("cgroup.controllers")).unwrap_or_default();
     ["memory", "pids", "cpu"]
@@ -106,7 +104,7 @@ fn missing(own: &Path) -> Option<&'static str> {
         .find(|wanted| !here.split_whitespace().any(|controller| controller == *wanted))
 }
 
-/// Hands the controllers of our own cgroup on to its children, which first needs it to be without processes.
+/// Delegates the controllers of our cgroup to its children, which requires a cgroup without processes.
 fn delegate_controllers(own: &Path) -> io::Result<()> {
     let server = own.join(SERVER);
     fs::create_dir_all(&server)?;
@@ -122,10 +120,10 @@ fn delegate_controllers(own: &Path) -> io::Result<()> {
     }
 }
 
-/// Moves a process into `folder`; one that has ended meanwhile is fine.
+/// Moves a process into `folder`; no error if it has ended.
 fn add_process(folder: &Path, process: &str) -> io::Result<()> {
     if process == "0" {
-        // As a wish it would mean ourselves.
+        // 0 would mean this process.
         return Err(io::Error::other("a process of another PID namespace is in it"));
     }
     match fs::write(folder.join("cgroup.procs"), process) {
@@ -134,21 +132,21 @@ fn add_process(folder: &Path, process: &str) -> io::Result<()> {
     }
 }
 
-/// Hands the controllers of a folder of ours on to the sandboxes' cgroups in it.
+/// Delegates the controllers of our folder to the sandboxes' cgroups.
 pub(super) fn enable(home: &Path) -> Result<(), String> {
     write(home, "cgroup.subtree_control", CONTROLLERS)
-        .map_err(|error| format!("the cgroup controllers cannot be handed on: {error}"))
+        .map_err(|error| format!("the cgroup controllers cannot be delegated: {error}"))
 }
 
 pub(super) fn set_process_limit(folder: &Path, most: u32) -> io::Result<()> {
     write(folder, "pids.max", most)?;
-    // One process dies for want of memory, not all: the program may go on.
+    // An out-of-memory kill ends one process, not all, so that the program can continue.
     write(folder, "memory.oom.group", 0)
 }
 
 pub(super) fn set_limits(folder: &Path, limits: &ResourceLimits) -> io::Result<()> {
     write(folder, "memory.max", limits.memory_bytes)?;
-    // A kernel without swap has no such file.
+    // Missing in kernels without swap.
     if folder.join("memory.swap.max").exists() {
         write(folder, "memory.swap.max", 0)?;
     }

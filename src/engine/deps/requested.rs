@@ -1,4 +1,5 @@
-//! What a program asks for: read from the files of its skill and of mounted ones, its own header and the request.
+//! Requested packages: from the files of the skill and of mounted skills, from headers of scripts and from the
+//! request.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,15 +16,14 @@ use crate::skill::{
     InvalidRequirement, Language, NodePackages, Prereleases, Requirements, SkillName, action, package_list,
 };
 
-/// Packages that are asked for.
 #[derive(Clone, Debug)]
-pub(super) enum Wanted {
+pub(super) enum RequestedPackages {
     Python(Requirements),
     Node(NodePackages),
 }
 
-impl Wanted {
-    /// Says what is asked for and for what it is built, on any host.
+impl RequestedPackages {
+    /// Identifies the packages and the image or interpreter they are installed for.
     pub(super) fn key(&self, base: &str) -> Digest {
         let mut text = format!(
             "skillbox-packages-{RECIPE}\n{base}\n{}\n",
@@ -32,7 +32,7 @@ impl Wanted {
         match self {
             Self::Python(requirements) => {
                 requirements.iter().for_each(|line| text += &format!("{line}\n"));
-                // No package begins with a hyphen.
+                // No package name starts with a hyphen.
                 let constraints = requirements.constraints();
                 constraints.for_each(|line| text += &format!("-c {line}\n"));
                 if requirements.prereleases() == Prereleases::Taken {
@@ -48,7 +48,7 @@ impl Wanted {
         Digest::of(text.as_bytes())
     }
 
-    /// How much there is to remember.
+    /// Size of the lists, for the memory limit.
     fn bytes(&self) -> usize {
         match self {
             Self::Python(requirements) => {
@@ -66,16 +66,15 @@ impl Wanted {
         }
     }
 
-    /// Whether an installer is told to take versions before a release.
-    pub(super) fn takes_prereleases(&self) -> bool {
+    pub(super) fn allows_prereleases(&self) -> bool {
         match self {
             Self::Python(requirements) => requirements.prereleases() == Prereleases::Taken,
-            // There a range says so itself.
+            // A range includes them itself.
             Self::Node(_) => false,
         }
     }
 
-    /// For people.
+    /// Human-readable list.
     pub(super) fn names(&self) -> Vec<String> {
         match self {
             Self::Python(requirements) => requirements.iter().map(ToOwned::to_owned).collect(),
@@ -84,78 +83,79 @@ impl Wanted {
     }
 }
 
-/// What programs ask for whose request asks for nothing: the files that say so never change.
+/// Requested packages of runs whose request adds none. The files of a skill never change.
 #[derive(Debug, Default)]
-pub(super) struct Remembered(Mutex<HashMap<Digest, Vec<Wanted>>>);
+pub(super) struct KnownRequests(Mutex<HashMap<Digest, Vec<RequestedPackages>>>);
 
-impl Remembered {
-    fn find(&self, key: &Digest) -> Option<Vec<Wanted>> {
+impl KnownRequests {
+    fn find(&self, key: &Digest) -> Option<Vec<RequestedPackages>> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.get(key).cloned()
     }
 
-    fn keep(&self, key: Digest, wanted: &[Wanted]) {
-        if wanted.iter().map(Wanted::bytes).sum::<usize>() > limits::WANTED_REMEMBERED_BYTES_MAX {
+    fn keep(&self, key: Digest, wanted: &[RequestedPackages]) {
+        if wanted.iter().map(RequestedPackages::bytes).sum::<usize>() > limits::PACKAGE_LIST_CACHED_BYTES_MAX
+        {
             return;
         }
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= limits::WANTED_REMEMBERED_MAX {
+        if all.len() >= limits::PACKAGE_LISTS_CACHED_MAX {
             all.clear();
         }
         all.insert(key, wanted.to_vec());
     }
 }
 
-/// What packages of a kind are asked for, or why that cannot be told.
-type OfKind = (Language, Result<Wanted, Error>);
+/// Requested packages of one language, or why they cannot be read.
+type LanguageRequest = (Language, Result<RequestedPackages, Error>);
 
-/// What the planned program asks for, at most one of each kind; `requirements` are the request's own. Every program gets the
-/// packages of both kinds, for it may call programs of its skill that are in the other language.
+/// The packages that a planned run requests, at most one list per language; `requirements` are those of the request.
+/// Every program gets packages of both languages, since it may call scripts of the other one.
 pub(super) async fn wanted(
     plan: &PlannedRun,
     requirements: &[String],
-    remembered: &Remembered,
-) -> Result<Vec<OfKind>, Error> {
+    known_requests: &KnownRequests,
+) -> Result<Vec<LanguageRequest>, Error> {
     let code = plan.job.program.code.as_ref();
     let code = code.filter(|text| plan.language == Language::Python && text.contains(HEADER));
     let key = (requirements.is_empty() && code.is_none()).then(|| content(plan));
-    if let Some(known) = key.and_then(|key| remembered.find(&key)) {
+    if let Some(known) = key.and_then(|key| known_requests.find(&key)) {
         return Ok(known
             .into_iter()
             .map(|wanted| (wanted.language(), Ok(wanted)))
             .collect());
     }
-    let asked = Asked {
+    let asked = PackageSources {
         language: plan.language,
         sources: sources(plan),
         code: code.cloned(),
         requirements: requirements.to_vec(),
     };
     let read = tokio::task::spawn_blocking(move || asked.both());
-    let read: Vec<OfKind> = read.await.map_err(Error::internal)?;
+    let read: Vec<LanguageRequest> = read.await.map_err(Error::internal)?;
     if let Some(key) = key {
         let sound: Vec<_> = read
             .iter()
             .flat_map(|(_, wanted)| wanted.as_ref().ok().cloned())
             .collect();
         if sound.len() == read.len() {
-            remembered.keep(key, &sound);
+            known_requests.keep(key, &sound);
         }
     }
     Ok(read)
 }
 
-/// How a header begins that names packages (PEP 723).
+/// Start of a script header that declares dependencies (PEP 723).
 const HEADER: &str = "# /// script";
 
-/// Everything that says what is asked for, in one word.
+/// Identifies all sources of the package lists.
 fn content(plan: &PlannedRun) -> Digest {
     let job = &plan.job;
     let mut text = format!("{}\n", plan.language.as_str());
     for skill in job.sandbox.skill.iter().chain(&job.sandbox.mounted) {
         text += &format!("{}\n", skill.digest);
     }
-    // Whether the first of them is run, and what of it.
+    // Whether the first skill is run, and which file of it.
     text += plan
         .entrypoint
         .as_deref()
@@ -164,14 +164,14 @@ fn content(plan: &PlannedRun) -> Digest {
     Digest::of(text.as_bytes())
 }
 
-fn sources(plan: &PlannedRun) -> Vec<Source> {
+fn sources(plan: &PlannedRun) -> Vec<SkillSource> {
     let job = &plan.job;
-    let own = job.sandbox.skill.as_ref().map(|skill| Source {
+    let own = job.sandbox.skill.as_ref().map(|skill| SkillSource {
         mounted: None,
         folder: skill.folder.clone(),
         program: plan.entrypoint.clone(),
     });
-    let mounted = job.sandbox.mounted.iter().map(|skill| Source {
+    let mounted = job.sandbox.mounted.iter().map(|skill| SkillSource {
         mounted: Some(skill.name.clone()),
         folder: skill.folder.clone(),
         program: None,
@@ -179,36 +179,36 @@ fn sources(plan: &PlannedRun) -> Vec<Source> {
     own.into_iter().chain(mounted).collect()
 }
 
-/// What language the requirements of a request are for: a shell's for the Python that it calls.
-pub(super) fn of_request(program: Language) -> Language {
+/// The language that the request's requirements apply to. For a shell script, the Python that it calls.
+pub(super) fn requirements_language(program: Language) -> Language {
     match program {
         Language::Node => Language::Node,
         Language::Python | Language::Bash => Language::Python,
     }
 }
 
-/// Where a program says what it needs.
-struct Asked {
-    /// The program's.
+/// Where package lists are read from.
+struct PackageSources {
+    /// Language of the program.
     language: Language,
-    /// Its own skill, then those that it may import.
-    sources: Vec<Source>,
-    /// Code that came with the request.
+    /// The skill, then the mounted skills.
+    sources: Vec<SkillSource>,
+    /// Code of the request.
     code: Option<String>,
     requirements: Vec<String>,
 }
 
-/// The files of a skill.
-struct Source {
-    /// The skill's name, if it is not the one that runs.
+/// Package lists of one skill.
+struct SkillSource {
+    /// Name of a mounted skill.
     mounted: Option<SkillName>,
     folder: PathBuf,
-    /// The program's path in it.
+    /// Path of the program in the folder.
     program: Option<String>,
 }
 
-impl Asked {
-    fn both(&self) -> Vec<OfKind> {
+impl PackageSources {
+    fn both(&self) -> Vec<LanguageRequest> {
         let kinds = [(Language::Python, self.python()), (Language::Node, self.node())];
         let found = kinds
             .into_iter()
@@ -216,23 +216,25 @@ impl Asked {
         found.collect()
     }
 
-    fn python(&self) -> Result<Option<Wanted>, Error> {
+    fn python(&self) -> Result<Option<RequestedPackages>, Error> {
         let mut all = Requirements::default();
         for source in &self.sources {
             all.extend(source.python().map_err(|error| source.refused(&error))?);
         }
         if let Some(code) = &self.code {
-            all.add_all(&in_header("code.py", code.as_bytes()), |_| in_its_header("code"))
-                .map_err(|error| Error::invalid(error.to_string()))?;
+            all.add_all(&header_dependencies("code.py", code.as_bytes()), |_| {
+                header_place("code")
+            })
+            .map_err(|error| Error::invalid(error.to_string()))?;
         }
         all.add_all(self.requirements(Language::Python), |index| {
             format!("requirements[{index}]")
         })
         .map_err(|error| Error::invalid(error.to_string()))?;
-        Ok((!all.is_empty()).then_some(Wanted::Python(all)))
+        Ok((!all.is_empty()).then_some(RequestedPackages::Python(all)))
     }
 
-    fn node(&self) -> Result<Option<Wanted>, Error> {
+    fn node(&self) -> Result<Option<RequestedPackages>, Error> {
         let mut all: Option<NodePackages> = None;
         for source in &self.sources {
             let refused = |error| source.refused(&error);
@@ -243,12 +245,12 @@ impl Asked {
         }
         let all = NodePackages::with(all, self.requirements(Language::Node))
             .map_err(|error| Error::invalid(error.to_string()))?;
-        Ok(all.map(Wanted::Node))
+        Ok(all.map(RequestedPackages::Node))
     }
 
-    /// Those of the request, if they are for programs of this language.
+    /// Requirements of the request if they apply to this language.
     fn requirements(&self, language: Language) -> &[String] {
-        if of_request(self.language) == language {
+        if requirements_language(self.language) == language {
             &self.requirements
         } else {
             &[]
@@ -256,7 +258,7 @@ impl Asked {
     }
 }
 
-impl Source {
+impl SkillSource {
     fn python(&self) -> Result<Requirements, InvalidRequirement> {
         let mut all = Requirements::default();
         if let Some(path) = self.find("requirements.txt") {
@@ -266,7 +268,7 @@ impl Source {
         if let Some(path) = &self.program
             && let Some(head) = text_head(&self.folder, path)
         {
-            all.add_all(&in_header(path, &head), |_| in_its_header(path))?;
+            all.add_all(&header_dependencies(path, &head), |_| header_place(path))?;
         }
         Ok(all)
     }
@@ -296,21 +298,21 @@ impl Source {
         };
         Error::new(
             Code::DependenciesFailed,
-            format!("the packages that {whose} asks for cannot be installed: {error}"),
+            format!("the packages of {whose} cannot be installed: {error}"),
         )
     }
 }
 
-/// What the file at `path` that begins with `head` asks for itself (PEP 723).
-fn in_header(path: &str, head: &[u8]) -> Vec<String> {
+/// Dependencies in the header of a script (PEP 723).
+fn header_dependencies(path: &str, head: &[u8]) -> Vec<String> {
     action(path, head).map_or_else(Vec::new, |action| action.dependencies)
 }
 
-fn in_its_header(path: &str) -> String {
+fn header_place(path: &str) -> String {
     format!("{path} (its `script` header)")
 }
 
-/// A whole file of the skill, if it is one, not too long, and text. Archives hold no links.
+/// The text of a regular file up to a size limit. Archives contain no links.
 fn text(folder: &Path, path: &str, bytes_max: u64) -> Option<String> {
     if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
         return None;

@@ -1,54 +1,53 @@
-//! Whether an installer has done its work, and if not, why: in words that say what to do next.
+//! Classifies the result of an installation, with error messages that name a remedy.
 
 use crate::egress::ProxyFailure;
-use crate::engine::deps::nobody_waits;
+use crate::engine::deps::caller_disconnected;
 use crate::error::{Code, Error, quoted};
 use crate::execution::ResourceLimits;
 use crate::limits;
 use crate::sandbox::{Completion, Report};
 
-/// What an installer left behind, and what it might have used.
 #[derive(Debug)]
-pub(super) struct Verdict<'a> {
+pub(super) struct InstallationCheck<'a> {
     pub(super) report: &'a Report,
     pub(super) granted: &'a ResourceLimits,
-    /// What one set may have.
+    /// Maximum size of one package set.
     pub(super) set_bytes: u64,
 }
 
-/// What installers say when a file system is full.
-const NO_ROOM: [&str; 2] = ["No space left on device", "ENOSPC"];
-/// What pip says when it has found no wheel.
+/// Messages of installers on a full file system.
+const DISK_FULL: [&str; 2] = ["No space left on device", "ENOSPC"];
+/// Message of pip without a matching wheel.
 const NO_WHEEL: &str = "No matching distribution found for ";
 
-impl Verdict<'_> {
-    /// Why there are no packages, if there are none.
-    pub(super) fn judge(&self, failure: Option<ProxyFailure>) -> Result<(), Error> {
+impl InstallationCheck<'_> {
+    /// `Ok` if the packages are complete.
+    pub(super) fn check(&self, failure: Option<ProxyFailure>) -> Result<(), Error> {
         let report = self.report;
         let why = match &report.end {
-            Completion::Exited(0) if report.complete => match self.not_to_be_kept() {
+            Completion::Exited(0) if report.complete => match self.rejection() {
                 None => return Ok(()),
                 Some(why) => why,
             },
-            Completion::Exited(_) if self.says(&NO_ROOM) => self.no_room(),
-            // pip was killed, and what called it was not.
+            Completion::Exited(_) if self.printed(&DISK_FULL) => self.too_large(),
+            // pip was killed, but not the program that called it.
             Completion::Exited(_) | Completion::Signaled(_) | Completion::OutOfMemory
                 if report.usage.oom_kills > 0 =>
             {
-                self.no_memory()
+                self.out_of_memory()
             }
-            Completion::OutOfMemory => self.no_memory(),
-            Completion::Exited(code) => self.last_words(*code),
+            Completion::OutOfMemory => self.out_of_memory(),
+            Completion::Exited(code) => self.last_lines(*code),
             Completion::TimedOut => format!("it took longer than {} s", self.granted.timeout.as_secs()),
             Completion::NotStarted(reason) | Completion::Lost(reason) => reason.clone(),
             Completion::Signaled(signal) => format!("the installer was ended by signal {signal}"),
-            Completion::Cancelled => return Err(nobody_waits()),
+            Completion::Cancelled => return Err(caller_disconnected()),
         };
         let hint = match failure {
             None => String::new(),
             Some(ProxyFailure::Forbidden(why)) => format!("; rejected by the proxy: {why}"),
             Some(ProxyFailure::Unreachable(why)) => format!(
-                "; {why}; without a network use packages that were installed before: `skillbox deps prefetch SKILL` installs them while there is one"
+                "; {why}; to run without network, install the packages in advance with `skillbox deps prefetch SKILL`"
             ),
         };
         Err(Error::new(
@@ -57,39 +56,39 @@ impl Verdict<'_> {
         ))
     }
 
-    /// Why what was installed is not kept, if it is not.
-    fn not_to_be_kept(&self) -> Option<String> {
+    /// Why the packages cannot be stored.
+    fn rejection(&self) -> Option<String> {
         let bytes: u64 = self.report.files.iter().map(|file| file.size).sum();
-        // Links are what npm makes of programs; nobody calls those.
+        // npm links programs, which nothing calls.
         let skipped = self.report.skipped.iter().find(|file| file.reason != "link");
         if bytes > self.set_bytes || skipped.is_some_and(|file| file.reason == "too_large") {
-            return Some(self.no_room());
+            return Some(self.too_large());
         }
         let file = skipped?;
         let path = quoted(&file.path);
         Some(if file.reason == "too_many" {
             let most = limits::PACKAGES_FILES_MAX;
-            format!("they have more than {most} files; ask for fewer packages")
+            format!("they have more than {most} files; request fewer packages")
         } else {
-            format!("{path} cannot be kept ({})", file.reason)
+            format!("{path} cannot be stored ({})", file.reason)
         })
     }
 
-    fn no_room(&self) -> String {
+    fn too_large(&self) -> String {
         let [set, room] = [self.set_bytes, self.granted.sandbox_bytes].map(|bytes| bytes / limits::MIB);
         format!(
-            "they are too large: one program's may have {set} MiB (deps.set_size), and {room} MiB while they are installed; {REMEDY}"
+            "they are too large: the limit is {set} MiB (deps.set_size), and {room} MiB during installation; {REMEDY}"
         )
     }
 
-    fn no_memory(&self) -> String {
+    fn out_of_memory(&self) -> String {
         let mebibytes = self.granted.memory_bytes / limits::MIB;
         format!(
-            "the installer was killed for want of memory: it may use {mebibytes} MiB with all that it has unpacked (deps.set_size), as far as this host has them; {REMEDY}"
+            "the installer was out of memory: its limit is {mebibytes} MiB, including unpacked files (deps.set_size), if this host has that much; {REMEDY}"
         )
     }
 
-    fn says(&self, words: &[&str]) -> bool {
+    fn printed(&self, words: &[&str]) -> bool {
         let logs = &self.report.logs;
         [&logs.stderr, &logs.stdout].into_iter().any(|said| {
             let said = String::from_utf8_lossy(said);
@@ -97,8 +96,8 @@ impl Verdict<'_> {
         })
     }
 
-    /// The last that an installer said, fit for a message.
-    fn last_words(&self, code: i32) -> String {
+    /// The last lines that the installer printed.
+    fn last_lines(&self, code: i32) -> String {
         let logs = &self.report.logs;
         let said = if logs.stderr.iter().all(u8::is_ascii_whitespace) {
             &logs.stdout
@@ -118,7 +117,7 @@ impl Verdict<'_> {
         });
         let shown: Vec<_> = shown.collect();
         if shown.is_empty() {
-            return format!("the installer exited with code {code} and said nothing");
+            return format!("the installer exited with code {code} without output");
         }
         let missing = lines
             .iter()
@@ -126,15 +125,14 @@ impl Verdict<'_> {
             .map(|(_, package)| {
                 let package = quoted(package);
                 format!(
-                    "; the index has no wheel of {package} for this interpreter and platform, and nothing is built here: ask for another version or package, or let the operator put a wheel into the index"
+                    "; the index has no wheel of {package} for this interpreter and platform, and source packages are not built: request another version or package, or ask the operator to add a wheel to the index"
                 )
             });
         shown.join("; ") + &missing.unwrap_or_default()
     }
 }
 
-/// What helps against too much.
-const REMEDY: &str = "ask for fewer or smaller packages, or let the operator raise deps.set_size";
+const REMEDY: &str = "request fewer or smaller packages, or ask the operator to raise deps.set_size";
 
 #[cfg(test)]
 mod tests {
@@ -154,12 +152,12 @@ mod tests {
             },
             ..Report::bare(end)
         };
-        let verdict = Verdict {
+        let check = InstallationCheck {
             report: &report,
             granted: &ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default()),
             set_bytes: 5 * limits::MIB,
         };
-        verdict.judge(None).unwrap_err().to_string()
+        check.check(None).unwrap_err().to_string()
     }
 
     #[test]
@@ -167,7 +165,7 @@ mod tests {
         for (said, part) in [
             (
                 "OSError: [Errno 28] No space left on device",
-                "may have 5 MiB (deps.set_size)",
+                "the limit is 5 MiB (deps.set_size)",
             ),
             ("npm error ENOSPC: no space left on device, write", "too large"),
         ] {
@@ -181,7 +179,7 @@ mod tests {
         ] {
             let text = ended(end, "", kills);
             assert!(
-                text.contains("for want of memory") && text.contains("512 MiB") && text.contains(REMEDY),
+                text.contains("was out of memory") && text.contains("512 MiB") && text.contains(REMEDY),
                 "{text}"
             );
         }
@@ -194,7 +192,7 @@ mod tests {
         for part in [
             "(from versions: none)",
             "no wheel of `docopt`",
-            "nothing is built here",
+            "source packages are not built",
         ] {
             assert!(text.contains(part), "{text}");
         }
@@ -202,7 +200,7 @@ mod tests {
 
     #[test]
     fn an_installer_that_says_nothing_is_told_by_how_it_ended() {
-        assert!(ended(Completion::Exited(3), " \n", 0).ends_with("exited with code 3 and said nothing"));
+        assert!(ended(Completion::Exited(3), " \n", 0).ends_with("exited with code 3 without output"));
         assert!(ended(Completion::Signaled(11), "", 0).ends_with("ended by signal 11"));
         assert!(ended(Completion::Exited(1), "a\nb\n", 0).ends_with(": a; b"));
     }
