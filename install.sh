@@ -10,14 +10,14 @@ usage() {
 Usage: ./install.sh [OPTION...]
 
 Builds the static binary with cargo and installs it with completions for bash, zsh and fish.
-Nothing is downloaded but what cargo needs for the build. Running it again updates what is there.
+Downloads nothing except what cargo needs for the build. Run it again to update an installation.
 
 Options:
-  --prefix DIR    where to install (default: /usr/local as root, else ~/.local)
+  --prefix DIR    install into DIR (default: /usr/local as root, else ~/.local)
   --binary FILE   install this binary instead of building one
-  --systemd       also install the hardened service unit (as root); it is not started
-  --uninstall     remove what an installation put there; data and configuration stay
-  --help          print this
+  --systemd       also install the hardened service unit (as root), without starting it
+  --uninstall     remove the installed files; data and configuration stay
+  --help          print this help
 
 Examples:
   ./install.sh
@@ -32,7 +32,7 @@ die() {
     exit 1
 }
 
-put() { # MODE SOURCE TARGET: complete or not at all, also while the old one runs
+put() { # MODE SOURCE TARGET: replaces the file atomically, also while the old binary runs
     install -d "$(dirname "$3")"
     install -m "$1" "$2" "$3.new"
     mv -f "$3.new" "$3"
@@ -48,9 +48,9 @@ completion_file() { # SHELL
 }
 
 build() { # into $work/bin/skillbox
-    command -v cargo >/dev/null || die "cargo is missing: install Rust from your distribution or https://rustup.rs, or give --binary FILE"
-    say "building; this takes some minutes the first time"
-    # --root keeps cargo's own records out of the prefix.
+    command -v cargo >/dev/null || die "cargo is missing: install Rust from your distribution or https://rustup.rs, or use --binary FILE"
+    say "building; the first build takes some minutes"
+    # --root keeps cargo's records out of the prefix.
     cargo install --locked --quiet --path "$here" --root "$work" --no-track
 }
 
@@ -62,20 +62,20 @@ install_unit() {
     sed "s|^ExecStart=/usr/local/bin/skillbox |ExecStart=$prefix/bin/skillbox |" \
         "$here/deploy/systemd/skillbox.service" >"$work/skillbox.service"
     put 644 "$work/skillbox.service" "$unit"
-    getent group docker >/dev/null || say "note: there is no group docker; remove SupplementaryGroups from $unit or set SKILLBOX_DOCKER_HOST"
+    getent group docker >/dev/null || say "note: group docker not found; remove SupplementaryGroups from $unit or set SKILLBOX_DOCKER_HOST"
     if has_systemd; then systemctl daemon-reload; fi
     say "start it with: systemctl enable --now skillbox"
-    say "its first key is then in /var/lib/skillbox/admin.key"
+    say "it then writes the first key to /var/lib/skillbox/admin.key"
 }
 
 install_all() {
     if [ -n "$binary" ]; then
-        [ -f "$binary" ] || die "there is no file $binary"
+        [ -f "$binary" ] || die "no such file: $binary"
     else
         build
         binary=$work/bin/skillbox
     fi
-    "$binary" version >/dev/null || die "$binary does not run here"
+    "$binary" version >/dev/null || die "$binary does not run on this machine"
     put 755 "$binary" "$prefix/bin/skillbox"
     local shell
     for shell in bash zsh fish; do
@@ -98,7 +98,7 @@ remove() {
 }
 
 uninstall() {
-    # Only root can remove the unit, and one that runs a binary of another prefix is not ours.
+    # Only root can remove the unit. A unit that runs a binary of another prefix belongs to another installation.
     if [ "$(id -u)" = 0 ] && grep -qs "^ExecStart=$prefix/bin/skillbox " "$unit"; then
         if has_systemd; then systemctl disable --now skillbox || true; fi
         remove "$unit"
@@ -109,7 +109,7 @@ uninstall() {
         remove "$(completion_file "$shell")"
     done
     remove "$prefix/bin/skillbox"
-    say "done; data folders and /etc/skillbox were left as they are"
+    say "done; data folders and /etc/skillbox are unchanged"
 }
 
 prefix=$HOME/.local binary='' systemd='' action=install_all
