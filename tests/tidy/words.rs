@@ -26,7 +26,15 @@ const PHRASES: &[&str] = &[
     "newborn",
 ];
 
-const PROSE: &[&str] = &["README.md", "SECURITY.md", "CONTRIBUTING.md", "docs", "deploy"];
+const PROSE: &[&str] = &[
+    "README.md",
+    "SECURITY.md",
+    "CONTRIBUTING.md",
+    "install.sh",
+    "deploy",
+    "docs",
+    "examples",
+];
 
 fn old_names(path: &str, text: &str) -> Vec<String> {
     let found = code_lines(text)

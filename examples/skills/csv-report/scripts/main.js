@@ -64,7 +64,7 @@ function parse(text, delimiter, mode) {
   let line = 1;
   let rowLine = 1;
   const endRow = () => {
-    // A blank line is no row.
+    // Blank lines are not rows.
     if (fields.length > 1 || fields[0] !== "") rows.push({ line: rowLine, fields });
     fields = [];
     rowLine = line;
@@ -166,7 +166,7 @@ function describeNumbers(values) {
     max: numbers[count - 1],
     mean: round(mean),
     median: round(median),
-    // Of a sample; one value has none.
+    // Sample standard deviation; undefined for one value.
     stddev: count > 1 ? round(Math.sqrt(squares / (count - 1))) : null,
   };
 }

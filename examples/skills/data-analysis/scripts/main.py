@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 
-# The home folder may be read-only, and matplotlib keeps a list of fonts.
+# matplotlib writes a font cache, and the home folder may be read-only.
 os.environ.setdefault("MPLCONFIGDIR", tempfile.mkdtemp())
 
 import matplotlib
@@ -25,7 +25,7 @@ TEXT_CHARS_MAX = 80
 
 
 class InputError(Exception):
-    """The caller can correct it."""
+    """An error that the caller can correct."""
 
 
 def read_table(given):
@@ -52,7 +52,7 @@ def is_text(column):
 
 
 def as_dates(column):
-    """The column as dates, if every value that is there is one."""
+    """The column as dates, if every present value is a date."""
     present = column.dropna().astype(str)
     if present.empty or not present.str.match(r"\d{4}-\d{2}-\d{2}").all():
         return column
@@ -71,7 +71,7 @@ def kind(column):
 
 
 def plain(number):
-    """A number that JSON has, to six digits after the point; whole ones as such."""
+    """A number valid in JSON, rounded to six decimals; whole numbers as integers."""
     if pd.isna(number) or number in (float("inf"), float("-inf")):
         return None
     number = round(float(number), 6)
@@ -103,7 +103,7 @@ def describe(name, column):
         told |= {"min": present.min().date().isoformat(), "max": present.max().date().isoformat()}
     else:
         counts = present.astype(str).str.slice(0, TEXT_CHARS_MAX).value_counts()
-        # Equal counts in the order of their names, so that the same table always gives the same answer.
+        # Sort equal counts by name, so that the same table always gives the same result.
         top = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:TOP]
         told["top"] = [{"value": value, "count": int(count)} for value, count in top]
     return told
@@ -131,7 +131,7 @@ def column(table, given, member):
 
 
 def grouped(table, given, value):
-    """The value of each group, in the order in which they are told."""
+    """The value of each group, in output order."""
     by = column(table, given, "group")
     how = given.get("how", "sum")
     if how != "count" and value is None:

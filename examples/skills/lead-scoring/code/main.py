@@ -1,4 +1,4 @@
-"""Ranks leads: `main` is called with the input, and what it returns is the output."""
+"""Ranks leads: `main` gets the input and returns the output."""
 
 import collections
 import csv
@@ -31,7 +31,7 @@ def main(args):
 
 
 def read(blob):
-    """The leads of a CSV blob; what is empty there is absent."""
+    """The leads of a CSV blob; empty fields are absent."""
     leads = []
     for line, row in enumerate(csv.DictReader(io.StringIO(blobs.read_text(blob))), start=2):
         lead = {key.strip(): value.strip() for key, value in row.items() if key and value and value.strip()}

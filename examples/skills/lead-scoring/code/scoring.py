@@ -1,4 +1,4 @@
-"""The rules, applied to one lead. Also for other skills: `from skills.lead_scoring.scoring import score`."""
+"""Applies the rules to one lead. Other skills import it: `from skills.lead_scoring.scoring import score`."""
 
 import datetime
 import json

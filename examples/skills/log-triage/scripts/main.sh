@@ -3,7 +3,7 @@
 # Needs bash >= 4.4 and `sort`; the same with GNU coreutils and BusyBox.
 set -euo pipefail
 shopt -s extglob
-# Bytes, not characters: patterns stay fast and invalid UTF-8 cannot stop anything.
+# Use bytes, not characters: patterns stay fast, and invalid UTF-8 causes no error.
 export LC_ALL=C
 
 readonly GROUPS_MAX=20000 BUCKETS_MAX=500 EXAMPLE_BYTES_MAX=300
@@ -14,7 +14,7 @@ fail() {
   exit 1
 }
 
-# ---- the input: a flat JSON object ---------------------------------------------------------------------------
+# ---- input: a flat JSON object -------------------------------------------------------------------------------
 
 # utf8 HEX: sets $char to the UTF-8 bytes of a code point.
 utf8() {
@@ -32,13 +32,13 @@ utf8() {
   printf -v char '%b' "$octets"
 }
 
-# decode RAW: sets $decoded to a JSON string's text. Walks from backslash to backslash and joins once: appending to one
-# long string would copy it each time.
+# decode RAW: sets $decoded to a JSON string's text. Splits at backslashes and joins once, because each append to one
+# long string would copy it.
 decode() {
   local -a parts=() out=()
   local part code high='' verbatim=''
   mapfile -d \\ -t parts <<<"$1"
-  # The here-string adds one line feed.
+  # The here-string appends a line feed.
   parts[-1]=${parts[-1]%$'\n'}
   out=("${parts[0]}")
   for part in "${parts[@]:1}"; do
@@ -81,7 +81,7 @@ decode() {
   printf -v decoded '%s' "${out[@]}"
 }
 
-# read_input: sets ${given[name]} for every member. Quotes cut the text into pieces that lie outside and inside strings in turn.
+# read_input: sets ${given[name]} for every member. Quotes split the text into pieces alternately outside and inside strings.
 read_input() {
   local -a pieces=() held=()
   local piece string tail name='' inside='' wants=open
@@ -97,11 +97,11 @@ read_input() {
         continue
       fi
       ((index < last)) || fail "the input is not JSON: a string does not end"
-      # What was cut at an escaped quote is put together again.
+      # Join pieces that were split at an escaped quote.
       printf -v string '%s"' "${held[@]}"
       decode "${string%\"}"
       if [[ $wants == key ]]; then
-        # Only a plain name may become a subscript; other members are ignored.
+        # Only plain names may become subscripts; other members are ignored.
         name=ignored wants=colon
         [[ $decoded == *[!a-z]* || ! $decoded ]] || name=$decoded
       else
@@ -116,7 +116,7 @@ read_input() {
   [[ $wants == end ]] || fail "the input must be a flat JSON object such as {\"log\": \"…\"}"
 }
 
-# outside TEXT: what stands between two strings of a flat object: braces, a colon, a comma, numbers.
+# outside TEXT: parses the text between two strings of a flat object: braces, colon, comma, numbers.
 outside() {
   local text=${1//[$' \t\r\n']/}
   while [[ $text ]]; do
@@ -139,7 +139,7 @@ outside() {
   [[ $wants == @(key|value|end) ]] || fail "the input is not a flat JSON object: a string stands where none can"
 }
 
-# ---- one line ------------------------------------------------------------------------------------------------
+# ---- log line ------------------------------------------------------------------------------------------------
 
 declare -A MONTHS=([Jan]=01 [Feb]=02 [Mar]=03 [Apr]=04 [May]=05 [Jun]=06 [Jul]=07 [Aug]=08 [Sep]=09 [Oct]=10 [Nov]=11 [Dec]=12)
 readonly ISO='^\[?([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2})(:[0-9]{2}([.,][0-9]+)?)?(Z|[+-][0-9]{2}:?[0-9]{2})?\]?'
@@ -160,7 +160,7 @@ find_time() {
   seen=${seen#\[} seen=${seen%\]}
 }
 
-# level_of WORD: sets $level when the word is the name of a level.
+# level_of WORD: sets $level if the word names a level.
 level_of() {
   case $1 in
     fatal | critical | crit | emergency | emerg | alert | panic) level=fatal ;;
@@ -175,7 +175,7 @@ level_of() {
 
 readonly FIELD='"?(level|severity|lvl)"?[=:] ?"?([A-Za-z]+)'
 
-# find_level TEXT: sets $level, and $rest without the word when it stood alone.
+# find_level TEXT: sets $level, and $rest without the word if it is a separate word.
 find_level() {
   level=other
   local -a words=()
@@ -185,7 +185,7 @@ find_level() {
   fi
   read -r -a words <<<"${1:0:160}" || true
   for word in "${words[@]:0:6}"; do
-    # `[error]`, `ERROR:`, `<warn>`; but not the error of `error_count=0` or a sentence.
+    # Accept `[error]`, `ERROR:`, `<warn>`, but not `error_count=0` or a word of a sentence.
     bare=${word##[\[(<]} bare=${bare%%[:,]} bare=${bare%%[\])>]} bare=${bare%%[:,]}
     if [[ $bare == "${bare^^}" || $word != "$bare" || $word == "${words[0]}" ]] && level_of "${bare,,}"; then
       rest=${1/"$word"/}
@@ -200,14 +200,14 @@ readonly HEX='(0x[0-9a-fA-F]+|[0-9a-fA-F]*[0-9][a-fA-F]+[0-9a-fA-F]*[0-9][0-9a-f
 
 readonly MESSAGE='"(msg|message|error|event)" ?: ?"([^"]+)"'
 
-# normalise TEXT: sets $message, in which everything that varies between two lines of one kind is a placeholder.
+# normalise TEXT: sets $message, with placeholders for the parts that vary between similar lines.
 normalise() {
   local text=${1:0:400} word at
   local -a words=()
   message=''
-  # Of a JSON line the message says what happened; the rest is context.
+  # In a JSON line, the message describes the event; the other members are context.
   if [[ $text == '{'* && $1 =~ $MESSAGE ]]; then text=${BASH_REMATCH[2]:0:400}; fi
-  # Quoted values vary. Cut at the quotes every second piece is one; the last stands open when their number is odd.
+  # Quoted values vary. Split at quotes, every second piece is quoted; with an odd number of quotes the last is unclosed.
   if [[ $text == *\"*\"* ]]; then
     IFS=\" read -r -a words <<<"$text" || true
     text=''
@@ -218,7 +218,7 @@ normalise() {
   read -r -a words <<<"$text" || true
   for word in "${words[@]}"; do
     if [[ $word == *[0-9]* ]]; then
-      # The cheap question first: a regular expression costs as much as the rest of the line.
+      # Cheap test first: a regular expression costs as much as the rest of the line.
       if [[ $word == *-*-*-*-* && $word =~ $UUID ]]; then
         word=${word/"${BASH_REMATCH[0]}"/<id>}
       elif [[ $word == *.*.*.* && $word =~ $IP ]]; then
@@ -226,7 +226,7 @@ normalise() {
       elif [[ ${#word} -ge 8 && $word == *[a-fA-F]* && $word =~ $HEX && ${#BASH_REMATCH[0]} -ge 8 ]]; then
         word=${word/"${BASH_REMATCH[0]}"/<hex>}
       fi
-      # An extended pattern would do it in one step and take fifty times as long.
+      # An extended pattern needs one step but takes fifty times as long.
       word=${word//[0-9]/0}
       while [[ $word == *00* ]]; do word=${word//00/0}; done
       word=${word//0.0/0}
@@ -234,12 +234,12 @@ normalise() {
     fi
     message+=${message:+ }$word
   done
-  # What is left of "- " or ": " after the time and the level were taken out.
+  # Remove "- " or ": " that remain after time and level.
   message=${message##*([-:|, ])}
   [[ $message ]] || message='(empty)'
 }
 
-# ---- JSON out ------------------------------------------------------------------------------------------------
+# ---- output --------------------------------------------------------------------------------------------------
 
 # quote TEXT: sets $quoted to a JSON string. Bytes that are not UTF-8 become U+FFFD, so the output is always valid.
 quote() {
@@ -300,7 +300,7 @@ text_or_null() {
   if [[ $1 ]]; then quote "$1"; else quoted=null; fi
 }
 
-# ---- the work ------------------------------------------------------------------------------------------------
+# ---- triage --------------------------------------------------------------------------------------------------
 
 declare -A given=() levels=([fatal]=0 [error]=0 [warn]=0 [info]=0 [debug]=0 [trace]=0 [other]=0)
 declare -A count=() first_line=() group_first=() group_last=() example=() bucket_events=() bucket_problems=()
@@ -335,7 +335,7 @@ triage_line() {
   normalise "$rest"
   key=$level$tab$message
   if [[ ! ${count[$key]:-} ]]; then
-    # A log of nothing but different problems must not fill the memory.
+    # A log in which every problem is different must not fill the memory.
     ((${#count[@]} < GROUPS_MAX)) || return 0
     count[$key]=0 first_line[$key]=$number group_first[$key]=$seen example[$key]=${line:0:EXAMPLE_BYTES_MAX}
   fi
@@ -346,7 +346,7 @@ triage_line() {
 print_problems() {
   local key line separator=''
   local -A by_line=()
-  # Sorted by number only, so that no byte of a message reaches `sort`.
+  # Sort by number only, so that no byte of a message reaches `sort`.
   for key in "${!count[@]}"; do by_line[${first_line[$key]}]=$key; done
   local -a order=()
   mapfile -t order < <(
@@ -403,7 +403,7 @@ top=${given[top]:-5} step=${given[bucket]:-hour}
 [[ $step == @(minute|hour|day) ]] || fail "bucket must be minute, hour or day"
 if [[ ${given[log]+set} ]]; then
   mapfile -t lines <<<"${given[log]}"
-  # A text that ends in a line feed has one more here: the here-string's own.
+  # The here-string adds a line feed to texts that already end with one.
   [[ ${lines[-1]} ]] || unset 'lines[-1]'
 elif [[ ${given[path]:-} ]]; then
   [[ -f ${given[path]} && -r ${given[path]} ]] || fail "path cannot be read; send the file with the run"

@@ -19,7 +19,7 @@ VALUE_CHARS_MAX = 2000
 
 
 class InputError(Exception):
-    """The caller can correct it."""
+    """An error that the caller can correct."""
 
 
 def open_document(given):
@@ -45,7 +45,7 @@ def open_document(given):
 
 
 def chosen(pages, total):
-    """The pages that `1-3,7` or `5-` means, in their order."""
+    """The page numbers of a selection such as `1-3,7` or `5-`, in its order."""
     if not pages:
         return range(1, total + 1)
     found = set()
