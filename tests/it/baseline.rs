@@ -125,7 +125,7 @@ const INPUT: &str = r#"{"n": 1e5, "big": 12345678901234567890123}"#;
 /// F-27: the server that wrote the folder was killed: one execution had ended, one ran, one was queued, one webhook was due.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn data_folder_of_earlier_release_is_taken_over() {
+async fn opens_data_folder_of_earlier_release() {
     if World::on(Backend::Native).await.is_none() {
         return;
     }

@@ -46,7 +46,7 @@ for name in sorted(os.listdir('/blobs')):
 json.dump(seen, open(os.environ['SANDBOX_OUTPUT'], 'w'))";
 
 #[tokio::test]
-async fn a_program_finds_its_blobs_by_their_digest_and_nothing_else() {
+async fn mounts_only_requested_blobs_by_digest() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -79,7 +79,7 @@ async fn a_program_finds_its_blobs_by_their_digest_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn as_many_bytes_as_may_be_sent_fit_and_one_more_is_refused() {
+async fn accepts_blobs_up_to_limit_and_rejects_one_byte_more() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -99,7 +99,7 @@ async fn as_many_bytes_as_may_be_sent_fit_and_one_more_is_refused() {
 }
 
 #[tokio::test]
-async fn a_missing_blob_is_named_before_anything_starts_or_is_recorded() {
+async fn reports_missing_blob_before_start_and_record() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -117,7 +117,7 @@ def put(data, name=None):
 ";
 
 #[tokio::test]
-async fn what_a_program_leaves_under_its_digest_is_kept_and_told() {
+async fn stores_and_reports_blobs_written_by_program() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -159,7 +159,7 @@ async fn what_a_program_leaves_under_its_digest_is_kept_and_told() {
 
 /// O-03, O-04, O-06: a name is believed when the content was found to be that.
 #[tokio::test]
-async fn what_is_not_what_its_name_says_is_left_out_and_said() {
+async fn skips_and_reports_blobs_with_wrong_digest() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -218,7 +218,7 @@ os.mkdir('/sandbox/out/blobs/' + 'd' * 64)"
 }
 
 #[tokio::test]
-async fn blobs_beyond_the_quota_are_left_out_and_said() {
+async fn skips_and_reports_blobs_above_quota() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };

@@ -26,7 +26,7 @@ fn finds_its_blobs(shell: &Shell, skill: &str) {
 }
 
 #[test]
-fn a_run_here_is_given_blobs() {
+fn local_run_receives_blobs() {
     if !has_docker() {
         return;
     }
@@ -36,7 +36,7 @@ fn a_run_here_is_given_blobs() {
 }
 
 #[test]
-fn a_run_on_a_server_is_sent_blobs_which_it_keeps() {
+fn remote_run_uploads_blobs() {
     if !has_docker() {
         return;
     }
@@ -97,12 +97,12 @@ fn keeps_blobs(shell: &Shell) {
 }
 
 #[test]
-fn blobs_are_kept_and_fetched_without_a_server() {
+fn stores_and_fetches_blobs_locally() {
     keeps_blobs(&Shell::new());
 }
 
 #[test]
-fn blobs_are_kept_and_fetched_on_a_server() {
+fn stores_and_fetches_blobs_on_server() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("data"));
     let shell = Shell::new()
@@ -113,7 +113,7 @@ fn blobs_are_kept_and_fetched_on_a_server() {
 
 /// What an execution leaves is fetched with the line that is said after it.
 #[test]
-fn a_run_says_how_its_blobs_are_fetched() {
+fn run_prints_how_to_fetch_its_blobs() {
     if !has_docker() {
         return;
     }

@@ -80,28 +80,28 @@ fn runs(name: &str) {
 }
 
 #[test]
-fn what_the_readme_shows_runs() {
+fn commands_of_readme_run() {
     runs("README.md");
 }
 
 #[test]
-fn what_the_skills_document_shows_runs() {
+fn commands_of_skills_document_run() {
     runs("docs/SKILLS.md");
 }
 
 #[test]
-fn what_the_specification_of_skills_shows_runs() {
+fn commands_of_skill_specification_run() {
     runs("docs/SKILL-SPEC.md");
 }
 
 #[test]
-fn what_the_document_for_newcomers_shows_runs() {
+fn commands_of_migration_document_run() {
     runs("docs/MIGRATION.md");
 }
 
 /// The numbers of the tables are those that hold.
 #[test]
-fn the_specification_of_skills_says_the_limits_that_hold() {
+fn skill_specification_states_actual_limits() {
     let document = read("docs/SKILL-SPEC.md");
     let mib = |bytes: u64| bytes / limits::MIB;
     let kib = |bytes: usize| bytes / 1024;
@@ -184,17 +184,17 @@ fn grouped(number: usize) -> String {
 }
 
 #[test]
-fn what_the_command_line_document_shows_runs() {
+fn commands_of_cli_document_run() {
     runs("docs/CLI.md");
 }
 
 #[test]
-fn what_the_document_about_code_shows_runs() {
+fn commands_of_run_code_document_run() {
     runs("docs/RUN-CODE.md");
 }
 
 #[test]
-fn the_document_about_code_holds_every_sample() {
+fn run_code_document_lists_every_sample() {
     let document = read("docs/RUN-CODE.md");
     for folder in ["samples", "samples/packages"] {
         for path in crate::native::run_code::samples(folder) {
@@ -212,7 +212,7 @@ fn the_document_about_code_holds_every_sample() {
 
 /// What a request for code may say is what one for a skill may, but for what names the skill.
 #[test]
-fn the_document_about_code_holds_every_member_of_a_request() {
+fn run_code_document_lists_every_request_member() {
     let (api, code) = (read("docs/API.md"), read("docs/RUN-CODE.md"));
     let members = |document: &str, head: &str| {
         let table = document
@@ -249,23 +249,23 @@ fn the_document_about_code_holds_every_member_of_a_request() {
 }
 
 #[test]
-fn what_the_document_about_proofs_shows_runs() {
+fn commands_of_prove_document_run() {
     runs("docs/PROVE.md");
 }
 
 /// The receiver that is shown verifies what is sent.
 #[test]
-fn what_the_document_about_webhooks_shows_runs() {
+fn commands_of_webhooks_document_run() {
     runs("docs/WEBHOOKS.md");
 }
 
 #[test]
-fn what_the_api_document_shows_runs() {
+fn commands_of_api_document_run() {
     runs("docs/API.md");
 }
 
 #[test]
-fn the_configuration_file_that_is_shown_is_accepted() {
+fn documented_configuration_file_is_accepted() {
     let document = read("docs/CONFIGURATION.md");
     let (_, after) = document.split_once("```yaml\n").unwrap();
     let (yaml, _) = after.split_once("```").unwrap();
@@ -284,7 +284,7 @@ fn the_configuration_file_that_is_shown_is_accepted() {
 
 /// What stands under `Commands:` in the help of each group.
 #[test]
-fn the_command_line_document_holds_every_command() {
+fn cli_document_lists_every_command() {
     let document = read("docs/CLI.md");
     let shell = Shell::new();
     for group in ["", "skill", "exec", "deps", "blob", "key", "secret", "webhook"] {
@@ -320,7 +320,7 @@ fn the_command_line_document_holds_every_command() {
 }
 
 #[test]
-fn what_the_installer_says_it_installs_is_there_and_goes_again() {
+fn installer_installs_and_removes_its_files() {
     let shell = Shell::new();
     let installer = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("install.sh");
     let prefix = shell.folder().join("prefix");
@@ -360,7 +360,7 @@ fn what_the_installer_says_it_installs_is_there_and_goes_again() {
 }
 
 #[test]
-fn the_configuration_document_holds_every_setting() {
+fn configuration_document_lists_every_setting() {
     let document = read("docs/CONFIGURATION.md");
     for setting in skillbox::config::SETTINGS {
         let default = if setting.default.is_empty() {
@@ -378,7 +378,7 @@ fn the_configuration_document_holds_every_setting() {
 }
 
 #[test]
-fn the_command_line_document_holds_every_exit_code() {
+fn cli_document_lists_every_exit_code() {
     let document = read("docs/CLI.md");
     for exit in skillbox::cli::Exit::ALL {
         let (number, meaning) = exit.row();
@@ -388,7 +388,7 @@ fn the_command_line_document_holds_every_exit_code() {
 }
 
 #[test]
-fn the_api_document_holds_every_route_and_every_code() {
+fn api_document_lists_every_route_and_error_code() {
     let document = read("docs/API.md");
     for (route, _) in skillbox::http::matrix().lines() {
         // The document writes `{path}` where the router needs a mark for the rest.

@@ -85,7 +85,7 @@ fn fetch(files: Value, content: &'static [u8]) -> (Said, Shell) {
 
 /// O-14.
 #[test]
-fn files_of_a_hostile_server_stay_inside_the_folder() {
+fn files_from_hostile_server_stay_inside_output_folder() {
     for path in [
         "../evil",
         "../../evil",
@@ -107,7 +107,7 @@ fn files_of_a_hostile_server_stay_inside_the_folder() {
 
 /// O-14.
 #[test]
-fn more_than_was_announced_or_something_else_is_not_kept() {
+fn rejects_files_with_wrong_size_or_content() {
     for (announced, sent) in [(&b"x"[..], &b"xxxxxxxx"[..]), (b"x", b"y"), (b"xx", b"x")] {
         let (said, shell) = fetch(json!([file("a.txt", announced)]), sent);
         assert_ne!(said.code, 0, "{announced:?}");
@@ -127,7 +127,7 @@ fn more_than_was_announced_or_something_else_is_not_kept() {
 
 /// O-14.
 #[test]
-fn a_hostile_archive_is_not_unpacked() {
+fn does_not_unpack_hostile_archive() {
     let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     let options = zip::write::SimpleFileOptions::default();
     zip.start_file("SKILL.md", options).unwrap();
@@ -141,7 +141,7 @@ fn a_hostile_archive_is_not_unpacked() {
 }
 
 #[test]
-fn redirects_are_not_followed_with_our_key() {
+fn does_not_follow_redirects_with_api_key() {
     let followed = Arc::new(AtomicBool::new(false));
     let witness = Arc::clone(&followed);
     let elsewhere = server(move |_| {
@@ -155,7 +155,7 @@ fn redirects_are_not_followed_with_our_key() {
 }
 
 #[test]
-fn an_answer_that_is_no_answer_is_told() {
+fn reports_invalid_server_responses() {
     for body in [&b""[..], b"<html>", b"[]", b"{\"items\": 1}"] {
         let said = shell(&server(move |_| (OK, body.to_vec()))).run(&["skill", "list"]);
         assert_eq!(said.code, 69, "{}", said.stderr);
@@ -225,7 +225,7 @@ fn acts(sent: &str) -> Vec<char> {
 
 /// W-12.
 #[test]
-fn a_terminal_is_not_sent_what_it_would_obey() {
+fn escapes_control_characters_on_terminal() {
     let url = server(|path| {
         if path.starts_with("/v1/skills/") {
             ("404 Not Found", problem())
@@ -246,7 +246,7 @@ fn a_terminal_is_not_sent_what_it_would_obey() {
 
 /// W-12: `--raw` lets it through, and so does a pipe, since a program reads there.
 #[test]
-fn raw_and_pipes_get_the_text_as_it_is() {
+fn raw_and_piped_output_is_unchanged() {
     let url = server(|_| (OK, listing()));
     let shell = shell(&url);
     let sent = on_terminal(&shell, &["skill", "list", "--format", "yaml", "--raw"]);

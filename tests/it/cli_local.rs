@@ -3,7 +3,7 @@
 use crate::cli_shell::{Shell, examples};
 
 #[test]
-fn a_skill_is_made_checked_published_listed_fetched_and_deleted() {
+fn creates_lints_publishes_lists_fetches_and_deletes_skill() {
     let shell = Shell::new();
     let ok = |args: &[&str]| {
         let said = shell.run(args);
@@ -34,7 +34,7 @@ fn a_skill_is_made_checked_published_listed_fetched_and_deleted() {
 }
 
 #[test]
-fn a_packed_folder_is_always_the_same_archive() {
+fn packs_folder_reproducibly() {
     let shell = Shell::new();
     let folder = examples().join("text-summary");
     let folder = folder.to_str().unwrap();
@@ -46,7 +46,7 @@ fn a_packed_folder_is_always_the_same_archive() {
 }
 
 #[test]
-fn the_examples_please_the_lint() {
+fn examples_pass_lint() {
     let shell = Shell::new();
     for name in [
         "csv-report",
@@ -67,7 +67,7 @@ fn the_examples_please_the_lint() {
 }
 
 #[test]
-fn what_a_push_would_refuse_fails_the_lint() {
+fn lint_fails_if_push_would_be_rejected() {
     let shell = Shell::new();
     shell.skill("broken", "entrypoint: scripts/main.py\n", "scripts/other.py", "");
     let said = shell.run(&["skill", "lint", "broken"]);
@@ -79,7 +79,7 @@ fn what_a_push_would_refuse_fails_the_lint() {
 
 /// Z-27: an author is told before anybody runs it.
 #[test]
-fn a_list_that_leads_elsewhere_is_warned_of_when_it_is_checked_and_pushed() {
+fn lint_and_push_warn_about_foreign_package_sources() {
     let shell = Shell::new();
     shell.skill("needs", "version: 1.0.0\n", "scripts/main.py", "");
     let list = "six\n-e .\n--index-url https://evil.example/simple\n-i https://pypi.org/simple\n";
@@ -110,7 +110,7 @@ fn a_list_that_leads_elsewhere_is_warned_of_when_it_is_checked_and_pushed() {
 }
 
 #[test]
-fn a_refusal_names_the_version_and_hints_at_what_helps_only() {
+fn errors_name_version_and_only_applicable_hints() {
     let shell = Shell::new();
     shell.skill("guide", "version: 1.0.0\n", "notes.md", "one");
     assert_eq!(shell.run(&["skill", "push", "guide"]).code, 0);
@@ -128,7 +128,7 @@ fn a_refusal_names_the_version_and_hints_at_what_helps_only() {
 }
 
 #[test]
-fn refusals_end_with_3_and_say_what_to_do() {
+fn rejections_exit_with_3_and_name_fix() {
     let shell = Shell::new();
     shell.skill("folder", "lang: bash\n", "scripts/main.sh", "");
     let unknown = "019a0000-0000-7000-8000-000000000000";
@@ -166,7 +166,7 @@ fn refusals_end_with_3_and_say_what_to_do() {
 }
 
 #[test]
-fn standard_input_is_read_for_one_option_only() {
+fn rejects_standard_input_for_two_options() {
     let shell = Shell::new();
     for args in [
         &["run", "--code", "-", "--input", "-"][..],
@@ -184,7 +184,7 @@ fn standard_input_is_read_for_one_option_only() {
 }
 
 #[test]
-fn keys_are_made_listed_rotated_and_revoked() {
+fn creates_lists_rotates_and_revokes_keys() {
     let shell = Shell::new();
     let made = shell.json(&["key", "create", "ci", "--scope", "run", "--scope", "skills"]);
     assert_eq!(made["scopes"], serde_json::json!(["run", "skills"]));
@@ -203,7 +203,7 @@ fn keys_are_made_listed_rotated_and_revoked() {
 
 /// T-16: whoever starts first, there is one administrator's key, and it is kept.
 #[test]
-fn a_race_of_first_starts_makes_one_key() {
+fn concurrent_first_starts_create_one_key() {
     let shell = Shell::new();
     let starts: Vec<_> = (0..6)
         .map(|_| shell.spawn(&["key", "list", "--format", "json"]))
@@ -218,7 +218,7 @@ fn a_race_of_first_starts_makes_one_key() {
 
 /// A revoked administrator's key is not replaced behind the operator's back.
 #[test]
-fn a_lost_key_is_not_made_up() {
+fn does_not_recreate_lost_key() {
     let shell = Shell::new();
     let other = shell.json(&["key", "create", "other", "--scope", "admin"]);
     std::fs::remove_file(shell.data().join("admin.key")).unwrap();
@@ -231,7 +231,7 @@ fn a_lost_key_is_not_made_up() {
 }
 
 #[test]
-fn who_owns_the_data_folder_gets_a_lost_key_back() {
+fn key_recover_works_for_owner_of_data_folder() {
     let shell = Shell::new();
     let keys = || shell.json(&["key", "list"]).as_array().unwrap().clone();
     let first = keys()[0]["key_id"].as_str().unwrap().to_owned();

@@ -6,7 +6,7 @@ use crate::cli_shell::{Shell, examples, has_docker};
 use crate::server::Server;
 
 #[test]
-fn a_skill_is_published_run_and_looked_at_over_rest() {
+fn publishes_runs_and_inspects_skill_on_server() {
     if !has_docker() {
         return;
     }
@@ -61,7 +61,7 @@ fn a_skill_is_published_run_and_looked_at_over_rest() {
 }
 
 #[test]
-fn a_failing_program_and_a_refused_call_end_with_their_codes_over_rest_too() {
+fn failures_and_rejections_have_same_exit_codes_on_server() {
     if !has_docker() {
         return;
     }
@@ -92,7 +92,7 @@ fn a_failing_program_and_a_refused_call_end_with_their_codes_over_rest_too() {
 
 /// On one machine the key in the data folder is enough, and only there.
 #[test]
-fn a_server_on_this_machine_needs_no_key_from_its_owner() {
+fn local_server_needs_no_key_from_owner() {
     let home = Shell::new();
     let data = home.folder().join("server");
     let server = Server::start(&data);
@@ -112,7 +112,7 @@ fn a_server_on_this_machine_needs_no_key_from_its_owner() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_unavailable() {
+fn reports_unreachable_server_as_unavailable() {
     let shell = Shell::new()
         .with("SKILLBOX_SERVER_URL", "http://127.0.0.1:1")
         .with("SKILLBOX_API_KEY", "skb_x");
@@ -123,7 +123,7 @@ fn a_server_that_is_not_there_is_unavailable() {
 
 /// Whoever asks `/readyz` learns which part does not work, the log says why, and the doctor tells both from a wrong key.
 #[test]
-fn a_server_that_can_run_nothing_is_told_by_the_doctor_and_explained_in_its_log() {
+fn doctor_and_log_report_server_without_backend() {
     let home = Shell::new();
     let nowhere = [
         ("SKILLBOX_DOCKER_HOST", "unix:///nowhere.sock"),
@@ -145,7 +145,7 @@ fn a_server_that_can_run_nothing_is_told_by_the_doctor_and_explained_in_its_log(
 
 /// Root beside a service with a user of its own: the folder is not root's, and the machine is looked at all the same.
 #[test]
-fn the_doctor_leaves_the_folder_of_a_service_alone() {
+fn doctor_does_not_touch_data_folder_of_service() {
     let shell = Shell::new()
         .with("SKILLBOX_SERVER_URL", "http://127.0.0.1:1")
         .with("SKILLBOX_API_KEY", "skb_x")

@@ -6,7 +6,7 @@ use crate::cli_shell::{Shell, examples, has_docker, interrupt};
 
 /// Each example does on a real container what its expected output says.
 #[test]
-fn the_examples_give_their_expected_output() {
+fn examples_return_expected_output() {
     if !has_docker() {
         return;
     }
@@ -30,7 +30,7 @@ fn the_examples_give_their_expected_output() {
 }
 
 #[test]
-fn a_file_sent_along_is_read_and_the_report_comes_back() {
+fn reads_sent_file_and_returns_report() {
     if !has_docker() {
         return;
     }
@@ -55,7 +55,7 @@ fn a_file_sent_along_is_read_and_the_report_comes_back() {
 }
 
 #[test]
-fn each_end_has_its_exit_code_and_a_word_on_standard_error() {
+fn each_status_has_exit_code_and_message() {
     if !has_docker() {
         return;
     }
@@ -88,7 +88,7 @@ fn each_end_has_its_exit_code_and_a_word_on_standard_error() {
 
 /// What a beginner runs into: the message stands above the stack, and what was printed is no output.
 #[test]
-fn the_last_words_hold_the_reason_and_printing_is_told_from_output() {
+fn stderr_shows_exception_and_hints_at_missing_output() {
     if !has_docker() {
         return;
     }
@@ -104,7 +104,7 @@ fn the_last_words_hold_the_reason_and_printing_is_told_from_output() {
 }
 
 #[test]
-fn arguments_input_and_numbers_arrive_as_they_were_written() {
+fn arguments_input_and_numbers_arrive_unchanged() {
     if !has_docker() {
         return;
     }
@@ -130,7 +130,7 @@ fn arguments_input_and_numbers_arrive_as_they_were_written() {
 }
 
 #[test]
-fn logs_and_files_of_an_earlier_run_can_be_had_again() {
+fn fetches_logs_and_files_of_earlier_run() {
     if !has_docker() {
         return;
     }
@@ -155,7 +155,7 @@ fn logs_and_files_of_an_earlier_run_can_be_had_again() {
 }
 
 #[test]
-fn ctrl_c_ends_the_execution_and_leaves_its_record() {
+fn ctrl_c_cancels_execution_and_keeps_record() {
     if !has_docker() {
         return;
     }
@@ -177,7 +177,7 @@ fn ctrl_c_ends_the_execution_and_leaves_its_record() {
 
 /// Whatever it was at: what Ctrl-C kept from beginning was refused by nobody.
 #[test]
-fn ctrl_c_at_any_moment_is_told_as_that() {
+fn ctrl_c_at_any_moment_is_reported_as_interrupt() {
     use std::os::unix::process::ExitStatusExt as _;
     if !has_docker() {
         return;
@@ -197,7 +197,7 @@ fn ctrl_c_at_any_moment_is_told_as_that() {
 }
 
 #[test]
-fn the_doctor_finds_this_machine_healthy() {
+fn doctor_passes_on_this_machine() {
     if !has_docker() {
         return;
     }
@@ -215,7 +215,7 @@ fn the_doctor_finds_this_machine_healthy() {
 }
 
 #[test]
-fn the_doctor_names_an_engine_that_is_not_there() {
+fn doctor_names_missing_engine() {
     let shell = Shell::new()
         .with("SKILLBOX_DOCKER_HOST", "unix:///nowhere.sock")
         .with("SKILLBOX_SANDBOX_BACKEND", "docker");

@@ -13,7 +13,7 @@ fn toolbox(shell: &Shell) {
 }
 
 #[test]
-fn arguments_follow_the_script_with_and_without_dashes() {
+fn passes_arguments_after_script_with_and_without_separator() {
     if !has_docker() {
         return;
     }
@@ -37,7 +37,7 @@ fn arguments_follow_the_script_with_and_without_dashes() {
 }
 
 #[test]
-fn a_script_without_its_option_is_answered_with_the_option() {
+fn suggests_script_option_for_unexpected_argument() {
     let shell = Shell::new();
     toolbox(&shell);
     let said = shell.run(&["run", "./tools", "scripts/count.py"]);
@@ -52,7 +52,7 @@ fn a_script_without_its_option_is_answered_with_the_option() {
 }
 
 #[test]
-fn a_toolbox_is_shown_with_its_scripts() {
+fn shows_toolbox_with_scripts() {
     let shell = Shell::new();
     let text = "# /// script\n# dependencies = ['rich', 'click<9']\n# ///\n";
     shell.skill("tools", "", "scripts/count.py", text);
@@ -66,7 +66,7 @@ fn a_toolbox_is_shown_with_its_scripts() {
 }
 
 #[test]
-fn files_of_keys_and_passwords_are_a_warning_at_lint_and_push() {
+fn lint_and_push_warn_about_key_and_password_files() {
     let shell = Shell::new();
     toolbox(&shell);
     for path in [".env", "scripts/id_rsa", ".env.example"] {

@@ -50,7 +50,7 @@ fn is_managed(shell: &Shell) {
 }
 
 #[test]
-fn secrets_are_managed_here() {
+fn manages_secrets_locally() {
     let shell = Shell::new();
     is_managed(&shell);
     let key = std::fs::read_to_string(shell.data().join("master.key")).unwrap();
@@ -58,7 +58,7 @@ fn secrets_are_managed_here() {
 }
 
 #[test]
-fn secrets_are_managed_on_a_server() {
+fn manages_secrets_on_server() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("data"));
     let shell = Shell::new()
@@ -70,7 +70,7 @@ fn secrets_are_managed_on_a_server() {
 
 /// A wrong key is an error that says what to do, and never a wrong value.
 #[test]
-fn another_master_key_opens_nothing() {
+fn other_master_key_cannot_decrypt_secrets() {
     let shell = Shell::new();
     let set = piped(
         &shell,

@@ -33,7 +33,7 @@ fn end(mut server: Child) -> (i32, String) {
 
 /// T-16: on standard output once, in the log never.
 #[test]
-fn the_first_key_is_shown_once_and_never_logged() {
+fn prints_first_key_once_and_never_logs_it() {
     let shell = Shell::new()
         .with("SKILLBOX_DOCKER_HOST", "unix:///nowhere.sock")
         .with("SKILLBOX_SANDBOX_BACKEND", "docker")
@@ -56,7 +56,7 @@ fn the_first_key_is_shown_once_and_never_logged() {
 
 /// F-26: for a backup: the database of a server that has ended is one file.
 #[test]
-fn a_server_that_ended_leaves_its_database_in_one_file() {
+fn stopped_server_leaves_single_database_file() {
     let shell = Shell::new().with("SKILLBOX_DOCKER_HOST", "unix:///nowhere.sock");
     let (server, _banner) = start(&shell, &[]);
     assert!(shell.data().join("skillbox.db-wal").exists());
@@ -67,7 +67,7 @@ fn a_server_that_ended_leaves_its_database_in_one_file() {
 
 /// Where standard output is kept as a log, nothing is printed there.
 #[test]
-fn a_quiet_server_prints_nothing() {
+fn quiet_server_prints_nothing() {
     let shell = Shell::new()
         .with("SKILLBOX_DOCKER_HOST", "unix:///nowhere.sock")
         .with("SKILLBOX_SANDBOX_BACKEND", "docker");

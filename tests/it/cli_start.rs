@@ -14,7 +14,7 @@ fn refusal(shell: &Shell, args: &[&str]) -> String {
 }
 
 #[test]
-fn help_version_and_completions_need_nothing() {
+fn help_version_and_completions_need_no_setup() {
     let shell = Shell::new();
     let help = shell.run(&["--help"]);
     assert_eq!(help.code, 0);
@@ -33,7 +33,7 @@ fn help_version_and_completions_need_nothing() {
 }
 
 #[test]
-fn a_wrong_command_line_ends_with_2() {
+fn invalid_command_line_exits_with_2() {
     let shell = Shell::new();
     for args in [
         &[][..],
@@ -52,7 +52,7 @@ fn a_wrong_command_line_ends_with_2() {
 
 /// F-24.
 #[test]
-fn a_bad_setting_is_refused_by_name_whatever_the_command() {
+fn every_command_rejects_invalid_setting_by_name() {
     for (name, value, subject) in [
         ("SKILLBOX_API_PROT", "1", "SKILLBOX_API_PROT"),
         ("SKILLBOX_API_PORT", "many", "api.port"),
@@ -77,7 +77,7 @@ fn a_bad_setting_is_refused_by_name_whatever_the_command() {
 
 /// F-24.
 #[test]
-fn an_unknown_key_is_refused_with_its_file() {
+fn rejects_unknown_key_and_names_file() {
     let shell = Shell::new();
     std::fs::create_dir(shell.folder().join(".skillbox")).unwrap();
     std::fs::write(shell.folder().join(".skillbox/config.yaml"), "api:\n  prot: 1\n").unwrap();
@@ -90,7 +90,7 @@ fn an_unknown_key_is_refused_with_its_file() {
 
 /// F-24.
 #[test]
-fn a_data_folder_that_others_can_write_is_refused() {
+fn rejects_data_folder_writable_by_others() {
     let shell = Shell::new();
     std::fs::create_dir(shell.data()).unwrap();
     std::fs::set_permissions(shell.data(), std::fs::Permissions::from_mode(0o777)).unwrap();
@@ -101,7 +101,7 @@ fn a_data_folder_that_others_can_write_is_refused() {
 
 /// F-24.
 #[test]
-fn a_port_that_is_taken_is_told_with_the_remedy() {
+fn reports_used_port_with_fix() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let said = Shell::new().run(&["serve", "--port", &port]);
@@ -110,7 +110,7 @@ fn a_port_that_is_taken_is_told_with_the_remedy() {
 }
 
 #[test]
-fn the_configuration_is_shown_without_secrets() {
+fn config_masks_secrets() {
     let shell = Shell::new()
         .with("SKILLBOX_API_KEY", "geheim")
         .with("SKILLBOX_REDIS_URL", "redis://:geheim@h");

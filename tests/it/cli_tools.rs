@@ -30,7 +30,7 @@ fn told(shell: &Shell) -> Vec<Value> {
 }
 
 #[test]
-fn skills_are_tools_with_a_server_and_without() {
+fn lists_skills_as_tools_locally_and_on_server() {
     let local = Shell::new();
     fill(&local);
     let home = Shell::new();

@@ -52,7 +52,7 @@ fn rest(mut from: impl std::io::Read) -> String {
 }
 
 #[test]
-fn what_is_printed_is_heard_while_the_program_runs() {
+fn streams_output_while_program_runs() {
     if !has_docker() {
         return;
     }
@@ -95,7 +95,7 @@ fn what_is_printed_is_heard_while_the_program_runs() {
 
 /// Whoever watches finds the server again, and hears nothing twice.
 #[test]
-fn a_watch_outlives_its_server() {
+fn watch_reconnects_after_server_restart() {
     if !has_docker() {
         return;
     }
@@ -128,7 +128,7 @@ fn a_watch_outlives_its_server() {
 
 /// On a terminal standard error comes as it is written, and once; the result follows.
 #[test]
-fn a_terminal_shows_what_the_program_says_before_its_result() {
+fn terminal_shows_logs_before_result() {
     if !has_docker() {
         return;
     }
@@ -149,7 +149,7 @@ fn a_terminal_shows_what_the_program_says_before_its_result() {
 
 /// O-14: a server that sends what is no event, or an event without an end, is not believed for long.
 #[test]
-fn a_stream_that_is_no_stream_ends_the_command() {
+fn invalid_event_stream_ends_command() {
     let stream = "200 OK\r\ncontent-type: text/event-stream";
     let event = |name: &str, data: &str| format!("id: 1-0-0-running\nevent: {name}\ndata: {data}\n\n");
     let endless = usize::try_from(limits::ANSWER_BYTES_MAX).unwrap();
@@ -173,7 +173,7 @@ fn a_stream_that_is_no_stream_ends_the_command() {
 
 /// What nobody waits for is asked for, and waited for later.
 #[test]
-fn what_is_asked_for_later_is_waited_for_by_its_id() {
+fn waits_for_async_execution_by_id() {
     if !has_docker() {
         return;
     }
@@ -211,7 +211,7 @@ fn what_is_asked_for_later_is_waited_for_by_its_id() {
 
 /// A local command has nobody who would run it later.
 #[test]
-fn without_a_server_nothing_is_asked_for_later() {
+fn rejects_async_without_server() {
     let refused = Shell::new().run(&["run", "--code", "-", "--async"]);
     assert_eq!(refused.code, 2, "{}", refused.stderr);
     assert!(refused.stderr.contains("--server"), "{}", refused.stderr);
@@ -219,7 +219,7 @@ fn without_a_server_nothing_is_asked_for_later() {
 
 /// Ctrl-C ends what a server runs, too; what it had printed is kept.
 #[test]
-fn ctrl_c_ends_what_the_server_runs() {
+fn ctrl_c_cancels_execution_on_server() {
     if !has_docker() {
         return;
     }
@@ -254,7 +254,7 @@ fn ctrl_c_ends_what_the_server_runs() {
 
 /// As with `| head -1`: nothing is shown to nobody, and what runs goes on.
 #[test]
-fn who_reads_no_more_ends_the_command_alone() {
+fn closed_stdout_ends_only_the_command() {
     if !has_docker() {
         return;
     }

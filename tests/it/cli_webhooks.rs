@@ -26,7 +26,7 @@ fn asked_to_tell(shell: &Shell, url: &str) -> Said {
 
 /// Nobody would be there to tell anything.
 #[test]
-fn webhooks_are_managed_here_and_asked_for_on_servers_only() {
+fn manages_webhooks_locally_and_requests_them_only_on_servers() {
     let shell = Shell::new();
     are_managed(&shell);
     let refused = asked_to_tell(&shell, "https://hooks.example/");
@@ -38,7 +38,7 @@ fn webhooks_are_managed_here_and_asked_for_on_servers_only() {
 }
 
 #[test]
-fn webhooks_are_managed_on_a_server() {
+fn manages_webhooks_on_server() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("data"));
     let shell = Shell::new()

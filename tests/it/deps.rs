@@ -95,7 +95,7 @@ pub(super) fn asking(requirements: &[&str]) -> RunSpec {
 }
 
 #[tokio::test]
-async fn a_skills_list_is_installed_and_imported() {
+async fn installs_and_imports_requirements_of_skill() {
     let Some(world) = world().await else { return };
     let program =
         "import six, rich, idna\nseen = [six.__file__, six.__cached__, idna.__version__, six.__version__]\n";
@@ -122,7 +122,7 @@ async fn a_skills_list_is_installed_and_imported() {
 }
 
 #[tokio::test]
-async fn an_es_module_and_a_script_import_what_package_json_names() {
+async fn es_module_and_script_import_packages_of_package_json() {
     let Some(world) = world().await else { return };
     let program = "import ms from 'ms';\nimport {createRequire} from 'module';\nconst seen = [ms('2 days'), createRequire('/')('ms/package.json').version, import.meta.resolve ? import.meta.resolve('ms') : ''];";
     let package_json = r#"{"type": "module", "scripts": {"postinstall": "touch /sandbox/out/files/evil"}, "dependencies": {"ms": "2.1.3"}}"#;
@@ -135,7 +135,7 @@ async fn an_es_module_and_a_script_import_what_package_json_names() {
 
 /// Z-27: a second run needs no index, nor does another server that shares what is kept.
 #[tokio::test]
-async fn what_was_installed_is_used_without_an_index() {
+async fn uses_installed_packages_without_index() {
     let Some((world, index)) = world_with_index().await else {
         return;
     };
@@ -180,7 +180,7 @@ async fn what_was_installed_is_used_without_an_index() {
 }
 
 #[tokio::test]
-async fn many_at_once_install_once() {
+async fn concurrent_runs_install_packages_once() {
     let Some((world, index)) = world_with_index().await else {
         return;
     };
@@ -205,7 +205,7 @@ async fn many_at_once_install_once() {
 
 /// Z-27: hostile packages, and lists that lead elsewhere.
 #[tokio::test]
-async fn nothing_but_wheels_of_the_index_is_installed_and_none_leads_out() {
+async fn installs_only_wheels_of_index_inside_package_folder() {
     let Some((world, index)) = world_with_index().await else {
         return;
     };
@@ -249,7 +249,7 @@ async fn nothing_but_wheels_of_the_index_is_installed_and_none_leads_out() {
 
 /// Nobody listens where a builder finds its way out, and no job but a builder has one.
 #[tokio::test]
-async fn an_ordinary_program_has_no_way_out() {
+async fn program_without_packages_has_no_network() {
     let Some((world, index)) = world_with_index().await else {
         return;
     };

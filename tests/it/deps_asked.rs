@@ -51,7 +51,7 @@ async fn run_code(world: &World, language: Language, text: &str, mounts: &[&str]
 }
 
 #[tokio::test]
-async fn what_a_bash_script_calls_finds_its_skills_packages() {
+async fn programs_called_by_bash_import_packages_of_skill() {
     let Some((world, _index)) = world().await else {
         return;
     };
@@ -85,7 +85,7 @@ async fn what_a_bash_script_calls_finds_its_skills_packages() {
 
 /// `--lang bash --requirement alpha` with `python3 -` inside.
 #[tokio::test]
-async fn what_is_asked_for_with_a_bash_program_is_for_the_python_that_it_calls() {
+async fn requirements_of_bash_request_apply_to_python() {
     let Some((world, _index)) = world().await else {
         return;
     };
@@ -116,7 +116,7 @@ async fn what_is_asked_for_with_a_bash_program_is_for_the_python_that_it_calls()
 
 /// An image has one interpreter, this machine both.
 #[tokio::test]
-async fn a_bash_script_gets_the_packages_of_each_interpreter_that_is_there() {
+async fn bash_script_gets_packages_of_each_present_interpreter() {
     let Some((world, _index)) = world().await else {
         return;
     };
@@ -141,7 +141,7 @@ async fn a_bash_script_gets_the_packages_of_each_interpreter_that_is_there() {
 
 /// The same for a Python script that calls Node, and the other way round.
 #[tokio::test]
-async fn a_program_that_calls_one_of_the_other_language_finds_that_ones_packages() {
+async fn called_program_of_other_language_imports_its_packages() {
     let Some((world, index)) = world().await else {
         return;
     };
@@ -180,7 +180,7 @@ async fn a_program_that_calls_one_of_the_other_language_finds_that_ones_packages
 
 /// Packages of the other language that cannot be had keep nobody from running who does not need them.
 #[tokio::test]
-async fn a_program_runs_without_the_other_languages_packages_where_they_cannot_be_had() {
+async fn unavailable_packages_of_other_language_do_not_block_program() {
     let Some((world, _index)) = world().await else {
         return;
     };
@@ -213,7 +213,7 @@ async fn a_program_runs_without_the_other_languages_packages_where_they_cannot_b
 
 /// Whether a skill's own image has an interpreter is seen when it is asked for, and then known.
 #[tokio::test]
-async fn packages_for_what_a_skills_own_image_lacks_are_left_out() {
+async fn skips_packages_for_interpreters_missing_in_image() {
     if super::BACKEND == Backend::Native {
         return;
     }
@@ -257,7 +257,7 @@ async fn packages_for_what_a_skills_own_image_lacks_are_left_out() {
 }
 
 #[tokio::test]
-async fn bash_code_calls_the_programs_of_mounted_skills() {
+async fn bash_code_calls_programs_of_mounted_skills() {
     let Some((world, _index)) = world().await else {
         return;
     };
@@ -280,7 +280,7 @@ async fn bash_code_calls_the_programs_of_mounted_skills() {
 
 /// PEP 723, wherever the program is: a module of a function, a script that is run as a module, code.
 #[tokio::test]
-async fn a_header_is_read_however_its_file_is_called() {
+async fn reads_pep_723_header_for_every_file_name() {
     let Some((world, _index)) = world().await else {
         return;
     };
@@ -314,7 +314,7 @@ async fn a_header_is_read_however_its_file_is_called() {
 }
 
 #[tokio::test]
-async fn packages_of_mounted_node_skills_are_installed_with_the_programs_own() {
+async fn installs_packages_of_mounted_node_skills_with_own_packages() {
     let Some((world, index)) = world().await else {
         return;
     };
@@ -363,7 +363,7 @@ async fn packages_of_mounted_node_skills_are_installed_with_the_programs_own() {
 }
 
 #[tokio::test]
-async fn packages_are_installed_in_advance_without_the_skills_secrets() {
+async fn prefetches_packages_without_secrets_of_skill() {
     let Some((world, index)) = world().await else {
         return;
     };

@@ -42,7 +42,7 @@ async fn sets(world: &World, caller: &Caller) -> Vec<PackageSet> {
 
 /// Z-27: a link is what it says, as text, or nothing at all.
 #[tokio::test]
-async fn links_in_packages_lead_nowhere() {
+async fn links_in_packages_do_not_leave_package_folder() {
     let Some((world, index)) = world_with_npm().await else {
         return;
     };
@@ -64,7 +64,7 @@ async fn links_in_packages_lead_nowhere() {
 
 /// Z-27.
 #[tokio::test]
-async fn no_script_of_an_npm_package_is_run() {
+async fn does_not_run_npm_scripts() {
     let Some((world, index)) = world_with_npm().await else {
         return;
     };
@@ -77,7 +77,7 @@ async fn no_script_of_an_npm_package_is_run() {
 }
 
 #[tokio::test]
-async fn a_lock_says_what_is_installed_and_what_it_must_hash_to() {
+async fn lock_file_sets_installed_versions_and_hashes() {
     let Some((world, index)) = world_with_npm().await else {
         return;
     };
@@ -122,7 +122,7 @@ async fn a_lock_says_what_is_installed_and_what_it_must_hash_to() {
 
 /// Z-27: an npm that is not the registry's is not run. This machine has its own.
 #[tokio::test]
-async fn an_installer_that_was_changed_on_its_way_is_not_run() {
+async fn rejects_installer_with_wrong_hash() {
     if super::BACKEND == Backend::Native {
         return;
     }
@@ -144,7 +144,7 @@ async fn an_installer_that_was_changed_on_its_way_is_not_run() {
 
 /// F-25.
 #[tokio::test]
-async fn a_caller_who_leaves_during_an_installation_leaves_nothing() {
+async fn cancelled_installation_leaves_nothing() {
     let Some((world, index)) = world_with_index().await else {
         return;
     };
@@ -182,7 +182,7 @@ async fn a_caller_who_leaves_during_an_installation_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn the_longest_unused_packages_go_when_they_are_too_much_together() {
+async fn evicts_least_recently_used_packages_above_cache_limit() {
     let small = |_: &OwnIndex, settings| DependencySettings {
         cache_bytes: 300_000,
         ..settings
@@ -212,7 +212,7 @@ async fn the_longest_unused_packages_go_when_they_are_too_much_together() {
 }
 
 #[tokio::test]
-async fn packages_that_are_too_much_are_refused_with_the_bound_and_what_to_do() {
+async fn rejects_packages_above_limit_and_names_fix() {
     let small = |_: &OwnIndex, settings| DependencySettings {
         set_bytes: 64 << 20,
         ..settings
@@ -246,7 +246,7 @@ async fn packages_that_are_too_much_are_refused_with_the_bound_and_what_to_do() 
 
 /// T-02: what one tenant has installed tells another nothing, not even by time, and is not theirs to forget.
 #[tokio::test]
-async fn tenants_share_no_packages() {
+async fn does_not_share_packages_between_tenants() {
     let Some((world, index)) = world_with_index().await else {
         return;
     };
@@ -318,7 +318,7 @@ fn connect_proxy(to: u16) -> (u16, Arc<Mutex<Vec<String>>>) {
 }
 
 #[tokio::test]
-async fn packages_come_through_the_servers_own_proxy() {
+async fn downloads_packages_through_proxy_of_server() {
     let mut heads = Arc::default();
     let through = |index: &OwnIndex, settings| {
         let (port, told) = connect_proxy(index.port());

@@ -25,7 +25,7 @@ async fn run(world: &World, files: &[(&str, &str)], script: &str) -> Option<Outc
 }
 
 #[tokio::test]
-async fn a_console_script_is_found_by_its_name() {
+async fn finds_console_script_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let index = OwnIndex::open(folder.path());
     let Some(world) = World::with_packages(super::BACKEND, |data| index.settings(data)).await else {
@@ -55,7 +55,7 @@ async fn a_console_script_is_found_by_its_name() {
 }
 
 #[tokio::test]
-async fn programs_of_npm_packages_are_found_and_npm_gives_up_at_once() {
+async fn finds_npm_programs_and_npm_fails_fast_without_network() {
     let Some(world) = World::with_packages(super::BACKEND, world::packages).await else {
         return;
     };

@@ -75,7 +75,7 @@ async fn compare(world: &World) -> [f64; 2] {
 }
 
 #[tokio::test]
-async fn a_run_with_packages_starts_as_fast_as_one_without() {
+async fn packages_do_not_slow_down_start() {
     let Some((world, index)) = world_with_index().await else {
         return;
     };

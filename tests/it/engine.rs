@@ -130,7 +130,7 @@ async fn other_tenant(world: &World) -> Caller {
 }
 
 #[tokio::test]
-async fn what_a_run_answers_is_what_is_answered_later() {
+async fn stored_execution_equals_run_response() {
     let world = world().await;
     for _ in 0..20 {
         let answered = run(&world.engine, &world.admin, "").await.unwrap();
@@ -140,7 +140,7 @@ async fn what_a_run_answers_is_what_is_answered_later() {
 }
 
 #[tokio::test]
-async fn a_key_that_lives_to_the_end_of_time_reads_back_as_it_was_answered() {
+async fn key_with_latest_expiry_reads_back_unchanged() {
     let world = world().await;
     let odd = "2999-01-02T03:04:05.123456789Z".parse().unwrap();
     for expires_at in [odd, jiff::Timestamp::MAX] {
@@ -161,7 +161,7 @@ async fn a_key_that_lives_to_the_end_of_time_reads_back_as_it_was_answered() {
 
 /// O-d: an execution whose pipeline broke down is not running for ever, and its slot is free.
 #[tokio::test]
-async fn an_execution_that_was_lost_on_the_way_ends_as_interrupted() {
+async fn lost_execution_ends_as_interrupted() {
     let world = world().await;
     for _ in 0..world.engine.settings().concurrency {
         let broken = run(&world.engine, &world.admin, "panic").await.unwrap_err();
@@ -193,7 +193,7 @@ async fn an_execution_that_was_lost_on_the_way_ends_as_interrupted() {
 
 /// F-13: what a program did is not lost because somebody else holds the database when it ends.
 #[tokio::test]
-async fn an_execution_that_ends_while_the_database_is_locked_is_recorded() {
+async fn records_outcome_after_database_was_locked() {
     let world = world().await;
     let database = world.folder.path().join("skillbox.db");
     let hold = format!("hold:{}", database.display());
@@ -209,7 +209,7 @@ async fn an_execution_that_ends_while_the_database_is_locked_is_recorded() {
 
 /// C-11: by its own process, and by another one whether the owner is alive or dead.
 #[tokio::test]
-async fn a_lost_execution_can_be_cancelled_at_once() {
+async fn cancels_lost_execution_immediately() {
     let world = world().await;
     for (is_owner_dead, by_owner) in [(false, true), (false, false), (true, false)] {
         let broken = run(&world.engine, &world.admin, "panic").await.unwrap_err();
@@ -238,7 +238,7 @@ async fn a_lost_execution_can_be_cancelled_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
-async fn a_caller_that_leaves_the_queue_is_not_run() {
+async fn does_not_run_execution_whose_caller_left_queue() {
     let world = world().await;
     set_gate(false);
     let spawn = |arg: &'static str| {
@@ -272,7 +272,7 @@ async fn a_caller_that_leaves_the_queue_is_not_run() {
 
 /// F-13: one whose turn comes while others hold the database is not let in, and nobody else would ever say so.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_not_let_in_is_told_once_that_can_be_recorded() {
+async fn reports_rejected_execution_once_it_is_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let instance = instance_in(folder.path());
     let world = World::over(folder, instance, Sandbox::scripted_late(script, 1)).await;
@@ -303,7 +303,7 @@ async fn what_was_not_let_in_is_told_once_that_can_be_recorded() {
 
 /// T-15: retention counts and deletes within each tenant.
 #[tokio::test]
-async fn retention_forgets_rows_and_files_of_each_tenant_for_itself() {
+async fn retention_deletes_rows_and_files_per_tenant() {
     let world = world().await;
     let other = other_tenant(&world).await;
     let mut kept = Vec::new();
@@ -336,7 +336,7 @@ async fn retention_forgets_rows_and_files_of_each_tenant_for_itself() {
 }
 
 #[tokio::test]
-async fn retention_by_age_forgets_what_has_ended_and_nothing_else() {
+async fn retention_by_age_deletes_only_ended_executions() {
     let world = world().await;
     run(&world.engine, &world.admin, "").await.unwrap();
     let unended = run(&world.engine, &world.admin, "panic").await.unwrap_err();
@@ -357,7 +357,7 @@ async fn retention_by_age_forgets_what_has_ended_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn files_that_cannot_be_deleted_hold_up_nobody_elses_retention() {
+async fn undeletable_files_do_not_block_retention_of_other_tenants() {
     let world = world().await;
     let stuck = run(&world.engine, &world.admin, "").await.unwrap().new.id;
     for _ in 0..3 {
@@ -382,7 +382,7 @@ async fn files_that_cannot_be_deleted_hold_up_nobody_elses_retention() {
 
 /// F-11, Z-28: an archive that finds no room leaves no version, even where nothing could be taken back.
 #[tokio::test]
-async fn a_version_is_not_listed_before_its_archive_is_safe() {
+async fn lists_version_only_after_archive_is_durable() {
     let world = world().await;
     let database = rusqlite::Connection::open(world.folder.path().join("skillbox.db")).unwrap();
     let nothing_goes = "create trigger full before delete on skills begin select raise(abort, 'full'); end";
@@ -398,7 +398,7 @@ async fn a_version_is_not_listed_before_its_archive_is_safe() {
 
 /// F-01: a server that was killed between a version's row and its archive is repaired by the next push.
 #[tokio::test]
-async fn an_archive_that_was_never_placed_comes_with_the_next_push() {
+async fn next_push_stores_missing_archive() {
     let world = world().await;
     let path = world.folder.path();
     std::fs::remove_dir_all(path.join("blobs/default")).unwrap();
@@ -414,7 +414,7 @@ async fn an_archive_that_was_never_placed_comes_with_the_next_push() {
 
 /// Many who want one skill that is not unpacked yet all get it, and one copy is kept.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_skill_that_is_not_unpacked_is_unpacked_for_all_who_ask() {
+async fn concurrent_runs_share_one_unpacking() {
     let world = world().await;
     let cache = world.folder.path().join("cache");
     std::fs::remove_dir_all(&cache).unwrap();
@@ -430,7 +430,7 @@ async fn a_skill_that_is_not_unpacked_is_unpacked_for_all_who_ask() {
 
 /// Z-29: a version that is deleted while others run it is whole or not there.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_version_that_is_deleted_while_it_is_asked_for_runs_or_is_not_found() {
+async fn version_deleted_during_request_runs_or_is_not_found() {
     let world = world().await;
     std::fs::remove_dir_all(world.folder.path().join("cache")).unwrap();
     let runs = (0..16).map(|_| {
@@ -459,7 +459,7 @@ async fn a_version_that_is_deleted_while_it_is_asked_for_runs_or_is_not_found() 
 
 /// Its successor would be born expired, or bring back what was revoked.
 #[tokio::test]
-async fn a_key_that_has_ended_is_not_rotated() {
+async fn does_not_rotate_expired_or_revoked_key() {
     let world = world().await;
     let new = NewKey {
         name: "ended".to_owned(),

@@ -72,7 +72,7 @@ fn user_sites() -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_request_brings_data_and_no_code_to_a_program_with_secrets() {
+async fn request_to_program_with_secrets_contains_only_data() {
     let Some(world) = world().await else {
         return;
     };
@@ -110,7 +110,7 @@ async fn a_request_brings_data_and_no_code_to_a_program_with_secrets() {
 
 /// S-37: and where there are no secrets, all is as it was, but that nothing runs before the program's first line by its home.
 #[tokio::test]
-async fn without_secrets_files_of_a_request_win_and_a_home_starts_nothing() {
+async fn without_secrets_request_files_override_and_home_hooks_do_not_run() {
     let Some(world) = world().await else {
         return;
     };

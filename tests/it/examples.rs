@@ -61,7 +61,7 @@ async fn gives(world: &World, name: &str, files: &[&str]) -> Option<Outcome> {
 
 /// The same table again, as a file. NumPy, pandas and Matplotlib are installed once: later runs take less than half as long.
 #[tokio::test]
-async fn a_table_is_analysed_and_drawn() {
+async fn data_analysis_describes_and_plots_table() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -103,7 +103,7 @@ async fn a_table_is_analysed_and_drawn() {
 }
 
 #[tokio::test]
-async fn the_text_of_a_pdf_is_extracted_page_by_page() {
+async fn pdf_extract_returns_text_per_page() {
     use base64::Engine as _;
 
     let Some(world) = World::on(super::BACKEND).await else {
@@ -131,7 +131,7 @@ async fn the_text_of_a_pdf_is_extracted_page_by_page() {
 }
 
 #[tokio::test]
-async fn leads_are_scored_by_a_function_and_the_ranking_is_a_blob() {
+async fn lead_scoring_returns_scores_and_stores_ranking_as_blob() {
     use std::io::Write as _;
 
     let Some(world) = World::on(super::BACKEND).await else {
@@ -168,7 +168,7 @@ async fn leads_are_scored_by_a_function_and_the_ranking_is_a_blob() {
 }
 
 #[tokio::test]
-async fn instructions_have_nothing_to_run() {
+async fn running_instructions_skill_is_rejected() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };

@@ -81,7 +81,7 @@ async fn value(world: &World, name: &str, ask: RunSpec) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn a_function_is_called_with_the_input_and_its_value_is_the_output() {
+async fn function_gets_input_and_returns_output() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -110,7 +110,7 @@ async fn a_function_is_called_with_the_input_and_its_value_is_the_output() {
 }
 
 #[tokio::test]
-async fn a_function_imports_the_skills_that_are_mounted() {
+async fn function_imports_mounted_skills() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -150,7 +150,7 @@ async fn a_function_imports_the_skills_that_are_mounted() {
 
 /// As many as are promised, beside the skill that runs.
 #[tokio::test]
-async fn many_skills_are_mounted_at_once() {
+async fn mounts_many_skills() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -182,7 +182,7 @@ async fn many_skills_are_mounted_at_once() {
 }
 
 #[tokio::test]
-async fn what_a_function_cannot_return_or_raises_is_told_where_it_is() {
+async fn reports_place_of_exception_or_invalid_return_value() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -217,7 +217,7 @@ async fn what_a_function_cannot_return_or_raises_is_told_where_it_is() {
 
 /// What is called is told what there is, in every shape that people write, and never something silently empty.
 #[tokio::test]
-async fn a_function_of_several_parameters_is_called_with_the_members() {
+async fn function_with_several_parameters_gets_input_members() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -280,7 +280,7 @@ async fn a_function_of_several_parameters_is_called_with_the_members() {
 }
 
 #[tokio::test]
-async fn members_that_do_not_fit_a_function_are_an_error() {
+async fn rejects_input_members_without_matching_parameter() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };

@@ -70,7 +70,7 @@ async fn bash(world: &World, program: &str) -> Outcome {
 }
 
 #[tokio::test]
-async fn on_gvisor_every_language_runs_and_answers() {
+async fn every_language_runs_on_gvisor() {
     let Some(world) = world().await else { return };
     let programs = [
         (
@@ -101,7 +101,7 @@ async fn on_gvisor_every_language_runs_and_answers() {
 
 /// P1, P2, P3, P4.
 #[tokio::test]
-async fn on_gvisor_a_program_is_nobody_without_network_on_a_read_only_root() {
+async fn program_on_gvisor_is_unprivileged_without_network_on_read_only_root() {
     let Some(world) = world().await else { return };
     let outcome = world.python(CONFINED).await;
     let expected = json!({
@@ -154,7 +154,7 @@ json.dump(result, open(os.environ["SANDBOX_OUTPUT"], "w"))
 
 /// P8: the guest's own deadline holds, and what it killed is gone with the sandbox.
 #[tokio::test]
-async fn on_gvisor_the_deadline_holds() {
+async fn deadline_holds_on_gvisor() {
     let Some(world) = world().await else { return };
     let outcome = bash(&world, "trap '' TERM; (sleep 60 &); sleep 60").await;
     assert_eq!(code(&outcome), (Status::Timeout, Some("timeout")));
@@ -163,7 +163,7 @@ async fn on_gvisor_the_deadline_holds() {
 
 /// P6: memory ends the sandbox as a whole, and the engine says why.
 #[tokio::test]
-async fn on_gvisor_too_much_memory_is_oom() {
+async fn memory_above_limit_is_oom_on_gvisor() {
     let Some(world) = world().await else { return };
     let outcome = bash(&world, "a=x; while :; do a=$a$a; done").await;
     assert_eq!(code(&outcome), (Status::Oom, Some("oom")));
@@ -171,7 +171,7 @@ async fn on_gvisor_too_much_memory_is_oom() {
 
 /// P5: a fork bomb ends by the deadline or with its sandbox, and the next execution notices nothing.
 #[tokio::test]
-async fn on_gvisor_a_fork_bomb_ends() {
+async fn fork_bomb_ends_on_gvisor() {
     let Some(world) = world().await else { return };
     let outcome = bash(&world, "bomb() { while :; do bomb & done; }; bomb").await;
     assert_ne!(outcome.status, Status::Success);
@@ -184,7 +184,7 @@ async fn on_gvisor_a_fork_bomb_ends() {
 
 /// Every probe of `skillbox prove`: no breach, and less than the promise exactly where the documentation says so.
 #[tokio::test]
-async fn on_gvisor_prove_finds_less_only_where_the_documentation_does() {
+async fn prove_on_gvisor_degrades_only_documented_promises() {
     if !has_gvisor().await {
         return;
     }

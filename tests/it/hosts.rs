@@ -87,7 +87,7 @@ fn assert_ran(output: &Output) {
 
 /// In a service with `NoNewPrivileges` and no capability to be had, namespaces and all steps work.
 #[test]
-fn a_service_without_privileges_makes_sandboxes() {
+fn unprivileged_service_creates_sandboxes() {
     let Some(host) = Host::new() else { return };
     let script =
         "exec setpriv --reuid 4711 --regid 4711 --clear-groups --no-new-privs --bounding-set=-all \"$@\"";
@@ -96,7 +96,7 @@ fn a_service_without_privileges_makes_sandboxes() {
 
 /// A container engine masks parts of `/proc`; the kernel then lets nobody mount a fresh one.
 #[test]
-fn inside_a_container_the_masked_proc_is_named() {
+fn names_masked_proc_inside_container() {
     let Some(host) = Host::new() else { return };
     for become_user in ["", "setpriv --reuid 4711 --regid 4711 --clear-groups"] {
         let script = format!(
@@ -109,7 +109,7 @@ fn inside_a_container_the_masked_proc_is_named() {
 
 /// Root of a container has not the capabilities of root.
 #[test]
-fn inside_a_container_root_without_capabilities_is_named() {
+fn names_missing_capabilities_inside_container() {
     let Some(host) = Host::new() else { return };
     let script = "exec setpriv --bounding-set=-sys_admin --inh-caps=-all \"$@\"";
     let said = host.refusal(script, DEGRADED);
@@ -117,7 +117,7 @@ fn inside_a_container_root_without_capabilities_is_named() {
 }
 
 #[test]
-fn a_host_without_user_namespaces_is_told_which_setting_forbids_them() {
+fn names_setting_that_forbids_user_namespaces() {
     let Some(host) = Host::new() else { return };
     let script = "chmod 777 $FOLDER; exec unshare --user --map-user=4711 --keep-caps sh -ec 'echo 0 >/proc/sys/user/max_user_namespaces; exec \"$@\"' sh \"$@\"";
     let said = host.refusal(script, DEGRADED);
@@ -133,7 +133,7 @@ exec setpriv --reuid 4711 --regid 4711 --clear-groups "$@"
 "#;
 
 #[test]
-fn an_ordinary_user_without_delegation_reads_what_to_type() {
+fn prints_command_for_missing_cgroup_delegation() {
     let Some(host) = Host::new() else { return };
     let said = host.refusal(VERSION_2, NATIVE);
     assert!(
@@ -145,7 +145,7 @@ fn an_ordinary_user_without_delegation_reads_what_to_type() {
 /// With a user's service manager the command is started anew in a scope, once, with its arguments and no word of them in
 /// the scope's description.
 #[test]
-fn an_ordinary_user_with_a_service_manager_gets_a_scope() {
+fn ordinary_user_with_systemd_gets_scope() {
     let Some(host) = Host::new() else { return };
     let programs = host.path("bin");
     std::fs::create_dir_all(&programs).unwrap();
@@ -192,7 +192,7 @@ exec "$@"
 
 /// The unit that is installed lets native sandboxes be made: what would forbid it is absent.
 #[test]
-fn the_service_unit_leaves_room_for_native_sandboxes() {
+fn service_unit_allows_native_sandboxes() {
     let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/systemd/skillbox.service");
     let unit = std::fs::read_to_string(unit).unwrap();
     let lines: Vec<_> = unit.lines().collect();

@@ -138,7 +138,7 @@ async fn world_with(image: &str) -> Option<World> {
 
 /// A name without a tag means `latest`, not every tag that the registry has.
 #[tokio::test]
-async fn a_missing_image_is_pulled_with_progress_and_runs() {
+async fn pulls_missing_image_with_progress_and_runs() {
     let address = Registry::new().serve().await;
     let image = format!("{address}/skillbox-test/pulled");
     let Some(world) = world_with(&image).await else {
@@ -166,7 +166,7 @@ async fn a_missing_image_is_pulled_with_progress_and_runs() {
 
 /// F-10.
 #[tokio::test]
-async fn an_image_that_cannot_be_pulled_is_an_error_that_says_what_to_do() {
+async fn reports_unavailable_image_with_fix() {
     let address = Registry::new().serve().await;
     let image = format!("{address}/skillbox-test/pulled:absent");
     let Some(world) = world_with(&image).await else {

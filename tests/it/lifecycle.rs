@@ -68,7 +68,7 @@ fn containers() -> BTreeSet<String> {
 
 /// F-01, F-03 and the bar: `kill -9` in the middle of a run leaves nothing after a restart.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_server_leaves_nothing_after_its_restart() {
+async fn restart_cleans_up_after_killed_server() {
     if !has_docker().await {
         return;
     }
@@ -136,7 +136,7 @@ async fn abandoned(docker: &bollard::Docker, instance: InstanceId, age: Duration
 
 /// F-03: what a server left on a shared engine goes in time, though its data folder is unknown; what may still be used stays.
 #[tokio::test]
-async fn a_round_removes_what_strangers_abandoned_and_nothing_else() {
+async fn maintenance_removes_only_abandoned_containers() {
     if !has_docker().await {
         return;
     }
@@ -175,7 +175,7 @@ async fn a_round_removes_what_strangers_abandoned_and_nothing_else() {
 
 /// F-05: a server that is asked to end lets running executions end first, and exits with 0.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_terminated_server_finishes_what_runs() {
+async fn terminated_server_finishes_running_executions() {
     if !has_docker().await {
         return;
     }
@@ -220,7 +220,7 @@ fn footprint(pid: u32) -> (usize, u64) {
 /// 1,000 executions by 8 clients, no failure, no leak.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_executions_leave_no_trace() {
+async fn thousand_executions_leave_nothing_behind() {
     if !has_docker().await {
         return;
     }

@@ -44,7 +44,7 @@ async fn move_tag() {
 
 /// P2: packages of one image are not mounted into another.
 #[tokio::test]
-async fn packages_are_installed_anew_for_an_image_that_a_tag_was_moved_to() {
+async fn moved_image_tag_reinstalls_packages() {
     let folder = tempfile::tempdir().unwrap();
     let index = OwnIndex::open(folder.path());
     let Some(world) = World::with_packages(Backend::Docker, |data| index.settings(data)).await else {

@@ -67,7 +67,7 @@ fn python(front_matter: &str, program: &str) -> Option<Value> {
 
 /// S-36: an ordinary user without cgroups gets no sandbox, unless the operator accepts less, which every result then says.
 #[test]
-fn without_cgroups_nothing_runs_unless_less_is_accepted() {
+fn without_cgroups_runs_only_if_degraded_is_allowed() {
     let Some(home) = home() else { return };
     write_skill(home.path(), Language::Bash, "", "ulimit -d >$SANDBOX_OUTPUT\n");
     let refusing = [
@@ -91,7 +91,7 @@ fn without_cgroups_nothing_runs_unless_less_is_accepted() {
 
 /// Runs the tests of every backend as an ordinary user without cgroups: all promises but what P6 loses are kept.
 #[test]
-fn all_else_is_kept_without_cgroups() {
+fn without_cgroups_other_promises_are_kept() {
     if home().is_some() {
         assert_native_tests_pass(AS_ORDINARY, &[(crate::world::DEGRADED, "yes")]);
     }
@@ -99,7 +99,7 @@ fn all_else_is_kept_without_cgroups() {
 
 /// S-36: what an operator accepts for the native sandbox by name is not accepted for `auto`.
 #[test]
-fn auto_never_takes_the_degraded_form() {
+fn auto_never_selects_degraded_sandbox() {
     let Some(home) = home() else { return };
     write_skill(home.path(), Language::Bash, "", "true\n");
     let env = [
@@ -118,7 +118,7 @@ fn auto_never_takes_the_degraded_form() {
 
 /// The table for the operator names what is degraded and by what it is held.
 #[test]
-fn doctor_shows_what_is_degraded() {
+fn doctor_shows_degraded_promises() {
     let Some(home) = home() else { return };
     let told = skillbox(AS_ORDINARY, home.path(), &["doctor"], ACCEPTED);
     let said = format!(
@@ -135,7 +135,7 @@ fn doctor_shows_what_is_degraded() {
 
 /// A server says so when it starts: to whoever starts it, and in its log.
 #[test]
-fn a_server_warns_at_its_start() {
+fn degraded_server_warns_at_start() {
     let Some(home) = home() else { return };
     let log = home.path().join("log");
     let file = std::fs::File::create(&log).unwrap();
@@ -171,7 +171,7 @@ fn a_server_warns_at_its_start() {
 
 /// R-03, P6: each process is far below the bound, all together are above.
 #[test]
-fn many_processes_that_together_hold_too_much_end_as_oom() {
+fn memory_of_many_processes_above_limit_is_oom() {
     let program = r"
 import os, time
 for _ in range(6):
@@ -196,7 +196,7 @@ time.sleep(20)
 
 /// P6: what is shared is counted once. Six children share what their parent holds, and none has any of its own.
 #[test]
-fn what_processes_share_is_counted_once() {
+fn shared_memory_counts_once() {
     let program = r"
 import os, time
 held = bytearray(80 << 20)
@@ -241,7 +241,7 @@ time.sleep(20)
 
 /// P6: memory that no process has mapped and no mount shows cannot be had, as on a kernel without it.
 #[test]
-fn memory_that_nobody_could_see_cannot_be_had() {
+fn memory_outside_accounting_is_unavailable() {
     let program = r"
 import ctypes, json, os
 libc = ctypes.CDLL(None, use_errno=True)
@@ -266,7 +266,7 @@ json.dump(found, open(os.environ['SANDBOX_OUTPUT'], 'w'))
 
 /// R-01, P5: processes are counted in the sandbox's own user namespace.
 #[test]
-fn a_fork_bomb_is_stopped() {
+fn stops_fork_bomb() {
     let program = r"
 import errno, json, os, signal, time
 born = 0
@@ -292,7 +292,7 @@ time.sleep(1)
 
 /// R-06, P7: a quarter of a core is a quarter of a core, as far as the watchdog is quick.
 #[test]
-fn spinning_processes_are_stopped_for_as_long_as_they_are_ahead() {
+fn pauses_spinning_processes_ahead_of_cpu_share() {
     let program = r"
 import os, time
 for _ in range(3):
@@ -313,7 +313,7 @@ while time.monotonic() < end:
 
 /// An honest program does not notice: processes, threads, sleeps, a stop of its own.
 #[test]
-fn an_honest_program_works() {
+fn honest_program_runs_without_cgroups() {
     let program = r"
 import json, multiprocessing, os, signal, subprocess, threading, time
 def square(number):
@@ -348,7 +348,7 @@ json.dump(found, open(os.environ['SANDBOX_OUTPUT'], 'w'))
 
 /// A host that forbids user namespaces is named with its setting: here one whose own namespace allows none.
 #[test]
-fn a_host_without_user_namespaces_says_which_setting_to_change() {
+fn error_names_setting_that_forbids_user_namespaces() {
     let Some(home) = home() else { return };
     write_skill(home.path(), Language::Bash, "", "true\n");
     let namespace = [

@@ -46,7 +46,7 @@ fn addresses(process: &TestProcess) -> String {
 
 /// P15: a sandbox is in its cgroup before its first instruction, and dies with it, whatever it does.
 #[test]
-fn on_version_2_a_process_is_forked_inside_and_killed_with_all_of_it() {
+fn cgroup_v2_forks_into_cgroup_and_kills_it_when_frozen() {
     let (Some(spawner), Some(folder)) = (spawner(), folder_of_version_2()) else {
         return;
     };
@@ -61,7 +61,7 @@ fn on_version_2_a_process_is_forked_inside_and_killed_with_all_of_it() {
 
 /// P15: whatever kills the process that sandboxes are copies of, they live on, and others are made.
 #[test]
-fn sandboxes_outlive_what_they_are_copies_of() {
+fn sandboxes_outlive_their_zygote() {
     let Some(spawner) = spawner() else { return };
     let process = spawner.fork(None).unwrap();
     let zygote = spawner.zygote().unwrap();
@@ -76,7 +76,7 @@ fn sandboxes_outlive_what_they_are_copies_of() {
 
 /// P15: one that does not answer is not waited for for ever, and what became of its copies is reaped.
 #[test]
-fn what_hangs_is_replaced() {
+fn replaces_hanging_zygote() {
     let Some(spawner) = spawner() else { return };
     let zygote = spawner.zygote().unwrap();
     let stopped = Command::new("/bin/kill")
@@ -90,7 +90,7 @@ fn what_hangs_is_replaced() {
 
 /// P16: what waits has its link, nothing, and its voice; nothing of the server and of its like.
 #[test]
-fn a_newborn_has_three_descriptors() {
+fn forked_child_has_three_descriptors() {
     let Some(spawner) = spawner() else { return };
     let _other = spawner.fork(None).unwrap();
     let process = spawner.fork(None).unwrap();
@@ -112,7 +112,7 @@ fn a_newborn_has_three_descriptors() {
 /// Where the kernel can (Linux 6.1), the program that newborns are copies of lies in huge pages, most of its code.
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 #[test]
-fn newborns_share_huge_pages() {
+fn forked_children_share_huge_pages() {
     /// A kernel with much to do may have no memory in such pieces at the moment.
     const TRIES: usize = 20;
     const HUGE_PAGE: u64 = 2 * 1024 * 1024;
@@ -169,7 +169,7 @@ fn code_of(process: u32) -> Code {
 
 /// P16: what many sandboxes have in common, the places of their first process's program, changes after a while.
 #[test]
-fn what_is_copied_is_renewed() {
+fn renews_zygote() {
     let Some(spawner) = spawner() else { return };
     let first = spawner.fork(None).unwrap();
     let last = (0..300).map(|_| spawner.fork(None).unwrap()).last().unwrap();

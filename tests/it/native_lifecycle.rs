@@ -50,7 +50,7 @@ const MOMENT_MAX: Duration = Duration::from_millis(600);
 /// F-01, P15: killed at whatever moment, with clients at work, a server leaves nothing after its restart.
 /// `SKILLBOX_TEST_SEED` repeats the moments of an earlier run.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_killed_at_any_moment_leaves_nothing() {
+async fn server_killed_at_any_moment_leaves_nothing() {
     if World::on(Backend::Native).await.is_none() {
         return;
     }
@@ -148,7 +148,7 @@ fn client(server: &Server) -> std::thread::JoinHandle<()> {
 
 /// Runs some of these very tests as an ordinary user with a cgroup subtree of its own: every promise is kept.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_ordinary_user_with_a_delegated_subtree_gets_every_promise() {
+async fn delegated_ordinary_user_passes_native_tests() {
     if !rustix::process::geteuid().is_root() {
         return missing("linux", "only root can delegate to an ordinary user");
     }

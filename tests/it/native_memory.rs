@@ -47,7 +47,7 @@ fn is_sandbox(child: u32) -> bool {
 
 /// The server's figure is the released binary's, which `SKILLBOX_TEST_BINARY` names; other builds map more of themselves.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_idle_server_and_a_waiting_sandbox_hold_little_memory() {
+async fn idle_server_and_warm_sandbox_use_little_memory() {
     if World::on(Backend::Native).await.is_none() {
         return;
     }

@@ -166,7 +166,7 @@ fn job(skill: &Path) -> Job {
 /// The host's mounts may be shared with nobody, and then one of the steps has nothing to cut: the test makes a mount
 /// namespace of its own in which they are shared.
 #[test]
-fn every_step_of_the_plan_is_missed() {
+fn removing_any_plan_step_fails_a_test() {
     if !rustix::process::geteuid().is_root() {
         return missing("linux", "only root can share its mounts");
     }
@@ -176,7 +176,7 @@ fn every_step_of_the_plan_is_missed() {
             .arg(std::env::current_exe().unwrap())
             .args([
                 "--exact",
-                "native_mutation::every_step_of_the_plan_is_missed",
+                "native_mutation::removing_any_plan_step_fails_a_test",
                 "--nocapture",
             ])
             .env(INSIDE, "yes")

@@ -9,7 +9,7 @@ use crate::server::Server;
 use crate::world::{Backend, World, archive};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lines_name_their_request_and_execution_and_an_own_port_has_the_metrics() {
+async fn log_lines_have_ids_and_metrics_have_own_port() {
     if World::on(Backend::Native).await.is_none() {
         return;
     }

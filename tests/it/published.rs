@@ -49,7 +49,7 @@ const TABLES: &str = "def rows(path):\n    return len(open(path).read().splitlin
 
 /// `python -m scripts.count in.csv`, `python scripts/count.py in.csv`: one is written where the other works, too.
 #[tokio::test]
-async fn a_script_finds_its_neighbours_however_it_imports_them() {
+async fn script_imports_sibling_modules() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -88,7 +88,7 @@ async fn a_script_finds_its_neighbours_however_it_imports_them() {
 
 /// The instructions say `python -m`, so what it imports late is found in its package.
 #[tokio::test]
-async fn a_documented_module_is_run_as_one() {
+async fn runs_documented_module_as_module() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -111,7 +111,7 @@ async fn a_documented_module_is_run_as_one() {
 
 /// Executable or not, the script that is called is where its skill is and can write there.
 #[tokio::test]
-async fn a_script_reads_and_writes_beside_itself() {
+async fn script_reads_and_writes_in_its_own_folder() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -142,7 +142,7 @@ print(len((root / 'assets' / 'large file.bin').read_bytes()))
 }
 
 #[tokio::test]
-async fn a_script_runs_others_in_the_ways_people_write() {
+async fn script_calls_other_scripts() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -182,7 +182,7 @@ print(subprocess.run([str(here / 'helper.sh'), 'five'], capture_output=True, tex
 }
 
 #[tokio::test]
-async fn node_scripts_find_their_files_and_modules() {
+async fn node_script_finds_files_and_modules() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -226,7 +226,7 @@ console.log(head, rows(process.argv[2]), dep, child.trim());
 
 /// What a script makes for its caller comes back, hidden or not; what programs keep for themselves does not.
 #[tokio::test]
-async fn hidden_files_of_a_new_project_come_back() {
+async fn returns_hidden_files_of_new_project() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -249,7 +249,7 @@ async fn hidden_files_of_a_new_project_come_back() {
 }
 
 #[tokio::test]
-async fn help_names_the_script_as_it_is_documented() {
+async fn help_shows_script_name_and_decoded_text() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -265,7 +265,7 @@ async fn help_names_the_script_as_it_is_documented() {
 
 /// What lies about in a working copy is no hindrance, and links inside are what they lead to.
 #[tokio::test]
-async fn a_working_copy_runs_as_it_lies_there() {
+async fn runs_working_copy_unchanged() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };

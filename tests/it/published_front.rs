@@ -168,7 +168,7 @@ const SHAPES: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn odd_front_matter_loads_and_says_what_was_passed_over() {
+fn loads_odd_front_matter_with_warnings() {
     for (skill_md, name, part) in SHAPES {
         let (found, warnings) = told(&[("SKILL.md", skill_md)]);
         assert_eq!(found, *name, "{skill_md}");
@@ -180,14 +180,14 @@ fn odd_front_matter_loads_and_says_what_was_passed_over() {
 }
 
 #[test]
-fn a_long_description_is_cut_and_told() {
+fn cuts_long_description_with_warning() {
     let skill_md = format!("---\nname: a\ndescription: {}\n---\n", "long ".repeat(400));
     assert!(told(&[("SKILL.md", &skill_md)]).1.contains("is truncated"));
 }
 
 /// Other products have a skill.toml, too.
 #[test]
-fn a_skill_toml_of_another_product_is_no_hindrance() {
+fn ignores_skill_toml_of_other_product() {
     let skill_md = "---\nname: a\ndescription: From SKILL.md.\n---\n";
     for toml in [
         "[skill]\nname = \"a\"\nversion = \"1.0\"\ndescription = \"\"\nauthor = \"me\"\n[runtime]\ntype = \"python\"\nentry = \"scripts/a.py\"\n",
@@ -214,7 +214,7 @@ fn a_skill_toml_of_another_product_is_no_hindrance() {
 
 /// Z-17, Z-20, Z-22: leniency ends where something could mislead.
 #[test]
-fn what_could_mislead_is_refused_in_a_published_skill_too() {
+fn rejects_misleading_published_skills() {
     for skill_md in [
         "# No front matter\n",
         "---\nname: a\ndescription: never closed\n",
@@ -231,7 +231,7 @@ fn what_could_mislead_is_refused_in_a_published_skill_too() {
 
 /// Z-03: a link that leads out of the folder is never followed.
 #[test]
-fn a_link_out_of_the_folder_is_refused() {
+fn rejects_link_out_of_folder() {
     let skill_md = Plain("SKILL.md", "---\nname: a\ndescription: x\n---\n");
     let outside = tempfile::tempdir().unwrap();
     std::fs::write(outside.path().join("secret"), "s").unwrap();

@@ -48,7 +48,7 @@ fn files(outcome: &Outcome) -> Vec<(&str, u64)> {
 
 /// `parents[2]` of a script at the root and `parents[3]` of one in a folder are asked for in many published skills.
 #[tokio::test]
-async fn a_script_stands_as_deep_as_in_the_products_it_was_written_for() {
+async fn script_path_has_expected_depth() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -90,7 +90,7 @@ print(open('data/own.txt').read(), open('data/other.txt').read(), sys.argv[1:])
 
 /// Objects of a class that is loaded twice are not of one class.
 #[tokio::test]
-async fn a_module_is_loaded_from_one_place() {
+async fn loads_module_from_one_place() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -111,7 +111,7 @@ print([path for path in sys.path if path.startswith('/workspace') or path == '']
 }
 
 #[tokio::test]
-async fn what_is_left_beside_a_script_comes_back_as_what_is_left_where_it_works() {
+async fn returns_files_written_beside_script_and_in_workspace() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -146,7 +146,7 @@ pathlib.Path('b.txt').write_text('123')
 
 /// What no longer fits beside the results of a small sandbox is a link.
 #[tokio::test]
-async fn a_copy_leaves_room_for_what_a_script_writes() {
+async fn script_copy_leaves_space_in_workspace() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -178,7 +178,7 @@ pathlib.Path(os.environ['SANDBOX_FILES_DIR'], 'new.bin').write_bytes(b'x' * (1 <
 
 /// Large files are links, and a copy takes the permissions along.
 #[tokio::test]
-async fn a_copy_of_a_large_file_can_be_changed() {
+async fn copy_of_large_file_is_writable() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -205,7 +205,7 @@ except OSError:
 
 /// `cp -r` and `mv` take a link along as it is.
 #[tokio::test]
-async fn a_moved_or_copied_large_file_comes_back_as_a_file() {
+async fn returns_moved_or_copied_large_file_as_file() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -227,7 +227,7 @@ shutil.move('assets/b.bin', os.environ['SANDBOX_FILES_DIR'])
 
 /// O-01. Of links only those are followed that lead to a file of a skill by its plain path.
 #[tokio::test]
-async fn no_other_link_is_followed() {
+async fn follows_no_other_links() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -246,7 +246,7 @@ os.symlink('/workspace/folder/a.txt', 'through')
 
 /// Packages lie at the skill's root, in `src`, and are the skill itself.
 #[tokio::test]
-async fn a_package_runs_wherever_the_skill_keeps_it() {
+async fn runs_package_from_any_folder_of_skill() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -318,7 +318,7 @@ const ROWS: &str = "def rows(path):\n    return len(open(path).read().splitlines
 
 /// Where an answer is: in what it said, wherever that was.
 #[tokio::test]
-async fn a_failure_names_the_stream_that_has_something() {
+async fn failure_names_stream_with_output() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -346,7 +346,7 @@ async fn a_failure_names_the_stream_that_has_something() {
 
 /// A renderer without its configuration complains on standard error at each start.
 #[tokio::test]
-async fn the_configuration_of_fonts_is_the_systems() {
+async fn uses_font_configuration_of_system() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };

@@ -69,7 +69,7 @@ pub(crate) fn show(server: &Server, id: &str, query: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_waits_for_is_answered_at_once_and_runs_in_its_turn() {
+async fn async_execution_is_accepted_immediately_and_runs_in_order() {
     with_server(&[("SKILLBOX_CONCURRENCY", "1")], |server| {
         publish(&server);
         let first = submit(&server, "5", &json!({"n": 1}));
@@ -116,7 +116,7 @@ fn ask_waiting(server: &Server, query: &str, more: &Value) -> Answer {
 
 /// F-02, F-03: a restart goes on with what waited, in order, and says of what ran that it was interrupted.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waits_runs_after_a_restart() {
+async fn queued_executions_run_after_restart() {
     const ONE: &[(&str, &str)] = &[("SKILLBOX_CONCURRENCY", "1")];
     with_server(ONE, |server| {
         publish(&server);
@@ -145,7 +145,7 @@ async fn what_waits_runs_after_a_restart() {
 
 /// C-11.
 #[tokio::test(flavor = "multi_thread")]
-async fn cancelling_ends_what_runs_within_a_second_and_what_waits_at_once() {
+async fn cancels_running_within_a_second_and_queued_immediately() {
     with_server(&[("SKILLBOX_CONCURRENCY", "1")], |server| {
         let program =
             "echo partial; echo text > \"$SANDBOX_FILES_DIR/part.txt\"; (setsid sleep 98.76 &); sleep 98.76";
@@ -237,7 +237,7 @@ fn newest_execution(server: &Server) -> Value {
 
 /// F-25.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_hangs_up_takes_its_execution_along_if_it_said_so() {
+async fn disconnect_cancels_execution_if_requested() {
     with_server(&[], |server| {
         publish(&server);
         let hangs_up = |on_disconnect: &str, seconds: &str| {
@@ -256,7 +256,7 @@ async fn a_client_that_hangs_up_takes_its_execution_along_if_it_said_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_of_http2_that_is_reset_cancels_too() {
+async fn http2_reset_cancels_execution() {
     with_server(&[], |server| {
         publish(&server);
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -296,7 +296,7 @@ async fn a_stream_of_http2_that_is_reset_cancels_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_is_sent_again_is_not_executed_again() {
+async fn repeated_request_is_not_executed_again() {
     with_server(&[], |server| {
         publish(&server);
         let keyed = |key: &str, body: &Value| {
@@ -361,7 +361,7 @@ async fn a_request_that_is_sent_again_is_not_executed_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_makes_no_sense_together_is_refused() {
+async fn rejects_contradictory_options() {
     with_server(&[], |server| {
         publish(&server);
         for (query, body, field) in [
@@ -389,7 +389,7 @@ async fn what_makes_no_sense_together_is_refused() {
 
 /// C-03: a key that is revoked ends nothing that was accepted under it.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_accepted_goes_on_when_its_key_is_revoked() {
+async fn accepted_execution_continues_after_key_is_revoked() {
     with_server(&[("SKILLBOX_CONCURRENCY", "1")], |server| {
         let wanted = json!({"name": "short", "scopes": ["run"]});
         let key = server.post_json("/v1/keys", &wanted).body;
@@ -422,7 +422,7 @@ async fn what_was_accepted_goes_on_when_its_key_is_revoked() {
 
 /// `denied`: what was allowed when it was accepted and is not when its turn comes.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_may_not_run_any_more_when_its_turn_comes_is_denied() {
+async fn queued_execution_is_denied_if_no_longer_allowed() {
     with_server(&[("SKILLBOX_CONCURRENCY", "1")], |server| {
         publish(&server);
         let running = submit(&server, "5", &json!(0));

@@ -13,7 +13,7 @@ use crate::world::archive;
 /// one tenant floods; its queue is bounded and says when to come back, and another tenant has its turns.
 /// `SKILLBOX_TEST_FLOOD` says how many submissions.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flood_of_submissions_is_bounded_and_keeps_nobody_else_waiting() {
+async fn submission_flood_is_limited_and_does_not_delay_others() {
     with_server(
         &[("SKILLBOX_CONCURRENCY", "2"), ("SKILLBOX_ASYNC_QUEUE", "50")],
         |server| {
@@ -68,7 +68,7 @@ async fn a_flood_of_submissions_is_bounded_and_keeps_nobody_else_waiting() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tenant_has_bounds_of_its_own() {
+async fn tenant_has_own_limits() {
     const SETTINGS: &[(&str, &str)] = &[
         ("SKILLBOX_CONCURRENCY", "4"),
         ("SKILLBOX_TENANT_CONCURRENCY", "1"),
@@ -112,7 +112,7 @@ async fn a_tenant_has_bounds_of_its_own() {
 
 /// at its cap a tenant gets nothing new, nobody else notices, and what is forgotten frees it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tenant_keeps_so_much_and_no_more() {
+async fn limits_storage_per_tenant() {
     const SETTINGS: &[(&str, &str)] = &[
         ("SKILLBOX_TENANT_STORAGE", "2Mi"),
         ("SKILLBOX_RETENTION_PER_TENANT", "1"),
@@ -145,7 +145,7 @@ async fn a_tenant_keeps_so_much_and_no_more() {
 
 /// C-01: many submissions, and never more at once than there are slots.
 #[tokio::test(flavor = "multi_thread")]
-async fn never_more_run_at_once_than_there_are_slots() {
+async fn never_runs_more_executions_than_slots() {
     with_server(
         &[("SKILLBOX_CONCURRENCY", "3"), ("SKILLBOX_ASYNC_QUEUE", "1000")],
         |server| {

@@ -23,7 +23,7 @@ json.dump(result, open(os.environ["SANDBOX_OUTPUT"], "w"))
 "#;
 
 #[tokio::test]
-async fn input_args_and_files_go_in_and_output_logs_and_files_come_back() {
+async fn passes_input_args_and_files_and_returns_output_logs_and_files() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -113,7 +113,7 @@ async fn every_language_runs() {
 }
 
 #[tokio::test]
-async fn a_published_skill_runs_by_name_version_and_digest() {
+async fn runs_published_skill_by_name_version_and_digest() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -144,7 +144,7 @@ async fn a_published_skill_runs_by_name_version_and_digest() {
 
 /// O-19: each way to end has its own status and code.
 #[tokio::test]
-async fn each_end_has_its_own_name() {
+async fn each_outcome_has_own_status_and_code() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -187,7 +187,7 @@ async fn each_end_has_its_own_name() {
 
 /// C-11 and the cancel route: a cancelled execution is recorded as such, once, however often it is asked.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancelled_execution_ends_within_a_second() {
+async fn cancelled_execution_ends_within_a_second() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -239,7 +239,7 @@ async fn a_cancelled_execution_ends_within_a_second() {
 
 /// F-05: what does not end in time is interrupted and recorded as such; nobody is let in any more.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_shutdown_interrupts_what_does_not_end() {
+async fn shutdown_interrupts_unfinished_executions() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -273,7 +273,7 @@ async fn a_shutdown_interrupts_what_does_not_end() {
 
 /// A-07: an input arrives byte for byte, whatever its size; above the cap it is refused.
 #[tokio::test]
-async fn an_input_of_any_size_arrives_byte_for_byte() {
+async fn input_of_any_size_arrives_byte_for_byte() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };

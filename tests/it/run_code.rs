@@ -131,7 +131,7 @@ pub(crate) fn assert_told(path: &Path, envelope: &Envelope) {
 }
 
 #[tokio::test]
-async fn every_sample_ends_as_documented() {
+async fn every_sample_matches_snapshot() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -144,7 +144,7 @@ async fn every_sample_ends_as_documented() {
 
 /// A skill of functions, one that it uses, and code that uses both.
 #[tokio::test]
-async fn mounted_skills_are_imported_by_their_names() {
+async fn imports_mounted_skills_by_name() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -232,7 +232,7 @@ async fn assert_imported(world: &World, mount_skills: Vec<skillbox::skill::Skill
 
 /// A function that is not there, and one that fails: both are told as an exception without frames of ours.
 #[tokio::test]
-async fn a_function_that_fails_tells_where() {
+async fn failing_function_reports_place() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -266,7 +266,7 @@ async fn a_function_that_fails_tells_where() {
 
 /// Errors of code in Node.js stand where they are in the code, with nothing of what is put around it.
 #[tokio::test]
-async fn an_error_of_node_names_its_place_in_the_code() {
+async fn node_error_names_place_in_code() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -292,7 +292,7 @@ async fn an_error_of_node_names_its_place_in_the_code() {
 
 /// Node.js ends without a word when nothing can happen any more.
 #[tokio::test]
-async fn an_await_of_what_never_comes_is_told() {
+async fn reports_await_that_never_resolves() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -308,7 +308,7 @@ async fn an_await_of_what_never_comes_is_told() {
 
 /// What editors on Windows begin a file with is no part of the code.
 #[tokio::test]
-async fn a_byte_order_mark_hinders_no_language() {
+async fn every_language_ignores_byte_order_mark() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -324,7 +324,7 @@ async fn a_byte_order_mark_hinders_no_language() {
 
 /// O-17: a flood is bounded and hurts nobody, and neither does a pipe that is gone, or taken by others.
 #[tokio::test]
-async fn what_is_logged_is_bounded_and_the_guest_survives_it() {
+async fn limits_log_lines_without_failing_guest() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -362,7 +362,7 @@ os.mkfifo("/sandbox/log")
 
 /// What a program writes where a shim would is read as hostile, and read to its cap.
 #[tokio::test]
-async fn results_that_no_shim_wrote_are_bounded() {
+async fn limits_forged_results() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -399,7 +399,7 @@ with open(path, "wb") as file:
 
 /// Whatever ran before, a plain program finds the helpers, too.
 #[tokio::test]
-async fn plain_programs_find_the_helpers() {
+async fn plain_programs_import_helpers() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };

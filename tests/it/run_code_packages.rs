@@ -9,13 +9,13 @@ use crate::packages::{self, Bare};
 use crate::world::Backend;
 
 #[tokio::test]
-async fn tables_and_figures_are_shown_from_a_container() {
+async fn container_returns_tables_and_figures() {
     tables_and_figures_are_shown(Backend::Docker).await;
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn tables_and_figures_are_shown_from_a_native_sandbox() {
+async fn native_sandbox_returns_tables_and_figures() {
     tables_and_figures_are_shown(Backend::Native).await;
 }
 

@@ -44,7 +44,7 @@ fn planted() -> String {
 
 /// A-08: whatever a value holds arrives as it is, under its own name and no other.
 #[tokio::test]
-async fn a_declared_secret_arrives_verbatim_and_makes_no_further_variable() {
+async fn declared_secret_arrives_verbatim_and_adds_no_other_variable() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -73,7 +73,7 @@ json.dump(said, open(os.environ['SANDBOX_OUTPUT'], 'w'))";
 
 /// A-08: as much as can be declared still fits into what `execve` takes, beside all else that may be there.
 #[tokio::test]
-async fn the_largest_environment_and_arguments_start_a_program() {
+async fn starts_program_with_largest_environment_and_arguments() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -108,7 +108,7 @@ async fn the_largest_environment_and_arguments_start_a_program() {
 
 /// S-30: neither an undeclared one, nor another skill's, nor another tenant's.
 #[tokio::test]
-async fn only_what_is_declared_is_there_and_only_of_ones_own_tenant() {
+async fn exposes_only_declared_secrets_of_own_tenant() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -148,7 +148,7 @@ print('API_TOKEN' in os.environ, 'OTHER_TOKEN' in os.environ, b'OTHER_TOKEN' in 
 }
 
 #[tokio::test]
-async fn a_missing_secret_is_named_before_anything_starts_or_is_recorded() {
+async fn reports_missing_secret_before_start_and_record() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -168,7 +168,7 @@ async fn a_missing_secret_is_named_before_anything_starts_or_is_recorded() {
 
 /// O-21: plainly, in pieces, as JSON writes it, in names of files, and where the log is cut in the middle of it.
 #[tokio::test]
-async fn a_secret_is_masked_in_all_that_is_kept() {
+async fn masks_secret_in_all_stored_texts() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -276,7 +276,7 @@ time.sleep(30)";
 
 /// S-31, S-32, O-f: after a normal end, a failure, a crash, a timeout and `kill -9` of the server the secret is in no file, whichever.
 #[tokio::test(flavor = "multi_thread")]
-async fn afterwards_the_secret_is_nowhere() {
+async fn secret_is_nowhere_after_run() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -434,7 +434,7 @@ fn running(server: &Server) -> String {
 
 /// O-21: helpers in the sandbox cut what is too long before anybody masks it.
 #[tokio::test]
-async fn no_piece_of_a_secret_is_left_where_a_helper_cut() {
+async fn masks_secret_at_truncations_by_helper() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };

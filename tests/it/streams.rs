@@ -31,7 +31,7 @@ time.sleep(100)
 "#;
 
 #[tokio::test]
-async fn what_is_printed_comes_while_the_program_runs_and_the_end_always_does() {
+async fn streams_output_during_run_and_always_sends_end() {
     let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {
         return;
     };
@@ -81,7 +81,7 @@ async fn what_is_printed_comes_while_the_program_runs_and_the_end_always_does() 
 
 /// From every place, in memory and from the record, the rest is what an uninterrupted reader hears.
 #[tokio::test]
-async fn a_reader_goes_on_exactly_where_it_was() {
+async fn reader_resumes_at_exact_position() {
     let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {
         return;
     };
@@ -128,7 +128,7 @@ async fn a_reader_goes_on_exactly_where_it_was() {
 
 /// While it still runs: from its beginning, and whoever asked first may go.
 #[tokio::test]
-async fn who_asks_again_under_the_same_key_joins_in() {
+async fn repeated_idempotency_key_joins_stream() {
     let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {
         return;
     };
@@ -153,7 +153,7 @@ async fn who_asks_again_under_the_same_key_joins_in() {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_refused_as_ever_and_an_early_end_is_told() {
+async fn stream_requests_are_rejected_as_usual_and_report_early_end() {
     let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {
         return;
     };
@@ -170,7 +170,7 @@ async fn what_is_refused_is_refused_as_ever_and_an_early_end_is_told() {
 
 /// C-09.
 #[tokio::test]
-async fn two_hundred_readers_of_one_execution_get_the_same_bytes() {
+async fn two_hundred_readers_get_same_bytes() {
     let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {
         return;
     };
@@ -204,7 +204,7 @@ async fn two_hundred_readers_of_one_execution_get_the_same_bytes() {
 
 /// A-25: who stops reading is dropped; the execution and everybody else go on.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_that_does_not_read_is_dropped_while_the_program_floods() {
+async fn drops_stalled_reader_of_flooding_program() {
     let bounds = ConnectionLimits {
         idle: Duration::from_secs(2),
         ..ConnectionLimits::default()
@@ -244,7 +244,7 @@ async fn a_reader_that_does_not_read_is_dropped_while_the_program_floods() {
 
 /// O-21: what is watched is what is recorded, and never more.
 #[tokio::test]
-async fn a_secret_is_never_seen_live() {
+async fn live_stream_never_shows_secret() {
     let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {
         return;
     };
@@ -294,7 +294,7 @@ time.sleep(0.2)
 }
 
 #[tokio::test]
-async fn logs_are_followed_to_their_end_byte_for_byte() {
+async fn follows_logs_to_end_byte_for_byte() {
     let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {
         return;
     };

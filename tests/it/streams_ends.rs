@@ -15,7 +15,7 @@ const SLEEPS: &str = "import time\nprint('on', flush=True)\ntime.sleep(100)";
 
 /// Whoever asked for it to be cancelled has only to go; whoever watches beside it hears so.
 #[tokio::test]
-async fn who_goes_takes_along_what_was_to_go_with_them() {
+async fn disconnect_cancels_streamed_execution_if_requested() {
     let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {
         return;
     };
@@ -45,7 +45,7 @@ async fn who_goes_takes_along_what_was_to_go_with_them() {
 }
 
 #[tokio::test]
-async fn who_waits_hears_the_place_in_the_line() {
+async fn stream_reports_queue_position() {
     let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {
         return;
     };
@@ -88,7 +88,7 @@ async fn who_waits_hears_the_place_in_the_line() {
 
 /// What runs is ended with the process, and its readers are told; who follows what does not end here is sent on.
 #[tokio::test]
-async fn the_end_is_told_when_the_server_stops() {
+async fn stream_reports_end_at_server_shutdown() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -137,7 +137,7 @@ async fn the_end_is_told_when_the_server_stops() {
 
 /// An execution that another process runs is seen when it has ended.
 #[tokio::test]
-async fn what_another_process_runs_is_told_at_its_end() {
+async fn stream_reports_end_of_execution_of_other_process() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };

@@ -74,7 +74,7 @@ fn paths(outcome: &Outcome) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_script_runs_by_its_documented_command_line() {
+async fn runs_script_with_documented_command_line() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -88,7 +88,7 @@ async fn a_script_runs_by_its_documented_command_line() {
 
 /// The sentence about it is not lost in what comes after, such as links that need room, too.
 #[tokio::test]
-async fn a_file_that_fills_the_workspace_is_the_callers_to_know() {
+async fn reports_file_that_fills_workspace_to_caller() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -110,7 +110,7 @@ async fn a_file_that_fills_the_workspace_is_the_callers_to_know() {
 }
 
 #[tokio::test]
-async fn what_is_new_or_changed_comes_back() {
+async fn returns_new_and_changed_files() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -124,7 +124,7 @@ async fn what_is_new_or_changed_comes_back() {
 }
 
 #[tokio::test]
-async fn a_script_reads_what_it_is_sent_and_nothing_else() {
+async fn script_reads_only_sent_standard_input() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };
@@ -137,7 +137,7 @@ async fn a_script_reads_what_it_is_sent_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_path_that_is_no_script_is_refused_before_anything_runs() {
+async fn rejects_invalid_script_path_before_start() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;
     };

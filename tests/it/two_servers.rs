@@ -63,7 +63,7 @@ fn newest_running(server: &Server) -> Option<String> {
 
 /// C-06: the results arrive at callers and in the queue of the server that accepted them, whatever the other server does.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_live_server_keeps_its_executions_when_another_shares_its_database() {
+async fn live_server_keeps_its_executions_with_shared_database() {
     with_server(&[("SKILLBOX_CONCURRENCY", "1")], |first| {
         publish(&first);
         std::thread::scope(|scope| {
@@ -114,7 +114,7 @@ async fn a_live_server_keeps_its_executions_when_another_shares_its_database() {
 
 /// F-01, F-02: what a killed server ran is `interrupted`, and what waited in it runs in the other server.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_recovers_the_queue_of_a_killed_one_with_another_data_folder() {
+async fn recovers_queue_of_killed_server_with_other_data_folder() {
     with_server(&[("SKILLBOX_CONCURRENCY", "1")], |first| {
         publish(&first);
         let second = start_beside(&first, "second");
@@ -152,7 +152,7 @@ async fn a_server_recovers_the_queue_of_a_killed_one_with_another_data_folder() 
 
 /// C-11.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_cancels_running_and_queued_executions_of_another() {
+async fn cancels_running_and_queued_executions_of_other_server() {
     with_server(&[("SKILLBOX_CONCURRENCY", "1")], |first| {
         let program = "echo partial; (setsid sleep 97.65 &); sleep 97.65";
         first.publish(archive(Language::Bash, "version: 1.0.0\n", program));
@@ -204,7 +204,7 @@ async fn reads_in_three_periods(world: &World) -> u32 {
 
 /// An idle process, and one that is alone, do not read the database to find cancel requests.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_polls_for_cancel_requests_only_while_it_runs_something_beside_another() {
+async fn polls_for_cancel_requests_only_while_running_beside_other_process() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_owned();
     let sandbox = Sandbox::scripted(|_, _| {

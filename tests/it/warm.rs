@@ -194,24 +194,24 @@ async fn assert_nothing_is_told_apart(language: Language, program: &str) {
 }
 
 #[tokio::test]
-async fn a_python_program_cannot_tell_that_its_interpreter_waited() {
+async fn warm_python_program_sees_same_environment_as_cold() {
     assert_nothing_is_told_apart(Language::Python, PYTHON).await;
 }
 
 #[tokio::test]
-async fn a_node_program_cannot_tell_that_its_interpreter_waited() {
+async fn warm_node_program_sees_same_environment_as_cold() {
     assert_nothing_is_told_apart(Language::Node, NODE).await;
 }
 
 /// Nothing of it is started before: it is the sandbox that has waited.
 #[tokio::test]
-async fn a_bash_program_cannot_tell_that_its_sandbox_waited() {
+async fn warm_bash_program_sees_same_environment_as_cold() {
     assert_nothing_is_told_apart(Language::Bash, BASH).await;
 }
 
 /// Each way to end, with what is written about it.
 #[tokio::test]
-async fn every_end_is_the_same() {
+async fn warm_and_cold_runs_have_same_outcomes() {
     let Some(world) = world().await else { return };
     let programs = [
         (Language::Python, "def f():\n    raise ValueError('ü')\nf()\n"),
@@ -259,7 +259,7 @@ async fn every_end_is_the_same() {
 
 /// Modules of a skill's own by the names of standard ones are the program's: nothing of them runs before it does.
 #[tokio::test]
-async fn nothing_of_a_skill_runs_while_its_interpreter_waits() {
+async fn no_skill_code_runs_in_warm_pool() {
     let Some(world) = world().await else { return };
     let files = [
         (
@@ -281,7 +281,7 @@ async fn nothing_of_a_skill_runs_while_its_interpreter_waits() {
 
 /// An interpreter that died meanwhile, for want of memory perhaps, is given to nobody.
 #[tokio::test]
-async fn one_that_died_while_it_waited_is_given_to_nobody() {
+async fn discards_warm_sandbox_whose_interpreter_died() {
     const NAME: &str = "mortal-while-it-waits";
     // An engine's processes may be on another machine.
     if super::BACKEND != Backend::Native {
@@ -323,7 +323,7 @@ async fn one_that_died_while_it_waited_is_given_to_nobody() {
 
 /// Code that mounts a skill is not that skill, and finds nothing that was made ready for it; nor the other way round.
 #[tokio::test]
-async fn a_skill_and_code_that_mounts_it_wait_apart() {
+async fn skill_and_code_that_mounts_it_have_different_warm_keys() {
     let Some(world) = world().await else { return };
     let program = "test -d /sandbox/scripts && echo scripts\n";
     publish(&world, archive(Language::Bash, "", program)).await;
@@ -397,7 +397,7 @@ async fn first_run_is_cold_although_another_tenant_ran_the_same_content() {
 
 /// Nothing that one run leaves is there for the next: no file, process, variable, module or random number.
 #[tokio::test]
-async fn nobody_gets_what_somebody_had() {
+async fn warm_runs_see_nothing_of_earlier_runs() {
     const PROGRAM: &str = r#"
 import json, os, random, subprocess, sys
 seen = {
@@ -434,7 +434,7 @@ json.dump(seen, open(os.environ["SANDBOX_OUTPUT"], "w"))
 
 /// The same where nothing was started.
 #[tokio::test]
-async fn nobody_gets_what_a_bash_program_had() {
+async fn warm_bash_runs_see_nothing_of_earlier_runs() {
     const PROGRAM: &str = r#"
 ls -A /tmp /workspace /dev/shm /root | grep -x x
 ls /sandbox | grep -x x
@@ -460,7 +460,7 @@ sleep 60 &
 
 /// A module of the skill's own by the name of one that was imported ahead is the one that counts.
 #[tokio::test]
-async fn a_program_finds_its_own_modules() {
+async fn program_imports_own_modules_over_preloaded_ones() {
     let Some(world) = world().await else { return };
     let files = [
         (

@@ -15,7 +15,7 @@ const READERS_KIB_MAX: u64 = 32 * 1024;
 
 ///
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_readers_that_hear_nothing_cost_little_memory() {
+async fn thousand_idle_readers_use_little_memory() {
     if World::on(Backend::Native).await.is_none() {
         return;
     }

@@ -98,7 +98,7 @@ pub(crate) async fn secret(world: &World) -> String {
 }
 
 #[tokio::test]
-async fn an_end_is_told_signed_and_without_what_the_program_left() {
+async fn webhook_is_signed_and_contains_no_program_data() {
     let (world, _sender) = with_webhooks(settings()).await;
     let mut receiver = Receiver::open(&[Answer::status(204)]).await;
     let execution = run(&world, &receiver.url()).await;
@@ -162,7 +162,7 @@ async fn an_end_is_told_signed_and_without_what_the_program_left() {
 
 ///
 #[tokio::test]
-async fn what_fails_is_tried_again_under_the_same_id_and_given_up_at_last() {
+async fn retries_failed_delivery_with_same_id_and_gives_up() {
     let (world, _sender) = with_webhooks(settings()).await;
     let mut receiver = Receiver::open(&[
         Answer::status(500),
@@ -201,7 +201,7 @@ async fn what_fails_is_tried_again_under_the_same_id_and_given_up_at_last() {
 }
 
 #[tokio::test]
-async fn a_busy_receiver_is_left_alone_for_as_long_as_it_asks() {
+async fn honours_retry_after_of_receiver() {
     let (world, _sender) = with_webhooks(settings()).await;
     for (status, head, seconds) in [
         (503, "retry-after: 1000", 1000),
@@ -223,7 +223,7 @@ async fn a_busy_receiver_is_left_alone_for_as_long_as_it_asks() {
 }
 
 #[tokio::test]
-async fn an_execution_that_nobody_waits_for_is_told() {
+async fn async_execution_sends_webhook() {
     let (world, _sender) = with_webhooks(settings()).await;
     let mut receiver = Receiver::open(&[Answer::status(200)]).await;
     let options = RunOptions::default();
@@ -240,7 +240,7 @@ async fn an_execution_that_nobody_waits_for_is_told() {
 }
 
 #[tokio::test]
-async fn who_wants_no_more_gets_no_more() {
+async fn gone_response_stops_retries() {
     let (world, _sender) = with_webhooks(settings()).await;
     let mut receiver = Receiver::open(&[Answer::status(410)]).await;
     let execution = run(&world, &receiver.url()).await;
@@ -252,7 +252,7 @@ async fn who_wants_no_more_gets_no_more() {
 
 /// F-01: what a process had begun to send when it died is sent by the next.
 #[tokio::test]
-async fn what_a_dead_process_was_sending_is_sent_by_the_next() {
+async fn next_process_sends_deliveries_of_dead_process() {
     let settings = WebhookSettings {
         attempt_max: Duration::from_secs(3),
         ..settings()
@@ -274,7 +274,7 @@ async fn what_a_dead_process_was_sending_is_sent_by_the_next() {
 }
 
 #[tokio::test]
-async fn a_secret_that_was_replaced_signs_too() {
+async fn replaced_signing_secret_still_signs() {
     let (world, _sender) = with_webhooks(settings()).await;
     let mut receiver = Receiver::open(&[Answer::status(200)]).await;
     let old = secret(&world).await;
@@ -306,7 +306,7 @@ async fn a_secret_that_was_replaced_signs_too() {
 
 /// F-01: a server that is killed between two attempts; the next one has the same settings from the same variables.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_was_killed_tells_when_it_is_back() {
+async fn killed_server_sends_webhooks_after_restart() {
     if !tokio::task::spawn_blocking(has_docker).await.unwrap() {
         return;
     }
@@ -360,7 +360,7 @@ async fn shown(server: Server, until: fn(&Value) -> bool) -> (Server, Value) {
 
 /// What ends otherwise is told, too: here by the maintenance of another process.
 #[tokio::test]
-async fn an_execution_whose_process_died_is_told_as_interrupted() {
+async fn webhook_reports_lost_execution_as_interrupted() {
     let (world, _sender) = with_webhooks(settings()).await;
     let page = PageRequest { after: None, rows: 9 };
     assert!(

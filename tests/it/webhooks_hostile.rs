@@ -19,7 +19,7 @@ use crate::world::{engine_that_tells, instance_in};
 
 /// A-20: refused at once, by name, and nothing is recorded.
 #[tokio::test]
-async fn an_address_that_is_not_to_be_told_is_refused_with_the_request() {
+async fn rejects_request_with_forbidden_webhook_url() {
     let (world, _sender) = with_webhooks(WebhookSettings::default()).await;
     for url in [
         "file:///etc/passwd",
@@ -68,7 +68,7 @@ fn resolver(name: &str) -> Vec<IpAddr> {
 
 /// A-21: what was accepted by its name is judged by its address when it is dialled, every address, and nothing is sent.
 #[tokio::test]
-async fn a_name_that_leads_into_a_private_network_is_not_told() {
+async fn does_not_deliver_to_name_with_private_address() {
     let (world, _sender) = with_webhooks(WebhookSettings {
         policy: WebhookPolicy {
             allow_http: true,
@@ -98,7 +98,7 @@ async fn a_name_that_leads_into_a_private_network_is_not_told() {
 
 /// A-21: the address that was judged is the one that is dialled, and the name is asked for once.
 #[tokio::test]
-async fn a_name_is_resolved_once_for_each_attempt() {
+async fn resolves_name_once_per_attempt() {
     let mut settings = settings();
     // Of both addresses only the first is allowed.
     settings.policy.allow_private = vec!["127.0.0.2".parse().unwrap()];
@@ -119,7 +119,7 @@ async fn a_name_is_resolved_once_for_each_attempt() {
 
 /// A-21.
 #[tokio::test]
-async fn a_redirect_is_not_followed() {
+async fn does_not_follow_redirects() {
     let (world, _sender) = with_webhooks(settings()).await;
     let mut inside = Receiver::open(&[Answer::status(200)]).await;
     for status in [301, 302, 303, 307, 308] {
@@ -139,7 +139,7 @@ async fn a_redirect_is_not_followed() {
 
 /// A-22: none of them takes longer than it may, and what a success says besides is not looked at.
 #[tokio::test]
-async fn no_answer_takes_long_or_much() {
+async fn limits_time_and_size_of_responses() {
     let (world, _sender) = with_webhooks(WebhookSettings {
         retries: Vec::new(),
         attempt_max: Duration::from_secs(2),
@@ -193,7 +193,7 @@ x: ",
 
 /// A-22: however many wait for one that never answers, executions end and others are told at once.
 #[tokio::test]
-async fn a_receiver_that_never_answers_holds_up_nobody() {
+async fn silent_receiver_does_not_delay_other_deliveries() {
     let (world, _sender) = with_webhooks(WebhookSettings {
         attempt_max: Duration::from_secs(60),
         resolver: Resolver::Scripted(|_| vec![IpAddr::from([127, 0, 0, 1])]),
@@ -218,7 +218,7 @@ async fn a_receiver_that_never_answers_holds_up_nobody() {
 }
 
 #[tokio::test]
-async fn a_receiver_is_believed_by_its_certificate_alone() {
+async fn verifies_certificate_of_receiver() {
     let ok = [Answer::status(200)];
     let (mut receiver, certificate) = Receiver::open_tls(&ok, &["127.0.0.1", "hooks.example"]).await;
     let folder = tempfile::tempdir().unwrap();
@@ -271,7 +271,7 @@ async fn a_receiver_is_believed_by_its_certificate_alone() {
 }
 
 #[tokio::test]
-async fn a_file_without_authorities_is_refused_at_start() {
+async fn rejects_ca_bundle_without_certificates_at_start() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ca.pem");
     std::fs::write(&file, "nothing").unwrap();

@@ -21,7 +21,7 @@ fn moment(reply: &Reply, member: &str) -> jiff::Timestamp {
 }
 
 #[tokio::test]
-async fn a_blob_is_kept_under_its_digest_and_comes_back_as_it_was() {
+async fn stores_blob_under_digest_and_returns_it_unchanged() {
     let door = Door::open().await;
     let content: Vec<u8> = (0..=255).cycle().take(100_000).collect();
     let csv = upload(content.clone()).header(header::CONTENT_TYPE, "text/csv; charset=latin1");
@@ -72,7 +72,7 @@ async fn a_blob_is_kept_under_its_digest_and_comes_back_as_it_was() {
 }
 
 #[tokio::test]
-async fn the_same_content_again_only_lives_longer() {
+async fn uploading_same_content_extends_lifetime() {
     let door = Door::open().await;
     let ask = async |query: &str| {
         let call = Call::post(&format!("/v1/blobs{query}"));
@@ -112,7 +112,7 @@ async fn the_same_content_again_only_lives_longer() {
 }
 
 #[tokio::test]
-async fn blobs_are_listed_newest_first_and_deleted_for_good() {
+async fn lists_blobs_newest_first_and_deletes_them() {
     let door = Door::open().await;
     for content in ["a", "b", "c"] {
         assert_eq!(door.ask(upload(content)).await.status, 201);
@@ -150,7 +150,7 @@ async fn blobs_are_listed_newest_first_and_deleted_for_good() {
 }
 
 #[tokio::test]
-async fn what_is_too_much_is_refused_with_the_remedy_and_leaves_nothing() {
+async fn rejects_blobs_above_limits_with_fix_and_stores_nothing() {
     let door = Door::open().await;
     let large = vec![0; usize::try_from(limits::BLOB_BYTES_MAX).unwrap() + 1];
     assert_eq!(
@@ -194,7 +194,7 @@ async fn what_is_too_much_is_refused_with_the_remedy_and_leaves_nothing() {
 
 /// Content-addressed within a tenant: knowing a digest is no way to the content.
 #[tokio::test]
-async fn the_same_content_of_two_tenants_is_two_blobs() {
+async fn same_content_of_two_tenants_is_two_blobs() {
     let door = Door::open().await;
     let other = door.key("other", &[Scope::Run]).await;
     assert_eq!(door.ask(upload("same")).await.status, 201);
@@ -217,7 +217,7 @@ async fn the_same_content_of_two_tenants_is_two_blobs() {
 }
 
 #[tokio::test]
-async fn what_has_expired_is_gone_and_upkeep_removes_its_bytes() {
+async fn expired_blob_is_not_found_and_maintenance_deletes_bytes() {
     let door = Door::open().await;
     let soon = Call::post("/v1/blobs?ttl=1").body("soon");
     assert_eq!(door.ask(soon).await.status, 201);
@@ -240,7 +240,7 @@ async fn what_has_expired_is_gone_and_upkeep_removes_its_bytes() {
 
 /// A process may die between the bytes and the row.
 #[tokio::test]
-async fn bytes_that_no_blob_has_are_removed_when_they_are_old() {
+async fn maintenance_deletes_old_bytes_without_blob() {
     let door = Door::open().await;
     assert_eq!(door.ask(upload("kept")).await.status, 201);
     let folder = door.folder.path().join("blobs/default/blobs");

@@ -6,7 +6,7 @@ use skillbox::limits;
 use super::client::{Call, Door};
 
 #[tokio::test]
-async fn code_runs_instead_of_a_skill() {
+async fn runs_code_without_skill() {
     let door = Door::open().await;
     for (body, input) in [
         (json!({"code": "1 + 1"}), json!({})),
@@ -33,7 +33,7 @@ async fn code_runs_instead_of_a_skill() {
 }
 
 #[tokio::test]
-async fn a_request_names_a_skill_or_brings_code() {
+async fn request_needs_either_skill_or_code() {
     let door = Door::open().await;
     door.publish(&door.admin).await;
     for (body, named) in [

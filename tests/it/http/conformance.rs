@@ -174,7 +174,7 @@ fn call(route: &str, ids: Ids<'_>) -> Call {
 
 /// each route answers as documented, when it succeeds and when it refuses.
 #[tokio::test]
-async fn every_answer_is_as_documented() {
+async fn every_response_matches_document() {
     let door = Door::open().await;
     let document = Document(skillbox::http::document());
     let published = door.ask(call("POST /v1/skills", Ids::default())).await;
@@ -223,7 +223,7 @@ async fn every_answer_is_as_documented() {
 
 /// Each code that a client may have to switch on is in the document and in the manual, with its status.
 #[test]
-fn every_code_is_documented() {
+fn every_error_code_is_documented() {
     let document = skillbox::http::document();
     let listed = &document["components"]["schemas"]["Problem"]["properties"]["code"]["enum"];
     let codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
@@ -239,7 +239,7 @@ fn every_code_is_documented() {
 
 /// A refusal by the framework or the outer layers has a code of the same list.
 #[tokio::test]
-async fn a_refusal_before_any_route_is_as_documented() {
+async fn rejections_before_routing_match_document() {
     let door = Door::open().await;
     let document = Document(skillbox::http::document());
     let problem = json!({"$ref": "#/components/schemas/Problem"});

@@ -37,7 +37,7 @@ async fn assert_gone(door: &Door, path: &str) {
 
 /// T-12.
 #[tokio::test]
-async fn a_deleted_version_can_be_neither_seen_nor_run() {
+async fn deleted_version_is_neither_shown_nor_run() {
     let door = Door::open().await;
     let published = door.publish(&door.admin).await.json();
     let version = published["version"].as_str().unwrap();
@@ -59,7 +59,7 @@ async fn a_deleted_version_can_be_neither_seen_nor_run() {
 
 /// T-12: retention takes an execution's files with it, and every link to them.
 #[tokio::test]
-async fn a_forgotten_execution_takes_its_files_and_links_with_it() {
+async fn expired_execution_loses_files_and_links() {
     let retention = RetentionPolicy {
         age: None,
         per_tenant: Some(0),

@@ -8,14 +8,14 @@ use super::client::{Call, Door};
 
 /// The document is the contract: a change of it is seen in review.
 #[test]
-fn the_document_is_as_reviewed() {
+fn openapi_document_matches_snapshot() {
     insta::with_settings!({snapshot_path => "../../snapshots", prepend_module_to_snapshot => false}, {
         insta::assert_json_snapshot!("openapi", skillbox::http::document());
     });
 }
 
 #[tokio::test]
-async fn the_document_is_served_and_lists_every_route() {
+async fn serves_openapi_document_with_every_route() {
     let door = Door::open().await;
     let reply = door.send(Call::get("/openapi.json")).await;
     let document = reply.json();
@@ -34,7 +34,7 @@ async fn the_document_is_served_and_lists_every_route() {
 
 /// No reference leads nowhere.
 #[test]
-fn every_reference_of_the_document_is_there() {
+fn every_openapi_reference_resolves() {
     fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
         match value {
             Value::Object(members) => {
@@ -71,7 +71,7 @@ async fn health_needs_no_key_and_shows_no_secrets() {
 
 /// Anybody may ask: the answer names the part that does not work, and nothing of where it is (A-23, F-07). The log says why.
 #[tokio::test]
-async fn a_server_that_cannot_work_names_the_part() {
+async fn readiness_names_failed_component() {
     let door = Door::open().await;
     std::fs::remove_dir_all(door.folder.path().join("blobs")).unwrap();
     door.engine
@@ -88,7 +88,7 @@ async fn a_server_that_cannot_work_names_the_part() {
 
 /// W-08 for what there is: nothing is sniffed, framed, cached or told to others.
 #[tokio::test]
-async fn every_answer_is_protected_and_named() {
+async fn every_response_has_security_headers_and_request_id() {
     let door = Door::open().await;
     let request_id = HeaderName::from_static("x-request-id");
     for path in ["/", "/healthz", "/v1/skills", "/nowhere", "/v1/skills/x"] {
@@ -112,7 +112,7 @@ async fn every_answer_is_protected_and_named() {
 
 /// W-06, A-14: on every route, key or not.
 #[tokio::test]
-async fn a_foreign_or_ambiguous_host_is_turned_away_everywhere() {
+async fn every_route_rejects_foreign_or_ambiguous_host() {
     let settings = Settings {
         server_url: Some("https://skillbox.example".to_owned()),
         allowed_hosts: vec!["box.internal".to_owned()],
@@ -149,7 +149,7 @@ fn with_host(method: &str, path: &str, hosts: &[&str]) -> Call {
 
 /// a handler that panics answers like any failure of ours, and the door lives on.
 #[tokio::test]
-async fn a_panic_is_an_internal_error_and_nothing_more() {
+async fn panic_is_internal_error_without_details() {
     let door = Door::open().await;
     door.publish(&door.admin).await;
     let body = json!({"skill": "probe", "args": ["panic"]});

@@ -33,7 +33,7 @@ fn parsed(text: &str) -> Vec<(String, Value)> {
 
 /// each event is as documented, and so are the headers that keep a stream from being held back or stored.
 #[tokio::test]
-async fn every_event_is_as_documented() {
+async fn every_event_matches_document() {
     let door = Door::open().await;
     door.publish(&door.admin).await;
     let envelope = door.run(json!({"skill": "probe", "input": [1, {"a": 2}]})).await;
@@ -77,7 +77,7 @@ fn inline(query: &str, body: &Value) -> Call {
 }
 
 #[tokio::test]
-async fn events_and_a_wait_for_the_end_do_not_go_together() {
+async fn rejects_event_stream_together_with_wait() {
     let door = Door::open().await;
     door.publish(&door.admin).await;
     let body = json!({"skill": "probe", "mode": "async"});
@@ -94,7 +94,7 @@ async fn events_and_a_wait_for_the_end_do_not_go_together() {
 
 /// A request that is sent again hears of the same execution, however it is asked for.
 #[tokio::test]
-async fn a_request_that_is_sent_again_hears_the_same_events() {
+async fn repeated_request_gets_same_events() {
     let door = Door::open().await;
     door.publish(&door.admin).await;
     let key = HeaderName::from_static("idempotency-key");
@@ -123,7 +123,7 @@ async fn a_request_that_is_sent_again_hears_the_same_events() {
 }
 
 #[tokio::test]
-async fn what_was_told_to_the_end_is_answered_with_nothing() {
+async fn resumed_stream_after_last_event_is_empty() {
     let door = Door::open().await;
     door.publish(&door.admin).await;
     let path = events_of(&door.run(json!({"skill": "probe"})).await);
@@ -147,7 +147,7 @@ async fn what_was_told_to_the_end_is_answered_with_nothing() {
 
 /// C-08: what a reader has begun to hear is heard to its end; afterwards it is gone.
 #[tokio::test]
-async fn retention_cuts_no_stream_short() {
+async fn retention_does_not_cut_open_streams() {
     let retention = RetentionPolicy {
         age: None,
         per_tenant: Some(0),
@@ -174,7 +174,7 @@ async fn retention_cuts_no_stream_short() {
 
 /// A-25, T-15: streams are bounded, for one tenant and in all.
 #[tokio::test]
-async fn one_tenant_holds_only_so_many_streams_open() {
+async fn limits_open_streams_per_tenant() {
     let door = Door::open().await;
     door.publish(&door.admin).await;
     let path = events_of(&door.run(json!({"skill": "probe"})).await);

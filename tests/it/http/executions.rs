@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::client::{Call, Door};
 
 #[tokio::test]
-async fn a_run_answers_with_the_whole_envelope() {
+async fn run_returns_whole_envelope() {
     let door = Door::open().await;
     door.publish(&door.admin).await;
     let envelope = door
@@ -52,7 +52,7 @@ async fn a_run_answers_with_the_whole_envelope() {
 }
 
 #[tokio::test]
-async fn a_failing_skill_is_no_error_of_the_api() {
+async fn failing_skill_is_not_an_api_error() {
     let door = Door::open().await;
     door.publish(&door.admin).await;
     let envelope = door.run(json!({"skill": "probe", "args": ["exit=3"]})).await;
@@ -62,7 +62,7 @@ async fn a_failing_skill_is_no_error_of_the_api() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_run_is_refused_before_it_is_recorded() {
+async fn rejects_invalid_executions_before_recording() {
     let door = Door::open().await;
     door.publish(&door.admin).await;
     let cases = [
@@ -86,7 +86,7 @@ async fn what_cannot_be_run_is_refused_before_it_is_recorded() {
 }
 
 #[tokio::test]
-async fn a_list_row_has_no_output() {
+async fn list_items_have_no_output() {
     let door = Door::open().await;
     door.publish(&door.admin).await;
     door.run(json!({"skill": "probe", "input": "private"})).await;
@@ -98,7 +98,7 @@ async fn a_list_row_has_no_output() {
 }
 
 #[tokio::test]
-async fn logs_come_as_bytes_or_as_json() {
+async fn returns_logs_as_bytes_or_json() {
     let door = Door::open().await;
     door.publish(&door.admin).await;
     let envelope = door.run(json!({"skill": "probe"})).await;
@@ -134,7 +134,7 @@ async fn logs_come_as_bytes_or_as_json() {
 }
 
 #[tokio::test]
-async fn cancelling_what_has_ended_changes_nothing() {
+async fn cancelling_ended_execution_has_no_effect() {
     let door = Door::open().await;
     door.publish(&door.admin).await;
     let envelope = door.run(json!({"skill": "probe"})).await;

@@ -29,7 +29,7 @@ fn path(envelope: &Value, file: &str) -> String {
 
 /// O-15: whatever it claims to be, a browser only saves it.
 #[tokio::test]
-async fn no_file_is_run_by_a_browser() {
+async fn browsers_do_not_execute_downloaded_files() {
     let door = Door::open().await;
     let names = [
         "page.html",
@@ -65,7 +65,7 @@ async fn no_file_is_run_by_a_browser() {
 
 /// O-09: odd names arrive under their own path and are saved under a safe one.
 #[tokio::test]
-async fn odd_names_are_served_under_safe_ones() {
+async fn serves_odd_file_names_under_safe_names() {
     let door = Door::open().await;
     let names = [
         "a b/ü.txt",
@@ -91,7 +91,7 @@ async fn odd_names_are_served_under_safe_ones() {
 
 /// O-15.
 #[tokio::test]
-async fn ranges_and_conditions_are_answered() {
+async fn supports_ranges_and_conditional_requests() {
     let door = Door::open().await;
     let envelope = left(&door, &["first.bin", "report.txt"]).await;
     let path = path(&envelope, "report.txt");
@@ -145,7 +145,7 @@ async fn ranges_and_conditions_are_answered() {
 }
 
 #[tokio::test]
-async fn all_files_come_as_one_archive() {
+async fn returns_all_files_as_archive() {
     let door = Door::open().await;
     let envelope = left(&door, &["a.txt", "sub/b.txt"]).await;
     let reply = door.send(Call::get(&target(&envelope["files_url"]))).await;
@@ -167,7 +167,7 @@ async fn all_files_come_as_one_archive() {
 }
 
 #[tokio::test]
-async fn a_run_without_files_has_no_archive() {
+async fn execution_without_files_has_no_archive() {
     let door = Door::open().await;
     let envelope = left(&door, &[]).await;
     assert_eq!(envelope["files_url"], Value::Null);
@@ -180,7 +180,7 @@ async fn a_run_without_files_has_no_archive() {
 
 /// T-13: a link opens what it was made for, and nothing else.
 #[tokio::test]
-async fn a_link_that_was_changed_opens_nothing() {
+async fn rejects_changed_download_link() {
     let door = Door::open().await;
     let envelope = left(&door, &["a.txt", "b.txt"]).await;
     let good = target(&envelope["files"][0]["url"]);
@@ -234,7 +234,7 @@ async fn a_link_that_was_changed_opens_nothing() {
 
 /// T-02: a key of another tenant opens nothing, with or without somebody's link beside it.
 #[tokio::test]
-async fn a_key_is_not_helped_by_a_link() {
+async fn link_does_not_extend_access_of_key() {
     let door = Door::open().await;
     let envelope = left(&door, &["a.txt"]).await;
     let stranger = door.key("other", &[skillbox::auth::Scope::Run]).await;

@@ -123,7 +123,7 @@ fn flood(server: &Server, begin: &[u8], mut next: impl FnMut(u32) -> Vec<u8>) ->
 
 /// whatever a client sends over and over, it costs the server little, and what only abuse does ends the connection.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_flood_of_frames_costs_memory_or_keeps_others_out() {
+async fn http2_frame_floods_cost_no_memory_and_block_no_client() {
     tokio::task::spawn_blocking(|| {
         let folder = tempfile::tempdir().unwrap();
         let server = Server::start_with(&folder.path().join("data"), NO_SANDBOXES);

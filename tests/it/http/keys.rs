@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::client::{Call, Door};
 
 #[tokio::test]
-async fn a_key_is_made_told_once_used_rotated_and_revoked() {
+async fn creates_shows_once_uses_rotates_and_revokes_key() {
     let door = Door::open().await;
     let body = json!({"name": "ci", "scopes": ["run", "skills", "run"], "expires_at": "2099-01-01T00:00:00.123456789Z"});
     let made = door.ask(Call::post("/v1/keys").json(&body)).await;
@@ -43,7 +43,7 @@ async fn a_key_is_made_told_once_used_rotated_and_revoked() {
 }
 
 #[tokio::test]
-async fn a_key_that_makes_no_sense_is_refused() {
+async fn rejects_invalid_key_requests() {
     let door = Door::open().await;
     for body in [
         json!({"name": "", "scopes": ["run"]}),
@@ -64,7 +64,7 @@ async fn a_key_that_makes_no_sense_is_refused() {
 
 /// T-08: whatever is written down, it is not the secret.
 #[tokio::test]
-async fn no_secret_is_kept_on_disk() {
+async fn stores_no_plaintext_key_on_disk() {
     let door = Door::open().await;
     let body = json!({"name": "ci", "scopes": ["run"]});
     let made = door.ask(Call::post("/v1/keys").json(&body)).await.json();

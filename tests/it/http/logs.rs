@@ -23,7 +23,7 @@ impl Write for Memory {
 
 /// Why it is not ready is said once, however often it is asked, with what lies behind it.
 #[tokio::test]
-async fn a_change_of_readiness_is_logged_with_its_cause() {
+async fn logs_readiness_change_with_cause() {
     let memory = Memory::default();
     let writer = memory.clone();
     let subscriber = tracing_subscriber::fmt()
@@ -50,7 +50,7 @@ async fn a_change_of_readiness_is_logged_with_its_cause() {
 
 /// A-23, T-08, T-16: neither keys nor inputs, outputs, link signatures or what somebody guessed.
 #[tokio::test]
-async fn the_log_names_requests_and_holds_no_secret() {
+async fn log_names_requests_and_contains_no_secret() {
     let memory = Memory::default();
     let writer = memory.clone();
     let subscriber = tracing_subscriber::fmt()

@@ -55,7 +55,7 @@ const TABLE: &[(&str, &str)] = &[
 
 /// T-01, T-04.
 #[tokio::test]
-async fn every_route_lets_in_exactly_whom_the_table_says() {
+async fn every_route_authorizes_exactly_the_listed_roles() {
     let routes: Vec<String> = matrix().lines().map(|(route, _)| route).collect();
     let listed: Vec<&str> = TABLE.iter().map(|(route, _)| *route).collect();
     assert_eq!(routes, listed, "a new route needs a line in the table");
@@ -92,7 +92,7 @@ async fn gets(door: &Door, route: &str, key: Option<&str>) -> char {
 
 /// T-01: the same routes again by `HEAD`, which the handler for `GET` answers.
 #[tokio::test]
-async fn head_needs_what_get_needs() {
+async fn head_needs_same_scope_as_get() {
     let door = Door::open().await;
     for (route, access) in matrix().lines() {
         let Some(path) = route.strip_prefix("GET ") else {
@@ -107,7 +107,7 @@ async fn head_needs_what_get_needs() {
 
 /// T-06: nothing but one bearer header with a valid key makes anybody somebody.
 #[tokio::test]
-async fn there_is_no_identity_but_the_key() {
+async fn only_api_key_identifies_caller() {
     let door = Door::open().await;
     let admin = door.admin.clone();
     let with = |name: HeaderName, values: &[&str]| {
@@ -152,7 +152,7 @@ async fn there_is_no_identity_but_the_key() {
 
 /// T-06: a scheme has no case (RFC 9110), so it decides nothing: the key is the identity, and without one there is none.
 #[tokio::test]
-async fn a_lower_case_scheme_carries_the_same_key_and_no_other_identity() {
+async fn lower_case_bearer_scheme_identifies_same_key() {
     let door = Door::open().await;
     door.publish(&door.admin).await;
     let ask = async |value: &str| {
@@ -178,7 +178,7 @@ async fn a_lower_case_scheme_carries_the_same_key_and_no_other_identity() {
 
 /// T-10: whoever guesses is slowed down; whoever has a key is not.
 #[tokio::test]
-async fn guessing_keys_is_throttled_and_a_valid_key_still_works() {
+async fn throttles_key_guessing_while_valid_key_works() {
     let door = Door::open().await;
     let mut throttled = 0;
     for _ in 0..200 {
@@ -195,7 +195,7 @@ async fn guessing_keys_is_throttled_and_a_valid_key_still_works() {
 
 /// T-07.
 #[tokio::test]
-async fn a_revoked_key_stops_at_once() {
+async fn revoked_key_stops_working_immediately() {
     let door = Door::open().await;
     let key = door.key("default", &[Scope::Run]).await;
     assert_eq!(door.send(Call::get("/v1/skills").key(&key)).await.status, 200);

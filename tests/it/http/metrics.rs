@@ -29,7 +29,7 @@ fn value(text: &str, sample: &str) -> f64 {
 }
 
 #[tokio::test]
-async fn executions_requests_and_refusals_are_counted() {
+async fn counts_executions_requests_and_rejections() {
     let door = Door::open().await;
     door.publish(&door.admin).await;
     door.run(json!({"skill": "probe", "files": {"a.txt": "aGVsbG8="}}))
@@ -84,7 +84,7 @@ async fn executions_requests_and_refusals_are_counted() {
 }
 
 #[tokio::test]
-async fn streams_are_counted_while_they_are_open() {
+async fn counts_open_streams() {
     let door = Door::open().await;
     let id = door.run(json!({"code": "x", "language": "bash"})).await["execution_id"].clone();
     let id = id.as_str().unwrap();
@@ -103,7 +103,7 @@ async fn streams_are_counted_while_they_are_open() {
 
 /// T-03: what a tenant, its skills or its requests are called is nobody else's business, and would make series without bound.
 #[tokio::test]
-async fn no_label_holds_what_a_caller_chose() {
+async fn metric_labels_contain_no_caller_data() {
     let door = Door::open().await;
     let key = door.key("hooli", &[Scope::Run, Scope::Skills]).await;
     door.publish(&key).await;
@@ -124,7 +124,7 @@ async fn no_label_holds_what_a_caller_chose() {
 
 /// T-04.
 #[tokio::test]
-async fn only_an_administrator_of_the_first_tenant_reads_of_all() {
+async fn only_default_tenant_administrator_reads_metrics() {
     let door = Door::open().await;
     let other = door.key("hooli", &[Scope::Admin]).await;
     let reply = door.send(Call::get("/metrics").key(&other)).await;
@@ -140,7 +140,7 @@ async fn only_an_administrator_of_the_first_tenant_reads_of_all() {
 }
 
 #[tokio::test]
-async fn an_address_of_its_own_serves_metrics_and_nothing_else() {
+async fn metrics_address_serves_only_metrics() {
     let door = Door::open().await;
     let app = metrics_app(door.engine.clone());
     for (route, _) in skillbox::http::matrix().lines() {
@@ -178,7 +178,7 @@ fn described(text: &str) -> BTreeMap<String, (String, String)> {
 
 #[tokio::test]
 #[cfg(target_os = "linux")]
-async fn the_document_holds_every_metric_and_no_other() {
+async fn document_lists_exactly_the_printed_metrics() {
     let document = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/OBSERVABILITY.md");
     let document = std::fs::read_to_string(document).unwrap();
     let door = Door::open().await;

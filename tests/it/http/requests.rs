@@ -17,7 +17,7 @@ fn execute(body: impl Into<Body>) -> Call {
 
 /// A-02, A-03, A-05, A-09.
 #[tokio::test]
-async fn what_is_no_request_is_refused_with_the_reason() {
+async fn rejects_invalid_requests_with_reason() {
     let door = Door::open().await;
     let deep = "[".repeat(100_000);
     let deep_input = format!(
@@ -57,7 +57,7 @@ async fn what_is_no_request_is_refused_with_the_reason() {
 
 /// A-04: whatever the numbers are, they come back as they were sent.
 #[tokio::test]
-async fn an_input_goes_through_byte_for_byte() {
+async fn passes_input_byte_for_byte() {
     let door = Door::open().await;
     door.publish(&door.admin).await;
     let inputs = [
@@ -87,7 +87,7 @@ async fn an_input_goes_through_byte_for_byte() {
 
 /// A-06: NUL in each string of each operation.
 #[tokio::test]
-async fn nul_is_refused_in_every_string() {
+async fn rejects_nul_in_every_string() {
     let door = Door::open().await;
     let bodies = [
         ("/v1/executions", json!({"skill": "a\0"}), "skill"),
@@ -151,7 +151,7 @@ async fn nul_is_refused_in_every_string() {
 
 /// A-07: the cap is the cap, whatever carries it.
 #[tokio::test]
-async fn an_input_at_the_cap_is_taken_and_above_it_refused() {
+async fn accepts_input_at_limit_and_rejects_larger_one() {
     let door = Door::open().await;
     door.publish(&door.admin).await;
     let cap = usize::try_from(limits::INPUT_BYTES_MAX).unwrap();
@@ -177,7 +177,7 @@ async fn an_input_at_the_cap_is_taken_and_above_it_refused() {
 
 /// A-10, A-18: a body that a foreign page could send, or that could unpack to anything, is not looked at.
 #[tokio::test]
-async fn only_plain_json_is_parsed() {
+async fn parses_only_plain_json() {
     let door = Door::open().await;
     let body = r#"{"name":"x","scopes":["admin"]}"#;
     let refused = (415, "unsupported_media_type".to_owned());
@@ -214,7 +214,7 @@ async fn only_plain_json_is_parsed() {
 
 /// A-11.
 #[tokio::test]
-async fn a_path_leads_nowhere_else() {
+async fn odd_paths_reach_no_other_resource() {
     let door = Door::open().await;
     let long = "a".repeat(10_000);
     let never = "019a0000-0000-7000-8000-000000000000";
@@ -259,7 +259,7 @@ async fn a_path_leads_nowhere_else() {
 
 /// What is written wrong is named, with how to write it.
 #[tokio::test]
-async fn a_wrong_time_or_number_is_told_how_to_write_it() {
+async fn reports_format_of_invalid_time_or_number() {
     let door = Door::open().await;
     let since = door.ask(Call::get("/v1/executions?since=yesterday")).await;
     let detail = since.json()["detail"].as_str().unwrap().to_owned();
@@ -278,7 +278,7 @@ async fn a_wrong_time_or_number_is_told_how_to_write_it() {
 
 /// A-12.
 #[tokio::test]
-async fn filters_are_values_and_nothing_else() {
+async fn filters_are_plain_values() {
     let door = Door::open().await;
     door.publish(&door.admin).await;
     door.run(json!({"skill": "probe"})).await;
@@ -317,7 +317,7 @@ async fn filters_are_values_and_nothing_else() {
 
 /// A-13: every list by pages, and tokens that are not its own.
 #[tokio::test]
-async fn pages_join_to_the_list_and_foreign_tokens_are_refused() {
+async fn pages_cover_list_and_foreign_tokens_are_rejected() {
     let door = Door::open().await;
     door.publish(&door.admin).await;
     for _ in 0..3 {
@@ -356,7 +356,7 @@ async fn pages_join_to_the_list_and_foreign_tokens_are_refused() {
 
 /// A-24: other methods, and pages of other origins.
 #[tokio::test]
-async fn other_methods_and_origins_get_nothing() {
+async fn rejects_other_methods_and_origins() {
     let door = Door::open().await;
     for (method, path) in [
         ("TRACE", "/v1/skills"),

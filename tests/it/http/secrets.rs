@@ -21,7 +21,7 @@ fn names(reply: &Reply) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_secret_is_set_replaced_listed_by_name_and_deleted() {
+async fn sets_replaces_lists_and_deletes_secret() {
     let door = Door::open().await;
     let body = json!({"value": "hunter2"});
     assert_eq!(door.ask(put("API_TOKEN").json(&body)).await.status, 201);
@@ -54,7 +54,7 @@ async fn a_secret_is_set_replaced_listed_by_name_and_deleted() {
 
 /// What is wrong is said without repeating it.
 #[tokio::test]
-async fn a_refused_value_is_not_repeated() {
+async fn does_not_echo_rejected_secret_value() {
     let door = Door::open().await;
     let long = "h".repeat(limits::SECRET_BYTES_MAX + 1);
     for body in [
@@ -91,7 +91,7 @@ async fn a_refused_value_is_not_repeated() {
 
 /// S-31: the database holds it sealed, under a key that lies elsewhere.
 #[tokio::test]
-async fn no_value_is_kept_in_the_clear() {
+async fn stores_no_plaintext_secret() {
     let door = Door::open().await;
     let value = "correct-horse-battery-staple";
     door.ask(put("API_TOKEN").json(&json!({"value": value}))).await;
@@ -112,7 +112,7 @@ async fn no_value_is_kept_in_the_clear() {
 }
 
 #[tokio::test]
-async fn only_so_many_secrets_are_kept() {
+async fn limits_number_of_secrets() {
     let door = Door::open().await;
     let stranger = door.key("other", &[Scope::Admin]).await;
     let body = json!({"value": "x"});

@@ -77,7 +77,7 @@ const HELLO: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\
 
 /// A-16.
 #[tokio::test]
-async fn a_silent_or_slow_client_is_cut_off() {
+async fn closes_silent_or_slow_connections() {
     let server = Server::hello(quick()).await;
     let beginnings: [&[u8]; 5] = [
         b"",
@@ -94,7 +94,7 @@ async fn a_silent_or_slow_client_is_cut_off() {
 
 /// A-16: a header byte now and then, each in time; on a new connection and on one that has been of use.
 #[tokio::test]
-async fn a_client_that_drips_headers_is_cut_off() {
+async fn closes_connection_with_slow_headers() {
     let server = Server::hello(quick()).await;
     for has_asked in [false, true] {
         let mut stream = server.connect().await;
@@ -131,7 +131,7 @@ async fn hello(stream: &mut TcpStream) {
 
 /// Between two requests a client may pause for longer than headers may take.
 #[tokio::test]
-async fn a_kept_connection_is_closed_when_it_is_idle_and_not_before() {
+async fn closes_keep_alive_connection_only_when_idle() {
     let bounds = ConnectionLimits {
         idle: Duration::from_secs(3),
         ..quick()
@@ -148,7 +148,7 @@ async fn a_kept_connection_is_closed_when_it_is_idle_and_not_before() {
 
 /// A-14, A-15: the parser's own refusals, each followed by the end of the connection.
 #[tokio::test]
-async fn malformed_requests_are_refused_and_the_connection_closed() {
+async fn rejects_malformed_requests_and_closes_connection() {
     let server = Server::hello(ConnectionLimits::default()).await;
     let many = format!(
         "GET / HTTP/1.1\r\nHost: localhost\r\n{}\r\n",
@@ -201,7 +201,7 @@ async fn malformed_requests_are_refused_and_the_connection_closed() {
 
 /// A-15: with both lengths given the chunks count, and nothing that follows on the connection is taken as a request.
 #[tokio::test]
-async fn a_smuggled_request_is_never_answered() {
+async fn does_not_answer_smuggled_request() {
     let server = Server::hello(ConnectionLimits::default()).await;
     let request = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60\r\nTransfer-Encoding: chunked\r\n\r\n\
                    0\r\n\r\nGET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -211,7 +211,7 @@ async fn a_smuggled_request_is_never_answered() {
 }
 
 #[tokio::test]
-async fn a_client_may_start_with_http2() {
+async fn accepts_http2_with_prior_knowledge() {
     let server = Server::hello(ConnectionLimits::default()).await;
     let mut stream = server.connect().await;
     let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
@@ -227,7 +227,7 @@ async fn a_client_may_start_with_http2() {
 
 /// A-17: an HTTP/2 client that asks nothing more, however often pings go to and fro.
 #[tokio::test]
-async fn an_idle_http2_connection_is_closed() {
+async fn closes_idle_http2_connection() {
     let server = Server::hello(quick()).await;
     let mut stream = server.connect().await;
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -257,7 +257,7 @@ async fn an_idle_http2_connection_is_closed() {
 }
 
 #[tokio::test]
-async fn connections_beyond_the_cap_wait_their_turn() {
+async fn connections_above_limit_wait() {
     let bounds = ConnectionLimits {
         connections_max: 1,
         ..quick()
@@ -271,7 +271,7 @@ async fn connections_beyond_the_cap_wait_their_turn() {
 
 /// A client that takes nothing of a large answer.
 #[tokio::test]
-async fn a_client_that_does_not_read_is_cut_off() {
+async fn closes_connection_of_client_that_does_not_read() {
     let (ended, mut ends) = mpsc::unbounded_channel();
     let endless = move || {
         let dropped = Dropped(ended.clone());
@@ -301,7 +301,7 @@ impl Drop for Dropped {
 }
 
 #[tokio::test]
-async fn requests_in_work_are_answered_at_shutdown() {
+async fn shutdown_answers_pending_requests() {
     let (begun, mut begins) = mpsc::channel(1);
     let release = CancellationToken::new();
     let released = release.clone();
@@ -331,7 +331,7 @@ async fn requests_in_work_are_answered_at_shutdown() {
 
 /// What takes longer than the drain is cut.
 #[tokio::test]
-async fn shutdown_does_not_wait_for_ever() {
+async fn shutdown_has_time_limit() {
     let (begun, mut begins) = mpsc::channel(1);
     let stuck = move || {
         let begun = begun.clone();
@@ -351,7 +351,7 @@ async fn shutdown_does_not_wait_for_ever() {
 
 /// A-16: many at once that never say a word; somebody else is served meanwhile.
 #[tokio::test]
-async fn silent_connections_do_not_keep_others_out() {
+async fn silent_connections_do_not_block_others() {
     let server = Server::hello(quick()).await;
     let mut silent = Vec::new();
     for _ in 0..200 {
@@ -366,7 +366,7 @@ async fn silent_connections_do_not_keep_others_out() {
 
 /// A-07: a client that sends everything before it reads still learns why it was refused.
 #[tokio::test]
-async fn a_client_that_sends_all_before_it_reads_is_answered_413() {
+async fn answers_413_to_client_that_sends_before_reading() {
     let door = Door::open().await;
     let shutdown = CancellationToken::new();
     let mut stream = TcpStream::connect(door.listen(shutdown.clone()).await)
@@ -391,7 +391,7 @@ async fn a_client_that_sends_all_before_it_reads_is_answered_413() {
 
 /// An answer to `HEAD` says how long the answer to `GET` is, and holds none of it.
 #[tokio::test]
-async fn head_is_answered_with_the_length_alone() {
+async fn head_returns_length_without_body() {
     let door = Door::open().await;
     let shutdown = CancellationToken::new();
     let address = door.listen(shutdown.clone()).await;

@@ -11,7 +11,7 @@ use super::client::{Call, Door, probe};
 
 /// Z-25: what was published under a version is what is served.
 #[tokio::test]
-async fn a_skill_is_published_shown_fetched_and_deleted() {
+async fn publishes_shows_fetches_and_deletes_skill() {
     let door = Door::open().await;
     let zip = probe("version: 1.2.0\n");
     let made = door.ask(Call::upload(zip.clone())).await;
@@ -86,7 +86,7 @@ const FIELD: &str = "Content-Disposition: form-data; name=\"version\"";
 
 /// Z-24.
 #[tokio::test]
-async fn a_form_holds_exactly_one_file() {
+async fn accepts_exactly_one_file_in_form() {
     let door = Door::open().await;
     let zip = probe("");
     assert_eq!(door.ask(form(&[(FILE, &zip)])).await.status, 201);
@@ -113,7 +113,7 @@ async fn a_form_holds_exactly_one_file() {
 
 ///
 #[tokio::test]
-async fn an_archive_comes_under_a_type_of_its_own() {
+async fn rejects_archives_with_other_content_types() {
     let door = Door::open().await;
     for kind in [
         "",
@@ -143,7 +143,7 @@ async fn an_archive_comes_under_a_type_of_its_own() {
 
 /// Z-24: a body without a length, and without an end in sight.
 #[tokio::test]
-async fn an_archive_above_the_cap_is_refused_while_it_comes() {
+async fn rejects_archive_above_limit_during_upload() {
     let door = Door::open().await;
     let too_large = (413, "too_large".to_owned());
     let piece = Bytes::from(vec![0; 1 << 20]);
@@ -172,7 +172,7 @@ async fn an_archive_above_the_cap_is_refused_while_it_comes() {
 }
 
 #[tokio::test]
-async fn what_is_no_skill_is_refused_with_the_reason_and_leaves_nothing() {
+async fn rejects_invalid_skill_with_reason_and_stores_nothing() {
     let door = Door::open().await;
     for body in [&b""[..], b"PK", b"not a zip at all"] {
         let call = Call::post("/v1/skills")
@@ -191,7 +191,7 @@ async fn what_is_no_skill_is_refused_with_the_reason_and_leaves_nothing() {
 
 /// Z-24: lengths that lie, thousands of parts, names that lead out. Slow senders are `http::body`'s own tests.
 #[tokio::test]
-async fn an_upload_that_lies_about_itself_is_refused_and_leaves_nothing() {
+async fn rejects_inconsistent_uploads_and_stores_nothing() {
     let door = Door::open().await;
     let shutdown = tokio_util::sync::CancellationToken::new();
     let address = door.listen(shutdown.clone()).await;

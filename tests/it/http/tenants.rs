@@ -35,7 +35,7 @@ const OWNED: [&str; 18] = [
 
 /// T-02, T-03: what belongs to another tenant answers like what never was, in status, headers and body.
 #[tokio::test]
-async fn what_is_anothers_looks_like_what_never_was() {
+async fn data_of_other_tenant_is_not_found() {
     let door = Door::open().await;
     door.publish(&door.admin).await;
     let files = json!({"report.txt": "aGVsbG8="});
@@ -99,7 +99,7 @@ async fn what_is_anothers_looks_like_what_never_was() {
 
 /// T-15: whoever holds all it may hold, by uploads that never end, keeps nobody else out.
 #[tokio::test]
-async fn one_tenant_at_its_bound_does_not_keep_others_out() {
+async fn tenant_at_limit_does_not_block_others() {
     let door = Door::open().await;
     let stranger = door.key("other", &[Scope::Skills]).await;
     let endless = async || loop {
@@ -133,7 +133,7 @@ async fn one_tenant_at_its_bound_does_not_keep_others_out() {
 
 /// T-05: neither a member nor a header makes anybody another tenant.
 #[tokio::test]
-async fn a_tenant_cannot_be_chosen() {
+async fn request_cannot_choose_tenant() {
     let door = Door::open().await;
     door.publish(&door.admin).await;
     for member in [
@@ -170,7 +170,7 @@ async fn a_tenant_cannot_be_chosen() {
 
 /// T-04, T-05: an administrator of another tenant makes keys for that tenant alone.
 #[tokio::test]
-async fn only_the_default_tenants_administrator_names_another_tenant() {
+async fn only_default_tenant_administrator_can_name_other_tenant() {
     let door = Door::open().await;
     let stranger = door.key("other", &[Scope::Admin]).await;
     let cases = [

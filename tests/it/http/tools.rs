@@ -38,7 +38,7 @@ async fn filled() -> Door {
 }
 
 #[tokio::test]
-async fn every_skill_that_can_be_called_is_a_tool() {
+async fn lists_every_callable_skill_as_tool() {
     let door = filled().await;
     let listed = door.ask(Call::get("/v1/tools")).await.json();
     assert_eq!(listed["next_page_token"], Value::Null);
@@ -68,7 +68,7 @@ async fn every_skill_that_can_be_called_is_a_tool() {
 }
 
 #[tokio::test]
-async fn tools_come_in_pages_and_to_their_tenant_only() {
+async fn paginates_tools_per_tenant() {
     let door = filled().await;
     let (mut names, mut path, mut pages) = (Vec::new(), "/v1/tools?limit=1".to_owned(), 0);
     loop {
@@ -91,7 +91,7 @@ async fn tools_come_in_pages_and_to_their_tenant_only() {
 
 /// W-13.
 #[tokio::test]
-async fn a_prompt_lists_every_skill() {
+async fn prompt_lists_every_skill() {
     let door = filled().await;
     let reply = door.ask(Call::get("/v1/tools/prompt")).await;
     assert_eq!(reply.header(header::CONTENT_TYPE), "text/plain; charset=utf-8");
@@ -114,7 +114,7 @@ async fn a_prompt_lists_every_skill() {
 
 /// refused with every place, before anything is recorded.
 #[tokio::test]
-async fn an_input_that_does_not_fit_is_refused_and_leaves_no_row() {
+async fn rejects_input_that_violates_schema_without_recording() {
     let door = Door::open().await;
     let schema = "input_schema: {type: object, required: [path], properties: {rows: {type: array, items: {type: integer}}}}\n";
     publish(&door, probe(schema)).await;
@@ -149,7 +149,7 @@ async fn an_input_that_does_not_fit_is_refused_and_leaves_no_row() {
 }
 
 #[tokio::test]
-async fn an_output_that_does_not_fit_is_kept_and_no_success() {
+async fn output_that_violates_schema_is_stored_and_fails() {
     let door = Door::open().await;
     publish(
         &door,
@@ -183,7 +183,7 @@ async fn an_output_that_does_not_fit_is_kept_and_no_success() {
 }
 
 #[tokio::test]
-async fn a_skill_with_a_wrong_schema_is_not_published() {
+async fn rejects_skill_with_invalid_schema() {
     let door = Door::open().await;
     for (schema, says) in [
         ("{type: int}", "`/type`"),

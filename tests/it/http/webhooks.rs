@@ -6,7 +6,7 @@ use skillbox::auth::Scope;
 use super::client::{Call, Door};
 
 #[tokio::test]
-async fn a_webhook_is_asked_for_and_seen() {
+async fn requests_and_inspects_webhook() {
     let door = Door::open().await;
     door.publish(&door.admin).await;
     let silent = door.run(json!({"skill": "probe"})).await;
@@ -44,7 +44,7 @@ async fn a_webhook_is_asked_for_and_seen() {
 
 ///
 #[tokio::test]
-async fn an_address_that_is_not_to_be_told_is_refused_by_name() {
+async fn rejects_forbidden_webhook_url_by_name() {
     let door = Door::open().await;
     door.publish(&door.admin).await;
     for url in [
@@ -67,7 +67,7 @@ async fn an_address_that_is_not_to_be_told_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn each_tenant_has_a_signing_secret_of_its_own() {
+async fn each_tenant_has_own_signing_secret() {
     let door = Door::open().await;
     let stranger = door.key("other", &[Scope::Admin]).await;
     let secret = async |call: Call| {
