@@ -137,7 +137,7 @@ runtimes() {
 start_engine() { # sets engine to its process id
     engine=$(engine_pid) && return
     say "starting a private Docker engine at $private"
-    # After a crash dockerd would wait in vain for the containerd that went down with it.
+    # After a crash dockerd would wait forever for the containerd that crashed with it.
     local containerd=$run/exec/containerd/containerd.pid orphan
     if orphan=$(live_pid "$containerd" containerd); then kill -9 "$orphan"; fi
     rm -f "$run/dockerd.pid" "$containerd"

@@ -201,7 +201,7 @@ fn creates_lists_rotates_and_revokes_keys() {
     assert!(!listed.stdout.contains(made["api_key"].as_str().unwrap()));
 }
 
-/// T-16: whoever starts first, there is one administrator's key, and it is kept.
+/// T-16: concurrent first starts create one administrator's key, which is stored.
 #[test]
 fn concurrent_first_starts_create_one_key() {
     let shell = Shell::new();

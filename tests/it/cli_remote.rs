@@ -121,7 +121,7 @@ fn reports_unreachable_server_as_unavailable() {
     assert!(said.stderr.contains("http://127.0.0.1:1"), "{}", said.stderr);
 }
 
-/// Whoever asks `/readyz` learns which part does not work, the log says why, and the doctor tells both from a wrong key.
+/// `/readyz` names the failed component, the log names the cause, and the doctor distinguishes both from a wrong key.
 #[test]
 fn doctor_and_log_report_server_without_backend() {
     let home = Shell::new();

@@ -93,7 +93,7 @@ fn streams_output_while_program_runs() {
     );
 }
 
-/// Whoever watches finds the server again, and hears nothing twice.
+/// A watch reconnects to the restarted server and repeats no event.
 #[test]
 fn watch_reconnects_after_server_restart() {
     if !has_docker() {

@@ -18,7 +18,7 @@ use skillbox::store::{ExecutionFilter, Store};
 
 use crate::world::{World, archive, engine_that_keeps, instance_in};
 
-/// Closed while somebody holds executions back.
+/// Closed while a test holds executions back.
 static GATE: (Mutex<bool>, Condvar) = (Mutex::new(true), Condvar::new());
 
 fn set_gate(open: bool) {
@@ -191,7 +191,7 @@ async fn lost_execution_ends_as_interrupted() {
     );
 }
 
-/// F-13: what a program did is not lost because somebody else holds the database when it ends.
+/// F-13: an outcome is not lost if another process locks the database when the program ends.
 #[tokio::test]
 async fn records_outcome_after_database_was_locked() {
     let world = world().await;
@@ -283,7 +283,7 @@ async fn reports_rejected_execution_once_it_is_recorded() {
         .await;
     let id = submitted.unwrap().new.id;
     let database = world.folder.path().join("skillbox.db");
-    // It begins in vain, when it has waited again.
+    // Its start fails after it was queued again.
     let longer = limits::QUEUED_RETRY_AFTER * 3;
     hold_database(database.to_str().unwrap(), longer);
     let within = limits::STORE_LOCK_MAX * 4;

@@ -142,7 +142,7 @@ fn prints_command_for_missing_cgroup_delegation() {
     );
 }
 
-/// With a user's service manager the command is started anew in a scope, once, with its arguments and no word of them in
+/// With a user's service manager the command restarts once in a scope, with its arguments and no word of them in
 /// the scope's description.
 #[test]
 fn ordinary_user_with_systemd_gets_scope() {
@@ -163,7 +163,7 @@ fn ordinary_user_with_systemd_gets_scope() {
     let runtime = host.folder.path().display().to_string();
     let with_manager = [("PATH", path.as_str()), ("XDG_RUNTIME_DIR", runtime.as_str())];
 
-    // The fake gives no cgroup, so the command that was started anew says what is missing, and asks nobody again.
+    // The fake gives no cgroup, so the restarted command reports what is missing and does not restart again.
     let said = host.refusal(VERSION_2, &[NATIVE, &with_manager].concat());
     assert!(said.contains("shares its cgroup"), "{said}");
     let asked = std::fs::read_to_string(&record).unwrap();

@@ -30,7 +30,7 @@ pub(crate) struct OwnIndex {
     held: Arc<Held>,
 }
 
-/// A path that is not answered until somebody says so.
+/// A path whose response is held until `release`.
 #[derive(Default)]
 struct Held(Mutex<Option<String>>, Condvar);
 
@@ -108,13 +108,13 @@ impl OwnIndex {
         files.insert(format!("/files/{name}"), Answer::Content(content));
     }
 
-    /// Sends whoever asks for a file somewhere else.
+    /// Redirects requests for a file.
     pub(crate) fn redirect(&self, path: &str, to: &str) {
         let to = Answer::Redirect(to.to_owned());
         self.files.lock().unwrap().insert(path.to_owned(), to);
     }
 
-    /// Answers nobody who asks for this path, until [`release`](Self::release).
+    /// Holds responses for this path until [`release`](Self::release).
     pub(crate) fn hold(&self, path: &str) {
         *self.held.0.lock().unwrap() = Some(path.to_owned());
     }
@@ -253,7 +253,7 @@ impl Drop for OwnIndex {
     fn drop(&mut self) {
         *self.is_open.lock().unwrap() = false;
         self.release();
-        // It looks when somebody comes.
+        // The accept loop checks the flag on each connection.
         let _ = TcpStream::connect(("127.0.0.1", self.port));
     }
 }

@@ -133,7 +133,7 @@ fn doctor_shows_degraded_promises() {
     assert_eq!(said.matches("(degraded)").count(), 2, "{said}");
 }
 
-/// A server says so when it starts: to whoever starts it, and in its log.
+/// The server warns at start, on the terminal and in its log.
 #[test]
 fn degraded_server_warns_at_start() {
     let Some(home) = home() else { return };

@@ -1,4 +1,4 @@
-//! Somebody who is told of ends: answers as the test says, and tells the test what came.
+//! A webhook receiver with scripted responses that passes each delivery to the test.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -237,7 +237,7 @@ async fn cancelled_execution_ends_within_a_second() {
     assert_eq!(run.await.unwrap().status, Status::Cancelled);
 }
 
-/// F-05: what does not end in time is interrupted and recorded as such; nobody is let in any more.
+/// F-05: executions that do not end in time are recorded as interrupted; new ones are rejected.
 #[tokio::test(flavor = "multi_thread")]
 async fn shutdown_interrupts_unfinished_executions() {
     let Some(world) = World::on(super::BACKEND).await else {

@@ -393,7 +393,7 @@ async fn killed_while_it_runs(secret: &str, since: SystemTime, places: Vec<PathB
     let server = tokio::task::spawn_blocking(move || start(data)).await.unwrap();
     let said = server.get(&format!("/v1/executions/{id}")).unwrap().body;
     assert!(!said.to_string().contains(&secret), "{said}");
-    assert!(holders(folder.path(), since, &secret).is_empty(), "started anew");
+    assert!(holders(folder.path(), since, &secret).is_empty(), "restarted");
 }
 
 fn put(server: &Server, secret: &str) {

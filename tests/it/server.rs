@@ -79,7 +79,7 @@ impl Server {
         while server.get("/healthz").is_none_or(|answer| answer.status != 200) {
             let ended = server.process.try_wait().unwrap();
             if ended.is_some() && given.is_none() && server.log().contains("in use") {
-                // Somebody else was given the same one.
+                // Another process got the same port.
                 std::fs::remove_file(data.with_extension("log")).unwrap();
                 return Self::start_with(data, env);
             }

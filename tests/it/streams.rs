@@ -68,7 +68,7 @@ async fn streams_output_during_run_and_always_sends_end() {
         assert_eq!(json!(logged(&events)), logs["lines"]);
         assert_eq!(logs["lines"][0]["fields"]["n"], 1);
         assert_eq!(second.rest().await.last(), Some(end));
-        // The answer of a plain look, but for the links, which are signed anew.
+        // The response of a plain `GET`, except for the links, which are signed again.
         let shown = door
             .get(&format!("/v1/executions/{id}"), &[])
             .await
@@ -126,7 +126,7 @@ async fn reader_resumes_at_exact_position() {
     }
 }
 
-/// While it still runs: from its beginning, and whoever asked first may go.
+/// While the execution runs: the stream starts at its beginning, and the first client may disconnect.
 #[tokio::test]
 async fn repeated_idempotency_key_joins_stream() {
     let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {

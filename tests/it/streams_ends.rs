@@ -1,4 +1,4 @@
-//! Streams from their beginning to their end, whoever comes and goes meanwhile.
+//! Streams from start to end, while readers connect and disconnect.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::world::{World, archive};
 /// Code that says that it runs, and never ends by itself.
 const SLEEPS: &str = "import time\nprint('on', flush=True)\ntime.sleep(100)";
 
-/// Whoever asked for it to be cancelled has only to go; whoever watches beside it hears so.
+/// A disconnect of the requesting client cancels the execution; other readers receive the cancellation.
 #[tokio::test]
 async fn disconnect_cancels_streamed_execution_if_requested() {
     let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {

@@ -45,7 +45,7 @@ pub(crate) fn settings() -> WebhookSettings {
     }
 }
 
-/// A world and, as long as the second lives, somebody who sends its webhooks.
+/// A world, and a sender of its webhooks that runs until it is dropped.
 pub(crate) async fn with_webhooks(settings: WebhookSettings) -> (World, AbortOnDropHandle<()>) {
     let folder = tempfile::tempdir().unwrap();
     let instance = instance_in(folder.path());

@@ -50,7 +50,7 @@ async fn rejects_request_with_forbidden_webhook_url() {
     assert!(world.has_recorded_nothing().await);
 }
 
-/// What the names of the next test lead to, and how often somebody asked.
+/// Number of look-ups of `rebinding.example`.
 static ASKED: AtomicU32 = AtomicU32::new(0);
 
 fn resolver(name: &str) -> Vec<IpAddr> {
@@ -59,7 +59,7 @@ fn resolver(name: &str) -> Vec<IpAddr> {
         "private.example" => vec![address("127.0.0.1")],
         "both.example" => vec![address("192.0.2.1"), address("127.0.0.1")],
         "mapped.example" => vec![address("::ffff:127.0.0.1")],
-        // First here, then there: whoever asks twice is led away.
+        // The second look-up returns another address.
         "rebinding.example" if ASKED.fetch_add(1, Ordering::SeqCst) == 0 => vec![address("127.0.0.2")],
         "rebinding.example" => vec![address("127.0.0.1")],
         _ => Vec::new(),

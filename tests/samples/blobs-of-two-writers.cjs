@@ -2,7 +2,7 @@ const crypto = require('crypto');
 const fs = require('fs');
 const { blobs } = require('runtime');
 
-// As if somebody else were writing the same.
+// Simulates another process that writes the same blob.
 const digits = crypto.createHash('sha256').update('same').digest('hex');
 const other = `/sandbox/out/blobs/${digits}.part`;
 fs.mkdirSync(other);

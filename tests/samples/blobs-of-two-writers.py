@@ -2,7 +2,7 @@ import hashlib
 import os
 from runtime import blobs
 
-# As if somebody else were writing the same.
+# Simulates another process that writes the same blob.
 digits = hashlib.sha256(b"same").hexdigest()
 other = f"/sandbox/out/blobs/{digits}.part"
 os.mkdir(other)

@@ -34,6 +34,7 @@ const PROSE: &[&str] = &[
     "deploy",
     "docs",
     "examples",
+    "tests/it/http",
 ];
 
 fn old_names(path: &str, text: &str) -> Vec<String> {

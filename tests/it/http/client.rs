@@ -107,7 +107,7 @@ impl Door {
         key.reveal().to_owned()
     }
 
-    /// Sends as whoever `call` says.
+    /// Sends with the identity of `call`.
     pub(crate) async fn send(&self, call: Call) -> Reply {
         let (parts, body) = self.answer(call).await.into_parts();
         Reply {

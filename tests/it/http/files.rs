@@ -232,7 +232,7 @@ async fn rejects_changed_download_link() {
     }
 }
 
-/// T-02: a key of another tenant opens nothing, with or without somebody's link beside it.
+/// T-02: a key of another tenant opens nothing, with or without a link of the owner.
 #[tokio::test]
 async fn link_does_not_extend_access_of_key() {
     let door = Door::open().await;

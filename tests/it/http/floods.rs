@@ -83,7 +83,7 @@ enum End {
     Outlasted,
 }
 
-/// Sends what `next` says, the n-th time, until somebody has enough.
+/// Sends the n-th frame from `next` until one side stops.
 fn flood(server: &Server, begin: &[u8], mut next: impl FnMut(u32) -> Vec<u8>) -> (End, u64) {
     let before = memory_bytes(server);
     let mut stream = connect(server);
@@ -114,7 +114,7 @@ fn flood(server: &Server, begin: &[u8], mut next: impl FnMut(u32) -> Vec<u8>) ->
             break End::Outlasted;
         }
     };
-    // Somebody else is served, now and at the height of it.
+    // Another client is served, now and during the flood.
     let asked = Instant::now();
     assert_eq!(server.get("/healthz").unwrap().status, 200);
     assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());

@@ -48,7 +48,7 @@ async fn logs_readiness_change_with_cause() {
     assert!(lines[0].contains("cause="), "{log}");
 }
 
-/// A-23, T-08, T-16: neither keys nor inputs, outputs, link signatures or what somebody guessed.
+/// A-23, T-08, T-16: the log contains no keys, inputs, outputs, link signatures or guessed keys.
 #[tokio::test]
 async fn log_names_requests_and_contains_no_secret() {
     let memory = Memory::default();

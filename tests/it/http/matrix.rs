@@ -74,7 +74,7 @@ async fn every_route_authorizes_exactly_the_listed_roles() {
     }
 }
 
-/// What whoever holds `key` gets there, as in the table.
+/// The result for the owner of `key`, as in the table.
 async fn gets(door: &Door, route: &str, key: Option<&str>) -> char {
     let call = key.map_or_else(|| call(route), |key| call(route).key(key));
     let reply = door.send(call).await;
@@ -105,7 +105,7 @@ async fn head_needs_same_scope_as_get() {
     }
 }
 
-/// T-06: nothing but one bearer header with a valid key makes anybody somebody.
+/// T-06: only one bearer header with a valid key identifies a caller.
 #[tokio::test]
 async fn only_api_key_identifies_caller() {
     let door = Door::open().await;
@@ -176,7 +176,7 @@ async fn lower_case_bearer_scheme_identifies_same_key() {
     }
 }
 
-/// T-10: whoever guesses is slowed down; whoever has a key is not.
+/// T-10: clients that guess keys are slowed down; clients with a valid key are not.
 #[tokio::test]
 async fn throttles_key_guessing_while_valid_key_works() {
     let door = Door::open().await;

@@ -349,7 +349,7 @@ async fn shutdown_has_time_limit() {
     assert_eq!(rest(&mut stream).await, "");
 }
 
-/// many at once that never say a word; somebody else is served meanwhile.
+/// other clients are served while many silent connections are open.
 #[tokio::test]
 async fn silent_connections_do_not_block_others() {
     let server = Server::hello(quick()).await;

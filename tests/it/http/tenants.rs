@@ -97,7 +97,7 @@ async fn data_of_other_tenant_is_not_found() {
     assert_eq!(reply.status, 200, "its owner still sees it");
 }
 
-/// T-15: whoever holds all it may hold, by uploads that never end, keeps nobody else out.
+/// T-15: a tenant that uses its whole share with endless uploads does not block others.
 #[tokio::test]
 async fn tenant_at_limit_does_not_block_others() {
     let door = Door::open().await;

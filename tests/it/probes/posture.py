@@ -41,7 +41,7 @@ def mounts():
         _, _, _, root, place, options, *shared = before.split(" ")
         kind, _, more = after.split(" ")
         shared = [word.split(":")[0] for word in shared]
-        # Whoever the sandbox is outside differs each time.
+        # The sandbox's outside user differs each time.
         more = re.sub(r"\b[ug]id=\d+", "", more)
         found.append(" ".join([place, root, options, *shared, kind, more]))
     return found
