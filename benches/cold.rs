@@ -1,4 +1,4 @@
-//! How long one cold Docker execution takes next to the naive way of running the same hardened container by hand.
+//! How long one cold Docker execution takes, compared with starting the same hardened container by shell commands.
 //!
 //! Both run the same image, skill and limits on the same engine, in turn, in one process, with a pause between runs.
 //! `tests/with-engine.sh cargo bench --bench cold` prints medians and their ratio, and fails above the bar.

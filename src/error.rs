@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quotation_is_short_and_cannot_forge_a_line() {
+    fn quotations_are_short_and_on_one_line() {
         assert_eq!(quoted("it's\nb\u{202e}"), "`it's\\nb\\u{202e}`");
         assert!(quoted(&"x".repeat(10_000)).len() < 200);
     }
@@ -273,13 +273,13 @@ mod tests {
     }
 
     #[test]
-    fn every_code_has_its_own_name() {
+    fn error_codes_are_unique() {
         let names: std::collections::BTreeSet<_> = Code::ALL.iter().map(|c| c.as_str()).collect();
         assert_eq!(names.len(), Code::ALL.len());
     }
 
     #[test]
-    fn an_internal_error_does_not_show_its_cause() {
+    fn internal_error_hides_its_cause() {
         let error = Error::internal("dsn=postgres://secret");
         assert!(!error.to_string().contains("secret"));
     }

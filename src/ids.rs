@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_has_one_spelling() {
+    fn accepts_one_spelling_of_an_id() {
         let id = ExecutionId::generate();
         assert_eq!(id.to_string().parse(), Ok(id));
         for wrong in [
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_reads_back_what_it_prints() {
+    fn digest_survives_display_and_parse() {
         let digest = Digest::of(b"abc");
         assert!(digest.to_string().starts_with("sha256:ba7816bf"));
         assert_eq!(digest.to_string().parse(), Ok(digest));
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_cannot_smuggle_a_separator() {
+    fn rejects_tenants_with_separators() {
         for wrong in ["", "-a", "a/b", "A", "a.b", "ä", &"a".repeat(33)] {
             assert!(wrong.parse::<Tenant>().is_err(), "{wrong}");
         }

@@ -18,7 +18,7 @@ const BWRAP: &str = "llm-sandbox, bubblewrap: open, run, close";
 /// Its cold sessions take ten seconds each to close: for so many rounds there is one.
 const ROUNDS_A_SESSION: usize = 10;
 
-/// A process that has `llm-sandbox` and does what it is told.
+/// A process that has `llm-sandbox` and executes commands from its input.
 struct Library(Driver);
 
 impl Library {

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_spelt_as_documented() {
+    fn displays_keys_as_documented() {
         assert_eq!(
             archive("acme", "a.b-c", "1.0.0-rc.1"),
             "acme/a.b-c/1.0.0-rc.1/skill.zip"

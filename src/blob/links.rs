@@ -155,7 +155,7 @@ mod tests {
 
     /// T-13.
     #[test]
-    fn a_link_holds_until_it_expires() {
+    fn accepts_link_until_expiry() {
         let signature = signer().sign(&link());
         let at = |seconds| signer().verify(&link(), &signature, second(seconds));
         assert_eq!(at(999), Ok(()));
@@ -165,7 +165,7 @@ mod tests {
 
     /// T-13: each field in turn, and text moved from one field to the next.
     #[test]
-    fn a_signature_is_good_for_its_own_link_only() {
+    fn rejects_signature_of_another_link() {
         let signature = signer().sign(&link());
         let changed: [fn(&mut Link); 9] = [
             |link| link.method = "PUT",
@@ -192,7 +192,7 @@ mod tests {
 
     /// T-13.
     #[test]
-    fn a_changed_or_missing_signature_is_refused() {
+    fn rejects_changed_or_missing_signature() {
         let signature = signer().sign(&link());
         let refused = |text: &str| {
             assert_eq!(
@@ -217,7 +217,7 @@ mod tests {
 
     /// T-13: a keyed hash, not a hash.
     #[test]
-    fn a_signature_is_an_hmac_of_lengths_and_fields() {
+    fn signs_lengths_and_fields_with_hmac() {
         let tiny = Link {
             method: "GET",
             path: "/".to_owned(),
@@ -240,7 +240,7 @@ mod tests {
 
     /// T-14.
     #[test]
-    fn a_weak_secret_is_refused() {
+    fn rejects_weak_secret() {
         let weak: [&[u8]; 5] = [
             b"",
             b"secret",
@@ -256,7 +256,7 @@ mod tests {
 
     /// T-14.
     #[test]
-    fn a_rotation_keeps_old_links_and_signs_with_the_new_secret() {
+    fn rotation_accepts_old_links_and_signs_with_new_secret() {
         let rotated = LinkSigner::with_previous(OTHER, SECRET).unwrap();
         assert_eq!(
             rotated.verify(&link(), &signer().sign(&link()), second(0)),

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn another_reader_and_the_index_find_the_same_files() {
+    fn index_matches_an_independent_tar_reader() {
         let long = format!("{}/é.txt", "deep".repeat(50));
         let exact = "x".repeat(100);
         let files: [(&str, &[u8]); 5] = [
@@ -256,7 +256,7 @@ mod tests {
 
     /// O-14.
     #[test]
-    fn no_artifact_leads_out_of_the_folder_it_is_unpacked_into() {
+    fn rejects_artifact_paths_outside_the_folder() {
         let mut tar = ArtifactTar::create_in(&std::env::temp_dir());
         for path in ["", "/etc/passwd", "../x", "a/../x", "a//b", "a/", ".", "a\0b"] {
             assert_eq!(
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn an_incomplete_file_leaves_no_trace() {
+    fn removes_incomplete_file() {
         let mut tar = ArtifactTar::create_in(&std::env::temp_dir());
         tar.start("short", 2000).unwrap();
         tar.write(&[1; 1999]).unwrap();

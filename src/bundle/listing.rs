@@ -90,7 +90,7 @@ mod tests {
 
     /// Z-25: other bytes are another identity.
     #[test]
-    fn the_digest_depends_on_what_is_run_and_on_nothing_else() {
+    fn digest_depends_only_on_executed_content() {
         let listing = |entries: &[Entry]| Listing::new(entries.to_vec(), None);
         let (a, b) = (entry("a", "1", false), entry("b", "2", false));
         let digest = listing(&[a.clone(), b.clone()]).digest();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_found_by_its_path() {
+    fn finds_file_by_path() {
         let listing = Listing::new(vec![entry("b/c", "22", false), entry("a", "1", false)], None);
         assert_eq!(listing.find("b/c").unwrap().size, 2);
         assert!(listing.find("b").is_none());

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_windows_takes_for_something_else_is_known() {
+    fn detects_names_reserved_on_windows() {
         for part in [
             "CON",
             "nul.py",
@@ -148,7 +148,7 @@ mod tests {
 
     /// Z-01, Z-02, Z-16.
     #[test]
-    fn a_path_that_leads_out_or_hides_something_is_refused() {
+    fn rejects_traversal_and_hidden_characters() {
         let long = "a/".repeat(120) + "b";
         let wrong = [
             "",
@@ -204,7 +204,7 @@ mod tests {
 
     /// Z-12, Z-13.
     #[test]
-    fn two_names_that_are_one_somewhere_are_refused() {
+    fn rejects_names_that_collide_on_other_systems() {
         let wrong: [&[&str]; 10] = [
             &["a", "a"],
             &["a/", "a/"],

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_whole_names_are_ignored() {
+    fn ignores_exact_names_only() {
         for path in [
             ".git",
             "a/.git",

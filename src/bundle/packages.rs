@@ -100,7 +100,7 @@ mod tests {
     const PLAIN: tar::EntryType = tar::EntryType::Regular;
 
     #[test]
-    fn packages_are_unpacked_as_they_will_be_listed() {
+    fn unpacks_packages_as_listed() {
         let into = tempfile::tempdir().unwrap();
         let tar = tar_of(&[
             ("a/b.so", PLAIN, b"1"),
@@ -114,7 +114,7 @@ mod tests {
 
     /// Z-27.
     #[test]
-    fn no_package_leads_out_of_its_folder_or_brings_anything_but_files() {
+    fn rejects_package_paths_outside_the_folder_and_special_files() {
         let hostile: [&[(&str, tar::EntryType, &[u8])]; 9] = [
             &[("../x", PLAIN, b"")],
             &[("/etc/x", PLAIN, b"")],

@@ -51,7 +51,7 @@ mod tests {
     use crate::bundle::Error;
 
     #[test]
-    fn it_stops_at_the_cap() {
+    fn stops_at_the_limit() {
         let mut copied = Vec::new();
         let content = transfer(&mut &b"abc"[..], &mut copied, 3).unwrap();
         assert_eq!(
@@ -66,7 +66,7 @@ mod tests {
 
     /// Z-28.
     #[test]
-    fn a_full_disk_is_told_as_such() {
+    fn reports_full_disk() {
         let mut full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let error = transfer(&mut &b"abc"[..], &mut full, 3).err().unwrap();
         assert!(matches!(Error::from(error), Error::Full(_)));

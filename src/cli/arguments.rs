@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_told_from_a_name_by_its_looks() {
+    fn distinguishes_paths_from_skill_names() {
         for path in [".", "..", "./a", "a/b", "/a", "a.zip", "A.ZIP"] {
             assert_eq!(
                 SkillArgument::parse(path),
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn input_comes_from_the_text_or_a_file() {
+    fn reads_input_from_text_or_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("input.json");
         std::fs::write(&path, "{\"n\": 1.10}\n").unwrap();
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_named_and_capped() {
+    fn names_files_and_limits_their_size() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a=b.csv");
         std::fs::write(&path, "x").unwrap();

@@ -164,7 +164,7 @@ mod tests {
 
     /// O-14.
     #[test]
-    fn a_name_that_leads_out_stops_everything_before_anything_is_written() {
+    fn writes_nothing_if_a_name_leaves_the_folder() {
         for path in ["../x", "/etc/x", "a/../../x", "a//b", "", ".", "a/./b"] {
             assert!(
                 check(&[link("fine", b""), link(path, b"")], &console()).is_err(),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_only_odd_is_left_out() {
+    fn skips_unusual_names() {
         for path in ["a\nb", "a\u{202e}b", "C:/x", "a\\xff"] {
             let files = [link("fine", b""), link(path, b"")];
             let kept = check(&files, &console()).unwrap();
@@ -192,7 +192,7 @@ mod tests {
 
     /// O-14.
     #[test]
-    fn links_in_the_folder_are_not_followed() {
+    fn does_not_follow_links_in_the_output_folder() {
         let (outside, inside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let canary = outside.path().join("canary");
         std::fs::write(&canary, "old").unwrap();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_as_announced_is_not_kept() {
+    fn discards_files_that_differ_from_their_listing() {
         let folder = tempfile::tempdir().unwrap();
         let root = TargetFolder::open(folder.path()).unwrap();
         let mut target = PendingFile::create(&root, "a/b").unwrap();

@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_life_is_told_in_whole_seconds() {
+    fn prints_lifetimes_in_whole_seconds() {
         assert_eq!(life("2h"), Ok(Duration::from_secs(7200)));
         assert_eq!(life("7d"), Ok(Duration::from_hours(7 * 24)));
         assert_eq!(life("1.5"), Ok(Duration::from_secs(1)));

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_success_is_zero_and_each_end_has_its_own_code() {
+    fn each_outcome_has_its_own_exit_code() {
         let numbers: std::collections::BTreeSet<_> = Exit::ALL.iter().map(|exit| exit.row().0).collect();
         assert_eq!(numbers.len(), Exit::ALL.len());
         for status in Status::ALL {

@@ -298,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_breach_ends_with_1_and_nothing_said_is_no_success() {
+    fn breach_fails_and_no_result_is_unavailable() {
         let tally = |kept, degraded, breach, skipped| Tally {
             kept,
             degraded,

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_line_end_is_dropped_and_no_more() {
+    fn strips_one_trailing_line_break() {
         for (text, value) in [
             ("a\n", "a"),
             ("a\r\n", "a"),

@@ -76,7 +76,7 @@ mod tests {
 
     /// W-12.
     #[test]
-    fn nothing_that_acts_on_a_terminal_gets_through() {
+    fn escapes_terminal_control_characters() {
         for attack in ATTACKS {
             for shown in [lines(attack), line(attack), json(attack)] {
                 let shown = shown.replace('\r', "");
@@ -89,14 +89,14 @@ mod tests {
     }
 
     #[test]
-    fn what_people_write_stays_as_it_is() {
+    fn leaves_ordinary_text_unchanged() {
         let text = "Grüße, 世界 — “quoted”\n\tindented";
         assert!(matches!(lines(text), Cow::Borrowed(_)));
         assert_eq!(line("a\nb"), "a b");
     }
 
     #[test]
-    fn escaped_json_is_the_same_value() {
+    fn escaping_preserves_json_values() {
         let value = serde_json::json!({"a\u{202e}": ATTACKS.concat(), "b": "\u{e0041}"});
         let text = serde_json::to_string_pretty(&value).unwrap();
         let back: serde_json::Value = serde_json::from_str(&json(&text)).unwrap();

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_of_packages_may_be_as_large_as_the_host_has_memory_for() {
+    fn limits_package_sets_by_host_memory() {
         let gibibyte = 1024 * limits::MIB;
         assert_eq!(auto_set_bytes(Some(64 * gibibyte)), limits::PACKAGES_BYTES);
         assert_eq!(auto_set_bytes(Some(4 * gibibyte)), gibibyte);

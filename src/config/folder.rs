@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fresh_folder_is_private_all_through() {
+    fn creates_private_folders() {
         let (_above, path) = folder();
         DataFolder::open(&path).unwrap();
         for part in ["", "cache", "tmp"] {
@@ -158,7 +158,7 @@ mod tests {
 
     /// F-24, C-07.
     #[test]
-    fn a_folder_that_others_can_write_is_refused() {
+    fn rejects_folder_that_others_can_write() {
         let (_above, path) = folder();
         for mode in [0o777, 0o770, 0o1777] {
             fs::create_dir_all(&path).unwrap();
@@ -173,7 +173,7 @@ mod tests {
 
     /// F-24.
     #[test]
-    fn a_file_in_its_place_is_refused() {
+    fn rejects_file_as_folder() {
         let (_above, path) = folder();
         fs::write(&path, "").unwrap();
         assert!(
@@ -187,7 +187,7 @@ mod tests {
 
     /// F-24.
     #[test]
-    fn a_folder_of_somebody_else_is_refused() {
+    fn rejects_data_folder_of_another_user() {
         let (_above, mut path) = folder();
         if rustix::process::geteuid().is_root() {
             fs::create_dir(&path).unwrap();
@@ -204,7 +204,7 @@ mod tests {
 
     /// F-24.
     #[test]
-    fn a_place_where_nothing_can_be_made_is_refused() {
+    fn rejects_read_only_location() {
         let refused = DataFolder::open(Path::new("/proc/skillbox"))
             .unwrap_err()
             .to_string();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_made_once_and_stay() {
+    fn creates_keys_once() {
         let (_above, path) = folder();
         let folder = DataFolder::open(&path).unwrap();
         assert_eq!(folder.admin_key().unwrap(), None);

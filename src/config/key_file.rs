@@ -134,7 +134,7 @@ mod tests {
 
     /// T-14.
     #[test]
-    fn a_short_signing_secret_is_refused() {
+    fn rejects_short_signing_secret() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("signing.key");
         create_private(&path).unwrap().write_all(b"short").unwrap();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_others_can_read_is_refused_with_the_remedy() {
+    fn rejects_readable_key_file_with_remedy() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("admin.key");
         api_key_or_fresh(&path).unwrap();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_holds_no_master_key_is_neither_used_nor_replaced_nor_shown() {
+    fn rejects_invalid_key_file_without_replacing_or_showing_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("master.key");
         create_private(&path).unwrap().write_all(b"not-a-key").unwrap();
@@ -169,9 +169,9 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"not-a-key");
     }
 
-    /// T-16: whoever comes first, all end with the same key.
+    /// T-16: all of several concurrent starts use the same key.
     #[test]
-    fn a_race_makes_one_key() {
+    fn concurrent_starts_create_one_key() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("admin.key");
         let keys: Vec<_> = std::thread::scope(|scope| {

@@ -179,7 +179,7 @@ mod tests {
 
     /// F-24.
     #[test]
-    fn an_unknown_variable_is_refused_by_name() {
+    fn names_unknown_variable() {
         let refused = variables(&[("SKILLBOX_API_PROT", "1")]).unwrap_err();
         assert!(
             refused.to_string().starts_with("SKILLBOX_API_PROT: "),
@@ -189,7 +189,7 @@ mod tests {
 
     /// F-24.
     #[test]
-    fn two_spellings_of_one_setting_must_agree() {
+    fn rejects_contradicting_spellings_of_a_setting() {
         let same = [("SKILLBOX_API_PORT", "1"), ("SKILLBOX_API__PORT", "1")];
         assert!(variables(&same).is_ok());
         let other = [("SKILLBOX_API_PORT", "1"), ("SKILLBOX_API__PORT", "2")];
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_meant_for_us_is_left_alone() {
+    fn ignores_variables_of_other_programs() {
         let set = [
             ("SKILLBOX_PORT", "tcp://10.0.0.1:8080"),
             ("SKILLBOX_PORT_8080_TCP_ADDR", "10.0.0.1"),

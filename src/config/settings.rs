@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_settings_share_a_name() {
+    fn setting_names_are_unique() {
         let mut names: Vec<String> = Vec::new();
         for setting in SETTINGS {
             names.push(setting.variable.to_owned());
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_documented_names_work() {
+    fn accepts_documented_names() {
         let promised = [
             "DB_DSN",
             "S3_ENDPOINT",

@@ -31,7 +31,7 @@ fn file(folder: &Path, text: &str) -> ConfigFile {
 }
 
 #[test]
-fn the_defaults_are_those_of_the_limits() {
+fn defaults_equal_the_limits() {
     let config = Config::load(&Sources::default()).unwrap();
     assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.limits.maxima, Maxima::default());
@@ -55,7 +55,7 @@ fn the_defaults_are_those_of_the_limits() {
 }
 
 #[test]
-fn each_layer_stands_above_the_one_before() {
+fn later_layers_override_earlier_ones() {
     let folder = tempfile::tempdir().unwrap();
     let mut sources = Sources {
         files: vec![file(folder.path(), "api: {port: 1}\nlimits: {queue: 1}\n")],
@@ -72,7 +72,7 @@ fn each_layer_stands_above_the_one_before() {
 }
 
 #[test]
-fn nested_and_flat_variables_mean_the_same() {
+fn nested_and_flat_variables_are_equal() {
     for name in ["SKILLBOX_IMAGE_NODE", "SKILLBOX_SANDBOX__IMAGES__NODE"] {
         assert_eq!(
             Config::load(&variables(&[(name, "n:1")]))
@@ -92,7 +92,7 @@ fn nested_and_flat_variables_mean_the_same() {
 
 /// F-24.
 #[test]
-fn a_bad_value_is_refused_with_its_name_and_what_set_it() {
+fn names_invalid_value_and_its_source() {
     let wrong = [
         ("SKILLBOX_API_PORT", "http", "api.port"),
         ("SKILLBOX_API_PORT", "65536", "api.port"),
@@ -123,7 +123,7 @@ fn a_bad_value_is_refused_with_its_name_and_what_set_it() {
 
 /// F-24.
 #[test]
-fn contradictions_are_refused() {
+fn rejects_contradicting_settings() {
     let refused = refusal(&[("SKILLBOX_DEFAULT_TIMEOUT", "60"), ("SKILLBOX_MAX_TIMEOUT", "30")]);
     assert!(refused.starts_with("limits.timeout_default: "), "{refused}");
     let refused = refusal(&[
@@ -135,7 +135,7 @@ fn contradictions_are_refused() {
 }
 
 #[test]
-fn what_this_build_lacks_is_refused_by_feature() {
+fn names_missing_feature() {
     for dsn in ["postgres://u:geheim@h/db", "postgresql://h"] {
         let refused = refusal(&[("SKILLBOX_DB_DSN", dsn)]);
         assert!(
@@ -168,7 +168,7 @@ fn redis_is_accepted_and_reported_as_not_needed() {
 }
 
 #[test]
-fn no_secret_is_shown() {
+fn hides_secrets() {
     let set = [
         ("SKILLBOX_API_KEY", "geheim"),
         ("SKILLBOX_DB_DSN", "sqlite:///geheim"),
@@ -183,7 +183,7 @@ fn no_secret_is_shown() {
 }
 
 #[test]
-fn every_value_says_where_it_came_from() {
+fn reports_the_source_of_each_value() {
     let folder = tempfile::tempdir().unwrap();
     let sources = Sources {
         files: vec![file(folder.path(), "limits:\n  cpu: 0.5\n")],
@@ -208,7 +208,7 @@ fn every_value_says_where_it_came_from() {
 
 /// F-24.
 #[test]
-fn a_file_that_was_named_must_be_there_and_hold_known_keys() {
+fn rejects_missing_file_and_unknown_keys() {
     let folder = tempfile::tempdir().unwrap();
     let missing = Sources {
         files: vec![ConfigFile::Required(folder.path().join("no.yaml"))],
@@ -238,7 +238,7 @@ fn a_file_that_was_named_must_be_there_and_hold_known_keys() {
 
 /// A setting that has no effect is refused; a variable that may be meant for others is only noticed.
 #[test]
-fn a_collector_is_refused_where_this_build_sends_no_traces() {
+fn rejects_trace_collector_without_the_feature() {
     let standard = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")];
     let config = Config::load(&variables(&standard)).unwrap();
     assert_eq!(config.observe.collector.as_deref(), Some("http://127.0.0.1:4318"));
@@ -257,7 +257,7 @@ fn a_collector_is_refused_where_this_build_sends_no_traces() {
 }
 
 #[test]
-fn metrics_have_an_address_or_are_switched_off_not_both() {
+fn rejects_metrics_address_with_metrics_off() {
     let listen = ("SKILLBOX_METRICS_LISTEN", "127.0.0.1:9464");
     let config = Config::load(&variables(&[listen])).unwrap();
     assert!(config.observe.metrics);

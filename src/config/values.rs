@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_database_is_a_file_or_refused_with_a_reason() {
+    fn rejects_unsupported_databases_with_reason() {
         for (dsn, path) in [
             ("sqlite:///a/b.db", "/a/b.db"),
             ("/a/b.db", "/a/b.db"),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_url_is_scheme_host_and_path_only() {
+    fn rejects_server_urls_with_more_than_host_and_path() {
         for url in [
             "http://127.0.0.1:8080",
             "https://skillbox.example/",
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_is_named_with_its_scheme() {
+    fn requires_a_scheme_for_the_engine() {
         for host in [
             "unix:///run/docker.sock",
             "tcp://10.0.0.1:2375",
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_plain_and_positive() {
+    fn parses_positive_durations() {
         assert_eq!(span("30d"), Ok(Duration::from_hours(720)));
         assert_eq!(span("90"), Ok(Duration::from_secs(90)));
         assert_eq!(span("12h"), Ok(Duration::from_hours(12)));
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_what_a_header_can_carry() {
+    fn rejects_keys_that_no_header_can_carry() {
         use secrecy::ExposeSecret as _;
         assert_eq!(key("skb_x\r\n").unwrap().expose_secret(), "skb_x");
         for text in ["", " ", "skb_é", "skb_a b"] {
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_that_does_not_exist_is_no_target() {
+    fn rejects_unknown_log_level() {
         for text in [
             "info",
             "WARN",
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_keep_within_their_bounds() {
+    fn rejects_numbers_out_of_range() {
         assert_eq!(number("8080", 0_u16, u16::MAX), Ok(8080));
         for text in ["", "x", "65536", "-1", "1.0", "0x10"] {
             assert!(number(text, 0_u16, u16::MAX).is_err(), "{text:?}");

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_have_units_and_bounds() {
+    fn parses_retry_pauses_within_limits() {
         let read = |text: &str| retries(&text.split(',').map(str::to_owned).collect::<Vec<_>>());
         let expected = [Duration::from_secs(1), Duration::from_mins(2)];
         assert_eq!(read("1s,2m").unwrap(), expected);

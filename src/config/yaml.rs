@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_may_be_empty_or_partial() {
+    fn accepts_empty_and_partial_files() {
         for text in [
             "",
             "\n# nothing yet\n",
@@ -181,7 +181,7 @@ mod tests {
 
     /// F-24.
     #[test]
-    fn an_unknown_key_is_refused_by_name() {
+    fn names_unknown_key() {
         for (text, key) in [
             ("prot: 1", "`prot`"),
             ("api: {prot: 1}", "`api.prot`"),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_plain_settings_is_refused() {
+    fn rejects_yaml_beyond_plain_settings() {
         let bomb = "a: &a [x, x]\nb: [*a, *a]\n";
         for text in [
             "- a",

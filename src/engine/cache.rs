@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_content_is_kept_once() {
+    fn stores_equal_content_once() {
         let root = tempfile::tempdir().unwrap();
         let (cache, digest) = filled(root.path());
         let again = cache.unpack(&archive()).unwrap();
@@ -310,9 +310,9 @@ mod tests {
         assert_eq!(names(&cache), [digest.hex()]);
     }
 
-    /// F-20: what a power cut left of a file, or somebody wrote into one, is not run.
+    /// F-20: content that a power failure truncated or another program changed is not executed.
     #[test]
-    fn damaged_content_is_not_found_and_can_be_kept_anew() {
+    fn damaged_content_is_replaced() {
         let root = tempfile::tempdir().unwrap();
         let (cache, digest) = filled(root.path());
         let program = cache.path(&digest).join("scripts/main.py");
@@ -331,7 +331,7 @@ mod tests {
 
     /// Z-28, F-01: half a folder has no digest's name, and goes.
     #[test]
-    fn what_a_killed_process_left_half_unpacked_is_swept() {
+    fn removes_partial_content_of_killed_processes() {
         let root = tempfile::tempdir().unwrap();
         let (cache, digest) = filled(root.path());
         let killed = cache.unpack(&archive()).unwrap().folder.keep();
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_nobody_uses_is_idle() {
+    fn reports_only_unused_content_as_idle() {
         let root = tempfile::tempdir().unwrap();
         let (cache, digest) = filled(root.path());
         assert_eq!(cache.idle().unwrap(), []);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_does_not_grow_for_ever() {
+    fn evicts_beyond_the_size_limit() {
         let root = tempfile::tempdir().unwrap();
         let (cache, digest) = filled(root.path());
         used_long_ago(&cache.path(&digest), limits::SKILL_USED_MAX * 2);
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_that_is_refused_leaves_nothing() {
+    fn rejected_archive_leaves_no_files() {
         let root = tempfile::tempdir().unwrap();
         let cache = SkillCache::new(root.path().join("cache"));
         let cut = archive();

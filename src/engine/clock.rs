@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kept_time_stays_as_it_is() {
+    fn stored_time_reads_back_unchanged() {
         let time: Timestamp = "2026-01-02T03:04:05.123456789Z".parse().unwrap();
         assert_eq!(kept(time).to_string(), "2026-01-02T03:04:05.123456Z");
         for edge in [Timestamp::MIN, Timestamp::MAX] {

@@ -418,7 +418,7 @@ mod tests {
 
     /// P11, S-29: a checked-in list, so that a further variable is a decision.
     #[test]
-    fn the_environment_holds_only_what_is_documented() {
+    fn environment_has_only_documented_variables() {
         let version = "1.0.0".parse().unwrap();
         let env = skill_environment(&manifest(), &version, &JsonText::parse(b"{\"a\": 1}").unwrap());
         let keys: Vec<_> = env.iter().map(|(key, _)| key.as_str()).collect();
@@ -444,7 +444,7 @@ mod tests {
 
     /// one variable above 131,057 bytes makes `execve` fail.
     #[test]
-    fn a_large_input_comes_by_file_only() {
+    fn passes_large_input_by_file_only() {
         let version = "1.0.0".parse().unwrap();
         let text = format!("\"{}\"", "x".repeat(limits::INLINE_TEXT_BYTES_MAX));
         let input = JsonText::parse(text.as_bytes()).unwrap();

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_might_be_executed_is_code() {
+    fn treats_executable_files_as_code() {
         for path in [
             "x.py",
             "sitecustomize.py",
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_of_the_skill_is_taken() {
+    fn detects_inputs_that_replace_skill_files() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("data")).unwrap();
         std::fs::write(folder.path().join("data/a.csv"), "").unwrap();

@@ -291,7 +291,7 @@ mod tests {
 
     /// O-21.
     #[test]
-    fn no_part_of_an_outcome_keeps_a_secret_and_none_claims_to_be_cut() {
+    fn masks_every_part_of_an_outcome_without_marking_it_truncated() {
         let value = SecretValue::new("hunter2".to_owned()).unwrap();
         let mask = Mask::new([&value]);
         let exited = without_secrets(outcome(Some(1)), &mask);
@@ -315,7 +315,7 @@ mod tests {
 
     /// O-21: each field at its bound, with a secret across its cut end, and across the cut beginning of a traceback.
     #[test]
-    fn no_piece_of_a_secret_stays_where_something_was_cut() {
+    fn masks_secrets_at_truncation() {
         let value = SecretValue::new("hunter2-and-more".to_owned()).unwrap();
         let cut = |bytes: usize| format!("{}hunter2", "x".repeat(bytes - 7));
         let exception = Exception {

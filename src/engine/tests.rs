@@ -49,7 +49,7 @@ fn some_code() -> RunRequest {
 
 /// F-06: an engine that starts again, say, ends nothing of what waits.
 #[tokio::test]
-async fn what_cannot_begin_yet_waits_again() {
+async fn execution_that_cannot_start_waits_again() {
     let folder = tempfile::tempdir().unwrap();
     let sandbox = Sandbox::scripted_late(|_, _| Ok(Report::bare(Completion::Exited(0))), 1);
     let engine = engine(folder.path(), sandbox).await;
@@ -67,9 +67,9 @@ async fn what_cannot_begin_yet_waits_again() {
     engine.maintenance().shutdown(Duration::ZERO).await;
 }
 
-/// F-03: a process that ends refuses to make ready whatever has its turn just then; that waits for the next one.
+/// F-03: a process that shuts down does not start an execution whose slot was just granted; the next process does.
 #[tokio::test]
-async fn what_has_its_turn_as_the_process_ends_runs_in_the_next_one() {
+async fn execution_granted_during_shutdown_runs_after_restart() {
     let folder = tempfile::tempdir().unwrap();
     let engine_here = || {
         let sandbox = Sandbox::scripted(|_, _| Ok(Report::bare(Completion::Exited(0))));
@@ -77,7 +77,7 @@ async fn what_has_its_turn_as_the_process_ends_runs_in_the_next_one() {
     };
     let tenant = Tenant::default_tenant();
     let first = engine_here().await;
-    // As `shutdown` does while somebody is let in.
+    // As `shutdown` does while an execution is being admitted.
     first.0.running.stop();
     let submitted = first
         .runs()
@@ -90,7 +90,7 @@ async fn what_has_its_turn_as_the_process_ends_runs_in_the_next_one() {
         .await
         .unwrap();
     first.maintenance().shutdown(Duration::ZERO).await;
-    // Decision 26: it never ran here, and whoever goes on elsewhere hears of its place in the line.
+    // Decision 26: it never ran here, and a reader that reconnects elsewhere receives its queue position.
     let (status, reason) = (Status::Queued, Reason::Shutdown);
     let mut told = follow.next().await;
     while told == Some(TranscriptEvent::Status(status)) {

@@ -394,7 +394,7 @@ pub(super) mod tests {
     ];
 
     #[test]
-    fn every_member_is_there_before_and_after_the_end() {
+    fn running_and_ended_executions_have_all_fields() {
         for execution in [running(), finished()] {
             let json = serde_json::to_value(Envelope::from_execution(&execution, None)).unwrap();
             let members: Vec<_> = json.as_object().unwrap().keys().map(String::as_str).collect();
@@ -404,7 +404,7 @@ pub(super) mod tests {
 
     ///
     #[test]
-    fn the_output_is_handed_out_byte_for_byte() {
+    fn returns_output_byte_for_byte() {
         let text = serde_json::to_string(&Envelope::from_execution(&finished(), None)).unwrap();
         assert!(text.contains("\"output\":{\"n\": 9007199254740993}"), "{text}");
         let read: Envelope = serde_json::from_str(&text).unwrap();
@@ -412,7 +412,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn files_carry_their_type_and_their_link() {
+    fn files_have_a_type_and_a_link() {
         let links = Links {
             archive: "/all".to_owned(),
             files: vec!["/one".to_owned()],

@@ -120,7 +120,7 @@ mod tests {
 
     ///
     #[test]
-    fn depth_is_refused_before_it_is_parsed() {
+    fn rejects_deep_json_before_parsing() {
         let deep = "[".repeat(100_000);
         assert_eq!(JsonText::parse(deep.as_bytes()), Err(InvalidJson::TooDeep));
         let fine = format!(
@@ -134,7 +134,7 @@ mod tests {
 
     /// A-05, O-11.
     #[test]
-    fn what_is_not_json_is_refused() {
+    fn rejects_invalid_json() {
         for text in [
             &b"NaN"[..],
             b"",

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn blobs_take_their_room_from_the_other_scratch_and_never_all_of_it() {
+    fn blobs_reduce_scratch_but_not_to_zero() {
         let asked = |memory_bytes| Resources {
             memory_bytes: Some(memory_bytes),
             ..Resources::default()
@@ -216,7 +216,7 @@ mod tests {
 
     /// Z-21: nothing asked for becomes "unlimited".
     #[test]
-    fn whatever_is_asked_for_ends_within_the_maxima() {
+    fn clamps_requested_limits_to_maxima() {
         let asked = Resources {
             memory_bytes: Some(u64::MAX),
             cpu_millis: Some(u32::MAX),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_only_shortens() {
+    fn request_only_lowers_limits() {
         let maxima = Maxima::default();
         let seconds = Duration::from_secs;
         let timeout =

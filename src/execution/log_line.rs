@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_read_as_it_was_written_or_as_a_message() {
+    fn parses_structured_and_plain_lines() {
         let lines = LogLine::parse_all(
             b"{\"time\":\"2026-01-02T03:04:05.5Z\",\"level\":\"error\",\"message\":\"no\",\"fields\":{\"n\":1.10}}\nplain \xff\n\n{\"level\":\"loud\",\"message\":\"x\"}\n",
         );
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_bounded_in_count() {
+    fn limits_the_number_of_lines() {
         let many = "x\n".repeat(limits::LOG_LINES_MAX + 5);
         assert_eq!(LogLine::parse_all(many.as_bytes()).len(), limits::LOG_LINES_MAX);
     }

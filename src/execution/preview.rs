@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_preview_is_whole_or_says_that_it_was_cut() {
+    fn marks_truncated_previews() {
         let small = JsonText::parse(b"{\"n\": 0.10}").unwrap();
         assert_eq!(of_output(&small), "{\"n\": 0.10}");
         let large = JsonText::parse(format!("\"{}\"", "ü".repeat(5000)).as_bytes()).unwrap();

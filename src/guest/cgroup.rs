@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_matched_whole() {
+    fn matches_whole_keys() {
         let text = "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n";
         assert_eq!(keyed(text, "oom_kill"), Some(3));
         assert_eq!(keyed(text, "oom"), None);

@@ -383,7 +383,7 @@ mod tests {
 
     /// O-09.
     #[test]
-    fn a_name_that_is_not_utf8_is_written_out() {
+    fn escapes_names_that_are_not_utf8() {
         assert_eq!(join("a", c"b\xffc"), "a/b\\xffc");
         assert_eq!(join("a", c"b\\xffc"), "a/b\\x5cxffc");
         assert_eq!(join("", c"plain"), "plain");

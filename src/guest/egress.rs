@@ -59,7 +59,7 @@ mod tests {
 
     /// Each breaks off while the host is still busy with it.
     #[tokio::test]
-    async fn many_short_connections_do_not_end_the_link() {
+    async fn link_survives_many_short_connections() {
         let (near, far) = tokio::io::duplex(64 * 1024);
         let (mut host, guest) = (Link::new(near, Side::Host), Link::new(far, Side::Guest));
         let port = free_port().await;
@@ -87,7 +87,7 @@ mod tests {
 
     /// From all sides at once, over a link that holds them up.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn hundreds_of_refused_connections_do_not_end_the_link() {
+    async fn link_survives_hundreds_of_refused_connections() {
         let (near, far) = tokio::io::duplex(64);
         let (mut host, guest) = (Link::new(near, Side::Host), Link::new(far, Side::Guest));
         let port = free_port().await;

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_input_cannot_leave_the_workspace() {
+    fn rejects_input_paths_outside_the_workspace() {
         for wrong in ["", "..", "../x", "/etc/passwd", "a/../../b", "./a"] {
             assert!(workspace_path(wrong).is_err(), "{wrong}");
         }

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn our_module_is_first_and_folders_of_the_program_come_later() {
+    fn module_search_path_starts_with_the_runtime() {
         let hooked = |interpreter: &str| {
             let warm = Warm {
                 argv: vec![interpreter.to_owned()],

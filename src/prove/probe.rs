@@ -222,7 +222,7 @@ mod tests {
 
     /// Issue 3: at least 80, at least two for each promise.
     #[test]
-    fn every_promise_is_tested_more_than_once_and_no_two_probes_share_a_name() {
+    fn each_promise_has_several_probes_with_unique_names() {
         let probes: Vec<Probe> = all().into_iter().flat_map(|attack| attack.probes).collect();
         assert!(probes.len() >= 80, "{}", probes.len());
         for (promise, _) in PROMISES {
@@ -246,7 +246,7 @@ mod tests {
 
     /// Entries of the catalogue that apply, and are no matter of tests only; the data says why others are not there.
     #[test]
-    fn every_entry_of_the_catalogue_that_applies_has_a_probe() {
+    fn each_applicable_catalogue_entry_has_a_probe() {
         let missing_by_right = [
             "S-08", "S-28", "S-33", "S-34", "S-36", "S-38", "O-10", "O-13", "O-14", "O-15", "O-16", "R-10",
             "R-11", "R-12", "R-13", "R-16", "R-17",
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn every_program_is_there_and_every_program_is_used() {
+    fn probes_and_their_programs_match() {
         let attacks = all();
         for name in attacks.iter().filter_map(|attack| attack.program.as_deref()) {
             assert!(programs::find(name).is_some(), "{name}");

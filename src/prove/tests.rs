@@ -30,7 +30,7 @@ fn memory_on_gvisor(other: &Value) -> Probe {
 }
 
 #[test]
-fn what_is_expected_is_kept_and_all_else_is_a_breach_that_says_both() {
+fn unexpected_result_is_a_breach_that_shows_both() {
     let seen = |value| Observation::Outcome(value);
     let fine = check_probe(
         &memory(),
@@ -57,7 +57,7 @@ fn what_is_expected_is_kept_and_all_else_is_a_breach_that_says_both() {
 }
 
 #[test]
-fn each_word_of_an_expectation_can_fail() {
+fn each_part_of_an_expectation_can_fail() {
     let judged = |expected: Value, seen: Value| {
         let probe = probe(
             &json!({ "id": "x", "promise": "P1", "name": "x", "by": "x", "expect": { "/x": expected } }),
@@ -99,7 +99,7 @@ fn each_word_of_an_expectation_can_fail() {
 }
 
 #[test]
-fn a_form_may_be_expected_to_do_otherwise_and_nothing_else_may() {
+fn only_declared_backends_may_differ() {
     let failed = Observation::Outcome(json!({ "status": "failed", "share": 0 }));
     let judged = |traits: &[&str]| check_probe(&memory(), &failed, &on(traits));
     assert_eq!(judged(&["native", "ordinary"]).verdict, Verdict::Kept);
@@ -108,7 +108,7 @@ fn a_form_may_be_expected_to_do_otherwise_and_nothing_else_may() {
 }
 
 #[test]
-fn on_gvisor_other_means_keep_a_promise_and_count_nowhere_else() {
+fn gvisor_result_counts_on_gvisor_only() {
     let probe = memory_on_gvisor(&json!({ "by": "c", "expect": { "/status": "interrupted" } }));
     let judged = |status: &str, traits: &[&str]| {
         let seen = Observation::Outcome(json!({ "status": status, "share": 0 }));
@@ -126,7 +126,7 @@ fn on_gvisor_other_means_keep_a_promise_and_count_nowhere_else() {
 
 /// Less than the promise is never `kept`, and less than even that is a breach.
 #[test]
-fn on_gvisor_a_weaker_promise_is_degraded_with_its_reason_or_broken() {
+fn gvisor_weakness_is_degraded_with_reason_or_a_breach() {
     let probe = memory_on_gvisor(&json!({ "weaker": "why", "expect": { "/status": "interrupted" } }));
     let judged = |observation: Observation, traits: &[&str]| {
         let finding = check_probe(&probe, &observation, &on(traits));
@@ -149,9 +149,9 @@ fn on_gvisor_a_weaker_promise_is_degraded_with_its_reason_or_broken() {
     assert_eq!(judged(seen("oom"), &["docker"]), (Verdict::Kept, None));
 }
 
-/// A busy host is given another try; whatever else went wrong is not.
+/// A probe is repeated only if the host was too slow.
 #[test]
-fn only_what_took_too_long_is_tried_again() {
+fn retries_only_timeouts() {
     let ends = probe(&json!({ "id": "a", "promise": "P8", "name": "a", "by": "a",
         "expect": { "/status": "timeout", "/past_deadline_ms": { "at_most": 1000 } } }));
     let leaves = probe(&json!({ "id": "b", "promise": "P15", "name": "b", "by": "b",
@@ -172,7 +172,7 @@ fn only_what_took_too_long_is_tried_again() {
 }
 
 #[test]
-fn what_breaks_the_engine_is_a_breach_and_what_is_not_there_is_skipped() {
+fn engine_failure_is_a_breach_and_missing_program_is_skipped() {
     let broke = check_probe(
         &memory(),
         &Observation::Failed("the engine failed".to_owned()),
@@ -200,7 +200,7 @@ fn what_breaks_the_engine_is_a_breach_and_what_is_not_there_is_skipped() {
 
 /// The degraded form excuses P6 and P7, held or not, and nothing else.
 #[test]
-fn without_cgroups_only_two_promises_are_excused() {
+fn missing_cgroups_degrade_two_promises_only() {
     let traits = on(&["native", "ordinary", "degraded"]);
     for observation in [
         Observation::Outcome(json!({ "status": "success", "share": 9 })),
@@ -226,7 +226,7 @@ fn without_cgroups_only_two_promises_are_excused() {
 }
 
 #[test]
-fn the_worst_verdict_counts_and_nothing_said_is_not_kept() {
+fn worst_verdict_counts_and_silence_is_a_breach() {
     let tally = |kept, degraded, breach, skipped| Tally {
         kept,
         degraded,
@@ -241,7 +241,7 @@ fn the_worst_verdict_counts_and_nothing_said_is_not_kept() {
 
 /// An attack that misspells a key is refused, not run without it.
 #[test]
-fn data_with_an_unknown_key_is_refused() {
+fn rejects_probe_data_with_unknown_key() {
     let attack = json!({ "program": "x", "secons": 1, "probes": [] });
     assert!(serde_json::from_value::<Attack>(attack).is_err());
 }

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_at_start_or_only_says_where_files_are_does_not_change_the_key() {
+    fn start_data_and_host_folders_do_not_change_the_key() {
         let changes: &[fn(&mut Job)] = &[
             |job| job.sandbox.image_of = ImageOf::Skill,
             |job| job.sandbox.skill.as_mut().unwrap().folder = PathBuf::from("/elsewhere"),
@@ -299,7 +299,7 @@ mod tests {
         }
     }
 
-    /// Decision 18: a warm start tells a tenant nothing about another one; without content there is nothing to tell.
+    /// Decision 18: a warm start reveals nothing about another tenant.
     #[test]
     fn tenants_share_warm_sandboxes_without_content_only() {
         let contents: &[fn(&mut Job)] = &[

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sealed_value_opens_for_its_owner_alone() {
+    fn sealed_value_opens_for_its_owner_only() {
         let (acme, other): (Tenant, Tenant) = ("acme".parse().unwrap(), "acm".parse().unwrap());
         let owner = |tenant, name| Owner { tenant, name };
         let sealed = key(1).seal(owner(&acme, "TOKEN"), &value()).unwrap();
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn another_key_is_told_and_a_change_anywhere_is_noticed() {
+    fn detects_another_key_and_any_change() {
         let tenant = Tenant::default_tenant();
         let owner = Owner {
             tenant: &tenant,
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_sealed_alike_twice_and_nothing_shows_the_value() {
+    fn sealing_is_random_and_hides_the_value() {
         let tenant = Tenant::default_tenant();
         let owner = Owner {
             tenant: &tenant,
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_read_from_hex_or_base64_and_must_be_random() {
+    fn reads_random_keys_from_hex_or_base64() {
         let written = key(7).reveal();
         let read: MasterKey = written.parse().unwrap();
         assert_eq!(read.reveal(), written);

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_docstring_says_what_it_does_and_how_it_is_called() {
+    fn reads_description_and_call_from_docstring() {
         let action = told(
             "scripts/fill_form.py",
             "#!/usr/bin/env python3\n# -*- coding: utf-8 -*-\n\"\"\"Fills a form,\nfield by field.\n\nUsage:\n    python fill_form.py IN.pdf VALUES.json OUT.pdf\n\nMore.\n\"\"\"\nimport sys\n",
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_do_where_there_is_no_docstring() {
+    fn reads_description_from_comments() {
         let bash = told(
             "pack.sh",
             "#!/bin/bash\n#\n# Packs a folder.\n# usage: pack.sh DIR\n# ------\nset -e\n# not this\n",
@@ -234,7 +234,7 @@ mod tests {
 
     /// PEP 723.
     #[test]
-    fn a_script_names_its_own_packages() {
+    fn reads_packages_from_script_metadata() {
         let action = told(
             "a.py",
             "# /// script\n# requires-python = \">=3.11\"\n# dependencies = [\n#   \"requests<3\",\n#   \"rich\",\n# ]\n# ///\n\"\"\"Asks.\"\"\"\n",
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_do_not_call_is_no_action() {
+    fn ignores_scripts_that_are_not_actions() {
         for path in [
             "scripts/__init__.py",
             "tests/test_a.py",
@@ -263,7 +263,7 @@ mod tests {
 
     /// W-13: a text that hides something is not passed on to a model.
     #[test]
-    fn hidden_text_is_left_out() {
+    fn removes_invisible_text() {
         let action = told("a.py", "\"\"\"Adds\u{202e} numbers.\"\"\"\n");
         assert_eq!(action.summary, None);
         let long = format!("\"\"\"{}\"\"\"", "x".repeat(10_000));

@@ -241,7 +241,7 @@ mod tests {
 
     /// Z-17.
     #[test]
-    fn a_byte_order_mark_and_windows_line_ends_are_no_matter() {
+    fn accepts_byte_order_mark_and_windows_line_ends() {
         let plain = Document::split(b"---\nname: a\n---\nBody\n").unwrap();
         assert_eq!(
             plain,
@@ -264,7 +264,7 @@ mod tests {
 
     /// What editors, generators and copies out of a chat leave above the front matter.
     #[test]
-    fn what_stands_above_the_front_matter_is_passed_over() {
+    fn skips_text_above_the_front_matter() {
         let odd = [
             (
                 "\n \n---\nname: a\n---\nBody\n",
@@ -312,7 +312,7 @@ mod tests {
 
     /// Z-17.
     #[test]
-    fn a_file_that_is_no_skill_md_is_refused_precisely() {
+    fn names_the_fault_of_an_invalid_skill_md() {
         let utf16: Vec<u8> = "---\nname: a".encode_utf16().flat_map(u16::to_le_bytes).collect();
         let huge = vec![b'-'; 10 << 20];
         let wide = format!("---\na: {}\n---\n", "x".repeat(limits::FRONT_MATTER_BYTES_MAX));

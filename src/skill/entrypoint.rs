@@ -110,7 +110,7 @@ mod tests {
 
     /// Z-26.
     #[test]
-    fn only_a_file_of_the_skill_is_an_entrypoint() {
+    fn rejects_entrypoint_outside_the_skill() {
         let outside = [
             "/bin/sh",
             "../main.py",
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_language_is_declared_or_told_by_the_extension() {
+    fn reads_language_from_declaration_or_extension() {
         assert_eq!(chosen(None, Some("run.mjs")), program(Language::Node, "run.mjs"));
         assert_eq!(
             chosen(None, Some("./scripts/main.py")),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_word_the_usual_file_is_found() {
+    fn finds_the_usual_entrypoint_by_default() {
         assert_eq!(chosen(None, None), program(Language::Python, "scripts/main.py"));
         assert_eq!(
             chosen(Some(Language::Python), None),

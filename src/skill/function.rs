@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_is_named_in_any_way_people_name_one() {
+    fn accepts_common_spellings_of_a_module() {
         let module = |path: &str, module: &str, export: &str| {
             Ok(Some((
                 path.to_owned(),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_word_only_the_obvious_is_called() {
+    fn finds_an_unambiguous_function_by_default() {
         assert_eq!(chosen("salesforce.leads", None), Ok(None));
         assert_eq!(chosen("data.sync", None).unwrap().unwrap().0, "code/sync.py");
         assert_eq!(

@@ -63,7 +63,7 @@ mod tests {
 
     /// S-35.
     #[test]
-    fn only_an_exact_match_is_approved() {
+    fn approves_exact_images_only() {
         let list = ImageAllowlist::new(["python:3.12-slim".to_owned()]);
         let tricks = [
             "python:3.12-slim ",
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_cannot_forge_a_log_line() {
+    fn rejection_stays_on_one_log_line() {
         let refused = ImageAllowlist::new([]).approve("x\nERROR").unwrap_err();
         assert!(!refused.to_string().contains('\n'));
     }

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_api_takes_what_people_write() {
+    fn accepts_common_names_of_languages() {
         for text in [
             "python",
             "python3",

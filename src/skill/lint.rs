@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clean_skill_has_no_finding() {
+    fn clean_skill_has_no_findings() {
         let clean = "---\nname: a-b\ndescription: Adds.\nmetadata:\n  skillbox.version: 1.0.0\n---\n";
         assert_eq!(messages(clean, "a-b"), [""; 0]);
     }

@@ -109,7 +109,7 @@ mod tests {
 
     /// Z-22, W-15: one anchored ASCII rule.
     #[test]
-    fn a_name_that_could_mislead_a_path_or_a_reader_is_refused() {
+    fn rejects_misleading_names() {
         let wrong = [
             "",
             ".",

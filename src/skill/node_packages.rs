@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_installed_is_passed_on() {
+    fn passes_on_installed_dependencies_only() {
         let text = r#"{"name": "x", "type": "module", "scripts": {"preinstall": "curl evil"},
             "dependencies": {"@scope/a": "^1.2.3 || >=2 <3", "b": "npm:@scope/c@~1", "d": "latest"}, "devDependencies": {"t": "1", "own": "file:../own", "fork": "github:a/b", "odd": 1},
             "optionalDependencies": null}"#;
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn two_lists_become_one_that_holds_for_both() {
+    fn merges_two_dependency_lists() {
         let list = |dependencies: &str| with(dependencies).unwrap().unwrap();
         let joined = list(r#"{"a": "^1.2 || 3", "b": "*", "c": "1"}"#)
             .join(list(r#"{"a": ">=1.3 <4", "b": "~2", "d": "latest"}"#))
@@ -347,7 +347,7 @@ mod tests {
 
     /// Z-27.
     #[test]
-    fn what_leaves_the_registry_is_refused_by_name() {
+    fn names_dependency_outside_the_registry() {
         for range in [
             "git+ssh://git@evil.example/x.git",
             "https://evil.example/x.tgz",

@@ -92,9 +92,9 @@ mod tests {
         lists.refused(read).iter().map(ToString::to_string).collect()
     }
 
-    /// Z-27: told when it is pushed, not only when it is run.
+    /// Z-27: reported at the push, not only at the run.
     #[test]
-    fn every_refused_line_is_told_with_its_place() {
+    fn reports_each_rejected_line_with_its_place() {
         let said = refused(&[
             (
                 "requirements.txt",
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_that_no_program_reads_are_not_judged() {
+    fn ignores_package_lists_of_other_programs() {
         let broken = [("requirements.txt", "-e ."), ("package.json", "no")];
         assert!(refused(&broken).is_empty());
         assert_eq!(refused(&[&broken[..], &[("scripts/a.py", "")]].concat()).len(), 1);

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_and_passwords_are_known_by_their_names() {
+    fn detects_private_files_by_name() {
         for path in [
             ".env",
             "a/.env.production",

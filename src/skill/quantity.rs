@@ -118,7 +118,7 @@ mod tests {
 
     /// Z-21.
     #[test]
-    fn no_spelling_means_unlimited() {
+    fn rejects_unlimited_quantities() {
         let absurd = [
             "",
             "0",
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_spellings_are_understood() {
+    fn parses_common_quantities() {
         for (text, millis) in [
             ("30", 30_000),
             ("1.5", 1500),

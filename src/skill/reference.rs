@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reference_reads_back_as_it_was_written() {
+    fn reference_survives_display_and_parse() {
         let digest = format!("a@sha256:{}", "0".repeat(64));
         for text in ["a", "salesforce.leads@1.2.0", digest.as_str()] {
             assert_eq!(

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_that_needs_quotes_gets_them_where_it_stands() {
+    fn quotes_text_in_place() {
         let front_matter = "---\nname: a\ndescription: Use it when: a PDF\n  is there # or not: so\nargument-hint: [file] [--all]\nlicense: MIT\n";
         let repaired = repair(front_matter).unwrap();
         assert_eq!(
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_in_wrong_quotes_is_what_is_meant() {
+    fn reads_text_in_wrong_quotes() {
         let front_matter = "---\na: 'it's here'\nb: \"Title\" and: more\nc: \"C:\\path\"\n";
         assert_eq!(
             repair(front_matter).unwrap().front_matter,
@@ -127,7 +127,7 @@ mod tests {
 
     /// Z-18, Z-19, Z-20: what is wrong in another way stays wrong.
     #[test]
-    fn nothing_else_is_repaired() {
+    fn repairs_nothing_else() {
         for wrong in [
             "name: a\nname: b\n",
             "license: !!python/object:os.system x\n",

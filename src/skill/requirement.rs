@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_requirement_is_written_anew() {
+    fn writes_requirements_in_normal_form() {
         let hash = "a".repeat(64);
         let with_hashes = format!("six==1 --hash sha256:{hash} --hash=sha256:{hash}");
         let one_hash = format!("six==1 --hash=sha256:{hash}");
@@ -264,7 +264,7 @@ mod tests {
 
     /// Z-27: by whatever spelling, no line becomes an option, a path, an address, a variable or another line.
     #[test]
-    fn nothing_but_the_grammar_is_written() {
+    fn writes_only_the_grammar() {
         for line in [
             "six ;--global-option=x",
             "six ; --global-option=x",

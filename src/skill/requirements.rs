@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_write_becomes_one_spelling() {
+    fn normalizes_requirements() {
         let text = "\u{feff}# data\nPandas >= 2.0 , <3  # frames\r\n\nnumpy==1.26.*\nzope.interface\nuvicorn [standard, Extra_One] (>=0.20)\n--prefer-binary\n\
             tomli>=1.1.0 ; python_version   < '3.11'\npkg==1.0 \\\n    --hash=sha256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n-r more/base.txt\n";
         let hash = "a".repeat(64);
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn constraints_and_versions_before_a_release_are_no_packages() {
+    fn reads_constraints_and_prerelease_option() {
         let files = |path: &str| match path {
             "requirements.txt" => Some("Alpha\n--constraint=more/limits.txt\n--pre\n"),
             "more/limits.txt" => Some("alpha==1.0rc1\nomega<2\n"),
@@ -362,7 +362,7 @@ mod tests {
 
     /// Z-27.
     #[test]
-    fn what_leaves_the_index_is_refused_with_its_line_and_a_remedy() {
+    fn rejects_sources_outside_the_index_with_remedy() {
         for line in [
             "--index-url https://evil.example/simple",
             "-i https://evil.example/simple",
@@ -409,14 +409,14 @@ mod tests {
     }
 
     #[test]
-    fn the_public_index_is_what_is_configured_anyway() {
+    fn accepts_the_public_index_option() {
         let text = "-i https://pypi.org/simple\n--extra-index-url=https://pypi.org/simple/\na\n";
         assert_eq!(read(text).unwrap(), ["a"]);
         assert!(read("--index-url https://pypi.org.evil.example/simple").is_err());
     }
 
     #[test]
-    fn lists_are_bounded() {
+    fn limits_package_lists() {
         let many: String = (0..=limits::REQUIREMENTS_MAX)
             .map(|n| format!("p{n}\n"))
             .collect();
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn single_packages_are_held_to_the_same_rules() {
+    fn same_rules_hold_for_single_packages() {
         let mut all = Requirements::default();
         let place = |index| format!("requirements[{index}]");
         all.add_all(&["rich".to_owned(), "Rich".to_owned()], place)

@@ -78,7 +78,7 @@ mod tests {
     use crate::skill::{Declaration, lint};
 
     #[test]
-    fn a_new_skill_loads_and_pleases_the_lint() {
+    fn new_skill_loads_without_findings() {
         let name: SkillName = "my-skill".parse().unwrap();
         for language in Language::ALL {
             let files = scaffold(&name, language);

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interpreter_is_told_by_the_extension_or_the_first_line() {
+    fn finds_interpreter_by_extension_or_first_line() {
         let known = [
             ("scripts/fill_form.py", "", Language::Python),
             ("scripts/office/pack.py", "#!/bin/sh\n", Language::Python),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_run_as_a_module_where_it_or_the_instructions_say_so() {
+    fn runs_script_as_module_if_documented() {
         let module = |path: &str, head: &str, instructions: &str| {
             let script = Script::resolve(path, |_| Some(head.as_bytes().to_vec())).unwrap();
             match script.module(instructions)? {
@@ -306,7 +306,7 @@ mod tests {
 
     /// Z-26, S-19.
     #[test]
-    fn only_a_file_of_the_skill_is_a_script() {
+    fn rejects_script_outside_the_skill() {
         let folder = Script::resolve("./tool", |path| {
             (path == "tool/__main__.py").then(|| b"import os".to_vec())
         });

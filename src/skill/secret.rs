@@ -146,7 +146,7 @@ mod tests {
 
     /// S-29, A-08: no secret becomes a variable that decides what runs.
     #[test]
-    fn a_name_that_would_change_how_programs_run_is_refused() {
+    fn rejects_names_that_change_how_programs_run() {
         for name in [
             "LD_PRELOAD",
             "PYTHONPATH",

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_are_read_as_if_they_were_none() {
+    fn flattens_groups() {
         let text = "name = 'a.b'\n[skill]\nversion = \"1.10.0\"\n[runtime]\ntimeout = 1.5\n[permissions]\nsecrets = ['A', {name = 'B'}]\n";
         let entries = entries(text.as_bytes()).unwrap();
         let told: Vec<_> = entries
@@ -128,7 +128,7 @@ mod tests {
 
     /// Z-17, Z-19 for TOML.
     #[test]
-    fn what_is_no_toml_is_refused_with_its_line() {
+    fn names_line_of_invalid_toml() {
         let deep = format!("a = {}", "[".repeat(60_000));
         let large = "#".repeat(limits::FRONT_MATTER_BYTES_MAX + 1);
         for (text, part) in [

@@ -217,7 +217,7 @@ mod tests {
 
     /// The export of an export is the same, means the same, and pleases the strict verdict.
     #[test]
-    fn what_is_ours_moves_and_means_the_same() {
+    fn moves_own_fields_without_changing_their_meaning() {
         let mixed = "---\nname: Sales.Leads\ndescription: \"Syncs: leads\"\nversion: 1.2.0\nlang: python\ntimeout: 1.5\nresources: {memory: 256Mi}\n\
                      input_schema: {type: object, properties: {n: {minimum: 0.5}}}\nargument-hint: x\nmetadata:\n  a: [1]\n  skillbox.image: python:3.11-slim\n---\nDo *it*.\n";
         let first = declaration(mixed);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_stays_the_same_whatever_toml_cannot_write() {
+    fn preserves_schemas_that_toml_cannot_express() {
         for schema in [
             r#"{"enum":[null,1]}"#,
             r#"{"const":null,"type":["object","null"]}"#,
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_skill_that_is_strict_stays_as_it_is() {
+    fn leaves_strict_skill_unchanged() {
         let clean = "---\nname: a\ndescription: Adds.\nlicense: MIT\n---\n\nBody\n";
         let strict = declaration(clean).strict().unwrap();
         assert_eq!((strict.skill_md.as_str(), strict.skill_toml), (clean, None));

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_title_in_another_script_is_called_as_its_folder_or_by_its_digest() {
+    fn names_title_in_another_script_by_folder_or_digest() {
         for title in [
             "数据分析",
             "Apple笔记",
@@ -82,7 +82,7 @@ mod tests {
 
     /// Z-22, W-15.
     #[test]
-    fn what_could_be_taken_for_another_name_is_none() {
+    fn rejects_ambiguous_titles() {
         for wrong in [
             "dаta",
             "а",
@@ -100,7 +100,7 @@ mod tests {
             "a b",
             &"数".repeat(65),
         ] {
-            assert!(name_of(wrong, Some("a")).is_none() || wrong == "{wrong:?}");
+            assert!(name_of(wrong, Some("a")).is_none(), "{wrong:?}");
         }
     }
 }

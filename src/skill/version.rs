@@ -97,7 +97,7 @@ mod tests {
 
     /// Z-23.
     #[test]
-    fn only_strict_semver_is_a_version() {
+    fn accepts_strict_semver_only() {
         let long = format!("1.0.0-{}", "a".repeat(10_000));
         for wrong in [
             "latest",
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_skill_without_a_version_is_labelled_by_its_digest() {
+    fn labels_unversioned_skill_by_digest() {
         let version = Version::unnamed(&Digest::of(b"abc"));
         assert_eq!(version.to_string(), "0.0.0+ba7816bf8f01");
     }

@@ -44,7 +44,7 @@ mod tests {
 
     /// W-13.
     #[test]
-    fn what_a_reader_cannot_see_is_found() {
+    fn finds_invisible_characters() {
         let hiding = [
             "a\u{200b}b",
             "a\u{200d}b",

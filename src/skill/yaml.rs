@@ -254,7 +254,7 @@ mod tests {
 
     /// Z-20.
     #[test]
-    fn a_scalar_keeps_its_spelling_and_its_line() {
+    fn scalars_keep_spelling_and_line() {
         let source = "a: 1.10\r\nb: no\r\nc: 0o17\nd: 1_000\ne: 2024-01-02\nf: true # x\ng: 'é'\nh: 007\nk: 0x1F\n\
                       l: \"1.0\"\nm: &x 1.50\nn: *x\n";
         let seen: Vec<_> = map(source)
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_yaml_allows_and_nobody_means_is_refused_with_its_line() {
+    fn rejects_misleading_yaml_with_its_line() {
         let wrong = [
             ("a: 1\na: 2\n", 2, "duplicate"),
             ("a:\n  b: 1\n  b: 2\n", 3, "duplicate"),

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_instance_leaves_nothing_and_a_live_one_is_not_dead() {
+    fn dropped_instance_is_removed_and_live_one_is_not_dead() {
         let (folder, database) = fresh();
         let (first, second) = (register(&database), register(&database));
         assert!(second.is_alive(first.id()));
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_died_while_it_registered_leaves_nothing_for_long() {
+    fn removes_files_of_a_process_that_died_while_registering() {
         let (_folder, database) = fresh();
         let own = register(&database);
         let [old, fresh] = [(); 2].map(|()| path(&own.folders[0], InstanceId::generate(), REGISTERING));
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_made_is_named_with_a_remedy() {
+    fn names_folder_that_cannot_be_created_with_remedy() {
         let rejected = rejection(Path::new("/proc/skillbox.db"));
         assert!(rejected.contains("SKILLBOX_DB_DSN"), "{rejected}");
     }

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_taken_apart() {
+    fn parses_addresses() {
         let url = parsed("HTTPS://Hooks.Example:8443/a/b?token=x%20y").unwrap();
         assert_eq!((url.host(), url.port()), ("hooks.example", 8443));
         assert_eq!(url.authority(), "hooks.example:8443");
@@ -165,14 +165,14 @@ mod tests {
     }
 
     #[test]
-    fn its_debug_form_tells_no_token() {
+    fn debug_output_hides_the_token() {
         let url = parsed("https://hooks.example/s3cr3t?t=s3cr3t").unwrap();
         assert_eq!(format!("{url:?}"), "CallbackUrl(https://hooks.example/…)");
     }
 
     ///
     #[test]
-    fn what_two_readers_could_read_in_two_ways_is_no_address() {
+    fn rejects_ambiguous_addresses() {
         use InvalidCallback::{Fragment, Malformed, TooLong, TrailingDot, User};
         let long = format!(
             "https://hooks.example/{}",

@@ -86,7 +86,7 @@ mod tests {
 
     /// The example that the scheme's own libraries are tested with.
     #[test]
-    fn a_signature_is_the_published_one() {
+    fn signature_matches_the_published_example() {
         let secret: SigningSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".parse().unwrap();
         let message = Message {
             id: "msg_p5jXN8AQM9LWM0D4loKWxJek",
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_reads_back_and_does_not_show() {
+    fn secret_reads_back_and_is_hidden_in_debug_output() {
         let secret = SigningSecret::generate().unwrap();
         assert_eq!(secret.reveal().parse(), Ok(secret.clone()));
         assert_ne!(secret, SigningSecret::generate().unwrap());

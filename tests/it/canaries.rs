@@ -1,4 +1,4 @@
-//! Files with a secret token around a world: nobody may touch them, and the token may come out nowhere.
+//! Files with a secret token around a world: no program may change them, and the token may appear nowhere.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt as _;
@@ -51,7 +51,7 @@ impl Drop for Canary {
     }
 }
 
-/// Paths may be repeated by a program that was given them; the token is known to nobody.
+/// A program may repeat paths it was given; no program knows the token.
 pub(crate) fn assert_untold(token: &str, outcome: &Outcome) {
     let output = outcome.output.as_ref().map_or("", |output| output.as_str());
     let error = outcome.error.as_ref().map_or("", |error| &error.message);

@@ -111,7 +111,7 @@ fn stores_and_fetches_blobs_on_server() {
     keeps_blobs(&shell);
 }
 
-/// What an execution leaves is fetched with the line that is said after it.
+/// The command printed after an execution fetches its blobs.
 #[test]
 fn run_prints_how_to_fetch_its_blobs() {
     if !has_docker() {

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use skillbox::limits;
 
-use crate::cli_shell::{Shell, has_docker, said};
+use crate::cli_shell::{Shell, command_output, has_docker};
 
 fn read(name: &str) -> String {
     std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
@@ -66,7 +66,7 @@ fn runs(name: &str) {
     // Where it is for a user who has set nothing; the port may be taken on this machine.
     command.env("SKILLBOX_DATA_DIR", shell.folder().join(".skillbox"));
     command.env("SKILLBOX_API_PORT", free.to_string());
-    let said = said(command.output().unwrap());
+    let said = command_output(command.output().unwrap());
     assert_eq!(
         said.code, 0,
         "{name}:\n{script}\n{}\n{}",
@@ -327,7 +327,7 @@ fn installer_installs_and_removes_its_files() {
     let install = |args: &[&str]| {
         let mut command = Command::new("bash");
         command.arg(&installer).args(args).env("HOME", shell.folder());
-        said(command.current_dir(shell.folder()).output().unwrap())
+        command_output(command.current_dir(shell.folder()).output().unwrap())
     };
     let help = install(&["--help"]);
     assert_eq!(help.code, 0, "{}", help.stderr);
@@ -352,7 +352,7 @@ fn installer_installs_and_removes_its_files() {
         .arg("version")
         .output()
         .unwrap();
-    assert_eq!(said(version).code, 0);
+    assert_eq!(command_output(version).code, 0);
     assert_eq!(install(&[&here[..], &["--uninstall"]].concat()).code, 0);
     for file in installed {
         assert!(!prefix.join(file).exists(), "{file}");

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 use skillbox::ids::{Digest, ExecutionId};
 
-use crate::cli_shell::{Said, Shell, said};
+use crate::cli_shell::{CommandOutput, Shell, command_output};
 
-/// Answers by path with whatever the test wants. Lives as long as the test process.
+/// Answers each path with what the test gives. Lives as long as the test process.
 pub(crate) fn server(answer: impl Fn(&str) -> (&'static str, Vec<u8>) + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -64,7 +64,7 @@ fn file(path: &str, content: &[u8]) -> Value {
 }
 
 /// Asks for the files of an execution, which the server announces as `files` and answers with `content`.
-fn fetch(files: Value, content: &'static [u8]) -> (Said, Shell) {
+fn fetch(files: Value, content: &'static [u8]) -> (CommandOutput, Shell) {
     let url = server(move |path| {
         if path.contains("/files/") {
             ("200 OK", content.to_vec())
@@ -205,7 +205,7 @@ pub(crate) fn on_terminal(shell: &Shell, args: &[&str]) -> String {
     let mut child = command.spawn().unwrap();
     drop(command);
     let mut sent = Vec::new();
-    // Ends with an error once nobody holds the other side any more.
+    // Ends with an error once the other end is closed.
     let _ = std::fs::File::from(terminal).read_to_end(&mut sent);
     child.wait().unwrap();
     String::from_utf8_lossy(&sent).into_owned()
@@ -251,7 +251,7 @@ fn raw_and_piped_output_is_unchanged() {
     let shell = shell(&url);
     let sent = on_terminal(&shell, &["skill", "list", "--format", "yaml", "--raw"]);
     assert!(sent.contains('\u{202e}'), "{sent:?}");
-    let piped = said(
+    let piped = command_output(
         shell
             .command(&["skill", "list", "--format", "json"])
             .output()

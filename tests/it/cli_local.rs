@@ -77,7 +77,7 @@ fn lint_fails_if_push_would_be_rejected() {
     assert_eq!(said.code, 3, "{}", said.stderr);
 }
 
-/// Z-27: an author is told before anybody runs it.
+/// Z-27: the author is warned before the first run.
 #[test]
 fn lint_and_push_warn_about_foreign_package_sources() {
     let shell = Shell::new();
@@ -144,7 +144,7 @@ fn rejections_exit_with_3_and_name_fix() {
         (&["skill", "init", "folder"], "already exists"),
         (
             &["skill", "package", "./folder", "--out", "no/where.zip"],
-            "`no` is not there; make it first",
+            "no such folder: `no`; create it first",
         ),
         (
             &["skill", "package", "./nosuch"],
@@ -209,7 +209,7 @@ fn concurrent_first_starts_create_one_key() {
         .map(|_| shell.spawn(&["key", "list", "--format", "json"]))
         .collect();
     for start in starts {
-        let said = crate::cli_shell::said(start.wait_with_output().unwrap());
+        let said = crate::cli_shell::command_output(start.wait_with_output().unwrap());
         assert_eq!(said.code, 0, "{}", said.stderr);
         let keys: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
         assert_eq!(keys.as_array().unwrap().len(), 1, "{keys}");

@@ -138,12 +138,12 @@ fn doctor_and_log_report_server_without_backend() {
     assert!(said.stdout.contains("not ready: sandbox"), "{}", said.stdout);
     let log = server.log();
     assert!(
-        log.contains("Not ready: sandbox: no container engine answers"),
+        log.contains("Not ready: sandbox: no container engine responds"),
         "{log}"
     );
 }
 
-/// Root beside a service with a user of its own: the folder is not root's, and the machine is looked at all the same.
+/// Root beside a service with a user of its own: the folder is not root's, and the machine is checked nevertheless.
 #[test]
 fn doctor_does_not_touch_data_folder_of_service() {
     let shell = Shell::new()

@@ -167,7 +167,7 @@ fn ctrl_c_cancels_execution_and_keeps_record() {
         assert!(started.elapsed().as_secs() < 30, "it did not start");
     }
     interrupt(&run);
-    let said = crate::cli_shell::said(run.wait_with_output().unwrap());
+    let said = crate::cli_shell::command_output(run.wait_with_output().unwrap());
     assert_eq!(said.code, 130, "{}", said.stderr);
     assert!(said.stderr.contains("Ctrl-C"), "{}", said.stderr);
     let envelope: Value = serde_json::from_str(&said.stdout).unwrap();
@@ -175,7 +175,7 @@ fn ctrl_c_cancels_execution_and_keeps_record() {
     assert!(started.elapsed().as_secs() < 40);
 }
 
-/// Whatever it was at: what Ctrl-C kept from beginning was refused by nobody.
+/// An execution that Ctrl-C prevented from starting was not rejected.
 #[test]
 fn ctrl_c_at_any_moment_is_reported_as_interrupt() {
     use std::os::unix::process::ExitStatusExt as _;

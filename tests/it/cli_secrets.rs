@@ -3,10 +3,10 @@
 use std::io::Write as _;
 use std::process::Stdio;
 
-use crate::cli_shell::{Said, Shell, said};
+use crate::cli_shell::{CommandOutput, Shell, command_output};
 use crate::server::Server;
 
-fn piped(shell: &Shell, args: &[&str], input: &str) -> Said {
+fn piped(shell: &Shell, args: &[&str], input: &str) -> CommandOutput {
     let mut command = shell.command(args);
     let mut child = command
         .stdin(Stdio::piped())
@@ -15,7 +15,7 @@ fn piped(shell: &Shell, args: &[&str], input: &str) -> Said {
         .spawn()
         .unwrap();
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    said(child.wait_with_output().unwrap())
+    command_output(child.wait_with_output().unwrap())
 }
 
 fn is_managed(shell: &Shell) {
@@ -25,7 +25,7 @@ fn is_managed(shell: &Shell) {
         "hunter2\n",
     );
     assert_eq!((set.code, set.stdout.as_str()), (0, ""), "{}", set.stderr);
-    assert!(set.stderr.contains("API_TOKEN is set") && !set.stderr.contains("hunter2"));
+    assert!(set.stderr.contains("set secret API_TOKEN") && !set.stderr.contains("hunter2"));
     std::fs::write(shell.folder().join("key.pem"), "-----BEGIN\nabc\n").unwrap();
     let replaced = shell.run(&["secret", "set", "API_TOKEN", "--value-file", "key.pem", "--exact"]);
     assert!(replaced.stderr.contains("replaced"), "{}", replaced.stderr);
@@ -83,7 +83,7 @@ fn other_master_key_cannot_decrypt_secrets() {
     let other = "0011223344556677001122334455667700112233445566770011223344556677";
     let with_other = |key: &str| {
         let mut command = shell.command(&["run", "./teller"]);
-        said(command.env("SKILLBOX_MASTER_KEY", key).output().unwrap())
+        command_output(command.env("SKILLBOX_MASTER_KEY", key).output().unwrap())
     };
     let refused = with_other(other);
     assert_eq!(refused.code, 3, "{}", refused.stderr);

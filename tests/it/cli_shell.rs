@@ -15,7 +15,7 @@ pub(crate) struct Shell {
 
 /// What a command left.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct CommandOutput {
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -84,8 +84,8 @@ impl Shell {
         command
     }
 
-    pub(crate) fn run(&self, args: &[&str]) -> Said {
-        said(self.command(args).output().unwrap())
+    pub(crate) fn run(&self, args: &[&str]) -> CommandOutput {
+        command_output(self.command(args).output().unwrap())
     }
 
     /// Runs a command that must succeed and print JSON.
@@ -130,8 +130,8 @@ pub(crate) fn interrupt(child: &Child) {
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
 }
 
-pub(crate) fn said(output: Output) -> Said {
-    Said {
+pub(crate) fn command_output(output: Output) -> CommandOutput {
+    CommandOutput {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
@@ -143,7 +143,7 @@ pub(crate) fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/skills")
 }
 
-/// Whether this machine has an engine; says so if not.
+/// Whether this machine has an engine; prints why if not.
 pub(crate) fn has_docker() -> bool {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -126,7 +126,7 @@ fn watch_reconnects_after_server_restart() {
     }
 }
 
-/// On a terminal standard error comes as it is written, and once; the result follows.
+/// On a terminal, standard error appears while it is written, and once; the result follows.
 #[test]
 fn terminal_shows_logs_before_result() {
     if !has_docker() {
@@ -171,7 +171,7 @@ fn invalid_event_stream_ends_command() {
     }
 }
 
-/// What nobody waits for is asked for, and waited for later.
+/// An execution is submitted without waiting, and awaited later.
 #[test]
 fn waits_for_async_execution_by_id() {
     if !has_docker() {
@@ -209,7 +209,7 @@ fn waits_for_async_execution_by_id() {
     assert_eq!(failed.code, 1, "{}", failed.stderr);
 }
 
-/// A local command has nobody who would run it later.
+/// A local command has no server that would run it later.
 #[test]
 fn rejects_async_without_server() {
     let refused = Shell::new().run(&["run", "--code", "-", "--async"]);
@@ -252,7 +252,7 @@ fn ctrl_c_cancels_execution_on_server() {
     );
 }
 
-/// As with `| head -1`: nothing is shown to nobody, and what runs goes on.
+/// As with `| head -1`: output without a reader is dropped, and the execution continues.
 #[test]
 fn closed_stdout_ends_only_the_command() {
     if !has_docker() {

@@ -1,6 +1,6 @@
 //! Webhooks at the command line, here and on a server.
 
-use crate::cli_shell::{Said, Shell};
+use crate::cli_shell::{CommandOutput, Shell};
 use crate::server::Server;
 
 fn are_managed(shell: &Shell) {
@@ -20,7 +20,7 @@ fn are_managed(shell: &Shell) {
     assert_eq!(shell.run(&["webhook", "redeliver", never]).code, 3);
 }
 
-fn asked_to_tell(shell: &Shell, url: &str) -> Said {
+fn asked_to_tell(shell: &Shell, url: &str) -> CommandOutput {
     shell.run(&["run", "--code", "x.py", "--callback-url", url])
 }
 

@@ -160,7 +160,7 @@ async fn uses_installed_packages_without_index() {
     let outcome = run_in(&other_server, &world.admin, program(), RunSpec::default()).await;
     assert_eq!(output(&outcome.unwrap().outcome.unwrap()), 1);
 
-    // What was not installed cannot be, and that is said before anything is recorded.
+    // Packages that are not installed cannot be installed, which is reported before a record exists.
     let error = run(&world, program(), asking(&["beta"])).await.unwrap_err();
     let text = error.to_string();
     assert_eq!(error.code(), Code::DependenciesFailed);

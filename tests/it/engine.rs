@@ -1,4 +1,4 @@
-//! What the engine promises whatever runs: over a scripted sandbox, so that ends can be chosen.
+//! Promises of the engine that hold for every program: over a scripted sandbox, so that ends can be chosen.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,7 +16,7 @@ use skillbox::sandbox::{self, Completion, Job, Report, Sandbox};
 use skillbox::skill::{Language, Selector, SkillRef};
 use skillbox::store::{ExecutionFilter, Store};
 
-use crate::world::{World, archive, engine_that_keeps, instance_in};
+use crate::world::{World, archive, engine_with_retention, instance_in};
 
 /// Closed while a test holds executions back.
 static GATE: (Mutex<bool>, Condvar) = (Mutex::new(true), Condvar::new());
@@ -216,7 +216,7 @@ async fn cancels_lost_execution_immediately() {
         assert_eq!(broken.code(), Code::Internal);
         let lost = listed(&world.engine, &world.admin, Some(Status::Running)).await;
         let path = world.folder.path();
-        let other = engine_that_keeps(
+        let other = engine_with_retention(
             RetentionPolicy::default(),
             path,
             instance_in(path),
@@ -319,7 +319,7 @@ async fn retention_deletes_rows_and_files_per_tenant() {
     };
     let sandbox = Sandbox::scripted(script);
     let path = world.folder.path();
-    let engine = engine_that_keeps(policy, path, instance_in(path), sandbox).await;
+    let engine = engine_with_retention(policy, path, instance_in(path), sandbox).await;
     engine.maintenance().run().await;
     let ids = |executions: Vec<Execution>| -> BTreeSet<String> {
         executions.iter().map(|one| one.new.id.to_string()).collect()
@@ -346,7 +346,7 @@ async fn retention_by_age_deletes_only_ended_executions() {
         per_tenant: None,
     };
     let path = world.folder.path();
-    let engine = engine_that_keeps(policy, path, instance_in(path), Sandbox::scripted(script)).await;
+    let engine = engine_with_retention(policy, path, instance_in(path), Sandbox::scripted(script)).await;
     engine.maintenance().run().await;
     let left = listed(&engine, &world.admin, None).await;
     assert_eq!(
@@ -371,7 +371,7 @@ async fn undeletable_files_do_not_block_retention_of_other_tenants() {
         age: Some(Duration::ZERO),
         per_tenant: None,
     };
-    let engine = engine_that_keeps(policy, path, instance_in(path), Sandbox::scripted(script)).await;
+    let engine = engine_with_retention(policy, path, instance_in(path), Sandbox::scripted(script)).await;
     engine.maintenance().run().await;
     let left = listed(&engine, &world.admin, None).await;
     assert_eq!(left.iter().map(|one| one.new.id).collect::<Vec<_>>(), [stuck]);

@@ -1,4 +1,4 @@
-//! Folders as people keep their skills in: with executables, links and whatever else lies about.
+//! Folders as people keep their skills in: with executables, links and stray files.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};

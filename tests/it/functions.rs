@@ -215,7 +215,7 @@ async fn reports_place_of_exception_or_invalid_return_value() {
     );
 }
 
-/// What is called is told what there is, in every shape that people write, and never something silently empty.
+/// A called function gets its arguments in every shape that people write, never silently empty ones.
 #[tokio::test]
 async fn function_with_several_parameters_gets_input_members() {
     let Some(world) = World::on(super::BACKEND).await else {

@@ -152,7 +152,7 @@ result = {
 json.dump(result, open(os.environ["SANDBOX_OUTPUT"], "w"))
 "#;
 
-/// P8: the guest's own deadline holds, and what it killed is gone with the sandbox.
+/// P8: the guest's own deadline holds, and killed processes are removed with the sandbox.
 #[tokio::test]
 async fn deadline_holds_on_gvisor() {
     let Some(world) = world().await else { return };
@@ -182,7 +182,7 @@ async fn fork_bomb_ends_on_gvisor() {
     assert_eq!(next.outcome.unwrap().status, Status::Success);
 }
 
-/// Every probe of `skillbox prove`: no breach, and less than the promise exactly where the documentation says so.
+/// Every probe of `skillbox prove`: no breach, and a weaker promise exactly where the documentation says so.
 #[tokio::test]
 async fn prove_on_gvisor_degrades_only_documented_promises() {
     if !has_gvisor().await {

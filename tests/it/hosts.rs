@@ -13,7 +13,7 @@ struct Host {
     folder: tempfile::TempDir,
 }
 
-/// How a command on such a host is to be told.
+/// The name of a command on such a host.
 const DEGRADED: &[(&str, &str)] = &[
     ("SKILLBOX_SANDBOX_BACKEND", "native"),
     ("SKILLBOX_NATIVE_ALLOW_DEGRADED", "true"),
@@ -94,7 +94,7 @@ fn unprivileged_service_creates_sandboxes() {
     assert_ran(&host.run(script, DEGRADED));
 }
 
-/// A container engine masks parts of `/proc`; the kernel then lets nobody mount a fresh one.
+/// A container engine masks parts of `/proc`; the kernel then refuses to mount a new one.
 #[test]
 fn names_masked_proc_inside_container() {
     let Some(host) = Host::new() else { return };

@@ -1,4 +1,4 @@
-//! A package index of a test's own: on loopback, over TLS, with whatever the test puts in.
+//! A package index of the tests: on loopback, over TLS, with the packages that a test adds.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -14,13 +14,13 @@ use sha2::Digest as _;
 use skillbox::egress::NamedBy;
 use skillbox::engine::{DependencySettings, Index};
 
-/// A name that nobody but a proxy can lead to the index.
+/// A name that only a proxy can resolve to the index.
 pub(crate) const ELSEWHERE: &str = "index.invalid";
 
 /// What nothing hashes to.
 const NO_HASH: &str = "AAAA";
 
-/// The index; it is gone when this is dropped.
+/// The index; stopped when dropped.
 pub(crate) struct OwnIndex {
     port: u16,
     ca: PathBuf,

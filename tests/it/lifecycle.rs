@@ -14,7 +14,7 @@ use crate::sandbox_oracles::connect;
 use crate::server::{Server, eventually, own_memory_kib};
 use crate::world::{archive, docker_settings, images, missing};
 
-/// Whether this machine has an engine; says so if not.
+/// Whether this machine has an engine; prints why if not.
 async fn has_docker() -> bool {
     let sandbox = Sandbox::docker(docker_settings(), InstanceId::generate());
     match sandbox.check().await {
@@ -31,7 +31,7 @@ fn leftovers(data: &Path) -> BTreeSet<String> {
     let mut pending = vec![data.join("tmp"), data.join("blobs"), data.join("instances")];
     let mut found = BTreeSet::new();
     while let Some(path) = pending.pop() {
-        // It may go while it is looked at.
+        // It may be removed meanwhile.
         if let Ok(entries) = std::fs::read_dir(&path) {
             pending.extend(entries.filter_map(|entry| Some(entry.ok()?.path())));
         } else if path.exists() {

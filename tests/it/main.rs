@@ -32,7 +32,6 @@ mod http;
 mod images;
 mod index;
 mod lifecycle;
-mod moved_tag;
 #[cfg(target_os = "linux")]
 #[expect(clippy::duplicate_mod, reason = "the same promises, on another backend")]
 mod native;
@@ -60,6 +59,7 @@ mod queue;
 #[cfg(target_os = "linux")]
 mod queue_bounds;
 mod receiver;
+mod retagged_image;
 mod run_code_packages;
 #[cfg(target_os = "linux")]
 mod sandbox_auto;

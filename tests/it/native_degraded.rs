@@ -16,7 +16,7 @@ const ACCEPTED: &[(&str, &str)] = &[
     ("SKILLBOX_NATIVE_ALLOW_DEGRADED", "true"),
 ];
 
-/// A folder of the ordinary user's, or `None` (and a word about it) where nobody can become it.
+/// A folder of the ordinary user, or `None` (with a printed reason) where no process can become that user.
 fn home() -> Option<tempfile::TempDir> {
     if !rustix::process::geteuid().is_root() {
         missing("linux", "only root can become an ordinary user without cgroups");

@@ -44,7 +44,7 @@ fn addresses(process: &TestProcess) -> String {
     maps.lines().next().unwrap_or_default().to_owned()
 }
 
-/// P15: a sandbox is in its cgroup before its first instruction, and dies with it, whatever it does.
+/// P15: a sandbox is in its cgroup before its first instruction, and ends with it.
 #[test]
 fn cgroup_v2_forks_into_cgroup_and_kills_it_when_frozen() {
     let (Some(spawner), Some(folder)) = (spawner(), folder_of_version_2()) else {
@@ -59,7 +59,7 @@ fn cgroup_v2_forks_into_cgroup_and_kills_it_when_frozen() {
     assert!(!folder.exists());
 }
 
-/// P15: whatever kills the process that sandboxes are copies of, they live on, and others are made.
+/// P15: if the zygote is killed, its sandboxes live on, and a new one makes others.
 #[test]
 fn sandboxes_outlive_their_zygote() {
     let Some(spawner) = spawner() else { return };

@@ -47,7 +47,7 @@ const CLIENTS: usize = 8;
 /// Each kill comes at some moment before this one.
 const MOMENT_MAX: Duration = Duration::from_millis(600);
 
-/// F-01, P15: killed at whatever moment, with clients at work, a server leaves nothing after its restart.
+/// F-01, P15: a server killed at any moment, with clients at work, leaves nothing after its restart.
 /// `SKILLBOX_TEST_SEED` repeats the moments of an earlier run.
 #[tokio::test(flavor = "multi_thread")]
 async fn server_killed_at_any_moment_leaves_nothing() {

@@ -161,7 +161,7 @@ fn job(skill: &Path) -> Job {
     }
 }
 
-/// S-37: with any single step gone, a program inside finds something else, or there is no sandbox.
+/// S-37: without any single step, a program inside finds a difference, or no sandbox starts.
 ///
 /// The host's mounts may be shared with nobody, and then one of the steps has nothing to cut: the test makes a mount
 /// namespace of its own in which they are shared.

@@ -1,4 +1,4 @@
-//! What a real server tells of itself: lines of its log that say what they belong to, and metrics on their own address.
+//! What a real server reports about itself: log lines with ids, and metrics on their own address.
 
 use std::net::TcpListener;
 

@@ -33,7 +33,7 @@ async fn run(world: &World, pieces: &[Piece<'_>], command: &[&str]) -> Outcome {
     succeeded(ran.unwrap_or_else(|refused| panic!("{command:?}: {refused}")))
 }
 
-/// What it prints, and the files that come back.
+/// What it prints, and the files it returns.
 async fn told(world: &World, pieces: &[Piece<'_>], command: &[&str]) -> (String, Vec<String>) {
     let outcome = run(world, pieces, command).await;
     let mut files: Vec<_> = outcome.files.iter().map(|file| file.path.clone()).collect();
@@ -224,7 +224,7 @@ console.log(head, rows(process.argv[2]), dep, child.trim());
     );
 }
 
-/// What a script makes for its caller comes back, hidden or not; what programs keep for themselves does not.
+/// Files that a script makes for its caller are returned, hidden or not; caches of programs are not.
 #[tokio::test]
 async fn returns_hidden_files_of_new_project() {
     let Some(world) = World::on(super::BACKEND).await else {

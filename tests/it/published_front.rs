@@ -1,4 +1,4 @@
-//! Front matter as it is published, in lookalikes: each loads, and whatever is passed over is told.
+//! Front matter as it is published, imitated: each loads, and everything ignored is reported.
 
 use skillbox::bundle;
 use skillbox::skill::{Dialect, Manifest};
@@ -24,7 +24,7 @@ fn told(files: &[(&str, &str)]) -> (String, String) {
     (manifest.name.to_string(), warnings.collect::<Vec<_>>().join("\n"))
 }
 
-/// Each SKILL.md, the name it gets, and a part of what is said.
+/// Each SKILL.md, the name it gets, and a part of its warnings.
 const SHAPES: &[(&str, &str, &str)] = &[
     // Products' own keys, with nothing to say about.
     (

@@ -316,7 +316,7 @@ async fn runs_package_from_any_folder_of_skill() {
 
 const ROWS: &str = "def rows(path):\n    return len(open(path).read().splitlines()) - 1\n";
 
-/// Where an answer is: in what it said, wherever that was.
+/// Where an answer is in the response.
 #[tokio::test]
 async fn failure_names_stream_with_output() {
     let Some(world) = World::on(super::BACKEND).await else {

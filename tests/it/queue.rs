@@ -1,4 +1,4 @@
-//! Executions that nobody waits for, requests that are sent again, callers who leave: through a real server, on the native backend.
+//! Executions without a waiting caller, repeated requests, callers that disconnect: through a real server, on the native backend.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -114,7 +114,7 @@ fn ask_waiting(server: &Server, query: &str, more: &Value) -> Answer {
     server.post_json(&format!("/v1/executions{query}"), &body)
 }
 
-/// F-02, F-03: a restart goes on with what waited, in order, and says of what ran that it was interrupted.
+/// F-02, F-03: a restart continues the queue in order and marks running executions as interrupted.
 #[tokio::test(flavor = "multi_thread")]
 async fn queued_executions_run_after_restart() {
     const ONE: &[(&str, &str)] = &[("SKILLBOX_CONCURRENCY", "1")];

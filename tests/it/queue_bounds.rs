@@ -10,7 +10,7 @@ use crate::queue::{ask, id_of, publish, show, submit, with_server};
 use crate::server::Answer;
 use crate::world::archive;
 
-/// one tenant floods; its queue is bounded and says when to come back, and another tenant has its turns.
+/// one tenant floods; its queue is limited with a retry time, and another tenant is served.
 /// `SKILLBOX_TEST_FLOOD` says how many submissions.
 #[tokio::test(flavor = "multi_thread")]
 async fn submission_flood_is_limited_and_does_not_delay_others() {
@@ -110,7 +110,7 @@ async fn tenant_has_own_limits() {
     .await;
 }
 
-/// at its cap a tenant gets nothing new, nobody else notices, and what is forgotten frees it.
+/// at its limit a tenant gets nothing new, other tenants notice nothing, and deletion frees space.
 #[tokio::test(flavor = "multi_thread")]
 async fn limits_storage_per_tenant() {
     const SETTINGS: &[(&str, &str)] = &[

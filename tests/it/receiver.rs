@@ -12,16 +12,16 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-/// A receiver on a free port of loopback; gone when this is dropped.
+/// A receiver on a free port of loopback; stopped when dropped.
 pub(crate) struct Receiver {
     pub(crate) port: u16,
-    heard: mpsc::UnboundedReceiver<Heard>,
+    received: mpsc::UnboundedReceiver<ReceivedRequest>,
     task: tokio::task::JoinHandle<()>,
 }
 
 /// One request.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct ReceivedRequest {
     pub(crate) line: String,
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: Vec<u8>,
@@ -41,7 +41,7 @@ pub(crate) enum Answer {
 impl Answer {
     pub(crate) fn status(status: u16) -> Self {
         Self::text(&format!(
-            "HTTP/1.1 {status} As Said\r\ncontent-length: 2\r\n\r\nok"
+            "HTTP/1.1 {status} As CommandOutput\r\ncontent-length: 2\r\n\r\nok"
         ))
     }
 
@@ -77,7 +77,7 @@ impl Receiver {
 
     async fn over(answers: &[Answer], tls: Option<tokio_rustls::TlsAcceptor>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (told, heard) = mpsc::unbounded_channel();
+        let (told, received) = mpsc::unbounded_channel();
         let (answers, count) = (answers.to_vec(), AtomicUsize::new(0));
         let port = listener.local_addr().unwrap().port();
         let task = tokio::spawn(async move {
@@ -97,23 +97,23 @@ impl Receiver {
                 });
             }
         });
-        Self { port, heard, task }
+        Self { port, received, task }
     }
 
-    /// Where it is told, over plain HTTP.
+    /// Its URL, over plain HTTP.
     pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}/hook?token=t", self.port)
     }
 
     /// The next request.
-    pub(crate) async fn next(&mut self) -> Heard {
-        let next = tokio::time::timeout(PATIENCE, self.heard.recv()).await;
+    pub(crate) async fn next(&mut self) -> ReceivedRequest {
+        let next = tokio::time::timeout(PATIENCE, self.received.recv()).await;
         next.expect("something comes").unwrap()
     }
 
-    /// Whether nothing has come that was not looked at.
+    /// Whether every request that came was checked.
     pub(crate) fn is_quiet(&mut self) -> bool {
-        self.heard.try_recv().is_err()
+        self.received.try_recv().is_err()
     }
 }
 
@@ -126,7 +126,7 @@ impl Drop for Receiver {
 async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     answer: Answer,
-    told: mpsc::UnboundedSender<Heard>,
+    told: mpsc::UnboundedSender<ReceivedRequest>,
 ) -> Option<()> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -141,7 +141,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         .collect();
     let mut body = vec![0; headers.get("content-length")?.parse().ok()?];
     stream.read_exact(&mut body).await.ok()?;
-    let _ = told.send(Heard { line, headers, body });
+    let _ = told.send(ReceivedRequest { line, headers, body });
     match answer {
         Answer::Bytes(bytes) => stream.write_all(&bytes).await.ok()?,
         Answer::Endless(head, piece) => {
@@ -157,7 +157,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     Some(())
 }
 
-impl Heard {
+impl ReceivedRequest {
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body).unwrap()
     }

@@ -271,7 +271,7 @@ async fn shutdown_interrupts_unfinished_executions() {
     assert_eq!(refused.unwrap_err().code(), Code::Busy);
 }
 
-/// an input arrives byte for byte, whatever its size; above the cap it is refused.
+/// an input of any accepted size arrives byte for byte; above the limit it is rejected.
 #[tokio::test]
 async fn input_of_any_size_arrives_byte_for_byte() {
     let Some(world) = World::on(super::BACKEND).await else {

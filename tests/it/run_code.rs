@@ -21,7 +21,7 @@ pub(crate) fn code(language: Language, text: &str) -> RunSpec {
 
 async fn run(world: &World, request: impl Into<RunRequest>) -> Envelope {
     let execution = world.runs().run(world.tenant(), request).await.unwrap();
-    // What is told is what was kept.
+    // The response equals the record.
     let kept = world
         .executions()
         .get(world.tenant(), execution.new.id)
@@ -42,7 +42,7 @@ pub(crate) fn samples(folder: &str) -> Vec<PathBuf> {
     samples
 }
 
-/// A sample, and how it is run: its extension tells the language, its first line the deadline.
+/// A sample and how it is run: the extension gives the language, the first line the deadline.
 pub(crate) fn sample(path: &Path) -> RunSpec {
     let text = std::fs::read_to_string(path).unwrap();
     let language = match path.extension().unwrap().to_str().unwrap() {
@@ -230,7 +230,7 @@ async fn assert_imported(world: &World, mount_skills: Vec<skillbox::skill::Skill
     }
 }
 
-/// A function that is not there, and one that fails: both are told as an exception without frames of ours.
+/// A missing function and a failing one are reported as an exception without frames of the runtime.
 #[tokio::test]
 async fn failing_function_reports_place() {
     let Some(world) = World::on(super::BACKEND).await else {
@@ -322,7 +322,7 @@ async fn every_language_ignores_byte_order_mark() {
     }
 }
 
-/// O-17: a flood is bounded and hurts nobody, and neither does a pipe that is gone, or taken by others.
+/// O-17: a flood is limited, and a pipe that is closed, or taken by other processes, does no harm.
 #[tokio::test]
 async fn limits_log_lines_without_failing_guest() {
     let Some(world) = World::on(super::BACKEND).await else {

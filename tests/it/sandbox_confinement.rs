@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use skillbox::skill::Language;
 
-use crate::sandbox_oracles::{Attack, Watched};
+use crate::sandbox_oracles::{Attack, ObservedWorld};
 use crate::world::{Backend, of};
 
 /// Every verdict must be expected: a probe that says more than its table fails, too.
@@ -22,8 +22,8 @@ fn assert_table(mut seen: Value, expected: &Value) {
 
 /// S-01, S-02, S-03, S-04, S-08.
 #[tokio::test]
-async fn a_program_is_nobody_and_can_become_nobody_else() {
-    let Some(watched) = Watched::on(super::BACKEND).await else {
+async fn program_runs_as_nobody_and_cannot_change_its_user() {
+    let Some(watched) = ObservedWorld::on(super::BACKEND).await else {
         return;
     };
     let seen = watched
@@ -65,8 +65,8 @@ async fn a_program_is_nobody_and_can_become_nobody_else() {
 
 /// S-05, S-06, S-16, S-17, S-21, S-38.
 #[tokio::test]
-async fn root_skill_kernel_knobs_cgroup_and_programs_cannot_be_changed() {
-    let Some(watched) = Watched::on(super::BACKEND).await else {
+async fn root_skill_kernel_settings_cgroup_and_programs_are_read_only() {
+    let Some(watched) = ObservedWorld::on(super::BACKEND).await else {
         return;
     };
     let host = host_state();
@@ -120,8 +120,8 @@ fn host_state() -> Vec<Vec<u8>> {
 
 /// S-13, S-15, S-18, S-20, S-22, S-23, S-24.
 #[tokio::test]
-async fn only_the_sandbox_itself_can_be_seen_and_nothing_can_be_reached() {
-    let Some(watched) = Watched::on(super::BACKEND).await else {
+async fn program_sees_only_its_sandbox_and_reaches_nothing() {
+    let Some(watched) = ObservedWorld::on(super::BACKEND).await else {
         return;
     };
     let listeners = Listeners::on_every_address();
@@ -236,8 +236,8 @@ impl Listeners {
 /// S-09, S-10, S-11, S-14, S-39; P13: high halves of arguments walk past nothing.
 #[cfg(target_arch = "x86_64")]
 #[tokio::test]
-async fn system_calls_beyond_the_table_are_refused_by_number_and_argument() {
-    let Some(watched) = Watched::on(super::BACKEND).await else {
+async fn denies_system_calls_outside_the_table() {
+    let Some(watched) = ObservedWorld::on(super::BACKEND).await else {
         return;
     };
     let seen = watched
@@ -285,7 +285,7 @@ async fn system_calls_beyond_the_table_are_refused_by_number_and_argument() {
 /// S-12.
 #[tokio::test]
 async fn honest_programs_notice_nothing() {
-    let Some(watched) = Watched::on(super::BACKEND).await else {
+    let Some(watched) = ObservedWorld::on(super::BACKEND).await else {
         return;
     };
     let programs = || {

@@ -6,19 +6,19 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::attempts::print_forgiven;
-use crate::cli_shell::{Said, Shell, has_docker, said};
+use crate::cli_shell::{CommandOutput, Shell, command_output, has_docker};
 #[cfg(target_os = "linux")]
 use crate::ordinary::{AS_DELEGATED, AS_ORDINARY, home_of_ordinary};
 use crate::world::missing;
 
 /// What `skillbox prove --format json` says of the one backend it was asked about.
 pub(crate) struct Proof {
-    said: Said,
+    said: CommandOutput,
     backend: Value,
 }
 
 impl Proof {
-    pub(crate) fn of(said: Said) -> Self {
+    pub(crate) fn of(said: CommandOutput) -> Self {
         let report: Value = serde_json::from_str(&said.stdout)
             .unwrap_or_else(|error| panic!("{error}: {}\n{}", said.stdout, said.stderr));
         assert_eq!(report["backends"].as_array().unwrap().len(), 1, "{report:#}");
@@ -94,7 +94,7 @@ fn native_sandboxes_keep_every_promise() {
 
 /// The same probes, each from a sandbox that has waited for it: a sandbox is never weaker for having been made in advance.
 #[test]
-fn containers_that_have_waited_keep_every_promise() {
+fn warm_containers_keep_every_promise() {
     if !has_docker() {
         return;
     }
@@ -105,7 +105,7 @@ fn containers_that_have_waited_keep_every_promise() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn native_sandboxes_that_have_waited_keep_every_promise() {
+fn warm_native_sandboxes_keep_every_promise() {
     let said = prover().run(&[&PROVE_NATIVE[..], &["--warm"]].concat());
     if said.code == 69 {
         return missing("linux", &said.stderr);
@@ -115,7 +115,7 @@ fn native_sandboxes_that_have_waited_keep_every_promise() {
 
 /// Runs `skillbox` as a user who owns nothing but a folder, by way of `script` as a shell knows it.
 #[cfg(target_os = "linux")]
-fn as_ordinary(way: &[&str], degraded: &str) -> Option<Said> {
+fn as_ordinary(way: &[&str], degraded: &str) -> Option<CommandOutput> {
     if !rustix::process::geteuid().is_root() {
         missing("linux", "only root can become an ordinary user");
         return None;
@@ -133,7 +133,7 @@ fn as_ordinary(way: &[&str], degraded: &str) -> Option<Said> {
         .env("TMPDIR", folder.path())
         .env(LOG_RETRIES.0, LOG_RETRIES.1)
         .env("SKILLBOX_NATIVE_ALLOW_DEGRADED", degraded);
-    let said = said(command.output().unwrap());
+    let said = command_output(command.output().unwrap());
     assert_empty_but_for_caches(folder.path());
     Some(said)
 }
@@ -170,7 +170,7 @@ fn an_ordinary_user_without_cgroups_keeps_all_but_two_promises() {
 
 /// A backend that is named must be there; one that is not named is passed over, with the reason.
 #[test]
-fn a_backend_that_is_not_there_is_an_error_only_if_it_is_named() {
+fn missing_backend_is_an_error_only_if_named() {
     let nowhere = Shell::new().with("SKILLBOX_DOCKER_HOST", "unix:///nonexistent/docker.sock");
     let named = nowhere.run(&["prove", "--backend", "docker", "--only", "S-01a"]);
     assert_eq!(named.code, 69, "{}", named.stderr);
@@ -184,7 +184,7 @@ fn a_backend_that_is_not_there_is_an_error_only_if_it_is_named() {
 }
 
 #[test]
-fn a_probe_that_does_not_exist_is_a_mistake_on_the_command_line() {
+fn unknown_probe_is_a_usage_error() {
     let said = Shell::new().run(&["prove", "--only", "S-99"]);
     assert_eq!(said.code, 2);
     assert!(

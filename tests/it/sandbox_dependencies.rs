@@ -10,7 +10,7 @@ use crate::packages::{Bare, dependencies, job};
 
 /// P2. Both of them at once, so that neither is mistaken for the other.
 #[tokio::test]
-async fn packages_can_be_imported_and_executed_and_not_changed() {
+async fn packages_are_importable_executable_and_read_only() {
     let Some(bare) = Bare::on(super::BACKEND).await else {
         return;
     };
@@ -49,9 +49,9 @@ async fn packages_can_be_imported_and_executed_and_not_changed() {
     bare.close().await;
 }
 
-/// The same bytes are seen at either place, whoever was there first.
+/// The same bytes are found at either place, in either order of use.
 #[tokio::test]
-async fn the_same_files_may_be_packages_of_python_and_of_node() {
+async fn same_files_serve_as_packages_of_python_and_node() {
     let Some(bare) = Bare::on(super::BACKEND).await else {
         return;
     };

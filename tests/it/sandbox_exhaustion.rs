@@ -4,7 +4,7 @@ use skillbox::execution::{Outcome, Status};
 use skillbox::skill::Language;
 
 use crate::attempts::in_time;
-use crate::sandbox_oracles::{Attack, Watched};
+use crate::sandbox_oracles::{Attack, ObservedWorld};
 
 fn code(outcome: &Outcome) -> (Status, Option<&str>) {
     (
@@ -16,7 +16,7 @@ fn code(outcome: &Outcome) -> (Status, Option<&str>) {
 /// R-01, P8: the deadline ends them within a second, and a neighbour notices nothing.
 #[tokio::test]
 async fn fork_bomb_ends_at_deadline_and_spares_neighbour() {
-    let Some(watched) = Watched::on(super::BACKEND).await else {
+    let Some(watched) = ObservedWorld::on(super::BACKEND).await else {
         return;
     };
     let bombs: [fn() -> Attack; 3] = [

@@ -5,12 +5,12 @@ use skillbox::error::Code;
 use skillbox::skill::Language;
 
 use crate::outcomes::output;
-use crate::sandbox_oracles::{Attack, Watched};
+use crate::sandbox_oracles::{Attack, ObservedWorld};
 
 /// S-19: refused before there is a sandbox.
 #[tokio::test]
-async fn no_entrypoint_or_file_leads_out_of_its_folder() {
-    let Some(watched) = Watched::on(super::BACKEND).await else {
+async fn rejects_entrypoints_and_files_outside_their_folder() {
+    let Some(watched) = ObservedWorld::on(super::BACKEND).await else {
         return;
     };
     let paths = [
@@ -90,8 +90,8 @@ pub(crate) fn environment_names() -> Vec<&'static str> {
 
 /// S-29, P11: neither the server's environment nor a manifest's wishes get in.
 #[tokio::test]
-async fn the_environment_holds_what_was_promised_and_nothing_else() {
-    let Some(watched) = Watched::on(super::BACKEND).await else {
+async fn environment_has_only_promised_variables() {
+    let Some(watched) = ObservedWorld::on(super::BACKEND).await else {
         return;
     };
     let wishes = "env: { LD_PRELOAD: /x, BASH_ENV: /x, PATH: /evil, WISH: 1 }\nenvironment: [PYTHONSTARTUP=/x]\nmetadata: { skillbox.env: NODE_OPTIONS=--require=/x }\n";
@@ -117,10 +117,10 @@ async fn the_environment_holds_what_was_promised_and_nothing_else() {
     watched.close().await;
 }
 
-/// whatever the input holds, it makes no further variable and arrives as it was sent.
+/// no input makes another variable, and each arrives as it was sent.
 #[tokio::test]
-async fn an_input_cannot_add_to_the_environment() {
-    let Some(watched) = Watched::on(super::BACKEND).await else {
+async fn input_cannot_add_to_the_environment() {
+    let Some(watched) = ObservedWorld::on(super::BACKEND).await else {
         return;
     };
     let inputs = [
@@ -149,8 +149,8 @@ async fn an_input_cannot_add_to_the_environment() {
 
 /// each size arrives to the byte, by file and by standard input.
 #[tokio::test]
-async fn inputs_of_every_size_arrive_to_the_byte() {
-    let Some(watched) = Watched::on(super::BACKEND).await else {
+async fn delivers_inputs_of_every_size_exactly() {
+    let Some(watched) = ObservedWorld::on(super::BACKEND).await else {
         return;
     };
     let cap = 10 * 1024 * 1024;
@@ -174,8 +174,8 @@ async fn inputs_of_every_size_arrive_to_the_byte() {
 
 /// What cannot be placed ends the execution with a sentence about it, before the program starts.
 #[tokio::test]
-async fn a_file_that_cannot_be_placed_is_the_callers_to_know() {
-    let Some(watched) = Watched::on(super::BACKEND).await else {
+async fn reports_input_file_that_cannot_be_written() {
+    let Some(watched) = ObservedWorld::on(super::BACKEND).await else {
         return;
     };
     let file = |path: &str, bytes: usize| skillbox::sandbox::InputFile {

@@ -6,7 +6,7 @@ use crate::outcomes::output;
 use crate::world::{Backend, World};
 
 #[tokio::test]
-async fn a_program_runs_and_its_use_is_told() {
+async fn runs_a_program_and_reports_its_usage() {
     let Some(world) = World::on(Backend::Native).await else {
         return;
     };

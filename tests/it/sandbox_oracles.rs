@@ -66,17 +66,17 @@ impl Attack {
 }
 
 /// A world whose engine is listened to and whose surroundings are watched.
-pub(crate) struct Watched {
+pub(crate) struct ObservedWorld {
     pub(crate) world: World,
     /// In every canary, and nowhere else.
     token: String,
     canaries: Vec<Canary>,
-    /// `None` on the native backend, whose traces are looked for in the kernel.
-    engine: Option<Listened>,
+    /// `None` on the native backend, whose traces are found in the kernel.
+    engine: Option<ObservedEngine>,
 }
 
 /// An engine, and what was heard of it.
-struct Listened {
+struct ObservedEngine {
     docker: bollard::Docker,
     dangling_before: BTreeSet<String>,
     containers: watch::Receiver<Containers>,
@@ -89,12 +89,12 @@ struct Containers {
     started: BTreeSet<String>,
 }
 
-impl Watched {
+impl ObservedWorld {
     /// A watched world, or `None` where this machine has no such backend.
     pub(crate) async fn on(backend: Backend) -> Option<Self> {
         let world = World::on(backend).await?;
         let engine = match backend {
-            Backend::Docker => Some(Listened::to(&world).await),
+            Backend::Docker => Some(ObservedEngine::to(&world).await),
             Backend::Native => None,
         };
         let neighbour = world.folder.path().join("other-tenant");
@@ -121,7 +121,7 @@ impl Watched {
         &self.listened().docker
     }
 
-    fn listened(&self) -> &Listened {
+    fn listened(&self) -> &ObservedEngine {
         self.engine.as_ref().expect("this backend has no engine")
     }
 
@@ -265,7 +265,7 @@ impl Watched {
         );
     }
 
-    /// A cgroup can only go when everything in it has gone.
+    /// A cgroup can be removed only when it is empty.
     fn assert_no_cgroup_and_no_mount_left(&self) {
         let home = format!("skillbox-{}", self.world.engine.instance());
         for hierarchy in ["", "memory", "pids", "cpu", "cpuacct"] {
@@ -305,7 +305,7 @@ fn sleeping(duration: &str) -> Option<Vec<rustix::process::Pid>> {
     }
 }
 
-impl Listened {
+impl ObservedEngine {
     async fn to(world: &World) -> Self {
         let docker = connect().await;
         let containers = listen(&docker, &world.engine.instance().to_string());
@@ -412,7 +412,7 @@ async fn dangling_volumes(docker: &bollard::Docker) -> BTreeSet<String> {
         .collect()
 }
 
-/// Where the engine is on this host: no cgroup and no mount of a container that has gone.
+/// Where the engine is on this host: no cgroup and no mount of a removed container.
 fn assert_no_trace_on_this_host(id: &str) {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     assert!(!mounts.contains(id), "a mount of {id} is left");

@@ -7,10 +7,10 @@ use skillbox::execution::{Execution, Outcome, Status};
 use skillbox::limits;
 
 use crate::outcomes::output;
-use crate::sandbox_oracles::{Attack, Watched};
+use crate::sandbox_oracles::{Attack, ObservedWorld};
 
 /// Runs one case of the program that leaves strange outputs.
-async fn kind(watched: &Watched, case: &str) -> Outcome {
+async fn kind(watched: &ObservedWorld, case: &str) -> Outcome {
     let input = json!({ "case": case, "canary": watched.canary_paths()[0] }).to_string();
     let outcome = watched
         .run(Attack::python(include_str!("../../src/prove/probes/output_kinds.py")).input(&input))
@@ -25,8 +25,8 @@ async fn kind(watched: &Watched, case: &str) -> Outcome {
 
 /// O-11: what is taken is kept to the byte.
 #[tokio::test]
-async fn an_output_that_is_json_is_kept_exactly() {
-    let Some(watched) = Watched::on(super::BACKEND).await else {
+async fn returns_json_output_exactly() {
+    let Some(watched) = ObservedWorld::on(super::BACKEND).await else {
         return;
     };
     let digits = "7".repeat(100_000);
@@ -58,7 +58,7 @@ async fn an_output_that_is_json_is_kept_exactly() {
 }
 
 /// Runs one case of the program that leaves hostile trees.
-async fn tree(watched: &Watched, case: &str) -> Execution {
+async fn tree(watched: &ObservedWorld, case: &str) -> Execution {
     let input = json!({ "case": case, "canaries": watched.canary_paths() }).to_string();
     let execution = watched
         .execution(Attack::python(include_str!("../../src/prove/probes/tree.py")).input(&input))
@@ -73,7 +73,7 @@ fn outcome(execution: &Execution) -> &Outcome {
 }
 
 /// The collected files with their contents, as a tenant would download them.
-async fn contents(watched: &Watched, execution: &Execution) -> BTreeMap<String, String> {
+async fn contents(watched: &ObservedWorld, execution: &Execution) -> BTreeMap<String, String> {
     let mut contents = BTreeMap::new();
     for entry in &outcome(execution).files {
         let tenant = watched.world.tenant();
@@ -105,8 +105,8 @@ fn skipped(execution: &Execution) -> BTreeMap<&str, &str> {
 
 /// O-04, O-05.
 #[tokio::test]
-async fn links_among_files_are_skipped_and_said_and_hard_links_lead_nowhere_else() {
-    let Some(watched) = Watched::on(super::BACKEND).await else {
+async fn skips_and_reports_links() {
+    let Some(watched) = ObservedWorld::on(super::BACKEND).await else {
         return;
     };
     let execution = tree(&watched, "links").await;
@@ -133,8 +133,8 @@ async fn links_among_files_are_skipped_and_said_and_hard_links_lead_nowhere_else
 
 /// O-09.
 #[tokio::test]
-async fn every_name_is_listed_apart_and_leads_to_its_own_bytes() {
-    let Some(watched) = Watched::on(super::BACKEND).await else {
+async fn lists_each_name_with_its_own_bytes() {
+    let Some(watched) = ObservedWorld::on(super::BACKEND).await else {
         return;
     };
     let execution = tree(&watched, "names").await;
@@ -180,8 +180,8 @@ async fn every_name_is_listed_apart_and_leads_to_its_own_bytes() {
 
 /// O-08, O-09: long names of many files would make a result that no client takes.
 #[tokio::test]
-async fn paths_are_bounded_each_and_together() {
-    let Some(watched) = Watched::on(super::BACKEND).await else {
+async fn limits_paths_individually_and_together() {
+    let Some(watched) = ObservedWorld::on(super::BACKEND).await else {
         return;
     };
     let execution = tree(&watched, "long_paths").await;
@@ -202,8 +202,8 @@ async fn paths_are_bounded_each_and_together() {
 
 /// O-13, O-14: what is kept of a file is its path and its bytes.
 #[tokio::test]
-async fn the_archive_holds_relative_regular_files_without_foreign_metadata() {
-    let Some(watched) = Watched::on(super::BACKEND).await else {
+async fn archive_has_relative_regular_files_without_host_metadata() {
+    let Some(watched) = ObservedWorld::on(super::BACKEND).await else {
         return;
     };
     let execution = tree(&watched, "metadata").await;
@@ -236,8 +236,8 @@ async fn the_archive_holds_relative_regular_files_without_foreign_metadata() {
 
 /// O-16.
 #[tokio::test]
-async fn files_that_cannot_be_stored_make_no_success() {
-    let Some(watched) = Watched::on(super::BACKEND).await else {
+async fn files_that_cannot_be_stored_prevent_success() {
+    let Some(watched) = ObservedWorld::on(super::BACKEND).await else {
         return;
     };
     let blobs = watched.world.folder.path().join("blobs");

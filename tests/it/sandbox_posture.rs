@@ -11,7 +11,7 @@ use skillbox::sandbox::seccomp;
 use skillbox::skill::Language;
 
 use crate::docker::sandbox_inputs::environment_names;
-use crate::sandbox_oracles::{Attack, Watched, connect};
+use crate::sandbox_oracles::{Attack, ObservedWorld, connect};
 use crate::world::{Backend, IMAGE_WITH_SCRATCH, IMAGE_WITH_VOLUME, IMAGE_WITH_WISHES, images};
 
 /// The posture as it was reviewed: the snapshot of the pure function that describes a container.
@@ -20,7 +20,7 @@ const REVIEWED: &str = include_str!(
 );
 
 /// The reviewed posture with the values that differ from run to run, taken from where they come from.
-async fn expected(watched: &Watched, image: &str, live: &Value) -> Value {
+async fn expected(watched: &ObservedWorld, image: &str, live: &Value) -> Value {
     let mut posture: Value = serde_json::from_str(REVIEWED.splitn(3, "---").last().unwrap()).unwrap();
     let version = watched.engine().version().await.unwrap();
     let profile = seccomp::docker_profile(&version.arch.unwrap()).to_string();
@@ -121,8 +121,8 @@ fn mount_differences(live: &Value) -> Vec<String> {
     found
 }
 
-/// Runs a program that waits, looks at its container from outside, then cancels it.
-async fn inspect_live(watched: &Watched, attack: Attack) -> Value {
+/// Runs a program that waits, inspects its container from outside, then cancels it.
+async fn inspect_live(watched: &ObservedWorld, attack: Attack) -> Value {
     let look = async {
         let id = watched.started().await;
         let live = watched.engine().inspect_container(&id, None).await.unwrap();
@@ -148,8 +148,8 @@ async fn inspect_live(watched: &Watched, attack: Attack) -> Value {
 
 /// S-33.
 #[tokio::test]
-async fn a_live_sandbox_is_the_reviewed_posture() {
-    let Some(watched) = Watched::on(Backend::Docker).await else {
+async fn live_sandbox_matches_the_reviewed_posture() {
+    let Some(watched) = ObservedWorld::on(Backend::Docker).await else {
         return;
     };
     let live = inspect_live(&watched, Attack::python("signal.pause()")).await;
@@ -257,8 +257,8 @@ fn wishes() -> ContainerConfig {
 
 /// S-34: what the image says of itself changes nothing.
 #[tokio::test]
-async fn an_image_has_no_say_in_how_it_is_run() {
-    let Some(watched) = Watched::on(Backend::Docker).await else {
+async fn image_settings_do_not_affect_the_posture() {
+    let Some(watched) = ObservedWorld::on(Backend::Docker).await else {
         return;
     };
     make_image(IMAGE_WITH_WISHES, wishes()).await;
@@ -277,7 +277,7 @@ async fn an_image_has_no_say_in_how_it_is_run() {
     );
     assert_eq!(seen["env"], environment_names().join(" ") + " ");
 
-    let Some(watched_again) = Watched::on(Backend::Docker).await else {
+    let Some(watched_again) = ObservedWorld::on(Backend::Docker).await else {
         return;
     };
     let waiting = Attack::plain(Language::Bash, "while :; do read -rt 60 <> <(:); done").front_matter(&line);
@@ -299,8 +299,8 @@ async fn an_image_has_no_say_in_how_it_is_run() {
 
 /// S-34: one that brings volumes is refused before there is a container.
 #[tokio::test]
-async fn an_image_with_volumes_of_its_own_is_refused() {
-    let Some(watched) = Watched::on(Backend::Docker).await else {
+async fn rejects_an_image_with_volumes() {
+    let Some(watched) = ObservedWorld::on(Backend::Docker).await else {
         return;
     };
     if connect().await.inspect_image(IMAGE_WITH_VOLUME).await.is_err() {
@@ -320,8 +320,8 @@ async fn an_image_with_volumes_of_its_own_is_refused() {
 
 /// S-34: where a sandbox has scratch, an image's volume is nowhere, not even in the keeper that is made from the image.
 #[tokio::test]
-async fn volumes_of_an_image_where_scratch_lies_are_never_made() {
-    let Some(watched) = Watched::on(Backend::Docker).await else {
+async fn image_volumes_at_scratch_paths_are_never_created() {
+    let Some(watched) = ObservedWorld::on(Backend::Docker).await else {
         return;
     };
     let says = ContainerConfig {
@@ -343,8 +343,8 @@ async fn volumes_of_an_image_where_scratch_lies_are_never_made() {
 
 /// S-35.
 #[tokio::test]
-async fn only_an_image_of_exactly_an_allowed_name_runs() {
-    let Some(watched) = Watched::on(Backend::Docker).await else {
+async fn runs_images_with_exactly_allowed_names_only() {
+    let Some(watched) = ObservedWorld::on(Backend::Docker).await else {
         return;
     };
     let image = images().bash;

@@ -6,13 +6,13 @@ use skillbox::execution::{Outcome, Status};
 use skillbox::skill::Language;
 
 use crate::outcomes::{output, stderr};
-use crate::sandbox_oracles::{Attack, Watched};
+use crate::sandbox_oracles::{Attack, ObservedWorld};
 use crate::world::{alone, missing};
 
 const MIB: usize = 1024 * 1024;
 
 /// Makes a program say these bytes, and checks that they come out as they are.
-async fn assert_verbatim(watched: &Watched, what: &str, bytes: &[u8]) {
+async fn assert_verbatim(watched: &ObservedWorld, what: &str, bytes: &[u8]) {
     let said = base64::engine::general_purpose::STANDARD.encode(bytes);
     let input = json!({ "said": said, "times": 3 }).to_string();
     let outcome = watched
@@ -42,8 +42,8 @@ async fn assert_verbatim(watched: &Watched, what: &str, bytes: &[u8]) {
 
 /// O-17, O-18: all of it is text, none of it is heard.
 #[tokio::test]
-async fn forged_frames_and_odd_bytes_are_kept_as_they_are() {
-    let Some(watched) = Watched::on(super::BACKEND).await else {
+async fn preserves_forged_frames_and_arbitrary_bytes() {
+    let Some(watched) = ObservedWorld::on(super::BACKEND).await else {
         return;
     };
     let frame = |json: &str| {
@@ -99,10 +99,10 @@ async fn forged_frames_and_odd_bytes_are_kept_as_they_are() {
     watched.close().await;
 }
 
-/// O-17: exact up to the cap, and the total is told.
+/// O-17: exact up to the limit, with the total reported.
 #[tokio::test]
-async fn one_endless_line_is_cut_at_the_cap() {
-    let Some(watched) = Watched::on(super::BACKEND).await else {
+async fn truncates_an_endless_line_at_the_limit() {
+    let Some(watched) = ObservedWorld::on(super::BACKEND).await else {
         return;
     };
     let program = "head -c 200000000 /dev/zero | tr '\\0' y; head -c 1048577 /dev/zero >&2";
@@ -127,8 +127,8 @@ fn memory(key: &str) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
-/// What the server bears of one hostile program: 64 MiB at its peak, whatever the program does.
-async fn assert_bearable(watched: &Watched, what: &str, attack: Attack) -> Outcome {
+/// The memory of the server for one hostile program: at most 64 MiB at its peak.
+async fn assert_bearable(watched: &ObservedWorld, what: &str, attack: Attack) -> Outcome {
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
     let before = memory("VmRSS");
     let outcome = watched.run(attack).await;
@@ -153,7 +153,7 @@ async fn floods_of_logs_and_files_cost_the_server_little_memory() {
     if !alone(&test).await {
         return;
     }
-    let Some(watched) = Watched::on(super::BACKEND).await else {
+    let Some(watched) = ObservedWorld::on(super::BACKEND).await else {
         return;
     };
     // Once around, so that what is made only once does not count.

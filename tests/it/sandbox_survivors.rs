@@ -6,7 +6,7 @@ use skillbox::skill::Language;
 
 use crate::attempts::in_time;
 use crate::outcomes::output;
-use crate::sandbox_oracles::{Attack, Watched};
+use crate::sandbox_oracles::{Attack, ObservedWorld};
 use crate::world::Backend;
 
 /// P8 allows one second from the deadline.
@@ -27,7 +27,7 @@ fn code(outcome: &Outcome) -> (Status, Option<&str>) {
 /// S-25: a neighbour that runs all the while notices nothing.
 #[tokio::test]
 async fn kill_of_every_process_stays_inside_its_sandbox() {
-    let Some(watched) = Watched::on(super::BACKEND).await else {
+    let Some(watched) = ObservedWorld::on(super::BACKEND).await else {
         return;
     };
     let neighbour = watched.run(Attack::plain(
@@ -49,7 +49,7 @@ async fn kill_of_every_process_stays_inside_its_sandbox() {
 /// with all slots busy.
 #[tokio::test]
 async fn deadlines_hold_under_load() {
-    let Some(watched) = Watched::on(super::BACKEND).await else {
+    let Some(watched) = ObservedWorld::on(super::BACKEND).await else {
         return;
     };
     let spin = || watched.run(Attack::plain(Language::Bash, "while :; do :; done").seconds(1.5));
@@ -71,7 +71,7 @@ async fn frozen_sandbox_is_removed_within_one_second_of_deadline() {
     // A number that no other sleep on this machine has.
     let duration = format!("6{}.{}", super::BACKEND as u8, std::process::id());
     in_time(3000.0 + OVERTIME_MS, async || {
-        let Some(watched) = Watched::on(super::BACKEND).await else {
+        let Some(watched) = ObservedWorld::on(super::BACKEND).await else {
             return 0.0;
         };
         let sleeping = Attack::plain(Language::Bash, &format!("echo up; sleep {duration}")).seconds(3.0);
@@ -87,7 +87,7 @@ async fn frozen_sandbox_is_removed_within_one_second_of_deadline() {
 ///
 #[tokio::test]
 async fn large_input_is_delivered_whether_read_or_not() {
-    let Some(watched) = Watched::on(super::BACKEND).await else {
+    let Some(watched) = ObservedWorld::on(super::BACKEND).await else {
         return;
     };
     let padding = "x".repeat(9 * 1024 * 1024);
@@ -108,7 +108,7 @@ async fn reports_start_failure_of_missing_interpreter() {
     if super::BACKEND == Backend::Native {
         return;
     }
-    let Some(watched) = Watched::on(super::BACKEND).await else {
+    let Some(watched) = ObservedWorld::on(super::BACKEND).await else {
         return;
     };
     let image = format!("image: {}\n", crate::world::images().bash);

@@ -42,7 +42,7 @@ fn planted() -> String {
     skillbox::ids::Digest::of(&random).hex()
 }
 
-/// whatever a value holds arrives as it is, under its own name and no other.
+/// each value arrives unchanged, under its own name and no other.
 #[tokio::test]
 async fn declared_secret_arrives_verbatim_and_adds_no_other_variable() {
     let Some(world) = World::on(super::BACKEND).await else {
@@ -255,7 +255,7 @@ async fn engine_state() -> Vec<PathBuf> {
     root.into_iter().chain(own).filter(|path| path.is_dir()).collect()
 }
 
-/// What the engine tells of the execution's container, which is made while its row is written.
+/// What the engine reports about the container of the execution, which is made while its row is written.
 async fn inspected(id: &str) -> String {
     let name = format!("skillbox-run-{id}");
     let engine = crate::sandbox_oracles::connect().await;
@@ -335,7 +335,7 @@ async fn secret_is_nowhere_after_run() {
     assert_eq!(holders(world.folder.path(), since, &secret).len(), 1);
 }
 
-/// A server that dies in the middle, looked at while it lives and when it is dead.
+/// A server that is killed during an execution, examined before and after.
 async fn killed_while_it_runs(secret: &str, since: SystemTime, places: Vec<PathBuf>) {
     let secret = secret.to_owned();
     let folder = tempfile::tempdir().unwrap();

@@ -106,7 +106,7 @@ impl Server {
             .to_owned()
     }
 
-    /// `None` if nobody answers.
+    /// `None` if there is no answer.
     pub(crate) fn get(&self, path: &str) -> Option<Answer> {
         let mut request = agent().get(format!("{}{path}", self.url));
         if let Ok(key) = std::fs::read_to_string(self.data.join("admin.key")) {
@@ -173,7 +173,7 @@ impl Drop for Server {
     }
 }
 
-/// A port that nobody listens on.
+/// A port without a listener.
 pub(crate) fn free_port() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port().to_string()

@@ -11,7 +11,7 @@ use skillbox::skill::Language;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::watching::{Version, Watched, code, id_of, logged, path_of, printed, until_printed};
+use crate::watching::{ServedWorld, Version, code, id_of, logged, path_of, printed, until_printed};
 use crate::world::archive;
 
 /// Code that prints in both streams and the log, and never ends by itself.
@@ -32,7 +32,7 @@ time.sleep(100)
 
 #[tokio::test]
 async fn streams_output_during_run_and_always_sends_end() {
-    let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {
+    let Some(door) = ServedWorld::on(super::BACKEND, ConnectionLimits::default()).await else {
         return;
     };
     for version in [Version::Http1, Version::Http2] {
@@ -79,10 +79,10 @@ async fn streams_output_during_run_and_always_sends_end() {
     }
 }
 
-/// From every place, in memory and from the record, the rest is what an uninterrupted reader hears.
+/// From every position, in memory and in the record, a reader receives the same events as an uninterrupted one.
 #[tokio::test]
 async fn reader_resumes_at_exact_position() {
-    let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {
+    let Some(door) = ServedWorld::on(super::BACKEND, ConnectionLimits::default()).await else {
         return;
     };
     let mut coming = door.run(Version::Http1, &code(TALKS)).await;
@@ -129,7 +129,7 @@ async fn reader_resumes_at_exact_position() {
 /// While the execution runs: the stream starts at its beginning, and the first client may disconnect.
 #[tokio::test]
 async fn repeated_idempotency_key_joins_stream() {
-    let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {
+    let Some(door) = ServedWorld::on(super::BACKEND, ConnectionLimits::default()).await else {
         return;
     };
     let key = [("idempotency-key", "once")];
@@ -154,7 +154,7 @@ async fn repeated_idempotency_key_joins_stream() {
 
 #[tokio::test]
 async fn stream_requests_are_rejected_as_usual_and_report_early_end() {
-    let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {
+    let Some(door) = ServedWorld::on(super::BACKEND, ConnectionLimits::default()).await else {
         return;
     };
     for (body, status) in [(json!({"skill": "not-there"}), 404), (json!({}), 400)] {
@@ -171,7 +171,7 @@ async fn stream_requests_are_rejected_as_usual_and_report_early_end() {
 /// C-09.
 #[tokio::test]
 async fn two_hundred_readers_get_same_bytes() {
-    let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {
+    let Some(door) = ServedWorld::on(super::BACKEND, ConnectionLimits::default()).await else {
         return;
     };
     let program = "import sys, time\nfor n in range(300):\n    print(n, 'ß' * 500, flush=True)\n    if n == 100: time.sleep(1)";
@@ -209,7 +209,7 @@ async fn drops_stalled_reader_of_flooding_program() {
         idle: Duration::from_secs(2),
         ..ConnectionLimits::default()
     };
-    let Some(door) = Watched::on(super::BACKEND, bounds).await else {
+    let Some(door) = ServedWorld::on(super::BACKEND, bounds).await else {
         return;
     };
     // The kernel takes much for a reader that takes nothing: as events these bytes are more than eight times a megabyte.
@@ -245,7 +245,7 @@ async fn drops_stalled_reader_of_flooding_program() {
 /// O-21: what is watched is what is recorded, and never more.
 #[tokio::test]
 async fn live_stream_never_shows_secret() {
-    let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {
+    let Some(door) = ServedWorld::on(super::BACKEND, ConnectionLimits::default()).await else {
         return;
     };
     let world = &door.world;
@@ -295,7 +295,7 @@ time.sleep(0.2)
 
 #[tokio::test]
 async fn follows_logs_to_end_byte_for_byte() {
-    let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {
+    let Some(door) = ServedWorld::on(super::BACKEND, ConnectionLimits::default()).await else {
         return;
     };
     let mut coming = door.run(Version::Http1, &code(TALKS)).await;

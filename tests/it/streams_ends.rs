@@ -7,7 +7,7 @@ use skillbox::execution::{Bookmark, Reason, Status, TranscriptEvent};
 use skillbox::http::ConnectionLimits;
 use skillbox::skill::Language;
 
-use crate::watching::{Version, Watched, id_of, path_of, until_printed};
+use crate::watching::{ServedWorld, Version, id_of, path_of, until_printed};
 use crate::world::{World, archive};
 
 /// Code that says that it runs, and never ends by itself.
@@ -16,7 +16,7 @@ const SLEEPS: &str = "import time\nprint('on', flush=True)\ntime.sleep(100)";
 /// A disconnect of the requesting client cancels the execution; other readers receive the cancellation.
 #[tokio::test]
 async fn disconnect_cancels_streamed_execution_if_requested() {
-    let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {
+    let Some(door) = ServedWorld::on(super::BACKEND, ConnectionLimits::default()).await else {
         return;
     };
     for (version, on_disconnect) in [
@@ -46,7 +46,7 @@ async fn disconnect_cancels_streamed_execution_if_requested() {
 
 #[tokio::test]
 async fn stream_reports_queue_position() {
-    let Some(door) = Watched::on(super::BACKEND, ConnectionLimits::default()).await else {
+    let Some(door) = ServedWorld::on(super::BACKEND, ConnectionLimits::default()).await else {
         return;
     };
     let later = json!({ "code": SLEEPS, "mode": "async" });
@@ -86,7 +86,7 @@ async fn stream_reports_queue_position() {
     }
 }
 
-/// What runs is ended with the process, and its readers are told; who follows what does not end here is sent on.
+/// Running executions end with the process, and their readers are told; a reader of another process's execution is redirected.
 #[tokio::test]
 async fn stream_reports_end_at_server_shutdown() {
     let Some(world) = World::on(super::BACKEND).await else {

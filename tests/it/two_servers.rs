@@ -61,7 +61,7 @@ fn newest_running(server: &Server) -> Option<String> {
     listed["items"][0]["execution_id"].as_str().map(ToOwned::to_owned)
 }
 
-/// C-06: the results arrive at callers and in the queue of the server that accepted them, whatever the other server does.
+/// C-06: results arrive at callers and in the queue of the server that accepted them, independent of the other server.
 #[tokio::test(flavor = "multi_thread")]
 async fn live_server_keeps_its_executions_with_shared_database() {
     with_server(&[("SKILLBOX_CONCURRENCY", "1")], |first| {

@@ -1,4 +1,4 @@
-//! Sandboxes that were made before anybody asked: what runs in one cannot tell, and nobody else ever gets it.
+//! Warm sandboxes: a program in one cannot detect it, and each is used once.
 
 use std::collections::BTreeMap;
 
@@ -131,7 +131,7 @@ fn ask() -> RunSpec {
     }
 }
 
-/// Published: what is run once makes nobody wait for it.
+/// Published, because the warm pool ignores archives that run once.
 async fn publish(world: &World, archive: std::fs::File) {
     world
         .skills()
@@ -279,7 +279,7 @@ async fn no_skill_code_runs_in_warm_pool() {
     assert_prints_cold_and_warm(&world, "own 1\n").await;
 }
 
-/// An interpreter that died meanwhile, for want of memory perhaps, is given to nobody.
+/// A warm sandbox whose interpreter has died is not used.
 #[tokio::test]
 async fn discards_warm_sandbox_whose_interpreter_died() {
     const NAME: &str = "mortal-while-it-waits";

@@ -19,7 +19,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::world::{Backend, World};
 
 /// A world behind a door.
-pub(crate) struct Watched {
+pub(crate) struct ServedWorld {
     pub(crate) world: World,
     pub(crate) address: SocketAddr,
     pub(crate) key: String,
@@ -34,7 +34,7 @@ pub(crate) enum Version {
 }
 
 /// An answer that is still coming.
-pub(crate) struct Coming {
+pub(crate) struct OpenResponse {
     pub(crate) status: StatusCode,
     pub(crate) content_type: String,
     body: Incoming,
@@ -54,7 +54,7 @@ pub(crate) struct Event {
 /// Nothing here takes as long, unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-impl Watched {
+impl ServedWorld {
     /// A door to a world on this backend.
     pub(crate) async fn on(backend: Backend, bounds: ConnectionLimits) -> Option<Self> {
         let world = World::on(backend).await?;
@@ -73,22 +73,32 @@ impl Watched {
     }
 
     /// Asks for what is at `path`.
-    pub(crate) async fn get(&self, path: &str, headers: &[(&str, &str)]) -> Coming {
+    pub(crate) async fn get(&self, path: &str, headers: &[(&str, &str)]) -> OpenResponse {
         self.get_by(Version::Http1, path, headers).await
     }
 
-    pub(crate) async fn get_by(&self, version: Version, path: &str, headers: &[(&str, &str)]) -> Coming {
+    pub(crate) async fn get_by(
+        &self,
+        version: Version,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> OpenResponse {
         let request_line = format!("GET {path}");
         self.ask(version, &request_line, headers, Bytes::new()).await
     }
 
     /// Posts JSON and asks for events.
-    pub(crate) async fn run(&self, version: Version, body: &Value) -> Coming {
+    pub(crate) async fn run(&self, version: Version, body: &Value) -> OpenResponse {
         self.run_with(version, &[], body).await
     }
 
     /// The same with a further header.
-    pub(crate) async fn run_with(&self, version: Version, more: &[(&str, &str)], body: &Value) -> Coming {
+    pub(crate) async fn run_with(
+        &self,
+        version: Version,
+        more: &[(&str, &str)],
+        body: &Value,
+    ) -> OpenResponse {
         let headers = [
             ("accept", "text/event-stream"),
             ("content-type", "application/json"),
@@ -111,7 +121,7 @@ impl Watched {
         request_line: &str,
         headers: &[(&str, &str)],
         body: Bytes,
-    ) -> Coming {
+    ) -> OpenResponse {
         let (method, path) = request_line.split_once(' ').unwrap();
         let mut request = Request::builder()
             .method(method)
@@ -137,7 +147,7 @@ impl Watched {
         };
         let (parts, body) = response.unwrap().into_parts();
         let content_type = parts.headers.get("content-type");
-        Coming {
+        OpenResponse {
             status: parts.status,
             content_type: content_type.map_or_else(String::new, |value| value.to_str().unwrap().to_owned()),
             body,
@@ -157,7 +167,7 @@ async fn key(engine: &Engine, world: &World) -> String {
     key.reveal().to_owned()
 }
 
-impl Coming {
+impl OpenResponse {
     /// The next event; `None` where the stream ends, however it does.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         loop {
@@ -216,7 +226,7 @@ impl Coming {
     }
 }
 
-/// An event, unless it is a comment or the time to come back after.
+/// An event, unless it is a comment or the retry time.
 fn read(block: &str) -> Option<Event> {
     let field = |name: &str| {
         let lines = block.lines().filter_map(|line| line.strip_prefix(name));
@@ -257,7 +267,7 @@ pub(crate) fn path_of(id: &str) -> String {
 }
 
 /// Reads until `text` was printed; returns all events until then.
-pub(crate) async fn until_printed(coming: &mut Coming, text: &str) -> Vec<Event> {
+pub(crate) async fn until_printed(coming: &mut OpenResponse, text: &str) -> Vec<Event> {
     let mut events = Vec::new();
     while !String::from_utf8_lossy(&printed(&events, "stdout")).contains(text) {
         events.push(coming.next().await.expect("it prints that"));

@@ -1,4 +1,4 @@
-//! Ends that are told: to whom, how often, signed by what, and what receivers cannot do to us.
+//! Reported ends: to which receiver, how often, signed how, and what receivers cannot do to the server.
 
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::cli_shell::has_docker;
 use crate::receiver::{Answer, PATIENCE, Receiver};
 use crate::server::Server;
-use crate::world::{World, engine_that_tells, instance_in};
+use crate::world::{World, engine_with_webhooks, instance_in};
 
-/// Fails, and leaves output and logs that are nobody else's business.
+/// Fails, and leaves output and logs that are private.
 pub(crate) fn script(_: &Job, _: &mut ArtifactTar) -> Result<Report, Error> {
     Ok(Report {
         output: ProgramOutput::Json(JsonText::parse(b"\"the output\"").unwrap()),
@@ -49,7 +49,7 @@ pub(crate) fn settings() -> WebhookSettings {
 pub(crate) async fn with_webhooks(settings: WebhookSettings) -> (World, AbortOnDropHandle<()>) {
     let folder = tempfile::tempdir().unwrap();
     let instance = instance_in(folder.path());
-    let engine = engine_that_tells(settings, folder.path(), instance, Sandbox::scripted(script)).await;
+    let engine = engine_with_webhooks(settings, folder.path(), instance, Sandbox::scripted(script)).await;
     let sender = send_webhooks(&engine);
     (World::of(folder, engine).await, sender)
 }
@@ -74,7 +74,7 @@ pub(crate) async fn run(world: &World, url: &str) -> Execution {
     try_run(world, url).await.unwrap()
 }
 
-/// The webhook of an execution once nothing more is to come, or what `until` looks for.
+/// The webhook of an execution once it is final, or what `until` selects.
 async fn delivery(world: &World, of: &Execution, until: impl Fn(&Delivery) -> bool) -> Delivery {
     let found = async {
         loop {
@@ -208,7 +208,7 @@ async fn honours_retry_after_of_receiver() {
         (429, "Retry-After: 9999999", 3600),
         (500, "retry-after: 1000", 0),
     ] {
-        let answer = format!("HTTP/1.1 {status} As Said\r\n{head}\r\ncontent-length: 0\r\n\r\n");
+        let answer = format!("HTTP/1.1 {status} As CommandOutput\r\n{head}\r\ncontent-length: 0\r\n\r\n");
         let receiver = Receiver::open(&[Answer::text(&answer), Answer::status(200)]).await;
         let execution = run(&world, &receiver.url()).await;
         let tried = delivery(&world, &execution, |delivery| delivery.last_status.is_some()).await;
@@ -266,7 +266,7 @@ async fn next_process_sends_deliveries_of_dead_process() {
     assert_eq!((waiting.status, waiting.attempts), (DeliveryStatus::Sending, 1));
 
     let folder = world.folder.path();
-    let next = engine_that_tells(settings, folder, instance_in(folder), Sandbox::scripted(script)).await;
+    let next = engine_with_webhooks(settings, folder, instance_in(folder), Sandbox::scripted(script)).await;
     let _sender = send_webhooks(&next);
     assert_eq!(receiver.next().await.id(), first.id());
     let there = settled(&world, &execution).await;
@@ -358,7 +358,7 @@ async fn shown(server: Server, until: fn(&Value) -> bool) -> (Server, Value) {
     tokio::time::timeout(PATIENCE, look).await.unwrap().unwrap()
 }
 
-/// What ends otherwise is told, too: here by the maintenance of another process.
+/// Other ends are reported too: here by the maintenance of another process.
 #[tokio::test]
 async fn webhook_reports_lost_execution_as_interrupted() {
     let (world, _sender) = with_webhooks(settings()).await;

@@ -1,4 +1,4 @@
-//! Receivers who are not what they should be: no address of ours is reached through them, and nobody is held up.
+//! Hostile receivers: no private address is reached through them, and no other receiver is delayed.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,7 +15,7 @@ use crate::cli_shell::has_docker;
 use crate::receiver::{Answer, Receiver};
 use crate::server::Server;
 use crate::webhooks::{run, script, secret, settings, settled, try_run, with_webhooks};
-use crate::world::{engine_that_tells, instance_in};
+use crate::world::{engine_with_webhooks, instance_in};
 
 /// A-20: refused at once, by name, and nothing is recorded.
 #[tokio::test]
@@ -90,7 +90,7 @@ async fn does_not_deliver_to_name_with_private_address() {
         let failed = settled(&world, &execution).await;
         let error = failed.last_error.unwrap();
         assert!(error.contains(why), "{name}: {error}");
-        // A-23: what the name leads to is nobody's business.
+        // A-23: the address behind the name is private.
         assert!(!error.contains("127.0.0.1"), "{error}");
     }
     assert!(receiver.is_quiet());
@@ -137,7 +137,7 @@ async fn does_not_follow_redirects() {
     assert!(inside.is_quiet());
 }
 
-/// A-22: none of them takes longer than it may, and what a success says besides is not looked at.
+/// A-22: none takes longer than its limit, and the body of a success is ignored.
 #[tokio::test]
 async fn limits_time_and_size_of_responses() {
     let (world, _sender) = with_webhooks(WebhookSettings {
@@ -191,7 +191,7 @@ x: ",
     }
 }
 
-/// A-22: however many wait for one that never answers, executions end and others are told at once.
+/// A-22: with any number waiting for a silent receiver, executions end and other receivers are told at once.
 #[tokio::test]
 async fn silent_receiver_does_not_delay_other_deliveries() {
     let (world, _sender) = with_webhooks(WebhookSettings {
@@ -280,7 +280,7 @@ async fn rejects_ca_bundle_without_certificates_at_start() {
         ..settings()
     };
     let instance = instance_in(folder.path());
-    let engine = engine_that_tells(settings, folder.path(), instance, Sandbox::scripted(script)).await;
+    let engine = engine_with_webhooks(settings, folder.path(), instance, Sandbox::scripted(script)).await;
     let refused = engine.webhooks().sender().unwrap_err();
     assert!(refused.to_string().contains("webhooks.ca_bundle"), "{refused}");
 }

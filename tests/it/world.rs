@@ -196,7 +196,7 @@ impl World {
         self.try_run_watched(language, program, request, None).await
     }
 
-    /// As [`try_run`](Self::try_run), and tells what takes long.
+    /// As [`try_run`](Self::try_run), and prints slow phases.
     pub(crate) async fn try_run_watched(
         &self,
         language: Language,
@@ -325,7 +325,7 @@ pub(crate) async fn engine_with(
 }
 
 /// An engine over `folder` that forgets.
-pub(crate) async fn engine_that_keeps(
+pub(crate) async fn engine_with_retention(
     retention: RetentionPolicy,
     folder: &Path,
     instance: Instance,
@@ -352,8 +352,8 @@ pub(crate) async fn engine_with_packages(
     engine_of(settings, folder, instance, sandbox).await
 }
 
-/// An engine over `folder` that tells ends as these settings say.
-pub(crate) async fn engine_that_tells(
+/// An engine over `folder` that sends webhooks with these settings.
+pub(crate) async fn engine_with_webhooks(
     webhooks: WebhookSettings,
     folder: &Path,
     instance: Instance,

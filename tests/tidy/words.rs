@@ -4,13 +4,24 @@ use super::{code_lines, sources, texts, words};
 
 /// Identifiers that have another name now. Add the old name when you rename one.
 const OLD_NAMES: &[&str] = &[
+    "CALLERS_COME_WITHIN",
     "Comer",
+    "GIVE_WAY_MAX",
+    "Impatient",
     "Recurring",
+    "SetName",
     "Shelf",
+    "TooFar",
+    "UPKEEP_EVERY",
+    "Wanted",
+    "begin_telling",
     "converse",
+    "enter_line",
     "give_way",
     "hand_out",
+    "line_up",
     "newborn",
+    "nobody_waits",
     "send_away",
 ];
 
@@ -34,7 +45,10 @@ const PROSE: &[&str] = &[
     "deploy",
     "docs",
     "examples",
-    "tests/it/http",
+    "src",
+    "benches",
+    "tests/it",
+    "tests/samples",
 ];
 
 fn old_names(path: &str, text: &str) -> Vec<String> {

@@ -132,7 +132,7 @@ fn rejects_folder_of_another_user() {
 
 /// C-07, T-11: a link planted in the tree is never followed, on any step of the way.
 #[tokio::test]
-async fn no_link_is_followed() {
+async fn does_not_follow_links() {
     for step in ["acme", "acme/csv", "acme/csv/1.0.0"] {
         let folder = Folder::new();
         let outside = folder.0.path().join("outside");
@@ -163,7 +163,7 @@ async fn no_link_is_followed() {
 
 /// C-07: in an object's place, a link is replaced or removed itself, and what is no file is not read.
 #[tokio::test]
-async fn only_a_regular_file_is_an_object() {
+async fn reads_only_regular_files_as_objects() {
     let folder = Folder::new();
     let blob = folder.open();
     let key = archive("acme", "csv", "1.0.0");
@@ -185,7 +185,7 @@ async fn only_a_regular_file_is_an_object() {
     assert!(is_absent(&blob, &key).await);
 }
 
-/// F-01, P15: at the very next start, unless somebody writes just then.
+/// F-01, P15: at the next start, unless a process is writing at that moment.
 #[test]
 fn start_removes_temporary_files_of_dead_processes() {
     let folder = Folder::new();

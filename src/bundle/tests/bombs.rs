@@ -43,8 +43,8 @@ fn mebibyte_of_zeros() -> Vec<u8> {
 
 /// Z-06: 10 MB that inflate to 10 GB. An honest bomb is refused before anything is inflated, a lying one when it passes what it claims.
 #[test]
-fn a_ratio_bomb_is_stopped_at_the_cap() {
-    if !is_alone("bundle::tests::bombs::a_ratio_bomb_is_stopped_at_the_cap") {
+fn stops_compression_bomb_at_the_limit() {
+    if !is_alone("bundle::tests::bombs::stops_compression_bomb_at_the_limit") {
         return;
     }
     let bomb = mebibyte_of_zeros().repeat(10_240);
@@ -83,7 +83,7 @@ fn a_ratio_bomb_is_stopped_at_the_cap() {
 
 /// Z-07: many entries over one kernel of data, and an entry within another's data.
 #[test]
-fn entries_that_share_data_are_refused_before_inflating() {
+fn rejects_overlapping_entries_before_inflating() {
     let kernel = deflated("kernel", &vec![0; 1 << 20]);
     let start = u32::try_from(zip(&[skill_md()]).len() - 22 - 46 - "SKILL.md".len()).unwrap();
     let twin = |n: u32| Piece {
@@ -114,7 +114,7 @@ fn entries_that_share_data_are_refused_before_inflating() {
 
 /// Z-08: the counter is on produced bytes.
 #[test]
-fn a_size_that_lies_is_found_out() {
+fn detects_false_declared_size() {
     let honest = deflated("f", &vec![7; 100_000]);
     for size in [0, 10, 99_999, 100_001, 1 << 27] {
         let message = refusal(&[Piece {
@@ -153,7 +153,7 @@ fn a_size_that_lies_is_found_out() {
 
 /// Z-09: an archive in an archive is a plain file.
 #[test]
-fn a_nested_archive_is_not_opened() {
+fn does_not_open_nested_archives() {
     let inner = zip(&[stored("../evil", b"x")]);
     let (into, listing) = unpacked(&zip(&[skill_md(), stored("inner.zip", &inner)])).unwrap();
     assert_eq!(paths(&listing), ["SKILL.md", "inner.zip"]);
@@ -162,7 +162,7 @@ fn a_nested_archive_is_not_opened() {
 
 /// Z-10: within a second.
 #[test]
-fn a_directory_bomb_is_refused_at_the_cap() {
+fn rejects_too_many_folders() {
     let small: Vec<_> = (0..65_535).map(|n| stored(&n.to_string(), b"")).collect();
     let wide: Vec<_> = (0..400)
         .map(|n| Piece {
@@ -197,7 +197,7 @@ fn a_directory_bomb_is_refused_at_the_cap() {
 
 /// Z-10: the most that is allowed is unpacked.
 #[test]
-fn an_archive_at_the_entry_cap_is_taken() {
+fn accepts_archive_at_the_entry_limit() {
     let pieces: Vec<_> = std::iter::once(skill_md())
         .chain((1..10_000).map(|n| stored(&format!("d/{n}"), b"")))
         .collect();

@@ -32,7 +32,7 @@ fn packed(folder: &Path) -> Result<(File, Listing), Error> {
 
 /// O-14: what we pack holds plain relative files only, the same bytes every time.
 #[test]
-fn packing_is_repeatable_and_leaves_droppings_out() {
+fn packs_reproducibly_without_editor_files() {
     let files: [(&str, &[u8]); 8] = [
         ("SKILL.md", b"x"),
         ("scripts/main.py", b"print()"),
@@ -57,7 +57,7 @@ fn packing_is_repeatable_and_leaves_droppings_out() {
 }
 
 #[test]
-fn a_folder_that_would_not_unpack_is_not_packed() {
+fn does_not_pack_what_could_not_be_unpacked() {
     let without = folder_of(&[("README.md", b"")]);
     assert!(
         packed(without.path())
@@ -84,7 +84,7 @@ fn a_folder_that_would_not_unpack_is_not_packed() {
     assert!(matches!(packed(large.path()), Err(Error::TooLarge(_))));
 }
 
-// A-01, as far as it is this room's: the same cases each time.
+// A-01, for this module: the same cases in each run.
 proptest! {
     #![proptest_config(ProptestConfig {
         rng_seed: RngSeed::Fixed(1),
@@ -93,7 +93,7 @@ proptest! {
     })]
 
     #[test]
-    fn what_is_packed_unpacks_to_the_same_listing(
+    fn packed_folder_unpacks_to_the_same_listing(
         files in proptest::collection::btree_map(
             "[a-z]{1,3}(/[a-z_.]{1,6}x){0,3}",
             proptest::collection::vec(any::<u8>(), 0..2000),
@@ -118,7 +118,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_unpacking_panic(
+    fn unpacking_never_panics(
         start in proptest::collection::vec(any::<u8>(), 0..300),
         end in proptest::collection::vec(0_u8..60, 16),
     ) {
@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_byte_never_changes_content_unseen(at in 0_usize..10_000, to in any::<u8>()) {
+    fn detects_every_changed_byte(at in 0_usize..10_000, to in any::<u8>()) {
         let mut bytes = zip(&[skill_md(), stored("a/b", b"hello"), deflated("c", &[b'x'; 300])]);
         let contents = |listing: &Listing| {
             let mut contents: Vec<_> = listing.entries().iter().map(|entry| entry.sha256).collect();

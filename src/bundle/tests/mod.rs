@@ -56,7 +56,7 @@ fn paths(listing: &Listing) -> Vec<&str> {
 }
 
 #[test]
-fn what_is_unpacked_is_read_only_and_of_one_time() {
+fn unpacked_files_are_read_only_with_one_time() {
     let tool = Piece {
         mode: 0o104_777,
         ..stored("bin/tool", b"#!/bin/sh\n")
@@ -81,7 +81,7 @@ fn what_is_unpacked_is_read_only_and_of_one_time() {
 }
 
 #[test]
-fn the_only_top_level_folder_is_left_out() {
+fn strips_a_single_top_level_folder() {
     let named = |path: &str| Piece {
         name: path.as_bytes().to_vec(),
         ..skill_md()
@@ -115,7 +115,7 @@ fn the_only_top_level_folder_is_left_out() {
 
 /// Archives as desktops make them; Z-02 holds for what a backslash means there, too.
 #[test]
-fn an_archive_made_on_a_desktop_is_read() {
+fn accepts_archives_of_desktop_programs() {
     let windows = |name: &str| Piece {
         name: name.into(),
         made_by: 20,
@@ -145,9 +145,9 @@ fn an_archive_made_on_a_desktop_is_read() {
     assert_eq!(load(into.path(), &listing, None).unwrap().name.as_str(), "a");
 }
 
-/// Z-25: the digest is of what is run, whatever archive it came in.
+/// Z-25: the digest depends on the executed content, not on the archive it came in.
 #[test]
-fn the_same_files_in_another_archive_are_the_same_bundle() {
+fn same_files_have_the_same_digest_in_any_archive() {
     let digest = |pieces: &[Piece]| unpacked(&zip(pieces)).unwrap().1.digest();
     let (a, b) = (skill_md(), stored("b", b"hello"));
     let in_folder = [("x/SKILL.md", &a), ("x/b", &b)].map(|(name, piece)| Piece {
@@ -163,7 +163,7 @@ fn the_same_files_in_another_archive_are_the_same_bundle() {
 
 /// Z-01, Z-02, Z-16: each name is refused and shown escaped, nothing is written outside.
 #[test]
-fn an_entry_that_leads_out_is_named_and_refused() {
+fn names_entry_that_leaves_the_folder() {
     let long = "n".repeat(300);
     let names = [
         "../../x",
@@ -204,7 +204,7 @@ fn an_entry_that_leads_out_is_named_and_refused() {
 
 /// Z-16: odd but harmless names are kept exactly.
 #[test]
-fn an_odd_name_is_kept_as_it_is() {
+fn preserves_unusual_names() {
     let names = ["-rf", "con", "nul.txt", "a b", "ünï/世界.txt", "%2e%2e", "..."];
     let pieces: Vec<_> = std::iter::once(skill_md())
         .chain(names.map(|name| stored(name, b"x")))
@@ -220,7 +220,7 @@ fn an_odd_name_is_kept_as_it_is() {
 
 /// Z-03, Z-04, Z-05.
 #[test]
-fn links_and_special_files_are_refused() {
+fn rejects_links_and_special_files() {
     for mode in [0o120_777, 0o010_644, 0o020_666, 0o060_660, 0o140_755, 0o150_000] {
         let message = refusal(&[Piece {
             mode,
@@ -268,7 +268,7 @@ fn links_and_special_files_are_refused() {
 
 /// Z-04: what already lies in the folder is neither followed nor written over.
 #[test]
-fn a_link_that_is_already_there_is_not_written_through() {
+fn does_not_write_through_an_existing_link() {
     let outside = tempfile::tempdir().unwrap();
     let into = tempfile::tempdir().unwrap();
     symlink(outside.path().join("x"), into.path().join("SKILL.md")).unwrap();
@@ -278,7 +278,7 @@ fn a_link_that_is_already_there_is_not_written_through() {
 
 /// Z-12, Z-13.
 #[test]
-fn two_entries_with_one_name_are_refused() {
+fn rejects_duplicate_names() {
     let pairs = [
         ("a", "a"),
         ("a", "a/"),
@@ -306,7 +306,7 @@ fn two_entries_with_one_name_are_refused() {
 
 /// Z-14.
 #[test]
-fn what_we_cannot_unpack_is_refused_with_the_reason() {
+fn names_unsupported_archive_feature() {
     let plain = || stored("f", b"hello");
     let methods = [
         (9, "deflate64"),
@@ -347,7 +347,7 @@ fn what_we_cannot_unpack_is_refused_with_the_reason() {
 
 /// Z-15.
 #[test]
-fn no_prefix_of_an_archive_is_an_archive() {
+fn rejects_every_truncated_archive() {
     let whole = zip(&[skill_md(), stored("a/b", b"hello"), deflated("c", &[b'x'; 300])]);
     assert!(unpacked(&whole).is_ok());
     for length in 0..whole.len() {
@@ -359,7 +359,7 @@ fn no_prefix_of_an_archive_is_an_archive() {
 
 /// Z-15.
 #[test]
-fn a_corrupt_archive_is_refused() {
+fn rejects_corrupt_archive() {
     assert!(
         refusal(&[Piece {
             crc32: 1,
@@ -396,7 +396,7 @@ fn a_corrupt_archive_is_refused() {
 
 /// Z-17.
 #[test]
-fn a_misplaced_skill_md_is_told_where_to_go() {
+fn says_where_skill_md_belongs() {
     let cases = [
         (vec![stored("README.md", b"x")], "SKILL.md is missing"),
         (
@@ -427,7 +427,7 @@ fn a_misplaced_skill_md_is_told_where_to_go() {
 
 /// Z-26.
 #[test]
-fn the_entrypoint_must_be_in_the_archive() {
+fn rejects_archive_without_its_entrypoint() {
     let with = |entrypoint: &str| {
         let text = format!("---\ndescription: x\nlang: python\nentrypoint: {entrypoint}\n---\n");
         let pieces = [stored("SKILL.md", text.as_bytes()), stored("scripts/run.py", b"")];

@@ -317,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_this_machine_gets_the_key_of_the_data_folder() {
+    fn sends_local_key_only_to_this_machine() {
         for url in ["http://localhost:8080", "http://127.0.0.1", "http://[::1]:8080/x"] {
             assert!(is_loopback(url), "{url}");
         }

@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_read_one_by_one_and_a_cut_one_is_none() {
+    fn parses_events_and_drops_a_truncated_one() {
         let text = "retry: 1\n\n: still here\n\nid: 1-0-0-running\nevent: stdout\ndata: {\"text\":\ndata: \"a\"}\n\n\
                     id: 2-0-0-running\nevent:end\ndata:{}\n\nid: 3-0-0-running\nevent: stdout\ndata: {\"te";
         let (mut reader, mut id) = (text.as_bytes(), String::new());

@@ -48,7 +48,7 @@ fn wait(
 }
 
 #[tokio::test]
-async fn first_come_first_served_and_leaving_frees_the_place() {
+async fn serves_in_order_and_frees_the_place_of_a_cancelled_request() {
     let admission = Arc::new(admission(1, 3));
     let (turns, mut taken) = tokio::sync::mpsc::unbounded_channel();
     let slot = admission.admit(&tenant("a")).await.unwrap();

@@ -280,7 +280,7 @@ mod tests {
 
     #[cfg(unix)]
     #[tokio::test]
-    async fn of_a_file_of_authorities_no_more_is_read_than_one_has() {
+    async fn limits_the_size_of_a_certificate_file() {
         let error = ca_bundle(Some(Path::new("/dev/zero"))).await.unwrap_err();
         assert!(error.to_string().contains("deps.ca_bundle"), "{error}");
         let folder = tempfile::tempdir().unwrap();

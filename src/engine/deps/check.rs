@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asked_for_too_much_is_told_of_what_and_what_to_do() {
+    fn explains_exceeded_installation_limits() {
         for (said, part) in [
             (
                 "OSError: [Errno 28] No space left on device",
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_without_a_wheel_is_not_a_riddle() {
+    fn explains_missing_wheels() {
         let said = "ERROR: Could not find a version that satisfies the requirement docopt (from versions: none)\nERROR: No matching distribution found for docopt\n";
         let text = ended(Completion::Exited(1), said, 0);
         for part in [
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn an_installer_that_says_nothing_is_told_by_how_it_ended() {
+    fn reports_exit_status_of_a_silent_installer() {
         assert!(ended(Completion::Exited(3), " \n", 0).ends_with("exited with code 3 without output"));
         assert!(ended(Completion::Signaled(11), "", 0).ends_with("ended by signal 11"));
         assert!(ended(Completion::Exited(1), "a\nb\n", 0).ends_with(": a; b"));

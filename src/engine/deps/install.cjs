@@ -129,7 +129,7 @@ async function main() {
     '--userconfig=/nowhere/user.npmrc', '--globalconfig=/nowhere/global.npmrc', '--omit-lockfile-registry-resolved=false',
   ];
   const done = spawnSync(program, [...before, locked ? 'ci' : 'install', ...settings], {cwd: project, stdio: ['ignore', 'inherit', 'inherit']});
-  // Whoever waits for us learns what ended it.
+  // The host learns why the installation ended.
   if (done.signal) return process.kill(process.pid, done.signal);
   if (done.status !== 0) process.exit(done.status || 1);
   const installed = `${project}/node_modules`;

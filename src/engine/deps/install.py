@@ -114,7 +114,7 @@ def main():
         *(["--pre"] if job["prereleases"] else []), "-c", "/workspace/constraints.txt", "-r", "/workspace/requirements.txt",
     ])
     if done.returncode < 0:
-        # Whoever waits for us learns what ended it.
+        # The host learns why the installation ended.
         os.kill(os.getpid(), -done.returncode)
     if done.returncode:
         sys.exit(done.returncode)

@@ -145,7 +145,7 @@ mod tests {
 
     /// Z-27.
     #[tokio::test(start_paused = true)]
-    async fn installing_in_advance_ends_in_time_and_says_so() {
+    async fn installing_in_advance_times_out_with_message() {
         let gone = CancellationToken::new();
         let endless = async |gone: &CancellationToken| {
             gone.cancelled().await;

@@ -40,7 +40,7 @@ mod tests {
 
     /// Z-27.
     #[test]
-    fn no_line_reaches_pip_that_it_could_take_for_more_than_a_package() {
+    fn passes_only_packages_to_pip() {
         let hashed = format!("six==1 ; python_version < '3' --hash=sha256:{}", "0".repeat(64));
         let good = ["six", "six[a,b]>=1.0,<2.*", &hashed, "six ; ( extra == 'a' )"];
         assert_eq!(text(good.into_iter()).unwrap(), good.join("\n") + "\n");

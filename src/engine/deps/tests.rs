@@ -1,4 +1,4 @@
-//! What is asked for is read once, sets are unpacked in turn and fetched once; over a sandbox that nobody asks.
+//! Package lists are read once, sets are unpacked under a limit and fetched once; over a scripted sandbox.
 
 use std::fs::File;
 use std::path::Path;
@@ -46,9 +46,9 @@ fn tar(folder: &Path) -> File {
     tar.finish().unwrap().0
 }
 
-/// What is unpacked at once is bounded, whatever it comes from.
+/// The number of sets that are unpacked at the same time is limited.
 #[tokio::test]
-async fn what_was_installed_is_unpacked_in_its_turn() {
+async fn limits_concurrent_unpacking() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine(folder.path()).await;
     let mut permits = Vec::new();
@@ -65,7 +65,7 @@ async fn what_was_installed_is_unpacked_in_its_turn() {
 }
 
 #[tokio::test]
-async fn of_many_that_miss_a_kept_set_one_fetches_it() {
+async fn concurrent_misses_fetch_a_set_once() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine(folder.path()).await;
     let (name, wanted) = six();
@@ -108,7 +108,7 @@ async fn of_many_that_miss_a_kept_set_one_fetches_it() {
 
 /// A skill's files never change; those of another skill are others.
 #[tokio::test]
-async fn what_a_skill_asks_for_is_read_once() {
+async fn caches_the_packages_of_a_skill() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine(folder.path()).await;
     let list = folder.path().join("requirements.txt");

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_written_by_us_is_read() {
+    fn rejects_malformed_bookmarks() {
         for phase in Phase::ALL {
             let bookmark = Bookmark {
                 stdout: u64::MAX,

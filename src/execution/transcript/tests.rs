@@ -26,7 +26,7 @@ fn ended(stdout: &[u8], stderr: &[u8], lines: Vec<LogLine>) -> Execution {
     Execution { outcome, ..execution }
 }
 
-/// All that one reader hears, and the place after each.
+/// All events that one reader receives, and the position after each.
 async fn heard(mut reader: Reader) -> Vec<(TranscriptEvent, Bookmark)> {
     let mut all = Vec::new();
     while let Some(event) = reader.next().await {
@@ -44,7 +44,7 @@ fn printed(heard: &[(TranscriptEvent, Bookmark)], wanted: Stream) -> Vec<u8> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reader_hears_all_in_order_as_it_comes() {
+async fn reader_receives_events_in_order() {
     let transcript = Transcript::default();
     transcript.set_status(Status::Queued);
     let mut reader = transcript.reader(Bookmark::default()).unwrap();
@@ -79,9 +79,9 @@ async fn a_reader_hears_all_in_order_as_it_comes() {
     assert_eq!(reader.next().await, None);
 }
 
-/// Whoever comes back with a place hears the rest of what an uninterrupted reader hears, from memory and from the record.
+/// A reader that resumes receives the same events as an uninterrupted one, from memory and from the record.
 #[tokio::test(start_paused = true)]
-async fn every_place_is_a_beginning_of_the_same_rest() {
+async fn reading_resumes_from_every_position() {
     let (stdout, stderr) = ("aß€😀\n".repeat(5000), "x".repeat(40_000));
     let lines: Vec<_> = (0..5).map(|n| line(&n.to_string())).collect();
     let execution = ended(stdout.as_bytes(), stderr.as_bytes(), lines.clone());
@@ -122,7 +122,7 @@ async fn every_place_is_a_beginning_of_the_same_rest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_comes_in_quick_succession_is_told_together() {
+async fn merges_events_in_quick_succession() {
     let transcript = Transcript::default();
     let reader = transcript.reader(Bookmark::default()).unwrap();
     let hearing = tokio::spawn(heard(reader));
@@ -138,7 +138,7 @@ async fn what_comes_in_quick_succession_is_told_together() {
 
 ///
 #[test]
-fn a_transcript_is_bounded_whatever_is_told() {
+fn limits_the_size_of_a_transcript() {
     let transcript = Transcript::default();
     for _ in 0..3 {
         transcript.print(Stream::Stderr, &vec![b'x'; 1 << 19]);
@@ -150,7 +150,7 @@ fn a_transcript_is_bounded_whatever_is_told() {
 }
 
 #[test]
-fn nobody_can_have_come_further_than_what_was_told() {
+fn rejects_positions_beyond_the_end() {
     let place = |text: &str| text.parse::<Bookmark>().unwrap();
     let transcript = Transcript::default();
     transcript.print(Stream::Stdout, b"ab");
@@ -181,7 +181,7 @@ fn nobody_can_have_come_further_than_what_was_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_tells_may_go_without_an_end() {
+async fn reader_ends_when_the_writer_is_dropped() {
     let transcript = Transcript::default();
     let mut reader = transcript.reader(Bookmark::default()).unwrap();
     transcript.print(Stream::Stdout, b"last words");
@@ -198,7 +198,7 @@ async fn whoever_tells_may_go_without_an_end() {
 proptest! {
     /// O-17: whatever the bytes, pieces read as the whole does.
     #[test]
-    fn no_character_is_cut_between_two_pieces(
+    fn splits_text_between_characters(
         bytes in prop::collection::vec(prop::sample::select(
             vec![b'a', 0x80, 0xac, 0xc3, 0xe2, 0x82, 0xf0, 0x9f, 0x98, 0xff, 0xed, 0xa0],
         ), 0..40),

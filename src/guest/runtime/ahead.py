@@ -15,7 +15,7 @@ def load(*more):
         try:
             __import__(name)
         except Exception:
-            # Whoever needs it will see why.
+            # The program that imports it will get the error.
             pass
     news = set(sys.modules) - known
     imported.update(name for name in news if not name.startswith("_skillbox"))

@@ -4,7 +4,7 @@ import os as _os
 import sys as _sys
 from datetime import datetime as _datetime, timezone as _timezone
 
-# So much is written to a pipe at once or not at all, whoever else writes.
+# A pipe takes this much in one piece, even if other processes write to it.
 _LINE_MAX = 4096
 _pipe = None
 
@@ -42,7 +42,7 @@ def _write(level, message, fields):
     try:
         text = _encoded(line)
     except Exception:
-        # What JSON cannot hold is told as text.
+        # Values that JSON cannot represent are logged as text.
         line["fields"] = {name: _text(value) for name, value in fields.items()}
         text = _encoded(line)
     try:
@@ -69,7 +69,7 @@ def _encoded(line):
 def _text(value):
     try:
         text = repr(value)
-        # What is cut says so: the server masks beginnings of secrets only at cuts that it sees.
+        # Truncated text is marked: the server masks beginnings of secrets only where it sees a mark.
         return text if len(text) <= 1000 else text[:1000] + "…"
     except Exception:
         return f"<{type(value).__name__}>"

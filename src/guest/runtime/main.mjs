@@ -205,7 +205,7 @@ async function runCode() {
     meta: { url: pathToFileURL(here).href, filename: here, dirname: process.cwd() },
     called: (main) => (called.add(main), main),
   };
-  // Code that returns by itself has said all.
+  // Code that returns by itself is complete.
   const { main, last } = (await run(require, module, module.exports, here, process.cwd(), bridge)) ?? {};
   const exported = module.exports?.main ?? (typeof module.exports === 'function' ? module.exports : main);
   let value = await last;

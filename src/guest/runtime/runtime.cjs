@@ -46,7 +46,7 @@ const blobs = {
 };
 for (const name of Object.keys(blobs)) blobs[name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)] = blobs[name];
 
-// So much is written to a pipe at once or not at all, whoever else writes.
+// A pipe takes this much in one piece, even if other processes write to it.
 const LINE_MAX = 4096;
 let pipe;
 

@@ -6,7 +6,7 @@ use proptest::test_runner::RngSeed;
 use super::*;
 
 #[tokio::test]
-async fn a_frame_above_the_cap_is_refused_unread() {
+async fn rejects_oversized_frame_unread() {
     let mut bytes = Vec::new();
     send(&mut bytes, &ToHost::Hello { version: VERSION })
         .await
@@ -23,7 +23,7 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<Option<T>> {
     runtime.block_on(receive(&mut &bytes[..], FRAME_TO_HOST_BYTES_MAX))
 }
 
-// A-01, as far as it is this room's: the same cases each time.
+// A-01, for this module: the same cases in each run.
 proptest! {
     #![proptest_config(ProptestConfig {
         rng_seed: RngSeed::Fixed(1),
@@ -32,7 +32,7 @@ proptest! {
     })]
 
     #[test]
-    fn no_bytes_make_a_frame_that_nobody_said(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn random_bytes_are_no_frame(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let length = u32::try_from(bytes.len()).unwrap().to_be_bytes();
         for framed in [bytes.clone(), [&length[..], &bytes].concat()] {
             prop_assert!(!matches!(read::<ToHost>(&framed), Ok(Some(_))));
@@ -42,14 +42,14 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_the_reader_panic(text in r#"\{"type":"[a-z]{0,8}"(,"[a-z]{1,6}":[-0-9{}\["e.]{0,12}){0,4}\}"#) {
+    fn reader_never_panics(text in r#"\{"type":"[a-z]{0,8}"(,"[a-z]{1,6}":[-0-9{}\["e.]{0,12}){0,4}\}"#) {
         let length = u32::try_from(text.len()).unwrap().to_be_bytes();
         let framed = [&length[..], text.as_bytes()].concat();
         let _ = (read::<ToHost>(&framed), read::<Item>(&framed), read::<ToGuest>(&framed));
     }
 
     #[test]
-    fn a_cut_frame_is_neither_a_frame_nor_an_end(at in 0_usize..64) {
+    fn truncated_frame_is_an_error(at in 0_usize..64) {
         let said = serde_json::to_vec(&ToHost::Hello { version: VERSION }).unwrap();
         let whole = [&u32::try_from(said.len()).unwrap().to_be_bytes()[..], &said].concat();
         prop_assert!(matches!(read::<ToHost>(&whole), Ok(Some(_))));
@@ -62,7 +62,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn streams_cross_and_the_end_is_seen() {
+async fn relays_both_directions_until_the_end() {
     let (near, far) = tokio::io::duplex(1024);
     let mut host = Link::new(near, Side::Host);
     let mut guest = Link::new(far, Side::Guest);

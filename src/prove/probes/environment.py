@@ -1,4 +1,4 @@
-# What the program is told by its environment, and who may add to it: S-29, S-37, A-08.
+# What the environment of a program contains, and who may add to it: S-29, S-37, A-08.
 DOCUMENTED = ["PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "PYTHONNOUSERSITE", "PYTHONPYCACHEPREFIX", "NODE_PATH", "npm_config_offline", "SANDBOX_INPUT_FILE", "SANDBOX_OUTPUT", "SANDBOX_FILES_DIR",
               "SKILL_NAME", "SKILL_VERSION", "SANDBOX_INPUT", "SKILL_INSTRUCTIONS"]
 

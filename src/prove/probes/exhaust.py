@@ -106,7 +106,7 @@ def system_v():
 
 
 def system_v_and_leave():
-    """The segments outlive the program: nothing is left for whoever collects."""
+    """The segments outlive the program: nothing is left for another process to collect."""
     conclude()
     for _ in range(2):
         if os.fork() == 0:

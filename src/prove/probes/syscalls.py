@@ -37,7 +37,7 @@ def refusals(group):
 
 
 def apart(ask):
-    """What `ask` answers in a process of its own: a call that is let through may change whoever makes it."""
+    """What `ask` answers in a process of its own: a call that is allowed may change its process."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:

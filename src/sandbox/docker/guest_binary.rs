@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_engine_of_another_kind_is_refused_with_a_reason() {
+    fn rejects_incompatible_engine_with_reason() {
         let settings = Settings::default();
         let windows = GuestBinary::find(&settings, "windows", "amd64").unwrap_err();
         assert!(windows.to_string().contains("Linux engine"), "{windows}");
@@ -217,9 +217,9 @@ mod tests {
         assert!(riscv.to_string().contains("riscv64"), "{riscv}");
     }
 
-    /// P16: nobody in a sandbox reads the guest, but where nothing could run it otherwise.
+    /// P16: no program in a sandbox can read the guest, except where the backend needs it readable.
     #[test]
-    fn only_gvisor_gets_a_guest_that_can_be_read() {
+    fn guest_binary_is_readable_on_gvisor_only() {
         for runtime in [
             None,
             Some("runc"),
@@ -235,7 +235,7 @@ mod tests {
 
     /// As on macOS and Windows, where this binary never fits.
     #[test]
-    fn a_guest_that_is_missing_is_named_with_its_place() {
+    fn names_path_of_missing_guest_binary() {
         let [foreign, name] = if cfg!(target_arch = "x86_64") {
             ["arm64", "skillbox-guest-linux-aarch64"]
         } else {
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_static_binary_is_refused() {
+    fn rejects_binary_that_is_not_static() {
         let path = Path::new("/bin/sh");
         if path.exists() {
             assert!(GuestBinary::read(path, path, Machine::X86_64).is_err());
@@ -262,7 +262,7 @@ mod tests {
 
     #[cfg(all(target_os = "linux", target_feature = "crt-static"))]
     #[test]
-    fn this_build_can_be_a_guest() {
+    fn accepts_the_current_binary() {
         let own = std::env::current_exe().unwrap();
         let machine = Machine::of(std::env::consts::ARCH).unwrap();
         assert!(GuestBinary::read(&own, running(&own), machine).is_ok());

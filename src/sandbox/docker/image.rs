@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_without_a_tag_means_latest_alone() {
+    fn name_without_tag_means_latest() {
         for (image, tag) in [
             ("python:3.12-slim", ""),
             ("python", "latest"),

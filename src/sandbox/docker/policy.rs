@@ -296,7 +296,7 @@ mod tests {
 
     /// Whichever field goes, or element of a list in one, the snapshot is not met.
     #[test]
-    fn no_field_of_the_posture_can_go_unnoticed() {
+    fn removing_any_field_of_the_posture_is_detected() {
         let (_, reviewed) = REVIEWED.rsplit_once("---\n").unwrap();
         let reviewed: Value = serde_json::from_str(reviewed).unwrap();
         let whole = posture();
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_keeper_is_a_volume_and_nothing_else() {
+    fn volume_container_has_a_volume_and_nothing_else() {
         let image = ImageAllowlist::new(["bash:5".to_owned()])
             .approve("bash:5")
             .unwrap();

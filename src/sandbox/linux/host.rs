@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_release_is_compared_by_its_numbers() {
+    fn compares_kernel_releases_by_number() {
         for (release, expected) in [
             ("5.12.0", (5, 12)),
             ("6.1.0-18-amd64", (6, 1)),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_program_is_named_before_anything_runs() {
+    fn names_missing_program_before_start() {
         let env = [("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
         assert!(find_program(&["sh".to_owned()], &env).is_ok());
         let error = find_program(&["no-such-program".to_owned()], &env).unwrap_err();

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_without_the_ids_is_recognised() {
+    fn detects_namespace_without_the_ids() {
         assert!(covers_outer("         0          0 4294967295\n"));
         assert!(!covers_outer("0 100000 65536\n"));
         assert!(covers_outer("0 1000 1\n1 100000 4000000000\n"));

@@ -63,14 +63,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_message_is_as_long_as_it_says() {
+    fn message_length_matches_its_header() {
         let message = message();
         assert_eq!(message.len(), 32);
         assert_eq!(u32::from_ne_bytes(message[..4].try_into().unwrap()), 32);
     }
 
     #[test]
-    fn an_answer_is_success_an_error_or_too_short() {
+    fn parses_netlink_answers() {
         let mut answer = [0; 36];
         assert!(errno(&answer).is_ok());
         answer[16..20].copy_from_slice(&(-1_i32).to_ne_bytes());

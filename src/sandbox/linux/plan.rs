@@ -390,7 +390,7 @@ mod tests {
     /// Whichever step goes or changes places with its neighbour, the snapshot is not met. What a sandbox without it is like,
     /// the test `native_mutation` shows.
     #[test]
-    fn no_step_can_go_or_move_unnoticed() {
+    fn removing_or_moving_any_step_is_detected() {
         let (_, reviewed) = REVIEWED.rsplit_once("---\n").unwrap();
         let whole = planned(MountSource::Passed).steps;
         assert_eq!(lines(&whole), reviewed.trim_end());
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ordinary_users_plan_differs_in_the_way_to_its_files_alone() {
+    fn plan_of_an_ordinary_user_differs_in_file_access_only() {
         let (handed, walked) = (
             planned(MountSource::Passed).steps,
             planned(MountSource::Path("/data/x".to_owned())).steps,
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn the_degraded_form_bounds_each_process_and_hides_no_memory() {
+    fn degraded_plan_limits_each_process() {
         let (whole, degraded) = (
             planned(MountSource::Passed).steps,
             planned_with(MountSource::Passed, LimitMechanism::Rlimits).steps,
@@ -443,7 +443,7 @@ mod tests {
 
     /// Nothing of the host but programs, libraries and five devices, all of it read-only.
     #[test]
-    fn no_step_shows_more_of_the_host() {
+    fn no_added_step_exposes_the_host() {
         for step in planned(MountSource::Passed).steps {
             if let Step::BindFolder { from, .. } | Step::BindFile { from, .. } = step {
                 let known = [PROGRAMS, ETC_FILES, ETC_FOLDERS].concat();
@@ -454,7 +454,7 @@ mod tests {
 
     /// S-37: what restricts comes last, the filter at the very end, and nothing is mounted after the mounts are locked.
     #[test]
-    fn restrictions_end_the_plan() {
+    fn restrictions_are_the_last_steps() {
         let steps = planned(MountSource::Passed).steps;
         assert_eq!(steps.last(), Some(&Step::FilterCalls));
         let locked = steps
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_crosses_the_link_unchanged() {
+    fn plan_survives_encoding() {
         let plan = planned(MountSource::Passed);
         let text = serde_json::to_vec(&plan).unwrap();
         assert_eq!(serde_json::from_slice::<SetupPlan>(&text).unwrap(), plan);

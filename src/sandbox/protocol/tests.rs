@@ -111,7 +111,7 @@ async fn deaf(socket: DuplexStream) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guest_that_takes_nothing_does_not_hold_the_host() {
+async fn host_does_not_wait_for_a_guest_that_reads_nothing() {
     // More than the connection takes unread: the host is stuck while it still says what to start.
     let (report, took) = drive_with(&job(1 << 20), &CancellationToken::new(), deaf).await;
     assert!((report.end.is_none(), report.hello, report.complete) == (true, false, false));
@@ -122,7 +122,7 @@ async fn a_guest_that_takes_nothing_does_not_hold_the_host() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancel_that_comes_before_the_guest_is_a_cancel() {
+async fn cancels_before_the_guest_connects() {
     let cancel = CancellationToken::new();
     cancel.cancel();
     let (report, took) = drive_with(&job(1), &cancel, deaf).await;
@@ -132,7 +132,7 @@ async fn a_cancel_that_comes_before_the_guest_is_a_cancel() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_guest_gets_no_more_time_by_going_on() {
+async fn cancelled_guest_gets_no_extra_time_by_sending() {
     let cancel = CancellationToken::new();
     cancel.cancel();
     let slow = |socket| async {
@@ -149,7 +149,7 @@ async fn a_cancelled_guest_gets_no_more_time_by_going_on() {
 
 /// P8, P9.
 #[tokio::test(start_paused = true)]
-async fn a_guest_that_misses_the_deadline_is_left_and_what_is_missing_is_said() {
+async fn reports_what_a_late_guest_did_not_send() {
     let job = job(1);
     let stuck = |socket| async {
         let mut guest = Player::on(socket).await;
@@ -169,7 +169,7 @@ async fn a_guest_that_misses_the_deadline_is_left_and_what_is_missing_is_said() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guest_that_never_ends_its_streams_is_left_in_time() {
+async fn abandons_guest_with_endless_streams() {
     let job = job(1);
     let endless = |socket| async {
         let mut guest = Player::on(socket).await;
@@ -192,7 +192,7 @@ async fn a_guest_that_never_ends_its_streams_is_left_in_time() {
 
 /// Which of the two is noticed first is chance, hence the many times.
 #[tokio::test(start_paused = true)]
-async fn a_cancel_that_meets_a_guest_that_is_done_loses_nothing_of_what_it_said() {
+async fn cancel_after_the_end_loses_no_output() {
     for _ in 0..40 {
         let cancel = CancellationToken::new();
         let late = cancel.clone();
@@ -218,7 +218,7 @@ async fn a_cancel_that_meets_a_guest_that_is_done_loses_nothing_of_what_it_said(
 }
 
 #[tokio::test(start_paused = true)]
-async fn states_out_of_order_end_the_conversation() {
+async fn rejects_states_out_of_order() {
     let twice = |socket| async {
         let mut guest = Player::on(socket).await;
         guest.come_up().await;
@@ -232,7 +232,7 @@ async fn states_out_of_order_end_the_conversation() {
 
 /// Every name and count is checked again: such results are never taken for whole.
 #[tokio::test(start_paused = true)]
-async fn results_that_no_guest_of_ours_sends_are_not_taken() {
+async fn rejects_invalid_results() {
     let file = |path: &str, size| Item::File {
         path: path.to_owned(),
         size,
@@ -291,7 +291,7 @@ async fn results_that_no_guest_of_ours_sends_are_not_taken() {
 
 /// O-21: of names that differ in a secret alone the second is left out; nothing else is refused for it.
 #[tokio::test(start_paused = true)]
-async fn masked_names_are_told_once_and_blobs_by_what_they_hold() {
+async fn reports_masked_names_once_and_blobs_by_content() {
     let secrets = ["hunter2", "hunter3"].map(|text| SecretValue::new(text.to_owned()).unwrap());
     let mut job = job(1);
     job.program.mask = Mask::new(&secrets);
@@ -339,7 +339,7 @@ async fn masked_names_are_told_once_and_blobs_by_what_they_hold() {
 }
 
 #[test]
-fn only_plain_paths_are_taken() {
+fn accepts_plain_paths_only() {
     for wrong in ["", "/a", "a/", "a//b", "..", "a/../b", "./a", "a\0"] {
         assert!(!is_plain(wrong), "{wrong:?}");
     }

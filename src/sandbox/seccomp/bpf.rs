@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn every_number_gets_the_verdict_of_the_table() {
+    fn filter_matches_the_table_for_every_number() {
         let program = &program().unwrap();
         for number in (0..600).chain([X32 - 1, X32, X32 + 39, u32::MAX]) {
             for first in [0, 1, 2, 17, 40, 1 | 1 << 32] {
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn refusing_a_few_calls_changes_nothing_for_the_others() {
+    fn denied_calls_do_not_affect_others() {
         let calls = ["memfd_create", "semget"].map(ToOwned::to_owned);
         let program = refusing(&calls).unwrap();
         for number in 0..600 {
@@ -392,9 +392,9 @@ mod tests {
         }
     }
 
-    /// P13: a 32-bit process and x32 reach nothing, and nobody is killed for trying.
+    /// P13: calls of 32-bit processes and of x32 fail, and no process is killed for trying.
     #[test]
-    fn another_abi_is_refused_without_a_signal() {
+    fn rejects_other_abi_without_signal() {
         let program = &program().unwrap();
         for architecture in [0x4000_0003, 0, ARCHITECTURE.unwrap() ^ 1] {
             for number in 0..600 {
@@ -415,14 +415,14 @@ mod tests {
 
         /// P13: numbers and arguments of any width, high bits included.
         #[test]
-        fn the_program_judges_as_the_table_does(number in 0_u32..480, arguments in prop::array::uniform6(argument())) {
+        fn program_matches_the_table(number in 0_u32..480, arguments in prop::array::uniform6(argument())) {
             let call = here(number, arguments);
             prop_assert_eq!(interpret(&program().unwrap(), &call), judged(&call));
         }
 
         /// The calls with rules, more often.
         #[test]
-        fn the_rules_are_compiled_as_they_stand(
+        fn compiles_rules_unchanged(
             name in prop::sample::select(vec!["clone", "socket", "socketpair", "ioctl", "personality", "prlimit64", "setpriority", "mknodat", "sched_setattr"]),
             arguments in prop::array::uniform6(argument()),
         ) {

@@ -125,13 +125,13 @@ fn weaker(rule: &Rule) -> Vec<Rule> {
 }
 
 #[test]
-fn the_table_answers_each_probe_as_it_must() {
+fn table_matches_each_probe() {
     assert_eq!(turned(RULES), [""; 0]);
 }
 
 /// P13: no rule, name, comparison or value is superfluous or untested.
 #[test]
-fn whatever_is_removed_turns_a_probe_and_the_snapshot() {
+fn removing_any_rule_is_detected() {
     let (_, reviewed) = REVIEWED.rsplit_once("---\n").unwrap();
     assert_eq!(lines(&profile_of(RULES, "amd64")), reviewed.trim_end());
     let mut mutants = 0;

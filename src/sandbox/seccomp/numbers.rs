@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_list_is_in_order() {
+    fn lists_are_sorted() {
         for calls in [EVERYWHERE, HERE, YOUNG] {
             let name = |call: &(&'static str, i64)| call.0.trim_start_matches("SYS_");
             assert!(calls.windows(2).all(|pair| name(&pair[0]) < name(&pair[1])));
@@ -106,7 +106,7 @@ mod tests {
 
     #[cfg(target_arch = "x86_64")]
     #[test]
-    fn every_call_of_the_table_has_a_number_here() {
+    fn each_call_of_the_table_has_a_number() {
         for name in crate::sandbox::seccomp::RULES
             .iter()
             .flat_map(crate::sandbox::seccomp::names)

@@ -16,7 +16,7 @@ fn masked(values: &[&str], text: &str) -> String {
 
 /// O-21.
 #[test]
-fn each_occurrence_is_masked_and_nothing_else() {
+fn masks_each_occurrence_only() {
     let text = "a hunter2 b hunter2hunter2 hunter hunter";
     assert_eq!(masked(&["hunter2"], text), "a *** b ****** hunter hunter");
     assert_eq!(masked(&["hunter2"], "nothing"), "nothing");
@@ -29,14 +29,14 @@ fn each_occurrence_is_masked_and_nothing_else() {
 }
 
 #[test]
-fn overlapping_secrets_leave_nothing_of_either() {
+fn masks_overlapping_secrets() {
     assert_eq!(masked(&["abcd", "cdef"], "-abcdef-"), "-***-");
     assert_eq!(masked(&["abcd", "abcdefgh"], "-abcdefgh-abcd-"), "-***-***-");
     assert_eq!(masked(&["aaaa"], "aaaaaa"), "***", "it overlaps itself");
 }
 
 #[test]
-fn a_value_is_found_as_json_spells_it() {
+fn masks_json_escaped_values() {
     let value = "p\"q\\r\nü/😀";
     let python = r#"{"v": "p\"q\\r\n\u00fc/\ud83d\ude00"}"#;
     let node = "{\"v\":\"p\\\"q\\\\r\\nü/😀\"}";
@@ -49,7 +49,7 @@ fn a_value_is_found_as_json_spells_it() {
 
 /// O-21: where a log was cut in the middle of a value.
 #[test]
-fn the_beginning_of_a_secret_at_a_cut_end_is_masked() {
+fn masks_beginning_of_a_secret_at_a_truncated_end() {
     let mask = mask(&["hunter2-and-more", "hunter"]);
     let cut =
         |text: &str| String::from_utf8(mask.mask(text.as_bytes(), Truncation::End).into_owned()).unwrap();
@@ -62,7 +62,7 @@ fn the_beginning_of_a_secret_at_a_cut_end_is_masked() {
 
 /// O-21: of what was cut out of something longer, and where a helper of ours cut something.
 #[test]
-fn the_end_of_a_secret_at_a_cut_beginning_is_masked_and_its_beginning_before_an_ellipsis() {
+fn masks_both_parts_of_a_secret_around_an_ellipsis() {
     let mask = mask(&["hunter2-and-more", "-moresome"]);
     let piece = |text: &str| {
         String::from_utf8(mask.mask(text.as_bytes(), Truncation::BothEnds).into_owned()).unwrap()
@@ -86,7 +86,7 @@ fn the_end_of_a_secret_at_a_cut_beginning_is_masked_and_its_beginning_before_an_
 }
 
 #[test]
-fn what_overlaps_itself_everywhere_is_one_place() {
+fn masks_self_overlapping_secret_once() {
     let mut places = Vec::new();
     let needle = Needle::from(b"0000".to_vec());
     needle.find(&vec![b'0'; 1 << 20], Truncation::BothEnds, &mut places);
@@ -98,7 +98,7 @@ fn what_overlaps_itself_everywhere_is_one_place() {
 
 /// O-21: a value that came in pieces is one again where the log is kept.
 #[test]
-fn bytes_that_are_no_text_do_not_hide_a_secret() {
+fn masks_secrets_between_invalid_bytes() {
     let text = [b"\xff\xfehunter2\xff".as_slice(), b"\0"].concat();
     assert_eq!(
         mask(&["hunter2"]).mask(&text, Truncation::None).as_ref(),
@@ -107,7 +107,7 @@ fn bytes_that_are_no_text_do_not_hide_a_secret() {
 }
 
 #[test]
-fn json_stays_json_and_byte_for_byte_where_nothing_is_found() {
+fn masked_json_is_valid_and_otherwise_unchanged() {
     let mask = mask(&["hunter2", "12345678", "a\"b\\c", "{\"k\": \"w\"}", "null-ish"]);
     for (text, expected) in [
         (r#"{"n": 0.10, "x":1e400}"#, r#"{"n": 0.10, "x":1e400}"#),
@@ -130,6 +130,6 @@ fn json_stays_json_and_byte_for_byte_where_nothing_is_found() {
 }
 
 #[test]
-fn the_mask_itself_tells_nothing() {
+fn mask_reveals_nothing() {
     assert_eq!(format!("{:?}", mask(&["hunter2"])), "Mask(***)");
 }

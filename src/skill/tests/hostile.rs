@@ -15,7 +15,7 @@ fn processor_time() -> Duration {
 
 /// Z-18, Z-19: each within 50 ms of processor time, even unoptimised; the best of some, because other tests run beside it.
 #[test]
-fn a_yaml_bomb_is_refused_at_once() {
+fn rejects_yaml_bomb_quickly() {
     let laughs: String = std::iter::once("a0: &a0 [lol]\n".to_owned())
         .chain((1..10).map(|n| format!("a{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 9].join(","))))
         .collect();
@@ -52,7 +52,7 @@ fn a_yaml_bomb_is_refused_at_once() {
 }
 
 #[test]
-fn a_hostile_file_does_not_become_a_large_record() {
+fn limits_the_record_of_a_hostile_file() {
     let lines: String = (0..2000).map(|n| format!("k{n}: 1\n")).collect();
     assert_eq!(
         with(lines.trim_end()).unwrap().warnings.len(),
@@ -60,7 +60,7 @@ fn a_hostile_file_does_not_become_a_large_record() {
     );
 }
 
-// A-01, as far as it is this room's: the same cases each time.
+// A-01, for this module: the same cases in each run.
 proptest! {
     #![proptest_config(ProptestConfig {
         rng_seed: RngSeed::Fixed(1),
@@ -69,17 +69,17 @@ proptest! {
     })]
 
     #[test]
-    fn no_bytes_make_the_parser_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn parser_never_panics_on_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let _ = declared(&bytes, Some("a")).manifest();
     }
 
     #[test]
-    fn no_yaml_makes_the_parser_panic(text in "[-a-z0-9:&*!|>'\"{}\\[\\], \n#%@.\u{e9}]{0,120}") {
+    fn parser_never_panics_on_yaml(text in "[-a-z0-9:&*!|>'\"{}\\[\\], \n#%@.\u{e9}]{0,120}") {
         let _ = with(&text);
     }
 
     #[test]
-    fn a_description_comes_back_as_written(text in "[a-zA-Zé世0-9 :#'\"{}\\[\\]&*!|>%@,.-]{1,80}") {
+    fn description_reads_back_unchanged(text in "[a-zA-Zé世0-9 :#'\"{}\\[\\]&*!|>%@,.-]{1,80}") {
         prop_assume!(!text.trim().is_empty());
         let quoted = serde_json::to_string(&text).unwrap();
         let manifest = parse(&format!("---\nname: a\ndescription: {quoted}\n---\n")).unwrap();

@@ -1,4 +1,4 @@
-//! SKILL.md files as people publish them, and as nobody should.
+//! SKILL.md files as people publish them, and hostile ones.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn refusal(lines: &str) -> String {
 }
 
 #[test]
-fn a_program_says_what_it_needs() {
+fn reads_fields_of_a_program_skill() {
     let manifest = with(
         "version: 1.2.0\nlang: Python\nimage: python:3.11-slim\nentrypoint: ./scripts/main.py\ntimeout: 2m\n\
          resources: {memory: 256Mi, cpu: 500m, disk: 10MB}\ninput_schema:\n  type: object\n  properties: {n: {type: integer, minimum: 1}}\n\
@@ -65,7 +65,7 @@ fn a_program_says_what_it_needs() {
 }
 
 #[test]
-fn metadata_may_carry_our_fields_and_wins() {
+fn fields_in_metadata_take_precedence() {
     let manifest = with(
         "lang: bash\ntimeout: 10\nmetadata:\n  author: x\n  version: 1.10\n  skillbox.lang: python\n  skillbox.version: \"0.3.0\"\n  \
          skillbox.resources.memory: 64Mi\n  skillbox.input_schema: '{\"type\": \"object\"}'\n  skillbox:\n    timeout: 20s\n  tags: [a, 1]",
@@ -87,7 +87,7 @@ fn metadata_may_carry_our_fields_and_wins() {
 }
 
 #[test]
-fn a_skill_published_for_other_products_loads_as_it_is() {
+fn loads_skills_of_other_products_unchanged() {
     let published = "---\r\nname: pdf-tools\r\ndescription: >-\r\n  Fill forms, merge & split PDFs:\r\n  use it when a PDF is mentioned.\r\n\
         license: Proprietary. LICENSE.txt has complete terms\r\nallowed-tools: Bash(pdftk:*) Read\r\nargument-hint: '[file]'\r\nmodel: opus\r\n\
         hooks:\r\n  PostToolUse:\r\n    - matcher: x\r\nmetadata: {\"claw\": {\"emoji\": \"📄\", \"requires\": {\"bins\": [\"pdftk\"]}}}\r\n---\r\n# PDF\r\n";
@@ -122,7 +122,7 @@ fn a_skill_published_for_other_products_loads_as_it_is() {
 }
 
 #[test]
-fn a_name_may_come_from_the_folder() {
+fn takes_a_missing_name_from_the_folder() {
     let nameless = b"---\ndescription: x\n---\n";
     let named = |fallback| declared(nameless, fallback).manifest();
     assert_eq!(named(Some("from-folder")).unwrap().name.as_str(), "from-folder");
@@ -138,7 +138,7 @@ fn a_name_may_come_from_the_folder() {
 
 /// Z-20.
 #[test]
-fn yaml_does_not_turn_text_into_something_else() {
+fn keeps_yaml_text_as_text() {
     for version in ["1.10", "1", "v2", "2024-01-02", "latest"] {
         let manifest = with(&format!("version: {version}")).unwrap();
         let warning = &manifest.warnings[0];
@@ -212,7 +212,7 @@ fn a_wrong_type_names_line_field_and_remedy() {
 
 /// Z-17, Z-20: white space that is not a space, and numbers that are no number of ours.
 #[test]
-fn tabs_and_huge_numbers_are_taken_or_refused_with_their_line() {
+fn names_line_of_tab_indentation_and_huge_number() {
     assert_eq!(with("license:\tMIT").unwrap().license.as_deref(), Some("MIT"));
     for (lines, line) in [
         ("resources:\n\tmemory: 1Gi", "line 5"),
@@ -240,7 +240,7 @@ fn tabs_and_huge_numbers_are_taken_or_refused_with_their_line() {
 
 /// S-35, Z-22, Z-23: what is compared or becomes a path is taken to the letter or refused, never tidied up.
 #[test]
-fn a_value_with_white_space_around_it_is_refused() {
+fn rejects_surrounding_white_space() {
     let values = [
         ("image", "bash:5"),
         ("skillbox.version", "1.0.0"),
@@ -274,7 +274,7 @@ fn a_value_with_white_space_around_it_is_refused() {
 
 /// Z-21.
 #[test]
-fn no_manifest_asks_for_something_unlimited() {
+fn rejects_unlimited_limits() {
     for timeout in [
         "0", "-1", "0.0001", ".nan", "NaN", "1e308", "1e999", "10y", ".inf", "''",
     ] {
@@ -302,7 +302,7 @@ fn no_manifest_asks_for_something_unlimited() {
 
 /// W-13.
 #[test]
-fn a_description_shows_all_that_it_says() {
+fn removes_hidden_text_from_descriptions_with_warning() {
     let described = |text: &str| parse(&format!("---\nname: a\ndescription: \"{text}\"\n---\n"));
     for (hidden, seen) in [
         ("Adds.\\u200b", "Adds."),
@@ -372,7 +372,7 @@ const TOML: &str = "name = 'salesforce.leads'\ndescription = 'Syncs leads.'\nver
 
 /// Design §4: skill.toml counts before `metadata`, that before the top level; the normal form says which it was.
 #[test]
-fn of_two_values_the_nearer_one_counts() {
+fn nearer_value_takes_precedence() {
     let skill_md = "---\nname: leads\ndescription: x\ntimeout: 10\nmemory: 1\nresources: {memory: 64Mi, cpu: 500m}\nmetadata:\n  skillbox.timeout: 15\n  skillbox.resources.cpu: 250m\n---\n";
     let manifest = Declaration {
         skill_toml: Some(TOML.as_bytes()),

@@ -121,7 +121,7 @@ pub(in crate::store) async fn retired_blob_is_not_found_and_gets_other_bytes(pla
     assert_eq!(store.blob(&mine(), &third.digest, at(180)).await.unwrap(), third);
 }
 
-/// Whoever removes what was ended may be slow, or never come to it.
+/// The process that removes expired blobs may be slow, or be killed.
 pub(in crate::store) async fn blob_uploaded_again_is_not_deleted(place: &impl Place) {
     let store = place.open().await;
     let (first, second) = (blob("a", 0, 100), blob("a", 150, 300));

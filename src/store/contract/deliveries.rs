@@ -68,7 +68,7 @@ fn executions(claimed: &[ClaimedDelivery]) -> Vec<ExecutionId> {
     claimed.iter().map(|claimed| claimed.delivery.execution).collect()
 }
 
-/// F-01: a webhook is there from the begin on, and due with the end: by [`Store::finish`], or by somebody else's hand.
+/// F-01: a webhook exists from the start and becomes due at the end, whether [`Store::finish`] or another process records it.
 pub(in crate::store) async fn every_outcome_makes_its_webhook_due(place: &impl Place) {
     let store = place.open().await;
     let dead = InstanceId::generate();
@@ -120,7 +120,7 @@ pub(in crate::store) async fn every_outcome_makes_its_webhook_due(place: &impl P
     );
 }
 
-/// The same for what never ran: cancelled or refused in its turn, or left by a process that died; but what was withdrawn is gone.
+/// The same for executions that never ran: cancelled, rejected or left by a dead process. A withdrawn one has no webhook.
 pub(in crate::store) async fn outcomes_of_queued_executions_make_webhooks_due(place: &impl Place) {
     let store = place.open().await;
     let dead = InstanceId::generate();
@@ -258,7 +258,7 @@ pub(in crate::store) async fn attempt_ends_or_schedules_a_retry(place: &impl Pla
     assert_eq!(store.next_delivery().await.unwrap(), None);
 }
 
-/// a receiver that never answers, and a tenant that has many such, hold up nobody else.
+/// a receiver that never answers, and a tenant with many of them, delay no other tenant.
 pub(in crate::store) async fn tenants_and_hosts_take_turns(place: &impl Place) {
     let store = place.open().await;
     for micros in 0..20 {
@@ -291,7 +291,7 @@ pub(in crate::store) async fn tenants_and_hosts_take_turns(place: &impl Place) {
         "b stuck.example",
     ];
     assert_eq!(hosts(&first), expected);
-    // As long as they take, nobody gets more.
+    // Until they end, the tenant gets no more.
     assert!(claimed(&store, some(51)).await.is_empty());
     let well = first
         .iter()
@@ -315,7 +315,7 @@ pub(in crate::store) async fn tenants_and_hosts_take_turns(place: &impl Place) {
     assert_eq!(turns, ["a", "b"]);
 }
 
-/// a list for a dead receiver that is longer than what is looked at hides nothing new.
+/// more deliveries to a dead receiver than one query considers do not hide new ones.
 pub(in crate::store) async fn long_list_for_one_host_delays_no_other_host(place: &impl Place) {
     let store = place.open().await;
     let longer = i64::from(limits::DELIVERIES_CONSIDERED) + 50;
@@ -369,7 +369,7 @@ pub(in crate::store) async fn redelivery_makes_webhook_due_again(place: &impl Pl
     );
     let second = claimed(&store, claim(9)).await.remove(0);
     assert_eq!((second.number, second.delivery.attempts), (1, 2));
-    // Whoever sends it is given up.
+    // The process that sends it is considered dead.
     assert!(store.redeliver(&new.tenant, id, at(109)).await.is_ok());
     let unknown = store.redeliver(&new.tenant, DeliveryId::generate(), at(1)).await;
     assert!(matches!(unknown, Err(Error::NotFound(_))));

@@ -11,7 +11,7 @@ async fn status(store: &Store, id: ExecutionId) -> Status {
     found.unwrap().status
 }
 
-/// A-04, O-11, O-17: what the program wrote comes back as it was.
+/// A-04, O-11, O-17: output is stored byte for byte.
 pub(in crate::store) async fn an_execution_reads_back_byte_for_byte(place: &impl Place) {
     let store = place.open().await;
     let new = execution(5);

@@ -243,7 +243,7 @@ async fn only_the_owner_can_read_the_files() {
 
 /// T-08.
 #[tokio::test]
-async fn the_files_hold_no_key() {
+async fn files_contain_no_key() {
     let file = File::new();
     let store = file.open().await;
     let secret = ApiKey::from_random([7; 32]);
@@ -255,7 +255,7 @@ async fn the_files_hold_no_key() {
     }
 }
 
-/// F-17: whoever comes first migrates, the others wait or look again.
+/// F-17: one process migrates, the others wait or check again.
 #[test]
 fn concurrent_starts_create_one_database() {
     for _ in 0..25 {
@@ -341,7 +341,7 @@ async fn rejects_damaged_file_by_name() {
     }
 }
 
-/// F-13: what a crash left of the log is used as far as it is whole.
+/// F-13: the intact part of a log is used after a crash.
 #[tokio::test]
 async fn torn_log_loses_only_its_last_transaction() {
     let (file, copy) = (File::new(), File::new());
@@ -395,7 +395,7 @@ async fn a_lock_of_another_process_is_busy() {
     added.unwrap();
 }
 
-/// F-11: a full disk is said to be one, nothing is half written, and room brings everything back.
+/// F-11: a full disk is reported, nothing is half written, and freed space restores service.
 #[tokio::test]
 async fn full_disk_is_reported_until_space_is_freed() {
     let file = File::new();
@@ -445,9 +445,9 @@ fn calls_can_be_awaited_on_any_thread() {
     let _ = check;
 }
 
-/// The log goes into the file even if a read outlives the store: whoever copies the file has everything.
+/// The log is merged into the file even if a read outlives the store, so a copy of the file is complete.
 #[tokio::test]
-async fn a_read_that_outlives_its_store_leaves_no_log_behind() {
+async fn read_that_outlives_its_store_leaves_no_log() {
     let file = File::new();
     let log = file.path().with_extension("db-wal");
     let store = file.try_open().await.unwrap();
@@ -475,7 +475,7 @@ async fn a_read_that_outlives_its_store_leaves_no_log_behind() {
     tokio::time::timeout(Duration::from_secs(10), gone).await.unwrap();
 }
 
-/// One that somebody else's hand has spoilt holds up no other, and is not looked at again at once.
+/// A corrupt webhook delays no other one, and is not read again at once.
 #[tokio::test]
 async fn unreadable_webhook_delays_no_other() {
     let file = File::new();

@@ -1,4 +1,4 @@
-//! A door over a scripted sandbox, and a client that asks it.
+//! A server over a scripted sandbox, and a client that asks it.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-use crate::world::{archive, engine_that_keeps, instance_in};
+use crate::world::{archive, engine_with_retention, instance_in};
 
-/// A door with everything below it.
-pub(crate) struct Door {
+/// A server with everything below it.
+pub(crate) struct TestServer {
     pub(crate) engine: Engine,
     /// An administrator's key of the tenant `default`.
     pub(crate) admin: String,
@@ -44,7 +44,7 @@ pub(crate) struct Reply {
     pub(crate) body: Vec<u8>,
 }
 
-impl Door {
+impl TestServer {
     pub(crate) async fn open() -> Self {
         Self::open_with(&Settings::default()).await
     }
@@ -53,12 +53,12 @@ impl Door {
         Self::open_keeping(settings, RetentionPolicy::default()).await
     }
 
-    /// A door over an engine that keeps executions as long as this.
+    /// A server over an engine that keeps executions as long as this.
     pub(crate) async fn open_keeping(settings: &Settings, retention: RetentionPolicy) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let instance = instance_in(folder.path());
         let sandbox = Sandbox::scripted(script);
-        let engine = engine_that_keeps(retention, folder.path(), instance, sandbox).await;
+        let engine = engine_with_retention(retention, folder.path(), instance, sandbox).await;
         let key = ApiKey::from_random([7; 32]);
         assert!(engine.keys().adopt_first(&key).await.unwrap());
         Self {

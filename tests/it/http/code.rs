@@ -1,13 +1,13 @@
-//! Code that comes with a request, through the door: what is taken, and what is told of it.
+//! Code in a request, over HTTP: what is accepted, and what the response contains.
 
 use serde_json::{Value, json};
 use skillbox::limits;
 
-use super::client::{Call, Door};
+use super::client::{Call, TestServer};
 
 #[tokio::test]
 async fn runs_code_without_skill() {
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     for (body, input) in [
         (json!({"code": "1 + 1"}), json!({})),
         (json!({"code": "x", "language": "node", "input": [1]}), json!([1])),
@@ -17,7 +17,7 @@ async fn runs_code_without_skill() {
         ),
         (json!({"code": "x", "args": {"n": 21}}), json!({"n": 21})),
     ] {
-        let envelope = door.run(body.clone()).await;
+        let envelope = server.run(body.clone()).await;
         assert_eq!(envelope["status"], "success", "{body}");
         assert_eq!(
             (&envelope["skill"], &envelope["version"]),
@@ -34,8 +34,8 @@ async fn runs_code_without_skill() {
 
 #[tokio::test]
 async fn request_needs_either_skill_or_code() {
-    let door = Door::open().await;
-    door.publish(&door.admin).await;
+    let server = TestServer::open().await;
+    server.publish(&server.admin).await;
     for (body, named) in [
         (json!({}), "skill"),
         (json!({"input": 1}), "skill"),
@@ -49,12 +49,12 @@ async fn request_needs_either_skill_or_code() {
         (json!({"code": "1", "args": [1]}), "args[0]"),
         (json!({"code": "1", "args": {}, "input": {}}), "args, input"),
     ] {
-        let reply = door.ask(Call::post("/v1/executions").json(&body)).await;
+        let reply = server.ask(Call::post("/v1/executions").json(&body)).await;
         assert_eq!(reply.refusal(), (400, "invalid".to_owned()), "{body}");
         let detail = reply.json()["detail"].as_str().unwrap().to_owned();
         assert!(detail.contains(named), "{body}: {detail}");
     }
     let long = json!({"code": "#".repeat(limits::CODE_BYTES_MAX + 1)});
-    let reply = door.ask(Call::post("/v1/executions").json(&long)).await;
+    let reply = server.ask(Call::post("/v1/executions").json(&long)).await;
     assert_eq!(reply.refusal(), (413, "too_large".to_owned()));
 }

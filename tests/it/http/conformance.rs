@@ -4,7 +4,7 @@ use axum::http::{HeaderName, Method, header};
 use serde_json::{Map, Value, json};
 use skillbox::error::Code;
 
-use super::client::{Call, Door, Reply};
+use super::client::{Call, Reply, TestServer};
 
 /// The part of JSON Schema that the document uses. A member that is not documented is a finding, too.
 pub(crate) struct Document(Value);
@@ -175,15 +175,15 @@ fn call(route: &str, ids: Ids<'_>) -> Call {
 /// each route answers as documented, when it succeeds and when it refuses.
 #[tokio::test]
 async fn every_response_matches_document() {
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     let document = Document(skillbox::http::document());
-    let published = door.ask(call("POST /v1/skills", Ids::default())).await;
+    let published = server.ask(call("POST /v1/skills", Ids::default())).await;
     document.check("POST /v1/skills", &published);
-    let ran = door
+    let ran = server
         .run(json!({"skill": "probe", "files": {"report.txt": "aGVsbG8="}, "callback_url": "https://hooks.example/"}))
         .await;
     let execution = ran["execution_id"].as_str().unwrap().to_owned();
-    let webhooks = door.ask(Call::get("/v1/webhooks/deliveries")).await.json();
+    let webhooks = server.ask(Call::get("/v1/webhooks/deliveries")).await.json();
     let delivery = webhooks["items"][0]["delivery_id"].as_str().unwrap();
 
     let mut routes: Vec<String> = Vec::new();
@@ -194,14 +194,14 @@ async fn every_response_matches_document() {
     // What ends something comes last.
     routes.sort_by_key(|route| (route.starts_with("DELETE"), !route.starts_with("P")));
     for route in routes {
-        let made = door.ask(call("POST /v1/keys", Ids::default())).await.json();
+        let made = server.ask(call("POST /v1/keys", Ids::default())).await.json();
         let key = made["key_id"].as_str().unwrap().to_owned();
         let ids = Ids {
             execution: &execution,
             key: &key,
             delivery,
         };
-        let reply = door.ask(call(&route, ids)).await;
+        let reply = server.ask(call(&route, ids)).await;
         assert!(reply.status.is_success(), "{route}: {}", reply.text());
         document.check(&route, &reply);
         let never = "019a0000-0000-7000-8000-000000000000";
@@ -210,15 +210,15 @@ async fn every_response_matches_document() {
             key: never,
             delivery: never,
         };
-        document.check(&route, &door.send(call(&route, unknown)).await);
-        document.check(&route, &door.ask(call(&route, unknown)).await);
+        document.check(&route, &server.send(call(&route, unknown)).await);
+        document.check(&route, &server.ask(call(&route, unknown)).await);
     }
     let logs = format!("/v1/executions/{execution}/logs");
     let as_json = Call::get(&logs).header(header::ACCEPT, "application/json");
-    document.check("GET /v1/executions/{id}/logs", &door.ask(as_json).await);
+    document.check("GET /v1/executions/{id}/logs", &server.ask(as_json).await);
     let part =
         Call::get(&format!("/v1/executions/{execution}/files/report.txt")).header(header::RANGE, "bytes=0-1");
-    document.check("GET /v1/executions/{id}/files/{path}", &door.ask(part).await);
+    document.check("GET /v1/executions/{id}/files/{path}", &server.ask(part).await);
 }
 
 /// Each code that a client may have to switch on is in the document and in the manual, with its status.
@@ -240,7 +240,7 @@ fn every_error_code_is_documented() {
 /// A refusal by the framework or the outer layers has a code of the same list.
 #[tokio::test]
 async fn rejections_before_routing_match_document() {
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     let document = Document(skillbox::http::document());
     let problem = json!({"$ref": "#/components/schemas/Problem"});
     let odd = HeaderName::from_static("content-encoding");
@@ -250,7 +250,7 @@ async fn rejections_before_routing_match_document() {
         Call::get("/healthz").without(&header::HOST),
         Call::post("/v1/skills").header(odd, "gzip"),
     ] {
-        let reply = door.ask(call).await;
+        let reply = server.ask(call).await;
         let mut wrong = Vec::new();
         document.compare(&problem, &reply.json(), "", &mut wrong);
         assert!(wrong.is_empty(), "{wrong:#?}");

@@ -1,4 +1,4 @@
-//! What is deleted is gone: for every route, for links that were made before, and on disk (T-12).
+//! Deleted data is removed: for every route, for links that were made before, and on disk (T-12).
 
 use std::path::Path;
 
@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use skillbox::engine::RetentionPolicy;
 use skillbox::http::Settings;
 
-use super::client::{Call, Door};
+use super::client::{Call, TestServer};
 
 /// The names of all objects that are kept.
-fn objects(door: &Door) -> Vec<String> {
+fn objects(server: &TestServer) -> Vec<String> {
     let mut found = Vec::new();
-    let mut folders = vec![door.folder.path().join("blobs")];
+    let mut folders = vec![server.folder.path().join("blobs")];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -30,31 +30,31 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap().to_str().unwrap().to_owned()
 }
 
-async fn assert_gone(door: &Door, path: &str) {
-    let reply = door.ask(Call::get(path)).await;
+async fn assert_gone(server: &TestServer, path: &str) {
+    let reply = server.ask(Call::get(path)).await;
     assert_eq!(reply.refusal(), (404, "not_found".to_owned()), "{path}");
 }
 
 /// T-12.
 #[tokio::test]
 async fn deleted_version_is_neither_shown_nor_run() {
-    let door = Door::open().await;
-    let published = door.publish(&door.admin).await.json();
+    let server = TestServer::open().await;
+    let published = server.publish(&server.admin).await.json();
     let version = published["version"].as_str().unwrap();
     let digest = published["digest"].as_str().unwrap();
-    assert_eq!(objects(&door), ["skill.zip"]);
+    assert_eq!(objects(&server), ["skill.zip"]);
     let path = format!("/v1/skills/probe/{version}");
-    assert_eq!(door.ask(Call::delete(&path)).await.status, 204);
+    assert_eq!(server.ask(Call::delete(&path)).await.status, 204);
     for selector in [version, "latest", digest] {
-        assert_gone(&door, &format!("/v1/skills/probe/{selector}")).await;
-        assert_gone(&door, &format!("/v1/skills/probe/{selector}/archive")).await;
+        assert_gone(&server, &format!("/v1/skills/probe/{selector}")).await;
+        assert_gone(&server, &format!("/v1/skills/probe/{selector}/archive")).await;
         let body = json!({"skill": "probe", "version": selector});
-        let run = door.ask(Call::post("/v1/executions").json(&body)).await;
+        let run = server.ask(Call::post("/v1/executions").json(&body)).await;
         assert_eq!(run.refusal(), (404, "not_found".to_owned()), "{selector}");
     }
-    let again = door.ask(Call::delete(&path)).await;
+    let again = server.ask(Call::delete(&path)).await;
     assert_eq!(again.refusal(), (404, "not_found".to_owned()));
-    assert!(objects(&door).is_empty());
+    assert!(objects(&server).is_empty());
 }
 
 /// T-12: retention takes an execution's files with it, and every link to them.
@@ -64,9 +64,9 @@ async fn expired_execution_loses_files_and_links() {
         age: None,
         per_tenant: Some(0),
     };
-    let door = Door::open_keeping(&Settings::default(), retention).await;
-    door.publish(&door.admin).await;
-    let envelope = door
+    let server = TestServer::open_keeping(&Settings::default(), retention).await;
+    server.publish(&server.admin).await;
+    let envelope = server
         .run(json!({"skill": "probe", "files": {"a.txt": "aGVsbG8="}}))
         .await;
     let target = |url: &Value| url.as_str().unwrap().replacen("http://localhost:8080", "", 1);
@@ -75,17 +75,17 @@ async fn expired_execution_loses_files_and_links() {
         target(&envelope["files"][0]["url"]),
     ];
     for link in &links {
-        assert_eq!(door.send(Call::get(link)).await.status, 200, "{link}");
+        assert_eq!(server.send(Call::get(link)).await.status, 200, "{link}");
     }
-    assert_eq!(objects(&door), ["files.tar", "skill.zip"]);
-    door.engine.maintenance().run().await;
+    assert_eq!(objects(&server), ["files.tar", "skill.zip"]);
+    server.engine.maintenance().run().await;
     for link in &links {
-        let reply = door.send(Call::get(link)).await;
+        let reply = server.send(Call::get(link)).await;
         assert_eq!(reply.refusal(), (404, "not_found".to_owned()), "{link}");
     }
     let path = format!("/v1/executions/{}", envelope["execution_id"].as_str().unwrap());
     for part in ["", "/logs", "/files", "/files/a.txt"] {
-        assert_gone(&door, &format!("{path}{part}")).await;
+        assert_gone(&server, &format!("{path}{part}")).await;
     }
-    assert_eq!(objects(&door), ["skill.zip"]);
+    assert_eq!(objects(&server), ["skill.zip"]);
 }

@@ -4,7 +4,7 @@ use axum::http::{HeaderName, header};
 use serde_json::{Value, json};
 use skillbox::http::{Settings, matrix};
 
-use super::client::{Call, Door};
+use super::client::{Call, TestServer};
 
 /// The document is the contract: a change of it is seen in review.
 #[test]
@@ -16,8 +16,8 @@ fn openapi_document_matches_snapshot() {
 
 #[tokio::test]
 async fn serves_openapi_document_with_every_route() {
-    let door = Door::open().await;
-    let reply = door.send(Call::get("/openapi.json")).await;
+    let server = TestServer::open().await;
+    let reply = server.send(Call::get("/openapi.json")).await;
     let document = reply.json();
     assert_eq!(document, skillbox::http::document());
     for (route, _) in matrix().lines() {
@@ -57,28 +57,29 @@ fn every_openapi_reference_resolves() {
 
 #[tokio::test]
 async fn health_needs_no_key_and_shows_no_secrets() {
-    let door = Door::open().await;
-    let alive = door.send(Call::get("/healthz")).await;
+    let server = TestServer::open().await;
+    let alive = server.send(Call::get("/healthz")).await;
     assert_eq!(
         (alive.status.as_u16(), alive.json()),
         (200, json!({"status": "ok"}))
     );
-    let ready = door.send(Call::get("/readyz")).await;
+    let ready = server.send(Call::get("/readyz")).await;
     assert_eq!(ready.status, 200, "{}", ready.text());
     assert_eq!(ready.json()["ready"], true);
-    assert!(!ready.text().contains(door.folder.path().to_str().unwrap()));
+    assert!(!ready.text().contains(server.folder.path().to_str().unwrap()));
 }
 
 /// Anybody may ask: the answer names the part that does not work, and nothing of where it is (A-23, F-07). The log says why.
 #[tokio::test]
 async fn readiness_names_failed_component() {
-    let door = Door::open().await;
-    std::fs::remove_dir_all(door.folder.path().join("blobs")).unwrap();
-    door.engine
+    let server = TestServer::open().await;
+    std::fs::remove_dir_all(server.folder.path().join("blobs")).unwrap();
+    server
+        .engine
         .maintenance()
         .shutdown(std::time::Duration::from_millis(1))
         .await;
-    let reply = door.send(Call::get("/readyz")).await;
+    let reply = server.send(Call::get("/readyz")).await;
     assert_eq!(reply.status, 503);
     let checks = &reply.json()["checks"];
     assert_eq!(checks[0], json!({"name": "server", "ok": false}));
@@ -86,14 +87,14 @@ async fn readiness_names_failed_component() {
     assert_eq!(checks[2], json!({"name": "blob", "ok": false}));
 }
 
-/// W-08 for what there is: nothing is sniffed, framed, cached or told to others.
+/// W-08 where it applies: nothing is sniffed, framed, cached or sent to other sites.
 #[tokio::test]
 async fn every_response_has_security_headers_and_request_id() {
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     let request_id = HeaderName::from_static("x-request-id");
     for path in ["/", "/healthz", "/v1/skills", "/nowhere", "/v1/skills/x"] {
         let call = Call::get(path).header(request_id.clone(), "trace-1");
-        let reply = door.ask(call).await;
+        let reply = server.ask(call).await;
         assert_eq!(reply.header(header::X_CONTENT_TYPE_OPTIONS), "nosniff", "{path}");
         assert_eq!(reply.header(header::CACHE_CONTROL), "no-store", "{path}");
         assert_eq!(reply.header(header::REFERRER_POLICY), "no-referrer", "{path}");
@@ -106,7 +107,7 @@ async fn every_response_has_security_headers_and_request_id() {
         assert_eq!(reply.header(request_id.clone()), "trace-1", "{path}");
     }
     let forged = Call::get("/nowhere").header(request_id.clone(), "a\" ERROR");
-    let reply = door.send(forged).await;
+    let reply = server.send(forged).await;
     assert!(!reply.header(request_id).contains("ERROR"));
 }
 
@@ -118,22 +119,22 @@ async fn every_route_rejects_foreign_or_ambiguous_host() {
         allowed_hosts: vec!["box.internal".to_owned()],
         ..Settings::default()
     };
-    let door = Door::open_with(&settings).await;
+    let server = TestServer::open_with(&settings).await;
     for (route, _) in matrix().lines() {
         let (method, path) = route.split_once(' ').unwrap();
         let path = path.replace(['{', '}', '*'], "");
         for host in ["evil.test", "localhost.evil", "10.0.0.1:8080"] {
-            let reply = door.ask(with_host(method, &path, &[host])).await;
+            let reply = server.ask(with_host(method, &path, &[host])).await;
             assert_eq!(reply.refusal(), (421, "misdirected".to_owned()), "{route} {host}");
         }
-        let two = door
+        let two = server
             .ask(with_host(method, &path, &["localhost", "localhost"]))
             .await;
         assert_eq!(two.refusal(), (400, "invalid".to_owned()), "{route}");
     }
     for host in ["skillbox.example", "box.internal:80", "127.0.0.1", "[::1]:8080"] {
         assert_eq!(
-            door.ask(with_host("GET", "/healthz", &[host])).await.status,
+            server.ask(with_host("GET", "/healthz", &[host])).await.status,
             200,
             "{host}"
         );
@@ -147,14 +148,14 @@ fn with_host(method: &str, path: &str, hosts: &[&str]) -> Call {
         .fold(call, |call, host| call.header(header::HOST, host))
 }
 
-/// A-23: a handler that panics answers like any failure of ours, and the door lives on.
+/// A-23: a handler that panics answers like any failure of ours, and the server lives on.
 #[tokio::test]
 async fn panic_is_internal_error_without_details() {
-    let door = Door::open().await;
-    door.publish(&door.admin).await;
+    let server = TestServer::open().await;
+    server.publish(&server.admin).await;
     let body = json!({"skill": "probe", "args": ["panic"]});
-    let reply = door.ask(Call::post("/v1/executions").json(&body)).await;
+    let reply = server.ask(Call::post("/v1/executions").json(&body)).await;
     assert_eq!(reply.refusal(), (500, "internal".to_owned()));
     assert!(!reply.text().contains("asked to panic"));
-    assert_eq!(door.send(Call::get("/healthz")).await.status, 200);
+    assert_eq!(server.send(Call::get("/healthz")).await.status, 200);
 }

@@ -8,7 +8,7 @@ use skillbox::engine::RetentionPolicy;
 use skillbox::http::Settings;
 use skillbox::limits;
 
-use super::client::{Call, Door};
+use super::client::{Call, TestServer};
 use super::conformance::Document;
 
 fn events_of(envelope: &Value) -> String {
@@ -34,10 +34,12 @@ fn parsed(text: &str) -> Vec<(String, Value)> {
 /// A-01: each event is as documented, and so are the headers that keep a stream from being held back or stored.
 #[tokio::test]
 async fn every_event_matches_document() {
-    let door = Door::open().await;
-    door.publish(&door.admin).await;
-    let envelope = door.run(json!({"skill": "probe", "input": [1, {"a": 2}]})).await;
-    let reply = door.ask(Call::get(&events_of(&envelope))).await;
+    let server = TestServer::open().await;
+    server.publish(&server.admin).await;
+    let envelope = server
+        .run(json!({"skill": "probe", "input": [1, {"a": 2}]}))
+        .await;
+    let reply = server.ask(Call::get(&events_of(&envelope))).await;
     assert_eq!(reply.header(header::CONTENT_TYPE), "text/event-stream");
     assert_eq!(reply.header(header::CACHE_CONTROL), "no-store");
     assert_eq!(reply.header(HeaderName::from_static("x-accel-buffering")), "no");
@@ -60,10 +62,10 @@ async fn every_event_matches_document() {
         events[1].1,
         json!({"text": "out \u{fffd}\n", "base64": "b3V0IP8K"})
     );
-    let now = door.ask(inline("", &json!({"skill": "probe"}))).await;
+    let now = server.ask(inline("", &json!({"skill": "probe"}))).await;
     let now = parsed(&now.text());
     assert_eq!(now.len(), 5, "{now:?}");
-    let later = door
+    let later = server
         .ask(inline("", &json!({"skill": "probe", "mode": "async"})))
         .await;
     let later = parsed(&later.text());
@@ -78,31 +80,31 @@ fn inline(query: &str, body: &Value) -> Call {
 
 #[tokio::test]
 async fn rejects_event_stream_together_with_wait() {
-    let door = Door::open().await;
-    door.publish(&door.admin).await;
+    let server = TestServer::open().await;
+    server.publish(&server.admin).await;
     let body = json!({"skill": "probe", "mode": "async"});
-    let refused = door.ask(inline("?wait=1", &body)).await;
+    let refused = server.ask(inline("?wait=1", &body)).await;
     assert_eq!(refused.refusal(), (400, "invalid".to_owned()));
     let text = refused.text();
     assert!(
         text.contains("wait: ") && text.contains("text/event-stream"),
         "{text}"
     );
-    let listed = door.ask(Call::get("/v1/executions")).await.json();
+    let listed = server.ask(Call::get("/v1/executions")).await.json();
     assert_eq!(listed["items"], json!([]), "nothing was run");
 }
 
-/// A request that is sent again hears of the same execution, however it is asked for.
+/// A repeated request receives the events of the same execution, in every form of request.
 #[tokio::test]
 async fn repeated_request_gets_same_events() {
-    let door = Door::open().await;
-    door.publish(&door.admin).await;
+    let server = TestServer::open().await;
+    server.publish(&server.admin).await;
     let key = HeaderName::from_static("idempotency-key");
     for (name, mode) in [("order-1", "sync"), ("order-2", "async")] {
         let body = json!({"skill": "probe", "input": {"n": 1}, "mode": mode});
         let mut heard = Vec::new();
         for _ in 0..2 {
-            let reply = door.ask(inline("", &body).header(key.clone(), name)).await;
+            let reply = server.ask(inline("", &body).header(key.clone(), name)).await;
             let events = parsed(&reply.text());
             assert_eq!(events.last().unwrap().1["reason"], "finished", "{mode}");
             heard.push(events);
@@ -113,24 +115,24 @@ async fn repeated_request_gets_same_events() {
         let ids: Vec<_> = ids.collect();
         assert_eq!(ids[0], ids[1], "{mode}");
         let plain = Call::post("/v1/executions").json(&body).header(key.clone(), name);
-        assert_eq!(door.ask(plain).await.json()["execution_id"], ids[0], "{mode}");
+        assert_eq!(server.ask(plain).await.json()["execution_id"], ids[0], "{mode}");
         let other = json!({"skill": "probe", "input": {"n": 2}, "mode": mode});
-        let refused = door.ask(inline("", &other).header(key.clone(), name)).await;
+        let refused = server.ask(inline("", &other).header(key.clone(), name)).await;
         assert_eq!(refused.refusal(), (422, "key_reused".to_owned()), "{mode}");
     }
-    let listed = door.ask(Call::get("/v1/executions")).await.json();
+    let listed = server.ask(Call::get("/v1/executions")).await.json();
     assert_eq!(listed["items"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]
 async fn resumed_stream_after_last_event_is_empty() {
-    let door = Door::open().await;
-    door.publish(&door.admin).await;
-    let path = events_of(&door.run(json!({"skill": "probe"})).await);
+    let server = TestServer::open().await;
+    server.publish(&server.admin).await;
+    let path = events_of(&server.run(json!({"skill": "probe"})).await);
     let from = |id: &str| Call::get(&path).header(HeaderName::from_static("last-event-id"), id);
-    let reply = door.ask(from("6-4-0-end")).await;
+    let reply = server.ask(from("6-4-0-end")).await;
     assert_eq!((reply.status.as_u16(), reply.body.len()), (204, 0));
-    let reply = door.ask(from("6-4-0-result")).await;
+    let reply = server.ask(from("6-4-0-result")).await;
     assert_eq!(
         parsed(&reply.text()),
         [(
@@ -139,57 +141,57 @@ async fn resumed_stream_after_last_event_is_empty() {
         )]
     );
     for wrong in ["7-4-0-end", "6-4-1-running", "6-4-0", "x"] {
-        let refused = door.ask(from(wrong)).await;
+        let refused = server.ask(from(wrong)).await;
         assert_eq!(refused.refusal(), (400, "invalid".to_owned()), "{wrong}");
         assert!(refused.text().contains("\"last_event_id: "), "{wrong}");
     }
 }
 
-/// C-08: what a reader has begun to hear is heard to its end; afterwards it is gone.
+/// C-08: a reader that has started receives everything; after that the execution is deleted.
 #[tokio::test]
 async fn retention_does_not_cut_open_streams() {
     let retention = RetentionPolicy {
         age: None,
         per_tenant: Some(0),
     };
-    let door = Door::open_keeping(&Settings::default(), retention).await;
-    door.publish(&door.admin).await;
-    let envelope = door.run(json!({"skill": "probe"})).await;
+    let server = TestServer::open_keeping(&Settings::default(), retention).await;
+    server.publish(&server.admin).await;
+    let envelope = server.run(json!({"skill": "probe"})).await;
     let mut paths = vec![events_of(&envelope)];
     paths.push(paths[0].replace("events", "logs?follow=true"));
     let mut begun = Vec::new();
     for path in &paths {
-        begun.push(door.begin(Call::get(path)).await.into_body());
+        begun.push(server.begin(Call::get(path)).await.into_body());
     }
-    door.engine.maintenance().run().await;
+    server.engine.maintenance().run().await;
     let events = begun.remove(0).collect().await.unwrap().to_bytes();
     let events = parsed(std::str::from_utf8(&events).unwrap());
     assert_eq!(events.last().unwrap().0, "end");
     let logs = begun.remove(0).collect().await.unwrap().to_bytes();
     assert_eq!(&logs[..], b"out \xff\nerr\n");
     for path in &paths {
-        assert_eq!(door.ask(Call::get(path)).await.status, 404, "{path}");
+        assert_eq!(server.ask(Call::get(path)).await.status, 404, "{path}");
     }
 }
 
 /// A-25, T-15: streams are bounded, for one tenant and in all.
 #[tokio::test]
 async fn limits_open_streams_per_tenant() {
-    let door = Door::open().await;
-    door.publish(&door.admin).await;
-    let path = events_of(&door.run(json!({"skill": "probe"})).await);
+    let server = TestServer::open().await;
+    server.publish(&server.admin).await;
+    let path = events_of(&server.run(json!({"skill": "probe"})).await);
     let mut open: Vec<Response<Body>> = Vec::new();
     for _ in 0..limits::READERS_MAX / 4 * 3 {
-        let response = door.begin(Call::get(&path)).await;
+        let response = server.begin(Call::get(&path)).await;
         assert_eq!(response.status(), 200);
         open.push(response);
     }
-    let refused = door.ask(Call::get(&path)).await;
+    let refused = server.ask(Call::get(&path)).await;
     assert_eq!(refused.refusal(), (503, "busy".to_owned()));
     assert_eq!(refused.header(header::RETRY_AFTER), "1");
-    let stranger = door.key("other", &[skillbox::auth::Scope::Run]).await;
-    let theirs = door.send(Call::get(&path).key(&stranger)).await;
+    let stranger = server.key("other", &[skillbox::auth::Scope::Run]).await;
+    let theirs = server.send(Call::get(&path).key(&stranger)).await;
     assert_eq!(theirs.status, 404, "there is room for others");
     open.pop();
-    assert_eq!(door.ask(Call::get(&path)).await.status, 200);
+    assert_eq!(server.ask(Call::get(&path)).await.status, 200);
 }

@@ -1,15 +1,15 @@
-//! Running skills through the door, and looking at what became of it.
+//! Running skills through the server, and looking at what became of it.
 
 use axum::http::{HeaderName, header};
 use serde_json::{Value, json};
 
-use super::client::{Call, Door};
+use super::client::{Call, TestServer};
 
 #[tokio::test]
 async fn run_returns_whole_envelope() {
-    let door = Door::open().await;
-    door.publish(&door.admin).await;
-    let envelope = door
+    let server = TestServer::open().await;
+    server.publish(&server.admin).await;
+    let envelope = server
         .run(json!({"skill": "probe", "version": "latest", "input": {"x": 1}, "timeout": 1.5, "files": {"a/b.txt": "aGVsbG8"}}))
         .await;
     assert_eq!(envelope["status"], "success");
@@ -42,7 +42,7 @@ async fn run_returns_whole_envelope() {
     );
 
     let path = format!("/v1/executions/{}", envelope["execution_id"].as_str().unwrap());
-    let shown = door.ask(Call::get(&path)).await.json();
+    let shown = server.ask(Call::get(&path)).await.json();
     let without_links = |mut envelope: Value| {
         envelope["files_url"] = Value::Null;
         envelope["files"][0]["url"] = Value::Null;
@@ -53,9 +53,9 @@ async fn run_returns_whole_envelope() {
 
 #[tokio::test]
 async fn failing_skill_is_not_an_api_error() {
-    let door = Door::open().await;
-    door.publish(&door.admin).await;
-    let envelope = door.run(json!({"skill": "probe", "args": ["exit=3"]})).await;
+    let server = TestServer::open().await;
+    server.publish(&server.admin).await;
+    let envelope = server.run(json!({"skill": "probe", "args": ["exit=3"]})).await;
     assert_eq!(envelope["status"], "failed");
     assert_eq!(envelope["exit_code"], 3);
     assert_eq!(envelope["error"]["code"], "exit_code");
@@ -63,8 +63,8 @@ async fn failing_skill_is_not_an_api_error() {
 
 #[tokio::test]
 async fn rejects_invalid_executions_before_recording() {
-    let door = Door::open().await;
-    door.publish(&door.admin).await;
+    let server = TestServer::open().await;
+    server.publish(&server.admin).await;
     let cases = [
         (json!({"skill": "never"}), 404),
         (json!({"skill": "probe", "version": "9.9.9"}), 404),
@@ -77,20 +77,20 @@ async fn rejects_invalid_executions_before_recording() {
         (json!({"skill": "probe", "args": "x"}), 400),
     ];
     for (body, status) in cases {
-        let reply = door.ask(Call::post("/v1/executions").json(&body)).await;
+        let reply = server.ask(Call::post("/v1/executions").json(&body)).await;
         assert_eq!(reply.status, status, "{body}: {}", reply.text());
         reply.code();
     }
-    let listed = door.ask(Call::get("/v1/executions")).await.json();
+    let listed = server.ask(Call::get("/v1/executions")).await.json();
     assert_eq!(listed["items"], json!([]));
 }
 
 #[tokio::test]
 async fn list_items_have_no_output() {
-    let door = Door::open().await;
-    door.publish(&door.admin).await;
-    door.run(json!({"skill": "probe", "input": "private"})).await;
-    let reply = door.ask(Call::get("/v1/executions")).await;
+    let server = TestServer::open().await;
+    server.publish(&server.admin).await;
+    server.run(json!({"skill": "probe", "input": "private"})).await;
+    let reply = server.ask(Call::get("/v1/executions")).await;
     assert!(!reply.text().contains("private"));
     let row = &reply.json()["items"][0];
     assert_eq!(row["status"], "success");
@@ -99,9 +99,9 @@ async fn list_items_have_no_output() {
 
 #[tokio::test]
 async fn returns_logs_as_bytes_or_json() {
-    let door = Door::open().await;
-    door.publish(&door.admin).await;
-    let envelope = door.run(json!({"skill": "probe"})).await;
+    let server = TestServer::open().await;
+    server.publish(&server.admin).await;
+    let envelope = server.run(json!({"skill": "probe"})).await;
     let path = format!(
         "/v1/executions/{}/logs",
         envelope["execution_id"].as_str().unwrap()
@@ -113,7 +113,7 @@ async fn returns_logs_as_bytes_or_json() {
         ("?stream=stderr", b"err\n"),
     ];
     for (query, expected) in cases {
-        let reply = door.ask(Call::get(&format!("{path}{query}"))).await;
+        let reply = server.ask(Call::get(&format!("{path}{query}"))).await;
         assert_eq!(reply.body, expected, "{query}");
         assert!(reply.header(header::CONTENT_TYPE).starts_with("text/plain"));
         assert_eq!(
@@ -123,27 +123,27 @@ async fn returns_logs_as_bytes_or_json() {
     }
     let call = Call::get(&format!("{path}?stream=stderr")).header(header::ACCEPT, "application/json");
     assert_eq!(
-        door.ask(call).await.json(),
+        server.ask(call).await.json(),
         json!({
             "stdout": null, "stderr": "err\n", "stdout_total": 100, "stderr_total": 4, "truncated": true,
             "lines": [], "lines_truncated": false,
         })
     );
-    let wrong = door.ask(Call::get(&format!("{path}?stream=stdin"))).await;
+    let wrong = server.ask(Call::get(&format!("{path}?stream=stdin"))).await;
     assert_eq!(wrong.refusal(), (400, "invalid".to_owned()));
 }
 
 #[tokio::test]
 async fn cancelling_ended_execution_has_no_effect() {
-    let door = Door::open().await;
-    door.publish(&door.admin).await;
-    let envelope = door.run(json!({"skill": "probe"})).await;
+    let server = TestServer::open().await;
+    server.publish(&server.admin).await;
+    let envelope = server.run(json!({"skill": "probe"})).await;
     let path = format!(
         "/v1/executions/{}/cancel",
         envelope["execution_id"].as_str().unwrap()
     );
     for _ in 0..2 {
-        let reply = door.ask(Call::post(&path)).await;
+        let reply = server.ask(Call::post(&path)).await;
         assert_eq!(
             (reply.status.as_u16(), &reply.json()["status"]),
             (200, &json!("success"))

@@ -3,16 +3,16 @@
 use axum::http::{Method, header};
 use serde_json::{Value, json};
 
-use super::client::{Call, Door, Reply};
+use super::client::{Call, Reply, TestServer};
 
 /// A run that left these files, all with the content `hello world`.
-async fn left(door: &Door, paths: &[&str]) -> Value {
-    door.publish(&door.admin).await;
+async fn left(server: &TestServer, paths: &[&str]) -> Value {
+    server.publish(&server.admin).await;
     let files: serde_json::Map<_, _> = paths
         .iter()
         .map(|path| ((*path).to_owned(), json!("aGVsbG8gd29ybGQ=")))
         .collect();
-    door.run(json!({"skill": "probe", "files": files})).await
+    server.run(json!({"skill": "probe", "files": files})).await
 }
 
 /// The path and query of a link.
@@ -27,10 +27,10 @@ fn path(envelope: &Value, file: &str) -> String {
     )
 }
 
-/// O-15: whatever it claims to be, a browser only saves it.
+/// O-15: a browser only saves it, with any claimed type.
 #[tokio::test]
 async fn browsers_do_not_execute_downloaded_files() {
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     let names = [
         "page.html",
         "image.svg",
@@ -39,9 +39,9 @@ async fn browsers_do_not_execute_downloaded_files() {
         "mail.mhtml",
         "noending",
     ];
-    let envelope = left(&door, &names).await;
+    let envelope = left(&server, &names).await;
     for file in envelope["files"].as_array().unwrap() {
-        let reply = door.send(Call::get(&target(&file["url"]))).await;
+        let reply = server.send(Call::get(&target(&file["url"]))).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         assert_eq!(reply.body, b"hello world");
         assert!(
@@ -66,7 +66,7 @@ async fn browsers_do_not_execute_downloaded_files() {
 /// O-09: odd names arrive under their own path and are saved under a safe one.
 #[tokio::test]
 async fn serves_odd_file_names_under_safe_names() {
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     let names = [
         "a b/ü.txt",
         "-rf",
@@ -76,10 +76,10 @@ async fn serves_odd_file_names_under_safe_names() {
         "trailing ",
         "\u{202e}fdp.exe",
     ];
-    let envelope = left(&door, &names).await;
+    let envelope = left(&server, &names).await;
     assert_eq!(envelope["files"].as_array().unwrap().len(), names.len());
     for file in envelope["files"].as_array().unwrap() {
-        let reply = door.send(Call::get(&target(&file["url"]))).await;
+        let reply = server.send(Call::get(&target(&file["url"]))).await;
         assert_eq!(reply.status, 200, "{file}: {}", reply.text());
         let name = reply.header(header::CONTENT_DISPOSITION);
         assert!(
@@ -92,14 +92,14 @@ async fn serves_odd_file_names_under_safe_names() {
 /// O-15.
 #[tokio::test]
 async fn supports_ranges_and_conditional_requests() {
-    let door = Door::open().await;
-    let envelope = left(&door, &["first.bin", "report.txt"]).await;
+    let server = TestServer::open().await;
+    let envelope = left(&server, &["first.bin", "report.txt"]).await;
     let path = path(&envelope, "report.txt");
-    let whole = door.ask(Call::get(&path)).await;
+    let whole = server.ask(Call::get(&path)).await;
     let tag = whole.header(header::ETAG).to_owned();
     assert_eq!(whole.header(header::CONTENT_LENGTH), "11");
     assert_eq!(whole.header(header::ACCEPT_RANGES), "bytes");
-    let ranged = async |range: &str| door.ask(Call::get(&path).header(header::RANGE, range)).await;
+    let ranged = async |range: &str| server.ask(Call::get(&path).header(header::RANGE, range)).await;
     let seen = |reply: &Reply| {
         (
             reply.status.as_u16(),
@@ -124,15 +124,15 @@ async fn supports_ranges_and_conditional_requests() {
     assert_eq!(beyond.refusal(), (416, "range_not_satisfiable".to_owned()));
     assert_eq!(beyond.header(header::CONTENT_RANGE), "bytes */11");
 
-    let known = door
+    let known = server
         .ask(Call::get(&path).header(header::IF_NONE_MATCH, &tag))
         .await;
     assert_eq!((known.status.as_u16(), known.body.len()), (304, 0));
     let stale = Call::get(&path)
         .header(header::RANGE, "bytes=0-4")
         .header(header::IF_RANGE, "\"old\"");
-    assert_eq!(door.ask(stale).await.status, 200);
-    let head = door.ask(Call::new(Method::HEAD, &path)).await;
+    assert_eq!(server.ask(stale).await.status, 200);
+    let head = server.ask(Call::new(Method::HEAD, &path)).await;
     assert_eq!(
         (
             head.status.as_u16(),
@@ -146,9 +146,9 @@ async fn supports_ranges_and_conditional_requests() {
 
 #[tokio::test]
 async fn returns_all_files_as_archive() {
-    let door = Door::open().await;
-    let envelope = left(&door, &["a.txt", "sub/b.txt"]).await;
-    let reply = door.send(Call::get(&target(&envelope["files_url"]))).await;
+    let server = TestServer::open().await;
+    let envelope = left(&server, &["a.txt", "sub/b.txt"]).await;
+    let reply = server.send(Call::get(&target(&envelope["files_url"]))).await;
     assert_eq!(reply.header(header::CONTENT_TYPE), "application/gzip");
     let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(&reply.body[..]));
     let names: Vec<String> = archive
@@ -158,8 +158,8 @@ async fn returns_all_files_as_archive() {
         .collect();
     assert_eq!(names, ["a.txt", "sub/b.txt"]);
     let head = Call::new(Method::HEAD, &target(&envelope["files_url"]));
-    let head = door.send(head).await;
-    // How long the archive is nobody knows before it is made.
+    let head = server.send(head).await;
+    // The length of the archive is unknown before it is made.
     assert_eq!(
         (head.status.as_u16(), head.header(header::CONTENT_LENGTH)),
         (200, "")
@@ -168,12 +168,12 @@ async fn returns_all_files_as_archive() {
 
 #[tokio::test]
 async fn execution_without_files_has_no_archive() {
-    let door = Door::open().await;
-    let envelope = left(&door, &[]).await;
+    let server = TestServer::open().await;
+    let envelope = left(&server, &[]).await;
     assert_eq!(envelope["files_url"], Value::Null);
     let path = path(&envelope, "").trim_end_matches('/').to_owned();
     assert_eq!(
-        door.ask(Call::get(&path)).await.refusal(),
+        server.ask(Call::get(&path)).await.refusal(),
         (404, "not_found".to_owned())
     );
 }
@@ -181,11 +181,11 @@ async fn execution_without_files_has_no_archive() {
 /// T-13: a link opens what it was made for, and nothing else.
 #[tokio::test]
 async fn rejects_changed_download_link() {
-    let door = Door::open().await;
-    let envelope = left(&door, &["a.txt", "b.txt"]).await;
+    let server = TestServer::open().await;
+    let envelope = left(&server, &["a.txt", "b.txt"]).await;
     let good = target(&envelope["files"][0]["url"]);
-    assert_eq!(door.send(Call::get(&good)).await.status, 200);
-    assert_eq!(door.send(Call::new(Method::HEAD, &good)).await.status, 200);
+    assert_eq!(server.send(Call::get(&good)).await.status, 200);
+    assert_eq!(server.send(Call::new(Method::HEAD, &good)).await.status, 200);
 
     let (path, query) = good.split_once('?').unwrap();
     let (unsigned, signature) = query.split_once("&signature=").unwrap();
@@ -212,10 +212,10 @@ async fn rejects_changed_download_link() {
         format!("{good}&signature={signature}"),
     ];
     for link in changed {
-        let reply = door.send(Call::get(&link)).await;
+        let reply = server.send(Call::get(&link)).await;
         assert_eq!(reply.refusal(), (403, "forbidden".to_owned()), "{link}");
     }
-    let unsigned = door.send(Call::get(&format!("{path}?{unsigned}"))).await;
+    let unsigned = server.send(Call::get(&format!("{path}?{unsigned}"))).await;
     assert_eq!(unsigned.refusal(), (401, "unauthenticated".to_owned()));
     let query = query.to_owned();
     for other in ["logs", "cancel", ""] {
@@ -225,7 +225,7 @@ async fn rejects_changed_download_link() {
         } else {
             Method::GET
         };
-        let reply = door
+        let reply = server
             .send(Call::new(method, route.replace("/?", "?").as_str()))
             .await;
         assert_eq!(reply.status, 401, "{route}");
@@ -235,10 +235,10 @@ async fn rejects_changed_download_link() {
 /// T-02: a key of another tenant opens nothing, with or without a link of the owner.
 #[tokio::test]
 async fn link_does_not_extend_access_of_key() {
-    let door = Door::open().await;
-    let envelope = left(&door, &["a.txt"]).await;
-    let stranger = door.key("other", &[skillbox::auth::Scope::Run]).await;
+    let server = TestServer::open().await;
+    let envelope = left(&server, &["a.txt"]).await;
+    let stranger = server.key("other", &[skillbox::auth::Scope::Run]).await;
     let link = target(&envelope["files"][0]["url"]);
-    assert_eq!(door.send(Call::get(&link).key(&stranger)).await.status, 404);
-    assert_eq!(door.send(Call::get(&link).key("skb_wrong")).await.status, 401);
+    assert_eq!(server.send(Call::get(&link).key(&stranger)).await.status, 404);
+    assert_eq!(server.send(Call::get(&link).key("skb_wrong")).await.status, 401);
 }

@@ -11,7 +11,7 @@ const NO_SANDBOXES: &[(&str, &str)] = &[
     ("SKILLBOX_SANDBOX_BACKEND", "docker"),
     ("SKILLBOX_DOCKER_HOST", "unix:///nonexistent/docker.sock"),
 ];
-/// How long each flood goes on if nobody ends it.
+/// How long each flood lasts unless it is stopped.
 const FLOOD: Duration = Duration::from_secs(3);
 /// What a flood may cost.
 const MEMORY_MAX: u64 = 64 << 20;
@@ -121,7 +121,7 @@ fn flood(server: &Server, begin: &[u8], mut next: impl FnMut(u32) -> Vec<u8>) ->
     (end, most.saturating_sub(before))
 }
 
-/// whatever a client sends over and over, it costs the server little, and what only abuse does ends the connection.
+/// repeated frames cost the server little, and abusive ones end the connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn http2_frame_floods_cost_no_memory_and_block_no_client() {
     tokio::task::spawn_blocking(|| {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use axum::http::HeaderName;
 use serde_json::json;
 
-use super::client::{Call, Door};
+use super::client::{Call, TestServer};
 
 #[derive(Clone, Default)]
 struct Memory(Arc<Mutex<Vec<u8>>>);
@@ -21,7 +21,7 @@ impl Write for Memory {
     }
 }
 
-/// Why it is not ready is said once, however often it is asked, with what lies behind it.
+/// The reason for not being ready is logged once with its cause, not at each request.
 #[tokio::test]
 async fn logs_readiness_change_with_cause() {
     let memory = Memory::default();
@@ -31,10 +31,10 @@ async fn logs_readiness_change_with_cause() {
         .with_writer(move || writer.clone())
         .finish();
     let guard = tracing::subscriber::set_default(subscriber);
-    let door = Door::open().await;
-    std::fs::remove_dir_all(door.folder.path().join("blobs")).unwrap();
+    let server = TestServer::open().await;
+    std::fs::remove_dir_all(server.folder.path().join("blobs")).unwrap();
     for _ in 0..3 {
-        assert_eq!(door.send(Call::get("/readyz")).await.status, 503);
+        assert_eq!(server.send(Call::get("/readyz")).await.status, 503);
     }
     drop(guard);
 
@@ -60,23 +60,25 @@ async fn log_names_requests_and_contains_no_secret() {
         .finish();
     let guard = tracing::subscriber::set_default(subscriber);
 
-    let door = Door::open().await;
-    door.publish(&door.admin).await;
+    let server = TestServer::open().await;
+    server.publish(&server.admin).await;
     let request = json!({"skill": "probe", "input": "private-input", "args": ["private-arg"], "files": {"f.txt": "cHJpdmF0ZS1maWxl"}});
-    let envelope = door.run(request).await;
+    let envelope = server.run(request).await;
     let link = envelope["files_url"].as_str().unwrap().to_owned();
     let target = link.replace("http://localhost:8080", "");
-    assert_eq!(door.send(Call::get(&target)).await.status, 200);
-    door.send(Call::get("/v1/skills").key("skb_private-guess")).await;
+    assert_eq!(server.send(Call::get(&target)).await.status, 200);
+    server
+        .send(Call::get("/v1/skills").key("skb_private-guess"))
+        .await;
     let call = Call::get("/v1/skills/never").header(HeaderName::from_static("x-request-id"), "trace-77");
-    door.ask(call).await;
+    server.ask(call).await;
     let panic = json!({"skill": "probe", "args": ["panic"]});
-    door.ask(Call::post("/v1/executions").json(&panic)).await;
+    server.ask(Call::post("/v1/executions").json(&panic)).await;
     drop(guard);
 
     let log = String::from_utf8(memory.0.lock().unwrap().clone()).unwrap();
     let signature = link.rsplit('=').next().unwrap();
-    for secret in [&door.admin[8..], "private", "cHJpdmF0ZS1maWxl", signature] {
+    for secret in [&server.admin[8..], "private", "cHJpdmF0ZS1maWxl", signature] {
         let line = log.lines().find(|line| line.contains(secret));
         assert_eq!(line, None, "{secret}");
     }

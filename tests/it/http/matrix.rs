@@ -4,7 +4,7 @@ use axum::http::{HeaderName, Method, header};
 use skillbox::auth::Scope;
 use skillbox::http::{Access, matrix};
 
-use super::client::{Call, Door};
+use super::client::{Call, TestServer};
 
 /// What each kind of caller gets on each route: `-` refused as nobody (401), `x` refused for want of a scope (403), `o`
 /// let in (whatever comes of it).
@@ -60,14 +60,14 @@ async fn every_route_authorizes_exactly_the_listed_roles() {
     let listed: Vec<&str> = TABLE.iter().map(|(route, _)| *route).collect();
     assert_eq!(routes, listed, "a new route needs a line in the table");
 
-    // One door would take only so many wrong keys in a minute.
+    // One server would take only so many wrong keys in a minute.
     for routes in TABLE.chunks(12) {
-        let door = Door::open().await;
-        let keys = callers(&door).await;
+        let server = TestServer::open().await;
+        let keys = callers(&server).await;
         for (route, expected) in routes {
             let mut got = String::new();
             for key in &keys {
-                got.push(gets(&door, route, key.as_deref()).await);
+                got.push(gets(&server, route, key.as_deref()).await);
             }
             assert_eq!(got, *expected, "{route}");
         }
@@ -75,9 +75,9 @@ async fn every_route_authorizes_exactly_the_listed_roles() {
 }
 
 /// The result for the owner of `key`, as in the table.
-async fn gets(door: &Door, route: &str, key: Option<&str>) -> char {
+async fn gets(server: &TestServer, route: &str, key: Option<&str>) -> char {
     let call = key.map_or_else(|| call(route), |key| call(route).key(key));
-    let reply = door.send(call).await;
+    let reply = server.send(call).await;
     match reply.status.as_u16() {
         401 => {
             assert_eq!(reply.code(), "unauthenticated");
@@ -85,7 +85,7 @@ async fn gets(door: &Door, route: &str, key: Option<&str>) -> char {
             '-'
         }
         403 => 'x',
-        429 => panic!("{route}: too many wrong keys for one door"),
+        429 => panic!("{route}: too many wrong keys for one server"),
         _ => 'o',
     }
 }
@@ -93,13 +93,13 @@ async fn gets(door: &Door, route: &str, key: Option<&str>) -> char {
 /// T-01: the same routes again by `HEAD`, which the handler for `GET` answers.
 #[tokio::test]
 async fn head_needs_same_scope_as_get() {
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     for (route, access) in matrix().lines() {
         let Some(path) = route.strip_prefix("GET ") else {
             continue;
         };
         let path = concrete(path);
-        let reply = door.send(Call::new(Method::HEAD, &path)).await;
+        let reply = server.send(Call::new(Method::HEAD, &path)).await;
         assert_eq!(reply.status == 401, access != Access::Open, "{route}");
         assert!(reply.body.is_empty(), "{route}");
     }
@@ -108,8 +108,8 @@ async fn head_needs_same_scope_as_get() {
 /// T-06: only one bearer header with a valid key identifies a caller.
 #[tokio::test]
 async fn only_api_key_identifies_caller() {
-    let door = Door::open().await;
-    let admin = door.admin.clone();
+    let server = TestServer::open().await;
+    let admin = server.admin.clone();
     let with = |name: HeaderName, values: &[&str]| {
         let call = Call::get("/v1/skills");
         values
@@ -145,7 +145,7 @@ async fn only_api_key_identifies_caller() {
         Call::get(&format!("/v1/skills?authorization=Bearer%20{admin}")),
     ];
     for (index, call) in calls.into_iter().enumerate() {
-        let reply = door.send(call).await;
+        let reply = server.send(call).await;
         assert_eq!(reply.refusal(), (401, "unauthenticated".to_owned()), "{index}");
     }
 }
@@ -153,15 +153,15 @@ async fn only_api_key_identifies_caller() {
 /// T-06: a scheme has no case (RFC 9110), so it decides nothing: the key is the identity, and without one there is none.
 #[tokio::test]
 async fn lower_case_bearer_scheme_identifies_same_key() {
-    let door = Door::open().await;
-    door.publish(&door.admin).await;
+    let server = TestServer::open().await;
+    server.publish(&server.admin).await;
     let ask = async |value: &str| {
         let call = Call::get("/v1/skills").header(header::AUTHORIZATION, value);
-        door.send(call).await
+        server.send(call).await
     };
-    let stranger = door.key("other", &[Scope::Run]).await;
+    let stranger = server.key("other", &[Scope::Run]).await;
     for scheme in ["Bearer", "bearer", "BEARER"] {
-        let own = ask(&format!("{scheme} {}", door.admin)).await.json();
+        let own = ask(&format!("{scheme} {}", server.admin)).await.json();
         assert_eq!(own["items"].as_array().unwrap().len(), 1, "{scheme}");
         let theirs = ask(&format!("{scheme} {stranger}")).await.json();
         assert_eq!(theirs["items"], serde_json::json!([]), "{scheme}");
@@ -179,10 +179,10 @@ async fn lower_case_bearer_scheme_identifies_same_key() {
 /// T-10: clients that guess keys are slowed down; clients with a valid key are not.
 #[tokio::test]
 async fn throttles_key_guessing_while_valid_key_works() {
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     let mut throttled = 0;
     for _ in 0..200 {
-        let reply = door.send(Call::get("/v1/skills").key("skb_guess")).await;
+        let reply = server.send(Call::get("/v1/skills").key("skb_guess")).await;
         if reply.status == 429 {
             assert_eq!(reply.code(), "rate_limited");
             assert!(reply.header(header::RETRY_AFTER).parse::<u32>().unwrap() <= 60);
@@ -190,25 +190,25 @@ async fn throttles_key_guessing_while_valid_key_works() {
         }
     }
     assert_eq!(throttled, 200 - skillbox::limits::WRONG_KEYS_PER_MINUTE_MAX);
-    assert_eq!(door.ask(Call::get("/v1/skills")).await.status, 200);
+    assert_eq!(server.ask(Call::get("/v1/skills")).await.status, 200);
 }
 
 /// T-07.
 #[tokio::test]
 async fn revoked_key_stops_working_immediately() {
-    let door = Door::open().await;
-    let key = door.key("default", &[Scope::Run]).await;
-    assert_eq!(door.send(Call::get("/v1/skills").key(&key)).await.status, 200);
-    revoke(&door, &key).await;
-    assert_eq!(door.send(Call::get("/v1/skills").key(&key)).await.status, 401);
+    let server = TestServer::open().await;
+    let key = server.key("default", &[Scope::Run]).await;
+    assert_eq!(server.send(Call::get("/v1/skills").key(&key)).await.status, 200);
+    revoke(&server, &key).await;
+    assert_eq!(server.send(Call::get("/v1/skills").key(&key)).await.status, 401);
 }
 
 /// Keys of each column of the table.
-async fn callers(door: &Door) -> Vec<Option<String>> {
-    let revoked = door.key("default", &[Scope::Admin]).await;
-    revoke(door, &revoked).await;
-    let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_millis(1);
-    let expired = door.key_until("default", &[Scope::Admin], Some(soon)).await;
+async fn callers(server: &TestServer) -> Vec<Option<String>> {
+    let revoked = server.key("default", &[Scope::Admin]).await;
+    revoke(server, &revoked).await;
+    let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_millis(500);
+    let expired = server.key_until("default", &[Scope::Admin], Some(soon)).await;
     while jiff::Timestamp::now() <= soon {
         tokio::task::yield_now().await;
     }
@@ -217,14 +217,14 @@ async fn callers(door: &Door) -> Vec<Option<String>> {
         Some("skb_malformed".to_owned()),
         Some(revoked),
         Some(expired),
-        Some(door.key("default", &[Scope::Run]).await),
-        Some(door.key("default", &[Scope::Skills]).await),
-        Some(door.key("default", &[Scope::Admin]).await),
+        Some(server.key("default", &[Scope::Run]).await),
+        Some(server.key("default", &[Scope::Skills]).await),
+        Some(server.key("default", &[Scope::Admin]).await),
     ]
 }
 
-async fn revoke(door: &Door, key: &str) {
-    let keys = door.ask(Call::get("/v1/keys?limit=200")).await.json();
+async fn revoke(server: &TestServer, key: &str) {
+    let keys = server.ask(Call::get("/v1/keys?limit=200")).await.json();
     let key = keys["items"]
         .as_array()
         .unwrap()
@@ -232,7 +232,7 @@ async fn revoke(door: &Door, key: &str) {
         .find(|row| row["hint"] == key[..8])
         .unwrap();
     let path = format!("/v1/keys/{}", key["key_id"].as_str().unwrap());
-    assert_eq!(door.ask(Call::delete(&path)).await.status, 200);
+    assert_eq!(server.ask(Call::delete(&path)).await.status, 200);
 }
 
 /// A request to `route` that gets as far as its handler.

@@ -9,10 +9,10 @@ use skillbox::auth::Scope;
 use skillbox::http::{MetricsRoute, Settings, metrics_app};
 use tower::ServiceExt as _;
 
-use super::client::{Call, Door};
+use super::client::{Call, TestServer};
 
-async fn text(door: &Door) -> String {
-    let reply = door.ask(Call::get("/metrics")).await;
+async fn text(server: &TestServer) -> String {
+    let reply = server.ask(Call::get("/metrics")).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
     assert_eq!(
         reply.header(header::CONTENT_TYPE),
@@ -30,16 +30,18 @@ fn value(text: &str, sample: &str) -> f64 {
 
 #[tokio::test]
 async fn counts_executions_requests_and_rejections() {
-    let door = Door::open().await;
-    door.publish(&door.admin).await;
-    door.run(json!({"skill": "probe", "files": {"a.txt": "aGVsbG8="}}))
+    let server = TestServer::open().await;
+    server.publish(&server.admin).await;
+    server
+        .run(json!({"skill": "probe", "files": {"a.txt": "aGVsbG8="}}))
         .await;
-    door.run(json!({"code": "x", "language": "bash", "args": ["exit=3"]}))
+    server
+        .run(json!({"code": "x", "language": "bash", "args": ["exit=3"]}))
         .await;
     for _ in 0..2 {
-        door.ask(Call::get("/v1/skills/nothing")).await;
+        server.ask(Call::get("/v1/skills/nothing")).await;
     }
-    let text = text(&door).await;
+    let text = text(&server).await;
     for (sample, expected) in [
         (
             "skillbox_executions_total{status=\"success\",backend=\"scripted\",language=\"python\"}",
@@ -85,15 +87,15 @@ async fn counts_executions_requests_and_rejections() {
 
 #[tokio::test]
 async fn counts_open_streams() {
-    let door = Door::open().await;
-    let id = door.run(json!({"code": "x", "language": "bash"})).await["execution_id"].clone();
+    let server = TestServer::open().await;
+    let id = server.run(json!({"code": "x", "language": "bash"})).await["execution_id"].clone();
     let id = id.as_str().unwrap();
     let mut open = Vec::new();
     for path in ["events", "logs?follow=true"] {
         let path = format!("/v1/executions/{id}/{path}");
-        open.push(door.begin(Call::get(&path)).await);
+        open.push(server.begin(Call::get(&path)).await);
     }
-    let streams = async || value(&text(&door).await, "skillbox_streams_open").to_string();
+    let streams = async || value(&text(&server).await, "skillbox_streams_open").to_string();
     assert_eq!(streams().await, "2");
     open.pop();
     assert_eq!(streams().await, "1");
@@ -101,16 +103,18 @@ async fn counts_open_streams() {
     assert_eq!(streams().await, "0");
 }
 
-/// T-03: what a tenant, its skills or its requests are called is nobody else's business, and would make series without bound.
+/// T-03: names of tenants, skills and requests are private, and would make an unlimited number of series.
 #[tokio::test]
 async fn metric_labels_contain_no_caller_data() {
-    let door = Door::open().await;
-    let key = door.key("hooli", &[Scope::Run, Scope::Skills]).await;
-    door.publish(&key).await;
+    let server = TestServer::open().await;
+    let key = server.key("hooli", &[Scope::Run, Scope::Skills]).await;
+    server.publish(&key).await;
     let run = Call::post("/v1/executions").json(&json!({"skill": "probe", "input": {"pied": "piper"}}));
-    assert_eq!(door.send(run.key(&key)).await.status, 200);
-    door.send(Call::get("/secret-plan?signature=abc").key(&key)).await;
-    let text = text(&door).await;
+    assert_eq!(server.send(run.key(&key)).await.status, 200);
+    server
+        .send(Call::get("/secret-plan?signature=abc").key(&key))
+        .await;
+    let text = text(&server).await;
     for chosen in ["hooli", "probe", "piper", "secret-plan", "signature", &key] {
         assert!(!text.contains(chosen), "{chosen} in\n{text}");
     }
@@ -125,24 +129,24 @@ async fn metric_labels_contain_no_caller_data() {
 /// T-04.
 #[tokio::test]
 async fn only_default_tenant_administrator_reads_metrics() {
-    let door = Door::open().await;
-    let other = door.key("hooli", &[Scope::Admin]).await;
-    let reply = door.send(Call::get("/metrics").key(&other)).await;
+    let server = TestServer::open().await;
+    let other = server.key("hooli", &[Scope::Admin]).await;
+    let reply = server.send(Call::get("/metrics").key(&other)).await;
     assert_eq!(reply.refusal(), (403, "forbidden".to_owned()));
 
     let closed = Settings {
         metrics: MetricsRoute::Closed,
         ..Settings::default()
     };
-    let door = Door::open_with(&closed).await;
-    let reply = door.ask(Call::get("/metrics")).await;
+    let server = TestServer::open_with(&closed).await;
+    let reply = server.ask(Call::get("/metrics")).await;
     assert_eq!(reply.refusal(), (404, "not_found".to_owned()));
 }
 
 #[tokio::test]
 async fn metrics_address_serves_only_metrics() {
-    let door = Door::open().await;
-    let app = metrics_app(door.engine.clone());
+    let server = TestServer::open().await;
+    let app = metrics_app(server.engine.clone());
     for (route, _) in skillbox::http::matrix().lines() {
         let (method, path) = route.split_once(' ').unwrap();
         let request = Request::builder()
@@ -181,11 +185,11 @@ fn described(text: &str) -> BTreeMap<String, (String, String)> {
 async fn document_lists_exactly_the_printed_metrics() {
     let document = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/OBSERVABILITY.md");
     let document = std::fs::read_to_string(document).unwrap();
-    let door = Door::open().await;
-    door.publish(&door.admin).await;
-    door.run(json!({"skill": "probe"})).await;
-    door.ask(Call::get("/nowhere")).await;
-    let printed = described(&text(&door).await);
+    let server = TestServer::open().await;
+    server.publish(&server.admin).await;
+    server.run(json!({"skill": "probe"})).await;
+    server.ask(Call::get("/nowhere")).await;
+    let printed = described(&text(&server).await);
     for (name, (kind, about)) in &printed {
         let start = format!("| `{name}` | {kind} | ");
         let row = document.lines().find(|line| line.starts_with(&start));

@@ -5,7 +5,7 @@ use axum::http::{HeaderName, Method, header};
 use serde_json::{Value, json};
 use skillbox::limits;
 
-use super::client::{Call, Door};
+use super::client::{Call, TestServer};
 
 fn invalid() -> (u16, String) {
     (400, "invalid".to_owned())
@@ -18,7 +18,7 @@ fn execute(body: impl Into<Body>) -> Call {
 /// A-02, A-03, A-05, A-09.
 #[tokio::test]
 async fn rejects_invalid_requests_with_reason() {
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     let deep = "[".repeat(100_000);
     let deep_input = format!(
         "{{\"skill\":\"probe\",\"input\":{}{}}}",
@@ -47,7 +47,7 @@ async fn rejects_invalid_requests_with_reason() {
         (b"", "the body"),
     ];
     for (body, reason) in cases {
-        let reply = door.ask(execute(body.to_vec())).await;
+        let reply = server.ask(execute(body.to_vec())).await;
         let head = String::from_utf8_lossy(&body[..body.len().min(60)]).into_owned();
         assert_eq!(reply.refusal(), invalid(), "{head}");
         let detail = reply.json()["detail"].as_str().unwrap().to_owned();
@@ -55,11 +55,11 @@ async fn rejects_invalid_requests_with_reason() {
     }
 }
 
-/// A-04: whatever the numbers are, they come back as they were sent.
+/// A-04: numbers are returned as they were sent.
 #[tokio::test]
 async fn passes_input_byte_for_byte() {
-    let door = Door::open().await;
-    door.publish(&door.admin).await;
+    let server = TestServer::open().await;
+    server.publish(&server.admin).await;
     let inputs = [
         "9007199254740993",
         "18446744073709551616",
@@ -73,7 +73,7 @@ async fn passes_input_byte_for_byte() {
         "[]",
     ];
     for input in inputs {
-        let reply = door
+        let reply = server
             .ask(execute(format!("{{\"skill\":\"probe\",\"input\":{input}}}")))
             .await;
         assert_eq!(reply.status, 200, "{input}: {}", reply.text());
@@ -88,7 +88,7 @@ async fn passes_input_byte_for_byte() {
 /// A-06: NUL in each string of each operation.
 #[tokio::test]
 async fn rejects_nul_in_every_string() {
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     let bodies = [
         ("/v1/executions", json!({"skill": "a\0"}), "skill"),
         (
@@ -125,7 +125,7 @@ async fn rejects_nul_in_every_string() {
         ),
     ];
     for (path, body, field) in bodies {
-        let reply = door.ask(Call::post(path).json(&body)).await;
+        let reply = server.ask(Call::post(path).json(&body)).await;
         assert_eq!(reply.refusal(), invalid(), "{body}");
         let detail = reply.json()["detail"].as_str().unwrap().to_owned();
         assert!(detail.starts_with(field), "{body}: {detail}");
@@ -145,40 +145,40 @@ async fn rejects_nul_in_every_string() {
         format!("/v1/executions/{never}/logs?stream=both%00"),
         "/v1/keys?page_token=%00".to_owned(),
     ] {
-        assert_eq!(door.ask(Call::get(&path)).await.refusal(), invalid(), "{path}");
+        assert_eq!(server.ask(Call::get(&path)).await.refusal(), invalid(), "{path}");
     }
 }
 
-/// A-07: the cap is the cap, whatever carries it.
+/// A-07: the limit holds for every content type.
 #[tokio::test]
 async fn accepts_input_at_limit_and_rejects_larger_one() {
-    let door = Door::open().await;
-    door.publish(&door.admin).await;
+    let server = TestServer::open().await;
+    server.publish(&server.admin).await;
     let cap = usize::try_from(limits::INPUT_BYTES_MAX).unwrap();
     let input = |bytes: usize| format!("{{\"skill\":\"probe\",\"input\":\"{}\"}}", "x".repeat(bytes - 2));
     for bytes in [2, 131_056, 131_057, 131_058, 1 << 20, cap] {
-        let reply = door.ask(execute(input(bytes))).await;
+        let reply = server.ask(execute(input(bytes))).await;
         assert_eq!(reply.status, 200, "{bytes}");
         assert_eq!(reply.json()["output"].as_str().unwrap().len(), bytes - 2);
     }
     let too_large = (413, "too_large".to_owned());
-    assert_eq!(door.ask(execute(input(cap + 1))).await.refusal(), too_large);
+    assert_eq!(server.ask(execute(input(cap + 1))).await.refusal(), too_large);
     let above = usize::try_from(limits::EXECUTION_BODY_BYTES_MAX).unwrap() + 1;
-    assert_eq!(door.ask(execute(vec![b' '; above])).await.refusal(), too_large);
+    assert_eq!(server.ask(execute(vec![b' '; above])).await.refusal(), too_large);
     let piece = Bytes::from(vec![b' '; 1 << 20]);
     let pieces = (0..64).map(move |_| Ok::<_, std::io::Error>(piece.clone()));
     let endless = Body::from_stream(futures::stream::iter(pieces));
     assert_eq!(
-        door.ask(execute(endless)).await.refusal(),
+        server.ask(execute(endless)).await.refusal(),
         too_large,
         "no length declared"
     );
 }
 
-/// A-10, A-18: a body that a foreign page could send, or that could unpack to anything, is not looked at.
+/// A-10, A-18: a body that a foreign page could send, or that is compressed, is rejected unread.
 #[tokio::test]
 async fn parses_only_plain_json() {
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     let body = r#"{"name":"x","scopes":["admin"]}"#;
     let refused = (415, "unsupported_media_type".to_owned());
     for kind in [
@@ -192,30 +192,30 @@ async fn parses_only_plain_json() {
         let call = Call::post("/v1/keys")
             .header(header::CONTENT_TYPE, kind)
             .body(body);
-        assert_eq!(door.ask(call).await.refusal(), refused, "{kind}");
+        assert_eq!(server.ask(call).await.refusal(), refused, "{kind}");
     }
     assert_eq!(
-        door.ask(Call::post("/v1/keys").body(body)).await.refusal(),
+        server.ask(Call::post("/v1/keys").body(body)).await.refusal(),
         refused
     );
     for coding in ["gzip", "br", "zstd", "identity, gzip", "x"] {
         let call = Call::post("/v1/keys")
             .raw_json(body)
             .header(header::CONTENT_ENCODING, coding);
-        assert_eq!(door.ask(call).await.refusal(), refused, "{coding}");
+        assert_eq!(server.ask(call).await.refusal(), refused, "{coding}");
     }
-    let keys = door.ask(Call::get("/v1/keys")).await.json();
+    let keys = server.ask(Call::get("/v1/keys")).await.json();
     assert_eq!(keys["items"].as_array().unwrap().len(), 1, "none was made");
     let call = Call::post("/v1/keys")
         .raw_json(body)
         .header(header::CONTENT_ENCODING, "identity");
-    assert_eq!(door.ask(call).await.status, 201);
+    assert_eq!(server.ask(call).await.status, 201);
 }
 
 /// A-11.
 #[tokio::test]
 async fn odd_paths_reach_no_other_resource() {
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     let long = "a".repeat(10_000);
     let never = "019a0000-0000-7000-8000-000000000000";
     for path in [
@@ -244,7 +244,7 @@ async fn odd_paths_reach_no_other_resource() {
         "/v1/skills/",
         "/v1/%73kills",
     ] {
-        let reply = door.ask(Call::get(path)).await;
+        let reply = server.ask(Call::get(path)).await;
         assert!(
             matches!(reply.status.as_u16(), 400 | 404),
             "{path}: {}",
@@ -260,15 +260,15 @@ async fn odd_paths_reach_no_other_resource() {
 /// What is written wrong is named, with how to write it.
 #[tokio::test]
 async fn reports_format_of_invalid_time_or_number() {
-    let door = Door::open().await;
-    let since = door.ask(Call::get("/v1/executions?since=yesterday")).await;
+    let server = TestServer::open().await;
+    let since = server.ask(Call::get("/v1/executions?since=yesterday")).await;
     let detail = since.json()["detail"].as_str().unwrap().to_owned();
     assert!(
         detail.contains("since") && detail.contains("2026-01-31T12:00:00Z"),
         "{detail}"
     );
     let body = json!({"skill": "probe", "timeout": "30s"});
-    let timeout = door.ask(Call::post("/v1/executions").json(&body)).await;
+    let timeout = server.ask(Call::post("/v1/executions").json(&body)).await;
     let detail = timeout.json()["detail"].as_str().unwrap().to_owned();
     assert!(
         detail.contains("timeout") && detail.contains("like 30"),
@@ -279,9 +279,9 @@ async fn reports_format_of_invalid_time_or_number() {
 /// A-12.
 #[tokio::test]
 async fn filters_are_plain_values() {
-    let door = Door::open().await;
-    door.publish(&door.admin).await;
-    door.run(json!({"skill": "probe"})).await;
+    let server = TestServer::open().await;
+    server.publish(&server.admin).await;
+    server.run(json!({"skill": "probe"})).await;
     for query in [
         "status=%27%20or%201%3D1--",
         "status=SUCCESS",
@@ -298,11 +298,11 @@ async fn filters_are_plain_values() {
         "status=",
         "unknown",
     ] {
-        let reply = door.ask(Call::get(&format!("/v1/executions?{query}"))).await;
+        let reply = server.ask(Call::get(&format!("/v1/executions?{query}"))).await;
         assert_eq!(reply.refusal(), invalid(), "{query}: {}", reply.text());
     }
     let count = async |query: &str| {
-        let reply = door.ask(Call::get(&format!("/v1/executions?{query}"))).await;
+        let reply = server.ask(Call::get(&format!("/v1/executions?{query}"))).await;
         reply.json()["items"].as_array().unwrap().len()
     };
     assert_eq!(count("").await, 1);
@@ -318,17 +318,17 @@ async fn filters_are_plain_values() {
 /// A-13: every list by pages, and tokens that are not its own.
 #[tokio::test]
 async fn pages_cover_list_and_foreign_tokens_are_rejected() {
-    let door = Door::open().await;
-    door.publish(&door.admin).await;
+    let server = TestServer::open().await;
+    server.publish(&server.admin).await;
     for _ in 0..3 {
-        door.run(json!({"skill": "probe"})).await;
+        server.run(json!({"skill": "probe"})).await;
     }
-    let all = door.ask(Call::get("/v1/executions")).await.json();
+    let all = server.ask(Call::get("/v1/executions")).await.json();
     assert_eq!(all["next_page_token"], Value::Null);
     let (mut joined, mut token) = (Vec::new(), String::new());
     loop {
         let path = format!("/v1/executions?limit=1{token}");
-        let page = door.ask(Call::get(&path)).await.json();
+        let page = server.ask(Call::get(&path)).await.json();
         joined.extend(page["items"].as_array().unwrap().clone());
         match page["next_page_token"].as_str() {
             Some(next) => token = format!("&page_token={next}"),
@@ -337,7 +337,7 @@ async fn pages_cover_list_and_foreign_tokens_are_rejected() {
     }
     assert_eq!(json!(joined), all["items"]);
 
-    let first = door.ask(Call::get("/v1/executions?limit=1")).await.json();
+    let first = server.ask(Call::get("/v1/executions?limit=1")).await.json();
     let token = first["next_page_token"].as_str().unwrap();
     for path in [
         format!("/v1/keys?page_token={token}"),
@@ -348,16 +348,16 @@ async fn pages_cover_list_and_foreign_tokens_are_rejected() {
         "/v1/executions?limit=0".to_owned(),
         "/v1/executions?limit=-1".to_owned(),
     ] {
-        assert_eq!(door.ask(Call::get(&path)).await.refusal(), invalid(), "{path}");
+        assert_eq!(server.ask(Call::get(&path)).await.refusal(), invalid(), "{path}");
     }
-    let clamped = door.ask(Call::get("/v1/executions?limit=1000000000")).await;
+    let clamped = server.ask(Call::get("/v1/executions?limit=1000000000")).await;
     assert_eq!(clamped.status, 200);
 }
 
 /// A-24: other methods, and pages of other origins.
 #[tokio::test]
 async fn rejects_other_methods_and_origins() {
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     for (method, path) in [
         ("TRACE", "/v1/skills"),
         ("OPTIONS", "/v1/executions"),
@@ -367,7 +367,7 @@ async fn rejects_other_methods_and_origins() {
         ("GET", "/v1/keys/019a0000-0000-7000-8000-000000000000/rotate"),
     ] {
         let call = Call::new(method.parse().unwrap(), path).header(header::ORIGIN, "https://evil.test");
-        let reply = door.ask(call).await;
+        let reply = server.ask(call).await;
         assert_eq!(
             reply.refusal(),
             (405, "method_not_allowed".to_owned()),
@@ -377,13 +377,13 @@ async fn rejects_other_methods_and_origins() {
         assert!(!reply.headers.contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN));
     }
     let connect = Call::new(Method::CONNECT, "localhost:22");
-    let reply = door.ask(connect).await;
+    let reply = server.ask(connect).await;
     assert_eq!(reply.refusal(), (405, "method_not_allowed".to_owned()));
     assert!(!reply.header(header::ALLOW).is_empty());
     let overridden =
         Call::post("/v1/skills/a/1.0.0").header(HeaderName::from_static("x-http-method-override"), "DELETE");
-    assert_eq!(door.ask(overridden).await.status, 405);
+    assert_eq!(server.ask(overridden).await.status, 405);
     let foreign = Call::get("/v1/skills").header(header::ORIGIN, "https://evil.test");
-    let reply = door.ask(foreign).await;
+    let reply = server.ask(foreign).await;
     assert!(!reply.headers.contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN));
 }

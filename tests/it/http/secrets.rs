@@ -1,11 +1,11 @@
-//! Secrets through the door: in, never out.
+//! Secrets through the server: in, never out.
 
 use axum::http::Method;
 use serde_json::json;
 use skillbox::auth::Scope;
 use skillbox::limits;
 
-use super::client::{Call, Door, Reply};
+use super::client::{Call, Reply, TestServer};
 
 fn put(name: &str) -> Call {
     Call::new(Method::PUT, &format!("/v1/secrets/{name}"))
@@ -22,15 +22,15 @@ fn names(reply: &Reply) -> Vec<String> {
 
 #[tokio::test]
 async fn sets_replaces_lists_and_deletes_secret() {
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     let body = json!({"value": "hunter2"});
-    assert_eq!(door.ask(put("API_TOKEN").json(&body)).await.status, 201);
-    assert_eq!(door.ask(put("API_TOKEN").json(&body)).await.status, 204);
-    assert_eq!(door.ask(put("B").json(&body)).await.status, 201);
-    let first = door.ask(Call::get("/v1/secrets?limit=1")).await;
+    assert_eq!(server.ask(put("API_TOKEN").json(&body)).await.status, 201);
+    assert_eq!(server.ask(put("API_TOKEN").json(&body)).await.status, 204);
+    assert_eq!(server.ask(put("B").json(&body)).await.status, 201);
+    let first = server.ask(Call::get("/v1/secrets?limit=1")).await;
     assert_eq!(names(&first), ["API_TOKEN"]);
     let token = first.json()["next_page_token"].as_str().unwrap().to_owned();
-    let rest = door
+    let rest = server
         .ask(Call::get(&format!("/v1/secrets?page_token={token}")))
         .await;
     assert_eq!(names(&rest), ["B"]);
@@ -42,20 +42,22 @@ async fn sets_replaces_lists_and_deletes_secret() {
         .collect();
     assert_eq!(members, ["name", "created_at", "updated_at"]);
     for method in [Method::GET, Method::HEAD, Method::POST] {
-        let reply = door.ask(Call::new(method.clone(), "/v1/secrets/API_TOKEN")).await;
+        let reply = server
+            .ask(Call::new(method.clone(), "/v1/secrets/API_TOKEN"))
+            .await;
         assert_eq!(reply.status, 405, "{method}: there is no way to read one");
     }
-    assert_eq!(door.ask(Call::delete("/v1/secrets/B")).await.status, 204);
+    assert_eq!(server.ask(Call::delete("/v1/secrets/B")).await.status, 204);
     assert_eq!(
-        door.ask(Call::delete("/v1/secrets/B")).await.refusal(),
+        server.ask(Call::delete("/v1/secrets/B")).await.refusal(),
         (404, "not_found".to_owned())
     );
 }
 
-/// What is wrong is said without repeating it.
+/// Errors do not repeat the value.
 #[tokio::test]
 async fn does_not_echo_rejected_secret_value() {
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     let long = "h".repeat(limits::SECRET_BYTES_MAX + 1);
     for body in [
         "\"hunter2\"".to_owned(),
@@ -73,7 +75,7 @@ async fn does_not_echo_rejected_secret_value() {
         "{\"value\": \"\"}".to_owned(),
         format!("{{\"value\": \"{long}\"}}"),
     ] {
-        let reply = door.ask(put("API_TOKEN").raw_json(body)).await;
+        let reply = server.ask(put("API_TOKEN").raw_json(body)).await;
         assert_eq!(reply.refusal(), (400, "invalid".to_owned()), "{}", reply.text());
         assert!(
             !reply.text().contains("hunter2") && !reply.text().contains("4242"),
@@ -83,21 +85,22 @@ async fn does_not_echo_rejected_secret_value() {
         assert!(reply.text().len() < 1000);
     }
     for name in ["PATH", "LD_PRELOAD", "a-b", "1A", "SANDBOX_INPUT"] {
-        let reply = door.ask(put(name).json(&json!({"value": "x"}))).await;
+        let reply = server.ask(put(name).json(&json!({"value": "x"}))).await;
         assert_eq!(reply.refusal(), (400, "invalid".to_owned()), "{name}");
     }
-    assert!(names(&door.ask(Call::get("/v1/secrets")).await).is_empty());
+    assert!(names(&server.ask(Call::get("/v1/secrets")).await).is_empty());
 }
 
 /// S-31: the database holds it sealed, under a key that lies elsewhere.
 #[tokio::test]
 async fn stores_no_plaintext_secret() {
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     let value = "correct-horse-battery-staple";
-    door.ask(put("API_TOKEN").json(&json!({"value": value}))).await;
-    door.ask(put("API_TOKEN").json(&json!({"value": value.repeat(2)})))
+    server.ask(put("API_TOKEN").json(&json!({"value": value}))).await;
+    server
+        .ask(put("API_TOKEN").json(&json!({"value": value.repeat(2)})))
         .await;
-    for entry in std::fs::read_dir(door.folder.path()).unwrap() {
+    for entry in std::fs::read_dir(server.folder.path()).unwrap() {
         let path = entry.unwrap().path();
         if let Ok(bytes) = std::fs::read(&path) {
             for needle in [value.as_bytes(), &crate::world::MASTER_KEY] {
@@ -113,16 +116,21 @@ async fn stores_no_plaintext_secret() {
 
 #[tokio::test]
 async fn limits_number_of_secrets() {
-    let door = Door::open().await;
-    let stranger = door.key("other", &[Scope::Admin]).await;
+    let server = TestServer::open().await;
+    let stranger = server.key("other", &[Scope::Admin]).await;
     let body = json!({"value": "x"});
     for n in 0..limits::SECRETS_MAX {
-        let reply = door.send(put(&format!("S{n}")).json(&body).key(&stranger)).await;
+        let reply = server
+            .send(put(&format!("S{n}")).json(&body).key(&stranger))
+            .await;
         assert_eq!(reply.status, 201);
     }
-    let beyond = door.send(put("ONE_MORE").json(&body).key(&stranger)).await;
+    let beyond = server.send(put("ONE_MORE").json(&body).key(&stranger)).await;
     assert_eq!(beyond.refusal(), (507, "storage_full".to_owned()));
     assert!(beyond.text().contains("delete one"));
-    assert_eq!(door.send(put("S0").json(&body).key(&stranger)).await.status, 204);
-    assert_eq!(door.ask(put("ONE_MORE").json(&body)).await.status, 201);
+    assert_eq!(
+        server.send(put("S0").json(&body).key(&stranger)).await.status,
+        204
+    );
+    assert_eq!(server.ask(put("ONE_MORE").json(&body)).await.status, 201);
 }

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::client::Door;
+use super::client::TestServer;
 
 /// A server on a free port.
 struct Server {
@@ -367,16 +367,16 @@ async fn silent_connections_do_not_block_others() {
 /// A-07: a client that sends everything before it reads still learns why it was refused.
 #[tokio::test]
 async fn answers_413_to_client_that_sends_before_reading() {
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     let shutdown = CancellationToken::new();
-    let mut stream = TcpStream::connect(door.listen(shutdown.clone()).await)
+    let mut stream = TcpStream::connect(server.listen(shutdown.clone()).await)
         .await
         .unwrap();
     let length = limits::EXECUTION_BODY_BYTES_MAX + 20 * limits::MIB;
     let head = format!(
         "POST /v1/executions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
          Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n",
-        door.admin
+        server.admin
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     let piece = vec![b' '; 1 << 20];
@@ -392,9 +392,9 @@ async fn answers_413_to_client_that_sends_before_reading() {
 /// An answer to `HEAD` says how long the answer to `GET` is, and holds none of it.
 #[tokio::test]
 async fn head_returns_length_without_body() {
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     let shutdown = CancellationToken::new();
-    let address = door.listen(shutdown.clone()).await;
+    let address = server.listen(shutdown.clone()).await;
     for path in ["/healthz", "/nowhere", "/v1/skills"] {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let request = format!("HEAD {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");

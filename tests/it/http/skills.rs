@@ -1,4 +1,4 @@
-//! Publishing skills through the door.
+//! Publishing skills through the server.
 
 use axum::body::{Body, Bytes};
 use axum::http::header;
@@ -7,14 +7,14 @@ use serde_json::json;
 use skillbox::limits;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::client::{Call, Door, probe};
+use super::client::{Call, TestServer, probe};
 
 /// Z-25: what was published under a version is what is served.
 #[tokio::test]
 async fn publishes_shows_fetches_and_deletes_skill() {
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     let zip = probe("version: 1.2.0\n");
-    let made = door.ask(Call::upload(zip.clone())).await;
+    let made = server.ask(Call::upload(zip.clone())).await;
     assert_eq!(made.status, 201, "{}", made.text());
     assert_eq!(made.header(header::LOCATION), "/v1/skills/probe/1.2.0");
     let skill = made.json();
@@ -23,21 +23,21 @@ async fn publishes_shows_fetches_and_deletes_skill() {
     assert_eq!(skill["instructions"], "Probe.");
     let digest = skill["digest"].as_str().unwrap().to_owned();
 
-    let again = door.ask(Call::upload(zip.clone())).await;
+    let again = server.ask(Call::upload(zip.clone())).await;
     assert_eq!(
         (again.status.as_u16(), again.json()),
         (200, skill.clone()),
         "the same once more"
     );
-    let other = door
+    let other = server
         .ask(Call::upload(probe("version: 1.2.0\nlicense: MIT\n")))
         .await;
     assert_eq!(other.refusal(), (409, "conflict".to_owned()));
 
     for version in ["1.2.0", "latest", &digest] {
         let path = format!("/v1/skills/probe/{version}");
-        assert_eq!(door.ask(Call::get(&path)).await.json(), skill, "{version}");
-        let archive = door.ask(Call::get(&format!("{path}/archive"))).await;
+        assert_eq!(server.ask(Call::get(&path)).await.json(), skill, "{version}");
+        let archive = server.ask(Call::get(&format!("{path}/archive"))).await;
         assert_eq!(archive.body, zip);
         assert_eq!(archive.header(header::CONTENT_TYPE), "application/zip");
         assert_eq!(
@@ -46,15 +46,15 @@ async fn publishes_shows_fetches_and_deletes_skill() {
         );
         let tag = archive.header(header::ETAG);
         let known = Call::get(&format!("{path}/archive")).header(header::IF_NONE_MATCH, tag);
-        assert_eq!(door.ask(known).await.status, 304);
+        assert_eq!(server.ask(known).await.status, 304);
     }
-    let listed = door.ask(Call::get("/v1/skills")).await.json();
+    let listed = server.ask(Call::get("/v1/skills")).await.json();
     assert_eq!(listed["items"][0]["version"], "1.2.0");
-    let versions = door.ask(Call::get("/v1/skills/probe")).await.json();
+    let versions = server.ask(Call::get("/v1/skills/probe")).await.json();
     assert_eq!(versions["items"], listed["items"]);
 
     assert_eq!(
-        door.ask(Call::delete("/v1/skills/probe/latest")).await.status,
+        server.ask(Call::delete("/v1/skills/probe/latest")).await.status,
         204
     );
     for path in [
@@ -62,7 +62,7 @@ async fn publishes_shows_fetches_and_deletes_skill() {
         "/v1/skills/probe/1.2.0",
         "/v1/skills/probe/1.2.0/archive",
     ] {
-        assert_eq!(door.ask(Call::get(path)).await.status, 404, "{path}");
+        assert_eq!(server.ask(Call::get(path)).await.status, 404, "{path}");
     }
 }
 
@@ -87,9 +87,9 @@ const FIELD: &str = "Content-Disposition: form-data; name=\"version\"";
 /// Z-24.
 #[tokio::test]
 async fn accepts_exactly_one_file_in_form() {
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     let zip = probe("");
-    assert_eq!(door.ask(form(&[(FILE, &zip)])).await.status, 201);
+    assert_eq!(server.ask(form(&[(FILE, &zip)])).await.status, 201);
     for (fields, why) in [
         (vec![], "none"),
         (vec![(FILE, &zip[..]), (FILE, &zip[..])], "two"),
@@ -97,7 +97,7 @@ async fn accepts_exactly_one_file_in_form() {
         (vec![(FIELD, &b"1.0.0"[..]), (FILE, &zip[..])], "a field before"),
         (vec![(FILE, &zip[..]), (FIELD, &b"1.0.0"[..])], "a field after"),
     ] {
-        let reply = door.ask(form(&fields)).await;
+        let reply = server.ask(form(&fields)).await;
         assert_eq!(
             reply.refusal(),
             (400, "invalid".to_owned()),
@@ -108,13 +108,13 @@ async fn accepts_exactly_one_file_in_form() {
     let cut = Call::post("/v1/skills")
         .header(header::CONTENT_TYPE, "multipart/form-data; boundary=x")
         .body(format!("--x\r\n{FILE}\r\n\r\nPK"));
-    assert_eq!(door.ask(cut).await.refusal(), (400, "invalid".to_owned()));
+    assert_eq!(server.ask(cut).await.refusal(), (400, "invalid".to_owned()));
 }
 
 /// A-10.
 #[tokio::test]
 async fn rejects_archives_with_other_content_types() {
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     for kind in [
         "",
         "text/plain",
@@ -128,7 +128,7 @@ async fn rejects_archives_with_other_content_types() {
             call = call.header(header::CONTENT_TYPE, kind);
         }
         assert_eq!(
-            door.ask(call).await.refusal(),
+            server.ask(call).await.refusal(),
             (415, "unsupported_media_type".to_owned()),
             "{kind}"
         );
@@ -137,14 +137,14 @@ async fn rejects_archives_with_other_content_types() {
         let call = Call::post("/v1/skills")
             .header(header::CONTENT_TYPE, kind)
             .body(probe(""));
-        assert!(door.ask(call).await.status.is_success(), "{kind}");
+        assert!(server.ask(call).await.status.is_success(), "{kind}");
     }
 }
 
 /// Z-24: a body without a length, and without an end in sight.
 #[tokio::test]
 async fn rejects_archive_above_limit_during_upload() {
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     let too_large = (413, "too_large".to_owned());
     let piece = Bytes::from(vec![0; 1 << 20]);
     let pieces = limits::ARCHIVE_BYTES_MAX / limits::MIB + 1;
@@ -157,7 +157,7 @@ async fn rejects_archive_above_limit_during_upload() {
     let plain = Call::post("/v1/skills")
         .header(header::CONTENT_TYPE, "application/zip")
         .body(stream());
-    assert_eq!(door.ask(plain).await.refusal(), too_large);
+    assert_eq!(server.ask(plain).await.refusal(), too_large);
     let head = futures::stream::iter([Ok::<_, std::io::Error>(Bytes::from(format!(
         "--x\r\n{FILE}\r\n\r\n"
     )))]);
@@ -168,23 +168,28 @@ async fn rejects_archive_above_limit_during_upload() {
     let in_form = Call::post("/v1/skills")
         .header(header::CONTENT_TYPE, "multipart/form-data; boundary=x")
         .body(body);
-    assert_eq!(door.ask(in_form).await.refusal(), too_large);
+    assert_eq!(server.ask(in_form).await.refusal(), too_large);
 }
 
 #[tokio::test]
 async fn rejects_invalid_skill_with_reason_and_stores_nothing() {
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     for body in [&b""[..], b"PK", b"not a zip at all"] {
         let call = Call::post("/v1/skills")
             .header(header::CONTENT_TYPE, "application/zip")
             .body(body.to_vec());
-        let reply = door.ask(call).await;
+        let reply = server.ask(call).await;
         assert_eq!(reply.refusal(), (400, "invalid".to_owned()), "{}", reply.text());
-        assert!(!reply.text().contains(door.folder.path().to_str().unwrap()));
+        assert!(!reply.text().contains(server.folder.path().to_str().unwrap()));
     }
-    assert_eq!(door.ask(Call::get("/v1/skills")).await.json()["items"], json!([]));
     assert_eq!(
-        std::fs::read_dir(door.folder.path().join("tmp")).unwrap().count(),
+        server.ask(Call::get("/v1/skills")).await.json()["items"],
+        json!([])
+    );
+    assert_eq!(
+        std::fs::read_dir(server.folder.path().join("tmp"))
+            .unwrap()
+            .count(),
         0
     );
 }
@@ -192,15 +197,15 @@ async fn rejects_invalid_skill_with_reason_and_stores_nothing() {
 /// Z-24: lengths that lie, thousands of parts, names that lead out. Slow senders are `http::body`'s own tests.
 #[tokio::test]
 async fn rejects_inconsistent_uploads_and_stores_nothing() {
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     let shutdown = tokio_util::sync::CancellationToken::new();
-    let address = door.listen(shutdown.clone()).await;
+    let address = server.listen(shutdown.clone()).await;
     let zip = probe("");
     let lying = |length: usize| {
         let head = format!(
             "POST /v1/skills HTTP/1.1\r\nHost: localhost:8080\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\
              Content-Type: application/zip\r\nContent-Length: {length}\r\n\r\n",
-            door.admin
+            server.admin
         );
         [head.as_bytes(), &zip].concat()
     };
@@ -215,13 +220,19 @@ async fn rejects_inconsistent_uploads_and_stores_nothing() {
         assert!(!answer.starts_with("HTTP/1.1 2"), "{length}: {answer}");
     }
     let many: Vec<_> = (0..10_000).map(|_| (FIELD, &b"x"[..])).collect();
-    assert_eq!(door.ask(form(&many)).await.refusal(), (400, "invalid".to_owned()));
-    assert_eq!(door.ask(Call::get("/v1/skills")).await.json()["items"], json!([]));
+    assert_eq!(
+        server.ask(form(&many)).await.refusal(),
+        (400, "invalid".to_owned())
+    );
+    assert_eq!(
+        server.ask(Call::get("/v1/skills")).await.json()["items"],
+        json!([])
+    );
 
     let leading_out = FILE.replace("probe.zip", "../../../evil.zip");
-    assert_eq!(door.ask(form(&[(&leading_out, &zip)])).await.status, 201);
-    let tmp = door.folder.path().join("tmp");
+    assert_eq!(server.ask(form(&[(&leading_out, &zip)])).await.status, 201);
+    let tmp = server.folder.path().join("tmp");
     assert_eq!(std::fs::read_dir(tmp).unwrap().count(), 0);
-    assert!(!door.folder.path().join("evil.zip").exists());
+    assert!(!server.folder.path().join("evil.zip").exists());
     shutdown.cancel();
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use skillbox::auth::Scope;
 use skillbox::limits;
 
-use super::client::{Call, Door, Reply};
+use super::client::{Call, Reply, TestServer};
 
 const NEVER: &str = "019a0000-0000-7000-8000-000000000000";
 
@@ -36,23 +36,23 @@ const OWNED: [&str; 18] = [
 /// T-02, T-03: what belongs to another tenant answers like what never was, in status, headers and body.
 #[tokio::test]
 async fn data_of_other_tenant_is_not_found() {
-    let door = Door::open().await;
-    door.publish(&door.admin).await;
+    let server = TestServer::open().await;
+    server.publish(&server.admin).await;
     let files = json!({"report.txt": "aGVsbG8="});
-    let execution = door
+    let execution = server
         .run(json!({"skill": "probe", "files": files, "callback_url": "https://hooks.example/"}))
         .await;
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let (id, version) = (text(&execution["execution_id"]), text(&execution["version"]));
-    let stranger = door.key("other", &[Scope::Admin]).await;
-    let keys = door.ask(Call::get("/v1/keys")).await.json();
+    let stranger = server.key("other", &[Scope::Admin]).await;
+    let keys = server.ask(Call::get("/v1/keys")).await.json();
     let key = text(&keys["items"][0]["key_id"]);
-    let webhooks = door.ask(Call::get("/v1/webhooks/deliveries")).await.json();
+    let webhooks = server.ask(Call::get("/v1/webhooks/deliveries")).await.json();
     let hook = text(&webhooks["items"][0]["delivery_id"]);
-    let kept = door.ask(Call::post("/v1/blobs").body("mine")).await.json();
+    let kept = server.ask(Call::post("/v1/blobs").body("mine")).await.json();
     let blob = text(&kept["blob_id"]);
     let put = Call::new(axum::http::Method::PUT, "/v1/secrets/TOKEN");
-    assert_eq!(door.ask(put.json(&json!({"value": "x"}))).await.status, 201);
+    assert_eq!(server.ask(put.json(&json!({"value": "x"}))).await.status, 201);
 
     for route in OWNED {
         let (method, path) = route.split_once(' ').unwrap();
@@ -71,7 +71,7 @@ async fn data_of_other_tenant_is_not_found() {
             .replace("SECRET", "never")
             .replace("BLOB", NEVER_BLOB)
             .replace("SKILL", "never");
-        let ask = |path: &str| door.send(Call::new(method.parse().unwrap(), path).key(&stranger));
+        let ask = |path: &str| server.send(Call::new(method.parse().unwrap(), path).key(&stranger));
         let (theirs, nobodys) = (ask(&theirs).await, ask(&nobodys).await);
         assert_eq!(theirs.refusal(), (404, "not_found".to_owned()), "{route}");
         let masked = |reply: &Reply| {
@@ -90,30 +90,30 @@ async fn data_of_other_tenant_is_not_found() {
         assert_eq!(names(&theirs), names(&nobodys), "{route}");
     }
     for list in ["/v1/executions", "/v1/skills", "/v1/webhooks/deliveries"] {
-        let listed = door.send(Call::get(list).key(&stranger)).await.json();
+        let listed = server.send(Call::get(list).key(&stranger)).await.json();
         assert_eq!(listed["items"], json!([]), "{list}");
     }
-    let reply = door.ask(Call::get(&format!("/v1/executions/{id}"))).await;
+    let reply = server.ask(Call::get(&format!("/v1/executions/{id}"))).await;
     assert_eq!(reply.status, 200, "its owner still sees it");
 }
 
 /// T-15: a tenant that uses its whole share with endless uploads does not block others.
 #[tokio::test]
 async fn tenant_at_limit_does_not_block_others() {
-    let door = Door::open().await;
-    let stranger = door.key("other", &[Scope::Skills]).await;
+    let server = TestServer::open().await;
+    let stranger = server.key("other", &[Scope::Skills]).await;
     let endless = async || loop {
         let pieces = futures::stream::pending::<Result<Vec<u8>, std::io::Error>>();
         let upload = Call::upload(Vec::new()).body(Body::from_stream(pieces));
         // Refused when the one below is in between: it tries again.
-        assert_eq!(door.ask(upload).await.refusal().0, 503);
+        assert_eq!(server.ask(upload).await.refusal().0, 503);
         // A refusal waits for nothing, and the one below runs on this thread, too.
         tokio::task::yield_now().await;
     };
     let stuck = futures::future::join_all((0..limits::UPLOADS_MAX / 4 * 3).map(|_| endless()));
     let refused = async {
         loop {
-            let reply = door.publish(&door.admin).await;
+            let reply = server.publish(&server.admin).await;
             if !reply.status.is_success() {
                 break reply;
             }
@@ -121,7 +121,7 @@ async fn tenant_at_limit_does_not_block_others() {
     };
     let seen = async {
         let refused = refused.await;
-        (refused, door.publish(&stranger).await)
+        (refused, server.publish(&stranger).await)
     };
     let (refused, theirs) = tokio::select! {
         seen = seen => seen,
@@ -134,8 +134,8 @@ async fn tenant_at_limit_does_not_block_others() {
 /// T-05: neither a member nor a header makes anybody another tenant.
 #[tokio::test]
 async fn request_cannot_choose_tenant() {
-    let door = Door::open().await;
-    door.publish(&door.admin).await;
+    let server = TestServer::open().await;
+    server.publish(&server.admin).await;
     for member in [
         "tenant",
         "tenant_id",
@@ -150,7 +150,7 @@ async fn request_cannot_choose_tenant() {
         "privileged",
     ] {
         let body = json!({"skill": "probe", member: "x"});
-        let reply = door.ask(Call::post("/v1/executions").json(&body)).await;
+        let reply = server.ask(Call::post("/v1/executions").json(&body)).await;
         assert_eq!(reply.refusal(), (400, "invalid".to_owned()), "{member}");
         assert!(
             reply.json()["detail"]
@@ -161,26 +161,26 @@ async fn request_cannot_choose_tenant() {
             reply.text()
         );
     }
-    let mut call = Call::get("/v1/skills").key(&door.key("other", &[Scope::Run]).await);
+    let mut call = Call::get("/v1/skills").key(&server.key("other", &[Scope::Run]).await);
     for name in ["x-tenant-id", "x-tenant", "x-forwarded-user", "x-skillbox-tenant"] {
         call = call.header(name.parse().unwrap(), "default");
     }
-    assert_eq!(door.send(call).await.json()["items"], json!([]));
+    assert_eq!(server.send(call).await.json()["items"], json!([]));
 }
 
 /// T-04, T-05: an administrator of another tenant makes keys for that tenant alone.
 #[tokio::test]
 async fn only_default_tenant_administrator_can_name_other_tenant() {
-    let door = Door::open().await;
-    let stranger = door.key("other", &[Scope::Admin]).await;
+    let server = TestServer::open().await;
+    let stranger = server.key("other", &[Scope::Admin]).await;
     let cases = [
         (&stranger, "default", 403),
         (&stranger, "other", 201),
-        (&door.admin, "third", 201),
+        (&server.admin, "third", 201),
     ];
     for (key, tenant, status) in cases {
         let body = json!({"name": "x", "scopes": ["run"], "tenant": tenant});
-        let reply = door.send(Call::post("/v1/keys").json(&body).key(key)).await;
+        let reply = server.send(Call::post("/v1/keys").json(&body).key(key)).await;
         assert_eq!(reply.status, status, "{tenant}: {}", reply.text());
     }
 }

@@ -4,7 +4,7 @@ use axum::http::header;
 use serde_json::{Value, json};
 use skillbox::auth::Scope;
 
-use super::client::{Call, Door, probe};
+use super::client::{Call, TestServer, probe};
 use crate::world::zip_of;
 
 fn zip(files: &[(&str, &str)]) -> Vec<u8> {
@@ -13,20 +13,20 @@ fn zip(files: &[(&str, &str)]) -> Vec<u8> {
     bytes
 }
 
-async fn publish(door: &Door, zip: Vec<u8>) {
-    let reply = door.ask(Call::upload(zip)).await;
+async fn publish(server: &TestServer, zip: Vec<u8>) {
+    let reply = server.ask(Call::upload(zip)).await;
     assert_eq!(reply.status, 201, "{}", reply.text());
 }
 
-async fn filled() -> Door {
-    let door = Door::open().await;
+async fn filled() -> TestServer {
+    let server = TestServer::open().await;
     let program = "---\nname: sales.top\ndescription: Sorts\nlang: python\ninput_schema: {type: object, required: [n]}\n---\n";
-    publish(&door, zip(&[("SKILL.md", program), ("scripts/main.py", "")])).await;
+    publish(&server, zip(&[("SKILL.md", program), ("scripts/main.py", "")])).await;
     let style = "---\nname: style\ndescription: \"Says <how> & \\u202e why\"\n---\nSo.\n";
-    publish(&door, zip(&[("SKILL.md", style)])).await;
+    publish(&server, zip(&[("SKILL.md", style)])).await;
     let tools = "---\nname: tables\ndescription: Works on tables\n---\n";
     publish(
-        &door,
+        &server,
         zip(&[
             ("SKILL.md", tools),
             ("scripts/a.py", "\"\"\"Counts rows.\"\"\"\n"),
@@ -34,13 +34,13 @@ async fn filled() -> Door {
         ]),
     )
     .await;
-    door
+    server
 }
 
 #[tokio::test]
 async fn lists_every_callable_skill_as_tool() {
-    let door = filled().await;
-    let listed = door.ask(Call::get("/v1/tools")).await.json();
+    let server = filled().await;
+    let listed = server.ask(Call::get("/v1/tools")).await.json();
     assert_eq!(listed["next_page_token"], Value::Null);
     let tools = listed["items"].as_array().unwrap();
     let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
@@ -57,22 +57,22 @@ async fn lists_every_callable_skill_as_tool() {
         ("openai", "/items/0/function/name"),
         ("anthropic", "/items/0/name"),
     ] {
-        let listed = door
+        let listed = server
             .ask(Call::get(&format!("/v1/tools?format={format}")))
             .await
             .json();
         assert_eq!(listed.pointer(name), Some(&json!("sales_top")), "{format}");
     }
-    let refused = door.ask(Call::get("/v1/tools?format=other")).await;
+    let refused = server.ask(Call::get("/v1/tools?format=other")).await;
     assert_eq!(refused.refusal(), (400, "invalid".to_owned()));
 }
 
 #[tokio::test]
 async fn paginates_tools_per_tenant() {
-    let door = filled().await;
+    let server = filled().await;
     let (mut names, mut path, mut pages) = (Vec::new(), "/v1/tools?limit=1".to_owned(), 0);
     loop {
-        let page = door.ask(Call::get(&path)).await.json();
+        let page = server.ask(Call::get(&path)).await.json();
         let items = page["items"].as_array().unwrap();
         names.extend(items.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()));
         pages += 1;
@@ -82,9 +82,9 @@ async fn paginates_tools_per_tenant() {
         path = format!("/v1/tools?limit=1&page_token={token}");
     }
     assert_eq!((names.len(), pages), (2, 3));
-    let other = door.key("other", &[Scope::Run]).await;
+    let other = server.key("other", &[Scope::Run]).await;
     for path in ["/v1/tools", "/v1/tools/prompt"] {
-        let reply = door.send(Call::get(path).key(&other)).await;
+        let reply = server.send(Call::get(path).key(&other)).await;
         assert!(!reply.text().contains("sales"), "{}", reply.text());
     }
 }
@@ -92,8 +92,8 @@ async fn paginates_tools_per_tenant() {
 /// W-13.
 #[tokio::test]
 async fn prompt_lists_every_skill() {
-    let door = filled().await;
-    let reply = door.ask(Call::get("/v1/tools/prompt")).await;
+    let server = filled().await;
+    let reply = server.ask(Call::get("/v1/tools/prompt")).await;
     assert_eq!(reply.header(header::CONTENT_TYPE), "text/plain; charset=utf-8");
     let text = reply.text();
     assert!(
@@ -104,9 +104,9 @@ async fn prompt_lists_every_skill() {
         "<description>Says &lt;how&gt; &amp;  why</description>\n<location>/skills/style/SKILL.md</location>"
     ));
     assert_eq!(text.matches("<skill>").count(), 3);
-    let first = door.ask(Call::get("/v1/tools/prompt?limit=2")).await;
+    let first = server.ask(Call::get("/v1/tools/prompt?limit=2")).await;
     let token = first.headers["x-next-page-token"].to_str().unwrap().to_owned();
-    let rest = door
+    let rest = server
         .ask(Call::get(&format!("/v1/tools/prompt?limit=2&page_token={token}")))
         .await;
     assert!(rest.text().contains("<name>tables</name>") && !rest.headers.contains_key("x-next-page-token"));
@@ -115,10 +115,10 @@ async fn prompt_lists_every_skill() {
 /// refused with every place, before anything is recorded.
 #[tokio::test]
 async fn rejects_input_that_violates_schema_without_recording() {
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     let schema = "input_schema: {type: object, required: [path], properties: {rows: {type: array, items: {type: integer}}}}\n";
-    publish(&door, probe(schema)).await;
-    let ask = async |body: Value| door.ask(Call::post("/v1/executions").json(&body)).await;
+    publish(&server, probe(schema)).await;
+    let ask = async |body: Value| server.ask(Call::post("/v1/executions").json(&body)).await;
     let refused = ask(json!({"skill": "probe", "input": {"rows": [1, "secret", 2.5]}})).await;
     assert_eq!(refused.refusal(), (400, "invalid".to_owned()));
     let problem = refused.json();
@@ -131,7 +131,10 @@ async fn rejects_input_that_violates_schema_without_recording() {
         ])
     );
     assert!(
-        problem["detail"].as_str().unwrap().contains("input does not fit"),
+        problem["detail"]
+            .as_str()
+            .unwrap()
+            .contains("input violates the skill"),
         "{problem}"
     );
     assert!(!refused.text().contains("secret"));
@@ -140,7 +143,7 @@ async fn rejects_input_that_violates_schema_without_recording() {
         400,
         "no input is an empty object"
     );
-    let listed = door.ask(Call::get("/v1/executions")).await.json();
+    let listed = server.ask(Call::get("/v1/executions")).await.json();
     assert_eq!(listed["items"], json!([]));
     let fine = ask(json!({"skill": "probe", "input": {"path": "a", "rows": [1]}}))
         .await
@@ -150,18 +153,18 @@ async fn rejects_input_that_violates_schema_without_recording() {
 
 #[tokio::test]
 async fn output_that_violates_schema_is_stored_and_fails() {
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     publish(
-        &door,
+        &server,
         probe("output_schema: {type: object, properties: {n: {maximum: 5}}}\n"),
     )
     .await;
-    let fine = door.run(json!({"skill": "probe", "input": {"n": 5}})).await;
+    let fine = server.run(json!({"skill": "probe", "input": {"n": 5}})).await;
     assert_eq!(
         (&fine["status"], &fine["error"]),
         (&json!("success"), &Value::Null)
     );
-    let failed = door.run(json!({"skill": "probe", "input": {"n": 6}})).await;
+    let failed = server.run(json!({"skill": "probe", "input": {"n": 6}})).await;
     assert_eq!(failed["status"], "failed");
     assert_eq!(failed["error"]["code"], "output_schema");
     let message = failed["error"]["message"].as_str().unwrap();
@@ -172,11 +175,11 @@ async fn output_that_violates_schema_is_stored_and_fails() {
     );
     let path = format!("/v1/executions/{}", failed["execution_id"].as_str().unwrap());
     assert_eq!(
-        door.ask(Call::get(&path)).await.json()["error"]["code"],
+        server.ask(Call::get(&path)).await.json()["error"]["code"],
         "output_schema"
     );
-    // What failed by itself says so itself.
-    let exited = door
+    // A failure of the program is reported by its own status.
+    let exited = server
         .run(json!({"skill": "probe", "input": {"n": 6}, "args": ["exit=3"]}))
         .await;
     assert_eq!(exited["error"]["code"], "exit_code");
@@ -184,7 +187,7 @@ async fn output_that_violates_schema_is_stored_and_fails() {
 
 #[tokio::test]
 async fn rejects_skill_with_invalid_schema() {
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     for (schema, says) in [
         ("{type: int}", "`/type`"),
         (
@@ -194,7 +197,7 @@ async fn rejects_skill_with_invalid_schema() {
         ("{$ref: 'file:///etc/passwd'}", "cannot refer to other documents"),
         ("{pattern: '(?=a)'}", "look-around"),
     ] {
-        let reply = door
+        let reply = server
             .ask(Call::upload(probe(&format!("input_schema: {schema}\n"))))
             .await;
         assert_eq!(reply.refusal(), (400, "invalid".to_owned()), "{schema}");

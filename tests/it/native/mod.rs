@@ -9,16 +9,14 @@ pub(crate) const BACKEND: Backend = Backend::Native;
 mod blobs;
 #[path = "../deps.rs"]
 mod deps;
-#[path = "../deps_asked.rs"]
-mod deps_asked;
-#[path = "../deps_kept.rs"]
-mod deps_kept;
 #[path = "../deps_programs.rs"]
 mod deps_programs;
+#[path = "../deps_requested.rs"]
+mod deps_requested;
 #[path = "../deps_speed.rs"]
 mod deps_speed;
-#[path = "../entrusted.rs"]
-mod entrusted;
+#[path = "../deps_storage.rs"]
+mod deps_storage;
 #[path = "../examples.rs"]
 mod examples;
 #[path = "../functions.rs"]
@@ -46,6 +44,8 @@ mod sandbox_output;
 mod sandbox_streams;
 #[path = "../sandbox_survivors.rs"]
 mod sandbox_survivors;
+#[path = "../secret_code_paths.rs"]
+mod secret_code_paths;
 #[path = "../secrets.rs"]
 mod secrets;
 #[path = "../streams.rs"]

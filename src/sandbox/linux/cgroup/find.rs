@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hybrid_host_is_used_by_its_old_controllers() {
+    fn hybrid_host_uses_its_v1_controllers() {
         let CgroupSetup::V1(top) = classify(HYBRID, CgroupScope::Top, "") else {
             panic!("not found");
         };
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_with_one_hierarchy_is_used_by_it() {
+    fn finds_the_unified_hierarchy() {
         let found = classify(UNIFIED, CgroupScope::Own, "cpuset cpu io memory pids\n");
         let expected = Unified {
             top: "/sys/fs/cgroup".into(),
@@ -179,7 +179,7 @@ mod tests {
 
     /// S-36: what is missing is named.
     #[test]
-    fn a_missing_controller_is_named() {
+    fn names_missing_controller() {
         for (mounts, controllers) in [("", ""), (UNIFIED, "cpu pids"), (UNIFIED, "")] {
             let CgroupSetup::Unavailable(why) = classify(mounts, CgroupScope::Top, controllers) else {
                 panic!("found in {mounts}");
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespaced_mount_is_entered_from_its_root() {
+    fn resolves_a_namespaced_mount_from_its_root() {
         let line = "26 24 0:23 /c /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory";
         let mount = mounted(line).unwrap();
         let folder = own(&mount, OWN, |line| line.contains(":memory:"));

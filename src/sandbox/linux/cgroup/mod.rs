@@ -405,7 +405,7 @@ mod tests {
 
     /// A local user who locks the base delays a start, but does not prevent it.
     #[test]
-    fn start_succeeds_while_a_stranger_locks_the_base() {
+    fn start_succeeds_while_another_process_locks_the_base() {
         let bases = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let base = File::open(bases[0].path()).unwrap();
         base.lock().unwrap();
@@ -418,7 +418,7 @@ mod tests {
 
     /// P15, F-03: a locked home is not removed, an unlocked one is.
     #[test]
-    fn only_what_nobody_holds_is_swept() {
+    fn sweeps_only_unlocked_folders() {
         let base = tempfile::tempdir().unwrap();
         let homes = [
             InstanceId::generate(),

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn an_own_cgroup_is_emptied_into_a_leaf_and_handed_on() {
+    fn moves_own_processes_into_a_leaf_and_delegates() {
         let top = tempfile::tempdir().unwrap();
         let own_id = std::process::id().to_string();
         let unified = scope(top.path(), &format!("{own_id}\n"), "cpuset cpu io memory pids\n");
@@ -214,7 +214,7 @@ mod tests {
 
     /// A login shell in the same scope stays where it is.
     #[test]
-    fn nobody_elses_processes_are_moved() {
+    fn does_not_move_processes_of_others() {
         let top = tempfile::tempdir().unwrap();
         for others in ["1\n", "0\n"] {
             let own_id = std::process::id();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_controller_that_was_not_delegated_is_named() {
+    fn names_controller_that_is_not_delegated() {
         let top = tempfile::tempdir().unwrap();
         let unified = scope(top.path(), "", "memory pids\n");
         let why = base(&unified).unwrap_err();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_containers_top_is_its_own_to_hand_on() {
+    fn delegates_the_top_of_a_container() {
         let top = tempfile::tempdir().unwrap();
         fs::write(top.path().join("cgroup.type"), "domain\n").unwrap();
         fs::write(top.path().join("cgroup.procs"), "1\n").unwrap();
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bound_is_written_and_every_figure_read() {
+    fn writes_each_limit_and_reads_each_figure() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         fs::write(path.join("memory.swap.max"), "max").unwrap();

@@ -163,7 +163,7 @@ async fn cancelled_installation_leaves_nothing() {
     }
     left.abort();
     assert!(left.await.unwrap_err().is_cancelled());
-    // It waits for the one that is being ended, which nobody answers any more.
+    // It waits for the installation that is being cancelled.
     index.hold("/nothing/");
     let outcome = ended(&world, asks_for(ALPHA, "alpha"), RunSpec::default())
         .await
@@ -227,8 +227,8 @@ async fn rejects_packages_above_limit_and_names_fix() {
     index.wheel("much", &[("much.py", &much)]);
     index.wheel("read", &[("read-1.0.dist-info/entry_points.txt", &read)]);
     for (package, part) in [
-        ("some", "may have 64 MiB (deps.set_size)"),
-        ("much", "may have 64 MiB (deps.set_size)"),
+        ("some", "the limit is 64 MiB (deps.set_size)"),
+        ("much", "the limit is 64 MiB (deps.set_size)"),
         ("read", "was out of memory"),
     ] {
         let error = run(&world, asks_for("seen = 1", package), RunSpec::default())
@@ -244,7 +244,7 @@ async fn rejects_packages_above_limit_and_names_fix() {
     assert!(sets(&world, &world.admin).await.is_empty());
 }
 
-/// T-02: what one tenant has installed tells another nothing, not even by time, and is not theirs to forget.
+/// T-02: packages of one tenant reveal nothing to another, not even by time, and another cannot delete them.
 #[tokio::test]
 async fn does_not_share_packages_between_tenants() {
     let Some((world, index)) = world_with_index().await else {
@@ -286,7 +286,7 @@ async fn does_not_share_packages_between_tenants() {
     assert_eq!(index.fetched(WHEEL), 2);
 }
 
-/// A proxy for `CONNECT` on loopback that leads every name to this port; what it was told is kept.
+/// A proxy for `CONNECT` on loopback that leads every name to this port and records its requests.
 fn connect_proxy(to: u16) -> (u16, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -64,7 +64,7 @@ async fn world() -> Option<World> {
     Some(world)
 }
 
-/// Where each Python looks for the modules of the user whose home is `/workspace`.
+/// Where each Python searches the modules of the user whose home is `/workspace`.
 fn user_sites() -> Vec<String> {
     (8..20)
         .map(|minor| format!(".local/lib/python3.{minor}/site-packages/usercustomize.py"))
