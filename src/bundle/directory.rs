@@ -55,7 +55,7 @@ pub(super) fn read(archive: &File) -> Result<Vec<Member>, Error> {
     }
     let end = End::find(archive, length)?;
     let records = bytes_at(archive, end.start, end.size)?;
-    let mut cursor = Cursor(&records);
+    let mut cursor = FieldReader(&records);
     let mut members = Vec::with_capacity(end.entries);
     let mut total = 0;
     for _ in 0..end.entries {
@@ -100,10 +100,10 @@ impl End {
             };
             return Err(refused(rule));
         };
-        Self::parse(&mut Cursor(&tail[at + 4..]), tail_start + at as u64)
+        Self::parse(&mut FieldReader(&tail[at + 4..]), tail_start + at as u64)
     }
 
-    fn parse(record: &mut Cursor<'_>, at: u64) -> Result<Self, Error> {
+    fn parse(record: &mut FieldReader<'_>, at: u64) -> Result<Self, Error> {
         let disks = [record.u16()?, record.u16()?];
         let (here, entries) = (record.u16()?, record.u16()?);
         let (size, start) = (record.u32()?, record.u32()?);
@@ -149,7 +149,7 @@ fn is_end(tail: &[u8]) -> bool {
 }
 
 /// A record of the central directory: the raw name, and the entry without positions.
-fn central<'a>(cursor: &mut Cursor<'a>) -> Result<(&'a [u8], Member), Error> {
+fn central<'a>(cursor: &mut FieldReader<'a>) -> Result<(&'a [u8], Member), Error> {
     if cursor.bytes(4)? != b"PK\x01\x02" {
         return Err(refused("has a damaged directory"));
     }
@@ -251,7 +251,7 @@ fn method_name(method: u16) -> &'static str {
 /// Finds the data of an entry. Rejects a local header that differs from the directory, because other readers use it.
 fn locate(archive: &File, name: &[u8], mut member: Member) -> Result<Member, Error> {
     let fixed = bytes_at(archive, member.header, LOCAL_BYTES as u64)?;
-    let mut cursor = Cursor(&fixed);
+    let mut cursor = FieldReader(&fixed);
     let signature = cursor.bytes(4)?;
     let _version = cursor.u16()?;
     let (flags, method) = (cursor.u16()?, cursor.u16()?);
@@ -326,9 +326,9 @@ fn bytes_at(archive: &File, offset: u64, length: u64) -> Result<Vec<u8>, Error> 
 }
 
 /// Reads little-endian numbers.
-struct Cursor<'a>(&'a [u8]);
+struct FieldReader<'a>(&'a [u8]);
 
-impl<'a> Cursor<'a> {
+impl<'a> FieldReader<'a> {
     fn bytes(&mut self, length: usize) -> Result<&'a [u8], Error> {
         let (taken, rest) = self
             .0

@@ -11,7 +11,7 @@ use super::layers::SettingValue;
 use super::settings::{self, SETTINGS, SettingKind};
 use crate::limits;
 
-type Settings = Vec<(&'static str, SettingValue)>;
+type FileSettings = Vec<(&'static str, SettingValue)>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigFile {
@@ -30,7 +30,7 @@ impl ConfigFile {
 }
 
 /// Reads a file. A missing optional file sets nothing; unknown keys are errors.
-pub(super) fn read(file: &ConfigFile) -> Result<Settings, Error> {
+pub(super) fn read(file: &ConfigFile) -> Result<FileSettings, Error> {
     let path = file.path();
     let text = match (read_text(path), file) {
         (Ok(text), _) => text,
@@ -40,7 +40,7 @@ pub(super) fn read(file: &ConfigFile) -> Result<Settings, Error> {
                 io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
             ) =>
         {
-            return Ok(Settings::new());
+            return Ok(FileSettings::new());
         }
         (Err(error), _) => return Err(Error::new(path.display(), format!("cannot be read ({error})"))),
     };
@@ -59,9 +59,9 @@ fn read_text(path: &Path) -> io::Result<String> {
 }
 
 /// The settings of a file, with every scalar as text.
-fn parse(text: &str) -> Result<Settings, String> {
+fn parse(text: &str) -> Result<FileSettings, String> {
     if text.trim().is_empty() {
-        return Ok(Settings::new());
+        return Ok(FileSettings::new());
     }
     let tree: Json = serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
         use serde_saphyr::MessageFormatter as _;
@@ -75,9 +75,9 @@ fn parse(text: &str) -> Result<Settings, String> {
         format!("{line}{message}")
     })?;
     match tree {
-        Json::Null => Ok(Settings::new()),
+        Json::Null => Ok(FileSettings::new()),
         Json::Object(members) => {
-            let mut settings = Settings::new();
+            let mut settings = FileSettings::new();
             read_members(&members, "", &mut settings)?;
             Ok(settings)
         }
@@ -107,7 +107,7 @@ fn options() -> serde_saphyr::Options {
 fn read_members(
     members: &serde_json::Map<String, Json>,
     above: &str,
-    settings: &mut Settings,
+    settings: &mut FileSettings,
 ) -> Result<(), String> {
     for (name, value) in members {
         let key = if above.is_empty() {
@@ -121,7 +121,7 @@ fn read_members(
 }
 
 /// A setting or a mapping without a value sets nothing.
-fn read_member(key: &str, value: &Json, settings: &mut Settings) -> Result<(), String> {
+fn read_member(key: &str, value: &Json, settings: &mut FileSettings) -> Result<(), String> {
     if let Some(setting) = settings::of_key(key) {
         let value = match (setting.kind, value) {
             (_, Json::Null) => return Ok(()),

@@ -11,7 +11,7 @@ use crate::blob;
 use crate::bundle::artifacts::ArtifactTar;
 use crate::engine::admission::Slot;
 use crate::engine::blobs::with_blobs;
-use crate::engine::deps::Waiter;
+use crate::engine::deps::InstallWaiter;
 use crate::engine::outcome::{failed, from_report, without_artifacts};
 use crate::engine::plan::PlannedRun;
 use crate::engine::running::Registration;
@@ -214,7 +214,7 @@ impl Runs<'_> {
         planned.schemas.check_input(&planned.job.program.input).await?;
         let progress = planned.progress.take();
         let choice = self.prepare(&planned.job, progress.as_ref()).await?;
-        let waiting = Waiter {
+        let waiting = InstallWaiter {
             progress: progress.as_ref(),
             gone,
         };

@@ -352,7 +352,7 @@ fn run(fields: &mut Fields, name: &SkillName, declaration: &Declaration<'_>) -> 
     let language = fields.parsed("lang", |text| {
         Language::from_alias(&text.to_ascii_lowercase()).ok_or("must be `python`, `node` or `bash`")
     })?;
-    let declared = function::Declared {
+    let declared = function::DeclaredFunction {
         entrypoint: fields.exact("entrypoint")?,
         export: fields.exact("export")?,
         language,
@@ -398,7 +398,7 @@ fn run(fields: &mut Fields, name: &SkillName, declaration: &Declaration<'_>) -> 
         );
         return Ok(Runs::NOTHING);
     }
-    let declared = entrypoint::Declared {
+    let declared = entrypoint::DeclaredProgram {
         language,
         entrypoint: declared.entrypoint,
     };

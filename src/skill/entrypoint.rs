@@ -4,7 +4,7 @@ use crate::error::quoted;
 use crate::skill::Language;
 
 #[derive(Debug, Default)]
-pub(super) struct Declared<'a> {
+pub(super) struct DeclaredProgram<'a> {
     pub(super) language: Option<Language>,
     pub(super) entrypoint: Option<&'a str>,
 }
@@ -22,7 +22,10 @@ pub(super) enum Choice {
 }
 
 /// Selects the entrypoint, which is always a file of the skill.
-pub(super) fn choose(declared: &Declared<'_>, has_file: impl Fn(&str) -> bool) -> Result<Choice, String> {
+pub(super) fn choose(
+    declared: &DeclaredProgram<'_>,
+    has_file: impl Fn(&str) -> bool,
+) -> Result<Choice, String> {
     if let Some(entrypoint) = declared.entrypoint {
         let entrypoint = checked(entrypoint, has_file)?;
         let language = declared
@@ -98,7 +101,9 @@ mod tests {
     const FILES: [&str; 5] = ["SKILL.md", "scripts/main.py", "-c", "run.mjs", "tool"];
 
     fn chosen(language: Option<Language>, entrypoint: Option<&str>) -> Result<Choice, String> {
-        choose(&Declared { language, entrypoint }, |path| FILES.contains(&path))
+        choose(&DeclaredProgram { language, entrypoint }, |path| {
+            FILES.contains(&path)
+        })
     }
 
     fn program(language: Language, entrypoint: &str) -> Result<Choice, String> {
@@ -164,9 +169,12 @@ mod tests {
                 .unwrap_err()
                 .contains("scripts/main.js")
         );
-        assert_eq!(choose(&Declared::default(), |_| false), Ok(Choice::NoProgram));
+        assert_eq!(
+            choose(&DeclaredProgram::default(), |_| false),
+            Ok(Choice::NoProgram)
+        );
         assert!(
-            matches!(choose(&Declared::default(), |_| true), Ok(Choice::Ambiguous(found)) if found.len() == 3)
+            matches!(choose(&DeclaredProgram::default(), |_| true), Ok(Choice::Ambiguous(found)) if found.len() == 3)
         );
     }
 }

@@ -9,7 +9,7 @@ const CODE: &str = "code/";
 const EXPORT: &str = "main";
 
 #[derive(Debug, Default)]
-pub(super) struct Declared<'a> {
+pub(super) struct DeclaredFunction<'a> {
     /// A path, a module, or either with `:function`.
     pub(super) entrypoint: Option<&'a str>,
     pub(super) export: Option<&'a str>,
@@ -35,7 +35,7 @@ pub fn module_at(name: &SkillName, path: &str) -> Option<Result<Called, String>>
 }
 
 /// Whether a skill is a function: it has modules and declares no program elsewhere.
-pub(super) fn is_meant(declared: &Declared<'_>, files: &[&str]) -> bool {
+pub(super) fn is_meant(declared: &DeclaredFunction<'_>, files: &[&str]) -> bool {
     let has_code = files.iter().any(|path| is_module(path));
     let elsewhere = |path: &str| path.contains('/') && !path.trim_start_matches("./").starts_with(CODE);
     declared.export.is_some() || (has_code && !declared.entrypoint.is_some_and(elsewhere))
@@ -44,7 +44,7 @@ pub(super) fn is_meant(declared: &Declared<'_>, files: &[&str]) -> bool {
 /// Selects the module and the function; `None` if nothing is declared and no module is obvious.
 pub(super) fn choose(
     name: &SkillName,
-    declared: &Declared<'_>,
+    declared: &DeclaredFunction<'_>,
     files: &[&str],
 ) -> Result<Option<Called>, String> {
     let (path, export) = match declared.entrypoint {
@@ -198,9 +198,9 @@ mod tests {
     ];
 
     fn chosen(name: &str, entrypoint: Option<&str>) -> Result<Option<(String, String, String)>, String> {
-        let declared = Declared {
+        let declared = DeclaredFunction {
             entrypoint,
-            ..Declared::default()
+            ..DeclaredFunction::default()
         };
         let called = choose(&name.parse().unwrap(), &declared, &FILES)?;
         Ok(called.map(|called| (called.entrypoint, called.function.module, called.function.export)))

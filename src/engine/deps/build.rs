@@ -13,7 +13,9 @@ use crate::bundle::artifacts::ArtifactTar;
 use crate::egress::PackageProxy;
 use crate::engine::deps::check::InstallationCheck;
 use crate::engine::deps::requested::RequestedPackages;
-use crate::engine::deps::{Installation, PackageSetKey, Waiter, caller_disconnected, packages_of, pip_file};
+use crate::engine::deps::{
+    InstallWaiter, Installation, PackageSetKey, caller_disconnected, packages_of, pip_file,
+};
 use crate::engine::plan::PlannedRun;
 use crate::engine::{Packages, failure};
 use crate::error::{Code, Error};
@@ -99,7 +101,7 @@ impl Packages<'_> {
         job: &Job,
         choice: &BackendChoice,
         artifacts: &mut ArtifactTar,
-        waiting: Waiter<'_>,
+        waiting: InstallWaiter<'_>,
     ) -> Result<Report, Error> {
         let cancel = self.engine.running.stopping();
         let (start_signal, start) = oneshot::channel();

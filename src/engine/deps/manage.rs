@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::deps::{Waiter, requested};
+use crate::engine::deps::{InstallWaiter, requested};
 use crate::engine::{Packages, PageRequest, RunSpec, rows};
 use crate::error::{Code, Error};
 use crate::ids::{Digest, Tenant};
@@ -36,7 +36,7 @@ impl Packages<'_> {
         self.engine
             .run_detached(async move {
                 let prefetch = async |gone: &CancellationToken| {
-                    let waiting = Waiter {
+                    let waiting = InstallWaiter {
                         progress: progress.as_ref(),
                         gone,
                     };
@@ -58,7 +58,7 @@ impl Packages<'_> {
         tenant: &Tenant,
         name: SkillName,
         selector: Selector,
-        waiting: Waiter<'_>,
+        waiting: InstallWaiter<'_>,
     ) -> Result<Vec<PackageSet>, Error> {
         let record = self.engine.skills().get(tenant, &name, &selector).await?;
         let program = record.manifest.entrypoint.as_ref().map(|_| None);
@@ -67,7 +67,7 @@ impl Packages<'_> {
             .actions
             .iter()
             .map(|action| Some(action.path.clone()));
-        let Waiter { progress, gone } = waiting;
+        let InstallWaiter { progress, gone } = waiting;
         let mut keys = BTreeSet::new();
         for script in program.into_iter().chain(scripts) {
             let mut spec = RunSpec {

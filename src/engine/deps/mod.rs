@@ -50,7 +50,7 @@ struct PackageSetKey {
 
 /// The caller that waits for packages.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Waiter<'a> {
+pub(super) struct InstallWaiter<'a> {
     pub(super) progress: Option<&'a ProgressSender>,
     /// Cancelled when the caller disconnects.
     pub(super) gone: &'a CancellationToken,
@@ -61,7 +61,7 @@ pub(super) struct Waiter<'a> {
 struct Installation<'a> {
     plan: &'a PlannedRun,
     choice: &'a BackendChoice,
-    waiting: Waiter<'a>,
+    waiting: InstallWaiter<'a>,
 }
 
 /// Increase it if the same packages would be installed differently.
@@ -106,7 +106,7 @@ impl Packages<'_> {
         self,
         plan: &mut PlannedRun,
         choice: &BackendChoice,
-        waiting: Waiter<'_>,
+        waiting: InstallWaiter<'_>,
     ) -> Result<Vec<Digest>, Error> {
         let requirements = std::mem::take(&mut plan.requirements);
         let mut keys = Vec::new();

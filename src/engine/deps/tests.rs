@@ -82,7 +82,7 @@ async fn concurrent_misses_fetch_a_set_once() {
     let plan = plan(&engine);
     let choice = engine.runs().prepare(&plan.job, None).await.unwrap();
     let gone = CancellationToken::new();
-    let waiting = Waiter {
+    let waiting = InstallWaiter {
         progress: None,
         gone: &gone,
     };

@@ -69,7 +69,7 @@ const X32: u32 = 0x4000_0000;
 
 /// The decision about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Verdict {
+enum Decision {
     Allow,
     Errno(u32),
     /// Allowed if any of these holds.
@@ -98,10 +98,10 @@ fn compile(rules: &[Rule], architecture: u32) -> Vec<Instruction> {
 }
 
 /// The verdict from each number up to the next; the first is 0.
-fn ranges(rules: &[Rule]) -> Vec<(u32, Verdict)> {
-    let refuse = Verdict::Errno(REFUSED);
+fn ranges(rules: &[Rule]) -> Vec<(u32, Decision)> {
+    let refuse = Decision::Errno(REFUSED);
     let mut ranges = vec![(0, refuse.clone())];
-    let mut push = |from: u32, verdict: &Verdict| {
+    let mut push = |from: u32, verdict: &Decision| {
         if ranges.last().is_some_and(|(start, _)| *start == from) {
             ranges.pop();
         }
@@ -116,24 +116,24 @@ fn ranges(rules: &[Rule]) -> Vec<(u32, Verdict)> {
     ranges
 }
 
-fn verdicts(rules: &[Rule]) -> BTreeMap<u32, Verdict> {
+fn verdicts(rules: &[Rule]) -> BTreeMap<u32, Decision> {
     let mut verdicts = BTreeMap::new();
     for rule in rules {
         for number in names(rule).iter().filter_map(|name| numbers::number(name)) {
             let verdict = match rule {
-                Rule::Always(_) => Verdict::Allow,
-                Rule::Answered(_, errno) => Verdict::Errno(*errno),
-                Rule::When(_, comparisons) => Verdict::Ask(vec![Way {
+                Rule::Always(_) => Decision::Allow,
+                Rule::Answered(_, errno) => Decision::Errno(*errno),
+                Rule::When(_, comparisons) => Decision::Ask(vec![Way {
                     comparisons,
                     unless: None,
                 }]),
-                Rule::Unless(_, comparisons, index, values) => Verdict::Ask(vec![Way {
+                Rule::Unless(_, comparisons, index, values) => Decision::Ask(vec![Way {
                     comparisons,
                     unless: Some((*index, values)),
                 }]),
             };
             match (verdicts.get_mut(&number), verdict) {
-                (Some(Verdict::Ask(known)), Verdict::Ask(more)) => known.extend(more),
+                (Some(Decision::Ask(known)), Decision::Ask(more)) => known.extend(more),
                 (_, verdict) => drop(verdicts.insert(number, verdict)),
             }
         }
@@ -142,7 +142,7 @@ fn verdicts(rules: &[Rule]) -> BTreeMap<u32, Verdict> {
 }
 
 /// A balanced tree: each comparison halves the ranges.
-fn search(ranges: &[(u32, Verdict)]) -> Vec<Instruction> {
+fn search(ranges: &[(u32, Decision)]) -> Vec<Instruction> {
     match ranges {
         [] => vec![end(ERRNO | REFUSED)],
         [(_, verdict)] => leaf(verdict),
@@ -161,11 +161,11 @@ fn search(ranges: &[(u32, Verdict)]) -> Vec<Instruction> {
     }
 }
 
-fn leaf(verdict: &Verdict) -> Vec<Instruction> {
+fn leaf(verdict: &Decision) -> Vec<Instruction> {
     match verdict {
-        Verdict::Allow => vec![end(ALLOW)],
-        Verdict::Errno(errno) => vec![end(ERRNO | errno)],
-        Verdict::Ask(ways) => {
+        Decision::Allow => vec![end(ALLOW)],
+        Decision::Errno(errno) => vec![end(ERRNO | errno)],
+        Decision::Ask(ways) => {
             let mut program: Vec<_> = ways.iter().flat_map(allow).collect();
             program.push(end(ERRNO | REFUSED));
             program

@@ -20,7 +20,7 @@ pub(super) const BEYOND: &str = "
     select tenant, id from executions
     where tenant = ?1 and (created_at, id) <= (?2, ?3) and finished_at is not null
     order by created_at, id limit ?4";
-type Found = BTreeSet<(Tenant, ExecutionId)>;
+type Expired = BTreeSet<(Tenant, ExecutionId)>;
 
 pub(super) fn expired(
     c: &Connection,
@@ -28,7 +28,7 @@ pub(super) fn expired(
     rows: u32,
 ) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
     let rows_max = usize::try_from(rows).unwrap_or(usize::MAX);
-    let mut found = Found::new();
+    let mut found = Expired::new();
     if let Some(before) = retention.ended_before {
         let mut statement = c.prepare_cached(ENDED_BEFORE)?;
         for owned in statement.query_and_then((before.as_microsecond(), rows), owned)? {
@@ -49,7 +49,7 @@ fn next_tenant(c: &Connection, after: &str) -> Result<Option<String>, Error> {
     first(c, NEXT_TENANT, [after], |row| Ok(row.get(0)?))
 }
 
-fn beyond(c: &Connection, tenant: &str, kept: u64, rows: u32, found: &mut Found) -> Result<(), Error> {
+fn beyond(c: &Connection, tenant: &str, kept: u64, rows: u32, found: &mut Expired) -> Result<(), Error> {
     let kept = i64::try_from(kept).unwrap_or(i64::MAX);
     let first = first(c, FIRST_BEYOND, (tenant, kept), |row| {
         Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))

@@ -21,7 +21,7 @@ pub(super) use find::{CgroupScope, CgroupSetup};
 /// The cgroups of this process's sandboxes.
 #[derive(Debug)]
 pub(super) struct Cgroups {
-    version: Version,
+    version: CgroupVersion,
     /// Held for life: a folder whose lock can be taken belongs to a dead process.
     _lock: File,
     /// The folders of sandboxes' cgroups, one per hierarchy, the locked one first.
@@ -29,7 +29,7 @@ pub(super) struct Cgroups {
 }
 
 #[derive(Debug, Clone)]
-enum Version {
+enum CgroupVersion {
     V1(v1::Hierarchies),
     V2,
 }
@@ -37,7 +37,7 @@ enum Version {
 /// The cgroup of a sandbox. Removed by [`Cell::remove`] when it is empty.
 #[derive(Debug)]
 pub(super) struct Cell {
-    version: Version,
+    version: CgroupVersion,
     /// One folder per hierarchy, in the order of the homes.
     folders: Vec<PathBuf>,
 }
@@ -64,8 +64,8 @@ impl Cgroups {
     /// Creates the folders of this process. Errors contain the remedy.
     pub(super) fn open(found: &CgroupSetup, instance: InstanceId) -> Result<Self, String> {
         let (version, bases) = match found {
-            CgroupSetup::V1(hierarchies) => (Version::V1(hierarchies.clone()), hierarchies.bases()),
-            CgroupSetup::V2(unified) => (Version::V2, vec![v2::base(unified)?]),
+            CgroupSetup::V1(hierarchies) => (CgroupVersion::V1(hierarchies.clone()), hierarchies.bases()),
+            CgroupSetup::V2(unified) => (CgroupVersion::V2, vec![v2::base(unified)?]),
             CgroupSetup::Unavailable(why) => return Err(why.clone()),
         };
         let name = format!("{PREFIX}{instance}");
@@ -76,7 +76,7 @@ impl Cgroups {
                 path.display()
             )
         })?;
-        if let Version::V2 = version {
+        if let CgroupVersion::V2 = version {
             v2::enable(&homes[0])?;
         }
         Ok(Self {
@@ -89,8 +89,8 @@ impl Cgroups {
     /// The mechanism, for messages.
     pub(super) fn describe(&self) -> String {
         let version = match self.version {
-            Version::V1(_) => "1",
-            Version::V2 => "2",
+            CgroupVersion::V1(_) => "1",
+            CgroupVersion::V2 => "2",
         };
         format!("cgroup version {version} below {}", self.homes[0].display())
     }
@@ -268,7 +268,7 @@ impl Cell {
     #[cfg(feature = "testing")]
     pub(super) fn unbounded(folder: &Path) -> Self {
         Self {
-            version: Version::V2,
+            version: CgroupVersion::V2,
             folders: vec![folder.to_owned()],
         }
     }
@@ -278,53 +278,53 @@ impl Cell {
             fs::create_dir(folder)?;
         }
         match &self.version {
-            Version::V1(hierarchies) => hierarchies.set_process_limit(&self.folders, processes_max),
-            Version::V2 => v2::set_process_limit(&self.folders[0], processes_max),
+            CgroupVersion::V1(hierarchies) => hierarchies.set_process_limit(&self.folders, processes_max),
+            CgroupVersion::V2 => v2::set_process_limit(&self.folders[0], processes_max),
         }
     }
 
     /// The folder to fork into, if the kernel supports that.
     pub(super) fn cgroup_folder(&self) -> io::Result<Option<OwnedFd>> {
         match self.version {
-            Version::V1(_) => Ok(None),
-            Version::V2 => File::open(&self.folders[0]).map(|folder| Some(folder.into())),
+            CgroupVersion::V1(_) => Ok(None),
+            CgroupVersion::V2 => File::open(&self.folders[0]).map(|folder| Some(folder.into())),
         }
     }
 
     /// Moves a process into the cgroup, if the kernel cannot fork into it. Takes 10 ms and more.
     pub(super) fn add_process(&self, pid: Pid) -> io::Result<()> {
         match &self.version {
-            Version::V1(hierarchies) => hierarchies.add_process(&self.folders, pid),
-            Version::V2 => Ok(()),
+            CgroupVersion::V1(hierarchies) => hierarchies.add_process(&self.folders, pid),
+            CgroupVersion::V2 => Ok(()),
         }
     }
 
     pub(super) fn set_limits(&self, limits: &ResourceLimits) -> io::Result<()> {
         match &self.version {
-            Version::V1(hierarchies) => hierarchies.set_limits(&self.folders, limits),
-            Version::V2 => v2::set_limits(&self.folders[0], limits),
+            CgroupVersion::V1(hierarchies) => hierarchies.set_limits(&self.folders, limits),
+            CgroupVersion::V2 => v2::set_limits(&self.folders[0], limits),
         }
     }
 
     /// The share of contended CPU; the limit stays the same.
     pub(super) fn set_weight(&self, weight: Weight) -> io::Result<()> {
         match &self.version {
-            Version::V1(hierarchies) => hierarchies.set_weight(&self.folders, weight),
-            Version::V2 => v2::set_weight(&self.folders[0], weight),
+            CgroupVersion::V1(hierarchies) => hierarchies.set_weight(&self.folders, weight),
+            CgroupVersion::V2 => v2::set_weight(&self.folders[0], weight),
         }
     }
 
     /// Usage so far; 0 if the kernel does not report it.
     pub(super) fn usage(&self) -> Usage {
         match &self.version {
-            Version::V1(hierarchies) => hierarchies.usage(&self.folders),
-            Version::V2 => v2::usage(&self.folders[0]),
+            CgroupVersion::V1(hierarchies) => hierarchies.usage(&self.folders),
+            CgroupVersion::V2 => v2::usage(&self.folders[0]),
         }
     }
 
     /// Kills all processes at once, if the kernel can.
     pub(super) fn kill(&self) {
-        if let Version::V2 = self.version {
+        if let CgroupVersion::V2 = self.version {
             // The caller also kills PID 1.
             let _ = kill_at_once(&self.folders[0]);
         }
@@ -373,7 +373,7 @@ mod tests {
 
     fn cgroups(lock: File, homes: &[PathBuf]) -> Cgroups {
         Cgroups {
-            version: Version::V2,
+            version: CgroupVersion::V2,
             _lock: lock,
             homes: homes.to_vec(),
         }
