@@ -6,7 +6,7 @@
 )]
 
 #[path = "it/http/client.rs"]
-#[expect(dead_code, reason = "the door's client has more than this test needs")]
+#[expect(dead_code, reason = "the server's client has more than this test needs")]
 mod client;
 #[path = "it/world.rs"]
 #[expect(dead_code, reason = "the tests' world has more than this test needs")]
@@ -17,7 +17,7 @@ use std::net::TcpListener;
 use std::thread::JoinHandle;
 
 use axum::http::HeaderName;
-use client::{Call, Door};
+use client::{Call, TestServer};
 use serde_json::json;
 use skillbox::telemetry::{LogFormat, init_with_traces};
 
@@ -120,10 +120,10 @@ fn spans(body: &[u8]) -> Vec<Span> {
 async fn a_trace_goes_on_through_request_and_execution_to_its_phases() {
     let (url, heard) = collector();
     let traces = init_with_traces("off", LogFormat::Json, &url).unwrap();
-    let door = Door::open().await;
+    let server = TestServer::open().await;
     let run = Call::post("/v1/executions").json(&json!({"code": "x", "language": "bash"}));
     let parent = format!("00-{TRACE}-{PARENT}-01");
-    let reply = door
+    let reply = server
         .ask(run.header(HeaderName::from_static("traceparent"), &parent))
         .await;
     assert_eq!(reply.status, 200, "{}", reply.text());
@@ -148,5 +148,5 @@ async fn a_trace_goes_on_through_request_and_execution_to_its_phases() {
     assert!(spans.iter().all(|span| span.trace == TRACE), "{spans:#?}");
     let id = reply.json()["execution_id"].as_str().unwrap().to_owned();
     let holds = |text: &str| body.windows(text.len()).any(|part| part == text.as_bytes());
-    assert!(holds(&id) && holds("execution.id") && !holds(&door.admin));
+    assert!(holds(&id) && holds("execution.id") && !holds(&server.admin));
 }
