@@ -10,6 +10,7 @@ use std::io;
 use crate::bundle::{
     Error,
     disk::ReadAt as _,
+    layout,
     names::{Named, check_path, clash},
 };
 use crate::error::quoted;
@@ -28,8 +29,12 @@ pub(super) struct Member {
     pub(super) packed: u64,
     /// Declared size.
     pub(super) size: u64,
+    /// Flags of its record in the directory.
+    pub(super) flags: u16,
+    /// Whether its local header has a zip64 field.
+    pub(super) has_zip64: bool,
     /// Position of its local header.
-    header: u64,
+    pub(super) header: u64,
     /// Position of its data.
     pub(super) data: u64,
 }
@@ -41,7 +46,7 @@ pub(super) enum Kind {
 }
 
 const END_BYTES: u64 = 22;
-const LOCAL_BYTES: usize = 30;
+const END_SIGNATURE: &[u8] = b"PK\x05\x06";
 const SATURATED: u32 = u32::MAX;
 
 /// Reads and checks the directory. Entries are in the order of their data.
@@ -74,9 +79,9 @@ pub(super) fn read(archive: &File) -> Result<Vec<Member>, Error> {
     }
     let members = members
         .into_iter()
-        .map(|(name, member)| locate(archive, name, member))
+        .map(|(name, member)| layout::locate(archive, name, member))
         .collect::<Result<Vec<_>, _>>()?;
-    apart(members, end.start)
+    sorted(archive, members, end.start)
 }
 
 /// The end record: position of the directory and number of entries.
@@ -87,19 +92,21 @@ struct End {
 }
 
 impl End {
-    /// Finds the only end record whose comment ends with the file.
+    /// Finds the only end record whose comment ends with the file. Other readers take the last signature, whatever its
+    /// comment's length.
     fn find(archive: &File, length: u64) -> Result<Self, Error> {
         let tail_start = length.saturating_sub(END_BYTES + u64::from(u16::MAX));
         let tail = bytes_at(archive, tail_start, length - tail_start)?;
-        let ends: Vec<usize> = (0..tail.len()).filter(|at| is_end(&tail[*at..])).collect();
-        let [at] = ends[..] else {
-            let rule = if ends.is_empty() {
-                "is not a zip, or is truncated"
-            } else {
-                "has a comment that looks like a second end"
-            };
-            return Err(refused(rule));
-        };
+        let signatures: Vec<usize> = (0..tail.len())
+            .filter(|at| tail[*at..].starts_with(END_SIGNATURE))
+            .collect();
+        let mut ends = signatures.iter().copied().filter(|at| is_end(&tail[*at..]));
+        let at = ends
+            .next()
+            .ok_or_else(|| refused("is not a zip, is truncated, or has bytes after its end"))?;
+        if ends.next().is_some() || signatures.last() != Some(&at) {
+            return Err(refused("has a comment that looks like a second end"));
+        }
         Self::parse(&mut FieldReader(&tail[at + 4..]), tail_start + at as u64)
     }
 
@@ -133,6 +140,11 @@ impl End {
         if start + size > at {
             return Err(refused("has a directory outside of the file, or is truncated"));
         }
+        if start + size < at {
+            return Err(refused(
+                "has bytes between its directory and its end, such as a zip64 record; pack it again",
+            ));
+        }
         Ok(Self {
             start,
             size,
@@ -142,7 +154,7 @@ impl End {
 }
 
 fn is_end(tail: &[u8]) -> bool {
-    tail.starts_with(b"PK\x05\x06")
+    tail.starts_with(END_SIGNATURE)
         && tail.get(20..22).is_some_and(|comment| {
             tail.len() == 22 + usize::from(u16::from_le_bytes([comment[0], comment[1]]))
         })
@@ -163,7 +175,8 @@ fn central<'a>(cursor: &mut FieldReader<'a>) -> Result<(&'a [u8], Member), Error
     let _internal = cursor.u16()?;
     let (attributes, header) = (cursor.u32()?, cursor.u32()?);
     let raw = cursor.bytes(lengths[0].into())?;
-    let _extra_and_comment = cursor.bytes(usize::from(lengths[1]) + usize::from(lengths[2]))?;
+    let extra = cursor.bytes(lengths[1].into())?;
+    let _comment = cursor.bytes(lengths[2].into())?;
 
     let name = std::str::from_utf8(raw).map_err(|_| {
         Error::entry(
@@ -173,6 +186,7 @@ fn central<'a>(cursor: &mut FieldReader<'a>) -> Result<(&'a [u8], Member), Error
     })?;
     let name = &*separated(name, made_by);
     let refuse = |rule: &str| Err(Error::entry(name, rule));
+    layout::check_extra(extra, raw).map_err(|rule| Error::entry(name, rule))?;
     if flags & 0x2041 != 0 {
         return refuse("is encrypted; pack it without a password");
     }
@@ -207,6 +221,8 @@ fn central<'a>(cursor: &mut FieldReader<'a>) -> Result<(&'a [u8], Member), Error
         crc32,
         packed: packed.into(),
         size: size.into(),
+        flags,
+        has_zip64: false,
         header: header.into(),
         data: 0,
     };
@@ -248,53 +264,10 @@ fn method_name(method: u16) -> &'static str {
     }
 }
 
-/// Finds the data of an entry. Rejects a local header that differs from the directory, because other readers use it.
-fn locate(archive: &File, name: &[u8], mut member: Member) -> Result<Member, Error> {
-    let fixed = bytes_at(archive, member.header, LOCAL_BYTES as u64)?;
-    let mut cursor = FieldReader(&fixed);
-    let signature = cursor.bytes(4)?;
-    let _version = cursor.u16()?;
-    let (flags, method) = (cursor.u16()?, cursor.u16()?);
-    let _time = cursor.bytes(4)?;
-    let told = [cursor.u32()?, cursor.u32()?, cursor.u32()?].map(u64::from);
-    let (name_length, extra_length) = (cursor.u16()?, cursor.u16()?);
-    let local_name = bytes_at(archive, member.header + fixed.len() as u64, name_length.into())?;
-
-    let known = [member.crc32.into(), member.packed, member.size];
-    // Streaming writers write zeros here; sizes may also be in a zip64 field, which is not read.
-    let later = flags & 8 != 0;
-    let agrees = |(told, known): (u64, u64)| told == known || later || told == u64::from(SATURATED);
-    let same = signature == b"PK\x03\x04"
-        && local_name == name
-        && (method == 8) == member.deflated
-        && flags & 0x2041 == 0
-        && told.into_iter().zip(known).all(agrees);
-    if !same {
-        return Err(Error::entry(
-            &member.path,
-            "has contradictory headers; pack the archive again",
-        ));
-    }
-    member.data = member.header + fixed.len() as u64 + u64::from(name_length) + u64::from(extra_length);
-    Ok(member)
-}
-
-/// Sorts entries by position and rejects overlaps with each other or with the directory.
-fn apart(mut members: Vec<Member>, directory_start: u64) -> Result<Vec<Member>, Error> {
+/// Sorts entries by position. Rejects bytes that belong to none of them, and names that collide.
+fn sorted(archive: &File, mut members: Vec<Member>, directory_start: u64) -> Result<Vec<Member>, Error> {
     members.sort_unstable_by_key(|member| member.header);
-    let ends = members
-        .iter()
-        .skip(1)
-        .map(|next| next.header)
-        .chain([directory_start]);
-    for (member, end) in members.iter().zip(ends) {
-        if member.data + member.packed > end {
-            return Err(Error::entry(
-                &member.path,
-                "shares its data with another entry, or is truncated",
-            ));
-        }
-    }
+    layout::check_coverage(archive, &members, directory_start)?;
     let names = members.iter().map(|member| Named {
         path: &member.path,
         folder: member.kind == Kind::Folder,
@@ -309,12 +282,12 @@ fn apart(mut members: Vec<Member>, directory_start: u64) -> Result<Vec<Member>, 
     Ok(members)
 }
 
-fn refused(rule: &str) -> Error {
+pub(super) fn refused(rule: &str) -> Error {
     Error::Refused(format!("the archive {rule}"))
 }
 
 /// Reads exactly `length` bytes. The caller limits `length`.
-fn bytes_at(archive: &File, offset: u64, length: u64) -> Result<Vec<u8>, Error> {
+pub(super) fn bytes_at(archive: &File, offset: u64, length: u64) -> Result<Vec<u8>, Error> {
     let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
     archive
         .read_exact_at(&mut bytes, offset)
@@ -326,10 +299,10 @@ fn bytes_at(archive: &File, offset: u64, length: u64) -> Result<Vec<u8>, Error> 
 }
 
 /// Reads little-endian numbers.
-struct FieldReader<'a>(&'a [u8]);
+pub(super) struct FieldReader<'a>(pub(super) &'a [u8]);
 
 impl<'a> FieldReader<'a> {
-    fn bytes(&mut self, length: usize) -> Result<&'a [u8], Error> {
+    pub(super) fn bytes(&mut self, length: usize) -> Result<&'a [u8], Error> {
         let (taken, rest) = self
             .0
             .split_at_checked(length)
@@ -347,11 +320,11 @@ impl<'a> FieldReader<'a> {
         Ok(*taken)
     }
 
-    fn u16(&mut self) -> Result<u16, Error> {
+    pub(super) fn u16(&mut self) -> Result<u16, Error> {
         self.array().map(u16::from_le_bytes)
     }
 
-    fn u32(&mut self) -> Result<u32, Error> {
+    pub(super) fn u32(&mut self) -> Result<u32, Error> {
         self.array().map(u32::from_le_bytes)
     }
 }

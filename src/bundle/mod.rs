@@ -6,6 +6,7 @@ mod directory;
 mod disk;
 mod error;
 mod folder;
+mod layout;
 mod listing;
 mod load;
 mod names;

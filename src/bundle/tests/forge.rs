@@ -14,6 +14,14 @@ pub(super) struct Piece {
     pub(super) local_name: Option<Vec<u8>>,
     pub(super) packed: Vec<u8>,
     pub(super) flags: u16,
+    /// Flags of the local header, where they differ.
+    pub(super) local_flags: Option<u16>,
+    /// Checksum, packed size and size of the local header, where they differ.
+    pub(super) local_sizes: Option<[u32; 3]>,
+    /// Extra fields of the local header, where they differ.
+    pub(super) local_extra: Option<Vec<u8>>,
+    /// Bytes before the local header and after the data.
+    pub(super) around: [Vec<u8>; 2],
     pub(super) method: u16,
     pub(super) crc32: u32,
     /// What both headers claim.
@@ -39,6 +47,10 @@ pub(super) fn stored(name: &str, content: &[u8]) -> Piece {
         local_name: None,
         packed: content.to_vec(),
         flags: 0,
+        local_flags: None,
+        local_sizes: None,
+        local_extra: None,
+        around: [Vec::new(), Vec::new()],
         method: 0,
         crc32: crc.sum(),
         packed_size: length,
@@ -77,6 +89,8 @@ pub(super) struct End {
     pub(super) size: u32,
     pub(super) start: u32,
     pub(super) comment: Vec<u8>,
+    /// Bytes between the directory and the end record.
+    pub(super) before: Vec<u8>,
 }
 
 /// An archive of these entries.
@@ -89,9 +103,13 @@ pub(super) fn zip_ending(pieces: &[Piece], change: impl Fn(&mut End)) -> Vec<u8>
     let mut bytes = Vec::new();
     let mut directory = Vec::new();
     for piece in pieces {
+        if piece.at.is_none() {
+            bytes.extend(&piece.around[0]);
+        }
         let at = piece.at.unwrap_or_else(|| u32::try_from(bytes.len()).unwrap());
         if piece.at.is_none() {
             local(&mut bytes, piece);
+            bytes.extend(&piece.around[1]);
         }
         central(&mut directory, piece, at);
     }
@@ -102,9 +120,11 @@ pub(super) fn zip_ending(pieces: &[Piece], change: impl Fn(&mut End)) -> Vec<u8>
         size: u32::try_from(directory.len()).unwrap(),
         start: u32::try_from(bytes.len()).unwrap(),
         comment: Vec::new(),
+        before: Vec::new(),
     };
     change(&mut end);
     bytes.extend(directory);
+    bytes.extend(&end.before);
     bytes.extend(b"PK\x05\x06");
     put16(
         &mut bytes,
@@ -126,17 +146,20 @@ pub(super) fn file_of(bytes: &[u8]) -> File {
 fn local(bytes: &mut Vec<u8>, piece: &Piece) {
     let name = piece.local_name.as_ref().unwrap_or(&piece.name);
     bytes.extend(b"PK\x03\x04");
-    put16(bytes, &[20, piece.flags, piece.method, 0, 33]);
-    put32(bytes, &[piece.crc32, piece.packed_size, piece.size]);
+    let flags = piece.local_flags.unwrap_or(piece.flags);
+    put16(bytes, &[20, flags, piece.method, 0, 33]);
+    let sizes = [piece.crc32, piece.packed_size, piece.size];
+    put32(bytes, &piece.local_sizes.unwrap_or(sizes));
+    let extra = piece.local_extra.as_ref().unwrap_or(&piece.extra);
     put16(
         bytes,
         &[
             u16::try_from(name.len()).unwrap(),
-            u16::try_from(piece.extra.len()).unwrap(),
+            u16::try_from(extra.len()).unwrap(),
         ],
     );
     bytes.extend(name);
-    bytes.extend(&piece.extra);
+    bytes.extend(extra);
     bytes.extend(&piece.packed);
 }
 

@@ -3,6 +3,7 @@
 mod bombs;
 mod folders;
 mod forge;
+mod layouts;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
