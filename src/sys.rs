@@ -169,6 +169,15 @@ pub fn fork_into_namespaces(cgroup: Option<BorrowedFd<'_>>) -> io::Result<Forked
     }
 }
 
+/// Sets the ids by which this thread's access to files is checked. Effective ids set them, too.
+pub fn set_file_system_ids(user: u32, group: u32) {
+    // SAFETY: both take an integer and change only this thread.
+    unsafe {
+        libc::setfsgid(group);
+        libc::setfsuid(user);
+    }
+}
+
 /// Closes all descriptors except the three standard ones. No value may own one of them.
 pub fn close_all_but_standard() -> io::Result<()> {
     // SAFETY: the caller has just begun, and none of these is its own.

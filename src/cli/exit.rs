@@ -23,6 +23,8 @@ pub enum Exit {
     Unavailable,
     /// A fault of Skillbox or of this machine.
     Internal,
+    /// The server's database failed.
+    Storage,
     /// Invalid configuration.
     Config,
     /// Ctrl-C.
@@ -30,7 +32,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Success,
         Self::Failed,
         Self::Usage,
@@ -40,6 +42,7 @@ impl Exit {
         Self::Cancelled,
         Self::Unavailable,
         Self::Internal,
+        Self::Storage,
         Self::Config,
         Self::Interrupted,
     ];
@@ -59,6 +62,10 @@ impl Exit {
             Self::Cancelled => (6, "the execution was cancelled or interrupted"),
             Self::Unavailable => (69, "unavailable now: server, container engine, image or space"),
             Self::Internal => (70, "internal error"),
+            Self::Storage => (
+                74,
+                "the server's database failed: disk error, or its file was replaced",
+            ),
             Self::Config => (78, "invalid configuration"),
             Self::Interrupted => (130, "ended by Ctrl-C"),
         }

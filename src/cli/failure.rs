@@ -99,6 +99,7 @@ impl From<server::Error> for Failure {
             | Server::Listen { .. }
             | Server::ListenForMetrics { .. } => Exit::Unavailable,
             Server::Refused(error) => Exit::of_code(error.code()),
+            Server::StorageFailed => Exit::Storage,
             Server::Signals(_) | Server::Runtime(_) => Exit::Internal,
         };
         match error {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::blob;
 use crate::engine::{Maintenance, cache::SkillCache, clock, failure, outcome, queue};
 use crate::error::{self, Code, Error};
@@ -58,6 +60,12 @@ impl Maintenance<'_> {
         }
     }
 
+    /// Cancelled when the store accepts nothing any more: then the process must end.
+    #[must_use]
+    pub fn storage_failed(self) -> CancellationToken {
+        self.engine.store.failed().clone()
+    }
+
     /// Releases caches that later calls fill again.
     pub fn trim_memory(self) {
         self.engine.store.release_memory();
@@ -75,6 +83,9 @@ impl Maintenance<'_> {
 
     /// A part that fails is logged and retried in the next round.
     pub async fn run(self) {
+        if let Err(error) = self.engine.store.ping().await {
+            tracing::warn!(%error, source = ?std::error::Error::source(&error), "The database does not answer");
+        }
         let dead = self.engine.instance.dead().unwrap_or_else(|error| {
             tracing::warn!(%error, "Dead processes not found");
             Vec::new()

@@ -18,13 +18,14 @@ use super::links::{self, Download};
 use super::problem::ProblemResponse;
 use super::request_filter::RequestedHost;
 use super::response;
-use super::serve::Peer;
+use super::serve::{OnReservedConnection, Peer};
 use super::state::ApiState;
 use crate::api::require;
-use crate::auth::Caller;
+use crate::auth::{Caller, Scope};
 use crate::engine::Engine;
 use crate::error::{Code, Error};
 use crate::ids::Tenant;
+use crate::limits;
 use crate::telemetry::field;
 
 /// A request with a valid API key. Its caller is set only by [`authorize`].
@@ -73,6 +74,13 @@ pub(crate) async fn authorize(
 ) -> Result<Response, ProblemResponse> {
     let (mut parts, body) = request.into_parts();
     let access = authorizer.access(&parts)?;
+    if access != Access::Open && authorizer.state.has_failed_storage() {
+        let error = Error::new(
+            Code::Busy,
+            "the server's database failed, and the server ends; try again later",
+        );
+        return Err(error.with_retry_after(limits::STORAGE_RETRY_AFTER).into());
+    }
     let (caller, tenant) = match access {
         Access::Open => (None, None),
         Access::KeyOrLink(_)
@@ -89,6 +97,13 @@ pub(crate) async fn authorize(
             (Some(caller), Some(tenant))
         }
     };
+    if parts.extensions.get::<OnReservedConnection>().is_some() && !may_use_reserve(access, caller.as_ref()) {
+        let error = Error::new(
+            Code::Busy,
+            "too many open connections; close some, or try again in a moment",
+        );
+        return Err(error.with_retry_after(limits::RESERVED_IDLE_MAX).into());
+    }
     let span = tracing::Span::current();
     if let Some(caller) = caller {
         span.record(field::KEY_ID, tracing::field::display(caller.key()));
@@ -99,6 +114,14 @@ pub(crate) async fn authorize(
         parts.extensions.insert(FileTenant(tenant));
     }
     Ok(next.run(Request::from_parts(parts, body)).await)
+}
+
+/// Health checks and administrators get an answer when all usual connections are taken.
+fn may_use_reserve(access: Access, caller: Option<&Caller>) -> bool {
+    match access {
+        Access::Open => true,
+        Access::Key(_) | Access::KeyOrLink(_) => caller.is_some_and(|caller| caller.may(Scope::Admin)),
+    }
 }
 
 impl Authorizer {

@@ -23,7 +23,7 @@ pub(crate) struct Index {
 /// Liveness.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct Alive {
-    /// `ok`.
+    /// `ok`, or `storage_failed` when the database accepts nothing any more and the server ends.
     #[schema(example = "ok")]
     status: &'static str,
 }
@@ -57,9 +57,15 @@ pub(crate) async fn index() -> Json<Index> {
 }
 
 /// Check liveness
-#[utoipa::path(get, path = "/healthz", tag = "server", responses((status = OK, body = Alive)))]
-pub(crate) async fn healthz() -> Json<Alive> {
-    Json(Alive { status: "ok" })
+#[utoipa::path(get, path = "/healthz", tag = "server",
+    responses((status = OK, body = Alive), (status = SERVICE_UNAVAILABLE, description = "The database failed and the server ends", body = Alive)))]
+pub(crate) async fn healthz(State(state): State<Arc<ApiState>>) -> (StatusCode, Json<Alive>) {
+    let (code, status) = if state.has_failed_storage() {
+        (StatusCode::SERVICE_UNAVAILABLE, "storage_failed")
+    } else {
+        (StatusCode::OK, "ok")
+    };
+    (code, Json(Alive { status }))
 }
 
 /// Check readiness

@@ -61,7 +61,7 @@ pub use state::{MetricsRoute, Settings};
 /// The REST API over `engine`.
 #[must_use]
 pub fn app(engine: Engine, settings: &Settings) -> App {
-    let bounds = ConnectionLimits::default();
+    let bounds = settings.connections;
     let state = Arc::new(ApiState::new(engine.clone(), settings));
     let table = routes::table();
     let guard = authorization::Authorizer {

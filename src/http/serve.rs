@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use axum::http::{HeaderValue, header};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -35,8 +36,31 @@ pub struct ConnectionLimits {
     pub idle: Duration,
     /// Time for running requests at shutdown.
     pub drain: Duration,
-    /// Concurrent connections; more wait in the listen backlog.
+    /// Concurrent connections.
     pub connections_max: usize,
+    /// Further connections for health checks and administrators; the next ones wait in the listen backlog.
+    pub reserved: usize,
+}
+
+impl ConnectionLimits {
+    /// As many connections as fit into this number of open files, next to `concurrency` executions.
+    #[must_use]
+    pub fn within(files: u64, concurrency: usize) -> Self {
+        let executions = limits::FILES_PER_EXECUTION.saturating_mul(concurrency as u64);
+        let free = files.saturating_sub(limits::FILES_OF_SERVER.saturating_add(executions));
+        let connections = usize::try_from(free / limits::FILES_PER_CONNECTION).unwrap_or(usize::MAX);
+        Self {
+            connections_max: connections
+                .saturating_sub(limits::CONNECTIONS_RESERVED)
+                .clamp(limits::CONNECTIONS_RESERVED, limits::CONNECTIONS_MAX),
+            ..Self::default()
+        }
+    }
+
+    /// Open event and log streams: some connections stay for requests.
+    pub(crate) fn readers_max(&self) -> u64 {
+        limits::READERS_MAX.min(self.connections_max as u64 / 4 * 3)
+    }
 }
 
 impl Default for ConnectionLimits {
@@ -48,6 +72,7 @@ impl Default for ConnectionLimits {
             idle: limits::CONNECTION_IDLE_MAX,
             drain: limits::DRAIN_SERVER_MAX,
             connections_max: limits::CONNECTIONS_MAX,
+            reserved: limits::CONNECTIONS_RESERVED,
         }
     }
 }
@@ -55,6 +80,10 @@ impl Default for ConnectionLimits {
 /// The client's address, added to each request by [`serve`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub SocketAddr);
+
+/// Added to each request of a connection beyond [`ConnectionLimits::connections_max`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OnReservedConnection;
 
 /// A router with its limits.
 #[derive(Clone, Debug)]
@@ -99,15 +128,17 @@ struct AcceptLoop {
 
 impl AcceptLoop {
     async fn accept_all(self: &Arc<Self>, listener: &TcpListener, connections: &TaskTracker) {
-        let slots = Arc::new(Semaphore::new(self.app.bounds.connections_max));
+        let slots = ConnectionSlots {
+            usual: Arc::new(Semaphore::new(self.app.bounds.connections_max)),
+            reserved: Arc::new(Semaphore::new(self.app.bounds.reserved)),
+        };
         let accept = async {
             loop {
-                let slot = Arc::clone(&slots)
-                    .acquire_owned()
-                    .await
-                    .expect("the semaphore is never closed");
+                let slot = slots.next().await;
                 match listener.accept().await {
                     Ok((stream, peer)) => {
+                        // One may have become free while this waited.
+                        let slot = slots.usual().unwrap_or(slot);
                         let connection = Arc::clone(self).connection(stream, Peer(peer), slot);
                         connections.spawn(connection);
                     }
@@ -121,7 +152,7 @@ impl AcceptLoop {
         }
     }
 
-    async fn connection(self: Arc<Self>, stream: TcpStream, peer: Peer, _slot: OwnedSemaphorePermit) {
+    async fn connection(self: Arc<Self>, stream: TcpStream, peer: Peer, slot: ConnectionSlot) {
         // Responses are written completely; delaying packets gains nothing.
         if stream.set_nodelay(true).is_err() {
             return;
@@ -130,14 +161,28 @@ impl AcceptLoop {
         let service = service_fn(|mut request: hyper::Request<Incoming>| {
             let work = activity.begin();
             request.extensions_mut().insert(peer);
+            if slot.reserved {
+                request.extensions_mut().insert(OnReservedConnection);
+            }
             let response = self.app.router.clone().oneshot(request.map(Body::new));
             async move {
                 let response: Result<_, Infallible> = response.await;
-                response.map(|answer| work.end(answer))
+                response.map(|mut response| {
+                    if slot.reserved {
+                        let close = HeaderValue::from_static("close");
+                        response.headers_mut().insert(header::CONNECTION, close);
+                    }
+                    work.end(response)
+                })
             }
         });
+        let mut bounds = self.app.bounds;
+        if slot.reserved {
+            bounds.idle = bounds.idle.min(limits::RESERVED_IDLE_MAX);
+            bounds.header = bounds.header.min(limits::RESERVED_IDLE_MAX);
+        }
         let mut connection = std::pin::pin!(self.builder.serve_connection(TokioIo::new(stream), service));
-        let mut check = tokio::time::interval(limits::CONNECTION_CHECK_EVERY.min(self.app.bounds.header));
+        let mut check = tokio::time::interval(limits::CONNECTION_CHECK_EVERY.min(bounds.header));
         let mut leaving = false;
         loop {
             tokio::select! {
@@ -151,9 +196,42 @@ impl AcceptLoop {
                     connection.as_mut().graceful_shutdown();
                     leaving = true;
                 }
-                _ = check.tick() => if activity.is_over(&self.app.bounds) { return },
+                _ = check.tick() => if activity.is_over(&bounds) { return },
                 () = self.abort.cancelled() => return,
             }
+        }
+    }
+}
+
+struct ConnectionSlots {
+    usual: Arc<Semaphore>,
+    reserved: Arc<Semaphore>,
+}
+
+/// Released when dropped.
+struct ConnectionSlot {
+    _permit: OwnedSemaphorePermit,
+    reserved: bool,
+}
+
+impl ConnectionSlots {
+    fn usual(&self) -> Option<ConnectionSlot> {
+        let permit = Arc::clone(&self.usual).try_acquire_owned().ok()?;
+        Some(ConnectionSlot {
+            _permit: permit,
+            reserved: false,
+        })
+    }
+
+    async fn next(&self) -> ConnectionSlot {
+        let (permit, reserved) = tokio::select! {
+            biased;
+            permit = Arc::clone(&self.usual).acquire_owned() => (permit, false),
+            permit = Arc::clone(&self.reserved).acquire_owned() => (permit, true),
+        };
+        ConnectionSlot {
+            _permit: permit.expect("the semaphore is never closed"),
+            reserved,
         }
     }
 }

@@ -7,6 +7,7 @@ use tokio::sync::Mutex;
 use tracing::Instrument as _;
 
 use super::budget::{Budget, BudgetShare};
+use super::serve::ConnectionLimits;
 use super::throttle::Throttle;
 use crate::engine::{Engine, Readiness};
 use crate::error::Error;
@@ -15,17 +16,17 @@ use crate::limits;
 use crate::telemetry::{OpenStream, field};
 
 /// Settings of the API.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// Public URL of this server, such as `https://skillbox.example`, for links. Its host name is accepted.
     pub server_url: Option<String>,
     /// Further accepted host names, in addition to loopback names; `*` accepts all.
     pub allowed_hosts: Vec<String>,
     pub metrics: MetricsRoute,
+    pub connections: ConnectionLimits,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MetricsRoute {
     /// At `/metrics`.
     #[default]
@@ -68,7 +69,7 @@ impl ApiState {
             bodies: Budget::new("large requests", limits::BODIES_BYTES_MAX),
             answers: Budget::new("large responses", limits::ANSWERS_BYTES_MAX),
             uploads: Budget::new("uploads", limits::UPLOADS_MAX),
-            readers: Budget::new("event or log streams", limits::READERS_MAX),
+            readers: Budget::new("event or log streams", settings.connections.readers_max()),
             metrics: settings.metrics,
             server_url: server_url.map(|url| url.trim_end_matches('/').to_owned()),
             readiness: Mutex::new(None),
@@ -81,6 +82,10 @@ impl ApiState {
             _permit: self.readers.hold(tenant, 1)?,
             _counted: self.engine.metrics().stream_opens(),
         })
+    }
+
+    pub(crate) fn has_failed_storage(&self) -> bool {
+        self.engine.maintenance().storage_failed().is_cancelled()
     }
 
     /// The base of links: the configured URL, else the checked host of the request.

@@ -9,10 +9,12 @@ pub const MIB: u64 = 1024 * KIB;
 
 mod packages;
 mod queue;
+mod transports;
 mod webhooks;
 
 pub use packages::*;
 pub use queue::*;
+pub use transports::*;
 pub use webhooks::*;
 
 // ---- one execution -------------------------------------------------------------------------------------------
@@ -108,6 +110,10 @@ pub const WARM_PYTHON_BYTES: u64 = 12 * MIB;
 pub const WARM_NODE_BYTES: u64 = 32 * MIB;
 /// Open files per process in a sandbox.
 pub const OPEN_FILES_MAX: u64 = 4096;
+/// Queued signals and POSIX timers in a native sandbox. The kernel counts them for each user.
+pub const PENDING_SIGNALS_MAX: u64 = 1024;
+/// What the kernel counts for each user, by file below `/proc/sys/user`, in a native sandbox.
+pub const USER_LIMITS: &[(&str, u64)] = &[("max_inotify_instances", 16), ("max_inotify_watches", 8192)];
 
 /// Input, as JSON text.
 pub const INPUT_BYTES_MAX: u64 = 10 * MIB;
@@ -311,78 +317,6 @@ pub const BLOB_BYTES_UNNAMED_MAX: Duration = Duration::from_secs(24 * 3600);
 pub const BLOBS_SWEPT_EVERY: Duration = Duration::from_secs(3600);
 /// Objects of a tenant that are compared with rows.
 pub const BLOB_OBJECTS_COMPARED_MAX: usize = 200_000;
-
-// ---- transports ----------------------------------------------------------------------------------------------
-
-/// JSON body without input.
-pub const BODY_BYTES_MAX: u64 = 64 * KIB;
-/// Body of `POST /v1/executions`: the maximum input, files as base64, and the rest.
-pub const EXECUTION_BODY_BYTES_MAX: u64 = 48 * MIB;
-/// Time for the headers of a connection's first request.
-pub const HEADER_READ_MAX: Duration = Duration::from_secs(10);
-/// Maximum pause within a request body.
-pub const BODY_IDLE_MAX: Duration = Duration::from_secs(20);
-/// Time for a request body.
-pub const BODY_READ_MAX: Duration = Duration::from_secs(300);
-/// Header lines of a request.
-pub const HEADERS_MAX: usize = 100;
-/// Bytes of a request's headers.
-pub const HEADER_BYTES_MAX: usize = 32 * 1024;
-/// Concurrent connections; more wait in the listen backlog.
-pub const CONNECTIONS_MAX: usize = 4096;
-/// Time after which a connection without a running request and without outgoing data is closed.
-pub const CONNECTION_IDLE_MAX: Duration = Duration::from_secs(60);
-/// Size of the pieces of a response. With [`CONNECTION_IDLE_MAX`] it sets the slowest client: 273 bytes per second.
-pub const ANSWER_PIECE_BYTES: usize = 16 * 1024;
-/// Interval at which idle connections are detected.
-pub const CONNECTION_CHECK_EVERY: Duration = Duration::from_secs(1);
-/// Concurrent requests per HTTP/2 connection.
-pub const STREAMS_MAX: u32 = 100;
-/// Buffered bytes per HTTP/2 response. hyper's default of 400 KiB is too much for thousands of streams.
-pub const STREAM_BUFFER_BYTES: usize = 64 * 1024;
-/// Pause after `accept` failed without descriptors or memory.
-pub const ACCEPT_BACKOFF: Duration = Duration::from_millis(200);
-/// All JSON bodies in memory; a further request is answered `busy`. As with each such limit, a tenant alone gets
-/// three quarters of it, and next to others at most half.
-pub const BODIES_BYTES_MAX: u64 = 512 * MIB;
-/// All large JSON responses and logs that clients have not read yet; a further request is answered `busy`.
-pub const ANSWERS_BYTES_MAX: u64 = 512 * MIB;
-/// Responses up to this size are not counted: [`CONNECTIONS_MAX`] of them fit into memory.
-pub const ANSWER_UNCOUNTED_BYTES_MAX: u64 = 64 * KIB;
-/// Size of one write of received data to disk.
-pub const UPLOAD_WRITE_BYTES: usize = 256 * 1024;
-/// Concurrent uploads; a further request is answered `busy`.
-pub const UPLOADS_MAX: u64 = 16;
-/// Open event and log streams; a further one is answered `busy`.
-pub const READERS_MAX: u64 = 2048;
-/// Interval of keep-alive comments in event streams; shorter than [`CONNECTION_IDLE_MAX`].
-pub const EVENTS_KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// Time after which clients reconnect to an interrupted stream.
-pub const EVENTS_RETRY: Duration = Duration::from_secs(1);
-/// Interval at which a stream retries to send a large result.
-pub const BUDGET_RETRY_EVERY: Duration = Duration::from_secs(1);
-/// Time for reading the rest of a rejected body, so that the client receives the response.
-pub const LINGER_MAX: Duration = Duration::from_secs(10);
-/// Maximum bytes of that rest.
-pub const LINGER_BYTES_MAX: u64 = 128 * MIB;
-/// Larger JSON bodies are parsed on a thread of their own.
-pub const INLINE_PARSE_BYTES_MAX: u64 = 256 * KIB;
-/// Time for which a readiness check is cached.
-pub const READINESS_AGE_MAX: Duration = Duration::from_secs(2);
-/// Size of one read of a download.
-pub const DOWNLOAD_CHUNK_BYTES: usize = 64 * 1024;
-/// Characters of an error message that quotes a request.
-pub const DETAIL_CHARS_MAX: usize = 300;
-/// Addresses with a counter of wrong keys.
-pub const WRONG_KEY_SOURCES_MAX: usize = 4096;
-/// Characters of a client's request id.
-pub const REQUEST_ID_CHARS_MAX: usize = 64;
-/// Default rows of a page.
-pub const PAGE_ROWS: u32 = 50;
-/// Maximum rows of a page.
-pub const PAGE_ROWS_MAX: u32 = 200;
-/// Default lifetime of a signed link.
-pub const LINK_LIFE: Duration = Duration::from_secs(3600);
 
 // ---- the server ----------------------------------------------------------------------------------------------
 

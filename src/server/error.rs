@@ -36,6 +36,10 @@ pub enum Error {
     Refused(#[from] error::Error),
     #[error("signal handling or the listener's address failed ({0})")]
     Signals(#[source] io::Error),
+    #[error(
+        "the database accepts nothing any more: its disk failed, or its file was replaced, deleted or damaged; see the log, then start again"
+    )]
+    StorageFailed,
     #[error("the system refused to create threads ({0})")]
     Runtime(#[source] io::Error),
 }

@@ -9,6 +9,7 @@ mod idle_memory;
 #[cfg(target_os = "linux")]
 mod memory;
 mod observe;
+mod open_files;
 #[cfg_attr(windows, path = "signals_windows.rs")]
 mod signals;
 
@@ -33,6 +34,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
     let _traces = observe::begin(&config)?;
     // Register signal handlers first: an early signal must not trigger the default action.
     let mut signals = Signals::new()?;
+    let files = open_files::raise_limit();
     let Assembled { engine, folder } = assemble(&config).await?;
     engine.maintenance().keep_warm(config.sandbox.pool);
     let listener = TcpListener::bind(config.listen)
@@ -50,6 +52,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
             server_url: config.server_url.clone(),
             allowed_hosts: config.allowed_hosts.clone(),
             metrics: observe::route(&config),
+            connections: open_files::connections(files, &config),
         },
     );
     let closing = CancellationToken::new();
@@ -75,7 +78,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
     #[cfg(target_os = "linux")]
     tokio::spawn(idle_memory::release_when_idle(engine.clone(), closing.clone()));
 
-    signals.next().await;
+    let ended = next_end(&engine, &mut signals).await;
     tracing::info!(
         "Shutting down: waiting up to {} s for running executions; signal again to stop immediately",
         limits::DRAIN_SERVER_MAX.as_secs()
@@ -93,7 +96,18 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
             std::process::exit(130);
         }
     }
-    Ok(())
+    ended
+}
+
+/// Waits for a signal, or for the failure of the database, after which nothing can be recorded.
+async fn next_end(engine: &Engine, signals: &mut Signals) -> Result<(), Error> {
+    tokio::select! {
+        () = signals.next() => Ok(()),
+        () = engine.maintenance().storage_failed().cancelled_owned() => {
+            tracing::error!("{}", Error::StorageFailed);
+            Err(Error::StorageFailed)
+        }
+    }
 }
 
 /// Runs maintenance at start, to clean up after dead processes, and every minute.

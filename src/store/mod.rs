@@ -26,6 +26,8 @@ mod sqlite;
 
 use std::path::Path;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::telemetry::Latency;
 
 use acts::acts;
@@ -77,6 +79,13 @@ impl Store {
     /// Whether the database answers.
     pub async fn ping(&self) -> Result<(), Error> {
         on_backend!(self, backend => backend.ping().await)
+    }
+
+    /// Cancelled when the database accepts nothing any more, until it is opened again: the disk failed, or the file was
+    /// replaced, deleted or damaged.
+    #[must_use]
+    pub fn failed(&self) -> &CancellationToken {
+        on_backend!(self, backend => backend.failed())
     }
 
     /// Releases memory that only makes the next calls a little faster.

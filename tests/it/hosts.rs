@@ -94,6 +94,26 @@ fn unprivileged_service_creates_sandboxes() {
     assert_ran(&host.run(script, DEGRADED));
 }
 
+/// As root with exactly the capabilities that the error of a missing one lists.
+#[test]
+fn root_with_required_capabilities_creates_sandboxes() {
+    let Some(host) = Host::new() else { return };
+    // Without CAP_DAC_OVERRIDE root needs files of its own.
+    let limited = |capabilities: &str| {
+        format!(
+            "chown -R 0:0 \"$FOLDER\"; exec setpriv --bounding-set=-all,{capabilities} --inh-caps=-all \"$@\""
+        )
+    };
+    let required = "+setuid,+setgid,+sys_admin,+kill,+sys_ptrace";
+    assert_ran(&host.run(&limited(required), NATIVE));
+    for missing in required.split(',') {
+        let rest: Vec<_> = required.split(',').filter(|name| *name != missing).collect();
+        let said = host.refusal(&limited(&rest.join(",")), NATIVE);
+        let name = format!("CAP_{}", missing[1..].to_uppercase());
+        assert!(said.contains(&name), "{name}: {said}");
+    }
+}
+
 /// A container engine masks parts of `/proc`; the kernel then refuses to mount a new one.
 #[test]
 fn names_masked_proc_inside_container() {

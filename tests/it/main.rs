@@ -47,8 +47,11 @@ mod native_mutation;
 #[cfg(target_os = "linux")]
 mod native_soak;
 #[cfg(target_os = "linux")]
+mod native_user_limits;
+#[cfg(target_os = "linux")]
 mod observed;
 #[cfg(target_os = "linux")]
+mod open_files;
 mod ordinary;
 mod outcomes;
 mod packages;
@@ -69,6 +72,7 @@ mod sandbox_native;
 mod sandbox_oracles;
 mod sandbox_posture;
 mod server;
+mod storage_failure;
 #[cfg(target_os = "linux")]
 mod two_servers;
 #[cfg(target_os = "linux")]

@@ -50,6 +50,11 @@ impl Server {
 
     /// As [`start`](Self::start), with further environment variables.
     pub(crate) fn start_with(data: &Path, env: &[(&str, &str)]) -> Self {
+        Self::start_by(&[], data, env)
+    }
+
+    /// As [`start_with`](Self::start_with), executed by another program.
+    pub(crate) fn start_by(program: &[&str], data: &Path, env: &[(&str, &str)]) -> Self {
         let given = env.iter().find(|(name, _)| *name == "SKILLBOX_API_PORT");
         let port = given.map_or_else(free_port, |(_, port)| (*port).to_owned());
         let log = std::fs::OpenOptions::new()
@@ -57,7 +62,13 @@ impl Server {
             .append(true)
             .open(data.with_extension("log"))
             .unwrap();
-        let process = Command::new(binary())
+        let mut command = program
+            .split_first()
+            .map_or_else(|| Command::new(binary()), |(first, _)| Command::new(first));
+        if let Some((_, arguments)) = program.split_first() {
+            command.args(arguments).arg(binary());
+        }
+        let process = command
             .arg("serve")
             .env("SKILLBOX_DATA_DIR", data)
             .env("SKILLBOX_API_PORT", &port)
@@ -81,7 +92,7 @@ impl Server {
             if ended.is_some() && given.is_none() && server.log().contains("in use") {
                 // Another process got the same port.
                 std::fs::remove_file(data.with_extension("log")).unwrap();
-                return Self::start_with(data, env);
+                return Self::start_by(program, data, env);
             }
             assert!(
                 ended.is_none() && started.elapsed() < START_MAX,

@@ -1,4 +1,4 @@
-# Takes more than there is. The input names of what.
+# Takes more than there is. The input names of what.
 import mmap, resource
 
 MIB = 1024 * 1024
@@ -164,6 +164,27 @@ def sockets():
             hoard.append((near, far))
 
     verdicts["sockets"] = count(fill, given().get("rounds", 1_000_000))[1]
+    conclude()
+
+
+def inotify():
+    def instance():
+        if libc.inotify_init1(0) < 0:
+            raise OSError(ctypes.get_errno(), "inotify")
+
+    made, verdict = count(instance, 1000)
+    verdicts["inotify"] = [1 <= made <= 16, verdict]
+    conclude()
+
+
+def timers():
+    def timer():
+        identity = ctypes.c_void_p()
+        if libc.timer_create(1, None, ctypes.byref(identity)) < 0:
+            raise OSError(ctypes.get_errno(), "timer")
+
+    made, verdict = count(timer, 10_000)
+    verdicts["timers"] = [500 < made <= 1024, verdict]
     conclude()
 
 

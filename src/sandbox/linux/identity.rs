@@ -18,6 +18,15 @@ pub(super) const OUTER_COUNT: u32 = 65_536;
 /// Attempts to find a free id. An id is taken only if a live sandbox of another server has it.
 const TRIES: u32 = 64;
 
+/// To use other ids, to make namespaces that belong to them, and to end and watch their processes.
+const ROOT_NEEDS: [(CapabilitySet, &str); 5] = [
+    (CapabilitySet::SETUID, "CAP_SETUID"),
+    (CapabilitySet::SETGID, "CAP_SETGID"),
+    (CapabilitySet::SYS_ADMIN, "CAP_SYS_ADMIN"),
+    (CapabilitySet::KILL, "CAP_KILL"),
+    (CapabilitySet::SYS_PTRACE, "CAP_SYS_PTRACE"),
+];
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Privilege {
     /// Each sandbox can have an id of its own.
@@ -35,10 +44,17 @@ impl Privilege {
         if uid != 0 {
             return Ok(Self::Ordinary { uid, gid });
         }
-        let needed = CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::SYS_ADMIN;
         let held = rustix::thread::capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
-        if !held.contains(needed) {
-            return Err("root without CAP_SETUID, CAP_SETGID and CAP_SYS_ADMIN cannot use other users for sandboxes; run as an ordinary user, or grant them".to_owned());
+        let missing: Vec<_> = ROOT_NEEDS
+            .iter()
+            .filter(|(capability, _)| !held.contains(*capability))
+            .map(|(_, name)| *name)
+            .collect();
+        if !missing.is_empty() {
+            return Err(format!(
+                "root lacks {}, which it needs to give each sandbox a user of its own; grant it, or run as an ordinary user",
+                missing.join(" and ")
+            ));
         }
         let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
         if !covers_outer(&map) {
@@ -88,6 +104,11 @@ impl Identity {
             privilege,
             _claim: claim,
         })
+    }
+
+    /// Who owns the namespaces, if the server can choose: user and group have the same number.
+    pub(super) fn owner(&self) -> Option<u32> {
+        (self.privilege == Privilege::Root).then_some(self.uid)
     }
 
     /// Maps the ids of a process in its new user namespace. With an ordinary user's server, the process maps them

@@ -140,6 +140,7 @@ fn apply(step: &Step, mounts: &mut VecDeque<OwnedFd>, filter: &mut [libc::sock_f
             mount_new("tmpfs", path, SCRATCH, &options)
         }
         Step::Resize { path, bytes, inodes } => resize(path, *bytes, *inodes),
+        Step::LimitUser { name, value } => limit_user(name, *value),
         Step::Mask { path } => mask(path),
         Step::Freeze { path } if Path::new(path).exists() => {
             bind(path, path, LOCKED | libc::MOUNT_ATTR_NOEXEC)
@@ -243,6 +244,14 @@ fn mask(path: &str) -> io::Result<()> {
     }
 }
 
+/// A kernel without this limit has nothing to limit.
+fn limit_user(name: &str, value: u64) -> io::Result<()> {
+    match fs::write(format!("/proc/sys/user/{name}"), value.to_string()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        written => written,
+    }
+}
+
 fn lock_mounts(id: u32) -> io::Result<()> {
     // Only a dumpable process may write the files below. PID 1 becomes non-dumpable again a few steps later.
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
@@ -256,6 +265,7 @@ fn limit(resource: Resource, value: u64) -> io::Result<()> {
         Resource::CoreBytes => rustix::process::Resource::Core,
         Resource::LockedBytes => rustix::process::Resource::Memlock,
         Resource::DataBytes => rustix::process::Resource::Data,
+        Resource::PendingSignals => rustix::process::Resource::Sigpending,
         Resource::Processes => rustix::process::Resource::Nproc,
     };
     // An ordinary user's limit may be lower, and cannot be raised.

@@ -99,6 +99,10 @@ pub(super) fn host_plan(host: &HostRoot, ways: MountAccess) -> SetupPlan {
     steps.extend(devices(host));
     steps.extend(scratch());
     steps.push(Step::Processes);
+    steps.extend(limits::USER_LIMITS.iter().map(|(name, value)| Step::LimitUser {
+        name: (*name).to_owned(),
+        value: *value,
+    }));
     // `/sys` stays empty.
     let masked = kernel_files::MASKED
         .iter()
@@ -298,6 +302,7 @@ fn restrictions(input: &SandboxInput<'_>) -> Vec<Step> {
         limit(Resource::OpenFiles, limits::OPEN_FILES_MAX),
         limit(Resource::CoreBytes, 0),
         limit(Resource::LockedBytes, 65_536),
+        limit(Resource::PendingSignals, limits::PENDING_SIGNALS_MAX),
         limit(Resource::Processes, u64::from(limits.processes_max)),
     ];
     if input.bounds == LimitMechanism::Rlimits {

@@ -80,7 +80,7 @@ impl Spawner {
 
     /// Blocking; with cgroups of version 1 while the process is moved.
     pub(super) fn make(&self, identity: Identity, cell: Option<Cell>) -> io::Result<BlankProcess> {
-        let spawned = match self.fork(cell.as_ref()) {
+        let spawned = match self.fork(cell.as_ref(), identity.owner()) {
             Ok(spawned) => spawned,
             Err(error) => {
                 if let Some(cell) = cell {
@@ -119,16 +119,16 @@ impl Spawner {
 
     /// By the current zygote, or by a new one if it has ended or has forked often enough. Each attempt has its own
     /// connection: a child whose response was lost ends with it.
-    fn fork(&self, cell: Option<&Cell>) -> io::Result<Spawned> {
+    fn fork(&self, cell: Option<&Cell>, owner: Option<u32>) -> io::Result<Spawned> {
         let mut place = self.zygote.lock().unwrap_or_else(PoisonError::into_inner);
         let there = place.take().filter(|zygote| !zygote.is_spent());
-        let (zygote, spawned) = match there.map(|zygote| fork_by(zygote, cell)) {
+        let (zygote, spawned) = match there.map(|zygote| fork_by(zygote, cell, owner)) {
             Some(Ok(forked)) => forked,
             Some(Err(error)) => {
                 tracing::warn!(%error, "Zygote did not fork; starting another");
-                fork_by(self.zygote()?, cell)?
+                fork_by(self.zygote()?, cell, owner)?
             }
-            None => fork_by(self.zygote()?, cell)?,
+            None => fork_by(self.zygote()?, cell, owner)?,
         };
         *place = Some(zygote);
         Ok(spawned)
@@ -155,8 +155,8 @@ impl Spawner {
 }
 
 /// Kills the zygote after an error.
-fn fork_by(mut zygote: Zygote, cell: Option<&Cell>) -> io::Result<(Zygote, Spawned)> {
-    match ask(&mut zygote, cell) {
+fn fork_by(mut zygote: Zygote, cell: Option<&Cell>, owner: Option<u32>) -> io::Result<(Zygote, Spawned)> {
+    match ask(&mut zygote, cell, owner) {
         Ok(spawned) => Ok((zygote, spawned)),
         Err(error) => {
             zygote.give_up();
@@ -165,7 +165,7 @@ fn fork_by(mut zygote: Zygote, cell: Option<&Cell>) -> io::Result<(Zygote, Spawn
     }
 }
 
-fn ask(zygote: &mut Zygote, cell: Option<&Cell>) -> io::Result<Spawned> {
+fn ask(zygote: &mut Zygote, cell: Option<&Cell>, owner: Option<u32>) -> io::Result<Spawned> {
     let (link, far_link) = UnixStream::pair()?;
     let (diagnostics, far_diagnostics) =
         rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK)?;
@@ -174,6 +174,7 @@ fn ask(zygote: &mut Zygote, cell: Option<&Cell>) -> io::Result<Spawned> {
         link: far_link.as_fd(),
         diagnostics: far_diagnostics.as_fd(),
         cgroup: cgroup::borrowed(cgroup.as_ref()),
+        owner,
     })?;
     Ok(Spawned {
         link,

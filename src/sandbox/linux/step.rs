@@ -91,6 +91,12 @@ pub(super) enum Step {
         bytes: u64,
         inodes: u64,
     },
+    /// Limits what the kernel counts for each user, for all users of this namespace.
+    LimitUser {
+        /// File below `/proc/sys/user`.
+        name: String,
+        value: u64,
+    },
     /// Hides an existing path: a file by `/dev/null`, a folder by an empty one (S-15).
     Mask {
         path: String,
@@ -146,6 +152,8 @@ pub(super) enum Resource {
     LockedBytes,
     /// Data per process, in bytes: the degraded form's limit below the watchdog's.
     DataBytes,
+    /// Queued signals and POSIX timers of this user namespace.
+    PendingSignals,
     /// Processes and threads of this user namespace, in addition to the cgroup's limit.
     Processes,
 }

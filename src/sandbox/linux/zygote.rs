@@ -55,8 +55,13 @@ pub(super) struct ForkRequest<'a> {
     pub(super) diagnostics: BorrowedFd<'a>,
     /// Cgroup (version 2) of the child; the server's own if `None`.
     pub(super) cgroup: Option<BorrowedFd<'a>>,
+    /// Outer user and group that own the child's namespaces; the server's own if `None`. The kernel charges to the owner
+    /// what it limits for each user: inotify instances, queued signals, namespaces.
+    pub(super) owner: Option<u32>,
 }
 
+/// In place of an owner.
+const NO_OWNER: u32 = u32::MAX;
 const DESCRIPTORS_MAX: usize = 3;
 
 impl Zygote {
@@ -108,9 +113,13 @@ impl Zygote {
             .chain(order.cgroup)
             .collect();
         ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
-        // An empty message would mean end of file.
-        let word = [IoSlice::new(&[1])];
-        rustix::net::sendmsg(&self.orders, &word, &mut ancillary, SendFlags::NOSIGNAL)?;
+        let owner = order.owner.unwrap_or(NO_OWNER).to_ne_bytes();
+        rustix::net::sendmsg(
+            &self.orders,
+            &[IoSlice::new(&owner)],
+            &mut ancillary,
+            SendFlags::NOSIGNAL,
+        )?;
         let id = Pid::from_raw(self.answer()?).ok_or(io::ErrorKind::InvalidData)?;
         // A child of this process, which alone can reap it, so its id is not reused before.
         match pidfd_open(id, PidfdFlags::empty()) {
@@ -201,12 +210,40 @@ pub(super) fn serve() -> io::Result<()> {
             process::exit(0);
         };
         let cgroup = fork.cgroup.as_ref().map(|folder| folder.as_fd());
-        match sys::fork_into_namespaces(cgroup) {
+        match fork_as(fork.owner, cgroup) {
             Ok(Forked::Child) => return fork.begin(outside),
             Ok(Forked::Parent(id)) => answer(&Ok(id.as_raw_nonzero().get()))?,
             Err(error) => answer(&Err(error))?,
         }
     }
+}
+
+/// Forks with the effective ids of `owner`, so that it owns the child's namespaces; the child keeps these ids.
+fn fork_as(owner: Option<Ids>, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Forked> {
+    let Some(owner) = owner else {
+        return sys::fork_into_namespaces(cgroup);
+    };
+    set_effective_ids(owner)?;
+    // The cgroup's folder belongs to root.
+    sys::set_file_system_ids(0, 0);
+    let forked = sys::fork_into_namespaces(cgroup);
+    if matches!(forked, Ok(Forked::Child)) {
+        return forked;
+    }
+    set_effective_ids(Ids::both(0))?;
+    // The changes of user reset both.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    forked
+}
+
+/// Keeps all capabilities in effect: without CAP_SYS_ADMIN some hosts refuse new user namespaces.
+fn set_effective_ids(Ids { user, group }: Ids) -> io::Result<()> {
+    set_thread_res_gid(Gid::ROOT, group, Gid::ROOT)?;
+    set_thread_res_uid(Uid::ROOT, user, Uid::ROOT)?;
+    let mut sets = rustix::thread::capabilities(None)?;
+    sets.effective = sets.permitted;
+    rustix::thread::set_capabilities(None, sets).map_err(Into::into)
 }
 
 /// Executes an ordinary user's zygote again in its own user namespace. The namespace of exec decides about access to
@@ -270,21 +307,23 @@ struct ReceivedFork {
     link: OwnedFd,
     diagnostics: OwnedFd,
     cgroup: Option<OwnedFd>,
+    owner: Option<Ids>,
 }
 
 /// `None` at end of file.
 fn receive() -> io::Result<Option<ReceivedFork>> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let mut word = [0];
+    let mut owner = [0; 4];
     let flags = RecvFlags::CMSG_CLOEXEC;
     let orders = rustix::stdio::stdin();
     let order = retry_on_intr(|| {
-        rustix::net::recvmsg(orders, &mut [IoSliceMut::new(&mut word)], &mut ancillary, flags)
+        rustix::net::recvmsg(orders, &mut [IoSliceMut::new(&mut owner)], &mut ancillary, flags)
     })?;
     if order.bytes == 0 {
         return Ok(None);
     }
+    let owner = u32::from_ne_bytes(owner);
     let mut descriptors = descriptors(&mut ancillary).into_iter();
     let (Some(link), Some(diagnostics), cgroup) =
         (descriptors.next(), descriptors.next(), descriptors.next())
@@ -295,6 +334,7 @@ fn receive() -> io::Result<Option<ReceivedFork>> {
         link,
         diagnostics,
         cgroup,
+        owner: (owner != NO_OWNER).then(|| Ids::both(owner)),
     }))
 }
 

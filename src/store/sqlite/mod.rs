@@ -20,10 +20,11 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use rusqlite::Connection;
+use tokio_util::sync::CancellationToken;
 
 use crate::store::Error;
 use crate::telemetry::Latency;
@@ -41,13 +42,15 @@ pub(super) struct Sqlite {
     readers: Pool,
     writer: Pool,
     log: Arc<Log>,
+    path: PathBuf,
     latency: Latency,
 }
 
 impl Sqlite {
     pub(super) async fn open(path: &Path) -> Result<Self, Error> {
         let path = path.to_owned();
-        let connections = tokio::task::spawn_blocking(move || open::open(&path))
+        let opened = path.clone();
+        let connections = tokio::task::spawn_blocking(move || open::open(&opened))
             .await
             .map_err(Error::backend)??;
         // Closed last: a reader cannot move the log into the file, and a copy of the file alone would lose the log.
@@ -58,6 +61,7 @@ impl Sqlite {
             readers: Pool::closed_before(&writer, connections.readers),
             writer,
             log: Arc::new(connections.log),
+            path,
             latency: Latency::default(),
         })
     }
@@ -68,7 +72,17 @@ impl Sqlite {
 
     pub(super) async fn ping(&self) -> Result<(), Error> {
         self.log.is_sound().map_err(Error::backend)?;
-        self.read(|c| Ok(c.query_row("select 1", [], |_| Ok(()))?)).await
+        let path = self.path.clone();
+        let read = tokio::task::spawn_blocking(move || open::read_from_disk(&path));
+        match read.await.map_err(Error::backend)? {
+            // The file is still there, and is no sound database any more.
+            Err(error @ Error::Damaged(_)) => self.log.noticing(Err(error)),
+            read => read,
+        }
+    }
+
+    pub(super) fn failed(&self) -> &CancellationToken {
+        self.log.failed()
     }
 
     pub(super) fn release_memory(&self) {

@@ -205,6 +205,17 @@ fn schema_version(connection: &Connection) -> Result<Option<i32>, Error> {
     Ok(connection.query_row(SCHEMA_VERSION, [], |row| row.get(0))?)
 }
 
+/// Reads from the file itself, past every cache.
+pub(super) fn read_from_disk(path: &Path) -> Result<(), Error> {
+    let version = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+        .and_then(|connection| schema_version(&connection))
+        .map_err(|error| damaged(path, error))?;
+    match version {
+        Some(_) => Ok(()),
+        None => Err(damaged(path, Error::Damaged("it has no schema".to_owned()))),
+    }
+}
+
 /// Distinguishes damage from other errors of the first read.
 fn damaged(path: &Path, error: Error) -> Error {
     let finding = match error {

@@ -1,4 +1,5 @@
 # Writes down everything about this sandbox that a step of its plan could have made: the same text each time.
+import ctypes
 import json
 import os
 import pty
@@ -64,6 +65,24 @@ def terminal():
     return "opened"
 
 
+def watched():
+    """How many inotify watches and further instances there are."""
+    libc = ctypes.CDLL(None)
+    instance = libc.inotify_init1(0)
+    watches = 0
+    # One for each file.
+    for number in range(8200):
+        path = f"/workspace/{number}"
+        os.close(os.open(path, os.O_CREAT))
+        if libc.inotify_add_watch(instance, path.encode(), 2) < 0:
+            break
+        watches += 1
+    instances = 0
+    while instances < 20 and libc.inotify_init1(0) >= 0:
+        instances += 1
+    return watches, instances
+
+
 limits = {name: resource.getrlimit(getattr(resource, name)) for name in dir(resource) if name.startswith("RLIMIT_")}
 found = {
     "host name": os.uname().nodename,
@@ -72,6 +91,7 @@ found = {
     "users": [attempt(lambda: text(f"/proc/self/{file}").split()) for file in ("uid_map", "gid_map", "setgroups")],
     "status": attempt(status),
     "limits": limits,
+    "inotify": attempt(watched),
     "mounts": attempt(mounts),
     "folders": {folder: attempt(lambda: listing(folder)) for folder in ("/", "/dev", "/etc", "/skills")},
     "files": {path: attempt(lambda: text(f"/etc/{path}")) for path in ("passwd", "group", "hosts", "nsswitch.conf")},
