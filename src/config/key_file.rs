@@ -89,7 +89,7 @@ fn random() -> Result<[u8; 32], Error> {
 
 fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     let failed = |error: io::Error| Error::new(path.display(), format!("cannot be read ({error})"));
-    let file = match File::open(path) {
+    let file = match privacy::open_to_check(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(error)),
@@ -131,6 +131,17 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
+
+    /// A start hung on it.
+    #[test]
+    fn rejects_fifo_without_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("admin.key");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let refused = read_api_key(&path).unwrap_err().to_string();
+        assert!(refused.contains("not a regular file"), "{refused}");
+    }
 
     /// T-14.
     #[test]

@@ -57,9 +57,21 @@ pub(super) fn private_file() -> OpenOptions {
     options
 }
 
+/// Opens a file without waiting: a FIFO has no end to wait for. [`check_file`] then rejects it.
+pub(super) fn open_to_check(path: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NONBLOCK.bits();
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(i32::try_from(flags).unwrap_or(0))
+        .open(path)
+}
+
 /// Why a secret file is rejected: other users could read it.
 pub(super) fn check_file(path: &Path, file: &File) -> io::Result<Result<(), String>> {
     let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Ok(Err("is not a regular file; move it away".to_owned()));
+    }
     let user = rustix::process::geteuid();
     // Root may read the folder of a service with a user of its own.
     let own = metadata.uid() == user.as_raw() || user.is_root();

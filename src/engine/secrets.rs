@@ -16,6 +16,8 @@ use crate::store::{self, NewSecret, Page, Saved, SecretRecord};
 impl Secrets<'_> {
     /// Sets or replaces a secret.
     pub async fn set(self, tenant: &Tenant, name: &SecretName, value: &SecretValue) -> Result<Saved, Error> {
+        name.check_new()
+            .map_err(|error| Error::invalid(format!("name: {error}")))?;
         let owner = Owner {
             tenant,
             name: name.as_str(),

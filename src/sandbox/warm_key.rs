@@ -75,8 +75,18 @@ fn pre_started(argv: &[String]) -> (usize, u64) {
 }
 
 /// Variables that interpreters, their loader and their libraries read at start-up.
-const START_UP_VARIABLES: [&str; 6] = ["PATH", "HOME", "LANG", "LANGUAGE", "TMPDIR", "TZ"];
-const START_UP_PREFIXES: [&str; 7] = ["PYTHON", "NODE_", "LC_", "LD_", "MALLOC_", "GLIBC_", "UV_"];
+///
+/// No secret can have one of these names: it would be in a sandbox that waits.
+const START_UP_VARIABLES: [&str; 7] = [
+    "PATH",
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "TMPDIR",
+    "TZ",
+    "UV_THREADPOOL_SIZE",
+];
+const START_UP_PREFIXES: [&str; 6] = ["PYTHON", "NODE_", "LC_", "LD_", "MALLOC_", "GLIBC_"];
 
 fn start_up(arguments: usize, env: &Environment) -> impl Iterator<Item = &(String, String)> {
     let is_read = |name: &str| {

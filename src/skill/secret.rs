@@ -108,7 +108,53 @@ const RESERVED_PREFIXES: [&str; 18] = [
     "SKILL_",
 ];
 
+/// Variables that start other programs or load code, besides those above. Secrets that were set before they were listed
+/// keep their names.
+const RESERVED_SINCE: [&str; 24] = [
+    "VISUAL",
+    "BROWSER",
+    "LESS",
+    "LESSOPEN",
+    "LESSCLOSE",
+    "MANPAGER",
+    "ZDOTDIR",
+    "GIT_ASKPASS",
+    "SSH_ASKPASS",
+    "SUDO_ASKPASS",
+    "GIT_EDITOR",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_PAGER",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_PROXY_COMMAND",
+    "GIT_TEMPLATE_DIR",
+    "FONTCONFIG_FILE",
+    "FONTCONFIG_PATH",
+    "AWKPATH",
+    "AWKLIBPATH",
+    "GS_LIB",
+    "MAKEFLAGS",
+    "R_PROFILE",
+    "R_ENVIRON",
+];
+const RESERVED_PREFIXES_SINCE: [&str; 5] = ["UV_", "DOTNET_", "CORECLR_", "MAGICK_", "TERMINFO"];
+
 impl SecretName {
+    /// Whether a new secret may have this name.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidSecretName::Reserved`].
+    pub fn check_new(&self) -> Result<(), InvalidSecretName> {
+        let name = self.0.to_ascii_uppercase();
+        let has_prefix = RESERVED_PREFIXES_SINCE
+            .iter()
+            .any(|prefix| name.starts_with(prefix));
+        if has_prefix || RESERVED_SINCE.contains(&name.as_str()) {
+            return Err(InvalidSecretName::Reserved(self.0.clone()));
+        }
+        Ok(())
+    }
+
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -174,6 +220,22 @@ mod tests {
         ] {
             let refused = InvalidSecretName::Reserved(name.to_owned());
             assert_eq!(name.parse::<SecretName>(), Err(refused), "{name}");
+        }
+        for name in [
+            "GIT_EXTERNAL_DIFF",
+            "GIT_ASKPASS",
+            "GIT_PAGER",
+            "LESSOPEN",
+            "visual",
+            "BROWSER",
+            "FONTCONFIG_FILE",
+            "ZDOTDIR",
+            "DOTNET_STARTUP_HOOKS",
+            "UV_USE_IO_URING",
+        ] {
+            let stored: SecretName = name.parse().unwrap();
+            let refused = InvalidSecretName::Reserved(name.to_owned());
+            assert_eq!(stored.check_new(), Err(refused), "{name}");
         }
         for name in ["", "1A", "A-B", "A=B", "A\nB", "A\0", "Ä", &"A".repeat(65)] {
             let refused = name.parse::<SecretName>();

@@ -118,8 +118,11 @@ impl FromStr for CallbackUrl {
         {
             return Err(InvalidCallback::Malformed);
         }
-        if host.ends_with('.') {
+        if host.ends_with('.') && !host.ends_with("..") {
             return Err(InvalidCallback::TrailingDot);
+        }
+        if host.split('.').any(str::is_empty) {
+            return Err(InvalidCallback::Malformed);
         }
         Ok(Self(url))
     }
@@ -206,6 +209,9 @@ mod tests {
             (" https://hooks.example/", Malformed),
             ("https://a%00b/", Malformed),
             ("https://[::1/", Malformed),
+            ("https://a..b/", Malformed),
+            ("https://.a/", Malformed),
+            ("https://a../", Malformed),
             ("https://999.1.1.1/", Malformed),
             ("https://1.2.3.4.5/", Malformed),
             ("https://[fe80::1%25eth0]/", Malformed),

@@ -41,6 +41,7 @@ impl InstallationCheck<'_> {
             Completion::TimedOut => format!("it took longer than {} s", self.granted.timeout.as_secs()),
             Completion::NotStarted(reason) | Completion::Lost(reason) => reason.clone(),
             Completion::Signaled(signal) => format!("the installer was ended by signal {signal}"),
+            Completion::NotStored => return Err(crate::engine::failure::storage_full()),
             Completion::Cancelled => return Err(caller_disconnected()),
         };
         let hint = match failure {
