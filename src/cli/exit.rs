@@ -25,6 +25,8 @@ pub enum Exit {
     Internal,
     /// The server's database failed.
     Storage,
+    /// This host was too slow for a verdict.
+    Inconclusive,
     /// Invalid configuration.
     Config,
     /// Ctrl-C.
@@ -32,7 +34,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Success,
         Self::Failed,
         Self::Usage,
@@ -43,6 +45,7 @@ impl Exit {
         Self::Unavailable,
         Self::Internal,
         Self::Storage,
+        Self::Inconclusive,
         Self::Config,
         Self::Interrupted,
     ];
@@ -65,6 +68,10 @@ impl Exit {
             Self::Storage => (
                 74,
                 "the server's database failed: disk error, or its file was replaced",
+            ),
+            Self::Inconclusive => (
+                75,
+                "`prove`: some attacks hit their time limit on this slow machine",
             ),
             Self::Config => (78, "invalid configuration"),
             Self::Interrupted => (130, "ended by Ctrl-C"),

@@ -1,6 +1,7 @@
 //! `skillbox prove`: attacks test sandboxes on this host and reports which promises hold.
 
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -17,7 +18,7 @@ use crate::server::Signals;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Attacks only sandboxes that it makes for this, in a temporary data folder, with the images and settings that are configured. \
-Takes about a minute for each backend. Ends with 1 if any promise did not hold.
+Takes about a minute for each backend. Ends with 1 if any promise did not hold, and with 75 if this host was too slow to tell.
 
 Examples:
   skillbox prove
@@ -62,6 +63,9 @@ struct SkippedBackend {
 
 /// Background work must not delay the shell prompt for long.
 const CLOSING_MAX: Duration = Duration::from_secs(30);
+
+/// Interval of progress lines where no bar can be drawn.
+const TELL_EVERY: Duration = Duration::from_secs(10);
 
 pub(crate) fn prove(args: &ProveArgs, config: &Config, console: &Console) -> Result<Exit> {
     let selection = Selection::named(&args.only).map_err(|error| Failure::new(Exit::Usage, error))?;
@@ -141,10 +145,14 @@ async fn until_signal(
     let mut signals = Signals::new()?;
     let name = target.engine.sandbox().name();
     let spinner = Spinner::start(format!("attacking {name}"));
+    let told_at = Mutex::new(Instant::now());
     let told = |progress: ProofProgress| {
         let ProofProgress { done, all } = progress;
         spinner.say(format!("attacking {name}: {done} of {all}"));
-        if !Console::draws_progress() && (done == 0 || done == all) {
+        let mut told_at = told_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = done == 0 || done == all || told_at.elapsed() >= TELL_EVERY;
+        if !Console::draws_progress() && is_due {
+            *told_at = Instant::now();
             console.say(format!("attacking {name}: {done} of {all}"));
         }
     };
@@ -189,7 +197,7 @@ fn print(proof: &Proof, console: &Console) -> Result<()> {
         }
         console.check(
             mark(promise.tally.verdict()),
-            &format!("{:<8} {}", promise.promise, counted(promise.tally)),
+            &format!("{:<12} {}", promise.promise, counted(promise.tally)),
         )?;
     }
     console.text("\n")?;
@@ -208,7 +216,7 @@ const NAME_WIDTH_MAX: usize = 72;
 fn line(finding: &Finding, width: usize) -> String {
     use std::fmt::Write as _;
     let mut text = format!(
-        "{:<6} {:<8} {:<width$}  {}",
+        "{:<6} {:<12} {:<width$}  {}",
         finding.id,
         word(finding.verdict),
         finding.name,
@@ -235,6 +243,7 @@ fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Kept => "kept",
         Verdict::Degraded => "degraded",
+        Verdict::Inconclusive => "inconclusive",
         Verdict::Breach => "BREACH",
         Verdict::Skipped => "skipped",
     }
@@ -243,7 +252,7 @@ fn word(verdict: Verdict) -> &'static str {
 fn mark(verdict: Verdict) -> Mark {
     match verdict {
         Verdict::Kept => Mark::Good,
-        Verdict::Degraded => Mark::Doubtful,
+        Verdict::Degraded | Verdict::Inconclusive => Mark::Doubtful,
         Verdict::Breach => Mark::Bad,
         Verdict::Skipped => Mark::Untold,
     }
@@ -253,10 +262,15 @@ fn counted(tally: Tally) -> String {
     let Tally {
         kept,
         degraded,
+        inconclusive,
         breach,
         skipped,
     } = tally;
-    format!("{kept} kept, {degraded} degraded, {breach} breach, {skipped} skipped")
+    let inconclusive = match inconclusive {
+        0 => String::new(),
+        count => format!("{count} inconclusive, "),
+    };
+    format!("{kept} kept, {degraded} degraded, {inconclusive}{breach} breach, {skipped} skipped")
 }
 
 fn conclude(report: &ProveReport, console: &Console) -> Result<Exit> {
@@ -288,6 +302,7 @@ fn conclude(report: &ProveReport, console: &Console) -> Result<Exit> {
 fn exit(total: Tally) -> Exit {
     match total.verdict() {
         Verdict::Kept | Verdict::Degraded => Exit::Success,
+        Verdict::Inconclusive => Exit::Inconclusive,
         Verdict::Breach => Exit::Failed,
         Verdict::Skipped => Exit::Unavailable,
     }
@@ -302,9 +317,16 @@ mod tests {
         let tally = |kept, degraded, breach, skipped| Tally {
             kept,
             degraded,
+            inconclusive: 0,
             breach,
             skipped,
         };
+        let slow = Tally {
+            inconclusive: 1,
+            ..tally(120, 4, 0, 0)
+        };
+        assert_eq!(exit(slow), Exit::Inconclusive);
+        assert_eq!(exit(slow.and(tally(0, 0, 1, 0))), Exit::Failed);
         assert_eq!(exit(tally(120, 4, 1, 0)), Exit::Failed);
         assert_eq!(exit(tally(120, 0, 0, 2)), Exit::Success);
         assert_eq!(exit(tally(100, 20, 0, 0)), Exit::Success);

@@ -33,6 +33,8 @@ pub(super) struct Attacker<'a> {
     pub(super) caller: &'a Caller,
     pub(super) surroundings: &'a Surroundings,
     pub(super) origin: Origin,
+    /// How many times slower than usual this host is.
+    pub(super) slowness: f64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,6 +70,11 @@ impl Attacker<'_> {
         self.observation(attack, &skill, &attack.input).await
     }
 
+    /// A slow host needs longer until the program begins.
+    fn time_limit(&self, attack: &Attack) -> Duration {
+        Duration::from_secs_f64(attack.seconds * self.slowness).min(limits::TIMEOUT_MAX)
+    }
+
     async fn observation(
         &self,
         attack: &Attack,
@@ -75,11 +82,12 @@ impl Attacker<'_> {
         input: &Map<String, Value>,
     ) -> Observation {
         let received_before = self.surroundings.received();
-        let seconds = Duration::from_secs_f64(attack.seconds);
-        let run = tokio::time::timeout(seconds + PATIENCE, self.run(attack, skill, input)).await;
+        let patience = PATIENCE.mul_f64(self.slowness);
+        let run =
+            tokio::time::timeout(self.time_limit(attack) + patience, self.run(attack, skill, input)).await;
         let execution = match run {
             Err(_) => {
-                return Observation::Failed(format!("it did not end within {PATIENCE:?} of its deadline"));
+                return Observation::Failed(format!("it did not end within {patience:?} of its deadline"));
             }
             Ok(Err(error)) => return refused(&error),
             Ok(Ok(execution)) => execution,
@@ -119,7 +127,7 @@ impl Attacker<'_> {
         let spec = RunSpec {
             input: Some(input),
             files: files.collect(),
-            timeout: Some(Duration::from_secs_f64(attack.seconds)),
+            timeout: Some(self.time_limit(attack)),
             ..RunSpec::default()
         };
         if self.origin == Origin::Cold {

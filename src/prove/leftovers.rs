@@ -17,6 +17,8 @@ use crate::store::ExecutionFilter;
 
 /// An engine reports the end of a container late, and it is removed in the background.
 const REMOVED_WITHIN: Duration = Duration::from_secs(60);
+/// The kernel frees the namespaces of a killed sandbox before its process ends.
+const ENDED_WITHIN: Duration = Duration::from_secs(20);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(200);
 /// Maximum depth of a service's own subtree below the cgroups' root.
 const CGROUP_DEPTH_MAX: usize = 12;
@@ -39,7 +41,7 @@ pub(super) async fn find(target: &Target<'_>) -> Map<String, Value> {
         .flat_map(|name| names_in(&folder.join(name)))
         .collect();
     let mut left = json!({
-        "processes": children(),
+        "processes": remaining_children().await,
         "cgroups": cgroups(engine.instance()),
         "mounts": mounts(folder),
         "files": files,
@@ -68,16 +70,32 @@ async fn containers(sandbox: &Sandbox) -> Value {
     }
 }
 
-/// Children of this process that were not reaped: each is a native sandbox.
+/// Children that still exist after a grace period.
+async fn remaining_children() -> Vec<String> {
+    let patience = tokio::time::Instant::now() + ENDED_WITHIN;
+    loop {
+        let children = children();
+        if children.is_empty() || tokio::time::Instant::now() >= patience {
+            return children;
+        }
+        tokio::time::sleep(LOOK_AGAIN_AFTER).await;
+    }
+}
+
+/// Children of this process that were not reaped, with their names: each is a native sandbox.
 fn children() -> Vec<String> {
     let own = format!("PPid:\t{}", std::process::id());
-    let is_child = |pid: &String| {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        status.lines().any(|line| line == own)
+    let named_child = |pid: String| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let name = status.lines().next()?.strip_prefix("Name:")?.trim();
+        status
+            .lines()
+            .any(|line| line == own)
+            .then(|| format!("{pid} ({name})"))
     };
     names_in(Path::new("/proc"))
         .into_iter()
-        .filter(is_child)
+        .filter_map(named_child)
         .collect()
 }
 

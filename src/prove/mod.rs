@@ -35,7 +35,7 @@ use attacker::{Attacker, ProbeSkill};
 use backend_info::BackendInfo;
 use probe::Attack;
 use surroundings::Surroundings;
-use verdict::{Observation, check_probe, is_only_late};
+use verdict::{Observation, check_probe, is_only_late, on_slow_host};
 
 pub use attacker::Origin;
 pub use probe::Selection;
@@ -103,11 +103,13 @@ pub async fn prove(
         .map_err(io::Error::other)?;
     let attacks = selection.on(&backend.traits);
     let (looks, shots): (Vec<_>, Vec<_>) = attacks.iter().partition(|attack| attack.program.is_none());
+    let slowness = slowness(target).await;
     let attacker = Attacker {
         engine: target.engine,
         caller: target.caller,
         surroundings: &surroundings,
         origin: target.origin,
+        slowness,
     };
     if target.origin == Origin::Warm {
         target.engine.maintenance().keep_warm(WarmPoolSettings::default());
@@ -140,6 +142,7 @@ pub async fn prove(
                 .probes
                 .iter()
                 .map(|probe| check_probe(probe, observation, &backend.traits))
+                .map(|finding| on_slow_host(finding, observation, slowness))
         })
         .collect();
     let promises = report::by_promise(&mut findings, &backend.mechanisms);
@@ -156,6 +159,28 @@ pub async fn prove(
         findings,
         seconds: (started.elapsed().as_secs_f64() * 10.0).round() / 10.0,
     })
+}
+
+/// Time of a small program in a cold sandbox on an ordinary host.
+const USUAL_RUN: Duration = Duration::from_millis(400);
+/// Attacks get at most so many times their own time limit.
+const SLOWNESS_MAX: f64 = 20.0;
+
+/// How many times slower than an ordinary host this one runs a small program; at least 1.
+async fn slowness(target: &Target<'_>) -> f64 {
+    let mut fastest = f64::INFINITY;
+    for _ in 0..2 {
+        let started = Instant::now();
+        if neighbour(target).await.is_ok() {
+            fastest = fastest.min(started.elapsed().as_secs_f64());
+        }
+    }
+    let slowness = fastest / USUAL_RUN.as_secs_f64();
+    if slowness.is_finite() {
+        slowness.clamp(1.0, SLOWNESS_MAX)
+    } else {
+        1.0
+    }
 }
 
 /// Repeats an attack that only took too long.

@@ -33,6 +33,8 @@ pub struct Tally {
     pub kept: usize,
     /// Only partly kept, as accepted.
     pub degraded: usize,
+    /// Not known, because this host is too slow.
+    pub inconclusive: usize,
     /// Not kept.
     pub breach: usize,
     /// Not checked.
@@ -60,6 +62,7 @@ impl Tally {
             match finding.verdict {
                 Verdict::Kept => tally.kept += 1,
                 Verdict::Degraded => tally.degraded += 1,
+                Verdict::Inconclusive => tally.inconclusive += 1,
                 Verdict::Breach => tally.breach += 1,
                 Verdict::Skipped => tally.skipped += 1,
             }
@@ -72,6 +75,7 @@ impl Tally {
         Self {
             kept: self.kept + other.kept,
             degraded: self.degraded + other.degraded,
+            inconclusive: self.inconclusive + other.inconclusive,
             breach: self.breach + other.breach,
             skipped: self.skipped + other.skipped,
         }
@@ -82,6 +86,8 @@ impl Tally {
     pub fn verdict(self) -> Verdict {
         if self.breach > 0 {
             Verdict::Breach
+        } else if self.inconclusive > 0 {
+            Verdict::Inconclusive
         } else if self.degraded > 0 {
             Verdict::Degraded
         } else if self.kept > 0 {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::probe::{Attack, Probe};
 use super::report::Tally;
-use super::verdict::{self, Observation, Verdict, check_probe};
+use super::verdict::{self, Observation, Verdict, check_probe, on_slow_host};
 
 fn probe(text: &Value) -> Probe {
     serde_json::from_value(text.clone()).unwrap()
@@ -228,6 +228,7 @@ fn missing_cgroups_degrade_two_promises_only() {
 #[test]
 fn worst_verdict_counts_and_silence_is_a_breach() {
     let tally = |kept, degraded, breach, skipped| Tally {
+        inconclusive: 0,
         kept,
         degraded,
         breach,
@@ -237,6 +238,31 @@ fn worst_verdict_counts_and_silence_is_a_breach() {
     assert_eq!(tally(99, 2, 0, 3).verdict(), Verdict::Degraded);
     assert_eq!(tally(99, 0, 0, 3).verdict(), Verdict::Kept);
     assert_eq!(tally(0, 0, 0, 3).verdict(), Verdict::Skipped);
+}
+
+/// An attack that hit its own time limit says nothing; what it reported before counts.
+#[test]
+fn time_limit_of_an_attack_is_inconclusive_and_lateness_only_on_a_slow_host() {
+    let verdict = |probe: &Probe, seen: Value, slowness| {
+        let observation = Observation::Outcome(seen);
+        let finding = check_probe(probe, &observation, &on(&["docker"]));
+        on_slow_host(finding, &observation, slowness).verdict
+    };
+    let timed_out = json!({ "status": "timeout" });
+    assert_eq!(verdict(&memory(), timed_out, 1.0), Verdict::Inconclusive);
+    let told = json!({ "status": "timeout", "share": 2.0 });
+    assert_eq!(verdict(&memory(), told, 1.0), Verdict::Breach);
+    assert_eq!(
+        verdict(&memory(), json!({ "status": "success" }), 9.0),
+        Verdict::Breach
+    );
+    let deadline = probe(&json!({
+        "id": "R-01", "promise": "P8", "name": "deadline", "by": "a",
+        "expect": { "/status": "timeout", "/past_deadline_ms": { "at_most": 1000 } },
+    }));
+    let late = || json!({ "status": "timeout", "past_deadline_ms": 1500 });
+    assert_eq!(verdict(&deadline, late(), 1.0), Verdict::Breach);
+    assert_eq!(verdict(&deadline, late(), 4.0), Verdict::Inconclusive);
 }
 
 /// An attack that misspells a key is refused, not run without it.

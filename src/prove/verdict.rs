@@ -100,6 +100,8 @@ pub enum Verdict {
     Skipped,
     /// The promise is only partly kept here, as the operator has accepted.
     Degraded,
+    /// The attack hit its own time limit on this slow host, so nothing is known.
+    Inconclusive,
     /// The promise is not kept.
     Breach,
 }
@@ -178,6 +180,32 @@ pub(super) fn check_probe(probe: &Probe, observation: &Observation, traits: &[St
         finding
             .reason
             .get_or_insert_with(|| "accepted by sandbox.native.allow_degraded".to_owned());
+    }
+    finding
+}
+
+/// How much slower than usual a host must be, for a late sandbox to be no breach.
+const SLOW: f64 = 3.0;
+
+/// A breach that only shows how slow this host is becomes inconclusive: the program hit its own time limit before it could
+/// report, or the host missed a time limit.
+pub(super) fn on_slow_host(mut finding: Finding, observation: &Observation, slowness: f64) -> Finding {
+    let Observation::Outcome(seen) = observation else {
+        return finding;
+    };
+    if finding.verdict != Verdict::Breach || finding.expected.is_empty() {
+        return finding;
+    }
+    let is_missing = |place: &String| place == "/status" || seen.pointer(place).is_none_or(Value::is_null);
+    let has_timed_out = seen["status"] == "timeout" && finding.expected.keys().all(is_missing);
+    let is_late = slowness >= SLOW && finding.expected.keys().all(|place| place.ends_with("_ms"));
+    if has_timed_out || is_late {
+        finding.verdict = Verdict::Inconclusive;
+        finding.reason = Some(if has_timed_out {
+            "the attack hit its own time limit; repeat it on a faster or less busy host".to_owned()
+        } else {
+            format!("this host is {slowness:.0} times slower than usual; repeat it on a faster one")
+        });
     }
     finding
 }
