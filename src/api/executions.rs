@@ -10,8 +10,9 @@ use crate::auth::Caller;
 use crate::blob::Object;
 use crate::engine::{ArtifactFile, Engine, PageRequest, RunOptions, RunRequest, Subscription};
 use crate::error::Error;
-use crate::execution::{Bookmark, Execution, LogLine, Logs, Summary};
+use crate::execution::{Bookmark, Execution, LogLine, Logs, Status, Summary};
 use crate::ids::{ExecutionId, Tenant};
+use crate::skill::SkillName;
 use crate::store::ExecutionFilter;
 
 /// Recorded output as text. Invalid UTF-8 is shown as U+FFFD.
@@ -110,6 +111,65 @@ pub async fn logs(engine: &Engine, caller: &Caller, id: ExecutionId) -> Result<L
 pub async fn cancel(engine: &Engine, caller: &Caller, id: ExecutionId) -> Result<Execution, Error> {
     require(caller, RUN)?;
     engine.executions().cancel(caller.tenant(), id).await
+}
+
+/// Which ended executions to delete; without a condition all of them.
+#[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PruneExecutions {
+    /// Accepted at least so many seconds ago.
+    #[serde(default)]
+    #[schema(example = 604_800)]
+    pub older_than: u64,
+    /// With this status.
+    #[serde(default)]
+    pub status: Option<Status>,
+    /// Of this skill.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    pub skill: Option<SkillName>,
+    /// Only count them.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// What was deleted.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct PrunedExecutions {
+    /// Deleted executions; with `dry_run` those that would be.
+    pub count: u64,
+    /// Whether there are more: repeat the request.
+    pub more: bool,
+}
+
+/// Deletes an ended execution with its files.
+pub async fn delete(engine: &Engine, caller: &Caller, id: ExecutionId) -> Result<(), Error> {
+    require(caller, RUN)?;
+    engine.executions().delete(caller.tenant(), id).await
+}
+
+/// Deletes ended executions with their files, a limited number per call.
+pub async fn prune(
+    engine: &Engine,
+    caller: &Caller,
+    request: PruneExecutions,
+) -> Result<PrunedExecutions, Error> {
+    require(caller, RUN)?;
+    let age = Duration::from_secs(request.older_than);
+    let filter = ExecutionFilter {
+        status: request.status,
+        skill: request.skill,
+        ..ExecutionFilter::default()
+    };
+    let tenant = caller.tenant();
+    let pruned = engine
+        .executions()
+        .prune(tenant, filter, age, request.dry_run)
+        .await?;
+    Ok(PrunedExecutions {
+        count: pruned.count,
+        more: pruned.more,
+    })
 }
 
 /// The events of an execution from a position on.

@@ -1,12 +1,14 @@
 //! Recorded executions and their files.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use crate::blob::{self, Link, Object};
 use crate::engine::{Executions, PageRequest, clock, failure, rows};
 use crate::error::{Code, Error};
 use crate::execution::{Execution, FileEntry};
 use crate::ids::{ExecutionId, Tenant};
+use crate::limits;
 use crate::store::{ExecutionFilter, Page};
 
 /// One file of an execution.
@@ -25,6 +27,15 @@ impl ArtifactFile {
     }
 }
 
+/// The result of [`Executions::prune`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pruned {
+    /// Deleted executions, or those that would be.
+    pub count: u64,
+    /// Whether the limit of one call was reached.
+    pub more: bool,
+}
+
 impl Executions<'_> {
     /// Newest first, without output and logs.
     pub async fn list(
@@ -40,6 +51,53 @@ impl Executions<'_> {
 
     pub async fn get(self, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error> {
         Ok(self.engine.store.execution(tenant, id).await?)
+    }
+
+    /// Deletes an ended execution with its files.
+    pub async fn delete(self, tenant: &Tenant, id: ExecutionId) -> Result<(), Error> {
+        if self.get(tenant, id).await?.outcome.is_none() {
+            let message = format!("execution `{id}` has not ended; cancel it first");
+            return Err(Error::new(Code::Conflict, message));
+        }
+        self.engine.maintenance().forget(tenant, id).await
+    }
+
+    /// Deletes ended executions that match and were accepted at least `age` ago: at most [`limits::PRUNED_PER_CALL`].
+    pub async fn prune(
+        self,
+        tenant: &Tenant,
+        filter: ExecutionFilter,
+        age: Duration,
+        dry_run: bool,
+    ) -> Result<Pruned, Error> {
+        let age = jiff::SignedDuration::try_from(age).unwrap_or(jiff::SignedDuration::MAX);
+        let until = clock::now().checked_sub(age).unwrap_or(jiff::Timestamp::MIN);
+        let filter = ExecutionFilter {
+            until: Some(until),
+            ..filter
+        };
+        let mut pruned = Pruned::default();
+        let mut after = None;
+        loop {
+            let rows = limits::EXPIRED_PER_QUERY;
+            let page = self.engine.store.executions(tenant, &filter, after, rows).await?;
+            let ended = page.items.iter().filter(|execution| execution.outcome.is_some());
+            let ended: Vec<_> = ended.map(|execution| execution.new.id).collect();
+            for id in ended {
+                if pruned.count >= limits::PRUNED_PER_CALL {
+                    pruned.more = true;
+                    return Ok(pruned);
+                }
+                if !dry_run {
+                    self.engine.maintenance().forget(tenant, id).await?;
+                }
+                pruned.count += 1;
+            }
+            after = page.next;
+            if after.is_none() {
+                return Ok(pruned);
+            }
+        }
     }
 
     /// All files of an execution as one uncompressed tar.

@@ -58,12 +58,23 @@ fn is_full(error: &std::io::Error) -> bool {
     matches!(
         error.kind(),
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
-    )
+    ) || is_out_of_files(error)
 }
 
-fn storage_full() -> Error {
+#[cfg(unix)]
+fn is_out_of_files(error: &std::io::Error) -> bool {
+    use rustix::io::Errno;
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
+}
+
+#[cfg(not(unix))]
+fn is_out_of_files(_: &std::io::Error) -> bool {
+    false
+}
+
+pub(super) fn storage_full() -> Error {
     Error::new(
         Code::StorageFull,
-        "the server has no disk space left; delete skills, or shorten retention",
+        "the server has no disk space or open files left; delete executions (`skillbox exec prune`) or skills, or shorten retention",
     )
 }

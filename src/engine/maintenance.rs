@@ -100,6 +100,9 @@ impl Maintenance<'_> {
             ("evicting", self.evict_unused().await),
             ("evicting packages", self.engine.packages().evict().await),
         ];
+        if let Err(error) = self.engine.store.keep_reserve().await {
+            tracing::debug!(%error, "No disk space to set aside");
+        }
         for (part, result) in results {
             if let Err(error) = result {
                 tracing::warn!(%error, source = ?std::error::Error::source(&error), "Maintenance failed while {part}");
@@ -127,8 +130,9 @@ impl Maintenance<'_> {
             .into_iter()
             .filter(|owner| !self.engine.instance.is_alive(*owner))
         {
-            for (_, id) in self.engine.store.interrupt_running(owner, clock::now()).await? {
+            for (tenant, id) in self.engine.store.interrupt_running(owner, clock::now()).await? {
                 tracing::warn!(execution.id = %id, "Execution {id} interrupted: its process ended");
+                self.delete_artifacts(&tenant, id).await?;
             }
         }
         Ok(())
@@ -139,7 +143,9 @@ impl Maintenance<'_> {
         let mut closed = Ok(());
         for (tenant, id) in self.engine.running.take_unsaved() {
             match self.engine.store.finish(&tenant, id, outcome::unsaved()).await {
-                Ok(_) | Err(store::Error::NotFound(_)) => {}
+                Ok(true) | Err(store::Error::NotFound(_)) => self.delete_artifacts(&tenant, id).await?,
+                // It was recorded after all.
+                Ok(false) => {}
                 Err(error) => {
                     self.engine.running.add_unsaved(tenant, id);
                     closed = Err(error.into());
@@ -191,15 +197,25 @@ impl Maintenance<'_> {
         }
     }
 
-    /// Artifacts first: files without a row are never found again.
-    async fn forget(self, tenant: &Tenant, execution: ExecutionId) -> Result<(), Error> {
+    /// Files that were stored for an outcome that was never recorded.
+    async fn delete_artifacts(self, tenant: &Tenant, execution: ExecutionId) -> Result<(), Error> {
         let key = blob::Key::Artifacts {
             tenant: tenant.clone(),
             execution,
         };
         let deleted = self.engine.blob.delete(&key).await;
-        deleted.map_err(|error| failure::of_blob(error, "artifacts"))?;
-        match self.engine.store.delete_execution(tenant, execution).await {
+        deleted.map_err(|error| failure::of_blob(error, "artifacts"))
+    }
+
+    /// Artifacts first: files without a row are never found again.
+    pub(super) async fn forget(self, tenant: &Tenant, execution: ExecutionId) -> Result<(), Error> {
+        self.delete_artifacts(tenant, execution).await?;
+        let store = &self.engine.store;
+        let mut deleted = store.delete_execution(tenant, execution).await;
+        if matches!(deleted, Err(store::Error::Full)) && store.give_up_reserve() {
+            deleted = store.delete_execution(tenant, execution).await;
+        }
+        match deleted {
             // Another process was faster.
             Ok(()) | Err(store::Error::NotFound(_)) => Ok(()),
             Err(error) => Err(error.into()),

@@ -1,6 +1,6 @@
 //! Outcomes of executions.
 
-use crate::engine::clock;
+use crate::engine::{clock, failure};
 use crate::error::{Code, Error};
 use crate::execution::{Failure, Outcome, Status, Timings, milliseconds};
 use crate::limits;
@@ -103,8 +103,7 @@ fn classify(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<
         }
         (Completion::Exited(0), ProgramOutput::TooLarge(bytes)) => {
             let max = limits::OUTPUT_BYTES_MAX;
-            let message =
-                format!("output.json has {bytes} bytes, the limit is {max}; write large results to files");
+            let message = format!("output.json has {bytes} bytes, the limit is {max}; write files instead");
             (Status::Failed, "output_too_large", message)
         }
         (Completion::Exited(1), _) if report.shown.raised.is_some() => {
@@ -142,6 +141,11 @@ fn classify(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<
             (Status::Cancelled, "cancelled", message)
         }
         (Completion::NotStarted(reason), _) => (Status::Failed, "start_failed", reason.clone()),
+        (Completion::NotStored, _) => (
+            Status::Failed,
+            "storage_full",
+            failure::storage_full().to_string(),
+        ),
         (Completion::Lost(reason), _) => (Status::Interrupted, "sandbox_lost", reason.clone()),
     };
     let code = code.to_owned();

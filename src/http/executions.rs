@@ -13,7 +13,7 @@ use super::extract::{Json, Path, Query};
 use super::links::links;
 use super::problem::{JsonResult, ProblemResponse};
 use super::response;
-use crate::api::executions::{self, StreamTexts};
+use crate::api::executions::{self, PruneExecutions, PrunedExecutions, StreamTexts};
 use crate::api::{CreateExecution, List, Mode, page_request, time};
 use crate::engine::{OnDisconnect, RunOptions, RunSpec};
 use crate::error::Error;
@@ -201,6 +201,32 @@ pub(crate) async fn show(
 pub(crate) async fn cancel(call: Call, Path(id): Path<ExecutionId>) -> Result<Response, ProblemResponse> {
     let execution = executions::cancel(call.engine(), &call.caller, id).await?;
     Ok(call.json(&envelope(&call, &execution))?)
+}
+
+/// Delete an execution
+///
+/// With its output, logs and files. An execution that has not ended is a conflict: cancel it first.
+#[utoipa::path(delete, path = "/v1/executions/{id}", tag = "executions", operation_id = "delete_execution",
+    params(("id" = uuid::Uuid, Path, description = "The execution")),
+    responses((status = NO_CONTENT, description = "Deleted")))]
+pub(crate) async fn delete(call: Call, Path(id): Path<ExecutionId>) -> Result<StatusCode, ProblemResponse> {
+    executions::delete(call.engine(), &call.caller, id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Delete many executions
+///
+/// Deletes ended executions that match, at most 10,000 per request; repeat it while `more` is true. Works on a full disk.
+#[utoipa::path(post, path = "/v1/executions/prune", tag = "executions", operation_id = "prune_executions",
+    request_body = PruneExecutions,
+    responses((status = OK, description = "Deleted, or counted with `dry_run`", body = PrunedExecutions)))]
+pub(crate) async fn prune(
+    call: Call,
+    Json(body, _held): Json<PruneExecutions>,
+) -> JsonResult<PrunedExecutions> {
+    Ok(axum::Json(
+        executions::prune(call.engine(), &call.caller, body).await?,
+    ))
 }
 
 pub(crate) fn envelope(call: &Call, execution: &Execution) -> Envelope {

@@ -15,6 +15,7 @@ use super::budget::BudgetShare;
 use super::problem::ProblemResponse;
 use super::state::ApiState;
 use crate::api::CreateExecution;
+use crate::api::executions::PruneExecutions;
 use crate::api::keys::CreateKey;
 use crate::api::packages::Prefetch;
 use crate::error::{Code, Error};
@@ -38,6 +39,7 @@ impl Body for CreateExecution {
 impl Body for CreateKey {}
 
 impl Body for Prefetch {}
+impl Body for PruneExecutions {}
 
 #[derive(Debug)]
 pub(crate) struct Path<T>(pub(crate) T);

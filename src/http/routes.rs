@@ -44,6 +44,8 @@ pub(crate) fn table() -> RouteTable {
         .route(RUN, routes!(executions::logs))
         .route(RUN, routes!(events::events))
         .route(RUN, routes!(executions::cancel))
+        .route(RUN, routes!(executions::delete))
+        .route(RUN, routes!(executions::prune))
         .route(RUN, routes!(webhooks::of_execution))
         .route(RUN, routes!(webhooks::list))
         .route(RUN, routes!(webhooks::redeliver))

@@ -391,6 +391,8 @@ pub const STORE_CHECK_MAX: Duration = Duration::from_secs(1);
 /// Pages of 4 KiB at which the write-ahead log is checkpointed. With SQLite's 1,000 the slowest commit in a hundred
 /// took 7 ms instead of 0.5.
 pub const STORE_LOG_PAGES: u32 = 4000;
+/// Size of the file that is deleted when the disk is full, so that executions can be deleted.
+pub const STORE_RESERVE_BYTES: usize = 4 << 20;
 /// Size to which the write-ahead log is truncated after a checkpoint.
 pub const STORE_LOG_BYTES: u64 = 64 * MIB;
 /// Characters of a page cursor.

@@ -53,6 +53,8 @@ pub const ANSWER_UNCOUNTED_BYTES_MAX: u64 = 64 * KIB;
 pub const UPLOAD_WRITE_BYTES: usize = 256 * 1024;
 /// Concurrent uploads; a further request is answered `busy`.
 pub const UPLOADS_MAX: u64 = 16;
+/// Executions that one request deletes.
+pub const PRUNED_PER_CALL: u64 = 10_000;
 /// Open event and log streams; a further one is answered `busy`.
 pub const READERS_MAX: u64 = 2048;
 /// Interval of keep-alive comments in event streams; shorter than [`CONNECTION_IDLE_MAX`].

@@ -55,6 +55,8 @@ pub enum Completion {
     NotStarted(String),
     /// The sandbox ended before it reported, for this reason.
     Lost(String),
+    /// The host could not store what the program produced.
+    NotStored,
 }
 
 /// `output.json`.

@@ -12,7 +12,13 @@ pub(super) fn report(guest_report: GuestReport, requested_at: Instant) -> Report
     let started_at = guest_report.started_at.unwrap_or(now);
     let ended_at = guest_report.ended_at.unwrap_or(now).max(started_at);
     let out_of_memory = guest_report.usage.oom_kills > 0;
-    let lost = || Completion::Lost("the sandbox's results are incomplete".to_owned());
+    let lost = || {
+        if guest_report.not_stored {
+            Completion::NotStored
+        } else {
+            Completion::Lost("the sandbox's results are incomplete".to_owned())
+        }
+    };
     let end = match guest_report.end {
         Some(wire::ProgramEnd::Exited(_) | wire::ProgramEnd::Signaled(_)) if !guest_report.complete => lost(),
         Some(wire::ProgramEnd::Exited(code)) => Completion::Exited(code),

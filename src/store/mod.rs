@@ -81,6 +81,17 @@ impl Store {
         on_backend!(self, backend => backend.ping().await)
     }
 
+    /// Sets disk space aside for [`Self::give_up_reserve`], unless it is.
+    pub async fn keep_reserve(&self) -> Result<(), Error> {
+        on_backend!(self, backend => backend.keep_reserve().await)
+    }
+
+    /// Frees the reserved disk space, so that a full database can delete; `false` if there is none.
+    #[must_use]
+    pub fn give_up_reserve(&self) -> bool {
+        on_backend!(self, backend => backend.give_up_reserve())
+    }
+
     /// Cancelled when the database accepts nothing any more, until it is opened again: the disk failed, or the file was
     /// replaced, deleted or damaged.
     #[must_use]

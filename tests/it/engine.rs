@@ -6,6 +6,7 @@ use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use skillbox::auth::{Caller, KeyRecord, Scope, Scopes};
+use skillbox::blob::{self, Blob};
 use skillbox::bundle::artifacts::ArtifactTar;
 use skillbox::engine::{Engine, NewKey, PageRequest, RetentionPolicy, RunOptions, RunSpec};
 use skillbox::error::{Code, Error};
@@ -167,13 +168,18 @@ async fn lost_execution_ends_as_interrupted() {
         let broken = run(&world.engine, &world.admin, "panic").await.unwrap_err();
         assert_eq!(broken.code(), Code::Internal);
     }
-    assert_eq!(
-        listed(&world.engine, &world.admin, Some(Status::Running))
-            .await
-            .len(),
-        world.engine.settings().concurrency
-    );
+    let running = listed(&world.engine, &world.admin, Some(Status::Running)).await;
+    assert_eq!(running.len(), world.engine.settings().concurrency);
+    // Stored for an outcome that is never recorded.
+    let blob = Blob::open_local(&world.folder.path().join("blobs")).unwrap();
+    let files = blob::Key::Artifacts {
+        tenant: world.tenant().clone(),
+        execution: running[0].new.id,
+    };
+    blob.put(&files, tempfile::tempfile().unwrap()).await.unwrap();
     world.maintenance().run().await;
+    let left = blob.open(&files).await;
+    assert!(matches!(left, Err(blob::Error::NotFound)), "{left:?}");
     assert_eq!(
         listed(&world.engine, &world.admin, Some(Status::Running))
             .await

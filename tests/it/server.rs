@@ -126,6 +126,13 @@ impl Server {
         request.call().ok().map(answer)
     }
 
+    pub(crate) fn delete(&self, path: &str) -> Answer {
+        let request = agent()
+            .delete(format!("{}{path}", self.url))
+            .header("authorization", format!("Bearer {}", self.key()));
+        answer(request.call().unwrap())
+    }
+
     /// Posts bytes of this content type.
     pub(crate) fn post(&self, path: &str, content_type: &str, body: &[u8]) -> Answer {
         let request = agent()

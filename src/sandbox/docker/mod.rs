@@ -280,6 +280,7 @@ impl Backend for Docker {
         };
         let report = match &guest_report.end {
             Some(_) => report(guest_report, requested_at),
+            None if guest_report.not_stored => report(guest_report, requested_at),
             None => {
                 let end = container.explain(&guest_report, &diagnostics).await?;
                 Report {

@@ -394,8 +394,8 @@ impl Backend for Native {
             guest_report.apply_watchdog(watchdog.stop().await);
         }
         let exit_description = match guest_report.end {
-            None => Some(body.exit_description().await),
-            Some(_) => None,
+            None if !guest_report.not_stored => Some(body.exit_description().await),
+            None | Some(_) => None,
         };
         body.tear_down_later(guest_report.link.take());
         self.warm.refill(self.factory().await?, key, job);

@@ -38,6 +38,8 @@ pub(super) struct GuestReport {
     /// Whether the guest has sent anything.
     pub(super) hello: bool,
     pub(super) complete: bool,
+    /// Whether the host failed to store results.
+    pub(super) not_stored: bool,
     pub(super) output: ProgramOutput,
     pub(super) shown: CodeResults,
     pub(super) logs: Logs,
@@ -98,6 +100,7 @@ pub(super) async fn drive(guest: Guest, job: &Job, context: RunContext<'_>) -> G
         warm: streams.is_some(),
         hello: false,
         complete: false,
+        not_stored: false,
         output: ProgramOutput::Missing,
         shown: CodeResults::default(),
         logs: Logs::default(),
@@ -110,10 +113,14 @@ pub(super) async fn drive(guest: Guest, job: &Job, context: RunContext<'_>) -> G
         ended_at: None,
         link: None,
     };
-    // An error means a broken connection. The report contains everything received before.
+    // The report contains everything received before an error.
     if let Err(error) = drive_channels(&mut link, streams, job, context, &mut report).await {
         let execution = job.program.execution;
-        tracing::warn!(%error, %execution, "Connection to the guest ended before it was done");
+        if report.not_stored {
+            tracing::error!(%error, %execution, "Results of execution {execution} could not be stored");
+        } else {
+            tracing::warn!(%error, %execution, "Connection to the guest ended before it was done");
+        }
     }
     report.link = report.complete.then_some(link);
     report
@@ -170,6 +177,7 @@ async fn drive_channels(
         caps: caps(job),
         bytes: 0,
         paths_bytes: 0,
+        not_stored: false,
     };
     let result = {
         let streams = async {
@@ -190,6 +198,7 @@ async fn drive_channels(
             broken = forward_egress(link, job.kind.egress()) => broken,
         }
     };
+    report.not_stored = collected.not_stored;
     report.finish(state, &lines, result.is_ok());
     result
 }

@@ -26,10 +26,18 @@ pub(super) struct ResultReceiver<'a> {
     pub(super) caps: Caps,
     pub(super) bytes: u64,
     pub(super) paths_bytes: usize,
+    /// Whether the host failed to store results. The guest then notices the closed stream, perhaps first.
+    pub(super) not_stored: bool,
 }
 
 impl ResultReceiver<'_> {
-    pub(super) async fn receive(&mut self, mut stream: wire::Stream) -> io::Result<()> {
+    pub(super) async fn receive(&mut self, stream: wire::Stream) -> io::Result<()> {
+        let received = self.receive_items(stream).await;
+        self.not_stored = received.as_ref().is_err_and(is_storage_error);
+        received
+    }
+
+    async fn receive_items(&mut self, mut stream: wire::Stream) -> io::Result<()> {
         let (mut paths, mut kept) = (HashSet::new(), HashSet::new());
         loop {
             let item = wire::receive(&mut stream, wire::FRAME_TO_HOST_BYTES_MAX).await?;
@@ -150,6 +158,19 @@ pub(super) fn is_plain(path: &str) -> bool {
         && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
+/// The host could not store results; other errors are the guest's.
+#[derive(Debug, thiserror::Error)]
+#[error("storing results failed: {0}")]
+struct NotStored(#[source] io::Error);
+
+fn not_stored(error: io::Error) -> io::Error {
+    io::Error::other(NotStored(error))
+}
+
+fn is_storage_error(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<NotStored>())
+}
+
 /// Writes the stream to `tar` while it arrives.
 pub(super) async fn copy_to_tar(
     stream: &mut wire::Stream,
@@ -157,7 +178,7 @@ pub(super) async fn copy_to_tar(
     path: &str,
     size: u64,
 ) -> io::Result<FileEntry> {
-    tar.start(path, size)?;
+    tar.start(path, size).map_err(not_stored)?;
     let mut buffer = vec![0; 64 * 1024];
     let mut left = size;
     while left > 0 {
@@ -166,8 +187,8 @@ pub(super) async fn copy_to_tar(
         if read == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        tar.write(&buffer[..read])?;
+        tar.write(&buffer[..read]).map_err(not_stored)?;
         left -= read as u64;
     }
-    tar.end()
+    tar.end().map_err(not_stored)
 }

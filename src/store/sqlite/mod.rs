@@ -12,6 +12,7 @@ mod packages;
 mod parsed;
 mod pool;
 mod queue;
+mod reserve;
 mod retention;
 mod row;
 mod secrets;
@@ -32,6 +33,7 @@ use crate::telemetry::Latency;
 use log::Log;
 use parsed::ParsedSkills;
 use pool::Pool;
+use reserve::Reserve;
 
 /// An open database file.
 #[derive(Debug)]
@@ -79,6 +81,18 @@ impl Sqlite {
             Err(error @ Error::Damaged(_)) => self.log.noticing(Err(error)),
             read => read,
         }
+    }
+
+    pub(super) async fn keep_reserve(&self) -> Result<(), Error> {
+        let reserve = Reserve::beside(&self.path);
+        tokio::task::spawn_blocking(move || reserve.keep())
+            .await
+            .map_err(Error::backend)?
+            .map_err(Error::backend)
+    }
+
+    pub(super) fn give_up_reserve(&self) -> bool {
+        Reserve::beside(&self.path).give_up()
     }
 
     pub(super) fn failed(&self) -> &CancellationToken {

@@ -164,6 +164,7 @@ fn call(route: &str, ids: Ids<'_>) -> Call {
     match route {
         "POST /v1/skills" => Call::upload(super::client::probe("license: MIT\nunknown: 1\n")),
         "POST /v1/executions" => Call::post(&path).json(&json!({"skill": "probe", "args": ["exit=3"]})),
+        "POST /v1/executions/prune" => Call::post(&path).json(&json!({"older_than": 3600})),
         "POST /v1/blobs" => Call::post(&path).body("content"),
         "PUT /v1/secrets/{name}" => Call::new(Method::PUT, &path).json(&json!({"value": "x"})),
         "POST /v1/deps/prefetch" => Call::post(&path).json(&json!({"skill": "probe"})),

@@ -25,6 +25,8 @@ const TABLE: &[(&str, &str)] = &[
     ("DELETE /v1/deps/{key}", "----xoo"),
     ("GET /v1/executions", "----oxo"),
     ("POST /v1/executions", "----oxo"),
+    ("POST /v1/executions/prune", "----oxo"),
+    ("DELETE /v1/executions/{id}", "----oxo"),
     ("GET /v1/executions/{id}", "----oxo"),
     ("POST /v1/executions/{id}/cancel", "----oxo"),
     ("GET /v1/executions/{id}/deliveries", "----oxo"),
