@@ -19,6 +19,8 @@ pub(crate) enum Format {
     Table,
     /// Both.
     Yaml,
+    /// Only the output of an execution: a text as it is, else JSON.
+    Value,
 }
 
 /// The output streams of a command.
@@ -28,6 +30,8 @@ pub(crate) struct Console {
     /// Standard output is a terminal that must be protected.
     guarded: bool,
     talk_guarded: bool,
+    /// Standard output is a terminal, and no format was asked for.
+    for_person: bool,
     foreign: ForeignText,
 }
 
@@ -64,6 +68,7 @@ impl Console {
             format,
             guarded: guarded(io::stdout().is_terminal()),
             talk_guarded: guarded(io::stderr().is_terminal()),
+            for_person: format.is_none() && io::stdout().is_terminal(),
             foreign,
         }
     }
@@ -71,6 +76,11 @@ impl Console {
     /// `None` for the default of the command.
     pub(crate) fn format(&self) -> Option<Format> {
         self.format
+    }
+
+    /// Whether a person reads standard output.
+    pub(crate) fn is_for_person(&self) -> bool {
+        self.for_person
     }
 
     pub(crate) fn format_or(&self, default: Format) -> Format {
@@ -88,6 +98,10 @@ impl Console {
             Format::Json => self.json(value),
             Format::Yaml => self.yaml(value),
             Format::Table => self.table(&table(value)),
+            Format::Value => Err(Failure::new(
+                Exit::Usage,
+                "--format value prints the output of an execution: it is for `run`, `exec show`, `exec wait` and `exec watch`",
+            )),
         }
     }
 
@@ -190,6 +204,10 @@ impl Console {
 
     pub(crate) fn success(&self, text: impl std::fmt::Display) {
         self.talk(GOOD, "✓ ", &text.to_string());
+    }
+
+    pub(crate) fn failed(&self, text: impl std::fmt::Display) {
+        self.talk(BAD, "✗ ", &text.to_string());
     }
 
     pub(crate) fn bad(&self, text: impl std::fmt::Display) {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::cli::console::Console;
 use crate::cli::failure::Result;
+use crate::cli::result_view::Seen;
 use crate::execution::{Envelope, LogLine, Status, Stream};
 use crate::ids::ExecutionId;
 
@@ -48,8 +49,10 @@ pub(crate) struct EventPrinter<'a> {
     shown: ShownEvents,
     /// Whether standard error ends with a complete line.
     at_line_start: bool,
+    /// Whether standard output does.
+    at_output_start: bool,
     /// Whether some of the program's standard error was printed.
-    pub(crate) has_shown: bool,
+    has_shown: bool,
     /// The result, once received.
     pub(crate) envelope: Option<Envelope>,
 }
@@ -60,6 +63,7 @@ impl<'a> EventPrinter<'a> {
             console,
             shown,
             at_line_start: true,
+            at_output_start: true,
             has_shown: false,
             envelope: None,
         }
@@ -74,6 +78,7 @@ impl<'a> EventPrinter<'a> {
                 self.say(format!("execution {id} is {status}{client}"));
             }
             RunEvent::Printed(Stream::Stdout, bytes) if self.shown.has_stdout() => {
+                self.at_output_start = bytes.ends_with(b"\n");
                 self.console.bytes_while_read(&bytes)?;
             }
             RunEvent::Printed(Stream::Stderr, bytes) => {
@@ -87,6 +92,27 @@ impl<'a> EventPrinter<'a> {
                 self.envelope = Some(*envelope);
             }
             RunEvent::Status(..) | RunEvent::Printed(Stream::Stdout, _) => {}
+        }
+        Ok(())
+    }
+
+    /// What was printed of the program's output.
+    pub(crate) fn seen(&self) -> Seen {
+        if self.shown.has_stdout() {
+            Seen::Everything
+        } else if self.has_shown {
+            Seen::StandardError
+        } else {
+            Seen::Nothing
+        }
+    }
+
+    /// A result begins on a line of its own.
+    pub(crate) fn end_lines(&mut self) -> Result<()> {
+        self.end_line();
+        if !self.at_output_start {
+            self.at_output_start = true;
+            self.console.text("\n")?;
         }
         Ok(())
     }

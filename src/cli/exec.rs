@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::Subcommand;
 
+use crate::api::executions::PruneExecutions;
 use crate::cli::artifacts::ArtifactSaver;
 use crate::cli::client::{Client, ExecutionListFilter};
 use crate::cli::console::{Console, Format, Rows};
@@ -12,12 +13,12 @@ use crate::cli::event_printer::{EventPrinter, ShownEvents};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::progress::Spinner;
-use crate::cli::run;
+use crate::cli::result_view::{self, Seen};
 use crate::error::quoted;
 use crate::execution::{FileLink, LogTexts, Logs, Status, Summary};
 use crate::ids::ExecutionId;
 use crate::limits;
-use crate::skill::{SkillName, parse_timeout};
+use crate::skill::{SkillName, parse_span, parse_timeout};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExecCommand {
@@ -94,6 +95,38 @@ Examples:
         /// ID of the execution
         id: ExecutionId,
     },
+    /// Delete ended executions with their output, logs and files
+    #[command(after_help = "Example:\n  skillbox exec delete 019a0000-0000-7000-8000-000000000000")]
+    Delete {
+        /// IDs of the executions
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<ExecutionId>,
+    },
+    /// Delete all ended executions that are older than an age; works on a full disk
+    #[command(after_help = "\
+Examples:
+  skillbox exec prune --older-than 7d --dry-run
+  skillbox exec prune --older-than 12h --status failed --yes")]
+    Prune(PruneArguments),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct PruneArguments {
+    /// Minimum age, such as 12h or 7d
+    #[arg(long, value_name = "AGE", value_parser = parse_span)]
+    older_than: Duration,
+    /// Delete only executions in this state
+    #[arg(long, value_parser = status)]
+    status: Option<Status>,
+    /// Delete only executions of this skill
+    #[arg(long, value_name = "NAME")]
+    skill: Option<SkillName>,
+    /// Only print how many would be deleted
+    #[arg(long, conflicts_with = "yes", required_unless_present = "yes")]
+    dry_run: bool,
+    /// Delete them
+    #[arg(long)]
+    yes: bool,
 }
 
 fn status(text: &str) -> std::result::Result<Status, String> {
@@ -126,7 +159,11 @@ pub(crate) fn exec(command: ExecCommand, client: &Client, console: &Console) -> 
             }
         }
         ExecCommand::Show { id } => {
-            console.data(Format::Json, &client.execution(id)?, run::rows)?;
+            let envelope = client.execution(id)?;
+            result_view::show(&envelope, Seen::Nothing, console)?;
+            if console.is_for_person() {
+                result_view::summarize(&envelope, Seen::Everything, console);
+            }
         }
         ExecCommand::Logs { id, follow: true } if console.format_or(Format::Table) == Format::Table => {
             follow(client, id, console)?;
@@ -158,8 +195,36 @@ pub(crate) fn exec(command: ExecCommand, client: &Client, console: &Console) -> 
             let envelope = client.cancel(id)?;
             console.say(format!("execution {id} ended as {}", envelope.status));
         }
+        ExecCommand::Delete { ids } => {
+            for id in ids {
+                client.delete_execution(id)?;
+                console.success(format!("deleted execution {id}"));
+            }
+        }
+        ExecCommand::Prune(arguments) => prune(client, console, arguments)?,
     }
     Ok(Exit::Success)
+}
+
+fn prune(client: &Client, console: &Console, arguments: PruneArguments) -> Result<()> {
+    let request = PruneExecutions {
+        older_than: arguments.older_than.as_secs(),
+        status: arguments.status,
+        skill: arguments.skill,
+        dry_run: arguments.dry_run,
+    };
+    let spinner = Spinner::start("deleting executions");
+    let count = client.prune_executions(&request)?;
+    drop(spinner);
+    let executions = if count == 1 { "execution" } else { "executions" };
+    if request.dry_run {
+        console.say(format!(
+            "{count} {executions} would be deleted; delete them with --yes"
+        ));
+    } else {
+        console.success(format!("deleted {count} {executions}"));
+    }
+    Ok(())
 }
 
 /// Prints the output while the program runs.
@@ -184,15 +249,21 @@ fn watch(client: &Client, id: ExecutionId, console: &Console) -> Result<Exit> {
         let message = format!("execution {id} has not ended, but its events ended; try again later");
         return Err(Failure::new(Exit::Unavailable, message));
     };
-    if console.format().is_some() {
-        console.data(Format::Json, &envelope, run::rows)?;
+    watcher.end_lines()?;
+    let seen = watcher.seen();
+    if console.format().is_some() || console.is_for_person() {
+        result_view::show(&envelope, Seen::Everything, console)?;
+    }
+    if console.is_for_person() {
+        result_view::summarize(&envelope, seen, console);
+        return Ok(Exit::of_status(envelope.status));
     }
     cut_short(&envelope.logs, console);
     if envelope.status == Status::Success {
         let took = envelope.duration_ms.unwrap_or_default();
         console.success(format!("execution {id} ended as success after {took} ms"));
     } else {
-        run::explain_failure(&envelope, &watcher, console);
+        result_view::summarize(&envelope, seen, console);
     }
     Ok(Exit::of_status(envelope.status))
 }
@@ -239,14 +310,12 @@ fn wait(client: &Client, id: ExecutionId, timeout: Option<Duration>, console: &C
         }
     };
     drop(spinner);
-    console.data(Format::Json, &envelope, run::rows)?;
-    if envelope.status != Status::Success {
-        run::explain_failure(
-            &envelope,
-            &EventPrinter::new(console, ShownEvents::Aside),
-            console,
-        );
-    }
+    result_view::show(&envelope, Seen::Nothing, console)?;
+    let seen = match console.is_for_person() {
+        true => Seen::Everything,
+        false => Seen::Nothing,
+    };
+    result_view::summarize(&envelope, seen, console);
     Ok(Exit::of_status(envelope.status))
 }
 

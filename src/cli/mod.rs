@@ -18,6 +18,7 @@ mod failure;
 mod key;
 mod progress;
 mod prove;
+mod result_view;
 mod run;
 #[cfg(target_os = "linux")]
 mod scope;

@@ -9,10 +9,11 @@ use clap::Args;
 use crate::cli::arguments::{self, Archive, SkillArgument};
 use crate::cli::artifacts::ArtifactSaver;
 use crate::cli::client::{Client, RunResult};
-use crate::cli::console::{Console, Format, Rows};
+use crate::cli::console::{Console, Format};
 use crate::cli::event_printer::{EventPrinter, ShownEvents};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
+use crate::cli::result_view;
 use crate::config::Config;
 use crate::engine::{RunRequest, RunSpec, UnpublishedArchive};
 use crate::error::quoted;
@@ -76,6 +77,9 @@ pub(crate) struct RunArgs {
     /// Folder to save file artifacts in
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Print no progress and no summary
+    #[arg(long, short)]
+    quiet: bool,
     /// Time limit, such as 30s or 2m; can only shorten the configured limit
     #[arg(long, value_parser = parse_timeout)]
     timeout: Option<Duration>,
@@ -138,6 +142,7 @@ pub(crate) fn run(mut args: RunArgs, config: &Config, console: &Console) -> Resu
     let prepared = PreparedRun {
         request,
         out: args.out,
+        quiet: args.quiet,
     };
     let result = if args.later {
         prepared.submit(&client, console)
@@ -175,25 +180,31 @@ impl RunArgs {
 struct PreparedRun {
     request: RunRequest,
     out: Option<PathBuf>,
+    quiet: bool,
 }
 
 impl PreparedRun {
     fn submit(self, client: &Client, console: &Console) -> Result<Exit> {
         let envelope = client.submit(self.request)?;
         match console.format() {
-            Some(_) => console.data(Format::Json, &envelope, rows)?,
+            Some(_) => console.data(Format::Json, &envelope, result_view::rows)?,
             None => console.text(&format!("{}\n", envelope.execution_id))?,
         }
         Ok(Exit::Success)
     }
 
     fn run_to_end(self, client: &Client, console: &Console) -> Result<Exit> {
-        let Self { request, out } = self;
+        let Self { request, out, quiet } = self;
         // The result of a script is its output.
         let has_output = request.spec.script.is_none() && request.spec.code.is_none();
         let name = request.spec.skill.as_ref().map(|skill| skill.name.clone());
-        let mut watcher = EventPrinter::new(console, ShownEvents::Aside);
-        let ran = if Console::draws_progress() {
+        let is_for_person = console.is_for_person();
+        let shown = match is_for_person {
+            true => ShownEvents::Printed,
+            false => ShownEvents::Aside,
+        };
+        let mut watcher = EventPrinter::new(console, shown);
+        let ran = if is_for_person || (Console::draws_progress() && !quiet) {
             client.run(request, Some(&mut |told| watcher.print(told)))
         } else {
             client.run(request, None)
@@ -205,25 +216,23 @@ impl PreparedRun {
             Some(name) => hint_at_folder(failure, client, name),
             None => failure,
         })?;
-        console.data(Format::Json, &envelope, rows)?;
-        if !envelope.degraded.is_empty() {
-            console.say(format!(
-                "degraded: this host enforces {} only with a watchdog; `skillbox doctor` shows the reason",
-                envelope.degraded.join(" and ")
-            ));
-        }
-        if envelope.files_skipped_total > 0 {
-            console.say(left_out(&envelope));
-        }
-        if !envelope.output_blobs.is_empty() {
-            console.say(blobs_made(&envelope));
+        watcher.end_lines()?;
+        let seen = watcher.seen();
+        result_view::show(&envelope, seen, console)?;
+        if !quiet {
+            say_more(&envelope, console);
         }
         if interrupted {
             console.bad("execution cancelled by Ctrl-C or a signal");
-        } else if envelope.status != Status::Success {
-            explain_failure(&envelope, &watcher, console);
-        } else if has_output && envelope.output.is_none() && envelope.files.is_empty() {
-            console.say("the program wrote no output; write JSON to the file named by SANDBOX_OUTPUT");
+        } else if !quiet {
+            result_view::summarize(&envelope, seen, console);
+            if envelope.status == Status::Success
+                && has_output
+                && envelope.output.is_none()
+                && envelope.files.is_empty()
+            {
+                console.say("the program wrote no output; write JSON to the file named by SANDBOX_OUTPUT");
+            }
         }
         if let Some(folder) = &out {
             let saver = ArtifactSaver {
@@ -238,6 +247,21 @@ impl PreparedRun {
         } else {
             Exit::of_status(envelope.status)
         })
+    }
+}
+
+fn say_more(envelope: &Envelope, console: &Console) {
+    if !envelope.degraded.is_empty() {
+        console.say(format!(
+            "degraded: this host enforces {} only with a watchdog; `skillbox doctor` shows the reason",
+            envelope.degraded.join(" and ")
+        ));
+    }
+    if envelope.files_skipped_total > 0 {
+        console.say(left_out(envelope));
+    }
+    if !envelope.output_blobs.is_empty() {
+        console.say(blobs_made(envelope));
     }
 }
 
@@ -269,92 +293,4 @@ fn blobs_made(envelope: &Envelope) -> String {
         format!("{count} output blobs, listed in `output_blobs`")
     };
     format!("{made}; download with `skillbox blob get {first} --out FILE`")
-}
-
-/// Lines of a failed program's standard error that are printed: Node.js prints the error above ten lines of stack.
-const LAST_LINES: usize = 20;
-
-/// Prints why an execution failed.
-pub(crate) fn explain_failure(envelope: &Envelope, watcher: &EventPrinter<'_>, console: &Console) {
-    let lines: Vec<_> = envelope.logs.stderr.lines().collect();
-    let told = if watcher.has_shown {
-        lines.len()
-    } else {
-        lines.len().saturating_sub(LAST_LINES)
-    };
-    for line in &lines[told..] {
-        console.say(line);
-    }
-    let reason = envelope
-        .error
-        .as_ref()
-        .map_or("no reason recorded", |error| error.message.as_str());
-    console.bad(format!("the execution ended as {}: {reason}", envelope.status));
-}
-
-pub(crate) fn rows(envelope: &Envelope) -> Rows {
-    let optional = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let files = envelope
-        .files
-        .iter()
-        .map(|file| format!("{} ({} bytes)", file.path, file.size))
-        .collect::<Vec<_>>();
-    let blobs = envelope.output_blobs.iter();
-    let blobs: Vec<_> = blobs
-        .map(|blob| format!("{} ({} bytes)", blob.blob_id, blob.size))
-        .collect();
-    let rows = [
-        ("execution", envelope.execution_id.to_string()),
-        ("status", envelope.status.to_string()),
-        (
-            "skill",
-            optional(envelope.skill.as_ref().map(ToString::to_string)),
-        ),
-        (
-            "version",
-            optional(envelope.version.as_ref().map(ToString::to_string)),
-        ),
-        ("sandbox", sandbox(envelope)),
-        (
-            "exit code",
-            optional(envelope.exit_code.map(|code| code.to_string())),
-        ),
-        (
-            "error",
-            optional(envelope.error.as_ref().map(|error| error.message.clone())),
-        ),
-        (
-            "output",
-            optional(envelope.output.as_ref().map(|output| one_line(output.as_str()))),
-        ),
-        ("stdout", envelope.logs.stdout.trim_end().to_owned()),
-        ("stderr", envelope.logs.stderr.trim_end().to_owned()),
-        ("files", files.join(", ")),
-        ("blobs", blobs.join(", ")),
-        (
-            "duration",
-            optional(envelope.duration_ms.map(|duration| format!("{duration} ms"))),
-        ),
-    ];
-    let rows = rows
-        .into_iter()
-        .map(|(name, value)| vec![name.to_owned(), value])
-        .collect();
-    Rows {
-        heading: &["what", "value"],
-        rows,
-    }
-}
-
-fn sandbox(envelope: &Envelope) -> String {
-    let backend = envelope.backend.as_deref().unwrap_or("-");
-    match &envelope.degraded[..] {
-        [] => backend.to_owned(),
-        promises => format!("{backend}, degraded: {}", promises.join(", ")),
-    }
-}
-
-fn one_line(json: &str) -> String {
-    serde_json::from_str::<serde_json::Value>(json)
-        .map_or_else(|_| json.to_owned(), |value| value.to_string())
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use skillbox::ids::{Digest, ExecutionId};
 
 use crate::cli_shell::{CommandOutput, Shell, command_output};
+use crate::terminal::on_terminal;
 
 /// Answers each path with what the test gives. Lives as long as the test process.
 pub(crate) fn server(answer: impl Fn(&str) -> (&'static str, Vec<u8>) + Send + Sync + 'static) -> String {
@@ -183,32 +184,6 @@ fn problem() -> Vec<u8> {
     })
     .to_string()
     .into_bytes()
-}
-
-/// Runs a command with a terminal as its standard output and error; returns all that the terminal was sent.
-pub(crate) fn on_terminal(shell: &Shell, args: &[&str]) -> String {
-    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&terminal).unwrap();
-    unlockpt(&terminal).unwrap();
-    let name = ptsname(&terminal, Vec::new()).unwrap();
-    let inside = std::fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(name.to_str().unwrap())
-        .unwrap();
-    let mut command = shell.command(args);
-    command
-        .env("TERM", "xterm")
-        .stdout(inside.try_clone().unwrap())
-        .stderr(inside);
-    let mut child = command.spawn().unwrap();
-    drop(command);
-    let mut sent = Vec::new();
-    // Ends with an error once the other end is closed.
-    let _ = std::fs::File::from(terminal).read_to_end(&mut sent);
-    child.wait().unwrap();
-    String::from_utf8_lossy(&sent).into_owned()
 }
 
 /// What is left when our own colours and the terminal's line ends are taken away.

@@ -7,9 +7,10 @@ use serde_json::Value;
 use skillbox::ids::ExecutionId;
 use skillbox::limits;
 
-use crate::cli_hostile::{on_terminal, server, shell};
+use crate::cli_hostile::{server, shell};
 use crate::cli_shell::{Shell, has_docker, interrupt};
 use crate::server::{Server, free_port};
+use crate::terminal::on_terminal;
 
 /// A server, and a user of it who has its key.
 fn served(env: &[(&str, &str)]) -> (Shell, Server, Shell) {
@@ -137,10 +138,11 @@ fn terminal_shows_logs_before_result() {
         let program = "import sys\nfrom runtime import log\nsys.stderr.write('said\\x1b[2J')\nsys.stderr.flush()\nlog.info('logged')\nsys.exit(3)";
         std::fs::write(shell.folder().join("says.py"), program).unwrap();
         let sent = on_terminal(&shell, &["run", "--code", "says.py"]);
-        let (before, after) = sent.split_once("\"execution_id\"").unwrap();
+        let (before, after) = sent.split_once("failed in ").unwrap();
         assert!(before.contains("said\\u{1b}[2J\r\n"), "{sent:?}");
         assert!(before.contains("INFO logged\r\n"), "{sent:?}");
-        assert_eq!(after.matches("said").count(), 2, "in the result alone: {sent:?}");
+        assert_eq!(sent.matches("said").count(), 1, "{sent:?}");
+        assert!(after.contains("exited with code 3"), "{sent:?}");
         assert!(!sent.contains("said\u{1b}"), "W-12: {sent:?}");
         let piped = shell.run(&["run", "--code", "says.py"]);
         assert_eq!(piped.stderr.matches("said").count(), 1, "{}", piped.stderr);

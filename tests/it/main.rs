@@ -25,6 +25,8 @@ mod docker;
 mod engine;
 #[cfg(unix)]
 mod folders;
+#[cfg(target_os = "linux")]
+mod full_disk;
 mod gvisor;
 #[cfg(target_os = "linux")]
 mod hosts;
@@ -73,6 +75,10 @@ mod sandbox_oracles;
 mod sandbox_posture;
 mod server;
 mod storage_failure;
+#[cfg(unix)]
+mod terminal;
+#[cfg(unix)]
+mod terminal_views;
 #[cfg(target_os = "linux")]
 mod two_servers;
 #[cfg(target_os = "linux")]

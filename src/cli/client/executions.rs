@@ -4,12 +4,13 @@ use std::io::Write;
 use std::time::Duration;
 
 use percent_encoding::utf8_percent_encode;
+use serde_json::json;
 use ureq::http::Method;
 
 use super::embedded::copy_object;
 use super::remote::{ApiCall, SEGMENT, copy};
 use super::{Client, EmbeddedClient, Listed, RemoteClient};
-use crate::api::executions::{self, StreamTexts};
+use crate::api::executions::{self, PruneExecutions, StreamTexts};
 use crate::cli::event_printer::OnEvent;
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
@@ -115,6 +116,32 @@ impl Client {
                 Ok(Envelope::from_execution(&execution, None))
             }
             Self::Remote(remote) => remote.cancel(id),
+        }
+    }
+
+    pub(crate) fn delete_execution(&self, id: ExecutionId) -> Result<()> {
+        match self {
+            Self::Embedded(local) => local.call(executions::delete(local.engine(), local.caller(), id)),
+            Self::Remote(remote) => remote.delete(&format!("/v1/executions/{id}")),
+        }
+    }
+
+    /// Repeats the request until nothing is left.
+    pub(crate) fn prune_executions(&self, request: &PruneExecutions) -> Result<u64> {
+        let mut count = 0;
+        loop {
+            let pruned = match self {
+                Self::Embedded(local) => {
+                    let request = request.clone();
+                    local.call(executions::prune(local.engine(), local.caller(), request))?
+                }
+                Self::Remote(remote) => remote.post("/v1/executions/prune", &json!(request))?,
+            };
+            count += pruned.count;
+            // A dry run would count the same ones again.
+            if !pruned.more || request.dry_run {
+                return Ok(count);
+            }
         }
     }
 

@@ -1,0 +1,236 @@
+//! The result of an execution: as data, as its bare output, or for a person who saw the program's output arrive.
+
+use crate::cli::console::{Console, Format, Rows};
+use crate::cli::failure::Result;
+use crate::execution::{Envelope, Status};
+
+/// Lines of a failed program's standard error that are printed: Node.js prints the error above ten lines of stack.
+const LAST_LINES: usize = 20;
+
+/// What a terminal already shows of the program's output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    Nothing,
+    StandardError,
+    Everything,
+}
+
+/// Prints the result to standard output. A person reads the output of the program instead of the whole record.
+pub(crate) fn show(envelope: &Envelope, seen: Seen, console: &Console) -> Result<()> {
+    match console.format() {
+        Some(Format::Value) => value(envelope, console),
+        None if console.is_for_person() => {
+            if seen != Seen::Everything {
+                console.text(&envelope.logs.stdout)?;
+                if seen == Seen::Nothing {
+                    console.talk_bytes(envelope.logs.stderr.as_bytes());
+                }
+            }
+            output(envelope, console)
+        }
+        _ => console.data(Format::Json, envelope, rows),
+    }
+}
+
+/// The output alone: a text as it is, everything else as JSON; nothing without output.
+fn value(envelope: &Envelope, console: &Console) -> Result<()> {
+    let Some(output) = &envelope.output else {
+        return Ok(());
+    };
+    match serde_json::from_str::<String>(output.as_str()) {
+        Ok(text) => console.text(&format!("{text}\n")),
+        Err(_) => console.text(&format!("{}\n", output.as_str())),
+    }
+}
+
+fn output(envelope: &Envelope, console: &Console) -> Result<()> {
+    let Some(output) = &envelope.output else {
+        return Ok(());
+    };
+    match serde_json::from_str::<String>(output.as_str()) {
+        Ok(text) => console.text(&format!("{}\n", text.trim_end())),
+        Err(_) => console.text(&format!("{}\n", indented(output.as_str()))),
+    }
+}
+
+/// The same JSON with a line per member; unchanged where reading it would alter a number or the order.
+fn indented(json: &str) -> String {
+    let visible = |text: &str| text.split_ascii_whitespace().collect::<String>();
+    let indented = serde_json::from_str::<serde_json::Value>(json)
+        .and_then(|value| serde_json::to_string_pretty(&value))
+        .ok()
+        .filter(|indented| visible(indented) == visible(json));
+    indented.unwrap_or_else(|| json.to_owned())
+}
+
+/// Says in one line how it ended, and what is needed to go on.
+pub(crate) fn summarize(envelope: &Envelope, seen: Seen, console: &Console) {
+    if !console.is_for_person() {
+        if envelope.status != Status::Success {
+            explain_failure(envelope, seen, console);
+        }
+        return;
+    }
+    for line in notes(envelope) {
+        console.say(line);
+    }
+    if envelope.status == Status::Success {
+        console.success(how(envelope));
+    } else {
+        let reason = envelope.error.as_ref().map(|error| error.message.as_str());
+        console.failed(format!(
+            "{}: {}",
+            how(envelope),
+            reason.unwrap_or("no reason recorded")
+        ));
+    }
+}
+
+/// `success in 121 ms · native · text-summary 1.0.0`.
+fn how(envelope: &Envelope) -> String {
+    let mut parts = vec![envelope.status.to_string()];
+    if let Some(duration) = envelope.duration_ms {
+        parts[0] = format!("{} in {}", envelope.status, milliseconds(duration));
+    }
+    parts.extend(envelope.backend.clone());
+    parts.extend(envelope.skill.as_ref().map(|skill| match &envelope.version {
+        Some(version) => format!("{skill} {version}"),
+        None => skill.to_string(),
+    }));
+    parts.join(" · ")
+}
+
+fn milliseconds(duration: u64) -> String {
+    match duration {
+        ..10_000 => format!("{duration} ms"),
+        _ => format!(
+            "{:.1} s",
+            f64::from(u32::try_from(duration).unwrap_or(u32::MAX)) / 1000.0
+        ),
+    }
+}
+
+fn notes(envelope: &Envelope) -> Vec<String> {
+    let mut notes = Vec::new();
+    if envelope.logs.truncated {
+        notes.push("output truncated: the program printed more than the limit".to_owned());
+    }
+    if let [first, ..] = &envelope.files[..] {
+        let files = match envelope.files.len() {
+            1 => format!("file {} ({} bytes)", first.path, first.size),
+            count => format!(
+                "{count} files, the first is {} ({} bytes)",
+                first.path, first.size
+            ),
+        };
+        notes.push(format!(
+            "{files}; save with `skillbox exec files {} --out DIR`",
+            envelope.execution_id
+        ));
+    }
+    notes
+}
+
+/// Prints why an execution failed.
+fn explain_failure(envelope: &Envelope, seen: Seen, console: &Console) {
+    let lines: Vec<_> = envelope.logs.stderr.lines().collect();
+    let told = match seen {
+        Seen::Nothing => lines.len().saturating_sub(LAST_LINES),
+        Seen::StandardError | Seen::Everything => lines.len(),
+    };
+    for line in &lines[told..] {
+        console.say(line);
+    }
+    let reason = envelope
+        .error
+        .as_ref()
+        .map_or("no reason recorded", |error| error.message.as_str());
+    console.bad(format!("the execution ended as {}: {reason}", envelope.status));
+}
+
+pub(crate) fn rows(envelope: &Envelope) -> Rows {
+    let optional = |text: Option<String>| text.unwrap_or_default();
+    let files = envelope
+        .files
+        .iter()
+        .map(|file| format!("{} ({} bytes)", file.path, file.size))
+        .collect::<Vec<_>>();
+    let blobs = envelope.output_blobs.iter();
+    let blobs: Vec<_> = blobs
+        .map(|blob| format!("{} ({} bytes)", blob.blob_id, blob.size))
+        .collect();
+    let rows = [
+        ("execution", envelope.execution_id.to_string()),
+        ("status", envelope.status.to_string()),
+        (
+            "skill",
+            optional(envelope.skill.as_ref().map(ToString::to_string)),
+        ),
+        (
+            "version",
+            optional(envelope.version.as_ref().map(ToString::to_string)),
+        ),
+        ("sandbox", sandbox(envelope)),
+        (
+            "exit code",
+            optional(envelope.exit_code.map(|code| code.to_string())),
+        ),
+        (
+            "error",
+            optional(envelope.error.as_ref().map(|error| error.message.clone())),
+        ),
+        (
+            "output",
+            optional(envelope.output.as_ref().map(|output| one_line(output.as_str()))),
+        ),
+        ("stdout", envelope.logs.stdout.trim_end().to_owned()),
+        ("stderr", envelope.logs.stderr.trim_end().to_owned()),
+        ("files", files.join(", ")),
+        ("blobs", blobs.join(", ")),
+        (
+            "duration",
+            optional(envelope.duration_ms.map(|duration| format!("{duration} ms"))),
+        ),
+    ];
+    let rows = rows
+        .into_iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| vec![name.to_owned(), value])
+        .collect();
+    Rows {
+        heading: &["what", "value"],
+        rows,
+    }
+}
+
+fn sandbox(envelope: &Envelope) -> String {
+    let backend = envelope.backend.as_deref().unwrap_or("-");
+    match &envelope.degraded[..] {
+        [] => backend.to_owned(),
+        promises => format!("{backend}, degraded: {}", promises.join(", ")),
+    }
+}
+
+fn one_line(json: &str) -> String {
+    serde_json::from_str::<serde_json::Value>(json)
+        .map_or_else(|_| json.to_owned(), |value| value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::indented;
+
+    #[test]
+    fn indents_only_what_stays_the_same() {
+        assert_eq!(
+            indented(r#"{"b":[1, 2.50],"a":" x "}"#),
+            r#"{"b":[1, 2.50],"a":" x "}"#
+        );
+        assert_eq!(
+            indented(r#"{"b":1,"a":" x "}"#),
+            "{\n  \"b\": 1,\n  \"a\": \" x \"\n}"
+        );
+        let large = "{\"n\":123456789012345678901234567890}";
+        assert_eq!(indented(large), large);
+    }
+}

@@ -1,0 +1,89 @@
+//! A terminal for commands, and what it was sent.
+
+use std::fs::File;
+use std::io::Read;
+use std::process::Stdio;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use super::cli_shell::Shell;
+
+/// A terminal with so many columns; a stream that is not on it goes to a pipe.
+#[derive(Clone, Copy)]
+pub(crate) struct Terminal {
+    pub(crate) columns: u16,
+    pub(crate) has_stdout: bool,
+    pub(crate) has_stderr: bool,
+    pub(crate) has_colour: bool,
+}
+
+/// What a command printed.
+#[derive(Debug)]
+pub(crate) struct Screen {
+    pub(crate) terminal: String,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) code: i32,
+}
+
+/// A terminal of both streams with 80 columns and colour.
+pub(crate) const TERMINAL: Terminal = Terminal {
+    columns: 80,
+    has_stdout: true,
+    has_stderr: true,
+    has_colour: true,
+};
+
+impl Terminal {
+    pub(crate) fn run(self, shell: &Shell, args: &[&str]) -> Screen {
+        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&terminal).unwrap();
+        unlockpt(&terminal).unwrap();
+        let name = ptsname(&terminal, Vec::new()).unwrap();
+        let inside = File::options()
+            .read(true)
+            .write(true)
+            .open(name.to_str().unwrap())
+            .unwrap();
+        let size = rustix::termios::Winsize {
+            ws_row: 50,
+            ws_col: self.columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        rustix::termios::tcsetwinsize(&inside, size).unwrap();
+        let stream = |is_on_it: bool| match is_on_it {
+            true => Stdio::from(inside.try_clone().unwrap()),
+            false => Stdio::piped(),
+        };
+        let mut command = shell.command(args);
+        command
+            .env("TERM", "xterm")
+            .stdout(stream(self.has_stdout))
+            .stderr(stream(self.has_stderr));
+        if !self.has_colour {
+            command.env("NO_COLOR", "1");
+        }
+        let child = command.spawn().unwrap();
+        drop(command);
+        drop(inside);
+        let reader = std::thread::spawn(move || {
+            let mut sent = Vec::new();
+            // Ends with an error once the other end is closed.
+            let _ = File::from(terminal).read_to_end(&mut sent);
+            String::from_utf8_lossy(&sent).into_owned()
+        });
+        let output = child.wait_with_output().unwrap();
+        Screen {
+            terminal: reader.join().unwrap(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+            code: output.status.code().unwrap_or(-1),
+        }
+    }
+}
+
+/// Runs a command on [`TERMINAL`]; returns all that the terminal was sent.
+pub(crate) fn on_terminal(shell: &Shell, args: &[&str]) -> String {
+    TERMINAL.run(shell, args).terminal
+}
