@@ -1,12 +1,10 @@
 //! Archives of skills: checked, unpacked, digested, packed.
 
 pub mod artifacts;
-mod directory;
 #[cfg_attr(windows, path = "disk_windows.rs")]
 mod disk;
 mod error;
 mod folder;
-mod layout;
 mod listing;
 mod load;
 mod names;
@@ -16,6 +14,8 @@ mod packages;
 mod tests;
 mod transfer;
 mod unpack;
+mod zip_directory;
+mod zip_layout;
 
 pub use error::Error;
 pub use folder::{list, list_packages};

@@ -9,10 +9,10 @@ use flate2::bufread::DeflateDecoder;
 
 use crate::bundle::{
     Entry, Error, Listing,
-    directory::{self, Kind, Member},
     disk::{self, ReadAt as _},
     load::is_declaration,
     transfer::{Content, transfer},
+    zip_directory::{self, Kind, Member},
 };
 
 /// Modification time of all unpacked files and folders, in seconds since the Unix epoch (1980-01-01, the first that a
@@ -41,7 +41,10 @@ const DROPPINGS: [&str; 3] = [".DS_Store", "Thumbs.db", "desktop.ini"];
 ///
 /// Names the entry. The caller removes the folder with what was written.
 pub fn unpack(archive: &File, into: &Path) -> Result<Listing, Error> {
-    let members: Vec<_> = directory::read(archive)?.into_iter().filter(is_wanted).collect();
+    let members: Vec<_> = zip_directory::read(archive)?
+        .into_iter()
+        .filter(is_wanted)
+        .collect();
     let folder = top_folder(&members).map(str::to_owned);
     let skip = folder.as_ref().map_or(0, |folder| folder.len() + 1);
     let mut entries = Vec::with_capacity(members.len());

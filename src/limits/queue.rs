@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::MIB;
 
-/// Waiting interactive requests per tenant; further ones are answered `busy`.
+/// Waiting interactive requests per tenant; further ones are answered `rate_limited`.
 pub const QUEUE_MAX: usize = 256;
 /// Bytes of all queued requests of a tenant.
 pub const QUEUED_BYTES_MAX: u64 = 256 * MIB;
@@ -22,7 +22,7 @@ pub const QUEUE_RETRY_AFTER: Duration = Duration::from_secs(5);
 pub const IDEMPOTENCY_KEY_LIFE: Duration = Duration::from_secs(24 * 3600);
 /// Maximum wait for an end per request.
 pub const WAIT_MAX: Duration = Duration::from_secs(60);
-/// Full queues of this many tenants are the maximum in all.
+/// Full queues of this many tenants are the maximum in all; further requests are answered `busy`.
 pub const QUEUES_MAX: usize = 4;
 /// Maximum wait for a slot.
 pub const QUEUE_WAIT_MAX: Duration = Duration::from_secs(60);

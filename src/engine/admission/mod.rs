@@ -2,6 +2,7 @@
 
 mod queue;
 mod rate;
+mod refusal;
 mod submissions;
 #[cfg(test)]
 mod tests;
@@ -166,8 +167,8 @@ impl Admission {
     /// Waits for the slot of an interactive request, up to the configured limit.
     pub(super) async fn wait(&self, ticket: Ticket) -> Result<Slot, Error> {
         match tokio::time::timeout(self.0.limits.wait, ticket.slot()).await {
-            Ok(slot) => slot.ok_or_else(shutting_down),
-            Err(_elapsed) => Err(busy("no slot became free in time")),
+            Ok(slot) => slot.ok_or_else(refusal::shutting_down),
+            Err(_elapsed) => Err(refusal::busy("no slot became free in time")),
         }
     }
 
@@ -223,7 +224,7 @@ impl Inner {
         }
         let mut state = self.state();
         if state.closed {
-            return Err(shutting_down());
+            return Err(refusal::shutting_down());
         }
         let may_run = self.limits.tenant_may_run(&state.running, &request.tenant);
         let is_open = match state.open_lanes() {
@@ -273,16 +274,10 @@ impl Inner {
             Lane::Recovered => return Ok(()),
         };
         if queue.len_of(&request.tenant, request.lane) >= max {
-            return Err(Error::new(
-                Code::RateLimited,
-                format!(
-                    "{max} executions of this tenant already wait, the limit; try again when some have ended"
-                ),
-            )
-            .with_retry_after(limits::QUEUE_RETRY_AFTER));
+            return Err(refusal::tenant_queue_full(max));
         }
         if queue.len_of_lane(request.lane) >= max.saturating_mul(limits::QUEUES_MAX) {
-            return Err(busy("all slots and the queue are full"));
+            return Err(refusal::busy("all slots and the queue are full"));
         }
         Ok(())
     }
@@ -386,13 +381,4 @@ impl Drop for QueueEntry {
         drop(self.grant.try_recv());
         self.inner.state().queue.remove_closed(&self.tenant);
     }
-}
-
-fn shutting_down() -> Error {
-    Error::new(Code::Busy, "the server is shutting down")
-}
-
-fn busy(why: &str) -> Error {
-    let message = format!("{why}; try again later, or raise limits.concurrency or limits.queue");
-    Error::new(Code::Busy, message).with_retry_after(limits::QUEUE_RETRY_AFTER)
 }

@@ -32,8 +32,8 @@ impl SubmissionLimit {
     pub(in crate::engine) async fn acquire(&self, tenant: &Tenant) -> Result<OwnedSemaphorePermit, Error> {
         let semaphore = self.semaphore(tenant);
         match tokio::time::timeout(limits::QUEUE_WAIT_MAX, semaphore.acquire_owned()).await {
-            Ok(permit) => permit.map_err(|_| super::shutting_down()),
-            Err(_elapsed) => Err(super::busy(
+            Ok(permit) => permit.map_err(|_| super::refusal::shutting_down()),
+            Err(_elapsed) => Err(super::refusal::busy(
                 "too many submissions of this tenant wait to be recorded",
             )),
         }

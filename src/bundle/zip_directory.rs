@@ -10,8 +10,8 @@ use std::io;
 use crate::bundle::{
     Error,
     disk::ReadAt as _,
-    layout,
     names::{Named, check_path, clash},
+    zip_layout,
 };
 use crate::error::quoted;
 use crate::limits;
@@ -79,7 +79,7 @@ pub(super) fn read(archive: &File) -> Result<Vec<Member>, Error> {
     }
     let members = members
         .into_iter()
-        .map(|(name, member)| layout::locate(archive, name, member))
+        .map(|(name, member)| zip_layout::locate(archive, name, member))
         .collect::<Result<Vec<_>, _>>()?;
     sorted(archive, members, end.start)
 }
@@ -186,7 +186,7 @@ fn central<'a>(cursor: &mut FieldReader<'a>) -> Result<(&'a [u8], Member), Error
     })?;
     let name = &*separated(name, made_by);
     let refuse = |rule: &str| Err(Error::entry(name, rule));
-    layout::check_extra(extra, raw).map_err(|rule| Error::entry(name, rule))?;
+    zip_layout::check_extra(extra, raw).map_err(|rule| Error::entry(name, rule))?;
     if flags & 0x2041 != 0 {
         return refuse("is encrypted; pack it without a password");
     }
@@ -267,7 +267,7 @@ fn method_name(method: u16) -> &'static str {
 /// Sorts entries by position. Rejects bytes that belong to none of them, and names that collide.
 fn sorted(archive: &File, mut members: Vec<Member>, directory_start: u64) -> Result<Vec<Member>, Error> {
     members.sort_unstable_by_key(|member| member.header);
-    layout::check_coverage(archive, &members, directory_start)?;
+    zip_layout::check_coverage(archive, &members, directory_start)?;
     let names = members.iter().map(|member| Named {
         path: &member.path,
         folder: member.kind == Kind::Folder,

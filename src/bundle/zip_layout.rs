@@ -7,7 +7,7 @@
 use std::fs::File;
 
 use crate::bundle::Error;
-use crate::bundle::directory::{FieldReader, Member, bytes_at, refused};
+use crate::bundle::zip_directory::{FieldReader, Member, bytes_at, refused};
 
 const LOCAL_BYTES: usize = 30;
 const SATURATED: u32 = u32::MAX;
