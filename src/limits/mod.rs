@@ -90,12 +90,6 @@ pub const fn tmpfs_inodes(bytes: u64) -> u64 {
 pub const SCRATCH_SEED_BYTES: u64 = 256 * KIB;
 /// Inodes of such a tmpfs.
 pub const SCRATCH_SEED_INODES: u64 = 64;
-/// Default size of the warm pool.
-pub const WARM_SLOTS: usize = 8;
-/// Default memory of the warm pool.
-pub const WARM_MEMORY_BYTES: u64 = 256 * MIB;
-/// Default idle time of a warm sandbox; less than the lifetime of everything it holds open.
-pub const WARM_IDLE: Duration = Duration::from_secs(300);
 pub const WARM_SLOTS_MAX: usize = 1024;
 /// Maximum idle time of a warm sandbox; less than the lifetime of a skill's unpacked files.
 pub const WARM_IDLE_MAX: Duration = Duration::from_secs(600);

@@ -27,6 +27,7 @@ use crate::auth::Caller;
 use crate::engine::{Engine, RunRequest, UnpublishedArchive};
 use crate::error::{Code, Error};
 use crate::execution::{Outcome, Status};
+use crate::limits;
 use crate::sandbox::WarmPoolSettings;
 use crate::secret::SecretValue;
 use crate::skill::{Language, SecretName};
@@ -85,6 +86,12 @@ pub struct ProofProgress {
 const AT_ONCE: usize = 2;
 /// A busy host may be late once; a sandbox without a time limit is always late.
 const IN_TIME_TRIES: usize = 3;
+/// Enough for every interpreter, kept for the whole proof.
+const WARM_POOL: WarmPoolSettings = WarmPoolSettings {
+    slots: 8,
+    memory_bytes: 256 << 20,
+    idle: limits::WARM_IDLE_MAX,
+};
 /// Pause between two runs of the neighbour.
 const NEIGHBOUR_EVERY: Duration = Duration::from_millis(500);
 
@@ -112,7 +119,7 @@ pub async fn prove(
         slowness,
     };
     if target.origin == Origin::Warm {
-        target.engine.maintenance().keep_warm(WarmPoolSettings::default());
+        target.engine.maintenance().keep_warm(WARM_POOL);
     }
     let done = AtomicUsize::new(0);
     let all = shots.len();

@@ -17,7 +17,9 @@ use crate::sandbox::{Error, Job, SandboxSpec};
 use crate::telemetry::WarmPoolStats;
 
 /// Size of the warm pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// The default has no slots; the operator's settings are `pool.slots`, `pool.memory` and `pool.idle` (`config::settings`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WarmPoolSettings {
     /// Maximum number of warm sandboxes; 0 disables the pool.
     pub slots: usize,
@@ -25,16 +27,6 @@ pub struct WarmPoolSettings {
     pub memory_bytes: u64,
     /// Idle time after which a warm sandbox is evicted.
     pub idle: Duration,
-}
-
-impl Default for WarmPoolSettings {
-    fn default() -> Self {
-        Self {
-            slots: limits::WARM_SLOTS,
-            memory_bytes: limits::WARM_MEMORY_BYTES,
-            idle: limits::WARM_IDLE,
-        }
-    }
 }
 
 /// Creates sandboxes for the pool.
@@ -125,10 +117,7 @@ impl<T: Send + 'static> WarmPool<T> {
     /// Disabled until configured. `background` runs refills.
     pub(super) fn new(background: TaskTracker) -> Self {
         let state = PoolState {
-            settings: WarmPoolSettings {
-                slots: 0,
-                ..WarmPoolSettings::default()
-            },
+            settings: WarmPoolSettings::default(),
             sandboxes: Vec::new(),
             pending: HashMap::new(),
             wanted: HashMap::new(),
