@@ -144,3 +144,21 @@ fn each_fault_of_a_record_is_reported() {
         1
     );
 }
+
+/// A newcomer who follows the architecture finds the file.
+#[test]
+fn architecture_names_existing_files() {
+    let text = fs::read_to_string(root().join("docs/ARCHITECTURE.md")).unwrap();
+    let exists = |path: &str| root().join("src").join(path).exists() || root().join(path).exists();
+    let (_, table) = text.split_once("| to change | open |").unwrap();
+    let (table, _) = table.split_once("\n\n").unwrap();
+    let paths: Vec<&str> = table
+        .lines()
+        .filter_map(|line| line.split('|').nth(2))
+        .flat_map(|files| files.split('`').skip(1).step_by(2))
+        .map(|path| path.trim_end_matches("/*.yaml"))
+        .collect();
+    assert!(paths.len() > 20, "{paths:?}");
+    let missing: Vec<&&str> = paths.iter().filter(|path| !exists(path)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
