@@ -62,6 +62,14 @@ pub fn action(path: &str, head: &[u8]) -> Option<Action> {
     })
 }
 
+/// The packages that the header of the Python program at `path` declares (PEP 723); `None` without a valid header.
+#[must_use]
+pub fn header_packages(path: &str, head: &[u8]) -> Option<Vec<String>> {
+    let is_python = script::language(path, head) == Some(Language::Python);
+    let metadata = is_python.then(|| inline_metadata(&String::from_utf8_lossy(head)));
+    Some(metadata??.dependencies)
+}
+
 /// Lines after the `#!` line that are not blank.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().skip(usize::from(text.starts_with("#!")))
@@ -244,7 +252,11 @@ mod tests {
         assert_eq!(action.summary.as_deref(), Some("Asks."));
         for broken in ["# /// script\n# dependencies = [\n", "# /// script\n# ]\n# ///\n"] {
             assert_eq!(told("a.py", broken).dependencies, [""; 0]);
+            assert_eq!(header_packages("a.py", broken.as_bytes()), None);
         }
+        let header = b"# /// script\n# requires-python = \">=3.11\"\n# ///\n";
+        assert_eq!(header_packages("tests/a.py", header), Some(Vec::new()));
+        assert_eq!(header_packages("a.sh", header), None);
     }
 
     #[test]

@@ -35,7 +35,7 @@ mod version;
 mod visible;
 mod yaml;
 
-pub use action::{Action, action};
+pub use action::{Action, action, header_packages};
 pub use declaration::Declaration;
 pub use document::{File, SkillMdError};
 pub use function::{Called, module_at};

@@ -313,6 +313,62 @@ async fn reads_pep_723_header_for_every_file_name() {
     assert_eq!(output(&outcome), 1);
 }
 
+/// As `uv run`: the list of the skill applies to its other scripts. The index has only a source package of `omega`.
+#[tokio::test]
+async fn script_header_replaces_requirements_of_skill() {
+    let Some((world, index)) = world().await else {
+        return;
+    };
+    index.wheel("delta", &[("delta.py", "x = 4\n")]);
+    index.offer("omega", "omega-1.0.tar.gz", b"never built".to_vec());
+    let find =
+        "import importlib.util as u\nprint([n for n in ('alpha', 'delta', 'omega') if u.find_spec(n)])\n";
+    let script = |dependencies: &str| format!("# /// script\n{dependencies}# ///\n{find}");
+    let (own, empty) = (script("# dependencies = ['alpha']\n"), script(""));
+    let source = script("# dependencies = ['omega']\n");
+    let invalid = script("# dependencies = [\n");
+    let of_list = |list: &str| {
+        zip_of(&[
+            (
+                "SKILL.md",
+                "---\nname: needs\ndescription: Needs packages.\n---\n",
+            ),
+            ("requirements.txt", list),
+            ("scripts/plain.py", find),
+            ("scripts/own.py", &own),
+            ("scripts/empty.py", &empty),
+            ("scripts/invalid.py", &invalid),
+            ("scripts/source.py", &source),
+        ])
+    };
+    let asked = |script: &str, requirements: &[&str]| RunSpec {
+        script: Some(script.to_owned()),
+        ..asking(requirements)
+    };
+    for (script, list, requirements, expected) in [
+        ("scripts/plain.py", "delta", &[][..], "['delta']\n"),
+        ("scripts/invalid.py", "delta", &[], "['delta']\n"),
+        // A list with a package that nobody can install does not matter either.
+        ("scripts/own.py", "omega", &[], "['alpha']\n"),
+        ("scripts/own.py", "omega", &["delta"], "['alpha', 'delta']\n"),
+        ("scripts/empty.py", "omega", &[], "[]\n"),
+        ("scripts/empty.py", "omega", &["delta"], "['delta']\n"),
+    ] {
+        let outcome = ended(&world, of_list(list), asked(script, requirements))
+            .await
+            .unwrap();
+        assert_eq!(stdout(&outcome), expected, "{script} {requirements:?}");
+    }
+    let error = run(&world, of_list("delta"), asked("scripts/source.py", &[]))
+        .await
+        .unwrap_err();
+    assert!(
+        error.code() == Code::DependenciesFailed
+            && error.to_string().contains("source packages are not built"),
+        "{error}"
+    );
+}
+
 #[tokio::test]
 async fn installs_packages_of_mounted_node_skills_with_own_packages() {
     let Some((world, index)) = world().await else {

@@ -13,7 +13,8 @@ use crate::error::{Code, Error};
 use crate::ids::Digest;
 use crate::limits;
 use crate::skill::{
-    InvalidRequirement, Language, NodePackages, Prereleases, Requirements, SkillName, action, package_list,
+    InvalidRequirement, Language, NodePackages, Prereleases, Requirements, SkillName, header_packages,
+    package_list,
 };
 
 #[derive(Clone, Debug)]
@@ -222,10 +223,9 @@ impl PackageSources {
             all.extend(source.python().map_err(|error| source.refused(&error))?);
         }
         if let Some(code) = &self.code {
-            all.add_all(&header_dependencies("code.py", code.as_bytes()), |_| {
-                header_place("code")
-            })
-            .map_err(|error| Error::invalid(error.to_string()))?;
+            let packages = header_packages("code.py", code.as_bytes()).unwrap_or_default();
+            all.add_all(&packages, |_| header_place("code"))
+                .map_err(|error| Error::invalid(error.to_string()))?;
         }
         all.add_all(self.requirements(Language::Python), |index| {
             format!("requirements[{index}]")
@@ -260,17 +260,20 @@ impl PackageSources {
 
 impl SkillSource {
     fn python(&self) -> Result<Requirements, InvalidRequirement> {
-        let mut all = Requirements::default();
-        if let Some(path) = self.find("requirements.txt") {
-            let read = |path: &str| text(&self.folder, path, limits::REQUIREMENTS_BYTES_MAX);
-            all = Requirements::of_file(&path, read)?;
-        }
+        // Like `uv run`, which ignores the project's packages for a script with a header.
         if let Some(path) = &self.program
             && let Some(head) = text_head(&self.folder, path)
+            && let Some(packages) = header_packages(path, &head)
         {
-            all.add_all(&header_dependencies(path, &head), |_| header_place(path))?;
+            let mut declared = Requirements::default();
+            declared.add_all(&packages, |_| header_place(path))?;
+            return Ok(declared);
         }
-        Ok(all)
+        let Some(path) = self.find("requirements.txt") else {
+            return Ok(Requirements::default());
+        };
+        let read = |path: &str| text(&self.folder, path, limits::REQUIREMENTS_BYTES_MAX);
+        Requirements::of_file(&path, read)
     }
 
     fn node(&self) -> Result<Option<NodePackages>, InvalidRequirement> {
@@ -301,11 +304,6 @@ impl SkillSource {
             format!("the packages of {whose} cannot be installed: {error}"),
         )
     }
-}
-
-/// Dependencies in the header of a script (PEP 723).
-fn header_dependencies(path: &str, head: &[u8]) -> Vec<String> {
-    action(path, head).map_or_else(Vec::new, |action| action.dependencies)
 }
 
 fn header_place(path: &str) -> String {
