@@ -100,6 +100,10 @@ pub struct Skill {
     pub actions: Vec<Action>,
     /// Warnings of the lint.
     pub warnings: Vec<Warning>,
+    /// The version that `latest` selects now; `null` if all versions were deleted meanwhile.
+    #[serde(default)]
+    #[schema(required, value_type = Option<String>, example = "1.2.0")]
+    pub latest: Option<Version>,
 }
 
 /// A published version.
@@ -123,7 +127,7 @@ pub async fn publish(
         .publish(caller.tenant(), archive, fallback_name)
         .await?;
     Ok(PublishedSkill {
-        skill: record.into(),
+        skill: with_latest(engine, record).await?,
         existed: matches!(published, Published::Same(_)),
     })
 }
@@ -154,7 +158,13 @@ pub async fn get(
     selector: &Selector,
 ) -> Result<Skill, Error> {
     require(caller, RUN_OR_SKILLS)?;
-    Ok(engine.skills().get(caller.tenant(), name, selector).await?.into())
+    let record = engine.skills().get(caller.tenant(), name, selector).await?;
+    with_latest(engine, record).await
+}
+
+async fn with_latest(engine: &Engine, record: SkillRecord) -> Result<Skill, Error> {
+    let latest = engine.skills().latest(&record.tenant, &record.name).await?;
+    Ok(Skill::of(record, latest))
 }
 
 /// The archive of one version as it was uploaded.
@@ -196,8 +206,8 @@ impl From<&SkillRecord> for SkillSummary {
     }
 }
 
-impl From<SkillRecord> for Skill {
-    fn from(record: SkillRecord) -> Self {
+impl Skill {
+    fn of(record: SkillRecord, latest: Option<Version>) -> Self {
         let summary = SkillSummary::from(&record);
         let Manifest {
             entrypoint,
@@ -238,6 +248,7 @@ impl From<SkillRecord> for Skill {
             origins,
             actions,
             warnings,
+            latest,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use serde::Serialize;
 
 use crate::api::skills::{Skill, SkillSummary};
 use crate::bundle;
@@ -154,29 +155,7 @@ pub(crate) fn skill(
 /// Commands on published skills.
 fn at(command: SkillCommand, client: &Client, console: &Console) -> Result<Exit> {
     match command {
-        SkillCommand::Push { path } => {
-            let Archive { file, name } = Archive::open(&path)?;
-            let pushed = client.publish(file, name.as_ref())?;
-            let Skill {
-                summary, warnings, ..
-            } = &pushed.skill;
-            for warning in warnings {
-                let line = warning
-                    .line
-                    .map(|line| format!("SKILL.md:{line}: "))
-                    .unwrap_or_default();
-                console.say(format!("warning: {line}{}", warning.message));
-            }
-            let done = if pushed.existed {
-                "is already published, unchanged"
-            } else {
-                "published"
-            };
-            console.success(format!("{} {}: {done}", summary.name, summary.version));
-            console.data(Format::Table, summary, |summary| {
-                summaries(std::slice::from_ref(summary))
-            })?;
-        }
+        SkillCommand::Push { path } => push(client, &path, console)?,
         SkillCommand::List { name, limit } => {
             let listed = match name {
                 Some(name) => client.versions(&name, limit)?,
@@ -217,6 +196,46 @@ fn at(command: SkillCommand, client: &Client, console: &Console) -> Result<Exit>
         }
     }
     Ok(Exit::Success)
+}
+
+fn push(client: &Client, path: &Path, console: &Console) -> Result<()> {
+    let Archive { file, name } = Archive::open(path)?;
+    let pushed = client.publish(file, name.as_ref())?;
+    let Skill {
+        summary,
+        warnings,
+        latest,
+        ..
+    } = &pushed.skill;
+    for warning in warnings {
+        let line = warning
+            .line
+            .map(|line| format!("SKILL.md:{line}: "))
+            .unwrap_or_default();
+        console.say(format!("warning: {line}{}", warning.message));
+    }
+    let done = if pushed.existed {
+        "is already published, unchanged"
+    } else {
+        "published"
+    };
+    let selected = match latest {
+        Some(latest) if *latest == summary.version => "; `latest` is this version".to_owned(),
+        Some(latest) => format!("; `latest` is {latest}: run this version with --version"),
+        None => String::new(),
+    };
+    console.success(format!("{} {}: {done}{selected}", summary.name, summary.version));
+    console.data(Format::Table, &PushedVersion { summary, latest }, |pushed| {
+        summaries(std::slice::from_ref(pushed.summary))
+    })
+}
+
+/// Output of a push.
+#[derive(Serialize)]
+struct PushedVersion<'a> {
+    #[serde(flatten)]
+    summary: &'a SkillSummary,
+    latest: &'a Option<Version>,
 }
 
 struct Fetched {

@@ -12,7 +12,7 @@ use crate::error::{Code, Error};
 use crate::ids::{Digest, Tenant};
 use crate::limits;
 use crate::skill::{Manifest, Selector, SkillName, Version};
-use crate::store::{Page, Published, SkillRecord};
+use crate::store::{self, Page, Published, SkillRecord};
 
 impl Skills<'_> {
     /// Publishes an archive under the name and version that it declares. Different content under a published version
@@ -210,6 +210,15 @@ impl Skills<'_> {
         selector: &Selector,
     ) -> Result<SkillRecord, Error> {
         Ok(self.engine.store.skill(tenant, name, selector).await?)
+    }
+
+    /// The version that `latest` selects; `None` if the skill has no version.
+    pub async fn latest(self, tenant: &Tenant, name: &SkillName) -> Result<Option<Version>, Error> {
+        match self.engine.store.skill(tenant, name, &Selector::Latest).await {
+            Ok(record) => Ok(Some(record.version)),
+            Err(store::Error::NotFound(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Running executions of the version are not affected.

@@ -46,7 +46,8 @@ impl From<PushedSkill> for SkillRecord {
 
 acts! {
     trait Skills {
-        /// Adds a version. The same content again is no error; other content under a published version is (Z-25).
+        /// Adds a version. The same content again is no error, and becomes the most recent push if it declares no version; other
+        /// content under a published version is an error (Z-25).
         async fn publish(&self, skill: SkillRecord) -> Result<Published, Error>;
         /// The version that `selector` means. `latest` is the highest release, of two that differ in build metadata only the
         /// most recent push, and if there are only pre-releases the most recent push.

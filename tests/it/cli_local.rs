@@ -16,7 +16,7 @@ fn creates_lints_publishes_lists_fetches_and_deletes_skill() {
     assert!(
         ok(&["skill", "push", "my-skill.zip"])
             .stderr
-            .contains("published")
+            .contains("my-skill 0.1.0: published; `latest` is this version")
     );
     assert!(ok(&["skill", "push", "./my-skill"]).stderr.contains("unchanged"));
     let listed = shell.json(&["skill", "list"]);

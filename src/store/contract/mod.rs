@@ -32,6 +32,7 @@ macro_rules! contract_tests {
                 latest_is_the_highest_release,
                 last_push_of_equal_releases_is_latest,
                 last_push_is_latest_without_release,
+                repeated_push_without_version_is_latest,
                 a_skill_is_found_by_version_and_by_digest,
                 deleted_version_is_not_found,
                 changes_of_another_process_are_visible_at_once,

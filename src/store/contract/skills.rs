@@ -159,6 +159,41 @@ pub(in crate::store) async fn last_push_of_equal_releases_is_latest(place: &impl
     assert_eq!(latest(&store).await, "0.0.0+aaa");
 }
 
+/// Pushing A, B, A without versions means A. A declared version keeps its place.
+pub(in crate::store) async fn repeated_push_without_version_is_latest(place: &impl Place) {
+    let store = place.open().await;
+    let mut unnamed = [skill("csv@0.0.0+aaa"), skill("csv@0.0.0+bbb")];
+    for record in &mut unnamed {
+        record.manifest.version = None;
+    }
+    let [a, b] = unnamed;
+    for record in [&a, &b] {
+        assert_eq!(store.publish(record.clone()).await.unwrap(), Published::New);
+    }
+    for record in [&a, &a, &b, &a] {
+        let again = store.publish(record.clone()).await.unwrap();
+        assert_eq!(again, Published::Same(Box::new(record.clone())));
+        assert_eq!(latest(&store).await, record.version.to_string());
+    }
+    let listed = store.versions(&a.tenant, &a.name, None, 10).await.unwrap().items;
+    assert_eq!(
+        listed
+            .iter()
+            .map(|skill| skill.version.clone())
+            .collect::<Vec<_>>(),
+        [a.version.clone(), b.version]
+    );
+    let mut declared = [skill("csv@1.0.0+x"), skill("csv@1.0.0+y"), skill("csv@0.9.0")];
+    for record in &mut declared {
+        record.manifest.version = Some(record.version.clone());
+        store.publish(record.clone()).await.unwrap();
+    }
+    for record in declared.iter().chain([&a]) {
+        store.publish(record.clone()).await.unwrap();
+        assert_eq!(latest(&store).await, "1.0.0+y", "after {}", record.version);
+    }
+}
+
 pub(in crate::store) async fn last_push_is_latest_without_release(place: &impl Place) {
     let store = place.open().await;
     publish_all(&store, &["csv@2.0.0-rc.1", "csv@1.0.0-rc.1"]).await;

@@ -81,6 +81,11 @@ const INSERT: &str = "
         :rank, :digest, :manifest,
         :archive_bytes, :unpacked_bytes, :files, :created_at
     )";
+/// Changes nothing if the version is already the last push.
+const PUSH_AGAIN: &str = "
+    update skills set push = 1 + (select max(push) from skills where tenant = ?1 and name = ?2)
+    where tenant = ?1 and name = ?2 and version = ?3
+        and push < (select max(push) from skills where tenant = ?1 and name = ?2)";
 /// Skills above and below in the tree of imports, with the modules of each version.
 pub(super) const ABOVE: &str = "select name, coalesce(manifest ->> '$.modules', '[]') as modules from skills where tenant = ?1 and name = ?2";
 pub(super) const BELOW: &str =
@@ -187,8 +192,12 @@ fn publish(c: &Connection, skill: &SkillRecord) -> Result<Published, Error> {
         skill.name.as_str(),
         skill.version.to_string(),
     );
-    match first(c, BY_VERSION, terms, record)? {
+    match first(c, BY_VERSION, (terms.0, terms.1, &terms.2), record)? {
         Some(existing) if existing.digest == skill.digest => {
+            // A declared version has a rank of its own; among contents without one the last push is `latest`.
+            if skill.manifest.version.is_none() {
+                execute(c, PUSH_AGAIN, [terms.0, terms.1, &terms.2])?;
+            }
             return Ok(Published::Same(Box::new(existing)));
         }
         Some(_) => return Err(Conflict::VersionExists.of(what())),
@@ -261,7 +270,7 @@ pub(super) fn find(
     }
 }
 
-/// Identifies a row, even if it is deleted and its content pushed again. Rows never change.
+/// Identifies a row, even if it is deleted and its content pushed again. Of a row only `push` ever changes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct RowKey {
     tenant: Tenant,

@@ -66,6 +66,31 @@ async fn publishes_shows_fetches_and_deletes_skill() {
     }
 }
 
+#[tokio::test]
+async fn answer_of_push_names_latest() {
+    let server = TestServer::open().await;
+    let (a, b) = (probe("license: A\n"), probe("license: B\n"));
+    let mut versions = Vec::new();
+    for zip in [&a, &b, &a] {
+        let pushed = server.ask(Call::upload(zip.clone())).await.json();
+        assert_eq!(pushed["latest"], pushed["version"]);
+        versions.push(pushed["version"].clone());
+        let shown = server.ask(Call::get("/v1/skills/probe/latest")).await.json();
+        assert_eq!(shown, pushed);
+    }
+    assert!(
+        versions[0] == versions[2] && versions[0] != versions[1],
+        "{versions:?}"
+    );
+    let declared = server.ask(Call::upload(probe("version: 0.1.0\n"))).await.json();
+    assert_eq!(declared["latest"], "0.1.0");
+    let pushed = server.ask(Call::upload(b)).await;
+    assert_eq!(
+        (pushed.status.as_u16(), &pushed.json()["latest"]),
+        (200, &json!("0.1.0"))
+    );
+}
+
 /// A form with these fields: `(header lines, content)`.
 fn form(fields: &[(&str, &[u8])]) -> Call {
     let mut body = Vec::new();
