@@ -1,6 +1,7 @@
 //! Warm sandboxes: a program in one cannot detect it, and each is used once.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::Value;
 use skillbox::auth::{Caller, Scope, Scopes};
@@ -11,6 +12,13 @@ use skillbox::skill::{Language, Selector, SkillRef};
 
 use crate::outcomes::{output, stderr, stdout, succeeded};
 use crate::world::{Backend, World, archive, json, zip_of};
+
+/// Enough for every test.
+const POOL: WarmPoolSettings = WarmPoolSettings {
+    slots: 8,
+    memory_bytes: 256 << 20,
+    idle: Duration::from_secs(300),
+};
 
 /// Everything about itself that a Python program can see and that is not an accident of the moment.
 const PYTHON: &str = r#"
@@ -114,7 +122,7 @@ const TRIES: usize = 60;
 
 async fn world() -> Option<World> {
     let world = World::on(super::BACKEND).await?;
-    world.maintenance().keep_warm(WarmPoolSettings::default());
+    world.maintenance().keep_warm(POOL);
     Some(world)
 }
 
