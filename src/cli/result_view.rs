@@ -111,7 +111,11 @@ fn milliseconds(duration: u64) -> String {
 }
 
 fn notes(envelope: &Envelope) -> Vec<String> {
-    let mut notes = Vec::new();
+    let mut notes = envelope.limits.map(|limits| limits.cuts()).unwrap_or_default();
+    // The reason of the failure says it.
+    if matches!(envelope.status, Status::Oom | Status::Timeout) {
+        notes.clear();
+    }
     if envelope.logs.truncated {
         notes.push("output truncated: the program printed more than the limit".to_owned());
     }
@@ -192,15 +196,7 @@ pub(crate) fn rows(envelope: &Envelope) -> Rows {
             optional(envelope.duration_ms.map(|duration| format!("{duration} ms"))),
         ),
     ];
-    let rows = rows
-        .into_iter()
-        .filter(|(_, value)| !value.is_empty())
-        .map(|(name, value)| vec![name.to_owned(), value])
-        .collect();
-    Rows {
-        heading: &["what", "value"],
-        rows,
-    }
+    Rows::facts(rows)
 }
 
 fn sandbox(envelope: &Envelope) -> String {

@@ -3,9 +3,10 @@
 use crate::engine::plan::{self, PlannedRun};
 use crate::engine::{RunSpec, Settings};
 use crate::error::Error;
+use crate::execution::AskedLimits;
 use crate::ids::{Digest, Tenant};
 use crate::sandbox::{Collect, Job, ProgramRun};
-use crate::skill::{Function, Language};
+use crate::skill::{Function, Language, Resources};
 
 pub(super) fn plan(
     tenant: &Tenant,
@@ -48,7 +49,10 @@ pub(super) fn plan(
         recurs: true,
         ..base
     };
-    Ok(PlannedRun::new(tenant.clone(), digest, job, language))
+    Ok(PlannedRun {
+        asked: AskedLimits::new(&Resources::default(), None, spec.timeout),
+        ..PlannedRun::new(tenant.clone(), digest, job, language)
+    })
 }
 
 /// The command that calls a function of a skill, if there is a shim for its language.

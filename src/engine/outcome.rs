@@ -2,7 +2,7 @@
 
 use crate::engine::{clock, failure};
 use crate::error::{Code, Error};
-use crate::execution::{Failure, Outcome, Status, Timings, milliseconds};
+use crate::execution::{self, Failure, NewExecution, Outcome, Status, Timings, milliseconds};
 use crate::limits;
 use crate::sandbox::{Completion, Job, ProgramOutput, Report};
 
@@ -91,6 +91,20 @@ pub(super) fn without_artifacts(outcome: Outcome, error: &Error) -> Outcome {
     }
 }
 
+/// Says of a limit that ended the program whether more was asked for.
+pub(super) fn name_cuts(mut outcome: Outcome, new: &NewExecution) -> Outcome {
+    let limits = new.limits();
+    let cut = match outcome.status {
+        Status::Oom => limits.memory_cut(),
+        Status::Timeout => limits.timeout_cut(),
+        _ => None,
+    };
+    if let Some((error, cut)) = outcome.error.as_mut().zip(cut) {
+        error.message = format!("{} ({cut})", error.message);
+    }
+    outcome
+}
+
 /// The status, and the failure if it is not `success`.
 fn classify(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<Failure>) {
     let granted = &job.sandbox.limits;
@@ -128,8 +142,7 @@ fn classify(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<
             (Status::Timeout, "timeout", message)
         }
         (Completion::OutOfMemory, _) => {
-            let mebibytes = granted.memory_bytes / limits::MIB;
-            let message = format!("the program needed more than its {mebibytes} MiB of memory");
+            let message = format!("out of memory: limit {}", execution::size(granted.memory_bytes));
             (Status::Oom, "oom", message)
         }
         (Completion::Cancelled, _) if shutting_down => {

@@ -5,11 +5,11 @@ use crate::engine::run::{RecordedState, Watcher};
 use crate::engine::schemas::Schemas;
 use crate::engine::{OnDisconnect, RunSpec, Settings, clock, code};
 use crate::error::Error;
-use crate::execution::{JsonText, ResourceLimits};
+use crate::execution::{AskedLimits, JsonText, ResourceLimits};
 use crate::ids::{Digest, ExecutionId, Tenant};
 use crate::limits;
 use crate::sandbox::{
-    Collect, ImageOf, Job, JobKind, ProgramRun, ProgressSender, SandboxSpec, SkillFiles, Urgency,
+    self, Collect, ImageOf, Job, JobKind, ProgramRun, ProgressSender, SandboxSpec, SkillFiles, Urgency,
 };
 use crate::secret::Mask;
 use crate::skill::{
@@ -89,6 +89,7 @@ pub(super) struct PlannedRun {
     /// Of the skill's files or the code.
     pub(super) digest: Digest,
     pub(super) job: Job,
+    pub(super) asked: AskedLimits,
     pub(super) language: Language,
     /// The file of the skill that is run or called.
     pub(super) entrypoint: Option<String>,
@@ -115,6 +116,7 @@ impl PlannedRun {
             version: None,
             digest,
             job,
+            asked: AskedLimits::default(),
             language,
             entrypoint: None,
             schemas: Schemas::default(),
@@ -128,6 +130,15 @@ impl PlannedRun {
             watcher: None,
             _unpacked: None,
         }
+    }
+
+    /// A client follows from the start: what Python prints leaves it with each line, not when 8 KiB are there.
+    pub(super) fn follow(&mut self, watcher: Option<Watcher>) {
+        if watcher.is_some() && self.watcher.is_none() {
+            let variable = (sandbox::UNBUFFERED.to_owned(), "1".to_owned());
+            self.job.program.env.extend([variable]);
+        }
+        self.watcher = watcher;
     }
 
     pub(super) fn id(&self) -> ExecutionId {
@@ -207,6 +218,7 @@ pub(super) fn plan(subject: Subject<'_>, spec: &RunSpec, settings: &Settings) ->
     Ok(PlannedRun {
         name: Some(manifest.name.clone()),
         version: Some(version.clone()),
+        asked: AskedLimits::new(&manifest.resources, manifest.timeout, spec.timeout),
         entrypoint: Some(entrypoint),
         schemas,
         secrets: manifest.permissions.secrets.clone(),

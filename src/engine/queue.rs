@@ -85,7 +85,7 @@ impl Runs<'_> {
         } = waiting;
         let Attached { gone, watcher } = attached;
         planned.recorded = RecordedState::Queued;
-        planned.watcher = watcher;
+        planned.follow(watcher);
         let slot = gone.run_until_cancelled(self.engine.admission.wait(ticket)).await;
         let slot = slot.unwrap_or_else(|| Err(Error::new(Code::Busy, "the caller left the queue")));
         let ran = match slot {

@@ -12,7 +12,7 @@ use crate::bundle::artifacts::ArtifactTar;
 use crate::engine::admission::Slot;
 use crate::engine::blobs::with_blobs;
 use crate::engine::deps::InstallWaiter;
-use crate::engine::outcome::{failed, from_report, without_artifacts};
+use crate::engine::outcome::{failed, from_report, name_cuts, without_artifacts};
 use crate::engine::plan::PlannedRun;
 use crate::engine::running::Registration;
 use crate::engine::secrets::masked;
@@ -90,6 +90,7 @@ impl PlannedRun {
                 degraded: choice.degraded.iter().map(ToString::to_string).collect(),
             }),
             limits: self.job.sandbox.limits,
+            asked: self.asked,
             instance: engine.instance(),
             created_at: self.accepted_at,
             callback_url: self.callback_url.clone(),
@@ -151,7 +152,7 @@ impl Runs<'_> {
             return Box::pin(self.run_once(planned, keyed, attached)).await;
         }
         let Attached { gone, watcher } = attached;
-        planned.watcher = watcher;
+        planned.follow(watcher);
         let slot = self
             .engine
             .admission
@@ -258,7 +259,8 @@ impl Runs<'_> {
             queue_ms,
             ..outcome.timings
         };
-        let outcome = masked(Outcome { timings, ..outcome }, &planned.job.program.mask).await?;
+        let outcome = name_cuts(Outcome { timings, ..outcome }, &new);
+        let outcome = masked(outcome, &planned.job.program.mask).await?;
         self.record(new, outcome).await
     }
 

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::execution::preview;
 use crate::execution::{
-    Execution, Failure, JsonText, LogLine, Logs, Outcome, OutputBlob, RichResult, Skipped, Status, Timings,
-    Usage,
+    Execution, ExecutionLimits, Failure, JsonText, LogLine, Logs, Outcome, OutputBlob, RichResult, Skipped,
+    Status, Timings, Usage,
 };
 use crate::ids::{Digest, ExecutionId};
 use crate::skill::{SkillName, Version};
@@ -81,6 +81,10 @@ pub struct Envelope {
     /// Milliseconds from acceptance to end; `null` while it runs.
     #[schema(required)]
     pub duration_ms: Option<u64>,
+    /// What was asked for and what was granted.
+    #[serde(default)]
+    #[schema(required)]
+    pub limits: Option<ExecutionLimits>,
     /// Duration of each phase; `null` while it runs.
     #[schema(required)]
     pub timings: Option<Timings>,
@@ -224,6 +228,7 @@ impl Envelope {
             output_blobs: outcome.map_or_else(Vec::new, |o| o.blobs.clone()),
             queue: None,
             duration_ms: duration_ms(execution),
+            limits: Some(new.limits()),
             timings: outcome.map(|o| o.timings),
             usage: outcome.map(|o| o.usage),
             created_at: new.created_at,
@@ -296,7 +301,7 @@ fn duration_ms(execution: &Execution) -> Option<u64> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::execution::{ChosenBackend, FileEntry, NewExecution, ResourceLimits};
+    use crate::execution::{AskedLimits, ChosenBackend, FileEntry, NewExecution, ResourceLimits};
     use crate::ids::{InstanceId, Tenant};
     use crate::skill::Language;
 
@@ -321,6 +326,7 @@ pub(super) mod tests {
                     None,
                     &crate::execution::Maxima::default(),
                 ),
+                asked: AskedLimits::default(),
                 instance: InstanceId::generate(),
                 created_at: "2026-01-02T03:04:05Z".parse().unwrap(),
                 callback_url: None,
@@ -362,7 +368,7 @@ pub(super) mod tests {
         }
     }
 
-    const MEMBERS: [&str; 28] = [
+    const MEMBERS: [&str; 29] = [
         "execution_id",
         "status",
         "skill",
@@ -387,6 +393,7 @@ pub(super) mod tests {
         "output_blobs",
         "queue",
         "duration_ms",
+        "limits",
         "timings",
         "usage",
         "created_at",

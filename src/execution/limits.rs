@@ -37,6 +37,157 @@ fn no_blobs() -> u64 {
     limits::BLOBS_BYTES_MIN
 }
 
+/// What a skill and a request ask for. `null` where they leave it to the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct AskedLimits {
+    /// Memory in bytes.
+    #[schema(required)]
+    pub memory_bytes: Option<u64>,
+    /// CPU in thousandths of a core.
+    #[schema(required)]
+    pub cpu_millis: Option<u32>,
+    /// Wall clock limit in milliseconds.
+    #[schema(required)]
+    pub timeout_ms: Option<u64>,
+    /// Size of the working directory in bytes.
+    #[schema(required)]
+    pub workspace_bytes: Option<u64>,
+}
+
+impl AskedLimits {
+    /// A request asks instead of its skill.
+    #[must_use]
+    pub fn new(
+        asked: &Resources,
+        skill_timeout: Option<Duration>,
+        request_timeout: Option<Duration>,
+    ) -> Self {
+        let timeout = request_timeout.or(skill_timeout);
+        Self {
+            memory_bytes: asked.memory_bytes,
+            cpu_millis: asked.cpu_millis,
+            timeout_ms: timeout.map(whole_milliseconds),
+            workspace_bytes: asked.disk_bytes,
+        }
+    }
+}
+
+/// What the server grants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct GrantedLimits {
+    /// Memory in bytes, including that of all files.
+    pub memory_bytes: u64,
+    /// CPU in thousandths of a core.
+    pub cpu_millis: u32,
+    /// Wall clock limit in milliseconds.
+    pub timeout_ms: u64,
+    /// Size of the working directory in bytes.
+    pub workspace_bytes: u64,
+}
+
+impl From<&ResourceLimits> for GrantedLimits {
+    fn from(limits: &ResourceLimits) -> Self {
+        Self {
+            memory_bytes: limits.memory_bytes,
+            cpu_millis: limits.cpu_millis,
+            timeout_ms: whole_milliseconds(limits.timeout),
+            workspace_bytes: limits.workspace_bytes,
+        }
+    }
+}
+
+/// Limits of an execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ExecutionLimits {
+    pub asked: AskedLimits,
+    pub granted: GrantedLimits,
+}
+
+impl ExecutionLimits {
+    /// Those of a skill whose request asks for nothing.
+    #[must_use]
+    pub fn of(asked: &Resources, timeout: Option<Duration>, maxima: &Maxima) -> Self {
+        Self {
+            asked: AskedLimits::new(asked, timeout, None),
+            granted: GrantedLimits::from(&ResourceLimits::clamp(asked, timeout, None, maxima)),
+        }
+    }
+
+    /// What is granted although more memory is asked for, and how to get more.
+    #[must_use]
+    pub fn memory_cut(&self) -> Option<String> {
+        let asked = self.asked.memory_bytes?;
+        (asked > self.granted.memory_bytes).then(|| {
+            let asked = size(asked);
+            format!("the skill asks for {asked}; raise limits.memory")
+        })
+    }
+
+    /// As [`memory_cut`](Self::memory_cut), of the wall clock limit.
+    #[must_use]
+    pub fn timeout_cut(&self) -> Option<String> {
+        let asked = self.asked.timeout_ms?;
+        (asked > self.granted.timeout_ms).then(|| {
+            let seconds = Duration::from_millis(asked).as_secs_f64();
+            format!(
+                "{seconds} s are asked for; a request only shortens the skill's timeout or limits.timeout_default, \
+                 and a skill gets at most limits.timeout_max"
+            )
+        })
+    }
+
+    /// A line for each limit that is lower than asked for.
+    #[must_use]
+    pub fn cuts(&self) -> Vec<String> {
+        let cpu = self
+            .asked
+            .cpu_millis
+            .filter(|asked| *asked > self.granted.cpu_millis);
+        let workspace = self
+            .asked
+            .workspace_bytes
+            .filter(|asked| *asked > self.granted.workspace_bytes);
+        let cores = |millis: u32| f64::from(millis) / 1000.0;
+        let lines = [
+            self.memory_cut()
+                .map(|why| format!("memory is limited to {}: {why}", size(self.granted.memory_bytes))),
+            cpu.map(|asked| {
+                let granted = cores(self.granted.cpu_millis);
+                let asked = cores(asked);
+                format!("CPU is limited to {granted} cores: the skill asks for {asked}; raise limits.cpu")
+            }),
+            self.timeout_cut().map(|why| {
+                let seconds = Duration::from_millis(self.granted.timeout_ms).as_secs_f64();
+                format!("time is limited to {seconds} s: {why}")
+            }),
+            workspace.map(|asked| {
+                let (granted, asked) = (size(self.granted.workspace_bytes), size(asked));
+                format!("the working directory is limited to {granted}: the skill asks for {asked}")
+            }),
+        ];
+        lines.into_iter().flatten().collect()
+    }
+}
+
+fn whole_milliseconds(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// `8 GiB`, `512 MiB`, `0.5 MiB`.
+#[must_use]
+pub fn size(bytes: u64) -> String {
+    let gib = 1024 * limits::MIB;
+    if bytes >= gib && bytes.is_multiple_of(gib) {
+        return format!("{} GiB", bytes / gib);
+    }
+    let tenths = bytes.saturating_mul(10).div_ceil(limits::MIB);
+    if tenths.is_multiple_of(10) {
+        format!("{} MiB", tenths / 10)
+    } else {
+        format!("{}.{} MiB", tenths / 10, tenths % 10)
+    }
+}
+
 /// Maxima of this server, which are also defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Maxima {
@@ -243,5 +394,30 @@ mod tests {
         assert_eq!(timeout(Some(seconds(10)), Some(seconds(100))), seconds(10));
         assert_eq!(timeout(Some(seconds(10)), Some(seconds(3))), seconds(3));
         assert_eq!(timeout(Some(seconds(300)), None), seconds(300));
+    }
+
+    /// Nothing is lowered in silence.
+    #[test]
+    fn names_each_limit_that_is_lower_than_asked() {
+        let asked = Resources {
+            memory_bytes: Some(8 << 30),
+            cpu_millis: Some(4000),
+            disk_bytes: Some(1 << 30),
+        };
+        let hour = Some(Duration::from_secs(3600));
+        let maxima = Maxima::default();
+        let cuts = ExecutionLimits::of(&asked, hour, &maxima).cuts();
+        assert_eq!(cuts.len(), 4, "{cuts:?}");
+        assert_eq!(
+            cuts[0],
+            "memory is limited to 512 MiB: the skill asks for 8 GiB; raise limits.memory"
+        );
+        let less = Resources {
+            memory_bytes: Some(128 << 20),
+            ..Resources::default()
+        };
+        let lowered = ExecutionLimits::of(&less, Some(Duration::from_secs(1)), &maxima);
+        assert_eq!(lowered.cuts(), Vec::<String>::new());
+        assert_eq!(lowered.granted.memory_bytes, 128 << 20);
     }
 }

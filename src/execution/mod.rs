@@ -13,7 +13,7 @@ mod transcript;
 pub use code_results::{CodeResults, Exception, Raised, RichResult};
 pub use envelope::{Envelope, FileLink, Links, LogTexts, QueuePlace, Summary, media_type};
 pub use json_text::{InvalidJson, JsonText, check_depth};
-pub use limits::{Maxima, ResourceLimits};
+pub use limits::{AskedLimits, ExecutionLimits, GrantedLimits, Maxima, ResourceLimits, size};
 pub use log_line::{Level, LogLine};
 pub use outcome::{
     Failure, FileEntry, Logs, Outcome, OutputBlob, Skipped, Status, Timings, Usage, milliseconds,

@@ -1,6 +1,6 @@
 //! Recorded executions.
 
-use crate::execution::{Outcome, ResourceLimits, Status};
+use crate::execution::{AskedLimits, ExecutionLimits, GrantedLimits, Outcome, ResourceLimits, Status};
 use crate::ids::{Digest, ExecutionId, InstanceId, Tenant};
 use crate::skill::{Language, SkillName, Version};
 use crate::webhook::CallbackUrl;
@@ -20,11 +20,22 @@ pub struct NewExecution {
     /// `None` until it has a slot.
     pub backend: Option<ChosenBackend>,
     pub limits: ResourceLimits,
+    pub asked: AskedLimits,
     /// The process that runs it.
     pub instance: InstanceId,
     pub created_at: jiff::Timestamp,
     /// Receiver of the webhook. Not in lists.
     pub callback_url: Option<CallbackUrl>,
+}
+
+impl NewExecution {
+    #[must_use]
+    pub fn limits(&self) -> ExecutionLimits {
+        ExecutionLimits {
+            asked: self.asked,
+            granted: GrantedLimits::from(&self.limits),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -33,6 +33,9 @@ pub struct SandboxSpec {
     pub limits: ResourceLimits,
 }
 
+/// The variable that makes Python write each line at once. Read at its start, so our start-up code does it in a warm one.
+pub const UNBUFFERED: &str = "PYTHONUNBUFFERED";
+
 /// The part of a job that is sent to the guest and is never in a warm sandbox.
 #[derive(Debug)]
 pub struct ProgramRun {

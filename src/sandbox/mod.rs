@@ -35,7 +35,8 @@ pub use egress::{Egress, Tunnel};
 pub use environment::Environment;
 pub use input::{InputBlob, InputFile};
 pub use job::{
-    Collect, Dependencies, ImageOf, Job, JobKind, PackageKind, ProgramRun, SandboxSpec, SkillFiles, Urgency,
+    Collect, Dependencies, ImageOf, Job, JobKind, PackageKind, ProgramRun, SandboxSpec, SkillFiles,
+    UNBUFFERED, Urgency,
 };
 #[cfg(feature = "testing")]
 pub use scripted::Script;

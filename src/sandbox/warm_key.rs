@@ -5,6 +5,7 @@ use sha2::{Digest as _, Sha256};
 use crate::execution::ResourceLimits;
 use crate::ids::Digest;
 use crate::limits;
+use crate::sandbox::job::UNBUFFERED;
 use crate::sandbox::{Dependencies, Environment, Job, JobKind, SandboxSpec, SkillFiles};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,7 +91,10 @@ const START_UP_PREFIXES: [&str; 6] = ["PYTHON", "NODE_", "LC_", "LD_", "MALLOC_"
 
 fn start_up(arguments: usize, env: &Environment) -> impl Iterator<Item = &(String, String)> {
     let is_read = |name: &str| {
-        START_UP_VARIABLES.contains(&name) || START_UP_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        let is_named = START_UP_VARIABLES.contains(&name);
+        let has_prefix = START_UP_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+        // One interpreter waits for runs that are followed and for those that are not.
+        (is_named || has_prefix) && name != UNBUFFERED
     };
     let variables = env.variables().iter();
     variables.filter(move |(name, _)| arguments > 0 && is_read(name))

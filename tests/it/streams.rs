@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use skillbox::execution::{Bookmark, Status, TranscriptEvent};
 use skillbox::http::ConnectionLimits;
 use skillbox::limits;
+use skillbox::sandbox::WarmPoolSettings;
 use skillbox::secret::SecretValue;
 use skillbox::skill::Language;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -29,6 +30,38 @@ sys.stderr.write('x' * 40000 + '\n'); sys.stderr.flush()
 print('ready', flush=True)
 time.sleep(100)
 "#;
+
+/// Python keeps what it prints until 8 KiB are there, unless a client follows: in a new interpreter and in one that waited.
+#[tokio::test]
+async fn followed_python_program_need_not_flush() {
+    let Some(door) = ServedWorld::on(super::BACKEND, ConnectionLimits::default()).await else {
+        return;
+    };
+    let pool = WarmPoolSettings {
+        slots: 1,
+        memory_bytes: 64 << 20,
+        idle: Duration::from_secs(60),
+    };
+    door.world.maintenance().keep_warm(pool);
+    let mut seen = [false, false];
+    for _ in 0..20 {
+        let program = "import time\nprint('ready')\ntime.sleep(100)";
+        let mut coming = door.run(Version::Http1, &code(program)).await;
+        let mut events = until_printed(&mut coming, "ready").await;
+        door.cancel(&id_of(&events)).await;
+        events.extend(coming.rest().await);
+        let [.., result, _end] = &events[..] else {
+            panic!("{events:?}");
+        };
+        let is_warm = result.data["timings"]["warm"].as_bool().unwrap();
+        seen[usize::from(is_warm)] = true;
+        if seen == [true, true] {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    panic!("cold and warm: {seen:?}");
+}
 
 #[tokio::test]
 async fn streams_output_during_run_and_always_sends_end() {

@@ -142,7 +142,8 @@ impl EmbeddedClient {
         };
         let (watcher, watched) = tokio::sync::oneshot::channel();
         let options = RunOptions::default();
-        let run = executions::run(&self.engine, &self.caller, request, options, Some(watcher));
+        let watcher = on_event.is_some().then_some(watcher);
+        let run = executions::run(&self.engine, &self.caller, request, options, watcher);
         let mut telling = RunEvents::once(watched);
         tokio::pin!(run);
         let mut interrupted = false;

@@ -71,6 +71,8 @@ def put_in_place(texts):
     # In their order, and not each taken out of the process before.
     os.environ._data.clear()
     os.environ.update(given)
+    if "PYTHONUNBUFFERED" in given:
+        sys.stdout.reconfigure(line_buffering=True)
 
 
 def wait():

@@ -6,8 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::auth::{KeyRecord, Scope, Scopes};
 use crate::execution::{
-    ChosenBackend, Exception, Failure, FileEntry, JsonText, LogLine, Logs, Maxima, NewExecution, Outcome,
-    OutputBlob, ResourceLimits, RichResult, Skipped, Status, Timings, Usage,
+    AskedLimits, ChosenBackend, Exception, Failure, FileEntry, JsonText, LogLine, Logs, Maxima, NewExecution,
+    Outcome, OutputBlob, ResourceLimits, RichResult, Skipped, Status, Timings, Usage,
 };
 use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{Language, Manifest, Resources, SkillName};
@@ -81,6 +81,10 @@ pub(super) fn execution(micros: i64) -> NewExecution {
             degraded: vec!["P6".to_owned(), "P7".to_owned()],
         }),
         limits: ResourceLimits::clamp(&Resources::default(), None, None, &Maxima::default()),
+        asked: AskedLimits {
+            memory_bytes: Some(8 << 30),
+            ..AskedLimits::default()
+        },
         instance: InstanceId::generate(),
         created_at: at(micros),
         callback_url: None,

@@ -3,13 +3,17 @@
 use jiff::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, named_params};
+use serde::{Deserialize, Serialize};
 
 use super::row::{
     all, before, execute, first, is_taken, json, optional_json, optional_text, optional_time, owned, text,
     time, to_json,
 };
 use super::{Sqlite, deliveries, retention, storage};
-use crate::execution::{ChosenBackend, Execution, Failure, JsonText, Logs, NewExecution, Outcome, Status};
+use crate::execution::{
+    AskedLimits, ChosenBackend, Execution, Failure, JsonText, Logs, NewExecution, Outcome, ResourceLimits,
+    Status,
+};
 use crate::ids::{ExecutionId, InstanceId, Tenant};
 use crate::skill::Language;
 use crate::store::cursor::Moment;
@@ -218,7 +222,7 @@ pub(super) fn insert(c: &Connection, new: &NewExecution, status: Status) -> Resu
         ":backend": backend.map_or("", |backend| &backend.name),
         ":backend_reason": backend.map_or("", |backend| &backend.reason),
         ":degraded": to_json(&backend.map_or(&[][..], |backend| &backend.degraded))?,
-        ":limits": to_json(&new.limits)?,
+        ":limits": to_json(&StoredLimits::of(new))?,
         ":instance": new.instance.to_string(),
         ":created_at": new.created_at.as_microsecond(),
     });
@@ -310,12 +314,31 @@ fn record_with_results(row: &Row<'_>) -> Result<Execution, Error> {
     Ok(execution)
 }
 
+/// The column `limits`. Executions of older versions have no `asked`.
+#[derive(Serialize, Deserialize)]
+pub(super) struct StoredLimits {
+    #[serde(flatten)]
+    granted: ResourceLimits,
+    #[serde(default)]
+    asked: AskedLimits,
+}
+
+impl StoredLimits {
+    pub(super) fn of(new: &NewExecution) -> Self {
+        Self {
+            granted: new.limits,
+            asked: new.asked,
+        }
+    }
+}
+
 fn record(row: &Row<'_>) -> Result<Execution, Error> {
     let status: String = row.get("status")?;
     let status = Status::from_name(&status).ok_or_else(|| Error::backend("column status: unknown name"))?;
     let language: String = row.get("language")?;
     let language =
         Language::from_alias(&language).ok_or_else(|| Error::backend("column language: unknown name"))?;
+    let stored: StoredLimits = json(row, "limits")?;
     let new = NewExecution {
         id: text(row, "id")?,
         tenant: text(row, "tenant")?,
@@ -325,7 +348,8 @@ fn record(row: &Row<'_>) -> Result<Execution, Error> {
         language,
         image: row.get("image")?,
         backend: backend(row)?,
-        limits: json(row, "limits")?,
+        limits: stored.granted,
+        asked: stored.asked,
         instance: text(row, "instance")?,
         created_at: time(row, "created_at")?,
         callback_url: None,

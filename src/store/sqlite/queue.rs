@@ -79,7 +79,7 @@ impl Queue for Sqlite {
                 ":backend": backend.name,
                 ":backend_reason": backend.reason,
                 ":degraded": to_json(&backend.degraded)?,
-                ":limits": to_json(&new.limits)?,
+                ":limits": to_json(&executions::StoredLimits::of(&new))?,
             })?;
             execute(c, DELETE_REQUEST, [new.id.to_string()])?;
             Ok(started > 0)
