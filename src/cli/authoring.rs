@@ -8,7 +8,8 @@ use crate::cli::console::{Console, Format, Rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::skill::keep;
-use crate::skill::{self as domain, File, Language, LintFinding, RuleSet, Severity, SkillName};
+use crate::execution::{ExecutionLimits, Maxima};
+use crate::skill::{self as domain, File, Language, LintFinding, Manifest, RuleSet, Severity, SkillName};
 
 pub(crate) fn init(name: &SkillName, lang: Language, console: &Console) -> Result<Exit> {
     let folder = PathBuf::from(name.as_str());
@@ -33,16 +34,24 @@ pub(crate) fn write_scaffold(folder: &Path, name: &SkillName, lang: Language) ->
     Ok(())
 }
 
-pub(crate) fn lint(path: &Path, console: &Console) -> Result<Exit> {
+/// `maxima` are those of a server with this configuration.
+pub(crate) fn lint(path: &Path, maxima: &Maxima, console: &Console) -> Result<Exit> {
     // Pack and unpack, so that the checked files are those that a push would send.
     let checked = UnpackedSkill::open(path)?;
-    let mut findings = checked.with_declaration(|declared| Ok(domain::lint(declared)))?;
+    let mut findings = checked.with_declaration(|declared| {
+        let mut findings = domain::lint(declared);
+        if let Ok(manifest) = declared.manifest() {
+            findings.extend(cuts(&manifest, maxima));
+        }
+        Ok(findings)
+    })?;
     let refused = bundle::refused_packages(checked.folder.path(), &checked.listing)?;
     findings.extend(refused.into_iter().map(LintFinding::from));
     if !findings.is_empty() || console.format_or(Format::Table) != Format::Table {
         console.data(Format::Table, &findings, |findings| Rows {
             heading: &["rule of", "severity", "where", "finding"],
             rows: findings.iter().map(finding).collect(),
+            optional: &["rule of"],
         })?;
     }
     let refused = findings
@@ -52,6 +61,18 @@ pub(crate) fn lint(path: &Path, console: &Console) -> Result<Exit> {
         console.success("no problems found");
     }
     Ok(if refused { Exit::Failed } else { Exit::Success })
+}
+
+/// A warning for each limit that a server lowers.
+fn cuts(manifest: &Manifest, maxima: &Maxima) -> impl Iterator<Item = LintFinding> {
+    let limits = ExecutionLimits::of(&manifest.resources, manifest.timeout, maxima);
+    limits.cuts().into_iter().map(|message| LintFinding {
+        rule_set: RuleSet::Skillbox,
+        severity: Severity::Warning,
+        file: File::SkillMd.as_str().to_owned(),
+        line: None,
+        message,
+    })
 }
 
 fn finding(finding: &LintFinding) -> Vec<String> {

@@ -12,9 +12,11 @@ use crate::api::blobs::BlobInfo;
 use crate::cli::arguments;
 use crate::cli::client::Client;
 use crate::cli::console::{Console, Format, Rows};
-use crate::cli::exec::{moment, rows};
+use crate::cli::exec::rows;
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
+use crate::cli::id_argument::IdArgument;
+use crate::cli::moment;
 use crate::cli::skill::keep;
 use crate::engine::NewBlob;
 use crate::execution::media_type;
@@ -50,8 +52,8 @@ Examples:
   skillbox blob get sha256:… --out sales.csv
   skillbox blob get sha256:… | head")]
     Get {
-        /// ID of the blob: sha256:…
-        id: Digest,
+        /// ID of the blob: sha256:…, or its first or last digits
+        id: IdArgument<Digest>,
         /// File to write; by default, or with -, standard output
         #[arg(long, short, value_name = "FILE")]
         out: Option<PathBuf>,
@@ -66,14 +68,14 @@ Examples:
     /// Show size, type and expiry of a blob
     #[command(after_help = "Example:\n  skillbox blob show sha256:…")]
     Show {
-        /// ID of the blob: sha256:…
-        id: Digest,
+        /// ID of the blob: sha256:…, or its first or last digits
+        id: IdArgument<Digest>,
     },
     /// Delete a blob immediately
     #[command(after_help = "Example:\n  skillbox blob rm sha256:…")]
     Rm {
-        /// ID of the blob: sha256:…
-        id: Digest,
+        /// ID of the blob: sha256:…, or its first or last digits
+        id: IdArgument<Digest>,
     },
 }
 
@@ -84,19 +86,22 @@ pub(crate) fn blob(command: BlobCommand, client: &Client, console: &Console) -> 
             media_type,
             ttl,
         } => put(client, given_blob(&file, media_type, ttl)?, console)?,
-        BlobCommand::Get { id, out } => get(client, &id, out.as_deref(), console)?,
+        BlobCommand::Get { id, out } => get(client, &find(id, client)?, out.as_deref(), console)?,
         BlobCommand::List { limit } => {
             let listed = client.blobs(limit)?;
-            console.data(Format::Table, &listed.items, |blobs| table(blobs))?;
+            console.data(Format::Table, &listed.items, |blobs| table(blobs, console))?;
             if listed.more {
                 console.say("more rows exist; raise --limit");
             }
         }
         BlobCommand::Show { id } => {
-            let blob = client.blob(&id)?;
-            console.data(Format::Json, &blob, |blob| table(std::slice::from_ref(blob)))?;
+            let blob = client.blob(&find(id, client)?)?;
+            console.data(Format::Json, &blob, |blob| {
+                table(std::slice::from_ref(blob), console)
+            })?;
         }
         BlobCommand::Rm { id } => {
+            let id = find(id, client)?;
             client.delete_blob(&id)?;
             console.success(format!("deleted blob {id}"));
         }
@@ -104,14 +109,23 @@ pub(crate) fn blob(command: BlobCommand, client: &Client, console: &Console) -> 
     Ok(Exit::Success)
 }
 
+fn find(id: IdArgument<Digest>, client: &Client) -> Result<Digest> {
+    id.find("blob", || {
+        let listed = client.blobs(limits::ID_SEARCH_ROWS)?;
+        Ok(listed.items.into_iter().map(|blob| blob.blob_id).collect())
+    })
+}
+
 fn put(client: &Client, new: NewBlob, console: &Console) -> Result<()> {
     let (blob, kept) = client.upload_blob(new)?;
     match console.format() {
         // Only the id, which the next command needs.
         None => console.text(&format!("{}\n", blob.blob_id))?,
-        Some(_) => console.data(Format::Json, &blob, |blob| table(std::slice::from_ref(blob)))?,
+        Some(_) => console.data(Format::Json, &blob, |blob| {
+            table(std::slice::from_ref(blob), console)
+        })?,
     }
-    let until = moment(blob.expires_at);
+    let until = moment::exact(blob.expires_at);
     match kept {
         Saved::New => console.success(format!("stored {} bytes, retained until {until}", blob.size)),
         Saved::Existing => console.success(format!("already stored; retained until {until}")),
@@ -201,19 +215,20 @@ fn life(text: &str) -> std::result::Result<Duration, String> {
     Ok(life)
 }
 
-fn table(blobs: &[BlobInfo]) -> Rows {
+fn table(blobs: &[BlobInfo], console: &Console) -> Rows {
     let row = |blob: &BlobInfo| {
         vec![
-            blob.blob_id.to_string(),
+            console.id(blob.blob_id),
             blob.size.to_string(),
             blob.media_type.clone(),
-            moment(blob.created_at),
-            moment(blob.expires_at),
+            console.moment(blob.created_at),
+            console.moment(blob.expires_at),
         ]
     };
     Rows {
-        heading: &["blob", "bytes", "type", "kept since", "kept until"],
+        heading: &["blob", "bytes", "type", "created", "expires"],
         rows: blobs.iter().map(row).collect(),
+        optional: &["type", "created", "bytes"],
     }
 }
 

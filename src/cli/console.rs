@@ -4,12 +4,11 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
-use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
-use crate::cli::terminal_text;
+use crate::cli::{id_argument, moment, table, terminal_text};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -32,6 +31,8 @@ pub(crate) struct Console {
     talk_guarded: bool,
     /// Standard output is a terminal, and no format was asked for.
     for_person: bool,
+    /// Width of the terminal that is standard output.
+    columns: Option<u16>,
     foreign: ForeignText,
 }
 
@@ -53,7 +54,23 @@ pub(crate) enum Mark {
 pub(crate) struct Rows {
     pub(crate) heading: &'static [&'static str],
     pub(crate) rows: Vec<Vec<String>>,
+    /// Columns that a narrow terminal does without, the least important first.
+    pub(crate) optional: &'static [&'static str],
 }
+
+impl Rows {
+    /// What is known of one thing: a name and a value per row, whose lines stay. Empty values are left out.
+    pub(crate) fn facts(facts: impl IntoIterator<Item = (&'static str, String)>) -> Self {
+        let facts = facts.into_iter().filter(|(_, value)| !value.is_empty());
+        Self {
+            heading: FACTS,
+            rows: facts.map(|(name, value)| vec![name.to_owned(), value]).collect(),
+            optional: &[],
+        }
+    }
+}
+
+const FACTS: &[&str] = &["what", "value"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ForeignText {
@@ -69,6 +86,7 @@ impl Console {
             guarded: guarded(io::stdout().is_terminal()),
             talk_guarded: guarded(io::stderr().is_terminal()),
             for_person: format.is_none() && io::stdout().is_terminal(),
+            columns: columns(),
             foreign,
         }
     }
@@ -125,26 +143,18 @@ impl Console {
     }
 
     pub(crate) fn table(&self, rows: &Rows) -> Result<()> {
-        let mut table = Table::new();
-        table
-            .load_style(presets::NOTHING)
-            .set_header(rows.heading.iter().map(|heading| heading.to_uppercase()));
-        // Only a terminal limits the width; elsewhere a row is one line.
-        if let Some(columns) = columns() {
-            table
-                .set_width(columns)
-                .set_content_arrangement(ContentArrangement::Dynamic);
-        }
-        for row in &rows.rows {
-            table.add_row(row.iter().map(|cell| match self.foreign {
-                ForeignText::Escaped => terminal_text::line(cell).into_owned(),
-                ForeignText::Raw => cell.replace('\n', " "),
-            }));
-        }
-        for column in table.column_iter_mut() {
-            column.set_padding((0, 2));
-        }
-        let text = table.trim_fmt();
+        let cell = |cell: &String| match self.foreign {
+            ForeignText::Escaped if rows.heading == FACTS => terminal_text::lines(cell).into_owned(),
+            ForeignText::Escaped => terminal_text::line(cell).into_owned(),
+            ForeignText::Raw if rows.heading == FACTS => cell.clone(),
+            ForeignText::Raw => cell.replace('\n', " "),
+        };
+        let cells: Vec<Vec<String>> = rows
+            .rows
+            .iter()
+            .map(|row| row.iter().map(cell).collect())
+            .collect();
+        let text = table::text(rows, &cells, self.columns);
         let (heading, body) = text.split_once('\n').unwrap_or((&text, ""));
         let mut out = anstream::stdout().lock();
         let body = if body.is_empty() {
@@ -153,6 +163,27 @@ impl Console {
             format!("{body}\n")
         };
         finish(write!(out, "{HEADING}{heading}{HEADING:#}\n{body}").and_then(|()| out.flush()))
+    }
+
+    /// An id in a table: its end on a terminal, where a person reads it.
+    pub(crate) fn id(&self, id: impl std::fmt::Display) -> String {
+        if self.columns.is_some() {
+            id_argument::short(id)
+        } else {
+            id.to_string()
+        }
+    }
+
+    /// A time in a table: how long ago on a terminal, else to the second.
+    pub(crate) fn moment(&self, at: jiff::Timestamp) -> String {
+        if self.columns.is_some() {
+            moment::ago(
+                at,
+                jiff::Timestamp::try_from(std::time::SystemTime::now()).unwrap_or(at),
+            )
+        } else {
+            moment::exact(at)
+        }
     }
 
     /// Prints text with several lines that may contain untrusted parts.

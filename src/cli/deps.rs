@@ -5,9 +5,10 @@ use clap::Subcommand;
 use crate::api::packages::PackageSetInfo;
 use crate::cli::client::Client;
 use crate::cli::console::{Console, Format, Rows};
-use crate::cli::exec::{moment, rows};
+use crate::cli::exec::rows;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Result;
+use crate::cli::id_argument::IdArgument;
 use crate::ids::Digest;
 use crate::limits;
 use crate::skill::{Selector, SkillName};
@@ -31,11 +32,14 @@ pub(crate) enum DepsCommand {
         version: Option<Selector>,
     },
     /// Delete installed packages: the given sets, or all
-    #[command(after_help = "Example:\n  skillbox deps prune")]
+    #[command(after_help = "Examples:\n  skillbox deps prune 2cf24dba\n  skillbox deps prune --all")]
     Prune {
-        /// Keys of package sets, as shown by `deps list`
-        #[arg(value_name = "KEY")]
-        keys: Vec<Digest>,
+        /// Keys of package sets, as shown by `deps list`, or their first or last digits
+        #[arg(value_name = "KEY", required_unless_present = "all")]
+        keys: Vec<IdArgument<Digest>>,
+        /// All package sets
+        #[arg(long, conflicts_with = "keys")]
+        all: bool,
     },
 }
 
@@ -43,24 +47,29 @@ pub(crate) fn deps(command: DepsCommand, client: &Client, console: &Console) -> 
     match command {
         DepsCommand::List { limit } => {
             let listed = client.packages(limit)?;
-            console.data(Format::Table, &listed.items, |items| table(items))?;
+            console.data(Format::Table, &listed.items, |items| table(items, console))?;
             if listed.more {
                 console.say("more rows exist; raise --limit");
             }
         }
         DepsCommand::Prefetch { skill, version } => {
             let sets = client.prefetch(&skill, &version.unwrap_or_default())?;
-            console.data(Format::Table, &sets, |items| table(items))?;
+            console.data(Format::Table, &sets, |items| table(items, console))?;
             if sets.is_empty() {
                 console.say(format!("{skill} needs no packages"));
             }
         }
-        DepsCommand::Prune { keys } => {
-            let keys = if keys.is_empty() {
-                let all = client.packages(limits::ROWS_LISTED_MAX)?.items;
-                all.into_iter().map(|set| set.key).collect()
+        DepsCommand::Prune { keys, all } => {
+            let sets = |rows: usize| -> Result<Vec<Digest>> {
+                let listed = client.packages(rows)?;
+                Ok(listed.items.iter().map(|set| set.key).collect())
+            };
+            let keys = if all {
+                sets(limits::ROWS_LISTED_MAX)?
             } else {
-                keys
+                let keys = keys.into_iter();
+                keys.map(|key| key.find("package set", || sets(limits::ID_SEARCH_ROWS)))
+                    .collect::<Result<_>>()?
             };
             for key in &keys {
                 client.delete_packages(key)?;
@@ -71,19 +80,20 @@ pub(crate) fn deps(command: DepsCommand, client: &Client, console: &Console) -> 
     Ok(Exit::Success)
 }
 
-fn table(sets: &[PackageSetInfo]) -> Rows {
+fn table(sets: &[PackageSetInfo], console: &Console) -> Rows {
     let row = |set: &PackageSetInfo| {
         vec![
-            set.key.to_string(),
+            console.id(set.key),
             set.language.to_string(),
             set.requirements.join(", "),
             format!("{} MiB", set.bytes.div_ceil(limits::MIB)),
-            moment(set.created_at),
-            moment(set.used_at),
+            console.moment(set.created_at),
+            console.moment(set.used_at),
         ]
     };
     Rows {
-        heading: &["key", "language", "packages", "size", "installed", "used"],
+        heading: &["key", "language", "packages", "size", "created", "used"],
         rows: sets.iter().map(row).collect(),
+        optional: &["created", "language", "used", "size"],
     }
 }

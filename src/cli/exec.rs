@@ -1,6 +1,6 @@
 //! `skillbox exec`: list, show, watch and cancel executions.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Subcommand;
@@ -12,6 +12,7 @@ use crate::cli::console::{Console, Format, Rows};
 use crate::cli::event_printer::{EventPrinter, ShownEvents};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
+use crate::cli::id_argument::IdArgument;
 use crate::cli::progress::Spinner;
 use crate::cli::result_view::{self, Seen};
 use crate::error::quoted;
@@ -36,10 +37,10 @@ pub(crate) enum ExecCommand {
         limit: usize,
     },
     /// Show an execution with output, logs and files
-    #[command(after_help = "Example:\n  skillbox exec show 019a0000-0000-7000-8000-000000000000")]
+    #[command(after_help = "Examples:\n  skillbox exec show\n  skillbox exec show 0000ccab")]
     Show {
-        /// ID of the execution
-        id: ExecutionId,
+        /// ID of the execution, or its first or last digits; by default the newest
+        id: Option<IdArgument<ExecutionId>>,
     },
     /// Print the program's output: standard output to standard output, standard error and log to standard error
     #[command(after_help = "\
@@ -47,8 +48,8 @@ Examples:
   skillbox exec logs 019a0000-0000-7000-8000-000000000000 2> errors.txt
   skillbox exec logs -f 019a0000-0000-7000-8000-000000000000")]
     Logs {
-        /// ID of the execution
-        id: ExecutionId,
+        /// ID of the execution, or its first or last digits; by default the newest
+        id: Option<IdArgument<ExecutionId>>,
         /// Follow the output until the execution ends
         #[arg(short, long)]
         follow: bool,
@@ -61,16 +62,16 @@ Examples:
   skillbox exec watch 019a0000-0000-7000-8000-000000000000
   skillbox exec watch 019a0000-0000-7000-8000-000000000000 --format json | jq .output")]
     Watch {
-        /// ID of the execution
-        id: ExecutionId,
+        /// ID of the execution, or its first or last digits; by default the newest
+        id: Option<IdArgument<ExecutionId>>,
     },
     /// Wait until an execution ends, show it, and exit as `run` would
     #[command(
         after_help = "Example:\n  skillbox exec wait 019a0000-0000-7000-8000-000000000000 --timeout 5m | jq .output"
     )]
     Wait {
-        /// ID of the execution
-        id: ExecutionId,
+        /// ID of the execution, or its first or last digits; by default the newest
+        id: Option<IdArgument<ExecutionId>>,
         /// Stop waiting after this time, such as 30s or 5m; the execution continues
         #[arg(long, value_parser = span)]
         timeout: Option<Duration>,
@@ -80,8 +81,8 @@ Examples:
         after_help = "Example:\n  skillbox exec files 019a0000-0000-7000-8000-000000000000 --out reports report.md"
     )]
     Files {
-        /// ID of the execution
-        id: ExecutionId,
+        /// ID of the execution, or its first or last digits; by default the newest
+        id: Option<IdArgument<ExecutionId>>,
         /// Folder to save the files in
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
@@ -92,15 +93,15 @@ Examples:
     /// Cancel an execution
     #[command(after_help = "Example:\n  skillbox exec cancel 019a0000-0000-7000-8000-000000000000")]
     Cancel {
-        /// ID of the execution
-        id: ExecutionId,
+        /// ID of the execution, or its first or last digits
+        id: IdArgument<ExecutionId>,
     },
     /// Delete ended executions with their output, logs and files
     #[command(after_help = "Example:\n  skillbox exec delete 019a0000-0000-7000-8000-000000000000")]
     Delete {
-        /// IDs of the executions
+        /// IDs of the executions, or their first or last digits
         #[arg(required = true, value_name = "ID")]
-        ids: Vec<ExecutionId>,
+        ids: Vec<IdArgument<ExecutionId>>,
     },
     /// Delete all ended executions that are older than an age; works on a full disk
     #[command(after_help = "\
@@ -152,51 +153,49 @@ pub(crate) fn exec(command: ExecCommand, client: &Client, console: &Console) -> 
             })?;
             console.data(Format::Table, &listed.items, |items| Rows {
                 heading: &["execution", "status", "skill", "version", "duration", "created"],
-                rows: items.iter().map(row).collect(),
+                rows: items.iter().map(|item| row(item, console)).collect(),
+                optional: &["version", "duration", "skill", "created"],
             })?;
             if listed.more {
                 console.say("more rows exist; raise --limit");
             }
         }
         ExecCommand::Show { id } => {
-            let envelope = client.execution(id)?;
+            let envelope = client.execution(find(id, client, console)?)?;
             result_view::show(&envelope, Seen::Nothing, console)?;
             if console.is_for_person() {
                 result_view::summarize(&envelope, Seen::Everything, console);
             }
         }
         ExecCommand::Logs { id, follow: true } if console.format_or(Format::Table) == Format::Table => {
-            follow(client, id, console)?;
+            follow(client, find(id, client, console)?, console)?;
         }
         ExecCommand::Logs { id, follow } => {
+            let id = find(id, client, console)?;
             if follow {
                 client.watch(id, &mut |_| Ok(()))?;
             }
             show_logs(&client.logs(id)?, console)?;
         }
-        ExecCommand::Watch { id } => return watch(client, id, console),
-        ExecCommand::Wait { id, timeout } => return wait(client, id, timeout, console),
+        ExecCommand::Watch { id } => return watch(client, find(id, client, console)?, console),
+        ExecCommand::Wait { id, timeout } => {
+            return wait(client, find(id, client, console)?, timeout, console);
+        }
         ExecCommand::Files { id, out, paths } => {
-            let files = chosen(client.execution(id)?.files, &paths)?;
-            match out {
-                Some(folder) => {
-                    let folder = &folder;
-                    ArtifactSaver {
-                        client,
-                        folder,
-                        console,
-                    }
-                    .save(id, &files)?;
-                }
-                None => console.data(Format::Table, &files, file_rows)?,
-            }
+            let id = find(id, client, console)?;
+            files(client, id, out.as_deref(), &paths, console)?;
         }
         ExecCommand::Cancel { id } => {
+            let id = find(Some(id), client, console)?;
             let envelope = client.cancel(id)?;
             console.say(format!("execution {id} ended as {}", envelope.status));
         }
         ExecCommand::Delete { ids } => {
-            for id in ids {
+            let found: Vec<_> = ids
+                .into_iter()
+                .map(|id| find(Some(id), client, console))
+                .collect::<Result<_>>()?;
+            for id in found {
                 client.delete_execution(id)?;
                 console.success(format!("deleted execution {id}"));
             }
@@ -204,6 +203,46 @@ pub(crate) fn exec(command: ExecCommand, client: &Client, console: &Console) -> 
         ExecCommand::Prune(arguments) => prune(client, console, arguments)?,
     }
     Ok(Exit::Success)
+}
+
+/// The execution that is meant: by its id or a part of it, else the newest.
+fn find(id: Option<IdArgument<ExecutionId>>, client: &Client, console: &Console) -> Result<ExecutionId> {
+    let newest = |rows: usize| -> Result<Vec<ExecutionId>> {
+        let filter = ExecutionListFilter {
+            rows,
+            ..ExecutionListFilter::default()
+        };
+        let listed = client.executions(&filter)?;
+        Ok(listed.items.iter().map(|item| item.execution_id).collect())
+    };
+    if let Some(id) = id {
+        return id.find("execution", || newest(limits::ID_SEARCH_ROWS));
+    }
+    let id = newest(1)?
+        .pop()
+        .ok_or_else(|| Failure::refused("no execution exists").hint("start one with `skillbox run`"))?;
+    console.say(format!("newest execution: {id}"));
+    Ok(id)
+}
+
+/// Lists the files, or saves them in a folder.
+fn files(
+    client: &Client,
+    id: ExecutionId,
+    out: Option<&Path>,
+    paths: &[String],
+    console: &Console,
+) -> Result<()> {
+    let files = chosen(client.execution(id)?.files, paths)?;
+    let Some(folder) = out else {
+        return console.data(Format::Table, &files, file_rows);
+    };
+    ArtifactSaver {
+        client,
+        folder,
+        console,
+    }
+    .save(id, &files)
 }
 
 fn prune(client: &Client, console: &Console, arguments: PruneArguments) -> Result<()> {
@@ -351,21 +390,16 @@ fn show_logs(logs: &Logs, console: &Console) -> Result<()> {
     Ok(())
 }
 
-fn row(execution: &Summary) -> Vec<String> {
+fn row(execution: &Summary, console: &Console) -> Vec<String> {
     let optional = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     vec![
-        execution.execution_id.to_string(),
+        console.id(execution.execution_id),
         execution.status.to_string(),
         optional(execution.skill.as_ref().map(ToString::to_string)),
         optional(execution.version.as_ref().map(ToString::to_string)),
         optional(execution.duration_ms.map(|duration| format!("{duration} ms"))),
-        moment(execution.created_at),
+        console.moment(execution.created_at),
     ]
-}
-
-/// To the second, to save width.
-pub(crate) fn moment(at: jiff::Timestamp) -> String {
-    at.strftime("%Y-%m-%d %H:%M:%SZ").to_string()
 }
 
 #[expect(clippy::ptr_arg, reason = "the console hands over what it was given")]
@@ -381,6 +415,7 @@ fn file_rows(files: &Vec<FileLink>) -> Rows {
     Rows {
         heading: &["path", "bytes", "type", "digest"],
         rows: files.iter().map(row).collect(),
+        optional: &["digest", "type"],
     }
 }
 

@@ -6,9 +6,10 @@ use crate::api::keys::{CreateKey, FreshKey, KeyInfo};
 use crate::auth::Scope;
 use crate::cli::client::Client;
 use crate::cli::console::{Console, Format, Rows};
-use crate::cli::exec::{moment, rows};
+use crate::cli::exec::rows;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Result;
+use crate::cli::id_argument::IdArgument;
 use crate::config::Config;
 use crate::ids::{KeyId, Tenant};
 use crate::limits;
@@ -54,14 +55,14 @@ pub(crate) enum KeyManagement {
     /// Revoke a key permanently, with immediate effect
     #[command(after_help = "Example:\n  skillbox key revoke 019a0000-0000-7000-8000-000000000000")]
     Revoke {
-        /// ID of the key, as shown by `key list`
-        id: KeyId,
+        /// ID of the key, as shown by `key list`, or its first or last digits
+        id: IdArgument<KeyId>,
     },
     /// Replace a key by a new one with the same name, scopes and expiry; the old key stops working immediately
     #[command(after_help = "Example:\n  skillbox key rotate 019a0000-0000-7000-8000-000000000000")]
     Rotate {
-        /// ID of the key, as shown by `key list`
-        id: KeyId,
+        /// ID of the key, as shown by `key list`, or its first or last digits
+        id: IdArgument<KeyId>,
     },
 }
 
@@ -94,18 +95,20 @@ pub(crate) fn key(command: KeyManagement, client: &Client, console: &Console) ->
         KeyManagement::List { limit } => {
             let listed = client.keys(limit)?;
             console.data(Format::Table, &listed.items, |keys| Rows {
-                heading: &["key", "name", "hint", "scopes", "tenant", "created", "ends"],
-                rows: keys.iter().map(row).collect(),
+                heading: &["key", "name", "hint", "scopes", "tenant", "created", "expires"],
+                rows: keys.iter().map(|key| row(key, console)).collect(),
+                optional: &["hint", "tenant", "created", "scopes"],
             })?;
             if listed.more {
                 console.say("more rows exist; raise --limit");
             }
         }
         KeyManagement::Revoke { id } => {
+            let id = find(id, client)?;
             let key = client.revoke_key(id)?;
             console.success(format!("key {id} ({}) is revoked", key.name));
         }
-        KeyManagement::Rotate { id } => print_fresh(&client.rotate_key(id)?, console)?,
+        KeyManagement::Rotate { id } => print_fresh(&client.rotate_key(find(id, client)?)?, console)?,
     }
     Ok(Exit::Success)
 }
@@ -125,6 +128,13 @@ pub(crate) fn recover(config: &Config, console: &Console) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
+fn find(id: IdArgument<KeyId>, client: &Client) -> Result<KeyId> {
+    id.find("key", || {
+        let listed = client.keys(limits::ID_SEARCH_ROWS)?;
+        Ok(listed.items.iter().map(|key| key.key_id).collect())
+    })
+}
+
 fn print_fresh(fresh: &FreshKey, console: &Console) -> Result<()> {
     console.data(Format::Json, fresh, |fresh| Rows {
         heading: &["key", "name", "secret"],
@@ -133,25 +143,26 @@ fn print_fresh(fresh: &FreshKey, console: &Console) -> Result<()> {
             fresh.key.name.clone(),
             fresh.api_key.clone(),
         ]],
+        ..Rows::default()
     })?;
     console.say("save the secret now: it is not shown again");
     Ok(())
 }
 
-fn row(key: &KeyInfo) -> Vec<String> {
+fn row(key: &KeyInfo, console: &Console) -> Vec<String> {
     let scopes: Vec<_> = key.scopes.iter().map(|scope| scope.as_str()).collect();
     let ends = match (key.revoked_at, key.expires_at) {
-        (Some(at), _) => format!("revoked {}", moment(at)),
-        (None, Some(at)) => moment(at),
+        (Some(at), _) => format!("revoked {}", console.moment(at)),
+        (None, Some(at)) => console.moment(at),
         (None, None) => "never".to_owned(),
     };
     vec![
-        key.key_id.to_string(),
+        console.id(key.key_id),
         key.name.clone(),
         key.hint.clone(),
         scopes.join(","),
         key.tenant.to_string(),
-        moment(key.created_at),
+        console.moment(key.created_at),
         ends,
     ]
 }

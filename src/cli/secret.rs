@@ -8,7 +8,7 @@ use clap::Subcommand;
 use crate::cli::arguments;
 use crate::cli::client::Client;
 use crate::cli::console::{Console, Format, Rows};
-use crate::cli::exec::{moment, rows};
+use crate::cli::exec::rows;
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::limits;
@@ -76,11 +76,15 @@ pub(crate) fn secret(command: SecretCommand, client: &Client, console: &Console)
         SecretCommand::List { limit } => {
             let listed = client.secrets(limit)?;
             console.data(Format::Table, &listed.items, |secrets| Rows {
-                heading: &["secret", "set first", "set last"],
+                heading: &["secret", "created", "updated"],
+                optional: &["created"],
                 rows: secrets
                     .iter()
                     .map(|secret| {
-                        let (first, last) = (moment(secret.created_at), moment(secret.updated_at));
+                        let (first, last) = (
+                            console.moment(secret.created_at),
+                            console.moment(secret.updated_at),
+                        );
                         vec![secret.name.to_string(), first, last]
                     })
                     .collect(),

@@ -8,6 +8,7 @@ use crate::config::Config;
 pub(crate) fn show(config: &Config, console: &Console) -> Result<Exit> {
     console.data(Format::Table, &config.effective, |settings| Rows {
         heading: &["setting", "value", "set by", "variable"],
+        optional: &["variable", "set by"],
         rows: settings
             .iter()
             .map(|row| {

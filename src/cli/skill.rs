@@ -13,9 +13,10 @@ use crate::cli::arguments::Archive;
 use crate::cli::authoring::{self, ExportForm};
 use crate::cli::client::Client;
 use crate::cli::console::{Console, Format, Rows};
-use crate::cli::exec::{moment, rows};
+use crate::cli::exec::rows;
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
+use crate::cli::moment;
 use crate::config::Config;
 use crate::limits;
 use crate::skill::{Language, Selector, SkillName, Version};
@@ -133,7 +134,7 @@ pub(crate) fn skill(
 ) -> Result<Exit> {
     match command {
         SkillCommand::Init { name, lang } => authoring::init(&name, lang, console),
-        SkillCommand::Lint { path } => authoring::lint(&path, console),
+        SkillCommand::Lint { path } => authoring::lint(&path, &config()?.limits.maxima, console),
         SkillCommand::Package { folder, out } => authoring::package(&folder, out, console),
         SkillCommand::Export { path, strict, out } => {
             let form = if strict {
@@ -161,7 +162,7 @@ fn at(command: SkillCommand, client: &Client, console: &Console) -> Result<Exit>
                 Some(name) => client.versions(&name, limit)?,
                 None => client.skills(limit)?,
             };
-            console.data(Format::Table, &listed.items, |items| summaries(items))?;
+            console.data(Format::Table, &listed.items, |items| summaries(items, console))?;
             if listed.more {
                 console.say("more rows exist; raise --limit");
             }
@@ -226,7 +227,7 @@ fn push(client: &Client, path: &Path, console: &Console) -> Result<()> {
     };
     console.success(format!("{} {}: {done}{selected}", summary.name, summary.version));
     console.data(Format::Table, &PushedVersion { summary, latest }, |pushed| {
-        summaries(std::slice::from_ref(pushed.summary))
+        summaries(std::slice::from_ref(pushed.summary), console)
     })
 }
 
@@ -312,7 +313,7 @@ fn readable_file() -> tempfile::Builder<'static, 'static> {
     tempfile::Builder::new()
 }
 
-fn summaries(items: &[SkillSummary]) -> Rows {
+fn summaries(items: &[SkillSummary], console: &Console) -> Rows {
     let row = |skill: &SkillSummary| {
         let language = skill.language.map_or("-", Language::as_str);
         let brief: String = skill.description.chars().take(60).collect();
@@ -325,18 +326,19 @@ fn summaries(items: &[SkillSummary]) -> Rows {
             skill.name.to_string(),
             skill.version.to_string(),
             language.to_owned(),
-            moment(skill.created_at),
+            console.moment(skill.created_at),
             format!("{brief}{more}"),
         ]
     };
     Rows {
-        heading: &["skill", "version", "language", "published", "description"],
+        heading: &["skill", "version", "language", "created", "description"],
         rows: items.iter().map(row).collect(),
+        optional: &["language", "created", "description"],
     }
 }
 
 fn details(skill: &Skill) -> Rows {
-    let optional = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let optional = |text: Option<String>| text.unwrap_or_default();
     let summary = &skill.summary;
     let joined = |mut texts: Vec<&str>| {
         texts.dedup();
@@ -373,14 +375,7 @@ fn details(skill: &Skill) -> Rows {
             "files",
             format!("{} ({} bytes)", summary.files, summary.unpacked_bytes),
         ),
-        ("published", moment(summary.created_at)),
+        ("created", moment::exact(summary.created_at)),
     ];
-    let rows = rows
-        .into_iter()
-        .map(|(name, value)| vec![name.to_owned(), value])
-        .collect();
-    Rows {
-        heading: &["what", "value"],
-        rows,
-    }
+    Rows::facts(rows)
 }

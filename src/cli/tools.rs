@@ -51,5 +51,6 @@ fn names(tools: &[ToolDefinition]) -> Rows {
     Rows {
         heading: &["tool", "description"],
         rows: tools.iter().map(row).collect(),
+        ..Rows::default()
     }
 }

@@ -5,9 +5,11 @@ use clap::Subcommand;
 use crate::api::webhooks::{DeliveryInfo, SigningSecretInfo};
 use crate::cli::client::Client;
 use crate::cli::console::{Console, Format, Rows};
-use crate::cli::exec::{moment, rows};
+use crate::cli::exec::rows;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Result;
+use crate::cli::id_argument::IdArgument;
+use crate::cli::moment;
 use crate::ids::{DeliveryId, ExecutionId};
 use crate::limits;
 
@@ -32,8 +34,8 @@ pub(crate) enum WebhookCommand {
     /// Send a webhook again; needs a server
     #[command(after_help = "Example:\n  skillbox webhook redeliver 019a0000-0000-7000-8000-000000000000")]
     Redeliver {
-        /// ID of the delivery, as shown by `webhook deliveries`
-        id: DeliveryId,
+        /// ID of the delivery, as shown by `webhook deliveries`, or its first or last digits
+        id: IdArgument<DeliveryId>,
     },
 }
 
@@ -44,7 +46,10 @@ pub(crate) fn webhook(command: WebhookCommand, client: &Client, console: &Consol
             let fresh = client.rotate_signing_secret()?;
             secret(&fresh, console)?;
             if let Some(until) = fresh.previous_until {
-                console.say(format!("the previous secret also signs until {}", moment(until)));
+                console.say(format!(
+                    "the previous secret also signs until {}",
+                    moment::exact(until)
+                ));
             }
         }
         WebhookCommand::Deliveries { execution, limit } => {
@@ -59,13 +64,18 @@ pub(crate) fn webhook(command: WebhookCommand, client: &Client, console: &Consol
                     "last",
                     "url",
                 ],
-                rows: items.iter().map(row).collect(),
+                rows: items.iter().map(|item| row(item, console)).collect(),
+                optional: &["url", "last", "attempts", "next"],
             })?;
             if listed.more {
                 console.say("more rows exist; raise --limit");
             }
         }
         WebhookCommand::Redeliver { id } => {
+            let id = id.find("delivery", || {
+                let listed = client.deliveries(None, limits::ID_SEARCH_ROWS)?;
+                Ok(listed.items.iter().map(|item| item.delivery_id).collect())
+            })?;
             let delivery = client.redeliver(id)?;
             console.success(format!("webhook {} is {}", delivery.delivery_id, delivery.status));
         }
@@ -81,18 +91,18 @@ fn secret(signing: &SigningSecretInfo, console: &Console) -> Result<()> {
     console.data(Format::Json, signing, |_| Rows::default())
 }
 
-fn row(delivery: &DeliveryInfo) -> Vec<String> {
+fn row(delivery: &DeliveryInfo, console: &Console) -> Vec<String> {
     let optional = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let last = delivery
         .last_error
         .clone()
         .or_else(|| delivery.last_status.map(|status| status.to_string()));
     vec![
-        delivery.delivery_id.to_string(),
-        delivery.execution_id.to_string(),
+        console.id(delivery.delivery_id),
+        console.id(delivery.execution_id),
         delivery.status.clone(),
         delivery.attempts.to_string(),
-        optional(delivery.next_try_at.map(moment)),
+        optional(delivery.next_try_at.map(|at| console.moment(at))),
         optional(last),
         delivery.url.clone(),
     ]

@@ -416,6 +416,12 @@ pub const INPUT_FILES_BYTES_MAX: u64 = 24 * MIB;
 pub const ANSWER_BYTES_MAX: u64 = 64 * MIB;
 /// Maximum rows that the command line lists.
 pub const ROWS_LISTED_MAX: usize = 10_000;
+/// Rows among which the command line looks for an id by its beginning or end.
+pub const ID_SEARCH_ROWS: usize = 1_000;
+/// Digits of such a beginning or end.
+pub const ID_PART_DIGITS_MIN: usize = 4;
+/// Digits of an id in a table on a terminal.
+pub const ID_DIGITS_SHOWN: usize = 8;
 /// Time to connect to a server.
 pub const CLIENT_CONNECT_MAX: Duration = Duration::from_secs(10);
 /// Time for a server's response.

@@ -30,7 +30,8 @@ fn check(name: &str, screen: &Screen) {
         ("\u{1b}[31m", "<red>"),
         ("\u{1b}[1m", "<bold>"),
         ("\u{1b}[0m", "</>"),
-        ("\r\n", "\n"),
+        ("\u{1b}[2K", ""),
+        ("\r", ""),
     ] {
         text = text.replace(colour, name);
     }
@@ -39,7 +40,11 @@ fn check(name: &str, screen: &Screen) {
     settings.set_prepend_module_to_snapshot(false);
     // What differs between runs and machines.
     for (pattern, name) in [
+        // A progress indication appears after a second.
+        (r"[\u{2800}-\u{28FF}] running +[0-9]+s", ""),
         ("[0-9a-f]{8}-[0-9a-f-]{27}", "[id]"),
+        (r"\b[0-9a-f]{8}\b", "[id end]"),
+        (r"\bnow\b|\b[0-9]+ s ago", "[ago]"),
         (r"\b[0-9]+ ms|\b[0-9.]+ s\b", "[time]"),
         (r"\b(native|docker)\b", "[backend]"),
     ] {
@@ -122,4 +127,71 @@ fn show_wait_and_watch_share_view() {
         let shown = TERMINAL.run(&shell, &["exec", command, id]);
         check("exec_succeeded", &shown);
     }
+}
+
+/// Ids are short, and columns that do not fit are left out.
+#[test]
+fn tables_fit_terminal() {
+    let Some(shell) = person() else { return };
+    shell.json(&["run", "--code", "greets.py"]);
+    for columns in [120, 80, 40] {
+        let terminal = Terminal { columns, ..TERMINAL };
+        let screen = terminal.run(&shell, &["exec", "list"]);
+        check(&format!("exec_list_{columns}"), &screen);
+        let width = screen.terminal.lines().map(|line| line.chars().count()).max();
+        // Two escape sequences of the heading.
+        assert!(width <= Some(usize::from(columns) + 8), "{screen:?}");
+    }
+    assert!(shell.run(&["exec", "list"]).stdout.lines().nth(1).unwrap().len() > 36);
+}
+
+/// An id is needed only where there are several, and only as much of it as tells them apart.
+#[test]
+fn ids_are_given_by_part_or_not_at_all() {
+    let Some(shell) = person() else { return };
+    let ids: Vec<String> = ["fails.py", "greets.py"]
+        .map(|program| {
+            let ran = shell.run(&["run", "--code", program]);
+            let envelope: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+            envelope["execution_id"].as_str().unwrap().to_owned()
+        })
+        .into();
+    let shown = |args: &[&str]| shell.json(args)["execution_id"].as_str().unwrap().to_owned();
+    assert_eq!(shown(&["exec", "show"]), ids[1]);
+    assert_eq!(shown(&["exec", "wait"]), ids[1]);
+    for id in &ids {
+        assert_eq!(&shown(&["exec", "show", &id[id.len() - 8..]]), id);
+        assert_eq!(&shown(&["exec", "show", &id[..id.len() - 1]]), id);
+    }
+    let several = shell.run(&["exec", "show", &ids[0][..4]]);
+    assert_eq!(several.code, 3, "{}", several.stderr);
+    assert!(
+        several.stderr.contains(&ids[0]) && several.stderr.contains(&ids[1]),
+        "{}",
+        several.stderr
+    );
+    let deleted = shell.run(&["exec", "delete"]);
+    assert_eq!(deleted.code, 2, "{}", deleted.stderr);
+}
+
+/// A skill that asks for more than it gets is told so: by lint, by a run, and by the failure that follows.
+#[test]
+fn lowered_limits_are_named() {
+    let Some(shell) = person() else { return };
+    let front_matter = "lang: python\nversion: 1.0.0\nresources: {memory: 8Gi}\n";
+    let eats = "held = [bytearray(64 << 20) for _ in range(64)]\n";
+    shell.skill("eats", front_matter, "scripts/main.py", eats);
+    let lint = shell.run(&["skill", "lint", "eats"]);
+    assert!(
+        lint.stdout
+            .contains("the skill asks for 8 GiB; raise limits.memory"),
+        "{}",
+        lint.stdout
+    );
+    let envelope: serde_json::Value = serde_json::from_str(&shell.run(&["run", "./eats"]).stdout).unwrap();
+    assert_eq!(envelope["limits"]["asked"]["memory_bytes"], 8_u64 << 30);
+    assert_eq!(envelope["limits"]["granted"]["memory_bytes"], 512 << 20);
+    let message = "out of memory: limit 512 MiB (the skill asks for 8 GiB; raise limits.memory)";
+    assert_eq!(envelope["error"]["message"], message);
+    check("run_out_of_memory", &TERMINAL.run(&shell, &["run", "./eats"]));
 }
