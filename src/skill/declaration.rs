@@ -10,6 +10,7 @@ use crate::skill::{
     entrypoint,
     fields::{Field, Fields},
     function, hidden_character, private_files, quantity, title,
+    undeclared::is_template,
 };
 
 /// The declaration files of a skill.
@@ -43,7 +44,13 @@ impl Declaration<'_> {
         }
         let mut inferred = Vec::new();
         let name = name(&mut fields, self.fallback_name, &mut inferred)?;
-        let description = description(&mut fields, body, &mut inferred)?;
+        // Even an empty front matter has its first line.
+        let missing = if front_matter == Some("") && self.skill_toml.is_none() {
+            "the front matter is missing; the folder's name and the first paragraph are used"
+        } else {
+            "`description` is missing; the first words below the front matter are used"
+        };
+        let description = description(&mut fields, body, missing, &mut inferred)?;
         let timeout = timeout(&mut fields)?;
         let version = version(&mut fields)?;
         let run = run(&mut fields, &name, self)?;
@@ -85,15 +92,21 @@ impl Declaration<'_> {
         })
     }
 
-    /// SKILL.md needs no front matter if a skill.toml exists.
+    /// SKILL.md needs no front matter if a skill.toml exists, or if its first paragraph can describe the skill.
     pub(super) fn document(&self) -> Result<Option<Document<'_>>, SkillMdError> {
         let Some(skill_md) = self.skill_md else {
             return Ok(None);
         };
-        match (Document::split(skill_md), self.skill_toml) {
-            (Err(refused), Some(_)) => Document::without_front_matter(skill_md).ok_or(refused).map(Some),
-            (split, _) => split.map(Some),
-        }
+        let refused = match Document::split(skill_md) {
+            Ok(document) => return Ok(Some(document)),
+            Err(refused) => refused,
+        };
+        let whole = Document::without_front_matter(skill_md);
+        let is_enough = |document: &Document<'_>| {
+            self.skill_toml.is_some()
+                || paragraph(document.body).is_some_and(|text| !is_template(self.fallback_name, &text))
+        };
+        whole.filter(is_enough).ok_or(refused).map(Some)
     }
 
     fn has_file(&self, path: &str) -> bool {
@@ -142,6 +155,7 @@ fn name(
 fn description(
     fields: &mut Fields,
     body: &str,
+    missing: &str,
     inferred: &mut Vec<&'static str>,
 ) -> Result<String, SkillMdError> {
     let declared = fields.words("description").filter(|text| !text.is_empty());
@@ -160,10 +174,7 @@ fn description(
         .is_none_or(|field| field.node.to_text().trim().is_empty())
     {
         inferred.push("description");
-        fields.warn(
-            line,
-            "`description` is missing; the first words below the front matter are used".to_owned(),
-        );
+        fields.warn(line, missing.to_owned());
     }
     if let Some(hidden) = hidden_character(&text) {
         let hidden = u32::from(hidden);
@@ -199,21 +210,24 @@ fn description(
     Ok(text)
 }
 
-/// The first lines of the instructions that are not a heading, else the first heading.
+/// The first paragraph of the instructions, else the first heading.
 fn first_paragraph(body: &str) -> Option<String> {
-    let lines = || body.lines().map(str::trim);
+    paragraph(body).or_else(|| {
+        let heading = body.lines().find_map(|line| line.trim().strip_prefix('#'))?;
+        let text = heading.trim_start_matches('#').trim().to_owned();
+        (!text.is_empty()).then_some(text)
+    })
+}
+
+/// The first lines of the instructions that are not a heading.
+fn paragraph(body: &str) -> Option<String> {
+    let lines = body.lines().map(str::trim);
     let is_text = |line: &&str| !line.is_empty() && !line.starts_with(['#', '`', '<', '|', '-', '!']);
-    let paragraph: Vec<_> = lines()
+    let paragraph: Vec<_> = lines
         .skip_while(|line| !is_text(line))
         .take_while(is_text)
         .collect();
-    let heading = || lines().find_map(|line| line.strip_prefix('#'));
-    let text = if paragraph.is_empty() {
-        heading()?.trim_start_matches('#').trim().to_owned()
-    } else {
-        paragraph.join(" ")
-    };
-    (!text.is_empty()).then_some(text)
+    (!paragraph.is_empty()).then(|| paragraph.join(" "))
 }
 
 /// W-13: warns of text that a model reads and a reviewer does not see.

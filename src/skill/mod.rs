@@ -31,6 +31,7 @@ mod strict;
 mod tests;
 mod title;
 mod tool;
+mod undeclared;
 mod version;
 mod visible;
 mod yaml;

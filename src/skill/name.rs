@@ -50,8 +50,8 @@ impl SkillName {
         }
     }
 
-    /// The name in `text`, or the nearest name to a title (`PDF Processing`, `my_skill`, `ns:résumé`), and whether
-    /// `text` equals it.
+    /// The name in `text`, or the nearest name to a title (`PDF Processing`, `my_skill`, `ns:résumé`, `-a/b+c`), and
+    /// whether `text` equals it.
     pub(super) fn nearest(text: &str) -> Result<(Self, bool), InvalidName> {
         if let Ok(name) = text.parse() {
             return Ok((name, true));
@@ -64,11 +64,15 @@ impl SkillName {
 /// title.
 fn near(text: &str) -> String {
     let plain: String = text.nfd().filter(|c| !is_combining_mark(*c)).collect();
-    let of_a_title = |c: char| c.is_ascii_alphanumeric() || " ._-&,+()':!?#*|\"–—".contains(c);
+    let plain = plain.trim_matches([' ', '_', '-', '+', '/']);
+    let of_a_title = |c: char| c.is_ascii_alphanumeric() || " ._-&,+/()':!?#*|\"–—".contains(c);
     let ends = |c: char| c.is_ascii_alphanumeric() || ")!?'\"".contains(c);
     let is_title = plain.starts_with(|c: char| c.is_ascii_alphanumeric()) && plain.ends_with(ends);
     let mut near = String::with_capacity(plain.len());
-    if !is_title || !plain.chars().all(of_a_title) {
+    let is_path = plain
+        .split('/')
+        .any(|part| part.starts_with('.') || part.ends_with('.'));
+    if !is_title || is_path || !plain.chars().all(of_a_title) {
         return near;
     }
     for c in plain.chars() {
@@ -135,12 +139,36 @@ mod tests {
         for name in wrong {
             assert_eq!(name.parse::<SkillName>(), Err(InvalidName), "{name:?}");
         }
+        for name in [
+            "", "-", "..", "../x", "a/../b", "a/./b", "/..", "a\\b", "%2e%2e", "a\0", "dаta", "a\n", "a\t",
+            "a.",
+        ] {
+            assert_eq!(SkillName::nearest(name), Err(InvalidName), "{name:?}");
+        }
         assert!("x".repeat(65).parse::<SkillName>().is_err());
         for right in ["a", "data-analysis", "salesforce.leads", "0x", &"x".repeat(64)] {
             assert_eq!(
                 right.parse::<SkillName>().map(|n| n.to_string()).as_deref(),
                 Ok(right)
             );
+        }
+    }
+
+    #[test]
+    fn finds_nearest_valid_name() {
+        for (text, nearest) in [
+            ("-pdf-tools", "pdf-tools"),
+            ("--pdf", "pdf"),
+            ("team/pdf-tools", "team-pdf-tools"),
+            ("/pdf/", "pdf"),
+            ("c++", "c"),
+            ("C++ & Rust", "c-rust"),
+            ("+pdf+docx+", "pdf-docx"),
+            (" pdf  tools ", "pdf-tools"),
+            ("pdf / docx", "pdf-docx"),
+        ] {
+            let (name, is_exact) = SkillName::nearest(text).unwrap();
+            assert_eq!((name.as_str(), is_exact), (nearest, false), "{text:?}");
         }
     }
 }

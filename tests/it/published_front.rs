@@ -70,6 +70,32 @@ const SHAPES: &[(&str, &str, &str)] = &[
         "not a valid name",
     ),
     ("---\ndescription: x\n---\n", "its-folder", ""),
+    (
+        "---\nname: -pdf\ndescription: x\n---\n",
+        "pdf",
+        "not a valid name",
+    ),
+    (
+        "---\nname: team/pdf+docx\ndescription: x\n---\n",
+        "team-pdf-docx",
+        "not a valid name",
+    ),
+    (
+        "---\nname: \" pdf tools \"\ndescription: x\n---\n",
+        "pdf-tools",
+        "not a valid name",
+    ),
+    // No front matter at all.
+    (
+        "# PDF tools\n\nFills forms.\n",
+        "its-folder",
+        "the front matter is missing",
+    ),
+    (
+        "Fills forms,\nfield by field.\n\n- one\n",
+        "its-folder",
+        "the front matter is missing",
+    ),
     // What generators and editors leave above.
     (
         "\n\n---\nname: a\ndescription: x\n---\n",
@@ -217,6 +243,8 @@ fn ignores_skill_toml_of_other_product() {
 fn rejects_misleading_published_skills() {
     for skill_md in [
         "# No front matter\n",
+        "# A template\n\n[TODO: say what the skill does]\n",
+        "\n",
         "---\nname: a\ndescription: never closed\n",
         "---\nname: dаta\ndescription: x\n---\n",
         "---\nname: ../a\ndescription: x\n---\n",
