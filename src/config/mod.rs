@@ -25,6 +25,8 @@ use crate::auth::ApiKey;
 use crate::engine::{self, BlobPolicy, Images, RetentionPolicy, WebhookSettings};
 use crate::execution::Maxima;
 use crate::limits;
+#[cfg(target_os = "linux")]
+use crate::sandbox::linux::HostFolder;
 use crate::sandbox::{WarmPoolSettings, docker};
 use crate::secret::MasterKey;
 use crate::skill::ImageAllowlist;
@@ -75,6 +77,9 @@ pub struct SandboxConfig {
     pub docker: docker::Settings,
     /// Whether the native backend may run without cgroups.
     pub native_degraded: bool,
+    /// Folders of the host that native sandboxes see.
+    #[cfg(target_os = "linux")]
+    pub native_folders: Vec<HostFolder>,
     /// Default image of each language.
     pub images: Images,
     pub allowlist: ImageAllowlist,
@@ -169,6 +174,21 @@ impl Config {
             None => folder::default_path()?,
         };
         folder::kept_admin_key(&folder)
+    }
+
+    /// The folders that native sandboxes see. Fails if one of them shows data of the server.
+    #[cfg(target_os = "linux")]
+    pub fn native_folders(&self, data: &DataFolder) -> Result<Vec<HostFolder>, Error> {
+        let database = self.database_in(data);
+        let places = [Some(data.path()), database.parent()];
+        for place in places.into_iter().flatten() {
+            let place = place.canonicalize().unwrap_or_else(|_| place.to_owned());
+            for folder in &self.sandbox.native_folders {
+                let apart = folder.check_apart(&place);
+                apart.map_err(|problem| Error::new("sandbox.native.folders", problem))?;
+            }
+        }
+        Ok(self.sandbox.native_folders.clone())
     }
 
     #[must_use]

@@ -15,6 +15,8 @@ use crate::engine::{BlobPolicy, Images, RetentionPolicy};
 use crate::error::quoted;
 use crate::execution::Maxima;
 use crate::limits;
+#[cfg(target_os = "linux")]
+use crate::sandbox::linux::HostFolder;
 use crate::sandbox::{WarmPoolSettings, docker};
 use crate::secret::InvalidMasterKey;
 use crate::skill::{ImageAllowlist, Language, parse_bytes, parse_cpu};
@@ -151,6 +153,8 @@ fn sandbox(reader: &SettingsReader<'_>) -> Result<SandboxConfig, Error> {
             guest_binary: reader.optional("sandbox.guest_binary", values::existing_file)?,
         },
         native_degraded: reader.required("sandbox.native.allow_degraded", boolean)?,
+        #[cfg(target_os = "linux")]
+        native_folders: native_folders(reader)?,
         allowlist: allowlist(reader, &images)?,
         images,
         pool: WarmPoolSettings {
@@ -163,6 +167,20 @@ fn sandbox(reader: &SettingsReader<'_>) -> Result<SandboxConfig, Error> {
             })?,
         },
     })
+}
+
+#[cfg(target_os = "linux")]
+fn native_folders(reader: &SettingsReader<'_>) -> Result<Vec<HostFolder>, Error> {
+    const KEY: &str = "sandbox.native.folders";
+    let listed = reader.list(KEY).unwrap_or_default();
+    let max = limits::HOST_FOLDERS_MAX;
+    if listed.len() > max {
+        return Err(reader.wrong(KEY, format!("has more than {max} folders; name fewer")));
+    }
+    let parsed = listed
+        .iter()
+        .map(|text| reader.check(KEY, HostFolder::parse(text)));
+    parsed.collect()
 }
 
 /// The allowed images. An explicitly configured default image that is not allowed is an error.

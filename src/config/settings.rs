@@ -60,6 +60,8 @@ pub const SETTINGS: &[Setting] = settings! {
         "Sandbox backend: docker, native (this Linux kernel, no engine), or auto: docker if it keeps every promise, else native";
     Text "sandbox.native.allow_degraded" "SKILLBOX_NATIVE_ALLOW_DEGRADED" "false"
         "Allows native sandboxes without cgroups, with promises P6 and P7 degraded; auto never uses them";
+    List "sandbox.native.folders" "SKILLBOX_NATIVE_FOLDERS" ""
+        "Further folders of the host that programs in native sandboxes may read, such as /etc/R or /opt/tools";
     Text "sandbox.docker_host" "SKILLBOX_DOCKER_HOST" ""
         "Docker-compatible engine: unix:///path (Windows: npipe:////./pipe/name), tcp://host:port. Default: DOCKER_HOST or the local socket or pipe";
     Text "sandbox.runtime" "SKILLBOX_DOCKER_RUNTIME" ""

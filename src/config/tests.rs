@@ -106,6 +106,7 @@ fn names_invalid_value_and_its_source() {
             "yes",
             "sandbox.native.allow_degraded",
         ),
+        ("SKILLBOX_NATIVE_FOLDERS", "/etc", "sandbox.native.folders"),
         ("SKILLBOX_SANDBOX_BACKEND", "podman", "sandbox.backend"),
         ("SKILLBOX_GUEST_BINARY", "/nowhere", "sandbox.guest_binary"),
         ("SKILLBOX_SERVER_URL", "localhost:8080", "server_url"),

@@ -250,6 +250,8 @@ pub const ACTION_DEPENDENCIES_MAX: usize = 100;
 pub const WARNINGS_MAX: usize = 50;
 /// Central directory of an archive: 10,000 entries with long names and large extra fields.
 pub const ARCHIVE_DIRECTORY_BYTES_MAX: u64 = 8 * MIB;
+/// Folders of the host that an operator adds to native sandboxes: each is a mount of every sandbox.
+pub const HOST_FOLDERS_MAX: usize = 32;
 /// Characters of a skill's name.
 pub const SKILL_NAME_CHARS_MAX: usize = 64;
 /// Characters of a secret's name.

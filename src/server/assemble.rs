@@ -27,7 +27,7 @@ pub async fn assemble(config: &Config) -> Result<Assembled, Error> {
     let instance = Instance::register_beside(&path)?.recognizing_locks_in(folder.path());
     let path = folder.path().join("blobs");
     let blob = Blob::open_local(&path).map_err(|source| Error::Files { path, source })?;
-    let sandbox = sandbox(config, instance.id());
+    let sandbox = sandbox(config, &folder, instance.id())?;
     #[cfg(target_os = "linux")]
     if let Err(error) = super::memory::keep_out_of_cores() {
         tracing::warn!(%error, "Core dumps not disabled, and they would contain secrets; set RLIMIT_CORE to 0");
@@ -48,31 +48,33 @@ pub async fn assemble(config: &Config) -> Result<Assembled, Error> {
 }
 
 #[cfg(target_os = "linux")]
-fn sandbox(config: &Config, instance: InstanceId) -> Sandbox {
+fn sandbox(config: &Config, folder: &DataFolder, instance: InstanceId) -> Result<Sandbox, Error> {
     let wanted = &config.sandbox;
+    let folders = config.native_folders(folder)?;
     let native = |allow_degraded| linux::Settings {
         program: None,
         allow_degraded,
         // One is being replaced, which takes longer than many programs run.
         waiting_max: 2 * config.limits.concurrency,
+        folders,
     };
-    match wanted.backend {
+    Ok(match wanted.backend {
         BackendChoice::Auto => Sandbox::auto(wanted.docker.clone(), native(Degraded::Refused), instance),
         BackendChoice::Docker => Sandbox::docker(wanted.docker.clone(), instance),
         BackendChoice::Native if wanted.native_degraded => {
             Sandbox::native(native(Degraded::Allowed), instance)
         }
         BackendChoice::Native => Sandbox::native(native(Degraded::Refused), instance),
-    }
+    })
 }
 
 /// Only Linux has the native backend.
 #[cfg(not(target_os = "linux"))]
-fn sandbox(config: &Config, instance: InstanceId) -> Sandbox {
-    match config.sandbox.backend {
+fn sandbox(config: &Config, _: &DataFolder, instance: InstanceId) -> Result<Sandbox, Error> {
+    Ok(match config.sandbox.backend {
         BackendChoice::Auto => Sandbox::auto(config.sandbox.docker.clone(), instance),
         BackendChoice::Docker | BackendChoice::Native => {
             Sandbox::docker(config.sandbox.docker.clone(), instance)
         }
-    }
+    })
 }

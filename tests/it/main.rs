@@ -41,6 +41,8 @@ mod native_degraded;
 #[cfg(target_os = "linux")]
 mod native_fork;
 #[cfg(target_os = "linux")]
+mod native_host_folders;
+#[cfg(target_os = "linux")]
 mod native_lifecycle;
 #[cfg(target_os = "linux")]
 mod native_memory;

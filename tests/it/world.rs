@@ -114,6 +114,7 @@ pub(crate) fn native_settings() -> skillbox::sandbox::linux::Settings {
         // The test binary itself cannot be PID 1.
         program: Some(env!("CARGO_BIN_EXE_skillbox").into()),
         waiting_max: 2,
+        folders: Vec::new(),
         // Set for the tests that run once more as a user without cgroups.
         allow_degraded: match std::env::var_os(DEGRADED) {
             Some(_) => Degraded::Allowed,

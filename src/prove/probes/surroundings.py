@@ -57,6 +57,18 @@ for folder in ["/workspace", "/tmp", "/sandbox", "/dev/shm"]:
 verdicts["made_devices"] = sorted(made)
 verdicts["made_devices_opened"] = led_somewhere
 
+# The host's own, or the image's, which has none. Natively /etc is made for the sandbox, with folders of document tools.
+KEPT_BACK = ["/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/machine-id", "/etc/fstab", "/etc/krb5.keytab", "/etc/skillbox", "/etc/ssh", "/etc/ssl/private",
+             "/etc/docker", "/etc/environment", "/etc/pip.conf", "/etc/npmrc", "/etc/maven/settings.xml", "/etc/systemd", "/etc/NetworkManager", "/etc/wireguard"]
+
+
+def private(path):
+    return (read(path) if not os.path.isdir(path) else os.listdir(path)) != ""
+
+
+verdicts["etc_read"] = [path for path in KEPT_BACK if attempt(private, path) == "ok"]
+verdicts["etc_writable"] = [path for top, folders, files in os.walk("/etc") for path in [os.path.join(top, entry) for entry in folders + files] if os.access(path, os.W_OK)]
+
 SOCKETS = ["/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock", "/run/crio/crio.sock"]
 verdicts["engine_sockets"] = [path for path in SOCKETS if os.path.exists(path)]
 verdicts["sockets_in_files"] = [path for top in ["/run", "/var", "/tmp", "/sandbox", "/workspace"] for path in glob.glob(f"{top}/**", recursive=True) if stat.S_ISSOCK(os.lstat(path).st_mode)]

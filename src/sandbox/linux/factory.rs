@@ -10,8 +10,9 @@ use super::blank_processes::BlankProcesses;
 use super::identity::Privilege;
 #[cfg(feature = "testing")]
 use super::mutation;
-use super::plan::{self, HostRoot, LimitMechanism, MountAccess, MountSource, SandboxInput};
+use super::plan::{self, LimitMechanism, MountAccess, MountSource, SandboxInput};
 use super::spawn::BlankProcess;
+use super::visible::HostRoot;
 use super::{Settings, host, init, plan_frame};
 use crate::execution::ResourceLimits;
 use crate::ids::InstanceId;
@@ -42,7 +43,7 @@ impl SandboxFactory {
         let own_mounts =
             plan_frame::own_mounts().map_err(|error| format!("/proc cannot be read: {error}; mount it"))?;
         Ok(Self {
-            host: host::root(),
+            host: host::root(&settings.folders),
             privilege,
             blank: BlankProcesses::open(settings, instance, privilege)?,
             background,

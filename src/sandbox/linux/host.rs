@@ -1,5 +1,6 @@
 //! What this host supports, with remedies for operators.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -7,8 +8,9 @@ use std::path::{Path, PathBuf};
 use landlock::{ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _};
 
 use super::cgroup::Cgroups;
+use super::host_folder::HostFolder;
 use super::identity::{OUTER_COUNT, OUTER_FIRST, Privilege};
-use super::plan::{DEVICES, ETC_FILES, ETC_FOLDERS, HostEntry, HostRoot, PROGRAMS};
+use super::visible::{DEVICES, ETC_FILES, ETC_FOLDERS, HostEntry, HostRoot, PROGRAMS};
 use crate::sandbox::{Error, ImageOf, Job};
 
 #[derive(Debug, Clone)]
@@ -127,11 +129,21 @@ fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-pub(super) fn root() -> HostRoot {
+/// What sandboxes see of the host, with the operator's folders.
+pub(super) fn root(folders: &[HostFolder]) -> HostRoot {
     let present = |paths: &[&str]| paths.iter().filter_map(|path| entry(path)).collect::<Vec<_>>();
+    // A folder inside another one is visible with it.
+    let is_inside = |path: &str| {
+        let around =
+            |folder: &&HostFolder| Path::new(path).starts_with(folder.as_str()) && path != folder.as_str();
+        folders.iter().find(around).is_some()
+    };
+    let configured = folders.iter().map(HostFolder::as_str).collect::<BTreeSet<_>>();
+    let etc = ETC_FILES.iter().chain(ETC_FOLDERS).copied();
+    let further: Vec<_> = etc.chain(configured).filter(|path| !is_inside(path)).collect();
     HostRoot {
         entries: present(PROGRAMS),
-        etc: present(&[ETC_FILES, ETC_FOLDERS].concat()),
+        further: present(&further),
         devices: DEVICES
             .iter()
             .filter(|name| Path::new("/dev").join(name).exists())

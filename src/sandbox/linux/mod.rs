@@ -7,6 +7,7 @@ mod blank_processes;
 mod cgroup;
 mod factory;
 mod host;
+mod host_folder;
 mod identity;
 mod init;
 mod loopback;
@@ -19,6 +20,7 @@ mod spawn;
 mod step;
 mod teardown;
 mod userns_settings;
+mod visible;
 mod watchdog;
 mod zygote;
 
@@ -51,6 +53,7 @@ use teardown::{SandboxGuard, TEARDOWN_DELAY};
 use watchdog::Watchdog;
 
 pub use host::{HostSetup, PromiseMechanism};
+pub use host_folder::HostFolder;
 #[cfg(feature = "testing")]
 pub use mutation::{TestProcess, TestSpawner, steps};
 
@@ -77,6 +80,8 @@ pub struct Settings {
     pub allow_degraded: Degraded,
     /// Maximum number of blank processes.
     pub waiting_max: usize,
+    /// Folders of the host that sandboxes see, beside its programs.
+    pub folders: Vec<HostFolder>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -104,7 +104,7 @@ pub fn steps(skill: &SkillName, limits: &ResourceLimits) -> Vec<serde_json::Valu
         ways: MountAccess::Passed,
     };
     let all: Vec<Step> = [
-        plan::host_plan(&host::root(), MountAccess::Passed).steps,
+        plan::host_plan(&host::root(&[]), MountAccess::Passed).steps,
         plan::run_plan(&input).steps,
     ]
     .concat();

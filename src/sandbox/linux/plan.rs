@@ -3,7 +3,10 @@
 //! There is no parameter to loosen anything here, and there must never be one: the caller chooses *what* runs,
 //! only this file chooses *how*. `init.rs` applies the steps inside the new process, in order.
 
+use std::collections::BTreeSet;
+
 use super::step::{Resource, SetupPlan, Step, Then};
+use super::visible::{HostEntry, HostRoot};
 use crate::execution::ResourceLimits;
 use crate::limits;
 use crate::sandbox::kernel_files;
@@ -16,34 +19,6 @@ pub(super) const NOBODY: u32 = 65_534;
 pub(super) const SCRATCH: [&str; 6] = ["/workspace", "/sandbox", "/tmp", "/root", "/blobs", "/dev/shm"];
 /// System calls for memory that is neither mapped nor in a mount, which a watchdog cannot see.
 const UNWATCHABLE: &[&str] = &["memfd_create", "shmget", "msgget", "semget"];
-
-/// The visible part of the host's root, read once.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct HostRoot {
-    /// `/usr`, `/bin`, `/lib` etc.: folders, or links that are recreated.
-    pub(super) entries: Vec<HostEntry>,
-    /// Existing ones of [`ETC_FILES`] and [`ETC_FOLDERS`].
-    pub(super) etc: Vec<HostEntry>,
-    /// Existing ones of [`DEVICES`].
-    pub(super) devices: Vec<String>,
-}
-
-/// A name in the host's root.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum HostEntry {
-    Folder(String),
-    File(String),
-    Link(String, String),
-}
-
-/// Programs and libraries.
-pub(super) const PROGRAMS: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
-/// Programs need it to find their libraries.
-pub(super) const ETC_FILES: &[&str] = &["/etc/ld.so.cache"];
-/// Needed by links between programs, and by programs that draw text.
-pub(super) const ETC_FOLDERS: &[&str] = &["/etc/alternatives", "/etc/fonts"];
-/// S-20.
-pub(super) const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom"];
 
 /// The source of a mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,10 +122,11 @@ fn link(path: &str, to: &str) -> Step {
     }
 }
 
+/// Programs expect them.
+const EMPTY: [&str; 8] = ["/etc", "/home", "/mnt", "/opt", "/run", "/srv", "/sys", "/var"];
+
 fn programs(host: &HostRoot) -> Vec<Step> {
-    // Empty, since programs expect them.
-    let empty = ["/etc", "/home", "/mnt", "/opt", "/run", "/srv", "/sys", "/var"];
-    let mut steps: Vec<_> = empty.into_iter().map(folder).collect();
+    let mut steps: Vec<_> = EMPTY.into_iter().map(folder).collect();
     steps.extend(host.entries.iter().flat_map(bind));
     steps
 }
@@ -198,7 +174,20 @@ fn etc(host: &HostRoot) -> Vec<Step> {
         })
         .collect();
     steps.push(link("/etc/os-release", "../usr/lib/os-release"));
-    steps.extend(host.etc.iter().flat_map(bind));
+    steps.extend(further(host));
+    steps
+}
+
+/// Each with the parent folders that do not exist yet.
+fn further(host: &HostRoot) -> Vec<Step> {
+    let mut made: BTreeSet<&str> = EMPTY.into_iter().chain([""]).collect();
+    let mut steps = Vec::new();
+    for entry in &host.further {
+        let (HostEntry::Folder(path) | HostEntry::File(path) | HostEntry::Link(path, _)) = entry;
+        let ends = path.match_indices('/').map(|(end, _)| &path[..end]);
+        steps.extend(ends.filter(|parent| made.insert(parent)).map(folder));
+        steps.extend(bind(entry));
+    }
     steps
 }
 
@@ -330,6 +319,7 @@ fn restrictions(input: &SandboxInput<'_>) -> Vec<Step> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::visible::{DEVICES, ETC_FILES, ETC_FOLDERS, PROGRAMS};
     use super::*;
     use crate::execution::Maxima;
     use crate::skill::Resources;
@@ -342,9 +332,11 @@ mod tests {
                 link("/bin", "usr/bin"),
                 link("/lib64", "usr/lib64"),
             ],
-            etc: vec![
+            further: vec![
                 HostEntry::File("/etc/ld.so.cache".to_owned()),
+                HostEntry::File("/etc/maven/m2.conf".to_owned()),
                 HostEntry::Folder("/etc/alternatives".to_owned()),
+                HostEntry::Folder("/etc/maven/logging".to_owned()),
             ],
             devices: DEVICES.iter().map(|name| (*name).to_owned()).collect(),
         }
