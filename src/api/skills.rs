@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{List, RUN_OR_SKILLS, SKILLS, require};
 use crate::auth::Caller;
 use crate::blob::Object;
-use crate::engine::{Engine, PageRequest};
+use crate::engine::{Engine, PageRequest, PushSource};
 use crate::error::Error;
 use crate::ids::Digest;
 use crate::skill::{
@@ -122,10 +122,12 @@ pub async fn publish(
     fallback_name: Option<&str>,
 ) -> Result<PublishedSkill, Error> {
     require(caller, SKILLS)?;
-    let (record, published) = engine
-        .skills()
-        .publish(caller.tenant(), archive, fallback_name)
-        .await?;
+    let source = PushSource {
+        tenant: caller.tenant().clone(),
+        folder: fallback_name.map(ToOwned::to_owned),
+        key: Some(caller.key()),
+    };
+    let (record, published) = engine.skills().publish_from(source, archive).await?;
     Ok(PublishedSkill {
         skill: with_latest(engine, record).await?,
         existed: matches!(published, Published::Same(_)),

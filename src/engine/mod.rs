@@ -62,6 +62,7 @@ pub use executions::ArtifactFile;
 pub use keys::NewKey;
 pub use maintenance::{Check, Readiness};
 pub use request::{OnDisconnect, RunOptions, RunRequest, RunSpec, UnpublishedArchive};
+pub use skills::PushSource;
 pub use subscription::Subscription;
 pub use webhooks::{Signing, WebhookSender, WebhookSettings};
 

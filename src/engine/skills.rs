@@ -8,11 +8,20 @@ use crate::blob;
 use crate::bundle;
 use crate::engine::cache::{SkillCache, Unpacked};
 use crate::engine::{PageRequest, Skills, clock, failure, rows};
-use crate::error::{Code, Error};
-use crate::ids::{Digest, Tenant};
+use crate::error::{Code, Error, quoted};
+use crate::ids::{Digest, KeyId, Tenant};
 use crate::limits;
-use crate::skill::{Manifest, Selector, SkillName, Version};
+use crate::skill::{Manifest, Selector, SkillName, SkillTraits, Version, Warning};
 use crate::store::{self, Page, Published, SkillRecord};
+
+/// The origin of a push.
+#[derive(Debug)]
+pub struct PushSource {
+    pub tenant: Tenant,
+    /// Name of the folder or archive; names a skill that declares no name.
+    pub folder: Option<String>,
+    pub key: Option<KeyId>,
+}
 
 impl Skills<'_> {
     /// Publishes an archive under the name and version that it declares. Different content under a published version
@@ -23,23 +32,33 @@ impl Skills<'_> {
         archive: File,
         fallback_name: Option<&str>,
     ) -> Result<(SkillRecord, Published), Error> {
-        let (engine, tenant, fallback) = (
-            self.engine.clone(),
-            tenant.clone(),
-            fallback_name.map(ToOwned::to_owned),
-        );
+        let source = PushSource {
+            tenant: tenant.clone(),
+            folder: fallback_name.map(ToOwned::to_owned),
+            key: None,
+        };
+        self.publish_from(source, archive).await
+    }
+
+    /// As [`publish`](Self::publish), for the key of a caller. The record has a warning if another skill has this name.
+    pub async fn publish_from(
+        self,
+        source: PushSource,
+        archive: File,
+    ) -> Result<(SkillRecord, Published), Error> {
+        let engine = self.engine.clone();
         // Finish even if the client disconnects, so that no row remains without bytes.
         self.engine
-            .run_detached(async move { engine.skills().publish_attached(&tenant, archive, fallback).await })
+            .run_detached(async move { engine.skills().publish_attached(source, archive).await })
             .await
     }
 
     async fn publish_attached(
         self,
-        tenant: &Tenant,
+        source: PushSource,
         archive: File,
-        fallback: Option<String>,
     ) -> Result<(SkillRecord, Published), Error> {
+        let PushSource { tenant, folder, key } = source;
         let archive_bytes = archive.metadata().map_err(failure::of_io)?.len();
         if archive_bytes > limits::ARCHIVE_BYTES_MAX {
             let message = format!(
@@ -48,9 +67,9 @@ impl Skills<'_> {
             );
             return Err(Error::new(Code::TooLarge, message));
         }
-        self.engine.check_storage(tenant, archive_bytes).await?;
+        self.engine.check_storage(&tenant, archive_bytes).await?;
         let again = archive.try_clone().map_err(failure::of_io)?;
-        let (unpacked, manifest) = self.unpack(archive, fallback).await?;
+        let (unpacked, manifest) = self.unpack(archive, folder.clone()).await?;
         let listing = &unpacked.listing;
         let digest = listing.digest();
         let record = SkillRecord {
@@ -64,6 +83,8 @@ impl Skills<'_> {
             archive_bytes,
             unpacked_bytes: listing.bytes_total(),
             files: u32::try_from(listing.entries().len()).unwrap_or(u32::MAX),
+            folder: listing.folder().map(ToOwned::to_owned).or(folder),
+            pushed_by: key,
             created_at: clock::now(),
             manifest,
         };
@@ -72,15 +93,54 @@ impl Skills<'_> {
         let staged = self.engine.blob.stage(again).await;
         let staged = staged.map_err(|error| failure::of_blob(error, "archive"))?;
         // The row decides a race between two uploads of one version. Only the winner's bytes are stored (C-02).
+        let other = self.other_skill(&record).await?;
         let published = self.engine.store.publish(record.clone()).await?;
         self.place_archive(&record, &published, staged).await?;
+        // For the answer of this push only.
+        let warned = |mut record: SkillRecord| {
+            record.manifest.warnings.extend(other);
+            record
+        };
         match published {
             Published::New => {
                 tracing::info!(skill = %record.name, version = %record.version, digest = %record.digest, "Published {} {}", record.name, record.version);
-                Ok((record, Published::New))
+                Ok((warned(record), Published::New))
             }
-            Published::Same(existing) => Ok((existing.as_ref().clone(), Published::Same(existing))),
+            Published::Same(existing) => Ok((warned(existing.as_ref().clone()), Published::Same(existing))),
         }
+    }
+
+    /// A warning if the last push of this name was another skill.
+    async fn other_skill(self, record: &SkillRecord) -> Result<Option<Warning>, Error> {
+        let SkillRecord { tenant, name, .. } = record;
+        let before = self.engine.store.versions(tenant, name, None, 1).await?;
+        let Some(before) = before.items.into_iter().next() else {
+            return Ok(None);
+        };
+        if before.digest == record.digest || traits(&before).are_of_one_skill(&traits(record)) {
+            return Ok(None);
+        }
+        let key = match before.pushed_by {
+            Some(id) => match self.engine.store.key_by_id(tenant, id).await {
+                Ok(key) => format!(" by the key {} ({}…)", quoted(&key.name), key.hint),
+                Err(store::Error::NotFound(_)) => String::new(),
+                Err(error) => return Err(error.into()),
+            },
+            None => String::new(),
+        };
+        let folder = before
+            .folder
+            .as_deref()
+            .map_or_else(String::new, |folder| format!(" from {}", quoted(folder)));
+        let pushed = before.created_at.strftime("%Y-%m-%d");
+        let description = quoted(&before.manifest.description);
+        let version = before.version;
+        Ok(Some(Warning {
+            line: None,
+            message: format!(
+                "another skill has the name `{name}`: version {version}, pushed{folder} on {pushed}{key}, is described as {description}; rename one of them if both are needed"
+            ),
+        }))
     }
 
     /// Stores the archive of a new version, or of an existing one whose bytes were lost.
@@ -269,6 +329,13 @@ impl Skills<'_> {
             )),
             opened => opened.map_err(|error| failure::of_blob(error, "archive")),
         }
+    }
+}
+
+fn traits(record: &SkillRecord) -> SkillTraits<'_> {
+    SkillTraits {
+        folder: record.folder.as_deref(),
+        description: &record.manifest.description,
     }
 }
 

@@ -25,6 +25,7 @@ mod scaffold;
 mod schema;
 mod script;
 mod secret;
+mod similarity;
 mod skill_toml;
 mod strict;
 #[cfg(test)]
@@ -55,6 +56,7 @@ pub use scaffold::scaffold;
 pub use schema::{InvalidSchema, Schema};
 pub use script::{InvalidScript, Module, SCRIPT_HEAD_BYTES_MAX, Script};
 pub use secret::{InvalidSecretName, SecretName};
+pub use similarity::SkillTraits;
 pub use strict::StrictSkill;
 pub use tool::{ToolFormat, prompt, prompt_entries, prompt_entry, tool, tool_name};
 pub use version::{InvalidVersion, Selector, Version};

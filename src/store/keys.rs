@@ -14,6 +14,8 @@ acts! {
         async fn bootstrap_key(&self, key: KeyRecord) -> Result<bool, Error>;
         /// The key with this hash, valid or not: [`Caller::check`](crate::auth::Caller::check) decides that.
         async fn key(&self, hash: &Digest) -> Result<KeyRecord, Error>;
+        /// A key of the tenant by its id, valid or not.
+        async fn key_by_id(&self, tenant: &Tenant, id: KeyId) -> Result<KeyRecord, Error>;
         /// Revokes a key permanently. A key that is revoked already keeps its first time.
         async fn revoke_key(&self, tenant: &Tenant, id: KeyId, at: Timestamp) -> Result<KeyRecord, Error>;
         /// Revokes `old` and adds `new`, both or neither. A revoked key is [`Error::NotFound`] here.

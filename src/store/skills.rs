@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::ids::{Digest, Tenant};
+use crate::ids::{Digest, KeyId, Tenant};
 use crate::skill::{Manifest, Selector, SkillName, Version};
 use crate::store::cursor::List;
 use crate::store::{Error, acts};
@@ -21,6 +21,10 @@ pub struct SkillRecord {
     /// Size of all files unpacked.
     pub unpacked_bytes: u64,
     pub files: u32,
+    /// Name of the pushed folder or archive, if known.
+    pub folder: Option<String>,
+    /// The API key of the push; `None` for versions of earlier releases.
+    pub pushed_by: Option<KeyId>,
     pub created_at: Timestamp,
 }
 

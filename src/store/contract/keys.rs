@@ -52,6 +52,21 @@ pub(in crate::store) async fn a_key_is_found_by_its_hash(place: &impl Place) {
     ));
 }
 
+/// T-08.
+pub(in crate::store) async fn a_key_is_found_by_its_id_in_its_tenant(place: &impl Place) {
+    let store = place.open().await;
+    let record = key("secret");
+    store.add_key(record.clone()).await.unwrap();
+    assert_eq!(store.key_by_id(&record.tenant, record.id).await.unwrap(), record);
+    for (owner, id) in [
+        (tenant("other"), record.id),
+        (record.tenant.clone(), KeyId::generate()),
+    ] {
+        let unknown = store.key_by_id(&owner, id).await;
+        assert!(matches!(unknown, Err(Error::NotFound(_))));
+    }
+}
+
 /// T-07, T-12.
 pub(in crate::store) async fn a_revoked_key_stays_revoked(place: &impl Place) {
     let stores = [place.open().await, place.open().await];

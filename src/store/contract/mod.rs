@@ -78,6 +78,7 @@ macro_rules! contract_tests {
             keys: [
                 first_key_is_created_once,
                 a_key_is_found_by_its_hash,
+                a_key_is_found_by_its_id_in_its_tenant,
                 a_revoked_key_stays_revoked,
                 key_is_replaced_atomically,
                 a_revoked_key_cannot_be_replaced,

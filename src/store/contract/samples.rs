@@ -35,6 +35,8 @@ pub(super) fn skill(label: &str) -> SkillRecord {
         archive_bytes: 1234,
         unpacked_bytes: 5678,
         files: 3,
+        folder: Some(name.to_owned()),
+        pushed_by: "01900000-0000-7000-8000-000000000001".parse().ok(),
         created_at: at(0),
     }
 }

@@ -31,6 +31,7 @@ macro_rules! insert_key {
 const INSERT: &str = insert_key!("true");
 const INSERT_FIRST: &str = insert_key!("not exists (select 1 from keys)");
 pub(super) const BY_HASH: &str = concat!("select ", columns!(), " from keys where hash = ?1");
+const BY_ID: &str = concat!("select ", columns!(), " from keys where tenant = ?1 and id = ?2");
 pub(super) const PAGE: &str = concat!(
     "select ",
     columns!(),
@@ -59,6 +60,12 @@ impl Keys for Sqlite {
             None => self.read(move |c| first(c, BY_HASH, [hash], record)).await?,
         };
         found.ok_or_else(|| Error::NotFound("key".to_owned()))
+    }
+
+    async fn key_by_id(&self, tenant: &Tenant, id: KeyId) -> Result<KeyRecord, Error> {
+        let terms = (tenant.to_string(), id.to_string());
+        self.read(move |c| first(c, BY_ID, terms, record)?.ok_or_else(|| Error::not_found("key", id)))
+            .await
     }
 
     async fn revoke_key(&self, tenant: &Tenant, id: KeyId, at: Timestamp) -> Result<KeyRecord, Error> {

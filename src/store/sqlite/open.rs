@@ -15,7 +15,7 @@ use crate::store::Error;
 use super::log::Log;
 
 /// Every migration, oldest first: forward only, never changed once released.
-const MIGRATIONS: [(&str, &str); 9] = [
+const MIGRATIONS: [(&str, &str); 10] = [
     (
         "V1__first",
         include_str!("../../../migrations/sqlite/V1__first.sql"),
@@ -51,6 +51,10 @@ const MIGRATIONS: [(&str, &str); 9] = [
     (
         "V9__cancel_requests",
         include_str!("../../../migrations/sqlite/V9__cancel_requests.sql"),
+    ),
+    (
+        "V10__pushes",
+        include_str!("../../../migrations/sqlite/V10__pushes.sql"),
     ),
 ];
 

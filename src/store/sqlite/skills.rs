@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row, named_params, params_from_iter};
 
-use super::row::{all, execute, exists, first, json, text, time, to_json};
+use super::row::{all, execute, exists, first, json, optional_text, text, time, to_json};
 use super::{Sqlite, storage};
 use crate::ids::{Digest, Tenant};
 use crate::skill::{Selector, SkillName, Version};
@@ -14,7 +14,7 @@ macro_rules! select {
         concat!(
             "select tenant, name, version, push, digest, ",
             $manifest,
-            " as manifest, archive_bytes, unpacked_bytes, files, created_at from skills where ",
+            " as manifest, archive_bytes, unpacked_bytes, files, folder, pushed_by, created_at from skills where ",
             $which
         )
     };
@@ -74,12 +74,12 @@ pub(super) const VERSIONS: &str =
 const INSERT: &str = "
     insert into skills (
         tenant, name, version, push, rank, digest, manifest,
-        archive_bytes, unpacked_bytes, files, created_at
+        archive_bytes, unpacked_bytes, files, folder, pushed_by, created_at
     ) values (
         :tenant, :name, :version,
         1 + coalesce((select max(push) from skills where tenant = :tenant and name = :name), 0),
         :rank, :digest, :manifest,
-        :archive_bytes, :unpacked_bytes, :files, :created_at
+        :archive_bytes, :unpacked_bytes, :files, :folder, :pushed_by, :created_at
     )";
 /// Changes nothing if the version is already the last push.
 const PUSH_AGAIN: &str = "
@@ -216,6 +216,8 @@ fn publish(c: &Connection, skill: &SkillRecord) -> Result<Published, Error> {
         ":archive_bytes": skill.archive_bytes,
         ":unpacked_bytes": skill.unpacked_bytes,
         ":files": skill.files,
+        ":folder": skill.folder,
+        ":pushed_by": skill.pushed_by.map(|key| key.to_string()),
         ":created_at": skill.created_at.as_microsecond(),
     })?;
     storage::add(c, &skill.tenant, skill.archive_bytes)?;
@@ -317,6 +319,8 @@ fn record(row: &Row<'_>) -> Result<SkillRecord, Error> {
         archive_bytes: row.get("archive_bytes")?,
         unpacked_bytes: row.get("unpacked_bytes")?,
         files: row.get("files")?,
+        folder: row.get("folder")?,
+        pushed_by: optional_text(row, "pushed_by")?,
         created_at: time(row, "created_at")?,
     })
 }

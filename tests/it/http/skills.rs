@@ -8,6 +8,7 @@ use skillbox::limits;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::client::{Call, TestServer, probe};
+use crate::world::zip_of;
 
 /// Z-25: what was published under a version is what is served.
 #[tokio::test]
@@ -88,6 +89,50 @@ async fn answer_of_push_names_latest() {
     assert_eq!(
         (pushed.status.as_u16(), &pushed.json()["latest"]),
         (200, &json!("0.1.0"))
+    );
+}
+
+#[tokio::test]
+async fn push_warns_of_another_skill_with_this_name() {
+    let server = TestServer::open().await;
+    let push = async |folder: &str, description: &str, license: &str| {
+        let skill_md = format!("---\nname: pdf\ndescription: {description}\nlicense: {license}\n---\n");
+        let mut zip = Vec::new();
+        std::io::copy(&mut zip_of(&[("SKILL.md", &skill_md)]), &mut zip).unwrap();
+        let line = format!("Content-Disposition: form-data; name=\"file\"; filename=\"{folder}.zip\"");
+        let pushed = server.ask(form(&[(&line, &zip)])).await.json();
+        let warnings = pushed["warnings"].as_array().unwrap().iter();
+        warnings
+            .map(|warning| warning["message"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(push("pdf", "Fills PDF forms.", "MIT").await, [""; 0]);
+    assert_eq!(push("pdf", "Extracts tables and text.", "MIT").await, [""; 0]);
+    assert_eq!(
+        push("pdf-v2", "Extracts tables, text and pictures.", "MIT").await,
+        [""; 0]
+    );
+    let warned = push("office", "Converts letters with LibreOffice.", "MIT").await;
+    assert_eq!(warned.len(), 1, "{warned:?}");
+    for part in [
+        "another skill has the name `pdf`",
+        "from `pdf-v2`",
+        "by the key",
+        "`Extracts tables, text and pictures.`",
+        "rename",
+    ] {
+        assert!(warned[0].contains(part), "{part}: {warned:?}");
+    }
+    assert_eq!(
+        push("office", "Converts letters with LibreOffice.", "MIT").await,
+        [""; 0],
+        "the last push was the same"
+    );
+    let shown = server.ask(Call::get("/v1/skills/pdf/latest")).await.json();
+    assert_eq!(
+        shown["warnings"],
+        json!([]),
+        "the warning is of the push, not of the skill"
     );
 }
 
