@@ -13,7 +13,7 @@ use super::args::Args;
 use super::unless_null;
 use crate::engine::{OnDisconnect, RunSpec};
 use crate::error::Error;
-use crate::execution::JsonText;
+use crate::execution::{JsonText, Workdir};
 use crate::ids::Digest;
 use crate::limits;
 use crate::sandbox::InputFile;
@@ -64,6 +64,10 @@ pub struct CreateExecution {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 240)]
     pub script: Option<String>,
+    /// What the working directory of a `script` starts with: the files of the request and files of the skill that an
+    /// argument names, or all files of the skill, too. Default: `request` if there are `files`, else `skill`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workdir: Option<Workdir>,
     /// Standard input of the program. Default: the input for a program, nothing for a script.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
@@ -133,6 +137,7 @@ impl TryFrom<CreateExecution> for RunSpec {
             files: body.files.0,
             blobs: body.blobs,
             script: body.script,
+            workdir: body.workdir,
             stdin: body.stdin.map(Into::into),
             mount_skills: body.mount_skills,
             requirements: body.requirements,
@@ -161,6 +166,7 @@ impl TryFrom<RunSpec> for CreateExecution {
             files: Files(spec.files),
             blobs: spec.blobs,
             script: spec.script,
+            workdir: spec.workdir,
             stdin,
             mount_skills: spec.mount_skills,
             requirements: spec.requirements,

@@ -8,7 +8,7 @@ use crate::bundle;
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::error::quoted;
-use crate::execution::JsonText;
+use crate::execution::{JsonText, Workdir};
 use crate::ids::Digest;
 use crate::limits;
 use crate::sandbox::InputFile;
@@ -152,6 +152,10 @@ pub(crate) fn code(from: &str, language: Option<Language>) -> Result<(Language, 
 pub(crate) fn language(text: &str) -> std::result::Result<Language, String> {
     Language::from_alias(text)
         .ok_or_else(|| format!("one of {}", Language::ALL.map(Language::as_str).join(", ")))
+}
+
+pub(crate) fn workdir(text: &str) -> std::result::Result<Workdir, String> {
+    Workdir::from_name(text).ok_or_else(|| format!("one of {}", Workdir::ALL.map(Workdir::as_str).join(", ")))
 }
 
 /// `--value-file FILE|-`: text that must not appear in messages.

@@ -17,7 +17,7 @@ use crate::cli::result_view;
 use crate::config::Config;
 use crate::engine::{RunRequest, RunSpec, UnpublishedArchive};
 use crate::error::quoted;
-use crate::execution::{Envelope, Status};
+use crate::execution::{Envelope, Status, Workdir};
 use crate::skill::{Language, Selector, SkillName, SkillRef, parse_timeout};
 
 #[derive(Debug, Args)]
@@ -59,6 +59,9 @@ pub(crate) struct RunArgs {
     /// Run this script of the skill, such as scripts/fill.py, instead of its entrypoint; arguments may follow
     #[arg(long, value_name = "PATH")]
     script: Option<String>,
+    /// Start a script among the files of --file (request) or of the skill (skill); by default request if there are any
+    #[arg(long, value_name = "request|skill", value_parser = arguments::workdir, requires = "script")]
+    workdir: Option<Workdir>,
     /// Standard input of the program: text, @file, or - for standard input
     #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true)]
     stdin: Option<String>,
@@ -163,6 +166,7 @@ impl RunArgs {
             files: arguments::files(&self.files)?,
             blobs,
             script: self.script.take(),
+            workdir: self.workdir,
             stdin: self.stdin.as_deref().map(arguments::stdin).transpose()?,
             mount_skills: take(&mut self.mount_skills),
             requirements: take(&mut self.requirements),

@@ -3,7 +3,7 @@
 use crate::engine::plan::{self, PlannedRun};
 use crate::engine::{RunSpec, Settings};
 use crate::error::Error;
-use crate::execution::AskedLimits;
+use crate::execution::{AskedLimits, Workdir};
 use crate::ids::{Digest, Tenant};
 use crate::sandbox::{Collect, Job, ProgramRun};
 use crate::skill::{Function, Language, Resources};
@@ -16,6 +16,11 @@ pub(super) fn plan(
 ) -> Result<PlannedRun, Error> {
     if spec.script.is_some() {
         return Err(Error::invalid("script: only for skills; omit it with code"));
+    }
+    if spec.workdir == Some(Workdir::Skill) {
+        return Err(Error::invalid(
+            "workdir: `skill` is only for scripts of skills; omit it with code",
+        ));
     }
     let language = spec.language.unwrap_or(Language::Python);
     let digest = Digest::of(code.as_bytes());

@@ -5,7 +5,7 @@ use crate::engine::run::{RecordedState, Watcher};
 use crate::engine::schemas::Schemas;
 use crate::engine::{OnDisconnect, RunSpec, Settings, clock, code};
 use crate::error::Error;
-use crate::execution::{AskedLimits, JsonText, ResourceLimits};
+use crate::execution::{AskedLimits, JsonText, ResourceLimits, Workdir};
 use crate::ids::{Digest, ExecutionId, Tenant};
 use crate::limits;
 use crate::sandbox::{
@@ -96,6 +96,7 @@ pub(super) struct PlannedRun {
     pub(super) schemas: Schemas,
     /// Declared by the skill, not yet granted.
     pub(super) secrets: Vec<SecretName>,
+    pub(super) workdir: Workdir,
     /// Packages of the request.
     pub(super) requirements: Vec<String>,
     pub(super) progress: Option<ProgressSender>,
@@ -121,6 +122,7 @@ impl PlannedRun {
             entrypoint: None,
             schemas: Schemas::default(),
             secrets: Vec::new(),
+            workdir: Workdir::Request,
             requirements: Vec::new(),
             progress: None,
             accepted_at: clock::now(),
@@ -173,6 +175,8 @@ pub(super) fn plan(subject: Subject<'_>, spec: &RunSpec, settings: &Settings) ->
             .of(image_language(manifest, language, &entrypoint))
     };
     let image = approve(own_image.unwrap_or_else(default), Some(manifest), settings)?;
+    let workdir = workdir(&target, spec, manifest)?;
+    let args_from = argv.len();
     argv.extend(spec.args.iter().cloned());
     let base = job(tenant, image, spec, settings)?;
     let mut env = skill_environment(manifest, version, &base.program.input);
@@ -198,11 +202,7 @@ pub(super) fn plan(subject: Subject<'_>, spec: &RunSpec, settings: &Settings) ->
         } else {
             spec.stdin.clone()
         },
-        collect: if target.is_script() {
-            Collect::Workspace
-        } else {
-            Collect::Out
-        },
+        collect: collect(&target, workdir, args_from),
         ..base.program
     };
     let job = Job {
@@ -221,9 +221,31 @@ pub(super) fn plan(subject: Subject<'_>, spec: &RunSpec, settings: &Settings) ->
         asked: AskedLimits::new(&manifest.resources, manifest.timeout, spec.timeout),
         entrypoint: Some(entrypoint),
         schemas,
+        workdir,
         secrets: manifest.permissions.secrets.clone(),
         ..PlannedRun::new(tenant.clone(), digest, job, language)
     })
+}
+
+/// With files of the request, a script that walks its working directory must find those alone.
+fn workdir(target: &Target, spec: &RunSpec, manifest: &Manifest) -> Result<Workdir, Error> {
+    match (target.is_script(), spec.workdir) {
+        (true, Some(asked)) => Ok(asked),
+        (true, None) if spec.files.is_empty() => Ok(Workdir::Skill),
+        (true, None) | (false, None | Some(Workdir::Request)) => Ok(Workdir::Request),
+        (false, Some(Workdir::Skill)) => Err(Error::invalid(format!(
+            "workdir: `skill` is for a `script`; the skill's own program finds its files in /skills/{}",
+            manifest.name
+        ))),
+    }
+}
+
+fn collect(target: &Target, workdir: Workdir, args_from: usize) -> Collect {
+    match workdir {
+        Workdir::Skill => Collect::Workspace,
+        Workdir::Request if target.is_script() => Collect::RequestWorkspace { args_from },
+        Workdir::Request => Collect::Out,
+    }
 }
 
 /// Where the guest copies a skill to run its scripts. They work in `/workspace`, next to their relative paths, as on

@@ -93,6 +93,7 @@ impl PlannedRun {
             asked: self.asked,
             instance: engine.instance(),
             created_at: self.accepted_at,
+            workdir: Some(self.workdir),
             callback_url: self.callback_url.clone(),
         }
     }

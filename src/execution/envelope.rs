@@ -3,11 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::execution::preview;
 use crate::execution::{
     Execution, ExecutionLimits, Failure, JsonText, LogLine, Logs, Outcome, OutputBlob, RichResult, Skipped,
     Status, Timings, Usage,
 };
+use crate::execution::{Workdir, preview};
 use crate::ids::{Digest, ExecutionId};
 use crate::skill::{SkillName, Version};
 
@@ -78,6 +78,10 @@ pub struct Envelope {
     #[serde(default)]
     #[schema(required)]
     pub queue: Option<QueuePlace>,
+    /// What the working directory started with; `null` for executions of earlier releases.
+    #[serde(default)]
+    #[schema(required)]
+    pub workdir: Option<Workdir>,
     /// Milliseconds from acceptance to end; `null` while it runs.
     #[schema(required)]
     pub duration_ms: Option<u64>,
@@ -227,6 +231,7 @@ impl Envelope {
             files_skipped_total: outcome.map_or(0, |o| o.skipped_total),
             output_blobs: outcome.map_or_else(Vec::new, |o| o.blobs.clone()),
             queue: None,
+            workdir: new.workdir,
             duration_ms: duration_ms(execution),
             limits: Some(new.limits()),
             timings: outcome.map(|o| o.timings),
@@ -329,6 +334,7 @@ pub(super) mod tests {
                 asked: AskedLimits::default(),
                 instance: InstanceId::generate(),
                 created_at: "2026-01-02T03:04:05Z".parse().unwrap(),
+                workdir: Some(Workdir::Skill),
                 callback_url: None,
             },
             status: Status::Running,
@@ -368,7 +374,7 @@ pub(super) mod tests {
         }
     }
 
-    const MEMBERS: [&str; 29] = [
+    const MEMBERS: [&str; 30] = [
         "execution_id",
         "status",
         "skill",
@@ -392,6 +398,7 @@ pub(super) mod tests {
         "files_skipped_total",
         "output_blobs",
         "queue",
+        "workdir",
         "duration_ms",
         "limits",
         "timings",

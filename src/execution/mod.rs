@@ -9,6 +9,7 @@ mod outcome;
 mod preview;
 mod record;
 mod transcript;
+mod workdir;
 
 pub use code_results::{CodeResults, Exception, Raised, RichResult};
 pub use envelope::{Envelope, FileLink, Links, LogTexts, QueuePlace, Summary, media_type};
@@ -22,3 +23,4 @@ pub use record::{ChosenBackend, Execution, NewExecution};
 pub use transcript::{
     BeyondEnd, Bookmark, InvalidBookmark, Phase, Reader, Reason, Stream, Transcript, TranscriptEvent,
 };
+pub use workdir::Workdir;

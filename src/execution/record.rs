@@ -1,6 +1,8 @@
 //! Recorded executions.
 
-use crate::execution::{AskedLimits, ExecutionLimits, GrantedLimits, Outcome, ResourceLimits, Status};
+use crate::execution::{
+    AskedLimits, ExecutionLimits, GrantedLimits, Outcome, ResourceLimits, Status, Workdir,
+};
 use crate::ids::{Digest, ExecutionId, InstanceId, Tenant};
 use crate::skill::{Language, SkillName, Version};
 use crate::webhook::CallbackUrl;
@@ -24,6 +26,8 @@ pub struct NewExecution {
     /// The process that runs it.
     pub instance: InstanceId,
     pub created_at: jiff::Timestamp,
+    /// `None` for executions of earlier releases.
+    pub workdir: Option<Workdir>,
     /// Receiver of the webhook. Not in lists.
     pub callback_url: Option<CallbackUrl>,
 }

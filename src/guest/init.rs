@@ -31,7 +31,7 @@ use crate::guest::pre_started::{self, Interpreter};
 use crate::guest::program::{self, Program};
 use crate::guest::runtime::{self, Log};
 use crate::guest::wire::{self, Channel, Link, ProgramEnd, Side, Start, ToGuest, ToHost, Warm, Workspace};
-use crate::guest::workspace::WorkspaceSnapshot;
+use crate::guest::workspace::{WorkspaceContent, WorkspaceSnapshot};
 use crate::limits;
 use crate::sys;
 
@@ -333,12 +333,16 @@ async fn shut(streams: Vec<wire::Stream>) {
 
 /// Prepares the workspace once all inputs are placed. The error is a message for the caller.
 fn prepare_workspace(start: &Start) -> Result<Option<WorkspaceSnapshot>, String> {
-    match start.workspace {
-        Workspace::Scratch => Ok(None),
-        Workspace::Results => WorkspaceSnapshot::prepare(start.skill.as_deref(), &start.argv)
-            .map(Some)
-            .map_err(|error| format!("the skill's files cannot be placed in the workspace: {error}")),
-    }
+    let content = match start.workspace {
+        Workspace::Scratch => return Ok(None),
+        Workspace::Results => WorkspaceContent::Skill,
+        Workspace::RequestResults { args_from } => {
+            WorkspaceContent::Named(start.argv.get(args_from..).unwrap_or_default())
+        }
+    };
+    WorkspaceSnapshot::prepare(start.skill.as_deref(), &start.argv, content)
+        .map(Some)
+        .map_err(|error| format!("the skill's files cannot be placed in the workspace: {error}"))
 }
 
 struct Channels {

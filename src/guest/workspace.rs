@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fs::{self, DirEntry, File, FileTimes, Metadata, Permissions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::Stat;
@@ -42,10 +42,22 @@ const SCRIPTS_COPY: &str = "/sandbox/skills/public";
 /// Existing files are dated back by this much: clocks of file systems are coarse, and a change must be visible.
 const MTIME_MARGIN: Duration = Duration::from_secs(2);
 
+/// What `/workspace` contains of the skill.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum WorkspaceContent<'a> {
+    Skill,
+    /// The files and folders that one of these arguments names.
+    Named(&'a [String]),
+}
+
 impl WorkspaceSnapshot {
     /// Places the skill's files next to those of the request, which take precedence, copies all of them to the folder
     /// from which scripts are run, and records them.
-    pub(super) fn prepare(skill: Option<&str>, argv: &[String]) -> io::Result<Self> {
+    pub(super) fn prepare(
+        skill: Option<&str>,
+        argv: &[String],
+        content: WorkspaceContent<'_>,
+    ) -> io::Result<Self> {
         let mut roots = vec![PathBuf::from(WORKSPACE)];
         if let Some(skill) = skill {
             let (from, deep) = (
@@ -58,8 +70,22 @@ impl WorkspaceSnapshot {
                 names: limits::WORKSPACE_NAMES_MAX,
                 called: called(argv, &deep).map(|path| from.join(path)).collect(),
             };
-            copies.copy_tree(&from, &roots[0])?;
-            Copies::within(&deep)?.copy_tree(&roots[0], &deep)?;
+            match content {
+                WorkspaceContent::Skill => copies.copy_tree(&from, &roots[0])?,
+                WorkspaceContent::Named(args) => {
+                    for path in args.iter().filter_map(|arg| plain_path(arg)) {
+                        copies.copy_named(&from, &roots[0], &path)?;
+                    }
+                }
+            }
+            let mut scripts = Copies {
+                called: std::mem::take(&mut copies.called),
+                ..Copies::within(&deep)?
+            };
+            scripts.copy_tree(&roots[0], &deep)?;
+            if let WorkspaceContent::Named(_) = content {
+                scripts.copy_tree(&from, &deep)?;
+            }
             roots.push(deep);
         }
         let time = SystemTime::now() - MTIME_MARGIN;
@@ -116,6 +142,22 @@ impl Copies {
             }
         }
         Ok(())
+    }
+
+    /// Copies the file or folder at `path` in `from`. A path of the request's own is left as it is.
+    fn copy_named(&mut self, from: &Path, to: &Path, path: &Path) -> io::Result<()> {
+        let (from, to) = (from.join(path), to.join(path));
+        let Ok(metadata) = fs::symlink_metadata(&from) else {
+            return Ok(());
+        };
+        let has_parent = to
+            .parent()
+            .is_none_or(|parent| fs::create_dir_all(parent).is_ok());
+        if self.names == 0 || !has_parent || fs::symlink_metadata(&to).is_ok() {
+            return Ok(());
+        }
+        self.names -= 1;
+        self.copy_entry(&from, &to, &metadata)
     }
 
     fn copy_entry(&mut self, from: &Path, to: &Path, metadata: &Metadata) -> io::Result<()> {
@@ -204,6 +246,18 @@ fn called<'a>(argv: &'a [String], deep: &'a Path) -> impl Iterator<Item = &'a Pa
     programs.filter_map(move |path| Path::new(path).strip_prefix(deep).ok())
 }
 
+/// A relative path in an argument: `assets/a.json`, `./assets/`.
+fn plain_path(arg: &str) -> Option<PathBuf> {
+    let mut parts = Path::new(arg)
+        .components()
+        .filter(|part| *part != Component::CurDir)
+        .peekable();
+    parts.peek()?;
+    parts
+        .map(|part| matches!(part, Component::Normal(_)).then_some(part))
+        .collect()
+}
+
 /// The unit of a file in memory.
 const PAGE: u64 = 4096;
 
@@ -249,5 +303,25 @@ fn below(folder: &str, entry: &DirEntry) -> String {
         name.into_owned()
     } else {
         format!("{folder}/{name}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_paths_in_whole_arguments() {
+        for (arg, path) in [
+            ("a.json", "a.json"),
+            ("./assets/a.json", "assets/a.json"),
+            ("assets/", "assets"),
+            ("a/./b", "a/b"),
+        ] {
+            assert_eq!(plain_path(arg).as_deref(), Some(Path::new(path)), "{arg}");
+        }
+        for arg in ["", ".", "./", "/etc/passwd", "../a", "a/../b"] {
+            assert_eq!(plain_path(arg), None, "{arg}");
+        }
     }
 }

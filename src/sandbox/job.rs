@@ -103,6 +103,9 @@ pub enum Collect {
     Out,
     /// Also new and changed files of `/workspace`, which starts with the skill's folders.
     Workspace,
+    /// As `Workspace`, but of the skill `/workspace` starts with what an argument names. Arguments of the request have this
+    /// index in `argv` and above.
+    RequestWorkspace { args_from: usize },
 }
 
 /// A skill's unpacked files on this host.

@@ -1,7 +1,7 @@
 //! Scripts of skills in the shapes in which they are published, each run by its documented command line.
 
 use skillbox::engine::RunSpec;
-use skillbox::execution::Outcome;
+use skillbox::execution::{Outcome, Workdir};
 use skillbox::sandbox::InputFile;
 
 use crate::folders::{
@@ -27,6 +27,7 @@ async fn run(world: &World, pieces: &[Piece<'_>], command: &[&str]) -> Outcome {
         script: Some(command[0].to_owned()),
         args: command[1..].iter().map(|arg| (*arg).to_owned()).collect(),
         files: vec![file("in.csv", "n\n1\n2\n")],
+        workdir: Some(Workdir::Skill),
         ..RunSpec::default()
     };
     let ran = world.run_archive(packed(&folder).unwrap(), ask).await;

@@ -1,7 +1,7 @@
 //! Where scripts of published skills stand and work, and what becomes of the files that they leave there.
 
 use skillbox::engine::RunSpec;
-use skillbox::execution::Outcome;
+use skillbox::execution::{Outcome, Workdir};
 use skillbox::sandbox::InputFile;
 
 use crate::folders::{
@@ -26,6 +26,7 @@ async fn run(world: &World, pieces: &[Piece<'_>], command: &[&str]) -> Outcome {
         script: Some(command[0].to_owned()),
         args: command[1..].iter().map(|arg| (*arg).to_owned()).collect(),
         files: vec![file("in.csv", "n\n1\n2\n"), file("data/own.txt", "request")],
+        workdir: Some(Workdir::Skill),
         ..RunSpec::default()
     };
     let ran = world

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use skillbox::engine::RunSpec;
 use skillbox::error::Error;
-use skillbox::execution::{Execution, Outcome};
+use skillbox::execution::{Execution, Outcome, Workdir};
 use skillbox::sandbox::InputFile;
 
 use crate::outcomes::{stdout, succeeded};
@@ -57,6 +57,7 @@ fn ask(script: &str, args: &[&str]) -> RunSpec {
         script: Some(script.to_owned()),
         args: args.iter().map(|arg| (*arg).to_owned()).collect(),
         files: vec![file("a.csv", "n\n1\n2\n"), file("data/b.csv", "n\n")],
+        workdir: Some(Workdir::Skill),
         ..RunSpec::default()
     }
 }
@@ -121,6 +122,111 @@ async fn returns_new_and_changed_files() {
         .map(|file| (file.path.as_str(), file.size))
         .collect();
     assert_eq!(sizes, BTreeMap::from([("a.csv", 8), ("new/deep/ü.txt", 3)]));
+}
+
+const WALK: &str = "import os, pathlib
+skill = pathlib.Path(__file__).resolve().parents[1]
+assert (skill / 'assets/other.json').is_file() and (skill / 'SKILL.md').is_file()
+found = [os.path.relpath(os.path.join(top, name)) for top, _, names in os.walk('.') for name in names]
+print(' '.join(sorted(found)))
+if os.path.exists('assets/sample.json'): print(open('assets/sample.json').read())
+";
+
+/// What the walking script prints, and what its working directory started with.
+async fn walk(world: &World, sent: &[&str], args: &[&str], workdir: Option<Workdir>) -> (String, Workdir) {
+    let files = [
+        ("SKILL.md", SKILL_MD),
+        ("scripts/walk.py", WALK),
+        ("assets/sample.json", "skill's"),
+        ("assets/other.json", "{}"),
+        ("x/y.txt", ""),
+    ];
+    let sent = sent.iter().map(|path| InputFile {
+        path: (*path).to_owned(),
+        content: "request's".into(),
+    });
+    let ask = RunSpec {
+        files: sent.collect(),
+        workdir,
+        ..ask("scripts/walk.py", args)
+    };
+    let execution = world.run_archive(zip_of(&files), ask).await.unwrap();
+    let workdir = execution.new.workdir.unwrap();
+    let outcome = succeeded(execution);
+    assert_eq!(paths(&outcome), [""; 0]);
+    (stdout(&outcome), workdir)
+}
+
+/// A script that walks its working directory finds what the caller sent, not the skill around it.
+#[tokio::test]
+async fn script_finds_files_of_request_and_named_files_of_skill() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let named = "a.csv assets/sample.json\nskill's\n";
+    let folder = "a.csv assets/other.json assets/sample.json\nskill's\n";
+    for (sent, args, found) in [
+        ("a.csv", &[][..], "a.csv\n"),
+        ("a.csv", &["a.csv", "--in=assets/sample.json", "."], "a.csv\n"),
+        ("a.csv", &["assets/sample.json"], named),
+        ("a.csv", &["./assets/", "../x", "/etc"], folder),
+        (
+            "assets/sample.json",
+            &["assets/sample.json"],
+            "assets/sample.json\nrequest's\n",
+        ),
+        ("x", &["x/y.txt"], "x\n"),
+    ] {
+        let walked = walk(&world, &[sent], args, None).await;
+        assert_eq!(walked, (found.to_owned(), Workdir::Request), "{sent} {args:?}");
+    }
+}
+
+#[tokio::test]
+async fn workdir_selects_files_in_working_directory() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let whole = "assets/other.json assets/sample.json scripts/walk.py x/y.txt\nskill's\n";
+    let (request, skill) = (Workdir::Request, Workdir::Skill);
+    for (sent, asked, found, workdir) in [
+        (&[][..], None, format!("SKILL.md {whole}"), skill),
+        (&["a.csv"], Some(skill), format!("SKILL.md a.csv {whole}"), skill),
+        (&["a.csv"], Some(request), "a.csv\n".to_owned(), request),
+        (&[], Some(request), "\n".to_owned(), request),
+    ] {
+        let walked = walk(&world, sent, &[], asked).await;
+        assert_eq!(walked, (found, workdir), "{sent:?} {asked:?}");
+    }
+}
+
+#[tokio::test]
+async fn only_scripts_work_among_the_files_of_their_skill() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let skill_md = SKILL_MD.replace("license: MIT", "entrypoint: scripts/walk.py");
+    let files = [("SKILL.md", skill_md.as_str()), ("scripts/walk.py", "print()")];
+    let program = RunSpec {
+        workdir: Some(Workdir::Skill),
+        ..RunSpec::default()
+    };
+    let error = world
+        .run_archive(zip_of(&files), program.clone())
+        .await
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("workdir: `skill` is for a `script`"),
+        "{error}"
+    );
+    let code = RunSpec {
+        code: Some("1".to_owned()),
+        ..program
+    };
+    let error = world.run_request(code).await.unwrap_err();
+    assert!(error.to_string().starts_with("workdir: "), "{error}");
 }
 
 #[tokio::test]

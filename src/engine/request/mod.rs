@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::mounts;
 use crate::error::{Code, Error};
-use crate::execution::JsonText;
+use crate::execution::{JsonText, Workdir};
 use crate::ids::{Digest, IdempotencyKey};
 use crate::limits;
 use crate::sandbox::{InputFile, ProgressSender, SkillFiles};
@@ -68,6 +68,10 @@ pub struct RunSpec {
     #[serde(default, rename = "timeout_ms", with = "stored_milliseconds")]
     pub timeout: Option<Duration>,
     pub callback_url: Option<String>,
+    /// If absent, a script works among the files of the request, or without these among those of the skill. Not stored if
+    /// absent, so that requests of earlier releases are found again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workdir: Option<Workdir>,
 }
 
 /// How a request is executed.

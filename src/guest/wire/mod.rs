@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 pub use crate::guest::link::{Link, Opener, Side, Stream};
 
 /// Host and guest are one binary, so any difference is rejected.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// Maximum frame of the host: a job with its environment and arguments, in which JSON may escape every byte as six.
 pub const FRAME_TO_GUEST_BYTES_MAX: u32 = 8 * 1024 * 1024;
 /// Maximum frame of the guest: a state or one file's name.
@@ -118,6 +118,8 @@ pub enum Workspace {
     Scratch,
     /// Contains the skill's files; new and changed files are results.
     Results,
+    /// Contains the skill's files that the arguments from this index on name; new and changed files are results.
+    RequestResults { args_from: usize },
 }
 
 /// Limits on the guest's messages. The host enforces them again.

@@ -319,9 +319,9 @@ fn restrictions(input: &SandboxInput<'_>) -> Vec<Step> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::visible::{DEVICES, ETC_FILES, ETC_FOLDERS, PROGRAMS};
     use super::*;
     use crate::execution::Maxima;
+    use crate::sandbox::linux::visible::{DEVICES, ETC_FILES, ETC_FOLDERS, PROGRAMS};
     use crate::skill::Resources;
 
     fn host() -> HostRoot {

@@ -286,6 +286,7 @@ fn start_command(job: &Job) -> Start {
         workspace: match program.collect {
             Collect::Out => Workspace::Scratch,
             Collect::Workspace => Workspace::Results,
+            Collect::RequestWorkspace { args_from } => Workspace::RequestResults { args_from },
         },
         timeout_ms: u64::try_from(sandbox.limits.timeout.as_millis()).unwrap_or(u64::MAX),
         egress: job.kind.egress().map(|_| Egress::PORT),

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::auth::{KeyRecord, Scope, Scopes};
 use crate::execution::{
     AskedLimits, ChosenBackend, Exception, Failure, FileEntry, JsonText, LogLine, Logs, Maxima, NewExecution,
-    Outcome, OutputBlob, ResourceLimits, RichResult, Skipped, Status, Timings, Usage,
+    Outcome, OutputBlob, ResourceLimits, RichResult, Skipped, Status, Timings, Usage, Workdir,
 };
 use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{Language, Manifest, Resources, SkillName};
@@ -89,6 +89,7 @@ pub(super) fn execution(micros: i64) -> NewExecution {
         },
         instance: InstanceId::generate(),
         created_at: at(micros),
+        workdir: Some(Workdir::Request),
         callback_url: None,
     }
 }

@@ -12,7 +12,7 @@ use super::row::{
 use super::{Sqlite, deliveries, retention, storage};
 use crate::execution::{
     AskedLimits, ChosenBackend, Execution, Failure, JsonText, Logs, NewExecution, Outcome, ResourceLimits,
-    Status,
+    Status, Workdir,
 };
 use crate::ids::{ExecutionId, InstanceId, Tenant};
 use crate::skill::Language;
@@ -23,7 +23,7 @@ use crate::store::{Conflict, Error, ExecutionFilter, Retention};
 macro_rules! columns {
     () => {
         "id, tenant, status, skill, version, digest, language, image, backend, backend_reason, degraded, limits, instance, \
-         created_at, finished_at, error_code, error_message, exit_code, skipped_total, usage, timings"
+         created_at, finished_at, error_code, error_message, exit_code, skipped_total, usage, timings, workdir"
     };
 }
 
@@ -67,10 +67,10 @@ const IN_BRIEF: &str = concat!(
 const INSERT: &str = "
     insert into executions (
         id, tenant, status, skill, version, digest, language, image, backend, backend_reason, degraded, limits,
-        instance, created_at
+        instance, created_at, workdir
     ) values (
         :id, :tenant, :status, :skill, :version, :digest, :language, :image, :backend, :backend_reason, :degraded, :limits,
-        :instance, :created_at
+        :instance, :created_at, :workdir
     )";
 const FINISH: &str = "
     update executions set
@@ -225,6 +225,7 @@ pub(super) fn insert(c: &Connection, new: &NewExecution, status: Status) -> Resu
         ":limits": to_json(&StoredLimits::of(new))?,
         ":instance": new.instance.to_string(),
         ":created_at": new.created_at.as_microsecond(),
+        ":workdir": new.workdir.map(Workdir::as_str),
     });
     match inserted {
         Err(e) if is_taken(&e) => Err(Conflict::Exists.of("execution")),
@@ -352,6 +353,10 @@ fn record(row: &Row<'_>) -> Result<Execution, Error> {
         asked: stored.asked,
         instance: text(row, "instance")?,
         created_at: time(row, "created_at")?,
+        workdir: row
+            .get::<_, Option<String>>("workdir")?
+            .as_deref()
+            .and_then(Workdir::from_name),
         callback_url: None,
     };
     let outcome = optional_time(row, "finished_at")?

@@ -15,7 +15,7 @@ use crate::store::Error;
 use super::log::Log;
 
 /// Every migration, oldest first: forward only, never changed once released.
-const MIGRATIONS: [(&str, &str); 10] = [
+const MIGRATIONS: [(&str, &str); 11] = [
     (
         "V1__first",
         include_str!("../../../migrations/sqlite/V1__first.sql"),
@@ -55,6 +55,10 @@ const MIGRATIONS: [(&str, &str); 10] = [
     (
         "V10__pushes",
         include_str!("../../../migrations/sqlite/V10__pushes.sql"),
+    ),
+    (
+        "V11__workdir",
+        include_str!("../../../migrations/sqlite/V11__workdir.sql"),
     ),
 ];
 
